@@ -1,0 +1,37 @@
+"""What is known of a task without importing it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskSpec:
+    """The card of a task in code. An id is a promise: if golden episodes change, the id gets the next version."""
+
+    id: str  # "lmgym/Name-v0"
+    entry_point: str  # "package.module:Class", a TextEnv
+    summary: str  # one sentence
+    max_turns: int  # of the agent; then the episode is cut and scored by `standing`
+    splits: Mapping[str, int]  # instances by split; 0 where official data says how many
+    score: str  # what 1 means, in a sentence
+    references: Mapping[str, float | str]  # known scores with their origin: null, random, oracle, published
+    extras: tuple[str, ...] = ()  # of setup.cfg, that the task needs
+    player: Literal["inline", "thread", "process"] = "inline"
+    deterministic: bool = True  # same seed and actions, same episode
+    source: str = ""  # where rules and data come from, with licence
+    held_out: tuple[str, ...] = ()  # splits on which training bars a leaderboard entry
+    options: Mapping[str, Any] = field(default_factory=dict)  # what this id sets; gym.make may override
+    goldens: Literal["exact", "outcome"] = "exact"  # outcome: where pixels or trees differ between builds
+
+    @property
+    def name(self) -> str:
+        """The task's folder, as in `make baseline TASK=name`."""
+        return self.entry_point.partition(":")[0].split(".")[-2]
+
+    @property
+    def package(self) -> str:
+        """Import name of the task's folder."""
+        return self.entry_point.partition(":")[0].rpartition(".")[0]

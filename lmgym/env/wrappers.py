@@ -1,0 +1,74 @@
+"""Wrappers that Gymnasium does not have; for everything else use its own."""
+
+from __future__ import annotations
+
+from typing import Any, SupportsFloat, cast
+
+import gymnasium
+from gymnasium.utils import RecordConstructorArgs
+
+from lmgym.env.env import Observation, TextEnv
+from lmgym.env.spaces import clean
+from lmgym.errors import InstanceError
+
+TextGym = gymnasium.Env[Observation, str]
+
+
+class TimeLimit(gymnasium.Wrapper[Observation, str, Observation, str], RecordConstructorArgs):
+    """Cuts an episode after `max_turns` actions and scores it by the task's `standing`.
+
+    Gymnasium's own `TimeLimit` truncates without a score.
+    """
+
+    def __init__(self, env: TextGym, *, max_turns: int) -> None:
+        if max_turns < 1:
+            raise InstanceError(f"max_turns must be at least 1; got {max_turns}")
+        RecordConstructorArgs.__init__(self, max_turns=max_turns)
+        gymnasium.Wrapper.__init__(self, env)
+        self.max_turns = max_turns
+        self.turns = 0
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Start counting anew."""
+        self.turns = 0
+        return self.env.reset(seed=seed, options=options)
+
+    def step(self, action: str) -> tuple[Observation, SupportsFloat, bool, bool, dict[str, Any]]:
+        """Play one action; truncate when it was the last allowed one and did not end the episode."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        self.turns += 1
+        if self.turns >= self.max_turns and not (terminated or truncated):
+            truncated = True
+            info = {**info, **cast(TextEnv, self.unwrapped).cut()}
+        return observation, reward, terminated, truncated, info
+
+
+class ShowAdmissible(gymnasium.Wrapper[Observation, str, Observation, str], RecordConstructorArgs):
+    """Appends the admissible actions to the text and puts them into `info["admissible"]`."""
+
+    def __init__(self, env: TextGym, *, heading: str = "\n\nAdmissible actions: ") -> None:
+        RecordConstructorArgs.__init__(self, heading=heading)
+        gymnasium.Wrapper.__init__(self, env)
+        self.heading = heading
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Reset and show."""
+        return self._show(*self.env.reset(seed=seed, options=options))
+
+    def step(self, action: str) -> tuple[Observation, SupportsFloat, bool, bool, dict[str, Any]]:
+        """Step and show, but for the last observation."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        if not (terminated or truncated):
+            observation, info = self._show(observation, info)
+        return observation, reward, terminated, truncated, info
+
+    def _show(self, observation: Observation, info: dict[str, Any]) -> tuple[Observation, dict[str, Any]]:
+        admissible = cast(TextEnv, self.unwrapped).admissible()
+        if admissible is None:
+            raise InstanceError(f"{self.unwrapped} lists no admissible actions: do without ShowAdmissible")
+        text = clean(observation["text"] + self.heading + ", ".join(admissible))
+        return {**observation, "text": text}, {**info, "admissible": admissible}

@@ -1,0 +1,1 @@
+"""A policy over a split: running, statistics, reports."""

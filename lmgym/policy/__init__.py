@@ -1,0 +1,1 @@
+"""The policy layer: tokens in, tokens out. It knows no environment."""

@@ -1,0 +1,1 @@
+"""Training: one loop over a recipe of parts. It starts an engine and never touches an environment."""

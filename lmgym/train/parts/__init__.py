@@ -1,0 +1,1 @@
+"""Stock parts of recipes, one file a kind."""

@@ -1,0 +1,186 @@
+"""Reads the text grammar of a game file into rules that the engine renders.
+
+A grammar is a .twl2 text: actions with a command template and a feedback rule, and rules in JSON whose right-hand sides
+hold `{names}`, `#rules#` and `[{item | query}]` lists. The words are the file's; only the queries and conditions that
+the two published grammars ask of the world are known. Anything else is an InstanceError, never a guess.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from lmgym.errors import InstanceError
+
+HERE = "atlocation(a:agent, l:location) & receptacleatlocation(r:receptacle, l:location)"
+FLOOR = (
+    "atlocation(a:agent, l:location) & objectatlocation(o:object, l:location)"
+    " & receptacleatlocation(r:receptacle, l:location) & not_inreceptacle(o:object, r:receptacle)"
+)
+QUERIES = {  # of the world -> the variable that a list runs over
+    "inreceptacle(o:object, r:receptacle)": "o",
+    "holds(a:agent, o:object)": "o",
+    "inreceptacleobject(o2:object, o:object)": "o2",
+    "receptacleatlocation(r:receptacle, l:location)": "r",
+    "holdsany(a:agent)": "",
+    HERE: "r",
+    FLOOR: "o",
+}
+VARIABLES = {"r": "receptacles", "o": "things", "o2": "things", "co": "things", "ko": "things", "lend": "places"}
+GOTO = "[{r.name | receptacleatlocation(r:receptacle, lend:location)}]"  # r is the action's own: one name
+PARTS = re.compile(r"\[\{(?P<item>[^|{}]+)\|(?P<query>[^{}]+)\}\]|\{(?P<name>[^{}]+)\}|#(?P<rule>[^#]+)#")
+UNARY = re.compile(r"(not_)?(\w+)\(([or]):\w+\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """The name of what a variable is bound to."""
+
+    variable: str
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """Another rule."""
+
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Everything that answers a query, each in the item's words: "a cup 1, and a mug 2"."""
+
+    query: str
+    before: str  # words before the name
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One right-hand side and when it holds: `query` has an answer, and each (fact, variable) is true."""
+
+    parts: tuple[str | Name | Use | Listing, ...]
+    query: str = ""
+    facts: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """All a game says, less the goal's sentence."""
+
+    rules: dict[str, tuple[Option, ...]]
+    commands: dict[str, str]  # of an action: "take {o} from {r}"
+    feedback: dict[str, str]  # of an action: the rule of its answer
+    separator: str  # between the items of a list
+    last: str  # before the last item
+    empty: str  # for no items
+
+
+def split_task(text: str) -> tuple[str, str]:
+    """The grammar with its task rule blank, and the words of that rule."""
+    found = re.search(r'("task"\s*:\s*\[\s*\{\s*"rhs"\s*:\s*)("(?:[^"\\]|\\.)*")', text)
+    if found is None:
+        raise InstanceError("the game's grammar has no task rule")
+    return text[: found.start(2)] + '""' + text[found.end(2) :], json.loads(found[2])
+
+
+@lru_cache(maxsize=16)
+def read_grammar(text: str) -> Grammar:
+    """The grammar of a .twl2 text, or InstanceError where it asks what the engine cannot answer."""
+    raw: dict[str, list[dict[str, Any]]] = {}
+    for block in re.findall(r'grammar\s*::\s*"""(.*?)"""', text, re.DOTALL):
+        try:
+            raw.update(json.loads(block))
+        except json.JSONDecodeError as error:
+            raise InstanceError(f"a block of the game's grammar is not JSON: {error}") from error
+    commands, feedback = {}, {}
+    for name, template, answer in re.findall(
+        r'action\s+(\w+)\s*\{\s*template\s*::\s*"([^"]*)";\s*feedback\s*::\s*"#([^"#]+)#";', text
+    ):
+        commands[name.lower()], feedback[name.lower()] = template.replace(GOTO, "{r}"), answer
+    rules = {name: tuple(_option(raw, name, option) for option in raw[name]) for name in _reachable(raw, feedback)}
+    for name in ("list_separator", "list_last_separator", "list_empty"):
+        if name not in raw:
+            raise InstanceError(f"the game's grammar lacks the rule {name!r}")
+    words = [str(raw[name][0]["rhs"]) for name in ("list_separator", "list_last_separator", "list_empty")]
+    return Grammar(rules, commands, feedback, *words)
+
+
+def _reachable(raw: dict[str, list[dict[str, Any]]], feedback: dict[str, str]) -> list[str]:
+    """The rules that an episode can need; the others may say what they like."""
+    todo, seen = ["intro", *feedback.values()], []
+    while todo:
+        name = todo.pop()
+        if name in seen or name.startswith("overview("):
+            continue
+        if name not in raw:
+            if name == "intro":
+                raise InstanceError("the game's grammar lacks the rule 'intro'")
+            continue  # an action of the file that the domain does not have
+        seen.append(name)
+        todo += [rule for option in raw[name] for rule in re.findall(r"#([^#]+)#", option["rhs"])]
+    return seen
+
+
+def _option(raw: dict[str, list[dict[str, Any]]], rule: str, option: dict[str, Any]) -> Option:
+    condition, rhs = str(option.get("condition", "")), str(option["rhs"])
+    parts: list[str | Name | Use | Listing] = []
+    end = 0
+    for found in PARTS.finditer(rhs):
+        parts.append(_literal(rhs[end : found.start()], rule))
+        end = found.end()
+        if found["rule"]:
+            parts.append(Use(found["rule"]))
+        elif found["name"]:
+            before, variable, after = _item(raw, found["name"], rule)
+            parts += [before, Name(variable), after]
+        else:
+            parts.append(_listing(raw, found, rule))
+    parts.append(_literal(rhs[end:], rule))
+    kept = tuple(part for part in parts if part != "")
+    if not condition or condition in QUERIES:
+        return Option(kept, query=condition)
+    facts = tuple(UNARY.fullmatch(atom.strip()) for atom in condition.split("&"))
+    if None in facts:
+        raise InstanceError(f"the grammar's rule {rule!r} asks {condition!r}, which the engine cannot answer")
+    return Option(kept, facts=tuple(((m[1] or "") + m[2], m[3]) for m in facts if m))
+
+
+def _literal(text: str, rule: str) -> str:
+    if re.search(r"[{}#]|\[\{", text):
+        raise InstanceError(f"the grammar's rule {rule!r} has a part that cannot be read: {text!r}")
+    return text.replace("\\n", "\n")
+
+
+def _listing(raw: dict[str, list[dict[str, Any]]], found: re.Match[str], rule: str) -> Listing:
+    query, item = found["query"].strip(), found["item"].strip()
+    if not QUERIES.get(query):
+        raise InstanceError(f"the grammar's rule {rule!r} lists {query!r}, which the engine cannot answer")
+    before, variable, after = _item(raw, item, rule)
+    if variable != QUERIES[query]:
+        raise InstanceError(f"the grammar's rule {rule!r} lists {query!r} by {variable!r}")
+    return Listing(query, before, after)
+
+
+def _item(raw: dict[str, list[dict[str, Any]]], item: str, rule: str) -> tuple[str, str, str]:
+    """Words before, the variable and words after of `o.indefinite + ' ' + o.name` or of `#overview(o)#`."""
+    if item.startswith("#") and item.endswith("#") and item[1:-1] in raw:
+        pieces = re.findall(r"\{([^{}]+)\}|([^{}]+)", raw[item[1:-1]][0]["rhs"])
+    else:
+        quoted = (piece.strip() for piece in item.split(" + "))
+        pieces = [("", p[1:-1]) if p[:1] == p[-1:] == "'" else (p, "") for p in quoted]
+    words, variable = ["", ""], ""
+    for expression, literal in pieces:
+        found = re.fullmatch(r"(\w+)\.(name|indefinite)(?: or \1\.id)?", expression)
+        if literal or (found and found[2] == "indefinite"):
+            words[bool(variable)] += literal or "a"
+        elif found and found[1] in VARIABLES and not variable:
+            variable = found[1]
+        else:
+            raise InstanceError(f"the grammar's rule {rule!r} names {item!r}, which the engine cannot read")
+    if not variable:
+        raise InstanceError(f"the grammar's rule {rule!r} has an item without a name: {item!r}")
+    return words[0], variable, words[1]

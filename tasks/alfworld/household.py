@@ -1,0 +1,147 @@
+"""Reads the PDDL problem of a game file: what there is, where it is, and how the game calls it.
+
+Order matters: listings follow the sorted ids, and the number in a name counts down in that order, as in the stock
+game. An object may stand in several receptacles and receptacles may share a location; official files have both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+
+from lmgym.errors import InstanceError
+
+Atom = tuple[str, ...]  # predicate, arguments; lower case
+READ = frozenset(  # predicates of the initial state that the engine understands
+    """atlocation receptacleatlocation objectatlocation openable opened inreceptacle isreceptacleobject
+    inreceptacleobject receptacletype cancontain objecttype isclean cleanable ishot heatable iscool coolable pickupable
+    toggleable istoggled ison sliceable issliced moveable checked examined wasinreceptacle full
+    isreceptacleobjectfull total-cost""".split()
+)
+STATES = ("isclean", "ishot", "iscool", "istoggled", "issliced")
+
+
+@dataclass(frozen=True)
+class Household:
+    """A house at the start of a game. Receptacles, things and places are numbers in the order of listings."""
+
+    receptacles: tuple[str, ...]  # names: "cabinet 2"
+    things: tuple[str, ...]  # names: "apple 1"
+    places: tuple[str, ...]  # names of locations: "loc 3"
+    start: int  # the agent's place
+    place: tuple[int, ...]  # of each receptacle; -1 for none
+    contents: tuple[tuple[int, ...], ...]  # things in each receptacle
+    lying: frozenset[tuple[int, int]]  # (thing, place) as the file says; slicing asks for it
+    inner: dict[int, tuple[int, ...]]  # things in a thing
+    facts: dict[str, frozenset[int]]  # true of these receptacles ("openable") or things ("cleanable")
+    thing_kinds: dict[str, frozenset[int]]  # "appletype" -> things
+    receptacle_kinds: dict[str, frozenset[int]]  # "cabinettype" -> receptacles
+    fits: frozenset[tuple[int, int]]  # (thing, receptacle) where one can be put into the other
+
+
+def read_household(problem: str) -> tuple[Household, str]:
+    """The house of a PDDL problem and the text of its goal."""
+    text = re.sub(r";[^\n]*", "", problem).lower()
+    parts = re.search(r"\(:objects(.*?)\)\s*\(:init(.*)(\(:goal.*)\)\s*$", text, re.DOTALL)
+    if parts is None:
+        raise InstanceError("the game's pddl_problem has no :objects, :init and :goal in that order")
+    by_predicate: dict[str, list[Atom]] = defaultdict(list)
+    for inside in re.findall(r"\(([^()]+)\)", parts[2]):
+        predicate, *arguments = inside.split()
+        by_predicate[predicate].append(tuple(arguments))
+    if unknown := by_predicate.keys() - READ:
+        raise InstanceError(f"the game starts with facts that the engine does not know: {sorted(unknown)}")
+    return _house(_types(parts[1]), by_predicate), parts[3]
+
+
+def _types(declarations: str) -> dict[str, str]:
+    """Type of each declared name in `a b - object c - location`."""
+    types: dict[str, str] = {}
+    waiting: list[str] = []
+    words = iter(declarations.split())
+    for word in words:
+        if word == "-":
+            kind = next(words)
+            types.update((name, kind) for name in waiting)
+            waiting = []
+        else:
+            waiting.append(word)
+    return types
+
+
+def _names(ids: list[str]) -> dict[str, str]:
+    """What the game calls each id; within a class the last in order is number 1."""
+    classes = {}
+    for id_ in ids:
+        head, bar, _ = id_.partition("_bar_")
+        classes[id_] = head + ("basin" if bar and "basin" in id_ else "") if bar else ""
+    left = Counter(classes.values())
+    names = {}
+    for id_ in ids:
+        if not classes[id_]:
+            names[id_] = f"{id_} "  # the stock game's own slip: an id without a number keeps the space
+            continue
+        names[id_] = f"{classes[id_]} {left[classes[id_]]}"
+        left[classes[id_]] -= 1
+    return names
+
+
+def _house(types: dict[str, str], atoms: dict[str, list[Atom]]) -> Household:
+    ids = sorted({argument for facts in atoms.values() for fact in facts for argument in fact})
+    if undeclared := [id_ for id_ in ids if id_ not in types]:
+        raise InstanceError(f"the game states facts of undeclared things: {undeclared[:3]}")
+    names = _names(ids)
+    index: dict[str, dict[str, int]] = {kind: {} for kind in ("receptacle", "object", "location")}
+    for id_ in ids:
+        if types[id_] in index:
+            index[types[id_]][id_] = len(index[types[id_]])
+    receptacle, thing, location = index["receptacle"], index["object"], index["location"]
+    place = [-1] * len(receptacle)
+    for id_, where in atoms["receptacleatlocation"]:
+        if place[receptacle[id_]] >= 0:
+            raise InstanceError(f"the game has the receptacle {names[id_]!r} in two places")
+        place[receptacle[id_]] = location[where]
+    if len(atoms["atlocation"]) != 1:
+        raise InstanceError(f"the game must start with one agent in one place; got {atoms['atlocation']}")
+    contents: list[list[int]] = [[] for _ in receptacle]
+    for id_, where in set(atoms["inreceptacle"]):
+        contents[receptacle[where]].append(thing[id_])
+    inner: dict[int, list[int]] = defaultdict(list)
+    for id_, where in sorted(set(atoms["inreceptacleobject"])):
+        inner[thing[where]].append(thing[id_])
+    return Household(
+        receptacles=tuple(names[id_] for id_ in receptacle),
+        things=tuple(names[id_] for id_ in thing),
+        places=tuple(names[id_] for id_ in location),
+        start=location[atoms["atlocation"][0][1]],
+        place=tuple(place),
+        contents=tuple(tuple(sorted(inside)) for inside in contents),
+        lying=frozenset((thing[id_], location[where]) for id_, where in atoms["objectatlocation"]),
+        inner={outer: tuple(things) for outer, things in inner.items()},
+        facts={
+            predicate: frozenset((receptacle if predicate in ("openable", "opened") else thing)[f[0]] for f in facts)
+            for predicate, facts in atoms.items()
+            if facts and len(facts[0]) == 1 and predicate not in ("checked", "examined", "full", "total-cost")
+        },
+        thing_kinds=_grouped(atoms["objecttype"], thing),
+        receptacle_kinds=_grouped(atoms["receptacletype"], receptacle),
+        fits=_fits(atoms, thing, receptacle),
+    )
+
+
+def _grouped(facts: list[Atom], index: dict[str, int]) -> dict[str, frozenset[int]]:
+    groups: dict[str, set[int]] = defaultdict(set)
+    for id_, kind in facts:
+        groups[kind].add(index[id_])
+    return {kind: frozenset(members) for kind, members in groups.items()}
+
+
+def _fits(atoms: dict[str, list[Atom]], thing: dict[str, int], receptacle: dict[str, int]) -> frozenset[tuple[int, int]]:
+    things, receptacles = _grouped(atoms["objecttype"], thing), _grouped(atoms["receptacletype"], receptacle)
+    return frozenset(
+        (o, r)
+        for outer, inside in set(atoms["cancontain"])
+        for o in things.get(inside, ())
+        for r in receptacles.get(outer, ())
+    )

@@ -1,0 +1,59 @@
+"""Guess a number between 1 and `highest`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.resources import files
+from string import Template
+from typing import Any
+
+import numpy as np
+
+from lmgym.env.actions import parse_number
+from lmgym.env.env import Reply, TextEnv
+from lmgym.tasks.guess_number import SPEC
+
+PROMPT = Template(files(__package__).joinpath("prompt.md").read_text())
+STREAM = {"train": 0, "test": 1}
+
+
+class GuessNumber(TextEnv):
+    """A hidden number in [1, highest]; each guess is answered with higher, lower or correct. Score 1 when named."""
+
+    SPEC = SPEC
+
+    def __init__(self, *, highest: int = 100, **common: Any) -> None:
+        super().__init__(**common)
+        self.highest = highest
+
+    def begin(self, index: int) -> Reply:
+        """Draw the number of this instance."""
+        self.number = int(np.random.default_rng([STREAM[self.split], index]).integers(1, self.highest + 1))
+        self.low, self.high = 1, self.highest
+        return Reply(PROMPT.substitute(highest=self.highest).strip())
+
+    def act(self, action: str) -> Reply:
+        """Compare a guess with the number."""
+        guess = parse_number(action)
+        if guess is None or not guess.is_integer():
+            return Reply("Answer with one whole number.", valid=False)
+        if guess == self.number:
+            return Reply("Correct!", reward=1.0, done=True, score=1.0)
+        if guess < self.number:
+            self.low = max(self.low, int(guess) + 1)
+            return Reply("higher")
+        self.high = min(self.high, int(guess) - 1)
+        return Reply("lower")
+
+    def oracle(self) -> Iterator[str]:
+        """Name the number."""
+        yield str(self.number)
+
+    def demonstrator(self) -> Iterator[str]:
+        """Bisect what the answers left."""
+        while True:
+            yield str((self.low + self.high) // 2)
+
+    def admissible(self) -> list[str]:
+        """Every number of the range."""
+        return [str(number) for number in range(1, self.highest + 1)]
