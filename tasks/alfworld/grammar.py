@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from lmgym.errors import InstanceError
+from lmgym.tasks.alfworld.logic import ACTIONS
 
 HERE = "atlocation(a:agent, l:location) & receptacleatlocation(r:receptacle, l:location)"
 FLOOR = (
@@ -29,10 +30,14 @@ QUERIES = {  # of the world -> the variable that a list runs over
     HERE: "r",
     FLOOR: "o",
 }
+FACTS = frozenset(  # that a condition may ask of a receptacle or a thing
+    """openable opened isreceptacleobject isclean ishot iscool issliced istoggled not_istoggled toggleable sliceable
+    cleanable heatable coolable pickupable""".split()
+)
 VARIABLES = {"r": "receptacles", "o": "things", "o2": "things", "co": "things", "ko": "things", "lend": "places"}
 GOTO = "[{r.name | receptacleatlocation(r:receptacle, lend:location)}]"  # r is the action's own: one name
 PARTS = re.compile(r"\[\{(?P<item>[^|{}]+)\|(?P<query>[^{}]+)\}\]|\{(?P<name>[^{}]+)\}|#(?P<rule>[^#]+)#")
-UNARY = re.compile(r"(not_)?(\w+)\(([or]):\w+\)")
+UNARY = re.compile(r"(\w+)\(([or]):\w+\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +105,8 @@ def read_grammar(text: str) -> Grammar:
     for name, template, answer in re.findall(
         r'action\s+(\w+)\s*\{\s*template\s*::\s*"([^"]*)";\s*feedback\s*::\s*"#([^"#]+)#";', text
     ):
-        commands[name.lower()], feedback[name.lower()] = template.replace(GOTO, "{r}"), answer
+        if name.lower() in ACTIONS:  # the file also words actions that its domain has commented out
+            commands[name.lower()], feedback[name.lower()] = template.replace(GOTO, "{r}"), answer
     rules = {name: tuple(_option(raw, name, option) for option in raw[name]) for name in _reachable(raw, feedback)}
     for name in ("list_separator", "list_last_separator", "list_empty"):
         if name not in raw:
@@ -117,9 +123,7 @@ def _reachable(raw: dict[str, list[dict[str, Any]]], feedback: dict[str, str]) -
         if name in seen or name.startswith("overview("):
             continue
         if name not in raw:
-            if name == "intro":
-                raise InstanceError("the game's grammar lacks the rule 'intro'")
-            continue  # an action of the file that the domain does not have
+            raise InstanceError(f"the game's grammar lacks the rule {name!r}")
         seen.append(name)
         todo += [rule for option in raw[name] for rule in re.findall(r"#([^#]+)#", option["rhs"])]
     return seen
@@ -129,24 +133,25 @@ def _option(raw: dict[str, list[dict[str, Any]]], rule: str, option: dict[str, A
     condition, rhs = str(option.get("condition", "")), str(option["rhs"])
     parts: list[str | Name | Use | Listing] = []
     end = 0
-    for found in PARTS.finditer(rhs):
-        parts.append(_literal(rhs[end : found.start()], rule))
-        end = found.end()
-        if found["rule"]:
-            parts.append(Use(found["rule"]))
-        elif found["name"]:
-            before, variable, after = _item(raw, found["name"], rule)
+    for part in PARTS.finditer(rhs):
+        parts.append(_literal(rhs[end : part.start()], rule))
+        end = part.end()
+        if part["rule"]:
+            parts.append(Use(part["rule"]))
+        elif part["name"]:
+            before, variable, after = _item(raw, part["name"], rule)
             parts += [before, Name(variable), after]
         else:
-            parts.append(_listing(raw, found, rule))
+            parts.append(_listing(raw, part, rule))
     parts.append(_literal(rhs[end:], rule))
     kept = tuple(part for part in parts if part != "")
     if not condition or condition in QUERIES:
         return Option(kept, query=condition)
-    facts = tuple(UNARY.fullmatch(atom.strip()) for atom in condition.split("&"))
-    if None in facts:
+    found = [UNARY.fullmatch(atom.strip()) for atom in condition.split("&")]
+    facts = tuple((match[1], match[2]) for match in found if match and match[1] in FACTS)
+    if len(facts) < len(found):
         raise InstanceError(f"the grammar's rule {rule!r} asks {condition!r}, which the engine cannot answer")
-    return Option(kept, facts=tuple(((m[1] or "") + m[2], m[3]) for m in facts if m))
+    return Option(kept, facts=facts)
 
 
 def _literal(text: str, rule: str) -> str:

@@ -1,0 +1,36 @@
+"""ALFWorld: household tasks in text; procedural households, and the official games where they are present."""
+
+from lmgym.env.spec import TaskSpec
+
+_SOURCE = (
+    "rules, grammar and room layouts read at run time from the alfworld package (MIT; Shridhar et al. 2021, "
+    "arXiv 2010.03768, on ALFRED); engine and households our own"
+)
+SPEC = TaskSpec(
+    id="lmgym/ALFWorld-v0",
+    entry_point="lmgym.tasks.alfworld.env:ALFWorld",
+    summary="Do a household task (find, clean, heat, cool, light, put away) by text commands in an unseen room.",
+    max_turns=30,
+    splits={"train": 1_000_000, "test": 1_000},
+    score="1 when the goal holds",
+    references={"oracle": 1.0, "null": 0.0},
+    extras=("alfworld",),
+    player="inline",
+    deterministic=True,
+    source=_SOURCE,
+)
+OFFICIAL = TaskSpec(
+    id="lmgym/ALFWorldOfficial-v0",
+    entry_point="lmgym.tasks.alfworld.env:ALFWorld",
+    summary="The official ALFWorld games, played from $ALFWORLD_DATA with the stock engine's words.",
+    max_turns=50,
+    splits={"train": 0, "valid_seen": 0, "valid_unseen": 0},
+    score="1 when the goal holds",
+    references={"oracle": 1.0, "null": 0.0},
+    extras=("alfworld",),
+    player="inline",
+    deterministic=True,
+    source=f"game files of ALFWorld (MIT) under $ALFWORLD_DATA; {_SOURCE}",
+    options={"source": "official"},
+)
+VARIANTS = (OFFICIAL,)

@@ -1,0 +1,136 @@
+"""The goal of a game: a conjunction of existential clauses over the world, as all of ALFWorld's six types are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from lmgym.errors import InstanceError
+from lmgym.tasks.alfworld.household import STATES, Household
+from lmgym.tasks.alfworld.logic import Tree, parse
+
+if TYPE_CHECKING:
+    from lmgym.tasks.alfworld.engine import Game
+
+Literal = tuple[str, ...]  # predicate, arguments
+AGENT = "agent"
+TRUTH: dict[str, Callable[[Game, int, int], bool]] = {  # of two arguments, in the present state
+    "inreceptacle": lambda game, thing, receptacle: thing in game.contents[receptacle],
+    "objectatlocation": lambda game, thing, place: (thing, place) in game.lying,
+    "receptacleatlocation": lambda game, receptacle, place: game.house.place[receptacle] == place,
+    "atlocation": lambda game, _, place: game.place == place,
+    "holds": lambda game, _, thing: game.held == thing,
+    "=": lambda _, one, other: one == other,
+    "not =": lambda _, one, other: one != other,
+}
+
+
+@dataclass(frozen=True)
+class Clause:
+    """There are values of these variables for which every literal is true."""
+
+    domains: dict[str, tuple[int, ...]]  # values that the unchanging facts leave, fewest first
+    kinds: dict[str, str]  # type of each variable: object, receptacle, location, agent
+    literals: tuple[Literal, ...]  # what changes, or ties two variables
+    due: tuple[tuple[Literal, ...], ...] = field(default=())  # literals by the variable that completes them
+
+    def holds(self, game: Game) -> bool:
+        """Whether the clause is true in the present state of `game`."""
+        return next(self.bindings(game), None) is not None
+
+    def bindings(self, game: Game) -> Iterator[dict[str, int]]:
+        """Every way in which the clause is true."""
+        yield from self._search(game, {}, 0)
+
+    def _search(self, game: Game, bound: dict[str, int], depth: int) -> Iterator[dict[str, int]]:
+        if depth == len(self.due):
+            yield dict(bound)
+            return
+        variable = tuple(self.domains)[depth]
+        for value in self.domains[variable]:
+            bound[variable] = value
+            if all(true(game, literal, bound) for literal in self.due[depth]):
+                yield from self._search(game, bound, depth + 1)
+        bound.pop(variable, None)
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What wins the game."""
+
+    clauses: tuple[Clause, ...]
+    asks: frozenset[str]  # the changing predicates: only actions that touch one can win
+
+    def holds(self, game: Game) -> bool:
+        """Whether the game is won in its present state."""
+        return all(clause.holds(game) for clause in self.clauses)
+
+
+def true(game: Game, literal: Literal, bound: dict[str, int]) -> bool:
+    """Truth of a literal of the goal under a binding of its variables."""
+    if len(literal) == 2:
+        return bound[literal[1]] in game.states[literal[0]]
+    return TRUTH[literal[0]](game, bound[literal[1]], bound[literal[2]])
+
+
+def read_goal(text: str, house: Household) -> Goal:
+    """The goal of a PDDL problem; InstanceError for a formula that is no conjunction of existential clauses."""
+    form = parse(text)[0]
+    body = form[1] if len(form) == 2 else None
+    parts = body[1:] if isinstance(body, list) and body[:1] == ["and"] else [body]
+    clauses = []
+    for part in parts:
+        kinds: dict[str, str] = {}
+        literals: list[Literal] = []
+        _collect(part, kinds, literals)
+        clauses.append(_clause(kinds, list(dict.fromkeys(literals)), house))
+    asks = {literal[0] for clause in clauses for literal in clause.literals}
+    return Goal(tuple(clauses), frozenset(asks - {"=", "not =", "receptacleatlocation"}))
+
+
+def _collect(tree: Tree | None, kinds: dict[str, str], literals: list[Literal]) -> None:
+    """Flatten nested `exists` and `and`."""
+    match tree:
+        case ["and", *parts]:
+            for part in parts:
+                _collect(part, kinds, literals)
+        case ["exists", [*declared], body]:
+            for name, kind in zip(declared[::3], declared[2::3], strict=True):
+                if str(name) in kinds:
+                    raise InstanceError(f"the game's goal declares {name} twice")
+                kinds[str(name)] = str(kind)
+            _collect(body, kinds, literals)
+        case ["not", ["=", str(one), str(other)]]:
+            literals.append(("not =", one, other))
+        case [str(predicate), *arguments] if predicate not in ("or", "not", "forall", "imply", "when"):
+            literals.append((predicate, *map(str, arguments)))
+        case _:
+            raise InstanceError(f"the game's goal has a part that the engine cannot read: {tree}")
+
+
+def _clause(kinds: dict[str, str], literals: list[Literal], house: Household) -> Clause:
+    sizes = {"object": len(house.things), "receptacle": len(house.receptacles), "location": len(house.places)}
+    domains: dict[str, set[int]] = {name: set(range(sizes.get(kind, 1))) for name, kind in kinds.items()}
+    changing = []
+    for literal in literals:
+        match literal:
+            case ("objecttype", name, kind):
+                domains[name] &= house.thing_kinds.get(kind, frozenset())
+            case ("receptacletype", name, kind):
+                domains[name] &= house.receptacle_kinds.get(kind, frozenset())
+            case (predicate, name) if predicate in STATES and name in kinds:
+                changing.append(literal)
+            case (("cleanable" | "heatable" | "coolable" | "toggleable" | "pickupable" | "sliceable") as fact, name):
+                domains[name] &= house.facts.get(fact, frozenset())
+            case (predicate, one, other) if predicate in TRUTH and one in kinds and other in kinds:
+                changing.append(literal)
+            case _:
+                raise InstanceError(f"the game's goal asks {literal}, which the engine cannot answer")
+    order = sorted(domains, key=lambda name: len(domains[name]))
+    due: list[list[Literal]] = [[] for _ in order]
+    for literal in changing:
+        due[max(order.index(name) for name in literal[1:])].append(literal)
+    return Clause(
+        {name: tuple(sorted(domains[name])) for name in order}, kinds, tuple(changing), tuple(map(tuple, due))
+    )
