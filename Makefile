@@ -1,0 +1,68 @@
+# Every target makes its own .venv; the first call on a fresh machine installs what is missing.
+PYTHON ?= python3
+TASK ?= alfworld
+ALGO ?= grpo
+MODEL ?= tiny
+ARGS ?=
+BIN := .venv/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help baseline test test-slow check lint bench eval play list golden cards tokenizer clean
+
+help: ## show the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+.venv/.made:
+	@PYTHON=$(PYTHON) .ci/debian-packages
+	$(PYTHON) -m venv .venv
+	@touch $@
+
+.venv/.train: .venv/.made setup.cfg constraints.txt
+	$(BIN)/pip install -q -c constraints.txt -e '.[train,textworld,alfworld]'
+	@touch $@
+
+.venv/.dev: .venv/.train
+	$(BIN)/pip install -q -c constraints.txt -e '.[dev]'
+	@touch $@
+
+baseline: .venv/.train ## train a reference baseline: TASK=alfworld ALGO=grpo MODEL=tiny ARGS='--seed 1'
+	$(BIN)/lmgym train $(ALGO) $(TASK) --model '$(MODEL)' $(ARGS)
+
+eval: .venv/.train ## evaluate a policy: TASK=alfworld MODEL=oracle ARGS='--episodes 64'
+	$(BIN)/lmgym eval $(TASK) --model '$(MODEL)' $(ARGS)
+
+play: .venv/.train ## play a task yourself: TASK=wordle
+	$(BIN)/lmgym play $(TASK) $(ARGS)
+
+list: .venv/.train ## list the tasks
+	$(BIN)/lmgym list $(ARGS)
+
+test: .venv/.dev ## the default test suite, on all cores
+	$(BIN)/python -m pytest -n auto
+
+test-slow: .venv/.dev ## the tests marked slow
+	$(BIN)/python -m pytest -m slow -n auto
+
+lint: .venv/.dev ## ruff and mypy on what would be shipped
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	rm -rf build/typed && $(BIN)/pip install -q --no-deps --no-build-isolation --target build/typed .
+	cd build/typed && ../../$(BIN)/mypy --config-file ../../setup.cfg --cache-dir ../../.mypy_cache -p lmgym
+
+check: lint test ## lint, types and the suite
+	$(BIN)/lmgym check
+
+bench: .venv/.dev ## speeds, side by side in one run
+	$(BIN)/python -m tests.bench $(ARGS)
+
+golden: .venv/.dev ## record the golden episodes of a task again: TASK=wordle
+	$(BIN)/lmgym golden $(TASK) --write
+
+cards: .venv/.dev ## rewrite the generated parts of the README and the task cards
+	$(BIN)/lmgym list --write
+
+tokenizer: .venv/.dev ## train the tokenizer of `tiny` on the tasks' own text
+	$(BIN)/python -m lmgym.policy.tokenizer_train
+
+clean: ## remove everything that make made, runs/ excepted
+	rm -rf .venv .bench-venv build .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
