@@ -69,7 +69,7 @@ class TextEnv(gymnasium.Env[Observation, str]):
         self.action_space = UnicodeText()
         self._player = None if others in ("scripted", "caller") else _scripted_player(others)
         self.instance_name = ""
-        self._shown = ""
+        self.shown = ""  # the last observation's text
         self._seat = FIRST_SEAT
         self._over = True
 
@@ -121,6 +121,10 @@ class TextEnv(gymnasium.Env[Observation, str]):
 
     def answer(self) -> str | None:
         """Return the hidden truth of the instance, for credit that needs it."""
+        return None
+
+    def fingerprint(self) -> str | None:
+        """Return what tells the instance just opened from others, where the first words and actions do not."""
         return None
 
     # Gymnasium's side ------------------------------------------------------------------------------------------
@@ -176,14 +180,16 @@ class TextEnv(gymnasium.Env[Observation, str]):
         """Give the rest of the episode fresh chance."""
         self.np_random = np.random.default_rng(seed)
 
-    def render(self) -> str | None:  # type: ignore[override]  # Gymnasium types render by the mode's array
+    def render(self) -> str | None:
         """Return the last observation's text in mode "ansi"."""
-        return self._shown if self.render_mode == "ansi" else None
+        return self.shown if self.render_mode == "ansi" else None
 
     # Inside ----------------------------------------------------------------------------------------------------
 
     def _checked(self, index: Any) -> int:
         size = self.size()
+        if size < 1:
+            raise InstanceError(f"{self.task.id} finds no instances for split {self.split!r}")
         if index is None:
             index = self.np_random.integers(size)
         if isinstance(index, bool) or not isinstance(index, int | np.integer) or not 0 <= index < size:
@@ -213,8 +219,8 @@ class TextEnv(gymnasium.Env[Observation, str]):
         return {**info, "seat_scores": scores} if len(scores) > 1 else info
 
     def _observation(self, reply: Reply) -> Observation:
-        self._shown = clean(reply.text)
-        observation: Observation = {"text": self._shown}
+        self.shown = clean(reply.text)
+        observation: Observation = {"text": self.shown}
         if self.PICTURES is not None:
             empty = np.zeros((0, self.PICTURES.height, self.PICTURES.width, 3), np.uint8)
             observation["images"] = np.stack(reply.images) if reply.images else empty

@@ -84,20 +84,20 @@ def options_of(entry: type[Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for base in entry.__mro__:
         if "__init__" in vars(base) and base.__module__.partition(".")[0] != "gymnasium":
-            for parameter in inspect.signature(base.__init__).parameters.values():
+            for parameter in inspect.signature(vars(base)["__init__"]).parameters.values():
                 if parameter.kind is parameter.KEYWORD_ONLY and parameter.name != "task":
                     found.setdefault(parameter.name, parameter.default)
     return found
 
 
-def build(task: str, *, max_turns: int | None = None, **options: Any) -> Any:
+def build(task: str | TaskSpec, *, max_turns: int | None = None, **options: Any) -> Any:
     """Make the environment `task` under its turn limit, without Gymnasium's checkers: `gym.make` adds those.
 
     Raises InstanceError for an unknown task, option, split or index and MissingExtra for missing packages.
     """
     from lmgym.env.wrappers import TimeLimit
 
-    spec = find(task)
+    spec = task if isinstance(task, TaskSpec) else find(task)
     entry = load(spec)
     known = options_of(entry)
     if unknown := [name for name in options if name not in known]:
@@ -109,13 +109,18 @@ def build(task: str, *, max_turns: int | None = None, **options: Any) -> Any:
     return TimeLimit(env, max_turns=spec.max_turns if max_turns is None else max_turns)
 
 
+def register(spec: TaskSpec) -> None:
+    """Register a task with Gymnasium; an id already there is left alone."""
+    if spec.id not in gymnasium.registry:
+        gymnasium.register(
+            id=spec.id,
+            entry_point="lmgym.env.registry:build",
+            kwargs={"task": spec.id},
+            nondeterministic=not spec.deterministic,
+        )
+
+
 def register_all() -> None:
-    """Register every task with Gymnasium; ids already there are left alone."""
+    """Register every known task with Gymnasium."""
     for spec in specs().values():
-        if spec.id not in gymnasium.registry:
-            gymnasium.register(
-                id=spec.id,
-                entry_point="lmgym.env.registry:build",
-                kwargs={"task": spec.id},
-                nondeterministic=not spec.deterministic,
-            )
+        register(spec)

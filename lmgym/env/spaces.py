@@ -106,15 +106,15 @@ class _Live(Sequence[Any]):
     """The current observations of all environments, read from shared memory at each access."""
 
     def __init__(self, count: int, read: Callable[[int], Any]) -> None:
-        self.count, self.read = count, read
+        self.size, self.read = count, read
 
     def __len__(self) -> int:
-        return self.count
+        return self.size
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            return tuple(self.read(i) for i in range(self.count)[index])
-        return self.read(range(self.count)[index])
+            return tuple(self.read(i) for i in range(self.size)[index])
+        return self.read(range(self.size)[index])
 
     def __deepcopy__(self, memo: dict[int, Any]) -> tuple[Any, ...]:
         return tuple(self)
@@ -151,6 +151,6 @@ def _read(space: UnicodeText | Images, shared_memory: list[Any], n: int = 1) -> 
 
 
 for _space in (UnicodeText, Images):
-    create_shared_memory.register(_space, _create)
+    create_shared_memory.register(_space, _create)  # type: ignore[arg-type]  # Gymnasium lists only its own types
     write_to_shared_memory.register(_space, _write)
-    read_from_shared_memory.register(_space, _read)
+    read_from_shared_memory.register(_space, _read)  # type: ignore[arg-type]  # as above

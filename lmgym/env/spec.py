@@ -23,6 +23,7 @@ class TaskSpec:
     deterministic: bool = True  # same seed and actions, same episode
     source: str = ""  # where rules and data come from, with licence
     held_out: tuple[str, ...] = ()  # splits on which training bars a leaderboard entry
+    overlap: str = ""  # why splits share instances, where they must: "a board game has one start"
     options: Mapping[str, Any] = field(default_factory=dict)  # what this id sets; gym.make may override
     goldens: Literal["exact", "outcome"] = "exact"  # outcome: where pixels or trees differ between builds
 

@@ -1,0 +1,229 @@
+"""Golden episodes: what an id promises, kept as `golden.jsonl` in the task's folder and proven by replay.
+
+Only actions are played again; what the environment answers must be what it answered when they were recorded. A
+folder's variants share its file, an episode a line.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lmgym.env.env import Observation, TextEnv
+from lmgym.env.registry import build, load
+from lmgym.env.spec import TaskSpec
+from lmgym.errors import InstanceError, ReplayError
+
+FILE = "golden.jsonl"
+TURNS = 20  # of the random and the malformed player at most
+LARGEST = 100_000  # bytes of a task's episodes
+RANDOM_SEED = 8128  # far from the small seeds that instances are drawn with
+MALFORMED = (
+    "",
+    "   \n\t",
+    "hello",
+    "<answer></answer>",
+    '{"name": "',
+    "click(",
+    "1 2 3",
+    "\u202e漢字 é 🙂",
+    "<|im_end|>",
+    "x" * 200,
+)
+
+Player = Callable[[TextEnv], Iterable[str]]  # reads the live environment at each action
+
+
+@dataclass
+class Trace:
+    """What an environment said while actions were played; `observations` has one more than `infos`."""
+
+    observations: list[Observation] = field(default_factory=list)
+    actions: list[str] = field(default_factory=list)
+    rewards: list[float] = field(default_factory=list)
+    infos: list[dict[str, Any]] = field(default_factory=list)
+    start: dict[str, Any] = field(default_factory=dict)  # info of reset
+    terminated: bool = False
+    truncated: bool = False
+
+    @property
+    def over(self) -> bool:
+        """Whether the episode ended."""
+        return self.terminated or self.truncated
+
+
+def observation_digest(observation: Observation) -> str:
+    """Return 32 hex digits of SHA-256 over an observation's text and pictures."""
+    digest = hashlib.sha256(observation["text"].encode())
+    for name in sorted(observation.keys() - {"text"}):
+        pictures = np.ascontiguousarray(observation[name])
+        digest.update(f"\0{name}{pictures.shape}{pictures.dtype}".encode())
+        digest.update(pictures.tobytes())
+    return digest.hexdigest()[:32]
+
+
+def turns(env: Any, player: Player, *, index: int, seed: int = 0) -> Iterator[Trace]:
+    """Play instance `index`, yielding the one growing trace after reset and after every action."""
+    trace = Trace()
+    observation, trace.start = env.reset(seed=seed, options={"index": index})
+    trace.observations.append(observation)
+    yield trace
+    for action in player(env.unwrapped):
+        observation, reward, trace.terminated, trace.truncated, info = env.step(action)
+        trace.observations.append(observation)
+        trace.actions.append(action)
+        trace.rewards.append(float(reward))
+        trace.infos.append(info)
+        yield trace
+        if trace.over:
+            return
+
+
+def play(env: Any, player: Player, *, index: int, seed: int = 0) -> Trace:
+    """Play instance `index` until it is over or the player has no more actions."""
+    *_, trace = turns(env, player, index=index, seed=seed)
+    return trace
+
+
+def given(actions: Iterable[str]) -> Player:
+    """Return a player of recorded actions."""
+    return lambda env: actions
+
+
+def at_random(env: TextEnv) -> Iterator[str]:
+    """Yield admissible actions; where they cannot be listed, words of what was shown last."""
+    chance = np.random.default_rng(RANDOM_SEED)
+    while True:
+        choices = env.admissible() or env.shown.split() or ["look"]
+        yield choices[int(chance.integers(len(choices)))]
+
+
+def malformed(env: TextEnv) -> Iterator[str]:
+    """Yield what is an action nowhere."""
+    yield from MALFORMED
+
+
+PLAYERS: Mapping[str, tuple[Player, int]] = {  # by name: the player and its instances of each split
+    "oracle": (lambda env: env.oracle(), 2),
+    "random": (at_random, 1),
+    "malformed": (malformed, 1),
+}
+
+
+def has_oracle(spec: TaskSpec) -> bool:
+    """Whether the task's class writes an oracle."""
+    return load(spec).oracle is not TextEnv.oracle
+
+
+def folder(spec: TaskSpec) -> Path:
+    """Return the task's folder, without importing it where it is not imported yet."""
+    found = find_spec(spec.package)
+    if found is None or not found.submodule_search_locations:
+        raise InstanceError(f"{spec.id}: {spec.package} is no package; a task is a folder with an __init__.py")
+    return Path(found.submodule_search_locations[0])
+
+
+def read(spec: TaskSpec) -> list[dict[str, Any]]:
+    """Return the recorded episodes of `spec`; ReplayError where there are none."""
+    path = folder(spec) / FILE
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    episodes = [episode for line in lines if (episode := json.loads(line))["task"] == spec.id]
+    if not episodes:
+        raise ReplayError(f"{spec.id} has no episodes in {FILE}: record them with lmgym.env.golden.write(spec)")
+    return episodes
+
+
+def record(spec: TaskSpec) -> list[dict[str, Any]]:
+    """Play the golden episodes of `spec` on every split whose size it knows."""
+    names = [name for name in PLAYERS if name != "oracle" or has_oracle(spec)]
+    return [
+        _record(spec, split, name, index)
+        for split, size in spec.splits.items()
+        for name in names
+        for index in range(min(PLAYERS[name][1], size))
+    ]
+
+
+def write(spec: TaskSpec) -> Path:
+    """Record `spec` anew into its folder's file; the episodes of other ids stay."""
+    path = folder(spec) / FILE
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    kept = [line for line in lines if json.loads(line)["task"] != spec.id]
+    fresh = [json.dumps(episode, ensure_ascii=False, sort_keys=True) for episode in record(spec)]
+    if (size := sum(len(line.encode()) + 1 for line in fresh)) > LARGEST:
+        raise ReplayError(f"{spec.id}: golden episodes take {size} bytes, over {LARGEST}; shorten observations")
+    path.write_text("".join(f"{line}\n" for line in kept + fresh), encoding="utf-8")
+    return path
+
+
+def replay(spec: TaskSpec) -> list[str]:
+    """Play the recorded episodes of `spec` again; one line for each that differs."""
+    return [difference for episode in read(spec) if (difference := _difference(spec, episode))]
+
+
+def _record(spec: TaskSpec, split: str, name: str, index: int) -> dict[str, Any]:
+    player, _ = PLAYERS[name]
+    limit = spec.max_turns if name == "oracle" else min(spec.max_turns, TURNS)
+    env = build(spec, split=split, max_turns=limit)
+    try:
+        trace = play(env, player, index=index)
+    finally:
+        env.close()
+    head = {"task": spec.id, "player": name, "split": split, "index": index, "seed": 0, "max_turns": limit}
+    return {**head, **_content(spec, trace)}
+
+
+def _content(spec: TaskSpec, trace: Trace) -> dict[str, Any]:
+    """What of a trace a golden episode holds, as JSON gives it back."""
+    end = trace.infos[-1] if trace.infos else {}
+    content: dict[str, Any] = {
+        "actions": trace.actions,
+        "terminated": trace.terminated,
+        "truncated": trace.truncated,
+        "score": end.get("score"),
+        "success": end.get("success"),
+        "rewards": trace.rewards,
+    }
+    if spec.goldens == "exact":
+        content["observations"] = [observation_digest(observation) for observation in trace.observations]
+        content["valid"] = [bool(info["valid"]) for info in trace.infos]
+    return content
+
+
+def _difference(spec: TaskSpec, episode: Mapping[str, Any]) -> str | None:
+    """Name the first field in which an episode played again differs from its record."""
+    env = build(spec, split=episode["split"], max_turns=episode["max_turns"])
+    try:
+        trace = play(env, given(episode["actions"]), index=episode["index"], seed=episode["seed"])
+    finally:
+        env.close()
+    name = f"{episode['player']} {episode['split']}/{episode['index']}"
+    for key, value in _content(spec, trace).items():
+        if not _same(episode[key], value):
+            return f"{name}: {key} {_first_difference(episode[key], value)}"
+    return None
+
+
+def _same(recorded: Any, played: Any) -> bool:
+    if isinstance(recorded, list) and isinstance(played, list):
+        return len(recorded) == len(played) and all(map(_same, recorded, played))
+    if isinstance(recorded, float) and isinstance(played, float):
+        return math.isclose(recorded, played, rel_tol=1e-9, abs_tol=1e-12)
+    return bool(recorded == played)
+
+
+def _first_difference(recorded: Any, played: Any) -> str:
+    if not isinstance(recorded, list):
+        return f"was {recorded!r}, is {played!r}"
+    for turn, (before, after) in enumerate(zip(recorded, played, strict=False)):
+        if not _same(before, after):
+            return f"at {turn} was {before!r}, is {after!r}"
+    return f"had {len(recorded)} entries, has {len(played)}"
