@@ -109,18 +109,13 @@ def build(task: str | TaskSpec, *, max_turns: int | None = None, **options: Any)
     return TimeLimit(env, max_turns=spec.max_turns if max_turns is None else max_turns)
 
 
-def register(spec: TaskSpec) -> None:
-    """Register a task with Gymnasium; an id already there is left alone."""
-    if spec.id not in gymnasium.registry:
-        gymnasium.register(
-            id=spec.id,
-            entry_point="lmgym.env.registry:build",
-            kwargs={"task": spec.id},
-            nondeterministic=not spec.deterministic,
-        )
-
-
 def register_all() -> None:
-    """Register every known task with Gymnasium."""
+    """Register every task with Gymnasium; ids already there are left alone."""
     for spec in specs().values():
-        register(spec)
+        if spec.id not in gymnasium.registry:
+            gymnasium.register(
+                id=spec.id,
+                entry_point="lmgym.env.registry:build",
+                kwargs={"task": spec.id},
+                nondeterministic=not spec.deterministic,
+            )

@@ -1,0 +1,70 @@
+"""The card of a task: the block of its README.md that says what its spec says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lmgym.env.golden import folder
+from lmgym.env.spec import TaskSpec
+from lmgym.errors import InstanceError
+
+FILE = "README.md"
+END = "<!-- /spec -->"
+
+
+def card(spec: TaskSpec) -> str:
+    """Return the generated block, its markers included."""
+    splits = ", ".join(f"{name} {size or '(official data)'}" for name, size in spec.splits.items())
+    references = ", ".join(f"{name} {value}" for name, value in spec.references.items())
+    rows = {
+        "id": f"`{spec.id}`",
+        "what": spec.summary,
+        "turns": f"{spec.max_turns} at most",
+        "splits": splits,
+        "splits share instances": spec.overlap,
+        "no training on": ", ".join(spec.held_out),
+        "score": spec.score,
+        "known scores": references,
+        "options of this id": ", ".join(f"`{name}={value!r}`" for name, value in spec.options.items()),
+        "needs": f"`pip install 'lmgym[{','.join(spec.extras)}]'`" if spec.extras else "",
+        "chance": "" if spec.deterministic else "the same seed and actions may lead elsewhere",
+        "source": spec.source,
+    }
+    lines = [f"| {name} | {_cell(value)} |" for name, value in rows.items() if value]
+    return "\n".join([_start(spec), "| | |", "|---|---|", *lines, END])
+
+
+def differs(spec: TaskSpec) -> str | None:
+    """Say how the README of the task's folder disagrees with its spec; None where it agrees."""
+    path = folder(spec) / FILE
+    if not path.is_file():
+        return f"{FILE} is missing: write it with lmgym.env.card.write(spec)"
+    text = path.read_text(encoding="utf-8")
+    if _start(spec) not in text:
+        return f"{FILE} has no block {_start(spec)}: write it with lmgym.env.card.write(spec)"
+    if card(spec) not in text:
+        return f"{FILE} says something else than the spec: write it anew with lmgym.env.card.write(spec)"
+    return None
+
+
+def write(spec: TaskSpec) -> Path:
+    """Put the card into the README of the task's folder, in place of the one that is there."""
+    path = folder(spec) / FILE
+    text = path.read_text(encoding="utf-8") if path.is_file() else f"# {spec.id.partition('/')[2]}\n"
+    before, start, after = text.partition(_start(spec))
+    if not start:
+        path.write_text(f"{text.rstrip()}\n\n{card(spec)}\n", encoding="utf-8")
+        return path
+    _, end, rest = after.partition(END)
+    if not end:
+        raise InstanceError(f"{path}: the block {start} has no {END}; add it after the table")
+    path.write_text(before + card(spec) + rest, encoding="utf-8")
+    return path
+
+
+def _start(spec: TaskSpec) -> str:
+    return f"<!-- spec {spec.id} -->"
+
+
+def _cell(value: str) -> str:
+    return value.replace("|", "\\|").replace("\n", " ")

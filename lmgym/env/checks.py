@@ -1,0 +1,315 @@
+"""What every task owes, one function a promise: each yields a line for whatever is wrong."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import gymnasium
+from gymnasium.utils.env_checker import check_env, data_equivalence
+
+from lmgym.env import golden
+from lmgym.env.env import TextEnv
+from lmgym.env.golden import Player, Trace, at_random, given, malformed, observation_digest, play, turns
+from lmgym.env.hostile import HOSTILE
+from lmgym.env.registry import build, load
+from lmgym.env.spec import TaskSpec
+from lmgym.errors import LmgymError
+
+BROKEN = (  # what a task's code may raise when it is wrong; interrupts and exits are nobody's finding
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LmgymError,
+    LookupError,
+    MemoryError,
+    NameError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    Warning,
+)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A task under test, and what of it can be opened here."""
+
+    spec: TaskSpec
+    splits: tuple[str, ...]  # that can be opened; official data may be absent
+
+    @property
+    def home(self) -> str:
+        """The split to try things on."""
+        wanted = self.spec.options.get("split", "train")
+        return wanted if wanted in self.splits else self.splits[0]
+
+    @property
+    def few(self) -> int:
+        """Episodes that cost little enough to play."""
+        return 5 if self.spec.player == "inline" else 2
+
+    def live(self, **options: Any) -> closing[Any]:
+        """Return an environment as a context that closes it."""
+        return closing(build(self.spec, **{"split": self.home, **options}))
+
+
+@contextmanager
+def _registered(spec: TaskSpec) -> Iterator[None]:
+    """Have Gymnasium know a plug-in that is not installed yet."""
+    known = spec.id in gymnasium.registry
+    if not known:
+        gymnasium.register(id=spec.id, entry_point=partial(build, spec), nondeterministic=not spec.deterministic)
+    try:
+        yield
+    finally:
+        if not known:
+            gymnasium.registry.pop(spec.id)
+
+
+def gymnasium_checks(subject: Subject) -> Iterable[str]:
+    """Gymnasium's check_env passes with warnings as errors."""
+    with warnings.catch_warnings(), _registered(subject.spec):
+        warnings.simplefilter("error")
+        with closing(gymnasium.make(subject.spec.id, split=subject.home)) as env:
+            check_env(env.unwrapped)
+    return ()
+
+
+def vectors(subject: Subject) -> Iterator[str]:
+    """gym.make_vec works, and sync and async say the same."""
+    with _registered(subject.spec):
+        sync, parallel = _vectored(subject, "sync"), _vectored(subject, "async")
+    if subject.spec.deterministic and sync != parallel:
+        turn = next(i for i, (a, b) in enumerate(zip(sync, parallel, strict=True)) if a != b)
+        yield f"sync and async differ at turn {turn}: {str(sync[turn])[:200]} and {str(parallel[turn])[:200]}"
+
+
+def _vectored(subject: Subject, mode: Any) -> list[Any]:
+    """What two environments at once say to three actions each."""
+    envs = gymnasium.make_vec(subject.spec.id, num_envs=2, vectorization_mode=mode, split=subject.home)
+    with closing(envs):
+        observations, _ = envs.reset(seed=1)
+        said: list[Any] = [_digests(observations)]
+        for actions in (["", "look"], ["é 漢 🙂", "1"], ["x" * 1000, "\n"]):
+            observations, rewards, terminated, truncated, _ = envs.step(actions)
+            said.append((_digests(observations), list(rewards), list(terminated), list(truncated)))
+    return said
+
+
+def _digests(observations: Mapping[str, Any]) -> list[str]:
+    return [observation_digest({name: value[i] for name, value in observations.items()}) for i in range(2)]
+
+
+def determinism(subject: Subject) -> Iterator[str]:
+    """The same instance, seed and actions give the same observations, rewards and info."""
+    if not subject.spec.deterministic:
+        return
+    with subject.live() as env, subject.live() as other:
+        for index, player in itertools.product(range(2), _players(subject)):
+            first = play(env, player, index=index, seed=7)
+            for again, where in ((env, "in the same environment"), (other, "in another environment")):
+                if said := _difference(first, play(again, given(first.actions), index=index, seed=7)):
+                    yield f"{subject.home}/{index} played again {where}: {said}"
+
+
+def _players(subject: Subject) -> list[Player]:
+    oracle: list[Player] = [lambda env: env.oracle()] if golden.has_oracle(subject.spec) else []
+    return [*oracle, lambda env: itertools.islice(at_random(env), golden.TURNS)]
+
+
+def _difference(first: Trace, again: Trace) -> str | None:
+    if not data_equivalence(first.start, again.start, exact=True):
+        return f"info of reset was {first.start}, is {again.start}"
+    for turn, (a, b) in enumerate(zip(first.observations, again.observations, strict=False)):
+        if observation_digest(a) != observation_digest(b):
+            return f"observation {turn} was {a['text'][:100]!r}, is {b['text'][:100]!r}"
+    if first.rewards != again.rewards:
+        return f"rewards were {first.rewards}, are {again.rewards}"
+    if not data_equivalence(first.infos, again.infos, exact=True):
+        return f"infos were {first.infos}, are {again.infos}"
+    return None
+
+
+def disjoint_splits(subject: Subject) -> Iterator[str]:
+    """No instance stands in two splits, as far as the first ones tell."""
+    if subject.spec.overlap:
+        return
+    count = 200 if subject.spec.player == "inline" else 20
+    seen: dict[Any, str] = {}
+    for split in subject.splits:
+        with subject.live(split=split) as env:
+            for index in range(min(count, env.unwrapped.size())):
+                name = seen.setdefault(_fingerprint(env, index), f"{split}/{index}")
+                if name.partition("/")[0] != split:
+                    yield f"{name} and {split}/{index} are one instance; TaskSpec.overlap says why where this must be"
+                    return
+
+
+def _fingerprint(env: Any, index: int) -> Any:
+    observation, info = env.reset(seed=0, options={"index": index})
+    task: TextEnv = env.unwrapped
+    own = task.fingerprint()
+    if own is not None:
+        return own
+    action = next(iter(task.oracle()), None) if type(task).oracle is not TextEnv.oracle else None
+    return observation_digest(observation), info.get("answer"), action
+
+
+def hostile_text(subject: Subject) -> Iterator[str]:
+    """No text breaks the environment, and what it answers fits its space."""
+    with subject.live() as env:
+        over = True
+        for text in HOSTILE:
+            name = f"action {text[:30]!r} ({len(text)} characters)"
+            try:
+                if over:
+                    env.reset(seed=0, options={"index": 0})
+                observation, reward, terminated, truncated, _ = env.step(text)
+            except BROKEN as error:
+                yield f"{name} raises {type(error).__name__}: {error}"
+                over = True
+                continue
+            over = terminated or truncated
+            if observation not in env.observation_space or not math.isfinite(reward):
+                yield f"{name} is answered with what the space refuses: {str(observation)[:100]!r}, reward {reward}"
+
+
+def references(subject: Subject) -> Iterator[str]:
+    """The oracle, and saying nothing, score what the references say."""
+    known = subject.spec.references
+    if golden.has_oracle(subject.spec) != ("oracle" in known):
+        yield "references must name the oracle's score if, and only if, there is an oracle"
+    players: dict[str, Player] = {"null": lambda env: itertools.repeat(""), "oracle": lambda env: env.oracle()}
+    for name, player in players.items():
+        wanted = known.get(name)
+        if isinstance(wanted, float | int) and (name == "null" or golden.has_oracle(subject.spec)):
+            for split in subject.splits:
+                yield from _scores(subject, split, name, player, float(wanted))
+
+
+def _scores(subject: Subject, split: str, name: str, player: Player, wanted: float) -> Iterator[str]:
+    count = subject.few if wanted in (0.0, 1.0) else 8 * subject.few
+    scores = []
+    with subject.live(split=split) as env:
+        for index in range(min(count, env.unwrapped.size())):
+            trace = play(env, player, index=index)
+            if not trace.over:
+                yield f"{name} on {split}/{index} stops after {len(trace.actions)} actions, before the end"
+                return
+            scores.append(trace.infos[-1]["score"])
+    mean = math.fsum(scores) / len(scores)
+    if abs(mean - wanted) > 4 * math.sqrt(wanted * (1 - wanted) / len(scores)) + 1e-9:
+        yield f"{name} scores {mean:.3g} on {split} (mean of {len(scores)}); the spec says {wanted}"
+
+
+def demonstrator(subject: Subject) -> Iterator[str]:
+    """The demonstrator, where there is one or an oracle, plays valid actions to the end."""
+    if not golden.has_oracle(subject.spec) and load(subject.spec).demonstrator is TextEnv.demonstrator:
+        return
+    with subject.live() as env:
+        for index in range(2):
+            trace = play(env, lambda env: env.demonstrator(), index=index)
+            if not trace.over:
+                yield f"on {subject.home}/{index} it stops after {len(trace.actions)} actions, before the end"
+            for action, info in zip(trace.actions, trace.infos, strict=True):
+                if not info["valid"]:
+                    yield f"on {subject.home}/{index} its action {action[:60]!r} is not valid"
+                    break
+
+
+def admissible(subject: Subject) -> Iterator[str]:
+    """Listed actions are valid."""
+    with subject.live() as env:
+        env.reset(seed=0, options={"index": 0})
+        if env.unwrapped.admissible() is None:
+            return
+        trace = play(env, lambda env: itertools.islice(at_random(env), golden.TURNS), index=0)
+        for action, info in zip(trace.actions, trace.infos, strict=True):
+            if not info["valid"]:
+                yield f"{action[:60]!r} is admissible and not valid"
+
+
+def endings(subject: Subject) -> Iterator[str]:
+    """Reward terms sum; the score comes once, at the end and at every cut."""
+    limit = subject.spec.max_turns
+    for most in sorted({*range(1, min(limit, 4) + 1), limit}):
+        with subject.live(max_turns=most) as env:
+            for player in (*_players(subject), malformed):
+                trace = play(env, player, index=0)
+                for problem in _account(trace):
+                    yield f"max_turns={most}: {problem}"
+                if len(trace.actions) >= most and not trace.over:
+                    yield f"max_turns={most}: not over after {len(trace.actions)} actions"
+
+
+def _account(trace: Trace) -> Iterator[str]:
+    """What is wrong with rewards, scores and infos of a trace."""
+    if "score" in trace.start or any("score" in info or "success" in info for info in trace.infos[:-1]):
+        yield "score or success in info before the end"
+    for turn, (reward, info) in enumerate(zip(trace.rewards, trace.infos, strict=True)):
+        if not math.isclose(math.fsum(info["reward_terms"].values()), reward, abs_tol=1e-9):
+            yield f"turn {turn}: reward is {reward}, its terms are {info['reward_terms']}"
+    if trace.over:
+        end = trace.infos[-1]
+        if not isinstance(end.get("success"), bool) or not 0 <= end.get("score", math.nan) <= 1:
+            yield f"the end has score {end.get('score')!r} and success {end.get('success')!r}"
+    json.dumps([trace.start, *trace.infos], allow_nan=False)
+
+
+def goldens(subject: Subject) -> Iterator[str]:
+    """The golden episodes, played again, say what they said."""
+    yield from golden.replay(subject.spec)
+
+
+def two_at_once(subject: Subject) -> Iterator[str]:
+    """Two live environments do not disturb each other."""
+    if not subject.spec.deterministic:
+        return
+    player = _players(subject)[0]
+    with subject.live() as env:
+        alone = [play(env, player, index=index, seed=index) for index in (0, 1)]
+    with subject.live() as env, subject.live() as other:
+        pairs = itertools.zip_longest(turns(env, player, index=0), turns(other, player, index=1, seed=1))
+        both: list[Any] = [None, None]
+        for pair in pairs:
+            both = [new or old for new, old in zip(pair, both, strict=True)]
+    for index in (0, 1):
+        if said := _difference(alone[index], both[index]):
+            yield f"{subject.home}/{index} beside another environment: {said}"
+
+
+def closing_twice(subject: Subject) -> Iterable[str]:
+    """An environment can be closed twice, before and after an episode."""
+    for index in (None, 0):
+        env = build(subject.spec, split=subject.home)
+        if index is not None:
+            env.reset(seed=0, options={"index": index})
+        env.close()
+        env.close()
+    return ()
+
+
+Check = Callable[[Subject], Iterable[str]]
+OF_EPISODES: tuple[Check, ...] = (
+    gymnasium_checks,
+    vectors,
+    determinism,
+    disjoint_splits,
+    hostile_text,
+    references,
+    demonstrator,
+    admissible,
+    endings,
+    goldens,
+    two_at_once,
+    closing_twice,
+)
