@@ -1,0 +1,138 @@
+"""The ALFWorld task: one command a turn, 1 when the goal holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import resources
+from typing import Any
+
+from lmgym.env.env import Reply, TextEnv
+from lmgym.errors import InstanceError
+from lmgym.tasks.alfworld import SPEC, official, oracle
+from lmgym.tasks.alfworld.demonstrator import Memory, understand
+from lmgym.tasks.alfworld.engine import NOTHING, Game
+from lmgym.tasks.alfworld.grammar import split_task
+from lmgym.tasks.alfworld.households import TYPES, draw, write
+
+GOALS = ("templated", "human")
+SOURCES = ("procedural", "official")
+
+
+class ALFWorld(TextEnv):
+    """Do a household task by text commands; observations are the stock game's, byte for byte."""
+
+    SPEC = SPEC
+
+    def __init__(
+        self,
+        *,
+        source: str = "procedural",
+        receptacles: int = 9,
+        objects: int = 8,
+        types: tuple[str, ...] = TYPES,
+        goals: str = "templated",
+        annotation: int = 0,
+        instructions: bool = False,
+        **common: Any,
+    ) -> None:
+        """Choose the games.
+
+        Args:
+            source: "procedural" or "official"; an id's splits belong to one of them.
+            receptacles: most of them in a procedural household.
+            objects: most of them in a procedural household, lamp included.
+            types: task types of procedural households; they take turns by index.
+            goals: "templated", or "human" for the sentences written by people for official games.
+            annotation: which human sentence, counted round.
+            instructions: whether the first observation starts with the commands that there are.
+            common: what every task takes: split, others, render_mode.
+        """
+        super().__init__(**common)
+        if source not in SOURCES or goals not in GOALS:
+            raise InstanceError(f"source is one of {SOURCES} and goals one of {GOALS}; got {source!r}, {goals!r}")
+        if not types or (unknown := [name for name in types if name not in TYPES]):
+            raise InstanceError(f"types are some of {', '.join(TYPES)}; got {types!r}")
+        if source == "procedural" and goals == "human":
+            raise InstanceError("goals='human' needs the sentences of official games: use lmgym/ALFWorldOfficial-v0")
+        if (self.split in ("valid_seen", "valid_unseen")) != (source == "official") and self.split != "train":
+            raise InstanceError(f"split {self.split!r} has no {source} games")
+        self.source, self.goals, self.annotation, self.instructions = source, goals, annotation, instructions
+        self.receptacles, self.objects, self.types = receptacles, objects, tuple(types)
+        self.game: Game | None = None
+        self._memory: Memory | None = None
+        self._exchanges: list[tuple[str, str]] = []
+        self._opening = self._errand = ""
+
+    def size(self) -> int:
+        """Instances of the split; of official data, the games found."""
+        return len(official.games(self.split)) if self.source == "official" else super().size()
+
+    def begin(self, index: int) -> Reply:
+        """Open household or official game `index`."""
+        if self.source == "official":
+            contents = official.game(self.split, index)
+            words = official.annotation(self.split, index, self.annotation) if self.goals == "human" else None
+            return self._open(contents, words)
+        plan = draw(self.split, index, receptacles=self.receptacles, objects=self.objects, types=self.types)
+        return self._open(write(plan))
+
+    def load(self, instance: Mapping[str, Any]) -> Reply:
+        """Open the contents of a `game.tw-pddl` file."""
+        if missing := [key for key in ("pddl_domain", "grammar", "pddl_problem") if key not in instance]:
+            raise InstanceError(f"an ALFWorld game is a JSON object like game.tw-pddl; it lacks {', '.join(missing)}")
+        return self._open(instance)
+
+    def act(self, action: str) -> Reply:
+        """Play one command; what the game does not take it answers with "Nothing happens."."""
+        game = self._playing()
+        answer = game.step(action)
+        text = NOTHING if answer is None else answer
+        self._exchanges.append((action, text))
+        won = game.won
+        return Reply(text, reward=float(won), done=won, score=1.0 if won else None, valid=answer is not None)
+
+    def standing(self) -> float:
+        """Return 1 when the goal holds."""
+        return float(self.game is not None and self.game.won)
+
+    def admissible(self) -> list[str]:
+        """Return the commands that the game takes now, sorted; the stock engine's list."""
+        return self._playing().commands()
+
+    def oracle(self) -> Iterator[str]:
+        """Yield commands towards the goal from the present state."""
+        return oracle.play(self._playing())
+
+    def demonstrator(self) -> Iterator[str]:
+        """Yield commands of a player who knows the observations so far and the goal's sentence only.
+
+        A human goal's sentence is given to it as understood, in the templated words.
+        """
+        game = self._playing()
+        while not game.won:
+            yield self._recall(game).next_action()
+
+    def _recall(self, game: Game) -> Memory:
+        if self._memory is None:
+            put = game.grammar.commands["putobject"].format(o="{}", r="{}")
+            self._memory = Memory(self._opening, understand(self._errand), put=put)
+        for action, observation in self._exchanges:
+            self._memory.take_in(action, observation)
+        self._exchanges.clear()
+        return self._memory
+
+    def _open(self, contents: Mapping[str, Any], words: str | None = None) -> Reply:
+        _, self._errand = split_task(str(contents["grammar"]))
+        self.game = Game.read(contents, task=None if words is None else f"Your task is to: {words}.")
+        self._memory, self._exchanges = None, []
+        self._opening = self.game.opening()
+        return Reply(f"{_prompt()}\n\n{self._opening}" if self.instructions else self._opening)
+
+    def _playing(self) -> Game:
+        if self.game is None:
+            raise InstanceError(f"{self.task.id}: call reset() first")
+        return self.game
+
+
+def _prompt() -> str:
+    return resources.files(__package__).joinpath("prompt.md").read_text(encoding="utf-8").strip()
