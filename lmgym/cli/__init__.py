@@ -1,0 +1,40 @@
+"""The command line: `lmgym list | play | train | eval | replay | check | golden | new`."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+from rich.console import Console
+
+from lmgym.cli import evaluate, play, replay, tasks, train
+from lmgym.errors import LmgymError
+
+app = typer.Typer(
+    help="Gymnasium suite for multi-turn reinforcement learning with language models.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command("list")(tasks.list_tasks)
+app.command()(tasks.check)
+app.command()(tasks.golden)
+app.command()(tasks.new)
+app.command()(play.play)
+app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train.train)
+app.command("eval")(evaluate.evaluate)
+app.command()(replay.replay)
+
+
+def main() -> None:
+    """Run a command; what goes wrong on purpose is one line on standard error and exit code 2."""
+    try:
+        app()
+    except LmgymError as error:
+        Console(stderr=True, soft_wrap=True, highlight=False).print(f"lmgym: {error}", markup=False)
+        sys.exit(2)
+    except OSError as error:
+        Console(stderr=True, soft_wrap=True, highlight=False).print(
+            f"lmgym: {error.strerror or error}: {error.filename or ''}", markup=False
+        )
+        sys.exit(2)

@@ -1,0 +1,75 @@
+"""Reading `--option name=value` and the fields of a baseline's Args from the command line."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import types
+import typing
+from collections.abc import Sequence
+from typing import Any
+
+from lmgym.errors import InstanceError, RecipeError
+
+
+def literal(text: str) -> Any:
+    """Return the Python literal that `text` is, else the text itself."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+def task_options(pairs: Sequence[str]) -> dict[str, Any]:
+    """Turn `["receptacles=6", "source=official"]` into options of a task."""
+    options: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise InstanceError(f"--option takes name=value; got {pair!r}")
+        options[name.strip()] = literal(value)
+    return options
+
+
+def read_args(kind: type[Any], words: Sequence[str]) -> Any:
+    """Make the dataclass `kind` from words such as `["--group", "8", "--no-std"]`.
+
+    Raises RecipeError for a word that is no field, or a value of another type.
+    """
+    fields = {field.name.replace("_", "-"): field for field in dataclasses.fields(kind)}
+    types_of = typing.get_type_hints(kind)
+    values: dict[str, Any] = {}
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        name, equals, value = word.removeprefix("--").partition("=")
+        field = fields.get(name) or fields.get(name.removeprefix("no-"))
+        if field is None or not word.startswith("--"):
+            known = ", ".join(f"--{known}" for known in fields)
+            raise RecipeError(f"unknown argument {word!r}; besides its common options this baseline has {known}")
+        if types_of[field.name] is bool:
+            values[field.name] = name in fields
+        elif equals or rest:
+            values[field.name] = _typed(value if equals else rest.pop(0), types_of[field.name], word)
+        else:
+            raise RecipeError(f"{word} needs a value")
+    return kind(**values)
+
+
+def _typed(value: str, wanted: Any, word: str) -> Any:
+    choices = typing.get_args(wanted) if isinstance(wanted, types.UnionType) else (wanted,)
+    found = literal(value)
+    if type(found) is int and float in choices:
+        found = float(found)
+    if str in choices and type(found) not in choices:
+        return value
+    accepted = any(_matches(found, value, choice) for choice in choices)
+    if not accepted:
+        raise RecipeError(f"{word} takes {getattr(wanted, '__name__', wanted)}; got {value!r}")
+    return value if typing.get_origin(choices[0]) is typing.Literal else found
+
+
+def _matches(found: Any, value: str, choice: Any) -> bool:
+    if typing.get_origin(choice) is typing.Literal:
+        return value in typing.get_args(choice)
+    return choice is Any or type(found) is choice

@@ -1,0 +1,99 @@
+"""Commands about tasks: list, check, golden, new."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from lmgym.env.registry import find, specs
+from lmgym.env.spec import TaskSpec
+from lmgym.errors import InstanceError
+
+START, END = "<!-- tasks: made by `lmgym list --write` -->", "<!-- /tasks -->"
+
+
+def markdown_table(tasks: Iterable[TaskSpec]) -> str:
+    """Return the README's table of tasks."""
+    rows = ["| id | what | turns | splits | player |", "|---|---|---|---|---|"]
+    for spec in tasks:
+        splits = ", ".join(f"{name} {size:,}" if size else f"{name} (official data)" for name, size in spec.splits.items())
+        rows.append(f"| `{spec.id}` | {spec.summary} | {spec.max_turns} | {splits} | {spec.player} |")
+    return "\n".join(rows)
+
+
+def between_markers(text: str, content: str) -> str:
+    """Return `text` with what stands between START and END replaced."""
+    head, start, rest = text.partition(START)
+    _, end, tail = rest.partition(END)
+    if not start or not end:
+        raise InstanceError(f"no markers {START} ... {END} to write the table between")
+    return f"{head}{START}\n{content}\n{END}{tail}"
+
+
+def list_tasks(
+    write: Annotated[bool, typer.Option("--write", help="Write the table into README.md and the cards.")] = False,
+) -> None:
+    """List the tasks."""
+    if write:
+        from lmgym.env.testing import write_card
+
+        readme = Path("README.md")
+        readme.write_text(between_markers(readme.read_text(), markdown_table(specs().values())))
+        for name in dict.fromkeys(spec.name for spec in specs().values()):
+            write_card(find(name))
+        return
+    table = Table("task", "id", "what", "turns", "splits")
+    for spec in specs().values():
+        table.add_row(spec.name, spec.id, spec.summary, str(spec.max_turns), ", ".join(spec.splits))
+    Console().print(table)
+
+
+def check(
+    tasks: Annotated[list[str] | None, typer.Argument(help="Ids or folders; all tasks if none is named.")] = None,
+) -> None:
+    """Check what every task owes; exit code 1 if something is amiss."""
+    from lmgym.env.testing import check_task
+
+    console = Console()
+    failed = 0
+    for spec in [find(name) for name in tasks] if tasks else list(specs().values()):
+        table = Table("check", "", "finding", title=spec.id, title_justify="left")
+        for finding in check_task(spec.id):
+            mark = {True: "[green]ok[/]", False: "[red]FAILED[/]", None: "[yellow]skipped[/]"}[finding.ok]
+            table.add_row(finding.check, mark, finding.message)
+            failed += finding.ok is False
+        console.print(table)
+    if failed:
+        console.print(f"[red]{failed} checks failed[/]")
+        raise typer.Exit(1)
+
+
+def golden(
+    task: Annotated[str, typer.Argument(help="Id or folder.")],
+    write: Annotated[bool, typer.Option("--write", help="Record anew instead of replaying.")] = False,
+) -> None:
+    """Replay a task's golden episodes, or record them."""
+    from lmgym.env import golden as goldens
+
+    spec = find(task)
+    console = Console()
+    if write:
+        console.print(f"wrote {goldens.record(spec)}")
+        return
+    console.print(f"{spec.id}: {goldens.replay(spec)} golden episodes replayed without a difference")
+
+
+def new(
+    name: Annotated[str, typer.Argument(help="Folder and module name, such as tower_of_hanoi.")],
+    folder: Annotated[Path, typer.Option(help="Where task folders live.")] = Path("tasks"),
+) -> None:
+    """Make a task folder that runs and passes its checks."""
+    from lmgym.env.new import scaffold
+
+    made = scaffold(name, folder)
+    Console().print(f"made {made}; next: lmgym check {name}")

@@ -1,0 +1,88 @@
+"""`make bench`: speeds as ratios, measured side by side in one run; the median of several rounds.
+
+Peers (gem-llm, textarena) live in a venv of their own, `.bench-venv`, made on demand. Each row plays the same game with the
+same actions; resets are part of the time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from rich.console import Console
+from rich.table import Table
+
+import peers
+import speeds
+
+SECTIONS = ("import", "tasks", "peers", "alfworld", "sampler")
+
+
+def imports(console: Console) -> None:
+    """Print the seconds that `import lmgym` takes in a fresh interpreter."""
+    seconds = [speeds.import_seconds() for _ in range(5)]
+    console.print(f"import lmgym: median {statistics.median(seconds):.3f} s of {len(seconds)} (aim: under 0.3 s)")
+
+
+def tasks(console: Console, seconds: float) -> None:
+    """Print steps/s of every task that can run here, through `gym.make`, without and with admissible actions."""
+    table = Table("id", "steps/s", "with admissible", title="one process, through gym.make, resets included")
+    for task, plain, shown in speeds.all_tasks(seconds):
+        table.add_row(task, f"{plain:,.0f}", "-" if shown is None else f"{shown:,.0f}")
+    console.print(table)
+
+
+def against_peers(console: Console, seconds: float) -> None:
+    """Print our steps/s beside those of the peers on the same games, interleaved round by round."""
+    table = Table("game", "lmgym", "peer", "steps/s", "ratio", title="against peers, same game, same actions")
+    for row in peers.compare(seconds):
+        table.add_row(*row)
+    console.print(table)
+
+
+def alfworld(console: Console, seconds: float) -> None:
+    """Print our ALFWorld engine beside the stock one on the same game files."""
+    table = Table("engine", "steps/s", "reset (ms)", title="ALFWorld, the same game files and actions")
+    ours, stock = speeds.alfworld_engines(seconds)
+    table.add_row("stock (textworld PddlEnv)", f"{stock.steps:,.1f}", f"{stock.reset * 1e3:,.0f}")
+    table.add_row("lmgym", f"{ours.steps:,.0f}", f"{ours.reset * 1e3:,.2f}")
+    console.print(table, f"ratio {ours.steps / stock.steps:,.0f} (aim: 300)")
+
+
+def sampler(console: Console) -> None:
+    """Print sampled tokens/s of the session beside `generate` afresh each turn."""
+    table = Table("sampler", "tokens/s", title="tiny, 64 environments, 10 turns, answers of 8 to 48 tokens")
+    kept, afresh = speeds.samplers()
+    table.add_row("generate() afresh each turn", f"{afresh:,.0f}")
+    table.add_row("session with kept cache", f"{kept:,.0f}")
+    console.print(table, f"ratio {kept / afresh:.1f} (aim: 3)")
+
+
+def main() -> None:
+    """Run the sections that were asked for, all by default."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("sections", nargs="*", help=", ".join(SECTIONS))
+    parser.add_argument("--seconds", type=float, default=1.0, help="of each measured round")
+    arguments = parser.parse_args()
+    if unknown := set(arguments.sections) - set(SECTIONS):
+        parser.error(f"unknown section {unknown.pop()}; known: {', '.join(SECTIONS)}")
+    wanted = arguments.sections or SECTIONS
+    console = Console()
+    if "import" in wanted:
+        imports(console)
+    if "tasks" in wanted:
+        tasks(console, arguments.seconds)
+    if "peers" in wanted:
+        against_peers(console, arguments.seconds)
+    if "alfworld" in wanted:
+        alfworld(console, arguments.seconds)
+    if "sampler" in wanted:
+        sampler(console)
+
+
+if __name__ == "__main__":
+    main()

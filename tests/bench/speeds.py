@@ -1,0 +1,91 @@
+"""What is timed: steps of a task, the two ALFWorld engines, the sampler, the import."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium
+
+from lmgym.env.registry import find, specs
+from lmgym.env.wrappers import ShowAdmissible
+from lmgym.errors import InstanceError, MissingExtra
+
+ROUNDS = 3
+
+
+def import_seconds() -> float:
+    """Return the seconds of `import lmgym` in a fresh interpreter."""
+    code = "import time; t = time.perf_counter(); import lmgym; print(time.perf_counter() - t)"
+    return float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+
+
+def wordle_words() -> list[str]:
+    """Return the default list of our Wordle."""
+    env = gymnasium.make("lmgym/Wordle-v0")
+    return list(env.unwrapped.admissible())
+
+
+def _actions(env: Any) -> list[str]:
+    """Return 200 actions: those of the demonstrator on a few instances, so that most are valid."""
+    actions: list[str] = []
+    for index in itertools.count():
+        env.reset(seed=index, options={"index": index})
+        for action in env.unwrapped.demonstrator():
+            actions.append(action)
+            if len(actions) == 200:
+                return actions
+            _, _, terminated, truncated, _ = env.step(action)
+            if terminated or truncated:
+                break
+    return actions
+
+
+def task_rate(task: str, seconds: float, *, actions: Sequence[str] = (), show: bool = False, **options: Any) -> float:
+    """Return steps/s of a task through `gym.make`, playing `actions` over and over, resets included."""
+    env: Any = gymnasium.make(find(task).id, **options)
+    env = ShowAdmissible(env) if show else env
+    actions = actions or _actions(env)
+    steps, seed = 0, 0
+    env.reset(seed=seed, options={"index": 0})
+    start = time.perf_counter()
+    while time.perf_counter() < start + seconds:
+        for action in actions:
+            _, _, terminated, truncated, _ = env.step(action)
+            steps += 1
+            if terminated or truncated:
+                seed += 1
+                env.reset(seed=seed, options={"index": seed % 50})
+    rate = steps / (time.perf_counter() - start)
+    env.close()
+    return rate
+
+
+def all_tasks(seconds: float) -> Iterator[tuple[str, float, float | None]]:
+    """Yield (id, steps/s, steps/s with admissible actions shown) of every task that runs here."""
+    for spec in specs().values():
+        if not all(spec.splits.values()):
+            continue  # official data, not procedural
+        try:
+            plain = statistics.median(task_rate(spec.id, seconds) for _ in range(ROUNDS))
+        except MissingExtra:
+            continue
+        try:
+            shown = statistics.median(task_rate(spec.id, seconds, show=True) for _ in range(ROUNDS))
+        except InstanceError:
+            shown = None
+        yield spec.id, plain, shown
+
+
+@dataclass(frozen=True)
+class EngineSpeed:
+    """Steps per second, and seconds of one reset."""
+
+    steps: float
+    reset: float
