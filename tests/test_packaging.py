@@ -1,0 +1,51 @@
+"""The wheel holds what the tree holds, and works from where it is put."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDERS = {"lmgym": "lmgym", "tasks": "lmgym/tasks", "baselines": "lmgym/baselines", "leaderboards": "lmgym/leaderboards"}
+SHIPPED = {".py", ".md", ".json", ".jsonl", ".txt", ".typed"}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    source = folder / "source"  # a copy, so that two builds never share a build/ folder
+    source.mkdir()
+    tracked = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True)
+    for name in tracked.stdout.splitlines():
+        if (ROOT / name).is_file() and not name.startswith("tests/"):
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            (source / name).write_bytes((ROOT / name).read_bytes())
+    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(folder), str(source)]
+    subprocess.run(command, check=True, capture_output=True)
+    return next(folder.glob("*.whl"))
+
+
+def test_wheel_holds_every_file_of_the_tree(wheel: Path) -> None:
+    packed = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info" not in name}
+    wanted = {
+        f"{package}/{path.relative_to(ROOT / folder).as_posix()}"
+        for folder, package in FOLDERS.items()
+        for path in (ROOT / folder).rglob("*")
+        if path.is_file() and path.suffix in SHIPPED and "__pycache__" not in path.parts
+    }
+    assert packed == wanted
+
+
+@pytest.mark.parametrize("place", ["wheel", "clone"])
+def test_tasks_are_made_from_a_wheel_and_from_a_plain_clone(wheel: Path, tmp_path: Path, place: str) -> None:
+    code = "import gymnasium, lmgym; e = gymnasium.make('lmgym/GuessNumber-v0'); e.reset(seed=0); print(lmgym.__file__)"
+    where = tmp_path if place == "wheel" else ROOT
+    if place == "wheel":
+        zipfile.ZipFile(wheel).extractall(tmp_path)
+    done = subprocess.run([sys.executable, "-c", code], cwd=where, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert Path(done.stdout.strip()).parent.parent == where
