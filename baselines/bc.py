@@ -1,0 +1,61 @@
+"""BC: imitation of a demonstrator, the negative log-likelihood of the answers alone.
+
+    lmgym train bc guess_number --model tiny
+
+Pomerleau 1991; for language agents Abdulhai et al. 2023, LMRL-Gym, whose `non_action_weight` is `observation_weight` here
+and whose denominator is the number of action tokens instead of all. `interject` is the noise of DART (Laskey et al. 2017):
+random actions stumble in, so that the way back is shown as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from lmgym.train.parts.losses import nll
+from lmgym.train.parts.tasks import Uniform
+from lmgym.train.recipe import Evaluate, Optimiser, Recipe, Sft, Term, Until, linear
+
+
+@dataclass(frozen=True, kw_only=True)
+class Args:
+    """What the imitation takes."""
+
+    steps: int | None = 300
+    seconds: float | None = None  # at most
+    episodes: int = 64  # of a step, each a fresh instance
+    recorded: str | None = None  # JSON lines of episodes to imitate in place of the demonstrator's
+    interject: float = 0.0  # share of turns at which a random admissible action stumbles in
+    observation_weight: float = 0.0  # of the tokens that are no answer
+    lr: float = 1e-3
+    final_lr: float = 0.1  # share of `lr` at the end
+    weight_decay: float = 1e-3
+    minibatches: int = 1  # optimiser steps of a step
+    optimiser: Literal["adamw", "muon"] = "adamw"
+    evaluate: int = 100  # episodes
+
+
+def sft(args: Args) -> Sft:
+    """The imitation alone, as other baselines begin with it."""
+    return Sft(
+        until=Until(steps=args.steps, seconds=args.seconds),
+        tasks=Uniform(args.episodes),
+        recorded=Path(args.recorded) if args.recorded else None,
+        interject=args.interject,
+        observation_weight=args.observation_weight,
+        loss=[Term(nll)],
+        optimiser=Optimiser(
+            lr=args.lr,
+            schedule=linear(1.0, args.final_lr),
+            warmup=10,
+            kind=args.optimiser,
+            weight_decay=args.weight_decay,
+            minibatches=args.minibatches,
+        ),
+    )
+
+
+def recipe(args: Args) -> Recipe:
+    """Imitation, then an evaluation."""
+    return Recipe(stages=[sft(args), Evaluate(name="after BC", episodes=args.evaluate)])

@@ -1,0 +1,116 @@
+"""GRPO: each episode is judged against the other tries of its task; no critic.
+
+    lmgym train grpo guess_number --model tiny
+
+Shao et al. 2024, DeepSeekMath (group advantages); Yu et al. 2025, DAPO (asymmetric clip, flat groups dropped, mean over
+tokens); Liu et al. 2025, Dr. GRPO (`std=False`, `aggregation="const_norm"`); Ye et al. 2020 (dual clip).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from lmgym.baselines import bc
+from lmgym.errors import RecipeError
+from lmgym.train.batch import Batch
+from lmgym.train.math import Aggregation, Divergence, clipped, group_normal, ratio
+from lmgym.train.parts.filters import drop_flat_groups
+from lmgym.train.parts.losses import kl_to_start
+from lmgym.train.parts.rewards import invalid_cost
+from lmgym.train.parts.tasks import Uniform
+from lmgym.train.recipe import Evaluate, Optimiser, Recipe, Rl, Scored, Term, Until, constant
+
+
+@dataclass(frozen=True, kw_only=True)
+class Args:
+    """What GRPO takes; `warmup` and its like belong to the imitation that goes before."""
+
+    warmup: int | None = 300  # steps of imitation; 0 is none
+    warmup_seconds: float | None = None  # at most
+    warmup_episodes: int = 64  # of a step of imitation
+    warmup_lr: float = 1e-3
+    interject: float = 0.0  # share of demonstrated turns at which a random action stumbles in
+    steps: int | None = 100
+    seconds: float | None = None  # at most
+    instances: int = 16  # tasks of a step
+    group: int = 8  # tries of each
+    lr: float = 3e-4
+    std: bool = True  # divide by the group's deviation
+    clip: float = 0.2  # below 1
+    clip_high: float = 0.28  # above 1
+    dual: float | None = 3.0  # floor of the surrogate, for bad tokens that became likely
+    aggregation: Aggregation = "token_mean"
+    longest: int = 1024  # tokens, by which const_norm divides
+    drop_flat: bool = True  # groups without variance
+    kl: float = 0.0  # weight of the divergence from the policy that RL began with
+    kl_kind: Divergence = "k2"
+    epochs: int = 1
+    minibatches: int = 1
+    rescore: bool | None = None  # old log-probs by the trainer; None: where the sampler is not fp32
+    invalid: float = 0.0  # cost of an action that was none
+    evaluate: int = 100  # episodes, before and after
+
+
+def credit(batch: Batch, *, std: bool) -> Tensor:
+    """Each episode's return against its group's, the same on all its tokens; (B, T)."""
+    first = batch.first_rows()
+    group = batch.group[first] * (int(batch.seat.max()) + 1) + batch.seat[first]  # statistics by (group, seat)
+    if int(torch.unique(group, return_counts=True)[1].min()) < 2:
+        raise RecipeError("GRPO compares the tries of a task: a group has a single episode; use group >= 2")
+    advantage = group_normal(batch.returns(), group, std=std)
+    return advantage[batch.episode][:, None].float() * batch.mask
+
+
+def surrogate(
+    scored: Scored, *, low: float, high: float, dual: float | None
+) -> tuple[Tensor, Mapping[str, Tensor]]:
+    """PPO's clipped loss of each token against the policy that spoke; (B, T)."""
+    advantage = scored.batch.advantage
+    rho = ratio(scored.logprobs, scored.batch.logprobs)
+    term = clipped(rho, advantage, low=low, high=high, dual=dual)
+    return -term, {"clipped": (term != rho * advantage).float()}
+
+
+def terms(args: Args) -> list[Term]:
+    """The surrogate and, where it has a weight, the divergence."""
+    kind, longest = args.aggregation, args.longest
+    clip = partial(surrogate, low=args.clip, high=args.clip_high, dual=args.dual)
+    found = [Term(clip, aggregation=kind, longest=longest)]
+    if args.kl:
+        kl, coef = partial(kl_to_start, kind=args.kl_kind), constant(args.kl)
+        found.append(Term(kl, name="kl", coef=coef, aggregation=kind, longest=longest, reference=True))
+    return found
+
+
+def recipe(args: Args) -> Recipe:
+    """Imitation, GRPO, and the same evaluation before and after."""
+    imitation = bc.Args(
+        steps=args.warmup,
+        seconds=args.warmup_seconds,
+        episodes=args.warmup_episodes,
+        lr=args.warmup_lr,
+        interject=args.interject,
+    )
+    rl = Rl(
+        until=Until(steps=args.steps, seconds=args.seconds),
+        optimiser=Optimiser(lr=args.lr, epochs=args.epochs, minibatches=args.minibatches),
+        rescore=args.rescore,
+    )
+    return Recipe(
+        tasks=Uniform(args.instances, tries=args.group),
+        reward=[partial(invalid_cost, cost=args.invalid)] if args.invalid else [],
+        filter=[drop_flat_groups] if args.drop_flat else [],
+        credit=partial(credit, std=args.std),
+        loss=terms(args),
+        stages=[
+            bc.sft(imitation),
+            Evaluate(name="before RL", episodes=args.evaluate),
+            rl,
+            Evaluate(name="after RL", episodes=args.evaluate),
+        ],
+    )

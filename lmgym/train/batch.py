@@ -1,0 +1,80 @@
+"""A Batch: what one update trains on, as tensors; and the invariants that every batch is held to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch:
+    """Rows are segments, right-padded. A token's entries stand at its own position, never at that of its logits."""
+
+    ids: Tensor  # (B, T) int64, padded with 0
+    attention: Tensor  # (B, T) bool: a real token
+    mask: Tensor  # (B, T) bool: an answer's token that is trained; what losses are averaged over
+    turn: Tensor  # (B, T) int64: of the episode; -1 where the token is no answer's
+    logprobs: Tensor  # (B, T) of the policy that spoke, or as scored again by the trainer; 0 off answers
+    entropy: Tensor  # (B, T) nats; 0 off answers
+    reward: Tensor  # (B, T) of a turn, on its last trained token
+    value: Tensor  # (B, T) of the state before the token, where there is a critic
+    advantage: Tensor  # (B, T)
+    weight: Tensor  # (B, T) factor of the token's loss; 0 is not trained
+    reference: Tensor  # (B, T) log-probs under the frozen start policy, where a loss wants them
+    episode: Tensor  # (B,) number of the episode within the batch
+    segment: Tensor  # (B,) number of the segment within its episode
+    group: Tensor  # (B,)
+    seat: Tensor  # (B,)
+    version: Tensor  # (B,) of the weights that spoke, the oldest of the row
+
+    def __len__(self) -> int:
+        """Rows."""
+        return len(self.ids)
+
+    def rows(self, index: Tensor) -> Batch:
+        """The rows `index` (R,), without the columns that are padding in all of them."""
+        longest = int(self.attention[index].sum(1).max())
+        parts = {f.name: getattr(self, f.name)[index] for f in fields(self)}
+        return Batch(**{name: part[:, :longest] if part.ndim == 2 else part for name, part in parts.items()})
+
+    def to(self, device: torch.device | str) -> Batch:
+        """The same batch on `device`."""
+        return Batch(**{f.name: getattr(self, f.name).to(device) for f in fields(self)})
+
+    @property
+    def lengths(self) -> Tensor:
+        """Real tokens of each row; (B,)."""
+        return self.attention.sum(1)
+
+    def returns(self) -> Tensor:
+        """Undiscounted return of each episode, over all its rows; (E,) in the order of episode numbers."""
+        total = torch.zeros(int(self.episode.max()) + 1, dtype=torch.float64, device=self.reward.device)
+        return total.index_add_(0, self.episode, self.reward.double().sum(1))
+
+    def first_rows(self) -> Tensor:
+        """Index of a row of each episode, in the order of episode numbers; (E,)."""
+        rows = torch.full((int(self.episode.max()) + 1,), -1, dtype=torch.long, device=self.episode.device)
+        rows[self.episode.flip(0)] = torch.arange(len(self) - 1, -1, -1, device=self.episode.device)
+        return rows
+
+
+def masked(batch: Batch, out: Tensor) -> Batch:
+    """The batch with the tokens `out` (B, T) taken from the loss; statistics and rewards stay."""
+    return replace(batch, mask=batch.mask & ~out, weight=batch.weight.masked_fill(out, 0.0))
+
+
+def micro_batches(lengths: Tensor, budget: int) -> list[Tensor]:
+    """Cut rows of these lengths (B,) into runs of similar length whose padded size is at most `budget` tokens.
+
+    Returns row indices. A row longer than the budget is a run of its own.
+    """
+    order = torch.argsort(lengths, descending=True, stable=True)
+    runs: list[Tensor] = []
+    start = 0
+    while start < len(order):
+        count = max(1, budget // max(1, int(lengths[order[start]])))
+        runs.append(order[start : start + count])
+        start += count
+    return runs

@@ -1,0 +1,92 @@
+"""Checkpoints: everything a run needs to go on, whole or not at all.
+
+A checkpoint is a folder, written under another name and renamed when it is complete and on the disk; then its
+predecessor goes. A digest tells a damaged one, which is reported and never replaced by guessing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from lmgym.errors import RecipeError
+
+FORMAT = 1
+STATE, DIGEST = "state.pt", "state.sha256"
+
+
+def save(folder: Path, state: dict[str, Any], *, number: int) -> Path:
+    """Write checkpoint `number` into `folder` and remove older ones; `state` holds tensors and plain values."""
+    target = folder / f"{number:08d}"
+    partial = folder / f"{target.name}.partial"
+    try:
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        with (partial / STATE).open("wb") as file:
+            torch.save({"format": FORMAT, **state}, file)
+            _flush(file)
+        with (partial / DIGEST).open("w") as file:
+            file.write(digest(partial / STATE))
+            _flush(file)
+        shutil.rmtree(target, ignore_errors=True)  # of a run that went back to an earlier one
+        partial.rename(target)
+    except (OSError, RuntimeError) as error:  # torch reports a full disk as a RuntimeError
+        raise RecipeError(f"cannot write checkpoint {target}: {reason(error)}; {_last_good(folder)}") from error
+    for old in _complete(folder)[:-1]:
+        shutil.rmtree(old, ignore_errors=True)
+    return target
+
+
+def load(folder: Path) -> dict[str, Any] | None:
+    """The newest checkpoint in `folder`, on the CPU; None where there is none.
+
+    A damaged one raises RecipeError and stays as it is: no older one is taken in its place.
+    """
+    found = _complete(folder)
+    if not found:
+        return None
+    newest = found[-1]
+    try:
+        if digest(newest / STATE) != (newest / DIGEST).read_text():
+            raise RecipeError(f"checkpoint {newest} is damaged (its digest differs); {ADVICE}")
+        state: dict[str, Any] = torch.load(newest / STATE, map_location="cpu", weights_only=True)
+    except (OSError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
+        raise RecipeError(f"checkpoint {newest} cannot be read: {reason(error)}; {ADVICE}") from error
+    if state.pop("format") != FORMAT:
+        raise RecipeError(f"checkpoint {newest} is of another version of lmgym; {ADVICE}")
+    return state
+
+
+ADVICE = "nothing was deleted: restore the folder from a copy, or train anew elsewhere with another --out"
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def reason(error: Exception) -> str:
+    """What an error says, as one line."""
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return " ".join(text.split())[:200]
+
+
+def _complete(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.glob("*") if path.is_dir() and path.name.isdigit())
+
+
+def _last_good(folder: Path) -> str:
+    found = _complete(folder)
+    return f"the last good one is {found[-1]}" if found else "there is none before it"
+
+
+def _flush(file: Any) -> None:
+    file.flush()
+    os.fsync(file.fileno())

@@ -1,0 +1,88 @@
+"""The arithmetic that algorithms share: aggregation, clipped surrogate, divergences, group statistics.
+
+Plain functions of tensors, tested against numbers worked by hand and against exact enumeration. Nothing here knows a
+model, an episode or a token's text.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+Aggregation = Literal["token_mean", "seq_mean", "seq_sum", "const_norm"]
+Divergence = Literal["k1", "k2", "k3"]
+
+
+def aggregation(mask: Tensor, sequence: Tensor, kind: Aggregation, *, longest: int = 1) -> Tensor:
+    """What a token's loss counts for in the loss of an optimiser step, the same all along a row; (B, 1) float64.
+
+    `mask` (B, T) says which tokens are counted, `sequence` (B,) whose tokens a row holds: an episode may have several
+    rows. The loss of the step is the sum of token losses times these factors, however its rows are cut into
+    micro-batches.
+
+    token_mean: every token the same. seq_mean: every sequence the same. seq_sum: tokens summed, sequences averaged
+    (the policy gradient). const_norm: the same, divided by `longest` tokens (Dr. GRPO).
+    """
+    _, row = torch.unique(sequence, return_inverse=True)
+    tokens = torch.zeros(int(row.max()) + 1, dtype=torch.float64, device=mask.device)
+    tokens.index_add_(0, row, mask.sum(1).double())
+    sequences = (tokens > 0).sum().clamp(min=1)
+    match kind:
+        case "token_mean":
+            factor = 1 / tokens.sum().clamp(min=1).expand(len(mask))
+        case "seq_mean":
+            factor = 1 / (tokens.clamp(min=1) * sequences)[row]
+        case "seq_sum":
+            factor = 1 / sequences.double().expand(len(mask))
+        case "const_norm":
+            factor = 1 / (sequences.double() * longest).expand(len(mask))
+    return factor[:, None]
+
+
+def ratio(logprobs: Tensor, old: Tensor) -> Tensor:
+    """Probability ratio new to old, kept within exp(-20) and exp(20); any shape."""
+    return (logprobs - old).clamp(-20.0, 20.0).exp()
+
+
+def clipped(rho: Tensor, advantage: Tensor, *, low: float, high: float, dual: float | None = None) -> Tensor:
+    """PPO's clipped surrogate (to be maximised), with a floor `dual * advantage` where the advantage is negative."""
+    term = torch.minimum(rho * advantage, rho.clamp(1.0 - low, 1.0 + high) * advantage)
+    if dual is None:
+        return term
+    return torch.where(advantage < 0, torch.maximum(term, dual * advantage), term)
+
+
+def divergence(logprobs: Tensor, reference: Tensor, kind: Divergence) -> Tensor:
+    """Per-token estimate of KL(policy || reference) from samples of the policy; any shape.
+
+    As a loss k1 has no gradient in expectation, k2 the gradient of KL(policy || reference), k3 that of
+    KL(reference || policy).
+    """
+    d = logprobs - reference
+    match kind:
+        case "k1":
+            return d
+        case "k2":
+            return d.square() / 2
+        case "k3":
+            return (-d).exp() - 1 + d
+
+
+def group_normal(returns: Tensor, group: Tensor, *, std: bool, epsilon: float = 1e-6) -> Tensor:
+    """Each return minus its group's mean, divided by the group's sample deviation if `std`; all (E,).
+
+    A group without variance, one of a single member among them, gets zeros.
+    """
+    _, member = torch.unique(group, return_inverse=True)
+    groups = int(member.max()) + 1
+    least = returns.new_full((groups,), torch.inf).scatter_reduce(0, member, returns, "amin")
+    above = returns - least[member]  # so that equal returns are exactly zero, whatever their value
+    size = returns.new_zeros(groups).index_add(0, member, torch.ones_like(returns))
+    mean = returns.new_zeros(groups).index_add(0, member, above) / size
+    centred = above - mean[member]
+    if not std:
+        return centred
+    variance = returns.new_zeros(groups).index_add(0, member, centred.square()) / (size - 1).clamp(min=1)
+    return centred / (variance.sqrt()[member] + epsilon)

@@ -1,0 +1,196 @@
+"""A Recipe: the parts of an algorithm, each with a plain default. What a part is, is said here and nowhere else.
+
+Parts are functions wherever a function will do. Rewards and filters see trajectories, credit and losses see tensors;
+a loss never calls an environment and a reward never sees an advantage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from torch import Tensor
+
+from lmgym.errors import RecipeError
+from lmgym.train.batch import Batch
+from lmgym.train.math import Aggregation
+from lmgym.types import Job, Trajectory
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a stage stands."""
+
+    step: int
+    share: float  # of what the stage may take, in [0, 1]
+
+
+Schedule = Callable[[Progress], float]
+
+
+def constant(value: float) -> Schedule:
+    """Always `value`."""
+    return lambda progress: value
+
+
+def linear(first: float, last: float) -> Schedule:
+    """From `first` to `last` over the stage."""
+    return lambda progress: first + (last - first) * progress.share
+
+
+@dataclass(frozen=True, kw_only=True)
+class Until:
+    """When a stage ends: at the first of its limits."""
+
+    steps: int | None = None
+    seconds: float | None = None  # in the stage, those before an interruption included
+
+    def __post_init__(self) -> None:
+        if self.steps is None and self.seconds is None:
+            raise RecipeError("a stage needs an end: Until(steps=...) or Until(seconds=...)")
+
+    def progress(self, step: int, seconds: float) -> Progress:
+        """How far a stage is that made `step` steps in `seconds`."""
+        shares = [1.0 if not limit else at / limit for at, limit in self._limits(step, seconds)]
+        return Progress(step, min(1.0, max(shares)))
+
+    def reached(self, step: int, seconds: float) -> bool:
+        """Whether the stage is over."""
+        return any(at >= limit for at, limit in self._limits(step, seconds))
+
+    def _limits(self, step: int, seconds: float) -> list[tuple[float, float]]:
+        pairs = ((step, self.steps), (seconds, self.seconds))
+        return [(at, limit) for at, limit in pairs if limit is not None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What a Filter decides. Dropped episodes leave their group's statistics, masked ones stay in them."""
+
+    drop: frozenset[str] = frozenset()  # ids of trajectories
+    mask: frozenset[tuple[str, int]] = frozenset()  # (id, number of the turn): not trained
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scored:
+    """A batch and what the weights, as they are, say of it."""
+
+    batch: Batch
+    logprobs: Tensor  # (B, T), with gradient; valid where `batch.mask`
+    entropy: Tensor  # (B, T)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What is played: a split of a task, its size and the seed of the run."""
+
+    task: str
+    size: int  # instances of the split
+    stage: str = ""  # its name begins the ids of its episodes
+    split: str = "train"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+
+
+class Tasks(Protocol):
+    """Which episodes to play."""
+
+    def draw(self, step: int, setting: Setting) -> list[Job]:
+        """The jobs of a step; the same for the same step."""
+
+
+Reward = Callable[[Trajectory], Trajectory]  # with other rewards and terms in its turns
+Filter = Callable[[Sequence[Trajectory]], Verdict]
+Credit = Callable[[Batch], Tensor]  # advantages (B, T)
+Loss = Callable[[Scored], tuple[Tensor, Mapping[str, Tensor]]]  # of each token (B, T); figures (B, T) for the log
+
+
+@dataclass(frozen=True, kw_only=True)
+class Term:
+    """A part of the loss: token losses, their aggregation over the optimiser step, and a coefficient."""
+
+    loss: Loss
+    name: str = "loss"
+    coef: Schedule = field(default_factory=lambda: constant(1.0))
+    aggregation: Aggregation = "token_mean"
+    longest: int = 1  # tokens, by which const_norm divides
+    reference: bool = False  # reads `batch.reference`
+
+
+@dataclass(frozen=True, kw_only=True)
+class Optimiser:
+    """How gradients become steps, and how a batch is cut for it."""
+
+    lr: float = 3e-4
+    schedule: Schedule = field(default_factory=lambda: constant(1.0))  # factor of `lr`
+    warmup: int = 0  # optimiser steps of linear rise
+    kind: Literal["adamw", "muon"] = "adamw"  # muon: hidden matrices; AdamW for the rest
+    muon_lr: float = 3e-3  # matched to AdamW's root mean square
+    betas: tuple[float, float] = (0.9, 0.95)
+    weight_decay: float = 0.0
+    clip: float = 1.0  # of the gradient's norm
+    epochs: int = 1  # passes over a batch
+    minibatches: int = 1  # optimiser steps a pass
+    micro_tokens: int = 16_384  # padded tokens of one forward pass
+    autocast: bool = False  # bfloat16
+    checkpointing: bool = False  # recompute activations in the backward pass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sft:
+    """Imitates demonstrated or recorded episodes."""
+
+    until: Until
+    tasks: Tasks
+    loss: Sequence[Term]
+    name: str = "sft"
+    recorded: Path | None = None  # JSON lines of episodes; None: the task's demonstrator plays fresh ones
+    interject: float = 0.0  # share of turns at which a random admissible action stumbles in; never imitated
+    observation_weight: float = 0.0  # of tokens that are no answer
+    optimiser: Optimiser = field(default_factory=Optimiser)
+    evaluate_every: int = 0  # steps; 0: never
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rl:
+    """Plays and learns by the recipe's credit and loss."""
+
+    until: Until
+    name: str = "rl"
+    optimiser: Optimiser = field(default_factory=Optimiser)
+    rescore: bool | None = None  # old log-probs by the trainer; None: where the sampler is not fp32
+    evaluate_every: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluate:
+    """Plays a split without learning: the same episodes with the same noise each time, so that runs pair up."""
+
+    name: str
+    split: str = "test"
+    episodes: int = 100
+
+
+Stage = Sft | Rl | Evaluate
+
+
+def no_credit(batch: Batch) -> Tensor:
+    """Zero everywhere; (B, T)."""
+    return batch.reward.new_zeros(batch.reward.shape)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """An algorithm."""
+
+    stages: Sequence[Stage]
+    tasks: Tasks | None = None  # of the RL stages
+    context: Any = None  # of the rollout engine; None: the full transcript
+    planner: Any = None
+    reward: Sequence[Reward] = ()
+    filter: Sequence[Filter] = ()
+    credit: Credit = no_credit
+    loss: Sequence[Term] = ()
+    temperature: float = 1.0
