@@ -1,17 +1,43 @@
-"""Reading an action out of a policy's words: a tag, a number, a JSON call, a function call, a command."""
+"""Reading an action out of a policy's words: a tag, a number, a JSON call, a function call, a command.
+
+Any string may come. What is none gives None, or "" for a command; nothing here raises, and all takes linear time.
+"""
 
 from __future__ import annotations
 
+import ast
+import json
 import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from lmgym.env.spaces import clean
 
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d{1,18}(?:\.\d{1,18})?(?![\w.]*\w)")
+PREFIX = re.compile(r"(?:action\s{0,3}:|>)\s*", re.IGNORECASE)
+ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+LONGEST = 100_000  # characters of a function call: Python's parser takes much memory for each
+LARGEST = 1e300  # number in an argument; Python refuses to print much longer ones
+DEEPEST = 50  # levels of lists and objects in an argument
+
+
+@dataclass(frozen=True)
+class Call:
+    """A tool and what it is called with; all values are such as JSON has."""
+
+    name: str
+    arguments: Mapping[str, Any]
+    positional: tuple[Any, ...] = ()  # of a function call; JSON calls have none
 
 
 def parse_tag(action: str, tag: str) -> str | None:
-    """Return what stands between the last `<tag>` and its end, stripped; None where there is no such pair."""
-    _, opening, rest = action.rpartition(f"<{tag}>")
-    inside, closing, _ = rest.partition(f"</{tag}>")
-    return inside.strip() if opening and closing else None
+    """Return what stands in the last closed `<tag>`, stripped; None where there is none."""
+    before, closing, _ = action.rpartition(f"</{tag}>")
+    start = before.rfind(f"<{tag}>")
+    if not closing or start < 0:
+        return None
+    return before[start + len(tag) + 2 :].partition(f"</{tag}>")[0].strip()
 
 
 def parse_number(action: str, *, tag: str | None = None) -> float | None:
@@ -19,3 +45,94 @@ def parse_number(action: str, *, tag: str | None = None) -> float | None:
     text = action if tag is None else parse_tag(action, tag)
     found = NUMBER.findall(text or "")
     return float(found[0]) if len(found) == 1 else None
+
+
+def parse_command(action: str) -> str:
+    """Return the last line that is not blank, without a leading "action:" or ">" and with single spaces."""
+    stripped = action.rstrip()
+    line = " ".join((stripped.splitlines() or [""])[-1].split())
+    prefix = PREFIX.match(line)
+    return line[prefix.end() :] if prefix else line
+
+
+def parse_json_call(action: str) -> Call | None:
+    """Return the call `{"name": ..., "arguments": {...}}`, bare, fenced or in `<tool_call>`; prose may stand around."""
+    for text in _inside(action, "tool_call"):
+        for start in dict.fromkeys((text.find("{"), text.rfind("\n{") + 1)):
+            call = _json_call(text[start:]) if text.startswith("{", start) else None
+            if call is not None:
+                return call
+    return None
+
+
+def parse_function_call(action: str) -> Call | None:
+    """Return the call `name("literal", key=2)`, bare, fenced or on the last line; only literals are arguments."""
+    for text in (*_inside(action, "action"), action.strip().rpartition("\n")[2]):
+        call = _function_call(text.strip()) if len(text) <= LONGEST else None
+        if call is not None:
+            return call
+    return None
+
+
+def _inside(action: str, tag: str) -> Iterator[str]:
+    """Where a call may stand: in the tag, in the last fence, or anywhere."""
+    if (tagged := parse_tag(action, tag)) is not None:
+        yield tagged
+    before, closing, _ = action.rpartition("```")
+    if closing and (start := before.rfind("```")) >= 0:
+        first, newline, rest = before[start + 3 :].partition("\n")
+        yield rest if newline and first.strip().isalpha() else f"{first}{newline}{rest}"
+    yield action.strip()
+
+
+def _json_call(text: str) -> Call | None:
+    try:
+        value, _ = json.JSONDecoder(parse_constant=_refuse).raw_decode(text)
+        if not isinstance(value, dict) or not isinstance(value.get("name"), str):
+            return None
+        arguments = value.get("arguments", {})
+        if isinstance(arguments, str):  # as endpoints send them
+            arguments = json.loads(arguments, parse_constant=_refuse)
+        if not isinstance(arguments, dict):
+            return None
+        return Call(clean(value["name"]), _plain(arguments))
+    except (ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _function_call(text: str) -> Call | None:
+    if not text.endswith(")") or not text.partition("(")[0].strip().isidentifier():
+        return None
+    try:
+        call = ast.parse(ESCAPE.sub(_known_escape, text), mode="eval").body
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+            return None
+        positional = tuple(_plain(ast.literal_eval(argument)) for argument in call.args)
+        named = {_plain(keyword.arg): _plain(ast.literal_eval(keyword.value)) for keyword in call.keywords}
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+        return None
+    return Call(call.func.id, named, positional) if None not in named else None
+
+
+def _known_escape(match: re.Match[str]) -> str:
+    """Keep the escapes every Python agrees on; any other backslash stands for itself."""
+    return match[0] if match[1] in "\n\\'\"abfnrtvxuU" else f"\\{match[0]}"
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def _plain(value: Any, depth: int = DEEPEST) -> Any:
+    """Return `value` as JSON has it, without lone surrogates; ValueError for sets, bytes, infinities and the like."""
+    if depth < 0:
+        raise ValueError("nested too deep")
+    if isinstance(value, str):
+        return clean(value)
+    if value is None or (isinstance(value, int | float) and -LARGEST < value < LARGEST):
+        return value
+    if isinstance(value, list | tuple):
+        return [_plain(item, depth - 1) for item in value]
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        return {clean(key): _plain(item, depth - 1) for key, item in value.items()}
+    raise ValueError(f"{type(value).__name__} has no JSON form")

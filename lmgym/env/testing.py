@@ -18,7 +18,6 @@ from lmgym.env.registry import build, find, load
 from lmgym.env.spec import TaskSpec
 from lmgym.errors import InstanceError, LmgymError
 
-
 HEAVY = frozenset(
     {
         *("torch", "transformers", "tokenizers", "datasets", "ray", "scipy", "pandas", "matplotlib", "PIL"),
