@@ -104,21 +104,25 @@ class Memory:
             return self._light()
         if self.held:
             return self._deliver()
+        return self._fetch()
+
+    # Steps of the errand -----------------------------------------------------------------------------------------
+
+    def _fetch(self) -> str:
+        """Take a thing of the errand from where it was seen, best one already treated, at hand or listed first."""
+        errand = self.errand
         target = self._target() if errand.count > 1 else ""
         known = [
-            (errand.verb not in self.states.get(thing, ()), receptacle not in self.here, self.listing[receptacle], thing)
-            for receptacle, inside in self.inside.items()
-            if receptacle != target
+            (errand.verb not in self.states.get(thing, ()), place not in self.here, self.listing[place], thing, place)
+            for place, inside in self.inside.items()
+            if place != target
             for thing in inside
             if thing.partition(" ")[0] == errand.thing and thing not in self.stuck
         ]
         if not known:
             return self._search()
-        *_, number, thing = min(known)
-        receptacle = list(self.listing)[number]
-        return self._reach(receptacle) or f"take {thing} from {receptacle}"
-
-    # Steps of the errand -----------------------------------------------------------------------------------------
+        *_, thing, place = min(known)
+        return self._reach(place) or f"take {thing} from {place}"
 
     def _deliver(self) -> str:
         verb = self.errand.verb
@@ -177,8 +181,11 @@ class Memory:
             if receptacle in self.here and not self.shut.get(receptacle) and thing in self.inside.get(receptacle, ()):
                 self.stuck.add(thing)
         elif (found := PUT.fullmatch(action)) and found[1] == self.held:
-            if found[2] in self.here and not self.shut.get(found[2]):
-                self.stuck.add(found[2])
+            self._refused_by(found[2])
+
+    def _refused_by(self, receptacle: str) -> None:
+        if receptacle in self.here and not self.shut.get(receptacle):
+            self.stuck.add(receptacle)
 
     def _arrive(self, receptacle: str) -> None:
         self.here = self.together.get(receptacle, frozenset((receptacle,)))

@@ -50,7 +50,7 @@ class ALFWorld(TextEnv):
         super().__init__(**common)
         if source not in SOURCES or goals not in GOALS:
             raise InstanceError(f"source is one of {SOURCES} and goals one of {GOALS}; got {source!r}, {goals!r}")
-        if not types or (unknown := [name for name in types if name not in TYPES]):
+        if not types or any(name not in TYPES for name in types):
             raise InstanceError(f"types are some of {', '.join(TYPES)}; got {types!r}")
         if source == "procedural" and goals == "human":
             raise InstanceError("goals='human' needs the sentences of official games: use lmgym/ALFWorldOfficial-v0")

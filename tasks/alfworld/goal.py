@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from lmgym.errors import InstanceError
 from lmgym.tasks.alfworld.household import STATES, Household
 from lmgym.tasks.alfworld.logic import Tree, parse
-
-if TYPE_CHECKING:
-    from lmgym.tasks.alfworld.engine import Game
+from lmgym.tasks.alfworld.world import World
 
 Literal = tuple[str, ...]  # predicate, arguments
 AGENT = "agent"
-TRUTH: dict[str, Callable[[Game, int, int], bool]] = {  # of two arguments, in the present state
-    "inreceptacle": lambda game, thing, receptacle: thing in game.contents[receptacle],
-    "objectatlocation": lambda game, thing, place: (thing, place) in game.lying,
-    "receptacleatlocation": lambda game, receptacle, place: game.house.place[receptacle] == place,
-    "atlocation": lambda game, _, place: game.place == place,
-    "holds": lambda game, _, thing: game.held == thing,
+TRUTH: dict[str, Callable[[World, int, int], bool]] = {  # of two arguments, in the present state
+    "inreceptacle": lambda world, thing, receptacle: thing in world.contents[receptacle],
+    "objectatlocation": lambda world, thing, place: (thing, place) in world.lying,
+    "receptacleatlocation": lambda world, receptacle, place: world.house.place[receptacle] == place,
+    "atlocation": lambda world, _, place: world.place == place,
+    "holds": lambda world, _, thing: world.held == thing,
     "=": lambda _, one, other: one == other,
     "not =": lambda _, one, other: one != other,
 }
@@ -35,23 +32,23 @@ class Clause:
     literals: tuple[Literal, ...]  # what changes, or ties two variables
     due: tuple[tuple[Literal, ...], ...] = field(default=())  # literals by the variable that completes them
 
-    def holds(self, game: Game) -> bool:
-        """Whether the clause is true in the present state of `game`."""
-        return next(self.bindings(game), None) is not None
+    def holds(self, world: World) -> bool:
+        """Whether the clause is true in the present state of `world`."""
+        return next(self.bindings(world), None) is not None
 
-    def bindings(self, game: Game) -> Iterator[dict[str, int]]:
+    def bindings(self, world: World) -> Iterator[dict[str, int]]:
         """Every way in which the clause is true."""
-        yield from self._search(game, {}, 0)
+        yield from self._search(world, {}, 0)
 
-    def _search(self, game: Game, bound: dict[str, int], depth: int) -> Iterator[dict[str, int]]:
+    def _search(self, world: World, bound: dict[str, int], depth: int) -> Iterator[dict[str, int]]:
         if depth == len(self.due):
             yield dict(bound)
             return
         variable = tuple(self.domains)[depth]
         for value in self.domains[variable]:
             bound[variable] = value
-            if all(true(game, literal, bound) for literal in self.due[depth]):
-                yield from self._search(game, bound, depth + 1)
+            if all(true(world, literal, bound) for literal in self.due[depth]):
+                yield from self._search(world, bound, depth + 1)
         bound.pop(variable, None)
 
 
@@ -62,16 +59,16 @@ class Goal:
     clauses: tuple[Clause, ...]
     asks: frozenset[str]  # the changing predicates: only actions that touch one can win
 
-    def holds(self, game: Game) -> bool:
+    def holds(self, world: World) -> bool:
         """Whether the game is won in its present state."""
-        return all(clause.holds(game) for clause in self.clauses)
+        return all(clause.holds(world) for clause in self.clauses)
 
 
-def true(game: Game, literal: Literal, bound: dict[str, int]) -> bool:
+def true(world: World, literal: Literal, bound: dict[str, int]) -> bool:
     """Truth of a literal of the goal under a binding of its variables."""
     if len(literal) == 2:
-        return bound[literal[1]] in game.states[literal[0]]
-    return TRUTH[literal[0]](game, bound[literal[1]], bound[literal[2]])
+        return bound[literal[1]] in world.states[literal[0]]
+    return TRUTH[literal[0]](world, bound[literal[1]], bound[literal[2]])
 
 
 def read_goal(text: str, house: Household) -> Goal:

@@ -31,8 +31,10 @@ QUERIES = {  # of the world -> the variable that a list runs over
     FLOOR: "o",
 }
 FACTS = frozenset(  # that a condition may ask of a receptacle or a thing
-    """openable opened isreceptacleobject isclean ishot iscool issliced istoggled not_istoggled toggleable sliceable
-    cleanable heatable coolable pickupable""".split()
+    {
+        *("openable", "opened", "isreceptacleobject", "isclean", "ishot", "iscool", "issliced"),
+        *("istoggled", "not_istoggled", "toggleable", "sliceable", "cleanable", "heatable", "coolable", "pickupable"),
+    }
 )
 VARIABLES = {"r": "receptacles", "o": "things", "o2": "things", "co": "things", "ko": "things", "lend": "places"}
 GOTO = "[{r.name | receptacleatlocation(r:receptacle, lend:location)}]"  # r is the action's own: one name

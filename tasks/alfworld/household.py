@@ -12,12 +12,17 @@ from dataclasses import dataclass
 
 from lmgym.errors import InstanceError
 
-Atom = tuple[str, ...]  # predicate, arguments; lower case
+Atom = tuple[str, ...]  # arguments of a predicate; lower case
+Kinds = dict[str, frozenset[int]]  # a kind -> its receptacles or things
+UNASKED = ("checked", "examined", "wasinreceptacle", "full", "isreceptacleobjectfull", "total-cost")  # by any rule
 READ = frozenset(  # predicates of the initial state that the engine understands
-    """atlocation receptacleatlocation objectatlocation openable opened inreceptacle isreceptacleobject
-    inreceptacleobject receptacletype cancontain objecttype isclean cleanable ishot heatable iscool coolable pickupable
-    toggleable istoggled ison sliceable issliced moveable checked examined wasinreceptacle full
-    isreceptacleobjectfull total-cost""".split()
+    {
+        *("atlocation", "receptacleatlocation", "objectatlocation", "inreceptacle", "inreceptacleobject"),
+        *("receptacletype", "objecttype", "cancontain", "openable", "opened", "isreceptacleobject", "moveable"),
+        *("pickupable", "cleanable", "heatable", "coolable", "toggleable", "sliceable"),
+        *("isclean", "ishot", "iscool", "istoggled", "ison", "issliced"),
+        *UNASKED,
+    }
 )
 STATES = ("isclean", "ishot", "iscool", "istoggled", "issliced")
 
@@ -34,9 +39,9 @@ class Household:
     contents: tuple[tuple[int, ...], ...]  # things in each receptacle
     lying: frozenset[tuple[int, int]]  # (thing, place) as the file says; slicing asks for it
     inner: dict[int, tuple[int, ...]]  # things in a thing
-    facts: dict[str, frozenset[int]]  # true of these receptacles ("openable") or things ("cleanable")
-    thing_kinds: dict[str, frozenset[int]]  # "appletype" -> things
-    receptacle_kinds: dict[str, frozenset[int]]  # "cabinettype" -> receptacles
+    facts: Kinds  # true of these receptacles ("openable") or things ("cleanable")
+    thing_kinds: Kinds  # "appletype" -> things
+    receptacle_kinds: Kinds  # "cabinettype" -> receptacles
     fits: frozenset[tuple[int, int]]  # (thing, receptacle) where one can be put into the other
 
 
@@ -91,57 +96,65 @@ def _house(types: dict[str, str], atoms: dict[str, list[Atom]]) -> Household:
     ids = sorted({argument for facts in atoms.values() for fact in facts for argument in fact})
     if undeclared := [id_ for id_ in ids if id_ not in types]:
         raise InstanceError(f"the game states facts of undeclared things: {undeclared[:3]}")
+    if len(atoms["atlocation"]) != 1:
+        raise InstanceError(f"the game must start with one agent in one place; got {atoms['atlocation']}")
     names = _names(ids)
-    index: dict[str, dict[str, int]] = {kind: {} for kind in ("receptacle", "object", "location")}
+    index: dict[str, dict[str, int]] = {"receptacle": {}, "object": {}, "location": {}}
     for id_ in ids:
         if types[id_] in index:
             index[types[id_]][id_] = len(index[types[id_]])
     receptacle, thing, location = index["receptacle"], index["object"], index["location"]
-    place = [-1] * len(receptacle)
-    for id_, where in atoms["receptacleatlocation"]:
-        if place[receptacle[id_]] >= 0:
-            raise InstanceError(f"the game has the receptacle {names[id_]!r} in two places")
-        place[receptacle[id_]] = location[where]
-    if len(atoms["atlocation"]) != 1:
-        raise InstanceError(f"the game must start with one agent in one place; got {atoms['atlocation']}")
-    contents: list[list[int]] = [[] for _ in receptacle]
-    for id_, where in set(atoms["inreceptacle"]):
-        contents[receptacle[where]].append(thing[id_])
-    inner: dict[int, list[int]] = defaultdict(list)
-    for id_, where in sorted(set(atoms["inreceptacleobject"])):
-        inner[thing[where]].append(thing[id_])
+    things, receptacles = _grouped(atoms["objecttype"], thing), _grouped(atoms["receptacletype"], receptacle)
+    contents = _inside(atoms["inreceptacle"], receptacle, thing)
     return Household(
         receptacles=tuple(names[id_] for id_ in receptacle),
         things=tuple(names[id_] for id_ in thing),
         places=tuple(names[id_] for id_ in location),
         start=location[atoms["atlocation"][0][1]],
-        place=tuple(place),
-        contents=tuple(tuple(sorted(inside)) for inside in contents),
+        place=_placed(atoms["receptacleatlocation"], receptacle, location),
+        contents=tuple(contents.get(r, ()) for r in range(len(receptacle))),
         lying=frozenset((thing[id_], location[where]) for id_, where in atoms["objectatlocation"]),
-        inner={outer: tuple(things) for outer, things in inner.items()},
-        facts={
-            predicate: frozenset((receptacle if predicate in ("openable", "opened") else thing)[f[0]] for f in facts)
-            for predicate, facts in atoms.items()
-            if facts and len(facts[0]) == 1 and predicate not in ("checked", "examined", "full", "total-cost")
-        },
-        thing_kinds=_grouped(atoms["objecttype"], thing),
-        receptacle_kinds=_grouped(atoms["receptacletype"], receptacle),
-        fits=_fits(atoms, thing, receptacle),
+        inner=_inside(atoms["inreceptacleobject"], thing, thing),
+        facts=_unary(atoms, {**receptacle, **thing}),
+        thing_kinds=things,
+        receptacle_kinds=receptacles,
+        fits=_fits(atoms["cancontain"], things, receptacles),
     )
 
 
-def _grouped(facts: list[Atom], index: dict[str, int]) -> dict[str, frozenset[int]]:
+def _placed(pairs: list[Atom], receptacle: dict[str, int], location: dict[str, int]) -> tuple[int, ...]:
+    place = [-1] * len(receptacle)
+    for id_, where in set(pairs):
+        if place[receptacle[id_]] >= 0:
+            raise InstanceError(f"the game has the receptacle {id_!r} in two places")
+        place[receptacle[id_]] = location[where]
+    return tuple(place)
+
+
+def _inside(pairs: list[Atom], outer: dict[str, int], thing: dict[str, int]) -> dict[int, tuple[int, ...]]:
+    inside: dict[int, list[int]] = defaultdict(list)
+    for number, where in sorted((thing[id_], outer[where]) for id_, where in set(pairs)):
+        inside[where].append(number)
+    return {where: tuple(numbers) for where, numbers in inside.items()}
+
+
+def _unary(atoms: dict[str, list[Atom]], index: dict[str, int]) -> Kinds:
+    """True facts of one receptacle or thing, those that a rule can ask."""
+    return {
+        predicate: frozenset(index[fact[0]] for fact in facts)
+        for predicate, facts in atoms.items()
+        if facts and len(facts[0]) == 1 and predicate not in UNASKED
+    }
+
+
+def _grouped(facts: list[Atom], index: dict[str, int]) -> Kinds:
     groups: dict[str, set[int]] = defaultdict(set)
     for id_, kind in facts:
         groups[kind].add(index[id_])
     return {kind: frozenset(members) for kind, members in groups.items()}
 
 
-def _fits(atoms: dict[str, list[Atom]], thing: dict[str, int], receptacle: dict[str, int]) -> frozenset[tuple[int, int]]:
-    things, receptacles = _grouped(atoms["objecttype"], thing), _grouped(atoms["receptacletype"], receptacle)
+def _fits(pairs: list[Atom], things: Kinds, receptacles: Kinds) -> frozenset[tuple[int, int]]:
     return frozenset(
-        (o, r)
-        for outer, inside in set(atoms["cancontain"])
-        for o in things.get(inside, ())
-        for r in receptacles.get(outer, ())
+        (o, r) for outer, inside in set(pairs) for o in things.get(inside, ()) for r in receptacles.get(outer, ())
     )

@@ -197,9 +197,8 @@ def _problem(plan: Plan) -> str:
     ]
     declared = "\n".join(f"{' '.join(names)} - {kind}" for kind, names in objects)
     goal = known.goals[wish.type].format(obj=wish.thing, recep=wish.receptacle, toggle=wish.lamp)
-    return f"(define (problem household)\n(:domain alfred)\n(:objects\n{declared}\n)\n(:init\n" + "\n".join(facts) + (
-        f"\n)\n{goal}"
-    )
+    stated = "\n".join(facts)
+    return f"(define (problem household)\n(:domain alfred)\n(:objects\n{declared}\n)\n(:init\n{stated}\n)\n{goal}"
 
 
 def _ids(kinds: tuple[str, ...] | list[str]) -> list[str]:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lmgym.errors import InstanceError
-from lmgym.tasks.alfworld.engine import APPLIANCES, Game
+from lmgym.tasks.alfworld.engine import Game
 from lmgym.tasks.alfworld.goal import Clause
+from lmgym.tasks.alfworld.world import APPLIANCES
 
 TREATMENT = {"isclean": "cleanobject", "ishot": "heatobject", "iscool": "coolobject"}
 Need = tuple[str, ...]  # states that a thing must be in
