@@ -15,7 +15,7 @@ END = "<!-- /spec -->"
 def card(spec: TaskSpec) -> str:
     """Return the generated block, its markers included."""
     splits = ", ".join(f"{name} {size or '(official data)'}" for name, size in spec.splits.items())
-    references = ", ".join(f"{name} {value}" for name, value in spec.references.items())
+    references = ", ".join(f"{name} {_figure(value)}" for name, value in spec.references.items())
     rows = {
         "id": f"`{spec.id}`",
         "what": spec.summary,
@@ -64,6 +64,10 @@ def write(spec: TaskSpec) -> Path:
 
 def _start(spec: TaskSpec) -> str:
     return f"<!-- spec {spec.id} -->"
+
+
+def _figure(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:.3g}"
 
 
 def _cell(value: str) -> str:
