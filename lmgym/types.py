@@ -41,6 +41,7 @@ class Completion:
     entropy: tuple[float, ...] = ()  # nats, of the distribution each id was drawn from
     finish: Finish = "stop"
     version: int = 0  # of the weights that spoke
+    fresh: bool = True  # `prompt_ids` render the whole conversation; False: they go on where the last answer ended
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,174 @@
+"""One forward pass over the rows of a session: prompts and single tokens together, keys and values kept.
+
+All tokens of a pass are packed, so that only attention sees rows: single tokens attend as one group over the slots in
+use, longer chunks in groups of similar length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from lmgym.policy.forward import Network, Rows
+from lmgym.policy.slots import KeyValues
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Tokens to feed into a slot."""
+
+    slot: int
+    start: int  # position of the first; all before it are in the cache
+    ids: Sequence[int]
+
+
+class Decoder(Protocol):
+    """Feeds chunks and says what comes next."""
+
+    cache: KeyValues
+
+    def feed(self, chunks: Sequence[Chunk]) -> tuple[Tensor, Tensor]:
+        """Hidden states (R, H) and logits (R, V) in fp32 after the last token of each chunk."""
+
+
+@dataclass
+class FusedDecoder:
+    """The decoder of a known architecture."""
+
+    network: Network
+    cache: KeyValues
+
+    @torch.inference_mode()
+    def feed(self, chunks: Sequence[Chunk]) -> tuple[Tensor, Tensor]:
+        """Hidden states (R, H) and logits (R, V) in fp32 after the last token of each chunk."""
+        self.cache.reserve(max(c.slot for c in chunks) + 1, max(c.start + len(c.ids) for c in chunks))
+        order = sorted(range(len(chunks)), key=lambda i: (len(chunks[i].ids), chunks[i].slot))
+        plan = Pack([chunks[i] for i in order], self.network.embed.device)
+        groups = [_group(part, plan.starts[at], self.network, self.cache) for at, part in plan.groups()]
+
+        def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            self.cache.write(layer, plan.slots, plan.positions, k, v)
+            return torch.cat([group.attend(layer, q, k, v) for group in groups])
+
+        hidden = self.network.hidden(plan.ids, plan.positions, attend)
+        back = torch.empty(len(order), dtype=torch.long)
+        back[torch.tensor(order)] = torch.arange(len(order))
+        hidden = hidden[plan.last[back.to(plan.last.device)]]
+        return hidden, self.network.logits(hidden)
+
+
+class Pack:
+    """The tokens of ordered chunks one after another."""
+
+    def __init__(self, chunks: Sequence[Chunk], device: torch.device) -> None:
+        self.chunks = chunks
+        lengths = torch.tensor([len(c.ids) for c in chunks])
+        ends = lengths.cumsum(0)
+        self.starts = (ends - lengths).tolist()  # of each chunk, in the pack
+        row = torch.repeat_interleave(torch.arange(len(chunks)), lengths)
+        inside = torch.arange(int(ends[-1])) - (ends - lengths)[row]
+        self.ids = torch.tensor([i for c in chunks for i in c.ids]).to(device)  # (N,)
+        self.slots = torch.tensor([c.slot for c in chunks])[row].to(device)  # (N,)
+        self.positions = (torch.tensor([c.start for c in chunks])[row] + inside).to(device)  # (N,)
+        self.last = (ends - 1).to(device)  # (R,), where the last token of each chunk stands
+
+    def groups(self) -> list[tuple[int, Sequence[Chunk]]]:
+        """Neighbours of similar length, each with the index of its first chunk; single tokens by themselves."""
+        groups: list[tuple[int, Sequence[Chunk]]] = []
+        begin = 0
+        for i, chunk in enumerate(self.chunks):
+            size, least = len(chunk.ids), len(self.chunks[begin].ids)
+            if size > least * 1.5 + 8 or (size > 1) != (least > 1):
+                groups.append((begin, self.chunks[begin:i]))
+                begin = i
+        return [*groups, (begin, self.chunks[begin:])]
+
+
+class Group(Protocol):
+    """Attention of some chunks that stand together in a pack."""
+
+    def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """What the group's tokens read, (n, Hq D)."""
+
+
+def _group(chunks: Sequence[Chunk], first: int, network: Network, cache: KeyValues) -> Group:
+    device = network.embed.device
+    if len(chunks[0].ids) == 1:
+        return Singles(chunks, first, cache, device)
+    if all(chunk.start == 0 for chunk in chunks):
+        return Prompts(chunks, first, device)
+    return Chunks(chunks, first, cache, device)
+
+
+class Singles:
+    """One token a row, over a view of the slots in use; the query heads of a group are query rows."""
+
+    def __init__(self, chunks: Sequence[Chunk], first: int, cache: KeyValues, device: torch.device) -> None:
+        self.cache = cache
+        self.span = slice(first, first + len(chunks))
+        slots = torch.tensor([c.slot for c in chunks])
+        lengths = torch.tensor([c.start + 1 for c in chunks])
+        self.used = int(lengths.max())
+        top = int(slots[-1]) + 1
+        self.place: Tensor | None = None  # of the rows among the slots, where others lie between
+        self.rows: slice | Tensor = slice(0, top)
+        if len(chunks) * 2 < top:
+            self.rows = slots.to(device)
+        elif len(chunks) < top:
+            self.place = slots.to(device)
+            lengths = torch.ones(top, dtype=torch.long).index_put_((slots,), lengths)
+        self.seen = (torch.arange(self.used) < lengths[:, None])[:, None, None].to(device)  # (R, 1, 1, used)
+        self.mask: Tensor | None = None
+
+    def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """What the single tokens read, (n, Hq D)."""
+        query = q[self.span]
+        rows = query.view(query.shape[0], k.shape[1], -1, query.shape[2])  # (n, Hk, G, D)
+        if self.place is not None:
+            rows = rows.new_zeros(len(self.seen), *rows.shape[1:]).index_copy_(0, self.place, rows)
+        if self.mask is None:
+            self.mask = torch.zeros(self.seen.shape, dtype=q.dtype, device=q.device)
+            self.mask.masked_fill_(~self.seen, float("-inf"))
+        keys, values = self.cache.read(layer, self.rows, self.used)
+        out = F.scaled_dot_product_attention(rows, keys, values, attn_mask=self.mask)
+        if self.place is not None:
+            out = out.index_select(0, self.place)
+        return out.reshape(query.shape[0], -1)
+
+
+class Prompts:
+    """Chunks at the start of their slots: causal attention among themselves, no cache to read."""
+
+    def __init__(self, chunks: Sequence[Chunk], first: int, device: torch.device) -> None:
+        self.rows = Rows([len(c.ids) for c in chunks], device)
+        self.span = slice(first, first + self.rows.tokens)
+
+    def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """What the prompts' tokens read, (n, Hq D)."""
+        return self.rows.causal(q[self.span], k[self.span], v[self.span])
+
+
+class Chunks:
+    """Chunks that go on where their slots' caches end."""
+
+    def __init__(self, chunks: Sequence[Chunk], first: int, cache: KeyValues, device: torch.device) -> None:
+        self.rows = Rows([len(c.ids) for c in chunks], device)
+        self.span = slice(first, first + self.rows.tokens)
+        self.cache = cache
+        self.slots = torch.tensor([c.slot for c in chunks], device=device)
+        self.used = max(c.start + len(c.ids) for c in chunks)
+        starts = torch.tensor([c.start for c in chunks])
+        reach = starts[:, None] + torch.arange(self.rows.width)  # (R, T), the last position a token sees
+        self.seen = (torch.arange(self.used) <= reach[..., None])[:, None].to(device)  # (R, 1, T, used)
+
+    def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """What the chunks' tokens read, (n, Hq D)."""
+        keys, values = self.cache.read(layer, self.slots, self.used)
+        query = self.rows.pad(q[self.span])
+        out = F.scaled_dot_product_attention(query, keys, values, attn_mask=self.seen, enable_gqa=True)
+        return self.rows.unpad(out)

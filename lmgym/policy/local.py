@@ -1,0 +1,207 @@
+"""A policy that runs here: a causal language model with its tokenizer and chat template, sampled and scored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from lmgym.policy.base import Conversation
+from lmgym.policy.decoder import Decoder, FusedDecoder
+from lmgym.policy.forward import known, network
+from lmgym.policy.model_decoder import ModelDecoder
+from lmgym.policy.sampling import Adjust, Sampling
+from lmgym.policy.score import score, states
+from lmgym.policy.session import LocalSession
+from lmgym.policy.slots import KeyValues
+from lmgym.policy.template import ChatTemplate
+from lmgym.types import Completion, Message, Trajectory, Turn
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+
+class LocalPolicy:
+    """Samples in batches and scores with gradients.
+
+    The model's own parameters are what a learner changes; call `update` after it did. `dtype` is of the weights that
+    sample (bfloat16 is two to three times faster); scoring uses the parameters as they are.
+    """
+
+    wants: frozenset[str] = frozenset()
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        name: str,
+        sampling: Sampling | None = None,
+        device: str | torch.device = "cpu",
+        dtype: torch.dtype | None = None,
+        context: int | None = None,
+        adjust: Adjust | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        """`context` limits the tokens of a segment, `options` go to the chat template."""
+        self.model = model.to(device).eval()  # type: ignore[arg-type]
+        self.tokenizer = tokenizer
+        self.name = name
+        self.version = 0
+        self.sampling = sampling or Sampling()
+        self.adjust = adjust
+        self.dtype = dtype or next(model.parameters()).dtype
+        self.template = ChatTemplate(tokenizer, options=options)
+        self.stops = self.template.stops | _ends(model)
+        self.context = min(context or _positions(model), _positions(model))
+        self._decoder: Callable[[KeyValues], Decoder] | None = None  # of the present weights
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is."""
+        return torch.device(self.model.device)
+
+    def act(self, conversations: Sequence[Conversation]) -> list[Completion]:
+        """Answer each conversation, in order."""
+        session = self.session()
+        for i, conversation in enumerate(conversations):
+            session.put(i, conversation)
+        return _finished(session, len(conversations))
+
+    def sample(
+        self,
+        prefixes: Sequence[Sequence[int]],
+        n: int = 1,
+        *,
+        noise: Sequence[int] = (0,),
+        max_tokens: int | None = None,
+    ) -> list[list[Completion]]:
+        """Answer each prefix of ids `n` times, without an environment."""
+        session = self.session()
+        for i, prefix in enumerate(prefixes):
+            for j in range(n):
+                key = i * n + j
+                session.put_ids(key, (), prefix, fresh=True, noise=(*noise, i, j), max_tokens=max_tokens)
+        answers = _finished(session, len(prefixes) * n)
+        return [answers[i * n : (i + 1) * n] for i in range(len(prefixes))]
+
+    def session(self) -> LocalSession:
+        """A new session with its own cache."""
+        return LocalSession(self)
+
+    def count(self, messages: Sequence[Message]) -> int:
+        """Tokens that `messages` take, rendered from nothing."""
+        return self.template.count(messages)
+
+    def prompt(self, conversation: Conversation) -> tuple[list[int], bool]:
+        """Ids that are new in a conversation, and whether they render all of it (`fresh`)."""
+        return self.template.extend(conversation)
+
+    def text(self, answer: Sequence[int]) -> str:
+        """Words of a sampled answer, up to the end of the first stop string."""
+        words = self.template.vocabulary.text(answer[:-1] if answer and answer[-1] in self.stops else answer)
+        ends = [words.find(stop) + len(stop) for stop in self.sampling.stop if stop in words]
+        return words[: min(ends)] if ends else words
+
+    def stopped(self, answer: Sequence[int]) -> bool:
+        """Whether a stop string has come up in the last tokens of an answer."""
+        longest = max(map(len, self.sampling.stop), default=0)
+        tail = self.template.vocabulary.text(answer[-longest - 4 :])
+        return any(stop in tail for stop in self.sampling.stop)
+
+    def encode(self, trajectory: Trajectory) -> Trajectory:
+        """Ids for words that nobody sampled: the same trajectory with its `given` turns, and `final`, encoded.
+
+        Turns that have ids keep them. The view is the whole conversation; a turn is fresh where the template says so.
+        """
+        messages = [] if trajectory.prompt is None else [Message(role="system", text=trajectory.prompt)]
+        spoken: list[Completion] = []
+        turns: list[Turn] = []
+        for turn in trajectory.turns:
+            messages.append(turn.observation)
+            if not turn.completion.ids:
+                turn = self._given(turn, messages, spoken)
+            if turn.fresh:
+                spoken = []
+            spoken.append(turn.completion)
+            turns.append(turn)
+            messages.append(Message(role="assistant", text=turn.completion.text))
+        final_ids: Sequence[int] = trajectory.final_ids
+        if trajectory.final is not None and not final_ids:
+            messages.append(trajectory.final)
+            final_ids, fresh = self.prompt(Conversation(messages=tuple(messages), spoken=tuple(spoken)))
+            final_ids = () if fresh and spoken else final_ids
+        return replace(trajectory, turns=tuple(turns), final_ids=tuple(final_ids))
+
+    def _given(self, turn: Turn, messages: Sequence[Message], spoken: Sequence[Completion]) -> Turn:
+        """`turn` with ids for its observation and its words."""
+        prompt, fresh = self.prompt(Conversation(messages=tuple(messages), spoken=tuple(spoken)))
+        ids = self.template.answer(turn.completion.text)
+        completion = replace(turn.completion, prompt_ids=tuple(prompt), ids=tuple(ids), fresh=fresh)
+        return replace(turn, completion=completion, fresh=fresh, kind="given")
+
+    def score(
+        self,
+        ids: Tensor,
+        attention: Tensor,
+        *,
+        positions: Tensor | None = None,
+        temperature: float | None = None,
+        mask: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Log-probs and entropies (B, T) of `ids` at the sampling temperature; see `lmgym.policy.score`."""
+        heat = self.sampling.temperature if temperature is None else temperature
+        return score(self.model, ids, attention, positions=positions, temperature=heat or 1.0, mask=mask)
+
+    def states(self, ids: Tensor, attention: Tensor, *, positions: Tensor | None = None) -> Tensor:
+        """Last hidden states (B, T, H), for heads that read them."""
+        return states(self.model, ids, attention, positions=positions)
+
+    def update(self) -> None:
+        """Say that the parameters changed: the version goes up, sessions compute their caches again."""
+        self.version += 1
+        self._decoder = None
+
+    def save(self, folder: str | Path) -> None:
+        """Write the model, tokenizer and template such that `hf:FOLDER` loads them."""
+        self.model.save_pretrained(folder)
+        self.tokenizer.save_pretrained(folder)
+
+    def decoder(self, cache: KeyValues | None = None) -> Decoder:
+        """A decoder of the present weights, over `cache`."""
+        if self._decoder is None:
+            self._decoder = self._prepared()
+        return self._decoder(cache or KeyValues())
+
+    def _prepared(self) -> Callable[[KeyValues], Decoder]:
+        """The weights as the sampler takes them, cast to its precision."""
+        with torch.no_grad():
+            if known(self.model):
+                return partial(FusedDecoder, network(self.model, self.dtype))
+            same = self.dtype == next(self.model.parameters()).dtype
+            return partial(ModelDecoder, self.model if same else deepcopy(self.model).to(self.dtype))
+
+
+def _finished(session: LocalSession, count: int) -> list[Completion]:
+    """The completions of keys 0 to count - 1, when all are there."""
+    done: dict[Hashable, Completion] = {}
+    while len(session):
+        done.update(session.step())
+    return [done[i] for i in range(count)]
+
+
+def _positions(model: PreTrainedModel) -> int:
+    """Tokens that a model can take."""
+    return int(getattr(model.config.get_text_config(), "max_position_embeddings", 1 << 30))
+
+
+def _ends(model: PreTrainedModel) -> frozenset[int]:
+    """Ids after which the model's own generation stops."""
+    ends = model.generation_config.eos_token_id if model.generation_config is not None else None
+    return frozenset() if ends is None else frozenset([ends] if isinstance(ends, int) else ends)

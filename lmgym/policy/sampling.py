@@ -1,0 +1,66 @@
+"""From logits to tokens: temperature, top-k, top-p, a draw by inverse CDF, its exact log-probability and entropy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from lmgym.errors import PolicyError
+
+Adjust = Callable[[Tensor, Tensor], Tensor]  # (hidden (R, H), logits (R, V)) -> logits (R, V)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampling:
+    """How answers are drawn."""
+
+    temperature: float = 1.0  # 0 takes the likeliest token
+    top_p: float = 1.0  # 1 is off
+    top_k: int = 0  # 0 is off
+    max_tokens: int = 32  # of one answer, where the conversation does not say
+    stop: tuple[str, ...] = ()  # an answer ends with the first of these, itself included
+    seed: int = 0  # of the run
+
+    def __post_init__(self) -> None:
+        if self.temperature < 0 or not 0 < self.top_p <= 1 or self.top_k < 0 or self.max_tokens < 1:
+            raise PolicyError(f"Sampling needs temperature >= 0, 0 < top_p <= 1, top_k >= 0, max_tokens >= 1: {self}")
+
+
+def draw(logits: Tensor, noise: Tensor, sampling: Sampling) -> tuple[Tensor, Tensor, Tensor]:
+    """One token a row from `logits` (R, V) by `noise` (R,) in [0, 1): ids, log-probs and entropies (nats), (R,).
+
+    Log-probs and entropies are those of the distribution drawn from: after temperature, top-k and top-p.
+    """
+    logits = logits.float()
+    if sampling.temperature == 0:
+        zero = torch.zeros_like(noise)
+        return logits.argmax(-1), zero, zero.clone()
+    logp = torch.log_softmax(truncate(logits / sampling.temperature, sampling), dim=-1)
+    probs = logp.exp()
+    ids = _invert(probs, noise)
+    entropy = -(probs * logp.nan_to_num(neginf=0.0)).sum(-1)
+    return ids, logp.gather(-1, ids[:, None])[:, 0], entropy
+
+
+def truncate(logits: Tensor, sampling: Sampling) -> Tensor:
+    """Sets what top-k and top-p leave out to minus infinity; (R, V)."""
+    if 0 < sampling.top_k < logits.shape[-1]:
+        least = logits.topk(sampling.top_k, dim=-1).values[:, -1:]
+        logits = logits.masked_fill(logits < least, float("-inf"))
+    if sampling.top_p < 1:
+        ordered, order = logits.sort(dim=-1, descending=True, stable=True)
+        probs = ordered.softmax(-1)
+        out = probs.cumsum(-1) - probs >= sampling.top_p  # the mass before a token already suffices
+        logits = logits.masked_fill(torch.zeros_like(out).scatter(-1, order, out), float("-inf"))
+    return logits
+
+
+def _invert(probs: Tensor, noise: Tensor) -> Tensor:
+    """First token whose cumulative probability exceeds the noise; never one of probability 0; (R,)."""
+    total = probs.cumsum(-1)
+    last = total[:, -1]
+    target = torch.minimum(noise * last, torch.nextafter(last, torch.zeros_like(last)))
+    return torch.searchsorted(total, target[:, None], right=True)[:, 0]

@@ -1,0 +1,117 @@
+"""Log-probabilities and entropies of given tokens under a model: what the learner differentiates.
+
+Everything is in token position space: entry t belongs to token t, and comes from the state before it. Logits are made
+only where they are asked for, and in fp32.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from lmgym.policy.forward import Rows, head_of, known, network
+
+PIECE = 1 << 26  # logits made at a time; what is beyond is made piece by piece, and again in the backward pass
+
+
+def positions_of(attention: Tensor) -> Tensor:
+    """Positions (B, T) that count real tokens only, so that left and right padding agree."""
+    return (attention.long().cumsum(-1) - 1).clamp(min=0)
+
+
+def score(
+    model: nn.Module,
+    ids: Tensor,
+    attention: Tensor,
+    *,
+    positions: Tensor | None = None,
+    temperature: float = 1.0,
+    mask: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Log-probs and entropies (nats) of `ids` (B, T), both (B, T) in fp32 and 0 where not computed.
+
+    Computed are the tokens with `mask` set (all without one) that have a real token before them. `attention` (B, T)
+    is 1 for real tokens, which stand together; padding is on either side.
+    """
+    asked = attention.bool() if mask is None else mask.bool() & attention.bool()
+    asked = asked & F.pad(attention.bool(), (1, -1))  # the state before the first token is no state
+    at = asked.flatten().nonzero()[:, 0]
+    zeros = torch.zeros(ids.numel(), device=ids.device)
+    if not at.numel():
+        return zeros.view(ids.shape), zeros.view(ids.shape).clone()
+    positions = positions_of(attention) if positions is None else positions
+    make = _known_logits if known(model) else _model_logits
+    logp, entropy = make(model, ids, attention, positions, at, temperature)
+    return zeros.index_put((at,), logp).view(ids.shape), zeros.index_put((at,), entropy).view(ids.shape)
+
+
+def states(model: nn.Module, ids: Tensor, attention: Tensor, *, positions: Tensor | None = None) -> Tensor:
+    """Last hidden states (B, T, H), 0 at padding: what a value head reads."""
+    positions = positions_of(attention) if positions is None else positions
+    if known(model):
+        packed, place = _packed_states(model, ids, attention, positions)
+        rows = packed.new_zeros(ids.numel(), packed.shape[-1]).index_copy(0, place, packed)
+        return rows.view(*ids.shape, -1)
+    inner: Any = model.base_model
+    output = inner(input_ids=ids, attention_mask=attention, position_ids=positions, use_cache=False)
+    return output.last_hidden_state * attention[..., None]  # type: ignore[no-any-return]
+
+
+def _packed_states(model: nn.Module, ids: Tensor, attention: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
+    """States (N, H) of the real tokens, and where these stand among B T places (N,)."""
+    net = network(model)
+    place = attention.flatten().nonzero()[:, 0]
+    rows = Rows([n for n in attention.sum(-1).tolist() if n], ids.device)
+    hidden = net.hidden(ids.flatten()[place], positions.flatten()[place], lambda _, q, k, v: rows.causal(q, k, v))
+    return hidden, place
+
+
+def _known_logits(
+    model: nn.Module, ids: Tensor, attention: Tensor, positions: Tensor, at: Tensor, temperature: float
+) -> tuple[Tensor, Tensor]:
+    """Log-probs and entropies of the tokens `at` (n,) by our own forward pass."""
+    hidden, place = _packed_states(model, ids, attention, positions)
+    before = torch.searchsorted(place, at) - 1  # packed, the token before is the state before
+    return _by_pieces(hidden[before], head_of(model), ids.flatten()[at], temperature)
+
+
+def _model_logits(
+    model: nn.Module, ids: Tensor, attention: Tensor, positions: Tensor, at: Tensor, temperature: float
+) -> tuple[Tensor, Tensor]:
+    """The same by the model's own forward pass, with logits at the columns that any row asks for."""
+    row, column = at // ids.shape[1], at % ids.shape[1] - 1
+    columns = torch.unique(column)
+    output = model(
+        input_ids=ids, attention_mask=attention, position_ids=positions, logits_to_keep=columns, use_cache=False
+    )
+    logits = output.logits[row, torch.searchsorted(columns, column)].float()
+    return _of_tokens(logits, ids.flatten()[at], temperature)
+
+
+def _by_pieces(hidden: Tensor, head: Tensor, targets: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
+    """Log-probs and entropies of `targets` (n,) after states (n, H), a piece of the logits at a time."""
+
+    def piece(part: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        with torch.autocast(part.device.type, enabled=False):  # half-precision logits are off by a per cent
+            logits = F.linear(part.to(head.dtype), head).float()
+        return _of_tokens(logits, target, temperature)
+
+    size = max(1, PIECE // head.shape[0])
+    if len(targets) <= size:
+        return piece(hidden, targets)
+    pieces = [
+        checkpoint(piece, *parts, use_reentrant=False)
+        for parts in zip(torch.split(hidden, size), torch.split(targets, size), strict=True)
+    ]
+    logp, entropy = (torch.cat(column) for column in zip(*pieces, strict=True))
+    return logp, entropy
+
+
+def _of_tokens(logits: Tensor, targets: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
+    """Log-probs and entropies (n,) of `targets` under logits (n, V) in fp32."""
+    logp = torch.log_softmax(logits / temperature if temperature != 1 else logits, dim=-1)
+    return logp.gather(-1, targets[:, None])[:, 0], -(logp.exp() * logp).sum(-1)

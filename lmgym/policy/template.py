@@ -1,0 +1,163 @@
+"""Chat templates by delta: what was rendered is never rendered again, a turn appends only what is new.
+
+Where a template edits the past (strips earlier thinking, say) the new rendering does not begin with the old one; then
+everything is rendered anew and the turn is fresh.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from jinja2.exceptions import TemplateError
+
+from lmgym.errors import PolicyError
+from lmgym.policy.base import Conversation
+from lmgym.policy.vocabulary import MARKS, Vocabulary
+from lmgym.types import Message
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+PROBE = ("first-probe", "second-probe", "third-probe")
+
+
+class ChatTemplate:
+    """Messages to prompt ids, by the template that came with a tokenizer."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, *, options: Mapping[str, Any] | None = None) -> None:
+        """`options` go to the template, such as `enable_thinking`."""
+        if not getattr(tokenizer, "chat_template", None):
+            name = tokenizer.name_or_path or "The tokenizer"
+            raise PolicyError(f"{name} has no chat template: use an instruct model")
+        self._tokenizer = tokenizer
+        self._options = dict(options or {})
+        self.vocabulary = Vocabulary(tokenizer)
+        self._takes_system = self._renders(("system", "user"))
+        self._takes_repeats = self._renders(("user", "user"))
+        self.end = self._end_of_turn()  # the token that the template writes after an answer
+        eos = tokenizer.eos_token_id
+        self.stops = frozenset(token for token in (self.end, eos) if token is not None)
+
+    def extend(self, conversation: Conversation) -> tuple[list[int], bool]:
+        """Prompt ids that are new, and whether they are a full rendering."""
+        messages = _checked(conversation.messages)
+        mark = self.vocabulary.mark([message.text for message in messages])
+        tools = self._tools(conversation.tools, mark)
+        delta = self._delta(conversation, mark, tools)
+        if delta is not None:
+            return self.vocabulary.rendered(delta, mark), False
+        return self.vocabulary.rendered(self._render(messages, mark, tools), mark), True
+
+    def answer(self, text: str) -> list[int]:
+        """Ids of an answer nobody sampled, its end of turn included."""
+        return self.vocabulary.words(text) + ([] if self.end is None else [self.end])
+
+    def count(self, messages: Sequence[Message]) -> int:
+        """Tokens of `messages` rendered from nothing."""
+        return len(self.extend(Conversation(messages=tuple(messages)))[0])
+
+    def _delta(self, conversation: Conversation, mark: str, tools: list[Any] | None) -> str | None:
+        """What the template writes after the last answer; None where it does not leave the past as it was."""
+        last = _last_spoken(conversation)
+        if last is None:
+            return None
+        messages = list(conversation.messages)
+        words = messages[last].text.strip()  # many templates trim; that is no edit
+        messages[last] = Message(role="assistant", text=words)
+        before = self._render(messages[:last], mark, tools) + self.vocabulary.guard(words, mark, own=True)
+        now = self._render(messages, mark, tools)
+        if not now.startswith(before):
+            return None
+        return self._after_stop(now[len(before) :], conversation.spoken[-1].ids)
+
+    def _after_stop(self, delta: str, ids: Sequence[int]) -> str:
+        """`delta` less the end of turn that the policy sampled itself."""
+        if not ids or ids[-1] not in self.stops:
+            return delta
+        space, stop, rest = delta.partition(self.vocabulary.name(ids[-1]))
+        return rest if stop and not space.strip() else delta
+
+    def _render(self, messages: Sequence[Message], mark: str, tools: list[Any] | None) -> str:
+        """The conversation with a prompt for the next answer, outside words guarded."""
+        guarded = [
+            {"role": m.role, "content": self.vocabulary.guard(m.text, mark, own=m.role == "assistant")}
+            for m in messages
+        ]
+        if not self._takes_system:
+            guarded = _fold_system(guarded)
+        if not (self._takes_system and self._takes_repeats):
+            guarded = _join_repeats(guarded)
+        try:
+            return self._apply(guarded, tools=tools)
+        except TemplateError as error:
+            roles = ", ".join(message["role"] for message in guarded)
+            raise PolicyError(f"The chat template refuses the roles [{roles}]: {error}") from error
+
+    def _apply(self, messages: list[dict[str, str]], *, tools: list[Any] | None = None) -> str:
+        return str(
+            self._tokenizer.apply_chat_template(
+                messages, tools=tools, tokenize=False, add_generation_prompt=True, **self._options
+            )
+        )
+
+    def _tools(self, tools: Sequence[Mapping[str, Any]], mark: str) -> list[Any] | None:
+        """JSON schemas as the template takes them, guarded."""
+        if not tools:
+            return None
+        text = json.dumps([dict(tool) for tool in tools], ensure_ascii=False)
+        return list(json.loads(self.vocabulary.guard(text, mark, own=False)))
+
+    def _renders(self, roles: Sequence[str]) -> bool:
+        """Whether the template takes these roles in order and shows what each of them says."""
+        messages = [{"role": role, "content": text} for role, text in zip(roles, PROBE, strict=False)]
+        try:
+            text = self._apply(messages)
+        except TemplateError:
+            return False
+        return all(message["content"] in text for message in messages)
+
+    def _end_of_turn(self) -> int | None:
+        """The first control token that the template writes after an answer; the tokenizer's own end if none."""
+        roles = ("user", "assistant", "user")
+        text = self._apply([{"role": role, "content": words} for role, words in zip(roles, PROBE, strict=True)])
+        tail = text.partition(PROBE[1])[2].partition(PROBE[2])[0]
+        control = self.vocabulary.control_ids
+        found = [token for token in self.vocabulary.rendered(tail, MARKS[0]) if token in control]
+        return found[0] if found else self._tokenizer.eos_token_id
+
+
+def _checked(messages: Sequence[Message]) -> Sequence[Message]:
+    """The messages, if there are any and all are text."""
+    if not messages:
+        raise PolicyError("A conversation needs at least one message; got none")
+    if any(message.images for message in messages):
+        raise PolicyError("This policy reads text only; the conversation has images: use a text task or another policy")
+    return messages
+
+
+def _last_spoken(conversation: Conversation) -> int | None:
+    """Index of the last answer, if the answers in the messages are the spoken ones, word for word."""
+    spoken = conversation.spoken
+    at = [i for i, message in enumerate(conversation.messages) if message.role == "assistant"][-len(spoken) :]
+    if not spoken or len(at) < len(spoken):
+        return None
+    same = all(conversation.messages[i].text == said.text for i, said in zip(at, spoken, strict=True))
+    return at[-1] if same else None
+
+
+def _fold_system(messages: list[dict[str, str]]) -> list[dict[str, str]]:
+    """The same with system messages written as the user's."""
+    return [message | {"role": "user"} if message["role"] == "system" else message for message in messages]
+
+
+def _join_repeats(messages: list[dict[str, str]]) -> list[dict[str, str]]:
+    """The same with neighbours of one role joined by an empty line."""
+    joined: list[dict[str, str]] = []
+    for message in messages:
+        if joined and joined[-1]["role"] == message["role"]:
+            joined[-1] = message | {"content": joined[-1]["content"] + "\n\n" + message["content"]}
+        else:
+            joined.append(message)
+    return joined

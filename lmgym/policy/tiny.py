@@ -1,0 +1,102 @@
+"""The embedded model: a small Qwen3 made in code, with a tokenizer trained on the tasks' own text. No download.
+
+It is shallow and wide, because on a CPU the number of operations costs as much as their size. Weights follow from
+the seed alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from lmgym.errors import PolicyError
+from lmgym.policy.tokenizer_train import ASSISTANT, END, PAD, PATH, SYSTEM, USER
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+TEMPLATE = (
+    "{% for message in messages %}<|{{ message.role }}|>{{ message.content }}"
+    "{% if message.role == 'assistant' %}<|end|>{% endif %}{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Size:
+    """Dimensions of an embedded model."""
+
+    layers: int
+    hidden: int
+    heads: int  # of queries, 64 wide
+    kv_heads: int
+    inner: int  # of the gated MLP
+    context: int = 8192  # positions
+
+
+SIZES = {
+    "": Size(layers=3, hidden=256, heads=4, kv_heads=2, inner=704),  # 2.5 M parameters
+    "10m": Size(layers=4, hidden=512, heads=8, kv_heads=2, inner=1152),  # 10.2 M
+}
+
+
+def tiny_model(size: str = "", *, vocab: int, seed: int = 0, changes: dict[str, Any] | None = None) -> PreTrainedModel:
+    """A model of `SIZES` with weights from `seed`, in fp32; `changes` are fields of the Qwen3 configuration."""
+    from transformers import Qwen3Config, Qwen3ForCausalLM
+
+    if size not in SIZES:
+        known = ", ".join(f"tiny:{name}" if name else "tiny" for name in SIZES)
+        raise PolicyError(f"There is no tiny:{size}; known: {known}")
+    dims = SIZES[size]
+    fields: dict[str, Any] = {
+        "vocab_size": vocab,
+        "hidden_size": dims.hidden,
+        "num_hidden_layers": dims.layers,
+        "num_attention_heads": dims.heads,
+        "num_key_value_heads": dims.kv_heads,
+        "head_dim": 64,
+        "intermediate_size": dims.inner,
+        "max_position_embeddings": dims.context,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0},
+        "tie_word_embeddings": True,
+        "pad_token_id": 0,
+        "bos_token_id": None,
+        "eos_token_id": 1,
+    }
+    with torch.random.fork_rng(devices=[]):  # construction draws from the global generator
+        model = Qwen3ForCausalLM(Qwen3Config(**(fields | (changes or {}))))
+    _initialise(model, seed)
+    return model
+
+
+def _initialise(model: PreTrainedModel, seed: int) -> None:
+    """Normal weights of standard deviation 1/sqrt(fan in), the output projections scaled down with depth."""
+    generator = torch.Generator().manual_seed(seed)
+    depth = (2 * model.config.num_hidden_layers) ** -0.5
+    with torch.no_grad():
+        for name, weight in sorted(model.named_parameters()):
+            if weight.ndim == 1:
+                weight.fill_(1.0)
+            elif "embed_tokens" in name:
+                weight.normal_(0.0, 0.05, generator=generator)
+            else:
+                scale = depth if name.endswith(("o_proj.weight", "down_proj.weight")) else 1.0
+                weight.normal_(0.0, scale * weight.shape[1] ** -0.5, generator=generator)
+
+
+def tiny_tokenizer() -> PreTrainedTokenizerFast:
+    """The committed tokenizer with its chat template: a turn costs two tokens beyond its words."""
+    from tokenizers import Tokenizer
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer: PreTrainedTokenizerFast = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+        tokenizer_object=Tokenizer.from_file(str(PATH)),
+        pad_token=PAD,
+        eos_token=END,
+        additional_special_tokens=[SYSTEM, USER, ASSISTANT],
+        clean_up_tokenization_spaces=False,
+    )
+    tokenizer.chat_template = TEMPLATE
+    return tokenizer
