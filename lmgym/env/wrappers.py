@@ -10,14 +10,16 @@ from gymnasium.utils import RecordConstructorArgs
 from lmgym.env.env import Observation, TextEnv
 from lmgym.env.spaces import clean
 from lmgym.errors import InstanceError
+from lmgym.types import FIRST_SEAT
 
 TextGym = gymnasium.Env[Observation, str]
 
 
 class TimeLimit(gymnasium.Wrapper[Observation, str, Observation, str], RecordConstructorArgs):
-    """Cuts an episode after `max_turns` actions and scores it by the task's `standing`.
+    """Cuts an episode after `max_turns` actions of the agent and scores it by the task's `standing`.
 
-    Gymnasium's own `TimeLimit` truncates without a score.
+    Gymnasium's own `TimeLimit` truncates without a score. Turns of other seats do not count, and those that answer the
+    last counted one are still played: whoever plays these seats, the episode is cut at the same place.
     """
 
     def __init__(self, env: TextGym, *, max_turns: int) -> None:
@@ -27,19 +29,23 @@ class TimeLimit(gymnasium.Wrapper[Observation, str, Observation, str], RecordCon
         gymnasium.Wrapper.__init__(self, env)
         self.max_turns = max_turns
         self.turns = 0
+        self.seat = FIRST_SEAT  # whose turn it is
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
         """Start counting anew."""
         self.turns = 0
-        return self.env.reset(seed=seed, options=options)
+        observation, info = self.env.reset(seed=seed, options=options)
+        self.seat = info["seat"]
+        return observation, info
 
     def step(self, action: str) -> tuple[Observation, SupportsFloat, bool, bool, dict[str, Any]]:
         """Play one action; truncate when it was the last allowed one and did not end the episode."""
         observation, reward, terminated, truncated, info = self.env.step(action)
-        self.turns += 1
-        if self.turns >= self.max_turns and not (terminated or truncated):
+        self.turns += self.seat == FIRST_SEAT
+        self.seat = info["seat"]
+        if self.turns >= self.max_turns and self.seat == FIRST_SEAT and not (terminated or truncated):
             truncated = True
             info = {**info, **cast(TextEnv, self.unwrapped).cut()}
         return observation, reward, terminated, truncated, info
