@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from importlib import resources
 from typing import Any
@@ -38,7 +39,7 @@ class ALFWorld(TextEnv):
         """Choose the games.
 
         Args:
-            source: "procedural" or "official"; an id's splits belong to one of them.
+            source: "procedural" or "official", as the id has it.
             receptacles: most of them in a procedural household.
             objects: most of them in a procedural household, lamp included.
             types: task types of procedural households; they take turns by index.
@@ -52,16 +53,16 @@ class ALFWorld(TextEnv):
             raise InstanceError(f"source is one of {SOURCES} and goals one of {GOALS}; got {source!r}, {goals!r}")
         if not types or any(name not in TYPES for name in types):
             raise InstanceError(f"types are some of {', '.join(TYPES)}; got {types!r}")
-        if source == "procedural" and goals == "human":
+        if goals == "human" and source != "official":
             raise InstanceError("goals='human' needs the sentences of official games: use lmgym/ALFWorldOfficial-v0")
-        if (self.split in ("valid_seen", "valid_unseen")) != (source == "official") and self.split != "train":
-            raise InstanceError(f"split {self.split!r} has no {source} games")
+        if source != (own := self.task.options.get("source", SOURCES[0])):
+            raise InstanceError(f"{self.task.id} plays {own} games; {source} ones have an id of their own")
         self.source, self.goals, self.annotation, self.instructions = source, goals, annotation, instructions
         self.receptacles, self.objects, self.types = receptacles, objects, tuple(types)
         self.game: Game | None = None
         self._memory: Memory | None = None
         self._exchanges: list[tuple[str, str]] = []
-        self._opening = self._errand = ""
+        self._opening = self._errand = self._print = ""
 
     def size(self) -> int:
         """Instances of the split; of official data, the games found."""
@@ -112,6 +113,10 @@ class ALFWorld(TextEnv):
         while not game.won:
             yield self._recall(game).next_action()
 
+    def fingerprint(self) -> str:
+        """Return a digest of the household and its goal."""
+        return self._print
+
     def _recall(self, game: Game) -> Memory:
         if self._memory is None:
             put = game.grammar.commands["putobject"].format(o="{}", r="{}")
@@ -126,6 +131,7 @@ class ALFWorld(TextEnv):
         self.game = Game.read(contents, task=None if words is None else f"Your task is to: {words}.")
         self._memory, self._exchanges = None, []
         self._opening = self.game.opening()
+        self._print = hashlib.sha256(str(contents["pddl_problem"]).encode()).hexdigest()
         return Reply(f"{_prompt()}\n\n{self._opening}" if self.instructions else self._opening)
 
     def _playing(self) -> Game:

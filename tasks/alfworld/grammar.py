@@ -39,6 +39,7 @@ FACTS = frozenset(  # that a condition may ask of a receptacle or a thing
 VARIABLES = {"r": "receptacles", "o": "things", "o2": "things", "co": "things", "ko": "things", "lend": "places"}
 GOTO = "[{r.name | receptacleatlocation(r:receptacle, lend:location)}]"  # r is the action's own: one name
 PARTS = re.compile(r"\[\{(?P<item>[^|{}]+)\|(?P<query>[^{}]+)\}\]|\{(?P<name>[^{}]+)\}|#(?P<rule>[^#]+)#")
+SPECIAL = re.compile(r'[;|"<>\[\]#{}]')  # ends plain words in the stock parser
 UNARY = re.compile(r"(\w+)\(([or]):\w+\)")
 
 
@@ -87,11 +88,12 @@ class Grammar:
 
 
 def split_task(text: str) -> tuple[str, str]:
-    """The grammar with its task rule blank, and the words of that rule."""
+    """The grammar with its task rule blank, and the words of that rule as the stock game says them."""
     found = re.search(r'("task"\s*:\s*\[\s*\{\s*"rhs"\s*:\s*)("(?:[^"\\]|\\.)*")', text)
     if found is None:
         raise InstanceError("the game's grammar has no task rule")
-    return text[: found.start(2)] + '""' + text[found.end(2) :], json.loads(found[2])
+    words = SPECIAL.split(json.loads(found[2]).lstrip(), maxsplit=1)[0]
+    return text[: found.start(2)] + '""' + text[found.end(2) :], words
 
 
 @lru_cache(maxsize=16)
@@ -113,7 +115,7 @@ def read_grammar(text: str) -> Grammar:
     for name in ("list_separator", "list_last_separator", "list_empty"):
         if name not in raw:
             raise InstanceError(f"the game's grammar lacks the rule {name!r}")
-    words = [str(raw[name][0]["rhs"]) for name in ("list_separator", "list_last_separator", "list_empty")]
+    words = [str(raw[name][0]["rhs"]).lstrip() for name in ("list_separator", "list_last_separator", "list_empty")]
     return Grammar(rules, commands, feedback, *words)
 
 
@@ -132,7 +134,7 @@ def _reachable(raw: dict[str, list[dict[str, Any]]], feedback: dict[str, str]) -
 
 
 def _option(raw: dict[str, list[dict[str, Any]]], rule: str, option: dict[str, Any]) -> Option:
-    condition, rhs = str(option.get("condition", "")), str(option["rhs"])
+    condition, rhs = str(option.get("condition", "")), str(option["rhs"]).lstrip()  # the stock parser skips it
     parts: list[str | Name | Use | Listing] = []
     end = 0
     for part in PARTS.finditer(rhs):
@@ -157,7 +159,7 @@ def _option(raw: dict[str, list[dict[str, Any]]], rule: str, option: dict[str, A
 
 
 def _literal(text: str, rule: str) -> str:
-    if re.search(r"[{}#]|\[\{", text):
+    if SPECIAL.search(text):
         raise InstanceError(f"the grammar's rule {rule!r} has a part that cannot be read: {text!r}")
     return text.replace("\\n", "\n")
 

@@ -1,0 +1,366 @@
+"""What is odd about ALFWorld: two grammars, odd slips of the stock game, goals, official files, the two players."""
+
+import json
+import os
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import pytest
+
+import lmgym  # noqa: F401  # registers the ids
+from lmgym.env.registry import build
+from lmgym.errors import InstanceError
+from lmgym.tasks.alfworld import official, oracle
+from lmgym.tasks.alfworld.demonstrator import Errand, Memory, understand
+from lmgym.tasks.alfworld.engine import Game
+from lmgym.tasks.alfworld.grammar import read_grammar, split_task
+from lmgym.tasks.alfworld.households import TREATED, TYPES, Plan, Wish, draw, write
+from lmgym.tasks.alfworld.rooms import NUMBERS, tables
+
+pytest.importorskip("alfworld", reason="the alfworld package is not installed")
+
+DATA = Path(os.environ.get("LMGYM_TEST_DATA", Path(__file__).parents[3] / "shared" / "data")) / "alfworld"
+KITCHEN = Plan(
+    wish=Wish("pick_heat_then_place_in_recep", "Mug", "Cabinet"),
+    sentence="put a hot mug in cabinet",
+    receptacles=("Cabinet", "CounterTop", "Microwave", "Fridge", "SinkBasin", "Cabinet"),
+    things=(("Apple", 1), ("Knife", 1), ("Mug", 1), ("Apple", 3)),
+)
+
+
+def kitchen(**replace: str) -> Game:
+    """A small known house; `replace` maps a key of the game file to `old -> new` in its text."""
+    contents: dict[str, Any] = write(KITCHEN)
+    for key, change in replace.items():
+        old, new = change.split(" -> ")
+        assert old in contents[key]
+        contents[key] = contents[key].replace(old, new)
+    return Game.read(contents)
+
+
+def say(game: Game, *commands: str) -> str | None:
+    """Play commands; the last answer."""
+    return [game.step(command) for command in commands][-1]
+
+
+@pytest.fixture
+def official_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not DATA.is_dir():
+        pytest.skip("no official ALFWorld games in $LMGYM_TEST_DATA or ../shared/data")
+    monkeypatch.setenv("ALFWORLD_DATA", str(DATA))
+
+
+# The game --------------------------------------------------------------------------------------------------------
+
+
+def test_listings_follow_ids_and_numbers_count_down() -> None:
+    assert "you see a cabinet 2, a cabinet 1, a countertop 1, a fridge 1" in kitchen().opening()
+    assert kitchen().step("go to countertop 1") == (
+        "You arrive at countertop 1. On the countertop 1, you see a apple 2, a knife 1, and a mug 1."
+    )
+
+
+def test_look_at_the_start_sees_nothing() -> None:
+    assert (kitchen().step("look") or "").endswith("you see nothing.")
+
+
+def test_only_what_is_held_can_be_examined() -> None:
+    game = kitchen()
+    assert say(game, "go to countertop 1", "examine apple 2") is None
+    assert say(game, "take apple 2 from countertop 1", "examine apple 2") == "There's nothing special about apple 2."
+
+
+def test_a_closed_receptacle_gives_and_takes_nothing() -> None:
+    game = kitchen()
+    assert say(game, "go to fridge 1", "take apple 1 from fridge 1") is None
+    assert say(game, "open fridge 1") == "You open the fridge 1. The fridge 1 is open. In it, you see a apple 1."
+    assert say(game, "take apple 1 from fridge 1", "close fridge 1", "move apple 1 to fridge 1") is None
+
+
+def test_heating_needs_no_open_door_and_undoes_cooling() -> None:
+    game = kitchen()
+    say(game, "go to countertop 1", "take apple 2 from countertop 1", "go to fridge 1", "cool apple 2 with fridge 1")
+    assert say(game, "examine apple 2") == "This is a cold apple 2."
+    assert (
+        say(game, "go to microwave 1", "heat apple 2 with microwave 1", "examine apple 2") == "This is a hot apple 2."
+    )
+
+
+def test_the_file_s_grammar_words_the_game() -> None:
+    game = Game.read(
+        {
+            **write(KITCHEN),
+            "grammar": str(write(KITCHEN)["grammar"])
+            .replace("move {o} to {r}", "put {o} in/on {r}")
+            .replace("You arrive at {r.name}.", "You arrive at {lend.name}."),
+        }
+    )
+    answer = say(game, "go to countertop 1")
+    assert answer == "You arrive at loc 5. On the countertop 1, you see a apple 2, a knife 1, and a mug 1."
+    say(game, "take mug 1 from countertop 1")
+    assert "put mug 1 in/on countertop 1" in game.commands()
+    assert game.step("move mug 1 to countertop 1") is None
+
+
+def test_the_pddl_goal_decides_and_not_the_sentence() -> None:
+    game = kitchen(grammar="put a hot mug in cabinet -> put some apple on fridge")
+    for command in oracle.play(game):
+        game.step(command)
+    assert game.won
+    assert any(game.house.things[o].startswith("mug") for o in game.contents[0] + game.contents[1])
+
+
+def test_receptacles_that_share_a_location_are_both_at_hand() -> None:
+    game = kitchen(pddl_problem="Microwave_bar_01 loc_bar_03) -> Microwave_bar_01 loc_bar_02)")
+    assert say(game, "go to countertop 1", "go to microwave 1") is None
+    assert say(game, "look") == "You are facing the countertop 1, and microwave 1. Next to it, you see nothing."
+    say(game, "take mug 1 from countertop 1", "open microwave 1", "move mug 1 to microwave 1")
+    assert say(game, "look") == "You are facing the countertop 1, and microwave 1. Next to it, you see a mug 1."
+
+
+@pytest.mark.parametrize(
+    ("key", "change", "named"),
+    [
+        ("grammar", "inreceptacle(o:object, r:receptacle)}] -> wasinreceptacle(o:object, r:receptacle)}]", "wasinrec"),
+        ("grammar", "openable(r:receptacle) & opened -> openable(r:receptacle) & full", "full"),
+        ("grammar", '"rhs": "You close the {r.name}." -> "rhs": "You close {r.smell}."', "r.smell"),
+        ("grammar", "list_last_separator -> list_first_separator", "list_last_separator"),
+        ("pddl_domain", "(isClean ?o) -> (isHot ?o)", "cleanobject"),
+        ("pddl_problem", "(isHot ?o) -> (isTasty ?o)", "istasty"),
+        ("pddl_problem", "(atLocation agent1 loc_bar_00) -> (full Apple_bar_01)", "one agent"),
+        ("pddl_problem", "(:init -> (:start", ":init"),
+        ("pddl_problem", "(pickupable Mug_bar_01) -> (edible Mug_bar_01)", "edible"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_named_not_guessed(key: str, change: str, named: str) -> None:
+    with pytest.raises(InstanceError, match=named):
+        kitchen(**{key: change})
+
+
+def test_both_published_grammars_can_be_read() -> None:
+    shipped, task = split_task(tables().grammar)
+    assert task == "Your task is to: UNKNOWN GOAL."
+    assert read_grammar(shipped).commands["putobject"] == "move {o} to {r}"
+
+
+# Households ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_households_have_what_their_goal_needs_and_own_locations(split: str) -> None:
+    for index in range(120):
+        plan = draw(split, index, receptacles=9, objects=8)
+        game = Game.read(write(plan))
+        assert plan.wish.type == TYPES[index % 6]
+        assert not game.won
+        assert len(plan.receptacles) <= 9
+        assert len(plan.things) <= 8
+        assert len(set(game.house.place)) == len(game.house.place)
+        assert not plan.wish.receptacle or plan.wish.receptacle in plan.receptacles
+        assert plan.wish.type not in TREATED or TREATED[plan.wish.type][1] in plan.receptacles
+        for command in oracle.play(game):
+            assert game.step(command) is not None
+
+
+def test_a_household_depends_on_its_options_and_nothing_else() -> None:
+    assert draw("train", 7, receptacles=9, objects=8) == draw("train", 7, receptacles=9, objects=8)
+    others = [draw("test", 7, receptacles=9, objects=8), draw("train", 7, receptacles=9, objects=7)]
+    assert draw("train", 7, receptacles=9, objects=8) not in others
+    assert not set(NUMBERS["train"]) & set(NUMBERS["test"])
+
+
+def test_levels_change_the_size_and_types_the_goals() -> None:
+    large = draw("train", 2, receptacles=20, objects=30)
+    assert len(large.receptacles) == 20
+    assert len(large.things) > 20
+    only = [draw("train", i, receptacles=9, objects=8, types=("look_at_obj_in_light",)).wish.lamp for i in range(5)]
+    assert all(lamp.endswith("Lamp") for lamp in only)
+    with pytest.raises(InstanceError, match="5 receptacles"):
+        draw("train", 0, receptacles=4, objects=8)
+
+
+# The environment -------------------------------------------------------------------------------------------------
+
+
+def test_a_cut_episode_is_no_success() -> None:
+    env = build("alfworld", max_turns=2)
+    env.reset(options={"index": 0})
+    env.step("look")
+    _, reward, terminated, truncated, info = env.step("look")
+    assert (reward, terminated, truncated, info["score"], info["success"]) == (0.0, False, True, 0.0, False)
+
+
+def test_winning_ends_the_episode_with_reward_1() -> None:
+    env = gymnasium.make("lmgym/ALFWorld-v0", split="test")
+    env.reset(options={"index": 0})
+    for action in env.unwrapped.oracle():  # type: ignore[attr-defined]  # ours
+        _, reward, terminated, _, info = env.step(action)
+    assert (reward, terminated, info["score"], info["success"]) == (1.0, True, 1.0, True)
+
+
+def test_instructions_stand_before_the_first_observation_only() -> None:
+    plain, told = build("alfworld"), build("alfworld", instructions=True)
+    first, _ = plain.reset(options={"index": 3})
+    second, _ = told.reset(options={"index": 3})
+    assert first["text"].startswith("-= Welcome")
+    assert second["text"].endswith(first["text"])
+    assert len(second["text"]) > len(first["text"])
+    assert plain.step("look")[0] == told.step("look")[0]
+
+
+def test_a_game_file_can_be_brought_along() -> None:
+    env = build("alfworld")
+    observation, _ = env.reset(options={"instance": write(KITCHEN)})
+    assert "put a hot mug in cabinet." in observation["text"]
+    with pytest.raises(InstanceError, match="grammar, pddl_problem"):
+        env.reset(options={"instance": {"pddl_domain": ""}})
+
+
+@pytest.mark.parametrize(
+    "options", [{"goals": "human"}, {"source": "official"}, {"types": ("cook",)}, {"types": ()}, {"source": "mine"}]
+)
+def test_options_that_make_no_sense_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(InstanceError):
+        build("alfworld", **options)
+
+
+# The players -----------------------------------------------------------------------------------------------------
+
+
+def test_the_oracle_wins_from_any_state() -> None:
+    rng = random.Random(4)
+    for index in range(150):
+        game = Game.read(write(draw("train", index, receptacles=12, objects=14)))
+        for _ in range(rng.randrange(40)):
+            game.step(rng.choice(game.commands()))
+        commands = list(zip(oracle.play(game), range(50), strict=False) if not game.won else ())
+        for command, _ in commands:
+            game.step(command)
+        assert game.won or commands
+
+
+def test_the_demonstrator_wins_nearly_always_within_30_turns() -> None:
+    assert demonstrator_wins(240, wrong=0.0) >= 0.95 * 240
+
+
+def test_the_demonstrator_goes_on_after_wrong_actions() -> None:
+    assert demonstrator_wins(240, wrong=0.08) >= 0.95 * 240
+
+
+def demonstrator_wins(count: int, *, wrong: float) -> int:
+    env, rng, wins = build("alfworld", split="test"), random.Random(5), 0
+    for index in range(count):
+        env.reset(options={"index": index})
+        over = False
+        while not over:
+            action = next(env.unwrapped.demonstrator())  # asked anew at every turn
+            if rng.random() < wrong:
+                action = rng.choice(env.unwrapped.admissible())
+            _, _, terminated, truncated, info = env.step(action)
+            over = terminated or truncated
+        wins += info["success"]
+    return wins
+
+
+def test_the_demonstrator_searches_in_listing_order() -> None:
+    memory = Memory(kitchen().opening(), understand("put a hot apple in cabinet."))
+    assert memory.next_action() == "go to cabinet 2"
+    memory.take_in("go to cabinet 2", "You arrive at cabinet 2. The cabinet 2 is closed.")
+    assert memory.next_action() == "open cabinet 2"
+    memory.take_in("open cabinet 2", "You open the cabinet 2. The cabinet 2 is open. In it, you see nothing.")
+    assert memory.next_action() == "go to cabinet 1"
+    memory.take_in("go to fridge 1", "You arrive at fridge 1. The fridge 1 is closed.")
+    memory.take_in("open fridge 1", "You open the fridge 1. The fridge 1 is open. In it, you see a mug 1.")
+    assert memory.next_action() == "go to microwave 1"
+
+
+@pytest.mark.parametrize(
+    ("sentence", "errand"),
+    [
+        ("put some laptop on sidetable.", Errand("laptop", "sidetable")),
+        ("put a clean mug in shelf.", Errand("mug", "shelf", "clean")),
+        ("heat some egg and put it in fridge.", Errand("egg", "fridge", "heat")),
+        ("cool some pan and put it in countertop.", Errand("pan", "countertop", "cool")),
+        ("find two cd and put them in safe.", Errand("cd", "safe", count=2)),
+        ("put two cd in safe.", Errand("cd", "safe", count=2)),
+        ("look at bowl under the desklamp.", Errand("bowl", lamp="desklamp")),
+        ("examine the pen with the floorlamp.", Errand("pen", lamp="floorlamp")),
+    ],
+)
+def test_goal_sentences_are_understood(sentence: str, errand: Errand) -> None:
+    assert understand(f"Your task is to: {sentence}") == errand
+
+
+# Official games --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("official_data")
+def test_the_oracle_wins_every_official_game() -> None:
+    env = build("ALFWorldOfficial-v0", split="valid_unseen")
+    for index in range(env.unwrapped.size()):
+        env.reset(options={"index": index})
+        for action in env.unwrapped.oracle():
+            *_, info = env.step(action)
+        assert info["success"], index
+
+
+@pytest.mark.usefixtures("official_data")
+def test_the_demonstrator_finds_its_way_in_official_games() -> None:
+    env = build("ALFWorldOfficial-v0", split="valid_unseen")
+    wins = 0
+    for index in range(env.unwrapped.size()):
+        env.reset(options={"index": index})
+        for action in env.unwrapped.demonstrator():
+            _, _, terminated, truncated, info = env.step(action)
+            if terminated or truncated:
+                break
+        wins += info["success"]
+    assert wins >= 0.95 * env.unwrapped.size()
+
+
+@pytest.mark.usefixtures("official_data")
+def test_goals_can_be_in_the_words_of_people() -> None:
+    templated = build("ALFWorldOfficial-v0", split="valid_unseen")
+    human = build("ALFWorldOfficial-v0", split="valid_unseen", goals="human", annotation=1)
+    first, _ = templated.reset(options={"index": 0})
+    second, _ = human.reset(options={"index": 0})
+    room, _, goal = second["text"].rpartition("Your task is to: ")
+    assert first["text"].startswith(room)
+    traj = json.loads(official.games("valid_unseen")[0].with_name("traj_data.json").read_text())
+    assert goal == traj["turk_annotations"]["anns"][1]["task_desc"] + "."
+    assert next(human.unwrapped.demonstrator()) == next(templated.unwrapped.demonstrator())
+
+
+@pytest.mark.usefixtures("official_data")
+def test_the_loader_skips_what_alfworld_skips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = official.games("valid_unseen")[0].parent
+    split = tmp_path / "json_2.1.1" / "train"
+    kept = ["b_pick-Mug-None-Desk-308", "a_pick-Mug-None-Desk-308"]
+    for name in [
+        *kept,
+        "pick_and_place_with_movable_recep-Mug-Pan-Desk-1",
+        "pick-AppleSliced-None-Desk-1",
+        "no",
+        "key",
+    ]:
+        shutil.copytree(source, split / name / "trial_T1")
+    game = json.loads((source / "game.tw-pddl").read_text())
+    (split / "no" / "trial_T1" / "game.tw-pddl").write_text(json.dumps({**game, "solvable": False}))
+    del game["solvable"]
+    (split / "key" / "trial_T1" / "game.tw-pddl").write_text(json.dumps(game))
+    monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path))
+    assert [path.parts[-3] for path in official.games("train")] == sorted(kept)
+    with pytest.raises(InstanceError, match="valid_seen"):
+        official.games("valid_seen")
+
+
+def test_absent_official_data_is_said_in_a_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("ALFWORLD_DATA", raising=False)
+    with pytest.raises(InstanceError, match="ALFWORLD_DATA"):
+        build("ALFWorldOfficial-v0", split="train").reset(options={"index": 0})
+    monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path))
+    with pytest.raises(InstanceError, match="json_2.1.1"):
+        build("ALFWorldOfficial-v0", split="train").reset(options={"index": 0})
