@@ -1,0 +1,124 @@
+"""The pool of environments: each belongs to a slot, is called by it, and serves one episode after the other."""
+
+from __future__ import annotations
+
+import os
+from queue import Empty
+from typing import Any, Literal
+
+from lmgym.errors import BackendError
+from lmgym.rollout.stage import Host, Setting, Shown
+from lmgym.rollout.workers import Fault, Inline, Outbox, Remote, Threaded, Worker
+
+Kind = Literal["inline", "thread", "process"]
+
+
+class Players:
+    """Environments wherever they live, behind one interface.
+
+    `acquire` a slot, `send` it the calls of a Stage by name, `collect` what came back, `release` it for the next
+    episode or `retire` it. At most `spare` environments are kept waiting.
+    """
+
+    def __init__(self, *, timeout: float | None = None, processes: int | None = None, spare: int = 64) -> None:
+        self.timeout = timeout  # seconds of one call
+        self.processes = processes or os.cpu_count() or 1
+        self.spare = spare
+        self._outbox = Outbox()
+        self._inline = Inline(self._outbox)
+        self._remote: list[Threaded] = []
+        self._threads: list[Threaded] = []
+        self._worker: dict[int, Worker] = {}  # by slot
+        self._name: dict[int, tuple[Kind, str]] = {}  # of what lives in a slot
+        self._idle: dict[int, tuple[Kind, str]] = {}  # slots that wait, the longest waiting first
+        self._slots = 0
+
+    def acquire(self, setting: Setting, kind: Kind) -> int:
+        """A slot with an environment of this setting: one that waits, or a new one."""
+        name = (kind, setting.key())
+        for slot, idle in self._idle.items():
+            if idle == name:
+                del self._idle[slot]
+                return slot
+        if len(self._idle) >= self.spare:
+            self.retire(next(iter(self._idle)))
+        slot, self._slots = self._slots, self._slots + 1
+        worker = self._worker[slot] = self._place(kind)
+        worker.slots.add(slot)
+        self._name[slot] = name
+        worker.submit((slot, "open", (setting,)))
+        return slot
+
+    def send(self, slot: int, method: str, *arguments: Any) -> None:
+        """Call a method of the slot's Stage; its answer is collected later."""
+        self._worker[slot].submit((slot, method, arguments))
+
+    def collect(self, wait: float = 0.0) -> list[tuple[int, Shown] | Fault]:
+        """What came back, after waiting up to `wait` seconds for the first of it; the slots of a Fault are retired.
+
+        An exception that is no BackendError is a bug of a task or bad input: it is raised here.
+        """
+        answers: list[tuple[int, Shown] | Fault] = []
+        while True:
+            try:
+                answer = self._outbox.get(timeout=wait) if wait and not answers else self._outbox.get_nowait()
+            except Empty:
+                return answers or self._overdue()
+            if isinstance(answer, BaseException):
+                raise answer
+            if isinstance(answer, Fault):
+                self._retire_all(answer)
+            answers.append(answer)
+
+    def release(self, slot: int) -> None:
+        """Keep the slot's environment for the next episode of its setting."""
+        self._idle[slot] = self._name[slot]
+
+    def retire(self, slot: int) -> None:
+        """Close the slot's environment for good."""
+        self._idle.pop(slot, None)
+        self._name.pop(slot, None)
+        worker = self._worker.pop(slot, None)
+        if worker is None:
+            return
+        worker.slots.discard(slot)
+        worker.submit((slot, "close", ()))
+        if isinstance(worker, Threaded) and worker in self._threads:
+            worker.stop()
+            self._threads.remove(worker)
+
+    def pids(self) -> list[int]:
+        """Of the processes that are up."""
+        return [worker.pid for worker in self._remote if worker.pid is not None]
+
+    def close(self) -> None:
+        """Close all environments."""
+        workers: list[Worker] = [self._inline, *self._threads, *self._remote]
+        for worker in workers:
+            worker.stop()
+        for worker in workers:
+            worker.join()
+
+    def _place(self, kind: Kind) -> Worker:
+        if kind == "inline":
+            return self._inline
+        if kind == "thread":
+            self._threads.append(Threaded(Host(), self._outbox))
+            return self._threads[-1]
+        if len(self._remote) < self.processes:
+            self._remote.append(Threaded(Remote(self.timeout), self._outbox))
+            return self._remote[-1]
+        return min(self._remote, key=lambda worker: len(worker.slots))
+
+    def _retire_all(self, fault: Fault) -> Fault:
+        for slot in fault.slots:
+            self.retire(slot)
+        return fault
+
+    def _overdue(self) -> list[tuple[int, Shown] | Fault]:
+        """Threads that take too long: they are left to themselves, their slots are lost."""
+        if self.timeout is None:
+            return []
+        error = BackendError(f"a call to an environment took longer than {self.timeout:g} seconds")
+        late = [worker for worker in self._threads if worker.overdue(self.timeout)]
+        return [self._retire_all(Fault(tuple(worker.slots), error)) for worker in late]
