@@ -1,0 +1,165 @@
+import subprocess
+import sys
+from dataclasses import replace
+from importlib.metadata import EntryPoint
+
+import gymnasium
+import pytest
+
+import lmgym
+from lmgym.env import registry
+from lmgym.env.registry import build, find, load, options_of, specs
+from lmgym.env.spec import TaskSpec
+from lmgym.errors import InstanceError, LmgymError, MissingExtra
+
+from . import games
+
+GUESS = "lmgym/GuessNumber-v0"
+
+
+@pytest.fixture
+def plugins(monkeypatch):
+    """Let these modules of tests be the entry points of the plug-in group."""
+
+    def use(*modules):
+        points = [EntryPoint(name, name, registry.PLUGINS) for name in modules]
+        monkeypatch.setattr(registry, "entry_points", lambda group: points if group == registry.PLUGINS else [])
+        specs.cache_clear()
+
+    yield use
+    specs.cache_clear()
+
+
+@pytest.mark.parametrize("name", [GUESS, "GuessNumber-v0", "guess_number"])
+def test_a_task_is_found_by_id_short_id_and_folder(name):
+    assert find(name).id == GUESS
+
+
+def test_a_folders_name_means_its_first_id():
+    assert find("wordle").id == "lmgym/Wordle-v0"
+    assert find("WordleCounting-v0").options == {"colouring": "counting"}
+
+
+@pytest.mark.parametrize(
+    ("open_it", "message"),
+    [
+        (lambda: find("wordel"), "unknown task 'wordel'; did you mean wordle"),
+        (lambda: find("lmgym/GuessNumbr-v0"), "did you mean GuessNumber-v0"),
+        (lambda: find("zzz"), "unknown task 'zzz'; known: "),
+        (lambda: build(GUESS, split="dev"), "lmgym/GuessNumber-v0 has no split 'dev'; it has train, test"),
+        (lambda: build(GUESS, lowest=3), "lmgym/GuessNumber-v0 has no option 'lowest'; it has highest, others"),
+        (
+            lambda: build(GUESS).reset(options={"index": 1_000_000}),
+            "instances 0 to 999999; got index 1000000",
+        ),
+        (lambda: build(GUESS, split="test").reset(options={"index": -1}), "0 to 999; got index -1"),
+        (lambda: build(GUESS).reset(options={"index": "3"}), "got index '3'"),
+        (lambda: build(GUESS).reset(options={"index": True}), "got index True"),
+        (lambda: build(GUESS).reset(options={"index": 1.0}), "got index 1.0"),
+        (lambda: build(GUESS).reset(options={"idx": 1}), "takes the options 'index' and 'instance'; got 'idx'"),
+        (lambda: build(GUESS).reset(options={"instance": {"number": 3}}), "takes no authored instances"),
+        (lambda: build(GUESS).step("1"), "the episode is over; call reset"),
+        (lambda: gymnasium.make(GUESS, split="dev"), "has no split 'dev'"),
+    ],
+)
+def test_what_does_not_exist_is_named_in_one_line(open_it, message):
+    with pytest.raises(InstanceError) as caught:
+        open_it()
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_split_without_data_says_so():
+    env = build(replace(find(GUESS), splits={"train": 0}))
+    for options in ({}, {"index": 0}):
+        with pytest.raises(InstanceError, match="finds no instances for split 'train'"):
+            env.reset(seed=0, options=options)
+
+
+def test_the_options_of_a_task_are_its_class_and_its_bases():
+    assert options_of(load(find(GUESS))) == {
+        "highest": 100,
+        "split": "train",
+        "others": "scripted",
+        "render_mode": None,
+    }
+
+
+def test_an_option_of_the_id_can_be_overridden():
+    assert (
+        build("WordleCounting-v0").unwrapped.colour is not build("WordleCounting-v0", colouring="lmrl").unwrapped.colour
+    )
+
+
+def test_a_missing_package_is_named_with_the_extra_that_brings_it(tmp_path, monkeypatch):
+    (tmp_path / "needy_task").mkdir()
+    (tmp_path / "needy_task" / "__init__.py").write_text("")
+    (tmp_path / "needy_task" / "env.py").write_text("import no_such_package.inside\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    spec = replace(games.RACE, entry_point="needy_task.env:Needy", extras=("swe", "web"))
+    with pytest.raises(MissingExtra) as caught:
+        build(spec)
+    assert str(caught.value) == "test/Race-v0 needs no_such_package: pip install 'lmgym[swe,web]'"
+    assert isinstance(caught.value, ImportError)
+    with pytest.raises(ModuleNotFoundError):  # no extra could help
+        build(replace(spec, extras=()))
+
+
+class Late(games.Race):
+    """Imports what it needs when it is made."""
+
+    def __init__(self, **common):
+        super().__init__(**common)
+        __import__("no_such_package")
+
+
+def test_a_package_missing_when_an_environment_is_made_is_named_too():
+    with pytest.raises(MissingExtra, match="needs no_such_package"):
+        build(replace(games.RACE, entry_point=f"{__name__}:Late", extras=("web",)))
+
+
+SPEC = games.RACE
+VARIANTS = (games.GALLERY,)
+
+
+def test_a_plug_in_brings_its_spec_and_variants(plugins):
+    plugins(__name__)
+    assert find("Race-v0") is SPEC
+    assert find("test/Gallery-v0") is games.GALLERY
+    try:
+        registry.register_all()
+        env = gymnasium.make("test/Race-v0", first="black")
+        assert env.reset(seed=0)[0]["text"] == "sum 1"
+    finally:
+        for spec in (SPEC, *VARIANTS):
+            gymnasium.registry.pop(spec.id, None)
+
+
+def test_two_tasks_of_one_id_are_refused(plugins):
+    plugins(__name__, __name__)
+    with pytest.raises(InstanceError, match="two tasks call themselves test/Race-v0"):
+        specs()
+
+
+def test_every_id_is_registered_and_made_by_gymnasium_alone():
+    assert set(specs()) <= set(gymnasium.registry)
+    code = f"import gymnasium; print(gymnasium.make('lmgym:{GUESS}').reset(seed=1)[0]['text'])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "from 1 to 100" in done.stdout
+
+
+def test_registering_twice_changes_nothing():
+    before = dict(gymnasium.registry)
+    registry.register_all()
+    assert gymnasium.registry == before
+
+
+def test_the_library_raises_one_tree():
+    assert issubclass(InstanceError, LmgymError)
+    assert issubclass(MissingExtra, LmgymError)
+    assert lmgym.__version__
+
+
+def test_a_spec_knows_its_folder():
+    spec = TaskSpec(**{**vars(games.RACE), "entry_point": "lmgym.tasks.web_shop.env:WebShop"})
+    assert (spec.name, spec.package) == ("web_shop", "lmgym.tasks.web_shop")

@@ -1,0 +1,148 @@
+import math
+
+import pytest
+
+from lmgym.env.golden import given, play
+from lmgym.env.registry import build
+from lmgym.env.wrappers import ShowAdmissible
+from lmgym.errors import InstanceError
+
+from .games import RACE
+
+
+def steps(env, *actions):
+    env.reset(seed=0, options={"index": 0})
+    return [env.step(action) for action in actions]
+
+
+def test_a_scripted_opponents_win_falls_to_the_agents_last_turn():
+    # 1 (1), black 2 (3), 1 (4), black 2 (6): black wins
+    env = build(RACE, others="python:env.games:says_two")
+    first, last = steps(env, "1", "1")
+    assert first[1] == -0.25
+    assert first[4]["seat_rewards"] == {"agent": -0.25, "black": -0.25}
+    assert last[1] == -1.25
+    assert last[4]["reward_terms"] == {"step": -0.25, "others": -1.0}
+    assert last[4]["seat_rewards"] == {"agent": -1.25, "black": 0.75}
+    assert (last[2], last[4]["score"], last[4]["success"]) == (True, 0.0, False)
+    assert last[4]["seat_scores"] == {"black": 1.0, "agent": 0.0}
+
+
+def test_the_agents_win_is_paid_to_both_seats():
+    *_, last = steps(build(RACE), "2", "2")  # 2, black 1 (3), 2 (5)
+    assert last[1] == 0.75
+    assert last[4]["reward_terms"] == {"step": -0.25, "win": 1.0}
+    assert last[4]["seat_rewards"] == {"agent": 0.75, "black": -1.0}
+    assert last[4]["seat_scores"] == {"agent": 1.0, "black": 0.0}
+
+
+def test_a_seats_own_words_and_rewards_are_the_callers_when_the_caller_plays_it():
+    env = build(RACE, others="caller")
+    env.reset(seed=0, options={"index": 0})
+    said = [env.step(action) for action in ("1", "2", "x", "1", "2")]
+    assert [info["seat"] for *_, info in said[:-1]] == ["black", "agent", "agent", "black"]
+    assert [reward for _, reward, *_ in said] == [-0.25, -0.25, -0.25, -0.25, 0.75]
+    assert [info["valid"] for *_, info in said] == [True, True, False, True, True]
+    assert said[-1][4]["seat_rewards"] == {"black": 0.75, "agent": -1.0}
+
+
+@pytest.mark.parametrize("actions", [("1", "1"), ("2", "2"), ("1", "x", "1", "1")])
+def test_what_every_seat_earns_does_not_depend_on_who_plays_the_others(actions):
+    scripted = play(build(RACE), given(actions), index=0)
+    earned = {"agent": math.fsum(scripted.rewards)}
+    for info in scripted.infos:
+        for seat, reward in info.get("seat_rewards", {}).items():
+            if seat != "agent":
+                earned[seat] = earned.get(seat, 0.0) + reward
+
+    env = build(RACE, others="caller")
+    _, info = env.reset(seed=0, options={"index": 0})
+    mine, paid, over = iter(actions), {"agent": 0.0, "black": 0.0}, False
+    while not over and (action := next(mine, None) if info["seat"] == "agent" else "1") is not None:
+        seat = info["seat"]
+        _, reward, terminated, truncated, info = env.step(action)
+        for other, amount in info.get("seat_rewards", {seat: reward}).items():
+            paid[other] += amount
+        over = terminated or truncated
+    assert paid == earned
+
+
+def test_another_seat_may_open_the_episode():
+    env = build(RACE, first="black")
+    observation, info = env.reset(seed=0, options={"index": 0})
+    assert observation["text"] == "sum 1"
+    assert (info["seat"], info["seat_rewards"]) == ("agent", {"black": -0.25})
+    _, info = build(RACE, first="black", others="caller").reset(seed=0, options={"index": 0})
+    assert info["seat"] == "black"
+    assert "seat_rewards" not in info
+
+
+def test_a_cut_scores_by_standing_and_is_no_termination():
+    env = build(RACE, max_turns=1)
+    [(_, reward, terminated, truncated, info)] = steps(env, "1")
+    assert (reward, terminated, truncated) == (-0.25, False, True)
+    assert (info["score"], info["success"]) == (0.5, False)
+    with pytest.raises(InstanceError, match="the episode is over"):
+        env.step("1")
+
+
+def test_only_the_agents_turns_count_and_the_answer_to_the_last_is_still_played():
+    env = build(RACE, others="caller", max_turns=2)
+    said = steps(env, "1", "1", "1", "1")
+    assert [truncated for _, _, _, truncated, _ in said] == [False, False, False, True]
+    scripted = steps(build(RACE, max_turns=2), "1", "1")
+    assert scripted[-1][0] == said[-1][0]
+    assert scripted[-1][4]["score"] == said[-1][4]["score"] == 0.5
+
+
+def test_an_end_at_the_last_turn_is_an_end_and_no_cut():
+    *_, (_, _, terminated, truncated, info) = steps(build(RACE, max_turns=2), "2", "2")
+    assert (terminated, truncated, info["score"]) == (True, False, 1.0)
+
+
+def test_max_turns_must_be_positive():
+    with pytest.raises(InstanceError, match="at least 1; got 0"):
+        build(RACE, max_turns=0)
+
+
+@pytest.mark.parametrize(
+    ("others", "wrong"),
+    [
+        ("hf:some/model", "takes 'scripted', 'caller' or 'python:module:function'"),
+        ("python:nowhere:player", "cannot be loaded"),
+        ("python:env.games:nobody", "cannot be loaded"),
+        ("python:env.games", "takes 'scripted'"),
+    ],
+)
+def test_an_unknown_player_of_the_others_is_named(others, wrong):
+    with pytest.raises(InstanceError, match=wrong):
+        build(RACE, others=others)
+
+
+def test_admissible_actions_are_shown_but_for_the_last_observation():
+    env = ShowAdmissible(build(RACE), heading=" | ")
+    observation, info = env.reset(seed=0, options={"index": 0})
+    assert (observation["text"], info["admissible"]) == ("sum 0 | 1, 2", ["1", "2"])
+    observation, _, _, _, info = env.step("2")
+    assert (observation["text"], info["admissible"]) == ("sum 3 | 1, 2", ["1", "2"])
+    observation, _, _, _, info = env.step("2")
+    assert (observation["text"], "admissible" in info) == ("over", False)
+
+
+def test_showing_what_a_task_cannot_list_is_refused():
+    from .games import GALLERY
+
+    with pytest.raises(InstanceError, match="lists no admissible actions"):
+        ShowAdmissible(build(GALLERY)).reset(seed=0)
+
+
+def test_the_score_must_be_given_when_the_task_ends():
+    env = build(RACE).unwrapped
+    env.reset(seed=0, options={"index": 0})
+    with pytest.raises(ValueError, match="must end with a score in"):
+        env._ending(None)
+
+
+def test_authored_instances_are_named_so():
+    observation, info = build(RACE).reset(seed=0, options={"instance": {"sum": 3}})
+    assert (observation["text"], info["instance"]) == ("sum 3", "authored")
