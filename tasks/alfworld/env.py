@@ -101,7 +101,7 @@ class ALFWorld(TextEnv):
         return self._playing().commands()
 
     def oracle(self) -> Iterator[str]:
-        """Yield commands towards the goal from the present state."""
+        """Yield commands towards the goal from the present state; none from a dead end (`oracle.next_command`)."""
         return oracle.play(self._playing())
 
     def demonstrator(self) -> Iterator[str]:

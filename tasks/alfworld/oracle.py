@@ -19,13 +19,17 @@ Choice = tuple[int, int, list[tuple[int, Need]]]  # cost in turns, receptacle, t
 
 
 def play(game: Game) -> Iterator[str]:
-    """Yield commands until the game is won; each is chosen in the state it finds."""
-    while not game.won:
-        yield next_command(game)
+    """Yield commands until the game is won or cannot be won any more; each is chosen in the state it finds."""
+    while not game.won and (command := next_command(game)):
+        yield command
 
 
 def next_command(game: Game) -> str:
-    """Return the next command; InstanceError where the goal is of no known type or cannot be reached."""
+    """Return the next command, or "" in a dead end; InstanceError where the goal is of no known type.
+
+    Procedural games have no dead ends. Official ones do: some things can be taken and then fit nowhere, and full hands
+    take nothing else.
+    """
     by_kind = {kind: clause for clause in game.goal.clauses for kind in [_kind(clause)]}
     if len(by_kind) < len(game.goal.clauses) or by_kind.keys() not in ({"place"}, {"light", "hold"}):
         raise InstanceError(f"the oracle does not know how to reach a goal with {sorted(game.goal.asks)}")
@@ -46,7 +50,7 @@ def _kind(clause: Clause) -> str:
 def _place(game: Game, clause: Clause) -> str:
     choices = [choice for r in _goal_receptacles(game, clause) for choice in _fillings(game, clause, r)]
     if not choices:
-        raise InstanceError("the goal cannot be reached: no receptacle of the goal can get the things it asks for")
+        return ""
     _, receptacle, things = min(choices)
     missing = [(o, need) for o, need in things if o not in game.contents[receptacle] or _untreated(game, o, need)]
     for thing, need in missing:
@@ -64,7 +68,7 @@ def _light(game: Game, hold: Clause, light: Clause) -> str:
     lamp_name = next(literal[1] for literal in light.literals if literal[0] == "istoggled")
     lamps = [(o, r) for o in light.domains[lamp_name] for r in _where(game, o)]
     if not lamps:
-        raise InstanceError("the goal cannot be reached: no lamp stands in a receptacle")
+        return ""
     lamp, receptacle = min(lamps, key=lambda pair: game.house.place[pair[1]] != game.place)
     return _walk(game, receptacle) or game.words("toggleobject", o=lamp)
 
@@ -126,22 +130,22 @@ def _treat(game: Game, thing: int, state: str) -> str:
 
 
 def _fetch(game: Game, things: list[int] | tuple[int, ...]) -> str:
-    """Return the next command to have one of `things` in hand."""
+    """Return the next command to have one of `things` in hand, or ""."""
     if game.held >= 0:
         return _put_down(game)
     takeable = game.house.facts.get("pickupable", frozenset())
     found = [(_distance(game, r), o, r) for o in things if o in takeable for r in _where(game, o)]
     if not found:
-        raise InstanceError("the goal cannot be reached: none of the things it asks for can be taken")
+        return ""
     _, thing, receptacle = min(found)
     return _reach(game, receptacle) or game.words("pickupobject", o=thing, r=receptacle)
 
 
 def _put_down(game: Game) -> str:
-    """Return the next command to get rid of what is held."""
+    """Return the next command to get rid of what is held, or "" where it fits nowhere."""
     fitting = [r for o, r in game.house.fits if o == game.held and game.house.place[r] >= 0]
     if not fitting:
-        raise InstanceError(f"the goal cannot be reached: {game.house.things[game.held]} fits nowhere")
+        return ""
     receptacle = min(fitting, key=lambda r: (_distance(game, r), r))
     return _reach(game, receptacle) or game.words("putobject", o=game.held, r=receptacle)
 
