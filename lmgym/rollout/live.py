@@ -102,7 +102,6 @@ class Live:
     task: str  # id
     number: int  # in the order of jobs
     sides: dict[str, Side]
-    limit: tuple[int, str] | None  # turns of the agent, and what they are called that end the episode
     exact: bool  # a prefix must lead to the same observations and rewards
     tries: int = 1
     slot: int = -1
@@ -129,6 +128,10 @@ class Live:
         for seat, amount in shown.earned.items():
             if seat in self.sides:
                 self.sides[seat].earn(amount)
+        if (shown.terminated or shown.truncated) and self.position < len(self.job.prefix):
+            raise ReplayError(
+                f"{self.job.id} was over after {self.position} of the {len(self.job.prefix)} turns to repeat"
+            )
         self.shown = shown
         self.side = self.sides.get(shown.seat) or self.side
         self.side.history.observation = shown.observation
@@ -257,14 +260,13 @@ class Live:
         side.append(turn)
 
     def _again(self, turn: Turn, shown: Shown) -> Turn:
-        """The turn itself where it earned the same again; where several seats play, more may come to it later."""
-        reward = shown.reward + self.side.income
-        if not self.exact or math.isclose(turn.reward, reward, abs_tol=1e-9):
-            self.side.income = 0.0
-            return turn
-        if len(self.sides) > 1:
-            return replace(turn, reward=shown.reward, terms=shown.terms)
-        raise ReplayError(f"{self.job.id}: turn {self.position} earned {turn.reward} when played first, now {reward}")
+        """The turn itself, or with the environment's reward where a recipe or another seat added to it since."""
+        recorded = math.fsum(turn.info.get("reward_terms", turn.terms).values())
+        if self.exact and not math.isclose(recorded, shown.reward, abs_tol=1e-9):
+            raise ReplayError(
+                f"{self.job.id}: turn {self.position} earned {recorded} when played first, {shown.reward} when again"
+            )
+        return turn if turn.reward == shown.reward else replace(turn, reward=shown.reward, terms=shown.terms)
 
     def _trajectory(self, side: Side) -> Trajectory:
         job, shown, seat = self.job, self.shown, side.seat

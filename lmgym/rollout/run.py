@@ -78,17 +78,20 @@ class Run:
 
     def play(self) -> Iterator[Trajectory]:
         """Play all jobs."""
-        while self._admit():
+        self._admit()
+        while self.live:
             self._hear_environments()
-            self._hear_policies()
             yield from self._due()
+            if not self._admit():  # those that begin are heard before the policies speak
+                self._hear_policies()
         if self.stats.voided and not self.stats.played:
             raise BackendError(f"no episode could be played: {self.stats.voided} of {self.stats.voided} broke")
 
     # Jobs ------------------------------------------------------------------------------------------------------
 
     def _admit(self) -> bool:
-        """Start episodes while there is room; whether any is live."""
+        """Start episodes while there is room; whether any was."""
+        started = False
         while len(self.live) < self.engine.concurrency:
             if not self.queue:
                 job = next(self.jobs, None)
@@ -96,7 +99,8 @@ class Run:
                     break
                 self._enqueue(job)
             self._start(*self.queue.popleft())
-        return bool(self.live)
+            started = True
+        return started
 
     def _enqueue(self, job: Job) -> None:
         """Number a job, and name it if it has no name."""
@@ -111,15 +115,11 @@ class Run:
     def _start(self, number: int, tries: int, job: Job) -> None:
         spec = find(job.task)
         setting = Setting(task=spec.id, split=job.split, options=job.options, seats=frozenset(self.seats))
-        limits = [(job.options.get("max_turns", spec.max_turns), "max_turns")] if setting.counted else []
-        if job.budget is not None:
-            limits.append((job.budget, "budget"))
         live = Live(
             job=job,
             task=spec.id,
             number=number,
             sides={seat: self._side(seat, job) for seat in self.seats},
-            limit=min(limits, key=lambda limit: limit[0], default=None),
             exact=spec.goldens == "exact",
             tries=tries,
         )
@@ -234,8 +234,9 @@ class Run:
             if said is not None:
                 self._step(live, said)
                 return
-        if live.limit is not None and live.side.seat == FIRST_SEAT and live.actions >= live.limit[0]:
-            self._cut(live, live.limit[1])
+        budget = live.job.budget
+        if budget is not None and live.actions >= budget and live.side.seat == FIRST_SEAT:
+            self._cut(live, "budget")
             return
         words = self.engine.planner.before_step(Node(live))
         if words is None:

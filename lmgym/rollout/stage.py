@@ -15,7 +15,6 @@ from lmgym.errors import BackendError, InstanceError
 from lmgym.rollout.pictures import encode
 from lmgym.types import FIRST_SEAT, Message
 
-UNLIMITED = 1 << 40  # turns
 ALONE = frozenset({FIRST_SEAT})
 ENDING = ("seat", "score", "success", "seat_scores")  # of info, from the last of several steps
 
@@ -31,11 +30,6 @@ class Setting:
     split: str
     options: Mapping[str, Any]
     seats: frozenset[str] = ALONE  # that the engine's policies play; the task's scripted players have the others
-
-    @property
-    def counted(self) -> bool:
-        """Whether the engine counts the agent's turns: a limit within would count those of all seats."""
-        return bool(self.options.get("others", "scripted" if self.seats == ALONE else "caller") == "caller")
 
     def key(self) -> str:
         """The same for settings that can share an environment."""
@@ -77,9 +71,7 @@ class Stage:
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
-        options = {"others": "caller" if setting.counted else "scripted", **setting.options}
-        if setting.counted:
-            options["max_turns"] = UNLIMITED
+        options = {"others": "scripted" if setting.seats == ALONE else "caller", **setting.options}
         self.env = registry.build(setting.task, split=setting.split, **options)
         self.task = self.env.unwrapped
         self.wants: Wants = {}
@@ -138,6 +130,7 @@ class Stage:
             observation, terminated, truncated, info = self._play_scripted(info, gains)
             if own := gains.pop(actor or "", 0.0):
                 reward, terms = float(reward) + own, {**terms, "others": terms.get("others", 0.0) + own}
+                info["reward_terms"] = terms
             earned = {seat: earned.get(seat, 0.0) + gains.get(seat, 0.0) for seat in {**earned, **gains}}
         pictures = [encode(picture) for picture in observation.get("images", ())]
         wants = () if terminated or truncated else self.wants.get(info["seat"], ())

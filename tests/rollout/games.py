@@ -1,0 +1,110 @@
+"""Tasks with moods, as a plug-in that spawned players find as well: they break, stall, die and roll dice."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from env.games import GALLERY, RACE
+
+from lmgym.env.env import Reply, TextEnv
+from lmgym.env.spec import TaskSpec
+from lmgym.errors import BackendError
+
+SPEC = TaskSpec(
+    id="test/Dice-v0",
+    entry_point=f"{__name__}:Dice",
+    summary="Every action rolls a die; three sixes win.",
+    max_turns=4,
+    splits={"train": 100},
+    score="1 when won",
+    references={},
+)
+TRIO = replace(RACE, id="test/Trio-v0", entry_point=f"{__name__}:Trio")
+VARIANTS = (RACE, GALLERY, TRIO)
+made: list[Dice] = []  # in this process
+closed: list[Dice] = []
+
+
+class Dice(TextEnv):
+    """The first time that `mood` comes over it on turn 2 of an odd instance, it leaves the file `flag`."""
+
+    SPEC = SPEC
+
+    def __init__(self, *, mood: str = "", flag: str = "", every: bool = False, **common: Any) -> None:
+        super().__init__(**common)
+        self.mood, self.flag, self.every = mood, flag, every
+        made.append(self)
+
+    def begin(self, index: int) -> Reply:
+        self.index, self.turn, self.sum = index, 0, 0
+        return Reply(f"game {index}")
+
+    def act(self, action: str) -> Reply:
+        self.turn += 1
+        if self.mood and self.turn == 2 and self.index % 2 and (self.every or not Path(self.flag).exists()):
+            if not self.every:
+                Path(self.flag).touch()
+            self.give_in()
+        if action == "stop":
+            return Reply("stopped", done=True, score=0.25)
+        rolled = int(self.np_random.integers(1, 7))
+        self.sum += rolled
+        return Reply(f"rolled {rolled}", reward={"pips": rolled / 4, "cost": -0.5})
+
+    def give_in(self) -> None:
+        match self.mood:
+            case "break":
+                raise BackendError("the die broke")
+            case "stall":
+                time.sleep(60)
+            case "die":
+                os.kill(os.getpid(), signal.SIGKILL)
+            case "bug":
+                raise ZeroDivisionError("a bug in the task")
+
+    def standing(self) -> float:
+        return self.sum / 24
+
+    def admissible(self) -> list[str]:
+        return ["roll", "stop"]
+
+    def oracle(self) -> Iterator[str]:
+        for number in range(self.turn, 4):
+            yield f"oracle {number}"
+
+    def close(self) -> None:
+        closed.append(self)
+        super().close()
+
+
+class Trio(TextEnv):
+    """The agent, black and red speak in turn, twice; each turn pays its seat 1 and the next seat 10 more."""
+
+    SPEC = TRIO
+    ORDER = ("red", "agent", "black")
+
+    def begin(self, index: int) -> Reply:
+        self.turn = 0
+        return Reply("begin", seat="red")
+
+    def act(self, action: str) -> Reply:
+        self.turn += 1
+        following = self.ORDER[self.turn % 3]
+        scores = {"agent": 0.5, "black": 1.0, "red": 0.0}
+        return Reply(
+            f"{action}!",
+            seat=following,
+            reward=1.0,
+            others={following: 10.0},
+            done=self.turn == 6,
+            score=scores if self.turn == 6 else None,
+        )
+
+    def scripted(self, seat: str) -> str:
+        return f"{seat} {self.turn}"
