@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from lmgym.train.parts.filters import mask_stumbles
 from lmgym.train.parts.losses import nll
+from lmgym.train.parts.planners import Stumble
 from lmgym.train.parts.tasks import Uniform
 from lmgym.train.recipe import Evaluate, Optimiser, Recipe, Sft, Term, Until, linear
 
@@ -42,9 +44,10 @@ def sft(args: Args) -> Sft:
         until=Until(steps=args.steps, seconds=args.seconds),
         tasks=Uniform(args.episodes),
         recorded=Path(args.recorded) if args.recorded else None,
-        interject=args.interject,
+        planner=Stumble(args.interject) if args.interject else None,
+        filter=[mask_stumbles],
+        loss=[Term(loss=nll)],
         observation_weight=args.observation_weight,
-        loss=[Term(nll)],
         optimiser=Optimiser(
             lr=args.lr,
             schedule=linear(1.0, args.final_lr),

@@ -66,9 +66,7 @@ def credit(batch: Batch, *, std: bool) -> Tensor:
     return advantage[batch.episode][:, None].float() * batch.mask
 
 
-def surrogate(
-    scored: Scored, *, low: float, high: float, dual: float | None
-) -> tuple[Tensor, Mapping[str, Tensor]]:
+def surrogate(scored: Scored, *, low: float, high: float, dual: float | None) -> tuple[Tensor, Mapping[str, Tensor]]:
     """PPO's clipped loss of each token against the policy that spoke; (B, T)."""
     advantage = scored.batch.advantage
     rho = ratio(scored.logprobs, scored.batch.logprobs)
@@ -80,10 +78,10 @@ def terms(args: Args) -> list[Term]:
     """The surrogate and, where it has a weight, the divergence."""
     kind, longest = args.aggregation, args.longest
     clip = partial(surrogate, low=args.clip, high=args.clip_high, dual=args.dual)
-    found = [Term(clip, aggregation=kind, longest=longest)]
+    found = [Term(loss=clip, aggregation=kind, longest=longest)]
     if args.kl:
         kl, coef = partial(kl_to_start, kind=args.kl_kind), constant(args.kl)
-        found.append(Term(kl, name="kl", coef=coef, aggregation=kind, longest=longest, reference=True))
+        found.append(Term(loss=kl, name="kl", coef=coef, aggregation=kind, longest=longest, reference=True))
     return found
 
 

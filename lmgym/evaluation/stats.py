@@ -47,9 +47,14 @@ def bootstrap(values: Sequence[float] | npt.NDArray[np.float64], *, seed: int = 
     return Interval(float(sample.mean()), float(low), float(high))
 
 
+def clustered(values: Sequence[float], instances: Sequence[object]) -> Interval:
+    """Mean of `values` over instances, all tries of an instance as one; resamples whole instances."""
+    tries: dict[object, list[float]] = {}
+    for value, instance in zip(values, instances, strict=True):
+        tries.setdefault(instance, []).append(value)
+    return bootstrap([sum(found) / len(found) for found in tries.values()])
+
+
 def paired(before: Sequence[float], after: Sequence[float], instances: Sequence[object]) -> Interval:
-    """Mean of `after - before`, episode by episode, resampling whole instances; all three of one length."""
-    sums: dict[object, list[float]] = {}
-    for old, new, instance in zip(before, after, instances, strict=True):
-        sums.setdefault(instance, []).append(new - old)
-    return bootstrap([sum(difference) / len(difference) for difference in sums.values()])
+    """Mean of `after - before`, episode by episode; resamples whole instances."""
+    return clustered([new - old for old, new in zip(before, after, strict=True)], instances)

@@ -120,4 +120,4 @@ def _board(folder: Path, step: int) -> Any:
     except ImportError:
         return None
     with writing(folder / "tensorboard"):
-        return SummaryWriter(str(folder / "tensorboard"), purge_step=step)  # type: ignore[no-untyped-call]
+        return SummaryWriter(str(folder / "tensorboard"), purge_step=step)

@@ -14,6 +14,8 @@ from typing import Any, Literal, Protocol
 from torch import Tensor
 
 from lmgym.errors import RecipeError
+from lmgym.rollout.context import Context
+from lmgym.rollout.planner import Planner
 from lmgym.train.batch import Batch
 from lmgym.train.math import Aggregation
 from lmgym.types import Job, Trajectory
@@ -83,8 +85,8 @@ class Scored:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Setting:
-    """What is played: a split of a task, its size and the seed of the run."""
+class Pool:
+    """Where jobs are drawn from: a split of a task, its size and the seed of the run."""
 
     task: str
     size: int  # instances of the split
@@ -97,8 +99,16 @@ class Setting:
 class Tasks(Protocol):
     """Which episodes to play."""
 
-    def draw(self, step: int, setting: Setting) -> list[Job]:
+    def draw(self, step: int, pool: Pool) -> list[Job]:
         """The jobs of a step; the same for the same step."""
+
+
+class NoTasks:
+    """For recipes that only imitate."""
+
+    def draw(self, step: int, pool: Pool) -> list[Job]:
+        """Refuse."""
+        raise RecipeError("an RL stage needs Recipe(tasks=...), such as Uniform(16, tries=8)")
 
 
 Reward = Callable[[Trajectory], Trajectory]  # with other rewards and terms in its turns
@@ -138,57 +148,63 @@ class Optimiser:
     checkpointing: bool = False  # recompute activations in the backward pass
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sft:
-    """Imitates demonstrated or recorded episodes."""
-
-    until: Until
-    tasks: Tasks
-    loss: Sequence[Term]
-    name: str = "sft"
-    recorded: Path | None = None  # JSON lines of episodes; None: the task's demonstrator plays fresh ones
-    interject: float = 0.0  # share of turns at which a random admissible action stumbles in; never imitated
-    observation_weight: float = 0.0  # of tokens that are no answer
-    optimiser: Optimiser = field(default_factory=Optimiser)
-    evaluate_every: int = 0  # steps; 0: never
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rl:
-    """Plays and learns by the recipe's credit and loss."""
-
-    until: Until
-    name: str = "rl"
-    optimiser: Optimiser = field(default_factory=Optimiser)
-    rescore: bool | None = None  # old log-probs by the trainer; None: where the sampler is not fp32
-    evaluate_every: int = 0
-
-
-@dataclass(frozen=True, kw_only=True)
-class Evaluate:
-    """Plays a split without learning: the same episodes with the same noise each time, so that runs pair up."""
-
-    name: str
-    split: str = "test"
-    episodes: int = 100
-
-
-Stage = Sft | Rl | Evaluate
-
-
 def no_credit(batch: Batch) -> Tensor:
     """Zero everywhere; (B, T)."""
     return batch.reward.new_zeros(batch.reward.shape)
 
 
 @dataclass(frozen=True, kw_only=True)
+class Sft:
+    """Imitates demonstrated or recorded episodes. It brings the parts that an RL stage takes from the recipe."""
+
+    until: Until
+    tasks: Tasks
+    loss: Sequence[Term]
+    name: str = "sft"
+    recorded: Path | None = None  # JSON lines of episodes; None: the task's demonstrator plays fresh ones
+    planner: Planner | None = None
+    reward: Sequence[Reward] = ()
+    filter: Sequence[Filter] = ()
+    credit: Credit = no_credit
+    observation_weight: float = 0.0  # of tokens that are no answer
+    optimiser: Optimiser = field(default_factory=Optimiser)
+    evaluate: Evaluate | None = None
+    evaluate_every: int = 0  # steps; 0: never
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rl:
+    """Plays and learns by the recipe's parts."""
+
+    until: Until
+    name: str = "rl"
+    optimiser: Optimiser = field(default_factory=Optimiser)
+    rescore: bool | None = None  # old log-probs by the trainer; None: where the sampler is not fp32
+    evaluate: Evaluate | None = None
+    evaluate_every: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluate:
+    """Plays a split without learning: the same episodes with the same noise each time, so that reports pair up."""
+
+    name: str
+    split: str = "test"
+    episodes: int = 100
+    temperature: float | None = None  # None: that of the training
+
+
+Stage = Sft | Rl | Evaluate
+
+
+@dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """An algorithm."""
+    """An algorithm: its stages, and the parts of its RL stages."""
 
     stages: Sequence[Stage]
-    tasks: Tasks | None = None  # of the RL stages
-    context: Any = None  # of the rollout engine; None: the full transcript
-    planner: Any = None
+    tasks: Tasks = field(default_factory=NoTasks)
+    context: Context | None = None  # what the policy sees; None: the full transcript
+    planner: Planner | None = None  # what is played; None: every episode to its end
     reward: Sequence[Reward] = ()
     filter: Sequence[Filter] = ()
     credit: Credit = no_credit

@@ -31,3 +31,12 @@ def mask_truncated(trajectories: Sequence[Trajectory]) -> Verdict:
     """Does not train on episodes that were cut; they count in their group's statistics."""
     cut = (t for t in trajectories if t.truncated)
     return Verdict(mask=frozenset((t.id, turn) for t in cut for turn in range(len(t.turns))))
+
+
+def mask_stumbles(trajectories: Sequence[Trajectory]) -> Verdict:
+    """Does not train on the turns in which a random action was put into the player's mouth."""
+    return Verdict(
+        mask=frozenset(
+            (t.id, number) for t in trajectories for number, turn in enumerate(t.turns) if turn.info.get("stumble")
+        )
+    )

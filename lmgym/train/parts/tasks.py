@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from lmgym.train.recipe import Setting
+from lmgym.train.recipe import Pool
 from lmgym.types import Job
 
 
@@ -19,20 +19,20 @@ class Uniform:
     instances: int  # of a step
     tries: int = 1  # episodes of an instance: a group
 
-    def draw(self, step: int, setting: Setting) -> list[Job]:
+    def draw(self, step: int, pool: Pool) -> list[Job]:
         """The jobs of a step, try by try within an instance."""
         places = range(step * self.instances, (step + 1) * self.instances)
-        return [self._job(step, place, attempt, setting) for place in places for attempt in range(self.tries)]
+        return [self._job(step, place, attempt, pool) for place in places for attempt in range(self.tries)]
 
-    def _job(self, step: int, place: int, attempt: int, setting: Setting) -> Job:
-        lap, position = divmod(place, setting.size)
-        group = f"{setting.stage}-{step}-{place % self.instances}"
+    def _job(self, step: int, place: int, attempt: int, pool: Pool) -> Job:
+        lap, position = divmod(place, pool.size)
+        group = f"{pool.stage}-{step}-{place % self.instances}"
         return Job(
-            task=setting.task,
-            split=setting.split,
-            options=setting.options,
-            index=int(_order(setting.seed, lap, setting.size)[position]),
-            seed=int(np.random.default_rng([setting.seed, place]).integers(1 << 31)),
+            task=pool.task,
+            split=pool.split,
+            options=pool.options,
+            index=int(order(pool.seed, lap, pool.size)[position]),
+            seed=int(np.random.default_rng([pool.seed, place]).integers(1 << 31)),
             attempt=attempt,
             id=f"{group}-{attempt}",
             group=group,
@@ -40,5 +40,6 @@ class Uniform:
 
 
 @cache
-def _order(seed: int, lap: int, size: int) -> npt.NDArray[np.int64]:
+def order(seed: int, lap: int, size: int) -> npt.NDArray[np.int64]:
+    """All numbers below `size` in the order of a lap."""
     return np.random.default_rng([seed, lap]).permutation(size)

@@ -1,0 +1,116 @@
+"""From trajectories to a Batch: a row a segment, padded on the right; rewards on the tokens that earned them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from lmgym.errors import RecipeError
+from lmgym.rollout.segments import Segment, segments
+from lmgym.train.batch import Batch
+from lmgym.types import Trajectory
+
+Trained = Literal["sampled", "given"]  # what the policy said, or what it shall imitate
+
+
+def collate(trajectories: Sequence[Trajectory], *, trained: Trained = "sampled") -> Batch:
+    """One batch of all tokens `trained`; the turns a fork shares with its parent are the parent's alone."""
+    rows = [(number, row) for number, trajectory in enumerate(trajectories) for row in segments(trajectory)]
+    if not rows:
+        raise RecipeError("nothing to train on: no episode has an answer with ids")
+    cuts = [row for _, row in rows]
+    masks = [row.sampled if trained == "sampled" else row.given for row in cuts]
+    batch = _tensors(cuts, masks, _rewards(trajectories, rows, masks), _keys(trajectories, rows))
+    check(batch, trajectories, trained)
+    return batch
+
+
+def _keys(trajectories: Sequence[Trajectory], rows: Sequence[tuple[int, Segment]]) -> dict[str, Tensor]:
+    """What a row belongs to; each (B,)."""
+    groups = {group: number for number, group in enumerate(dict.fromkeys(t.group for t in trajectories))}
+    seats = {seat: number for number, seat in enumerate(dict.fromkeys(t.seat for t in trajectories))}
+    versions = [[turn.completion.version for turn in row.trajectory.turns[row.start : row.stop]] for _, row in rows]
+    return {
+        "episode": torch.tensor([number for number, _ in rows]),
+        "segment": torch.tensor([row.number for _, row in rows]),
+        "group": torch.tensor([groups[row.trajectory.group] for _, row in rows]),
+        "seat": torch.tensor([seats[row.trajectory.seat] for _, row in rows]),
+        "version": torch.tensor([min(found) for found in versions]),
+    }
+
+
+def _rewards(
+    trajectories: Sequence[Trajectory], rows: Sequence[tuple[int, Segment]], masks: Sequence[Sequence[bool]]
+) -> list[list[float]]:
+    """Each turn's reward on its last trained token; a turn without one adds to the last before it, else the next."""
+    rewards = [[0.0] * len(row) for _, row in rows]
+    last: list[dict[int, tuple[int, int]]] = [{} for _ in trajectories]  # turn -> (row, position), by episode
+    for place, ((number, row), mask) in enumerate(zip(rows, masks, strict=True)):
+        last[number].update({turn: (place, at) for at, turn in enumerate(row.turn) if mask[at]})
+    for trajectory, places in zip(trajectories, last, strict=True):
+        for number in range(trajectory.forked_at, len(trajectory.turns) if places else 0):
+            at = max((turn for turn in places if turn <= number), default=min(places))
+            place, position = places[at]
+            rewards[place][position] += trajectory.turns[number].reward
+    return rewards
+
+
+def _tensors(
+    rows: Sequence[Segment],
+    masks: Iterable[Sequence[bool]],
+    rewards: Iterable[Sequence[float]],
+    keys: dict[str, Tensor],
+) -> Batch:
+    mask = _padded(masks, torch.bool)
+    lengths = torch.tensor([len(row) for row in rows])
+    zeros = torch.zeros(mask.shape)
+    return Batch(
+        ids=_padded((row.ids for row in rows), torch.long),
+        attention=torch.arange(mask.shape[1]) < lengths[:, None],
+        mask=mask,
+        turn=_padded((row.turn for row in rows), torch.long, fill=-1),
+        logprobs=_padded((row.logprobs for row in rows), torch.float32),
+        entropy=_padded((row.entropy for row in rows), torch.float32),
+        reward=_padded(rewards, torch.float32),
+        value=zeros,
+        advantage=zeros,
+        weight=mask.float(),
+        reference=zeros,
+        **keys,
+    )
+
+
+def _padded(rows: Iterable[Sequence[float]], dtype: torch.dtype, fill: float = 0) -> Tensor:
+    parts = [torch.tensor(row, dtype=dtype) for row in rows]
+    return torch.nn.utils.rnn.pad_sequence(parts, batch_first=True, padding_value=fill)
+
+
+def check(batch: Batch, trajectories: Sequence[Trajectory], trained: Trained) -> None:
+    """Hold a batch to what every batch owes its trajectories; a breach is a bug, so it asserts."""
+    count = len(trajectories)
+    assert bool((batch.mask <= batch.attention).all()), "a padded token is trained"
+    assert not bool(batch.mask[:, 0].any()), "a first token is trained, which nothing predicts"
+    assert not bool(batch.reward[~batch.mask].any()), "a reward stands where nothing is trained"
+    tokens = torch.zeros(count, dtype=torch.long).index_add_(0, batch.episode, batch.mask.sum(1)).tolist()
+    earned = torch.zeros(count, dtype=torch.float64).index_add_(0, batch.episode, batch.reward.double().sum(1)).tolist()
+    for number, trajectory in enumerate(trajectories):
+        assert not (trajectory.terminated and trajectory.truncated), f"{trajectory.id} is terminated and truncated"
+        own = trajectory.turns[trajectory.forked_at :]
+        said = sum(len(turn.completion.ids) for turn in own if (turn.kind == "given") == (trained == "given"))
+        assert tokens[number] == said, f"{trajectory.id}: {tokens[number]} of its {said} tokens are trained"
+        slack = 1e-5 * (1.0 + sum(abs(turn.reward) for turn in own))
+        right = not said or abs(earned[number] - sum(turn.reward for turn in own)) <= slack
+        assert right, f"{trajectory.id}: {earned[number]} of its rewards are in the batch"
+
+
+def turns_out(batch: Batch, trajectories: Sequence[Trajectory], turns: frozenset[tuple[str, int]]) -> Tensor:
+    """The tokens (B, T) of `turns`, each named by its trajectory's id and its number."""
+    found = torch.zeros_like(batch.mask)
+    numbers = {trajectory.id: number for number, trajectory in enumerate(trajectories)}
+    for name, turn in turns:
+        if name in numbers:
+            found |= (batch.episode == numbers[name])[:, None] & (batch.turn == turn)
+    return found

@@ -1,0 +1,41 @@
+"""Figures for the log, out of episodes and reports."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lmgym.evaluation.runner import Report
+from lmgym.train.parts.filters import drop_flat_groups, groups
+from lmgym.types import Trajectory
+
+
+def of_play(trajectories: Sequence[Trajectory]) -> dict[str, float]:
+    """Means over the episodes of a step."""
+    count = len(trajectories)
+    turns = [turn for trajectory in trajectories for turn in trajectory.turns]
+    flat = drop_flat_groups(trajectories).drop
+    members = groups(trajectories).values()
+    return {
+        "episodes": count,
+        "return": sum(t.reward for t in trajectories) / count,
+        "success": sum(t.success for t in trajectories) / count,
+        "score": sum(t.score for t in trajectories) / count,
+        "turns": len(turns) / count,
+        "truncated": sum(t.truncated for t in trajectories) / count,
+        "invalid": sum(not turn.info.get("valid", True) for turn in turns) / max(1, len(turns)),
+        "cut_answers": sum(turn.completion.finish != "stop" for turn in turns) / max(1, len(turns)),
+        "flat_groups": sum(group[0].id in flat for group in members) / max(1, len(members)),
+        "sampled_tokens": sum(len(turn.completion.ids) for turn in turns),
+    }
+
+
+def of_evaluation(report: Report) -> dict[str, float]:
+    """A report in a line of the log."""
+    return {
+        "evaluated_episodes": len(report.outcomes),
+        "evaluated_success": report.success.mean,
+        "evaluated_low": report.success.low,
+        "evaluated_high": report.success.high,
+        "evaluated_score": report.score.mean,
+        "evaluated_turns": report.turns.mean,
+    }

@@ -1,0 +1,191 @@
+"""From a batch to new weights: optimiser steps, accumulated over micro-batches without changing their gradient."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from lmgym.errors import RecipeError
+from lmgym.train.batch import Batch, micro_batches
+from lmgym.train.math import aggregation
+from lmgym.train.recipe import Optimiser, Progress, Scored, Term
+
+Score = Callable[[Batch], tuple[Tensor, Tensor]]  # log-probs and entropies (B, T) of the tokens that have a weight
+ADAM_ONLY = ("embed", "lm_head")  # matrices whose rows are looked up, not multiplied
+
+
+@dataclass
+class Updater:
+    """The weights of a stage in training, with their optimisers."""
+
+    model: nn.Module
+    score: Score
+    spec: Optimiser
+    terms: Sequence[Term]
+
+    def __post_init__(self) -> None:
+        self.optimisers = optimisers(self.model, self.spec)
+        self.device = next(self.model.parameters()).device
+        self.steps = 0  # of the optimiser, in this stage
+        self.pace = 1.0  # factor of the learning rates
+
+    def update(self, batch: Batch, progress: Progress, *, seed: Sequence[int]) -> dict[str, float]:
+        """Train on a batch and return the means of what was seen; `seed` names the order of its episodes."""
+        if not bool(batch.mask.any()):
+            return {"trained_tokens": 0.0}
+        sums: dict[str, float] = defaultdict(float)
+        norms: list[float] = []
+        ratios = Ratios()
+        for epoch in range(self.spec.epochs):
+            for part in minibatches(batch, self.spec.minibatches, seed=[*seed, epoch]):
+                norms.append(self._step(part, progress, sums, ratios))
+                ratios.first = False
+        tokens = sums.pop("trained_tokens")
+        figures = {name: total / tokens for name, total in sums.items()}
+        spoken = bool(batch.logprobs.any())  # demonstrations have no log-probs to compare with
+        return {
+            **figures,
+            **(ratios.figures() if spoken else {}),
+            "gradient_norm": sum(norms) / len(norms),
+            "lr": self.spec.lr * self.pace,
+            "trained_tokens": tokens,
+            "optimiser_steps": self.steps,
+        }
+
+    def _step(self, batch: Batch, progress: Progress, sums: dict[str, float], ratios: Ratios) -> float:
+        """One optimiser step; adds to `sums` over tokens and returns the gradient's norm before clipping."""
+        factors = [
+            aggregation(batch.mask, batch.episode, term.aggregation, longest=term.longest) * term.coef(progress)
+            for term in self.terms
+        ]
+        for rows in micro_batches(batch.lengths, self.spec.micro_tokens):
+            part = batch.rows(rows)
+            self._backward(part.to(self.device), [factor[rows].to(self.device) for factor in factors], sums, ratios)
+        norm = float(nn.utils.clip_grad_norm_(self.model.parameters(), self.spec.clip or math.inf))
+        if not math.isfinite(norm):
+            raise RecipeError(f"the gradient is {norm}; {ADVICE}")
+        self.steps += 1
+        rise = min(1.0, self.steps / self.spec.warmup) if self.spec.warmup else 1.0
+        self.pace = rise * self.spec.schedule(progress)
+        for optimiser in self.optimisers:
+            for group in optimiser.param_groups:
+                group["lr"] = group["peak"] * self.pace
+            optimiser.step()
+            optimiser.zero_grad(set_to_none=True)
+        return norm
+
+    def _backward(self, batch: Batch, factors: list[Tensor], sums: dict[str, float], ratios: Ratios) -> None:
+        """Accumulate the gradient of a micro-batch, whose share in the step's loss `factors` (B, 1) state."""
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.spec.autocast):
+            logprobs, entropy = self.score(batch)
+        scored = Scored(batch=batch, logprobs=logprobs, entropy=entropy)
+        loss = torch.zeros((), dtype=torch.float64, device=self.device)
+        for term, factor in zip(self.terms, factors, strict=True):
+            tokens, seen = term.loss(scored)
+            loss = loss + (tokens * batch.weight * factor).sum()
+            for name, values in {term.name: tokens, **seen}.items():
+                sums[name] += _sum(values, batch.mask)
+        if not bool(torch.isfinite(loss)):
+            raise RecipeError(f"the loss is {float(loss.detach())}; {ADVICE}")
+        loss.backward()  # type: ignore[no-untyped-call]
+        sums["trained_tokens"] += int(batch.mask.sum())
+        sums["entropy"] += _sum(entropy, batch.mask)
+        ratios.see((logprobs.detach() - batch.logprobs)[batch.mask])
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a checkpoint keeps."""
+        return {"steps": self.steps, "optimisers": [optimiser.state_dict() for optimiser in self.optimisers]}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a checkpoint."""
+        self.steps = state["steps"]
+        for optimiser, saved in zip(self.optimisers, state["optimisers"], strict=True):
+            optimiser.load_state_dict(saved)
+
+
+ADVICE = "the weights before this step are in the last checkpoint; try a smaller lr"
+
+
+@dataclass
+class Ratios:
+    """How far the policy is from the one that spoke: the gap before the first optimiser step, extremes over all."""
+
+    least: float = 0.0  # logarithms
+    most: float = 0.0
+    tokens: int = 0  # of the first step
+    total: float = 0.0  # of absolute differences there
+    largest: float = 0.0
+    first: bool = True
+
+    def see(self, difference: Tensor) -> None:
+        """Take note of log-ratios (N,)."""
+        if not difference.numel():
+            return
+        self.least = min(self.least, float(difference.min()))
+        self.most = max(self.most, float(difference.max()))
+        if self.first:
+            self.tokens += difference.numel()
+            self.total += float(difference.abs().double().sum())
+            self.largest = max(self.largest, float(difference.abs().max()))
+
+    def figures(self) -> dict[str, float]:
+        """Ratios, and log-probs of the first step against the sampler's."""
+        least, most = (math.exp(min(max(x, -20.0), 20.0)) for x in (self.least, self.most))
+        gap = {"gap_mean": self.total / max(1, self.tokens), "gap_max": self.largest}
+        return {"ratio_min": least, "ratio_max": most, **gap}
+
+
+def minibatches(batch: Batch, count: int, *, seed: Sequence[int]) -> Iterator[Batch]:
+    """Split a batch by episodes, at random, into at most `count` parts; one part keeps the batch as it is."""
+    if count == 1:
+        yield batch
+        return
+    episodes = np.random.default_rng(list(seed)).permutation(torch.unique(batch.episode).numpy())
+    for part in np.array_split(episodes, min(count, len(episodes))):
+        rows = torch.isin(batch.episode, torch.from_numpy(part)).nonzero()[:, 0]
+        if bool(batch.mask[rows].any()):
+            yield batch.rows(rows)
+
+
+@torch.no_grad()
+def logprobs_of(batch: Batch, score: Score, device: torch.device, *, tokens: int) -> Tensor:
+    """Log-probs (B, T) of the batch under `score`, in passes of at most `tokens` padded tokens."""
+    found = torch.zeros_like(batch.logprobs)
+    for rows in micro_batches(batch.lengths, tokens):
+        part = batch.rows(rows)
+        found[rows, : part.ids.shape[1]] = score(part.to(device))[0].to(found)
+    return found
+
+
+def optimisers(model: nn.Module, spec: Optimiser) -> list[torch.optim.Optimizer]:
+    """AdamW for all weights, or Muon for the hidden matrices and AdamW for the rest."""
+    named = [(name, weight) for name, weight in model.named_parameters() if weight.requires_grad]
+    matrices: list[Tensor] = []
+    if spec.kind == "muon":
+        if not hasattr(torch.optim, "Muon"):
+            raise RecipeError(f"torch {torch.__version__} has no Muon: use torch 2.9 or newer, or optimiser adamw")
+        matrices = [weight for name, weight in named if weight.ndim == 2 and not any(w in name for w in ADAM_ONLY)]
+    ids = {id(weight) for weight in matrices}
+    rest = [weight for _, weight in named if id(weight) not in ids]
+    made: list[torch.optim.Optimizer] = []
+    if matrices:
+        muon = torch.optim.Muon(
+            matrices, lr=spec.muon_lr, weight_decay=spec.weight_decay, adjust_lr_fn="match_rms_adamw"
+        )
+        made.append(muon)
+    made.append(torch.optim.AdamW(rest, lr=spec.lr, betas=spec.betas, weight_decay=spec.weight_decay))
+    for optimiser in made:
+        for group in optimiser.param_groups:
+            group["peak"] = group["lr"]
+    return made
+
+
+def _sum(values: Tensor, mask: Tensor) -> float:
+    return float(values.detach()[mask].double().sum())

@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import replace
+from functools import partial
+
+import pytest
+import torch
+
+from lmgym.baselines.grpo import surrogate
+from lmgym.errors import RecipeError
+from lmgym.train.batch import Batch, micro_batches
+from lmgym.train.parts.losses import kl_to_start, nll
+from lmgym.train.recipe import Optimiser, Progress, Term, constant
+from lmgym.train.update import Updater, logprobs_of, minibatches
+from tests.train.batches import make_batch
+from tests.train.toys import VOCABULARY, Bigram, gradient, scorer, toy_model
+
+HERE = Progress(0, 0.0)
+CLIP = Term(loss=partial(surrogate, low=0.2, high=0.28, dual=3.0))
+
+
+def ragged(seed: int = 0, rows: int = 9, length: int = 24) -> Batch:
+    """Rows of random length with gaps in their masks, three segments to an episode."""
+    random = torch.Generator().manual_seed(seed)
+    lengths = torch.randint(4, length + 1, (rows,), generator=random)
+    attention = torch.arange(length) < lengths[:, None]
+    mask = attention & (torch.rand(rows, length, generator=random) < 0.5)
+    mask[:, 0] = False
+    mask[:, 1] = True
+    ids = torch.randint(1, VOCABULARY, (rows, length), generator=random) * attention
+    advantage = torch.randn(rows, length, generator=random) * mask
+    return make_batch(mask.tolist(), ids=ids, attention=attention, advantage=advantage, episode=torch.arange(rows) // 3)
+
+
+def frozen(model, score, *terms, **spec) -> Updater:
+    """An Updater whose steps leave the weights and the gradients as they are."""
+    made = Updater(model, score, Optimiser(clip=0, **spec), terms)
+    made.optimisers = []
+    return made
+
+
+@pytest.mark.parametrize("kind", ["token_mean", "seq_mean", "seq_sum", "const_norm"])
+@pytest.mark.parametrize("term", [Term(loss=nll), CLIP])
+def test_micro_batches_change_the_gradient_by_rounding_only(kind, term):
+    batch, found = ragged(), []
+    for tokens in (1, 60, 10_000):
+        model = Bigram()
+        updater = frozen(model, model.score, replace(term, aggregation=kind), micro_tokens=tokens)
+        updater.update(batch, HERE, seed=(0,))
+        found.append(gradient(model))
+    scale = found[0].norm()
+    assert scale > 0
+    assert all((g - found[0]).norm() < 1e-12 * scale for g in found)
+
+
+def test_micro_batches_and_padding_of_a_transformer_change_the_gradient_by_rounding_only():
+    batch, found = ragged(), []
+    for tokens in (1, 60, 10_000):
+        model = toy_model()
+        updater = frozen(model, scorer(model), CLIP, micro_tokens=tokens)
+        updater.update(batch, HERE, seed=(0,))
+        found.append(gradient(model))
+    scale = found[0].norm()
+    assert scale > 0
+    assert all((g - found[0]).norm() < 1e-6 * scale for g in found)
+
+
+def test_the_side_of_the_padding_changes_the_gradient_by_rounding_only():
+    batch, found = ragged(), []
+    shift = batch.ids.shape[1] - batch.lengths
+    column = (torch.arange(batch.ids.shape[1]) - shift[:, None]) % batch.ids.shape[1]
+    left = replace(batch, **{n: getattr(batch, n).gather(1, column) for n in ("ids", "attention", "mask", "weight")})
+    for side in (batch, left):
+        model = toy_model()
+        logprobs, _ = scorer(model)(side)
+        (-logprobs * side.weight).sum().backward()
+        found.append(gradient(model))
+    assert (found[0] - found[1]).norm() < 1e-6 * found[0].norm()
+
+
+def test_masked_tokens_get_exactly_no_gradient():
+    batch = ragged()
+    batch = replace(batch, reference=torch.full(batch.ids.shape, -1.0), advantage=batch.advantage + 0.01)
+    logprobs = torch.zeros(batch.ids.shape, requires_grad=True)
+
+    def score(part):
+        order = micro_batches(batch.lengths, 16_384)[0]
+        return logprobs[order, : part.ids.shape[1]], torch.zeros(part.ids.shape)
+
+    kl = Term(loss=partial(kl_to_start, kind="k2"), name="kl", coef=constant(0.3))
+    frozen(Bigram(), score, CLIP, Term(loss=nll, name="nll"), kl).update(batch, HERE, seed=(0,))
+    assert not logprobs.grad[~batch.mask].any()
+    assert logprobs.grad[batch.mask].all()
+
+
+def test_what_masked_tokens_hold_changes_nothing():
+    batch, found = ragged(), []
+    noise = torch.full(batch.ids.shape, 7.0).masked_fill(batch.mask, 0.0)
+    for other in (batch, replace(batch, advantage=batch.advantage + noise, logprobs=batch.logprobs + noise)):
+        model = toy_model()
+        frozen(model, scorer(model), CLIP).update(other, HERE, seed=(0,))
+        found.append(gradient(model))
+    assert torch.equal(*found)
+
+
+def test_the_ratio_is_one_at_the_first_step_and_moves_after_it():
+    batch = ragged()
+    model = toy_model()
+    old = logprobs_of(batch, scorer(model), torch.device("cpu"), tokens=100)
+    batch = replace(batch, logprobs=old)
+    updater = Updater(model, scorer(model), Optimiser(lr=1e-2, epochs=2), [CLIP])
+    figures = updater.update(batch, HERE, seed=(0,))
+    assert figures["gap_max"] < 1e-5
+    assert figures["ratio_max"] > 1.001
+    assert figures["optimiser_steps"] == 2
+
+
+def test_the_first_grpo_gradient_is_that_of_the_weighted_likelihood():
+    batch, found = ragged(), []
+    model = toy_model()
+    batch = replace(batch, logprobs=logprobs_of(batch, scorer(model), torch.device("cpu"), tokens=100))
+    for term, weight in ((CLIP, batch.weight), (Term(loss=nll), batch.weight * batch.advantage)):
+        model = toy_model()
+        frozen(model, scorer(model), term).update(replace(batch, weight=weight), HERE, seed=(0,))
+        found.append(gradient(model))
+    assert (found[0] - found[1]).norm() < 1e-5 * found[1].norm()
+
+
+def test_imitation_loss_is_the_likelihood_of_the_trained_tokens():
+    batch = ragged()
+    model = Bigram()
+    figures = frozen(model, model.score, Term(loss=nll)).update(batch, HERE, seed=(0,))
+    table = torch.log_softmax(model.table.detach(), -1)
+    hand = [-float(table[batch.ids[b, t - 1], batch.ids[b, t]]) for b, t in batch.mask.nonzero().tolist()]
+    assert figures["loss"] == pytest.approx(sum(hand) / len(hand), abs=1e-12)
+    assert "gap_max" not in figures
+
+
+def test_imitation_of_a_table_finds_the_frequencies():
+    ids = torch.tensor([[1, 2], [1, 2], [1, 2], [1, 3]])
+    batch = make_batch([[0, 1]] * 4, ids=ids)
+    model = Bigram()
+    updater = Updater(model, model.score, Optimiser(lr=0.1, clip=0), [Term(loss=nll)])
+    for _ in range(300):
+        updater.update(batch, HERE, seed=(0,))
+    assert torch.softmax(model.table[1], -1)[[2, 3]].tolist() == pytest.approx([0.75, 0.25], abs=1e-2)
+
+
+def test_minibatches_keep_the_segments_of_an_episode_together():
+    batch = ragged(rows=12)
+    parts = list(minibatches(batch, 3, seed=(1,)))
+    assert [len(part) for part in parts] in ([6, 3, 3], [3, 6, 3], [3, 3, 6])
+    found = [set(part.episode.tolist()) for part in parts]
+    assert sum(map(len, found)) == len(set.union(*found)) == 4
+    again = list(minibatches(batch, 3, seed=(1,)))
+    assert all(torch.equal(a.ids, b.ids) for a, b in zip(parts, again, strict=True))
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_a_loss_that_is_no_number_stops_the_run_and_leaves_the_weights(bad):
+    batch = replace(ragged(), advantage=torch.full((9, 24), bad))
+    model = toy_model()
+    before = [weight.detach().clone() for weight in model.parameters()]
+    with pytest.raises(RecipeError, match="last checkpoint"):
+        Updater(model, scorer(model), Optimiser(), [CLIP]).update(batch, HERE, seed=(0,))
+    assert all(torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))
+
+
+def test_muon_takes_the_hidden_matrices_and_adam_the_rest():
+    model = toy_model()
+    muon, adam = Updater(model, scorer(model), Optimiser(kind="muon"), [CLIP]).optimisers
+    assert type(muon).__name__ == "Muon"
+    assert all(weight.ndim == 2 for weight in muon.param_groups[0]["params"])
+    embedding = model.get_input_embeddings().weight
+    assert any(weight is embedding for weight in adam.param_groups[0]["params"])
+    count = sum(len(o.param_groups[0]["params"]) for o in (muon, adam))
+    assert count == len(list(model.parameters()))
+
+
+def test_both_optimisers_lower_the_loss():
+    for kind in ("adamw", "muon"):
+        model, batch = toy_model(), ragged()
+        updater = Updater(model, scorer(model), Optimiser(kind=kind, lr=1e-2), [Term(loss=nll)])
+        losses = [updater.update(batch, HERE, seed=(0,))["loss"] for _ in range(20)]
+        assert losses[-1] < 0.8 * losses[0]
+
+
+def test_a_restored_updater_goes_on_with_the_same_bits():
+    batch, weights = ragged(), []
+    model = toy_model()
+    updater = Updater(model, scorer(model), Optimiser(lr=1e-2, minibatches=2), [CLIP])
+    updater.update(batch, HERE, seed=(0,))
+    saved, state = copy.deepcopy((updater.state_dict(), model.state_dict()))
+    for target in (model, toy_model(seed=5)):
+        other = Updater(target, scorer(target), Optimiser(lr=1e-2, minibatches=2), [CLIP])
+        target.load_state_dict(state)
+        other.load_state_dict(copy.deepcopy(saved))
+        other.update(batch, HERE, seed=(1,))
+        weights.append(torch.cat([weight.detach().flatten() for weight in target.parameters()]))
+    assert torch.equal(*weights)
