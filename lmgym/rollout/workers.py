@@ -133,9 +133,8 @@ class Threaded:
                 self._since = time.monotonic()
                 self._answer(call)
                 self._since = None
-        except BaseException as error:  # a bug in a task: the engine raises it
+        except BaseException as error:  # noqa: BLE001  (handed over: the engine's thread raises it)
             self._outbox.put(error)
-            raise SystemExit from error
         finally:
             self._host.close()
 
@@ -234,8 +233,8 @@ def _serve(pipe: Connection) -> None:
                 answer: Shown | LmgymError | None = host.call(*call)
             except LmgymError as error:
                 answer = error
-            except BaseException as error:  # a bug in a task: the engine raises it
+            except BaseException:  # noqa: BLE001  (handed over: the engine's process raises it)
                 pipe.send(traceback.format_exc())
-                raise SystemExit from error
+                break
             pipe.send(answer)
     host.close()
