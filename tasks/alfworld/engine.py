@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+from lmgym.errors import InstanceError
 from lmgym.tasks.alfworld.goal import Goal, read_goal
 from lmgym.tasks.alfworld.grammar import (
     FLOOR,
@@ -59,10 +60,12 @@ class Game(World):
     @classmethod
     def read(cls, game: Mapping[str, Any], *, task: str | None = None) -> Game:
         """Open the contents of a `game.tw-pddl` file; `task` replaces the goal's sentence, not the goal."""
-        grammar, own = split_task(str(game["grammar"]))
+        text, own = split_task(str(game["grammar"]))
+        grammar, domain = read_grammar(text), read_domain(str(game["pddl_domain"]))
+        if wordless := domain.actions - grammar.commands.keys():
+            raise InstanceError(f"the game's grammar has no words for {sorted(wordless)}")
         house, goal = read_household(str(game["pddl_problem"]))
-        domain = read_domain(str(game["pddl_domain"]))
-        return cls(house, read_goal(goal, house), domain, read_grammar(grammar), own if task is None else task)
+        return cls(house, read_goal(goal, house), domain, grammar, own if task is None else task)
 
     # Playing -----------------------------------------------------------------------------------------------------
 

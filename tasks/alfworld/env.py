@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from importlib import resources
+from string import Template
 from typing import Any
 
 from lmgym.env.env import Reply, TextEnv
@@ -132,7 +133,10 @@ class ALFWorld(TextEnv):
         self._memory, self._exchanges = None, []
         self._opening = self.game.opening()
         self._print = hashlib.sha256(str(contents["pddl_problem"]).encode()).hexdigest()
-        return Reply(f"{_prompt()}\n\n{self._opening}" if self.instructions else self._opening)
+        if not self.instructions:
+            return Reply(self._opening)
+        put = self.game.grammar.commands["putobject"].format(o="O", r="R")
+        return Reply(f"{_prompt().substitute(put=put)}\n\n{self._opening}")
 
     def _playing(self) -> Game:
         if self.game is None:
@@ -140,5 +144,5 @@ class ALFWorld(TextEnv):
         return self.game
 
 
-def _prompt() -> str:
-    return resources.files(__package__).joinpath("prompt.md").read_text(encoding="utf-8").strip()
+def _prompt() -> Template:
+    return Template(resources.files(__package__).joinpath("prompt.md").read_text(encoding="utf-8").strip())

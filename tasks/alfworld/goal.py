@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from lmgym.errors import InstanceError
-from lmgym.tasks.alfworld.household import STATES, Household
+from lmgym.tasks.alfworld.household import ABILITIES, STATES, Household, declared_types
 from lmgym.tasks.alfworld.logic import Tree, parse
 from lmgym.tasks.alfworld.world import World
 
@@ -93,10 +93,10 @@ def _collect(tree: Tree | None, kinds: dict[str, str], literals: list[Literal]) 
             for part in parts:
                 _collect(part, kinds, literals)
         case ["exists", [*declared], body]:
-            for name, kind in zip(declared[::3], declared[2::3], strict=True):
-                if str(name) in kinds:
+            for name, kind in declared_types(map(str, declared)).items():
+                if name in kinds:
                     raise InstanceError(f"the game's goal declares {name} twice")
-                kinds[str(name)] = str(kind)
+                kinds[name] = kind
             _collect(body, kinds, literals)
         case ["not", ["=", str(one), str(other)]]:
             literals.append(("not =", one, other))
@@ -112,14 +112,14 @@ def _clause(kinds: dict[str, str], literals: list[Literal], house: Household) ->
     changing = []
     for literal in literals:
         match literal:
-            case ("objecttype", name, kind):
+            case ("objecttype", name, kind) if name in kinds:
                 domains[name] &= house.thing_kinds.get(kind, frozenset())
-            case ("receptacletype", name, kind):
+            case ("receptacletype", name, kind) if name in kinds:
                 domains[name] &= house.receptacle_kinds.get(kind, frozenset())
             case (predicate, name) if predicate in STATES and name in kinds:
                 changing.append(literal)
-            case (("cleanable" | "heatable" | "coolable" | "toggleable" | "pickupable" | "sliceable") as fact, name):
-                domains[name] &= house.facts.get(fact, frozenset())
+            case (predicate, name) if predicate in ABILITIES and name in kinds:
+                domains[name] &= house.facts.get(predicate, frozenset())
             case (predicate, one, other) if predicate in TRUTH and one in kinds and other in kinds:
                 changing.append(literal)
             case _:

@@ -30,12 +30,23 @@ QUERIES = {  # of the world -> the variable that a list runs over
     HERE: "r",
     FLOOR: "o",
 }
+NEEDS = {  # queries that stand on a variable which the action must bind
+    "inreceptacle(o:object, r:receptacle)": "r",
+    "inreceptacleobject(o2:object, o:object)": "o",
+}
 FACTS = frozenset(  # that a condition may ask of a receptacle or a thing
     {
         *("openable", "opened", "isreceptacleobject", "isclean", "ishot", "iscool", "issliced"),
         *("istoggled", "not_istoggled", "toggleable", "sliceable", "cleanable", "heatable", "coolable", "pickupable"),
     }
 )
+BOUND = {  # the variables of each action: those of its command; a feedback rule may name these and a walk's `lend`
+    **dict.fromkeys(("look", "inventory", "help"), ""),
+    **dict.fromkeys(("gotolocation", "examinereceptacle", "openobject", "closeobject"), "r"),
+    **dict.fromkeys(("examineobject", "toggleobject"), "o"),
+    **dict.fromkeys(("pickupobject", "putobject", "cleanobject", "heatobject", "coolobject"), "o r"),
+    "sliceobject": "co ko",
+}
 VARIABLES = {"r": "receptacles", "o": "things", "o2": "things", "co": "things", "ko": "things", "lend": "places"}
 GOTO = "[{r.name | receptacleatlocation(r:receptacle, lend:location)}]"  # r is the action's own: one name
 PARTS = re.compile(r"\[\{(?P<item>[^|{}]+)\|(?P<query>[^{}]+)\}\]|\{(?P<name>[^{}]+)\}|#(?P<rule>[^#]+)#")
@@ -111,30 +122,54 @@ def read_grammar(text: str) -> Grammar:
     ):
         if name.lower() in ACTIONS:  # the file also words actions that its domain has commented out
             commands[name.lower()], feedback[name.lower()] = template.replace(GOTO, "{r}"), answer
-    rules = {name: tuple(_option(raw, name, option) for option in raw[name]) for name in _reachable(raw, feedback)}
-    for name in ("list_separator", "list_last_separator", "list_empty"):
-        if name not in raw:
-            raise InstanceError(f"the game's grammar lacks the rule {name!r}")
-    words = [str(raw[name][0]["rhs"]).lstrip() for name in ("list_separator", "list_last_separator", "list_empty")]
+    rules: dict[str, tuple[Option, ...]] = {}
+    _add(rules, raw, "intro", frozenset())
+    for action, answer in feedback.items():
+        _check_command(action, commands[action])
+        _add(rules, raw, answer, frozenset([*BOUND[action].split(), *(["lend"] if action == "gotolocation" else [])]))
+    words = [_raw(raw, name)[0]["rhs"].lstrip() for name in ("list_separator", "list_last_separator", "list_empty")]
     return Grammar(rules, commands, feedback, *words)
 
 
-def _reachable(raw: dict[str, list[dict[str, Any]]], feedback: dict[str, str]) -> list[str]:
-    """The rules that an episode can need; the others may say what they like."""
-    todo, seen = ["intro", *feedback.values()], []
-    while todo:
-        name = todo.pop()
-        if name in seen or name.startswith("overview("):
-            continue
-        if name not in raw:
-            raise InstanceError(f"the game's grammar lacks the rule {name!r}")
-        seen.append(name)
-        todo += [rule for option in raw[name] for rule in re.findall(r"#([^#]+)#", option["rhs"])]
-    return seen
+def _check_command(action: str, template: str) -> None:
+    plain = re.sub(r"\{\w+\}", "", template)
+    if sorted(re.findall(r"\{(\w+)\}", template)) != BOUND[action].split() or "{" in plain or "}" in plain:
+        raise InstanceError(f"the grammar's command for {action} cannot be read: {template!r}")
+
+
+def _raw(raw: dict[str, list[dict[str, Any]]], name: str) -> list[dict[str, Any]]:
+    """Return the options of a rule as the file has them."""
+    options = raw.get(name)
+    if (
+        not isinstance(options, list)
+        or not options
+        or not all(isinstance(option.get("rhs"), str) for option in options)
+    ):
+        raise InstanceError(f"the game's grammar lacks the rule {name!r}, or has it without words")
+    return options
+
+
+def _add(
+    rules: dict[str, tuple[Option, ...]], raw: dict[str, list[dict[str, Any]]], name: str, bound: frozenset[str]
+) -> None:
+    """Read a rule and those it uses, in a place where the variables `bound` have a value."""
+    if name not in rules:
+        rules[name] = tuple(_option(raw, name, option) for option in _raw(raw, name))
+    if rules[name][-1].query or rules[name][-1].facts:
+        raise InstanceError(f"the grammar's rule {name!r} may have nothing to say: its last option has a condition")
+    for option in rules[name]:
+        named = {part.variable for part in option.parts if isinstance(part, Name)} | {of for _, of in option.facts}
+        queries = [option.query, *(part.query for part in option.parts if isinstance(part, Listing))]
+        named |= {need for query in queries for need in NEEDS.get(query, "")}
+        if free := named - bound:
+            raise InstanceError(f"the grammar's rule {name!r} names {sorted(free)}, which its action does not bind")
+        for part in option.parts:
+            if isinstance(part, Use):
+                _add(rules, raw, part.rule, bound)
 
 
 def _option(raw: dict[str, list[dict[str, Any]]], rule: str, option: dict[str, Any]) -> Option:
-    condition, rhs = str(option.get("condition", "")), str(option["rhs"]).lstrip()  # the stock parser skips it
+    condition, rhs = str(option.get("condition", "")), option["rhs"].lstrip()  # as the stock parser skips it
     parts: list[str | Name | Use | Listing] = []
     end = 0
     for part in PARTS.finditer(rhs):
@@ -177,7 +212,7 @@ def _listing(raw: dict[str, list[dict[str, Any]]], found: re.Match[str], rule: s
 def _item(raw: dict[str, list[dict[str, Any]]], item: str, rule: str) -> tuple[str, str, str]:
     """Words before, the variable and words after of `o.indefinite + ' ' + o.name` or of `#overview(o)#`."""
     if item.startswith("#") and item.endswith("#") and item[1:-1] in raw:
-        pieces = re.findall(r"\{([^{}]+)\}|([^{}]+)", raw[item[1:-1]][0]["rhs"])
+        pieces = re.findall(r"\{([^{}]+)\}|([^{}]+)", _raw(raw, item[1:-1])[0]["rhs"])
     else:
         quoted = (piece.strip() for piece in item.split(" + "))
         pieces = [("", p[1:-1]) if p[:1] == p[-1:] == "'" else (p, "") for p in quoted]

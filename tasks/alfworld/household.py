@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lmgym.errors import InstanceError
 
 Atom = tuple[str, ...]  # arguments of a predicate; lower case
 Kinds = dict[str, frozenset[int]]  # a kind -> its receptacles or things
+ABILITIES = ("pickupable", "cleanable", "heatable", "coolable", "toggleable", "sliceable")
 UNASKED = ("checked", "examined", "wasinreceptacle", "full", "isreceptacleobjectfull", "total-cost")  # by any rule
 READ = frozenset(  # predicates of the initial state that the engine understands
     {
         *("atlocation", "receptacleatlocation", "objectatlocation", "inreceptacle", "inreceptacleobject"),
         *("receptacletype", "objecttype", "cancontain", "openable", "opened", "isreceptacleobject", "moveable"),
-        *("pickupable", "cleanable", "heatable", "coolable", "toggleable", "sliceable"),
+        *ABILITIES,
         *("isclean", "ishot", "iscool", "istoggled", "ison", "issliced"),
         *UNASKED,
     }
@@ -57,17 +59,22 @@ def read_household(problem: str) -> tuple[Household, str]:
         by_predicate[predicate].append(tuple(arguments))
     if unknown := by_predicate.keys() - READ:
         raise InstanceError(f"the game starts with facts that the engine does not know: {sorted(unknown)}")
-    return _house(_types(parts[1]), by_predicate), parts[3]
+    try:
+        return _house(declared_types(parts[1].split()), by_predicate), parts[3]
+    except (KeyError, IndexError, ValueError) as error:
+        raise InstanceError(
+            f"the game's pddl_problem has a fact or type that does not fit its predicate: {error}"
+        ) from error
 
 
-def _types(declarations: str) -> dict[str, str]:
-    """Type of each declared name in `a b - object c - location`."""
+def declared_types(words: Iterable[str]) -> dict[str, str]:
+    """Return the type of each declared name in `a b - object c - location`."""
     types: dict[str, str] = {}
     waiting: list[str] = []
-    words = iter(declarations.split())
+    words = iter(words)
     for word in words:
         if word == "-":
-            kind = next(words)
+            kind = next(words, "")
             types.update((name, kind) for name in waiting)
             waiting = []
         else:

@@ -74,7 +74,7 @@ def read_domain(text: str) -> Domain:
         raise InstanceError("the game's pddl_domain is not one (define ...) form")
     actions, kinds = set(), {}
     for form in trees[0]:
-        if not isinstance(form, list) or form[:1] != [":action"]:
+        if not isinstance(form, list) or form[:1] != [":action"] or len(form) < 2:
             continue
         name = str(form[1])
         if name in WITH_KINDS:

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from lmgym.errors import InstanceError
 
+DEFAULT = "~/.cache/alfworld"  # where alfworld-download puts them
 LAYOUTS = ("json_2.1.1", "json_2.1.3_tw-pddl")  # folder of the splits, by release of the data
 TYPE_FOLDERS = ("movable", "Sliced")  # in a path: types that ALFWorld itself leaves out
 
 
 def data_root() -> Path:
     """Return the folder that holds the splits; InstanceError where there is none."""
-    named = os.environ.get("ALFWORLD_DATA")
-    if not named:
-        raise InstanceError("official ALFWorld games need $ALFWORLD_DATA: the folder that holds json_2.1.1")
+    home = Path(os.environ.get("ALFWORLD_DATA") or DEFAULT).expanduser()
     for layout in LAYOUTS:
-        if (Path(named) / layout).is_dir():
-            return Path(named) / layout
-    raise InstanceError(f"$ALFWORLD_DATA={named} has none of the folders {', '.join(LAYOUTS)}")
+        if (home / layout).is_dir():
+            return home / layout
+    raise InstanceError(f"no official ALFWorld games: set $ALFWORLD_DATA to the folder of {LAYOUTS[0]}; tried {home}")
 
 
 def games(split: str) -> tuple[Path, ...]:
@@ -38,7 +38,12 @@ def _games(folder: Path, changed: int) -> tuple[Path, ...]:
     del changed  # part of the cache's key only
     paths = sorted(folder.glob("*/*/game.tw-pddl"))
     kept = [path for path in paths if not any(word in str(path.relative_to(folder)) for word in TYPE_FOLDERS)]
-    return tuple(path for path in kept if path.with_name("traj_data.json").exists() and _read(path).get("solvable"))
+    return tuple(path for path in kept if path.with_name("traj_data.json").exists() and _solvable(path))
+
+
+def _solvable(path: Path) -> bool:
+    """Whether the key is there and true; thousands of games are asked, so the file is searched, not parsed."""
+    return re.search(rb'"solvable"\s*:\s*true', path.read_bytes()) is not None
 
 
 def game(split: str, index: int) -> dict[str, Any]:
@@ -49,8 +54,11 @@ def game(split: str, index: int) -> dict[str, Any]:
 def annotation(split: str, index: int, number: int) -> str:
     """Return a human's sentence for the goal; `number` counts round, games have three or more."""
     path = games(split)[index].with_name("traj_data.json")
-    written = _read(path)["turk_annotations"]["anns"]
-    return str(written[number % len(written)]["task_desc"])
+    try:
+        written = _read(path)["turk_annotations"]["anns"]
+        return str(written[number % len(written)]["task_desc"])
+    except (KeyError, TypeError, ZeroDivisionError) as error:
+        raise InstanceError(f"{path} has no human goal sentences") from error
 
 
 def _read(path: Path) -> dict[str, Any]:
