@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from lmgym.env.registry import find, specs
 from lmgym.env.spec import TaskSpec
@@ -21,7 +21,9 @@ def markdown_table(tasks: Iterable[TaskSpec]) -> str:
     """Return the README's table of tasks."""
     rows = ["| id | what | turns | splits | player |", "|---|---|---|---|---|"]
     for spec in tasks:
-        splits = ", ".join(f"{name} {size:,}" if size else f"{name} (official data)" for name, size in spec.splits.items())
+        splits = ", ".join(
+            f"{name} {size:,}" if size else f"{name} (official data)" for name, size in spec.splits.items()
+        )
         rows.append(f"| `{spec.id}` | {spec.summary} | {spec.max_turns} | {splits} | {spec.player} |")
     return "\n".join(rows)
 
@@ -40,14 +42,14 @@ def list_tasks(
 ) -> None:
     """List the tasks."""
     if write:
-        from lmgym.env.testing import write_card
+        from lmgym.env import card
 
         readme = Path("README.md")
         readme.write_text(between_markers(readme.read_text(), markdown_table(specs().values())))
-        for name in dict.fromkeys(spec.name for spec in specs().values()):
-            write_card(find(name))
+        for spec in specs().values():
+            card.write(spec)
         return
-    table = Table("task", "id", "what", "turns", "splits")
+    table = Table("task", Column("id", no_wrap=True), "what", "turns", "splits")
     for spec in specs().values():
         table.add_row(spec.name, spec.id, spec.summary, str(spec.max_turns), ", ".join(spec.splits))
     Console().print(table)
@@ -57,16 +59,15 @@ def check(
     tasks: Annotated[list[str] | None, typer.Argument(help="Ids or folders; all tasks if none is named.")] = None,
 ) -> None:
     """Check what every task owes; exit code 1 if something is amiss."""
-    from lmgym.env.testing import check_task
+    from lmgym.env.testing import findings
 
     console = Console()
     failed = 0
     for spec in [find(name) for name in tasks] if tasks else list(specs().values()):
         table = Table("check", "", "finding", title=spec.id, title_justify="left")
-        for finding in check_task(spec.id):
-            mark = {True: "[green]ok[/]", False: "[red]FAILED[/]", None: "[yellow]skipped[/]"}[finding.ok]
-            table.add_row(finding.check, mark, finding.message)
-            failed += finding.ok is False
+        for finding in findings(spec):
+            table.add_row(finding.check, "[green]ok[/]" if finding.ok else "[red]FAILED[/]", finding.message)
+            failed += not finding.ok
         console.print(table)
     if failed:
         console.print(f"[red]{failed} checks failed[/]")
@@ -83,9 +84,14 @@ def golden(
     spec = find(task)
     console = Console()
     if write:
-        console.print(f"wrote {goldens.record(spec)}")
+        console.print(f"wrote {goldens.write(spec)}")
         return
-    console.print(f"{spec.id}: {goldens.replay(spec)} golden episodes replayed without a difference")
+    differences = goldens.replay(spec)
+    for difference in differences:
+        console.print(difference, markup=False)
+    if differences:
+        raise typer.Exit(1)
+    console.print(f"{spec.id}: {len(goldens.read(spec))} golden episodes replayed without a difference")
 
 
 def new(

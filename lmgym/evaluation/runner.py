@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -103,10 +103,19 @@ def episodes(
     ]
 
 
-def evaluate(policy: Policy, jobs: list[Job], *, engine: Engine, seed: int = 0) -> Report:
-    """Play `jobs` and report, in their order."""
+def evaluate(
+    policy: Policy,
+    jobs: list[Job],
+    *,
+    engine: Engine,
+    seed: int = 0,
+    keep: Callable[[Trajectory], object] | None = None,
+) -> Report:
+    """Play `jobs` and report, in their order; each episode is handed to `keep`."""
     places = {job.id: place for place, job in enumerate(jobs)}
     found = sorted(engine.run(policy, jobs), key=lambda trajectory: places[trajectory.id])
+    for trajectory in found if keep else ():
+        keep(trajectory)
     return Report(
         task=jobs[0].task,
         split=jobs[0].split,

@@ -1,0 +1,129 @@
+"""`lmgym train`: a reference baseline on a task, and the closing table."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import pkgutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from lmgym.cli.options import read_args, task_options
+from lmgym.env.registry import find, load, options_of
+from lmgym.env.spec import TaskSpec
+from lmgym.errors import MissingExtra, RecipeError
+
+if TYPE_CHECKING:
+    from lmgym.evaluation.stats import Interval
+    from lmgym.train.loop import RunResult
+
+
+def baselines() -> list[str]:
+    """Return the names of the algorithms."""
+    package = importlib.import_module("lmgym.baselines")
+    return sorted(module.name for module in pkgutil.iter_modules(package.__path__) if not module.ispkg)
+
+
+def train(
+    context: typer.Context,
+    algorithm: Annotated[str, typer.Argument(help="File of baselines/: bc, grpo.")],
+    task: Annotated[str, typer.Argument(help="Id or folder.")],
+    model: Annotated[str, typer.Option(help="tiny, tiny:10m or hf:NAME_OR_PATH.")] = "tiny",
+    seed: Annotated[int, typer.Option(help="Of weights, games and sampling.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="Folder of the run; runs/ALGORITHM-TASK-MODEL-SEED.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in that folder.")] = False,
+    option: Annotated[list[str] | None, typer.Option(help="Option of the task, name=value; may be repeated.")] = None,
+    dtype: Annotated[str | None, typer.Option(help="Of the weights that sample, such as bfloat16.")] = None,
+    threads: Annotated[int | None, typer.Option(help="CPU threads; a resumed run must have the same.")] = None,
+    keep_episodes: Annotated[list[int] | None, typer.Option(help="Step whose episodes are kept; repeatable.")] = None,
+) -> None:
+    """Train a baseline; further options are fields of its Args, such as --steps 50 --no-std."""
+    console = Console()
+    spec = find(task)
+    options = task_options(option or [])
+    module = _baseline(algorithm)
+    args = read_args(module.Args, context.args)
+    _checked(spec, options)
+    from lmgym.policy.load import load_local
+    from lmgym.train.loop import run
+
+    _threads(threads)
+    policy = load_local(model, seed=seed, dtype=dtype)
+    folder = out or Path("runs") / f"{algorithm}-{spec.name}-{_plain(model)}-{seed}"
+    result = run(
+        module.recipe(args),
+        policy,
+        task=spec.id,
+        options=options,
+        folder=folder,
+        seed=seed,
+        resume=resume,
+        arguments={"algorithm": algorithm, "dtype": dtype, **dataclasses.asdict(args)},
+        keep_episodes=keep_episodes or (),
+    )
+    console.print(closing_table(result, spec, options))
+    console.print(f"files: {result.folder}/ (metrics.jsonl, curve.png, tensorboard/, checkpoints/, policy/)")
+    console.print(f"next:  lmgym eval {task} --model hf:{result.policy}", soft_wrap=True)
+
+
+def _baseline(name: str) -> Any:
+    if name not in (known := baselines()):
+        raise RecipeError(f"unknown baseline {name!r}; known: {', '.join(known)}")
+    try:
+        return importlib.import_module(f"lmgym.baselines.{name}")
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] == "lmgym":
+            raise
+        raise MissingExtra(f"training needs {error.name}: pip install 'lmgym[train]'") from error
+
+
+def _checked(spec: TaskSpec, options: dict[str, Any]) -> None:
+    """Refuse an unknown option before anything is made."""
+    known = options_of(load(spec))
+    if unknown := [name for name in options if name not in known]:
+        raise RecipeError(f"{spec.id} has no option {unknown[0]!r}; it has {', '.join(sorted(known))}")
+
+
+def _threads(count: int | None) -> None:
+    import torch
+
+    if count is not None:
+        torch.set_num_threads(count)
+
+
+def _plain(model: str) -> str:
+    """Return a model's name as part of a folder's."""
+    return model.rstrip("/").rpartition("/")[2].replace(":", "-").replace("?", "-").replace("=", "")
+
+
+def closing_table(result: RunResult, spec: TaskSpec, options: dict[str, Any]) -> Table:
+    """Return what the run came to: success, the gain, seconds by stage."""
+    level = ", ".join(f"{name}={value}" for name, value in {**level_of(spec), **options}.items())
+    table = Table("", "", title=f"{spec.id} ({level})" if level else spec.id, title_justify="left")
+    for name, report in result.reports.items():
+        table.add_row(f"success {name}", f"{_percent(report.success)} of {len(report.outcomes)} test episodes")
+    if result.gain is not None:
+        table.add_row("paired gain", _percent(result.gain, sign=True))
+    total = 0.0
+    for stage, parts in result.seconds.items():
+        total += parts.get("total", 0.0)
+        shares = ", ".join(f"{part} {seconds:.0f}" for part, seconds in parts.items() if part != "total")
+        table.add_row(f"seconds of {stage}", f"{parts.get('total', 0.0):.0f}" + (f" ({shares})" if shares else ""))
+    table.add_row("seconds in all", f"{total:.0f}")
+    return table
+
+
+def level_of(spec: TaskSpec) -> dict[str, Any]:
+    """Return the options that make the difficulty of a task, with their defaults."""
+    common = {"split", "others", "render_mode"}
+    defaults = {name: value for name, value in options_of(load(spec)).items() if name not in common}
+    return {name: spec.options.get(name, value) for name, value in defaults.items() if isinstance(value, int | str)}
+
+
+def _percent(interval: Interval, *, sign: bool = False) -> str:
+    plus = "+" if sign else ""
+    return f"{100 * interval.mean:{plus}.1f} % [{100 * interval.low:{plus}.1f}, {100 * interval.high:{plus}.1f}]"
