@@ -40,7 +40,8 @@ def fork(
     """Return the job that plays `trajectory.turns[:turn]` again and goes on from there.
 
     Forks at the same turn differ in `number`, which is part of their ids and so of their sampling noise. Where
-    several seats played, `others` are the trajectories of the other seats.
+    several seats played, `others` are the trajectories of the other seats. A fork goes on in its parent's segment:
+    play it with the policy and the context that the parent was played with.
     """
     if not 0 <= turn <= len(trajectory.turns):
         raise ReplayError(f"{trajectory.id} has {len(trajectory.turns)} turns; it cannot be forked at {turn}")

@@ -191,6 +191,8 @@ class Live:
                 f"but the environment showed {side.history.observation.text!r}"
             )
         side.said(messages, turn.completion, fresh=turn.fresh)
+        if self.job.parent is None:
+            side.spoken = []  # rendered who knows how
         if turn.action is None:
             side.append(turn)
             return None
@@ -201,10 +203,7 @@ class Live:
 
     def trajectories(self) -> list[Trajectory]:
         """Each seat's view of the episode as it stands, the agent's first."""
-        over = self.shown.terminated or self.shown.truncated
-        kept = FIRST_SEAT if over else self.side.seat
-        sides = [side for side in self.sides.values() if side.history.turns or side.seat in (FIRST_SEAT, kept)]
-        return [self._trajectory(side) for side in sides]
+        return [self._trajectory(side) for side in self.sides.values()]
 
     def forked(self, decision: Fork) -> list[Job]:
         """Jobs that share this episode's turns, or the first of them, and go on by themselves."""

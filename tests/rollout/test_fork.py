@@ -1,0 +1,225 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lmgym.errors import ReplayError
+from lmgym.policy.scripted import hinted
+from lmgym.rollout.context import Full, MarkovState, Stub, Summarise, Window
+from lmgym.rollout.engine import Engine
+from lmgym.rollout.fork import fork, owned_turns
+from lmgym.rollout.planner import Fork, Planner, Stop
+from lmgym.rollout.replay import replay
+from lmgym.rollout.segments import segments
+from lmgym.types import Job
+
+from .fakes import Bytes, assert_rescored, assert_trained_once
+
+DICE = "test/Dice-v0"
+GUESS = "lmgym/GuessNumber-v0"
+
+
+def play(jobs, policy=None, **engine):
+    return list(Engine(**engine).run(policy or Bytes(), jobs))
+
+
+@pytest.fixture
+def parent():
+    (t,) = play([Job(task=DICE, index=3, seed=5, id="p", prompt="Roll.", group="g", tags={"a": 1})])
+    return t
+
+
+def shown(trajectory):
+    return [turn.observation.text for turn in trajectory.turns] + [trajectory.final.text]
+
+
+def test_a_fork_shares_the_first_turns(parent):
+    (child,) = play([fork(parent, 2)])
+    assert (child.parent, child.root, child.forked_at) == ("p", "p", 2)
+    assert all(a is b for a, b in zip(child.turns[:2], parent.turns[:2], strict=True))
+    assert owned_turns(child) == child.turns[2:]
+    assert len(child.turns) == 4
+    assert (child.prompt, child.group, child.tags, child.index, child.seed) == ("Roll.", "g", {"a": 1}, 3, 5)
+
+
+def test_a_fork_goes_on_in_the_parents_segment(parent):
+    (child,) = play([fork(parent, 2)])
+    assert [turn.fresh for turn in child.turns] == [True, False, False, False]
+    (row,) = segments(child)
+    assert row.ids[: sum(len(t.completion.prompt_ids) + len(t.completion.ids) for t in parent.turns[:2])] == tuple(
+        i for t in parent.turns[:2] for i in (*t.completion.prompt_ids, *t.completion.ids)
+    )
+
+
+def test_a_forks_noise_is_its_own(parent):
+    policy = Bytes()
+    children = play([fork(parent, 2, number=n) for n in range(3)], policy)
+    assert len({conversation.noise for conversation in policy.heard}) == 6
+    words = [tuple(turn.action for turn in t.turns[2:]) for t in (parent, *children)]
+    assert len(set(words)) == 4
+
+
+def test_a_fork_keeps_the_parents_chance_unless_it_is_given_its_own(parent):
+    same, other, again = play(
+        [fork(parent, 2), fork(parent, 2, number=1, reseed=9), fork(parent, 2, number=2, reseed=9)]
+    )
+    assert shown(same) == shown(parent)
+    assert shown(other)[:3] == shown(parent)[:3]  # the third was rolled before the fork
+    assert shown(other)[3:] != shown(parent)[3:]
+    assert shown(again) == shown(other)
+    assert (same.reseed, other.reseed) == (None, 9)
+
+
+def test_a_fork_of_a_fork_replays_the_chance_of_both(parent):
+    (child,) = play([fork(parent, 1, reseed=9)])
+    (grandchild,) = play([fork(child, 3)])
+    assert (grandchild.parent, grandchild.root, grandchild.forked_at) == (child.id, "p", 3)
+    assert shown(grandchild) == shown(child)
+    (sibling,) = play([fork(child, 1, number=1)])  # where the child was given its chance, it keeps it
+    assert shown(sibling) == shown(child)
+
+
+def test_every_token_of_a_tree_is_trained_once(parent):
+    children = play([fork(parent, turn, number=n) for turn in range(5) for n in range(2)])
+    grandchildren = play([fork(child, turn) for child in children[:6] for turn in (1, 3)])
+    tree = [parent, *children, *grandchildren]
+    assert assert_trained_once(tree) > 0
+    assert_rescored(tree)
+
+
+@pytest.mark.parametrize("context", [Full(), Window(1), Window(2, stride=2), Stub(), MarkovState(), Summarise(48)])
+def test_every_token_of_a_tree_is_trained_once_in_any_context(context):
+    trunk = play([Job(task=DICE, index=i, id=f"p{i}") for i in range(3)], context=context)
+    forks = [fork(t, turn) for t in trunk for turn in range(len(t.turns) + 1)]
+    tree = [*trunk, *play(forks, context=context)]
+    assert_trained_once(tree)
+    assert_rescored(tree)
+
+
+def test_forking_at_the_end_plays_nothing_new(parent):
+    policy = Bytes()
+    (child,) = play([fork(parent, 4)], policy)
+    assert (child.turns, child.score, owned_turns(child), policy.heard) == (parent.turns, parent.score, (), [])
+
+
+@pytest.mark.parametrize("turn", [-1, 5])
+def test_there_must_be_such_a_turn(parent, turn):
+    with pytest.raises(ReplayError, match="has 4 turns"):
+        fork(parent, turn)
+
+
+def test_other_observations_than_recorded_are_an_error(parent):
+    changed = replace(parent.turns[1], observation=replace(parent.turns[1].observation, text="rolled 7"))
+    with pytest.raises(ReplayError, match="'rolled 7'"):
+        play([fork(replace(parent, turns=(parent.turns[0], changed, *parent.turns[2:])), 2)])
+
+
+def test_other_rewards_than_recorded_are_an_error(parent):
+    changed = replace(parent.turns[0], info={**parent.turns[0].info, "reward_terms": {"pips": 9.0}})
+    with pytest.raises(ReplayError, match=r"earned 9\.0"):
+        play([fork(replace(parent, turns=(changed, *parent.turns[1:])), 2)])
+
+
+def test_rewards_that_a_recipe_added_are_not_in_the_way(parent):
+    shaped = [replace(t, reward=t.reward + 2, terms={**t.terms, "bonus": 2.0}) for t in parent.turns]
+    (child,) = play([fork(replace(parent, turns=tuple(shaped)), 2)])
+    assert [t.reward for t in child.turns] == [t.reward for t in parent.turns]
+
+
+def test_an_episode_that_ends_before_the_fork_is_an_error(parent):
+    early = replace(parent.turns[0], action="stop", info={})
+    with pytest.raises(ReplayError, match="over after 1 of the 3 turns"):
+        play([fork(replace(parent, turns=(replace(early, terms={"reward": 0.0}), *parent.turns[1:])), 3)])
+
+
+def test_a_prefix_that_nobody_played_belongs_to_its_trajectory(parent):
+    (t,) = play([Job(task=DICE, index=3, seed=5, prefix=parent.turns[:2])])
+    assert (t.parent, t.forked_at, t.turns[:2]) == (None, 0, parent.turns[:2])
+    assert [turn.fresh for turn in t.turns] == [True, False, True, False]  # the prompt is another one
+
+
+def test_a_planner_forks_a_running_episode():
+    class Branching(Planner):
+        def after_step(self, node):
+            if node.job.parent is None and len(node.turns) == 2:
+                return Fork(2, reseed=40)
+            return super().after_step(node)
+
+    trunk, *branches = play([Job(task=DICE, index=0, id="p")], planner=Branching(), lockstep=True)
+    assert [b.id for b in branches] == ["p+2.0", "p+2.1"]
+    assert [(b.parent, b.forked_at, b.reseed) for b in branches] == [("p", 2, 40), ("p", 2, 41)]
+    assert all(b.turns[:2] == trunk.turns[:2] for b in branches)
+    assert len({tuple(t.action for t in each.turns) for each in (trunk, *branches)}) == 3
+    assert_trained_once([trunk, *branches])
+
+
+def test_rewinding_is_a_fork_that_stops():
+    class Rewind(Planner):
+        def after_step(self, node):
+            if node.job.parent is None and len(node.turns) == 3:
+                return Fork(turn=1, stop="rewound")
+            return super().after_step(node)
+
+    trunk, again = play([Job(task=DICE, index=0, id="p")], planner=Rewind(), lockstep=True)
+    assert (trunk.stop, trunk.truncated, len(trunk.turns)) == ("rewound", True, 3)
+    assert (again.forked_at, again.stop, len(again.turns)) == (1, "max_turns", 4)
+    assert_trained_once([trunk, again])
+
+
+def test_pairs_from_the_same_prefix():
+    class Pairs(Planner):
+        """REFUEL: another answer at a turn of each episode."""
+
+        def after_episode(self, trajectory, others):
+            return [fork(trajectory, 2, tags={"reset": 2})] if trajectory.parent is None else []
+
+    first, second = play([Job(task=DICE, index=0, id="p")], planner=Pairs())
+    assert (second.tags, second.forked_at, second.turns[:2]) == ({"reset": 2}, 2, first.turns[:2])
+    assert second.turns[2].action != first.turns[2].action
+
+
+@pytest.mark.parametrize("player", ["inline", "thread", "process"])
+def test_replaying_proves_an_episode(parent, player):
+    again = replay(parent, player=player)
+    assert (again.score, again.success, again.final) == (parent.score, parent.success, parent.final)
+
+
+def test_replaying_proves_episodes_however_they_ended():
+    class Stops(Planner):
+        def after_step(self, node):
+            return Stop("enough") if node.job.index == 1 and len(node.turns) == 2 else super().after_step(node)
+
+    def answer(conversation):
+        return "stop" if conversation.messages[0].text == "game 2" else "roll"
+
+    jobs = [Job(task=DICE, index=i, budget=1 if i == 3 else None) for i in range(4)]
+    jobs.append(Job(task=DICE, index=5, budget=0))
+    trajectories = [
+        *play(jobs, Bytes(answer), planner=Stops()),
+        *play([Job(task=DICE, index=8)], Bytes(context=40)),
+        *play([Job(task=DICE, index=9)], context=Summarise(48)),
+        *play([Job(task=GUESS, seed=12)], hinted("demonstrator")),  # the instance drawn from the seed
+    ]
+    stops = {t.stop for t in trajectories}
+    assert stops == {"max_turns", "enough", "done", "budget", "context"}
+    for t in trajectories:
+        assert replay(t).score == t.score
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: replace(t, info={**t.info, "score": 1.0}), r"score was 1\.0, is 0\."),
+        (lambda t: replace(t, info={**t.info, "success": True}), "success was True, is False"),
+        (lambda t: replace(t, terminated=True, truncated=False), "terminated was True, is False"),
+        (lambda t: replace(t, final=replace(t.final, text="won")), "final was"),
+        (lambda t: replace(t, stop="done"), "stop was 'done', is 'max_turns'"),
+        (lambda t: replace(t, turns=t.turns[:-1]), "stop was 'max_turns', is 'context'"),
+        (lambda t: replace(t, turns=(*t.turns, t.turns[0])), "over after 4 of the 5"),
+        (lambda t: replace(t, seed=6), r"turn 1 earned 0\.75 when played first, 0\.25 when again"),
+    ],
+)
+def test_replaying_finds_what_is_not_true(parent, change, message):
+    with pytest.raises(ReplayError, match=message):
+        replay(change(parent))
