@@ -1,0 +1,1 @@
+"""What several tasks stand on: engines, sandboxes, browsers, users. Third parties are imported inside functions."""

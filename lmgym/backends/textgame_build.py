@@ -1,0 +1,135 @@
+"""Make TextWorld games without disturbing the process, compile them fast, keep them on disk.
+
+A game is compiled once for each user: the cache holds one zip a game, named by what the game was made from.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import random
+import subprocess
+import tempfile
+import threading
+import warnings
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lmgym.backends.textgame import Story
+from lmgym.errors import BackendError
+
+FORMAT = 1  # of the cache: a new one forgets the old files
+MEMBERS = ("game.z8", "game.json")
+ONE_AT_A_TIME = threading.Lock()  # TextWorld's parser and generators are shared by the whole process
+
+
+@contextlib.contextmanager
+def undisturbed(seed: int) -> Iterator[None]:
+    """Run TextWorld's generators from `seed`; the caller's global random streams and warning filters stay."""
+    with ONE_AT_A_TIME, warnings.catch_warnings():
+        python, arrays = random.getstate(), np.random.get_state()
+        try:
+            import textworld  # draws from NumPy's stream when imported
+
+            warnings.simplefilter("ignore")
+            before = textworld.g_rng.seed
+            textworld.g_rng.set_seed(seed)
+            try:
+                yield
+            finally:
+                textworld.g_rng.set_seed(before)
+        finally:
+            random.setstate(python)
+            np.random.set_state(arrays)
+
+
+def story(recipe: Mapping[str, Any], make: Callable[[], Any]) -> Story:
+    """Return the compiled game of a recipe, from the cache or by making and compiling a `textworld.Game`.
+
+    The recipe holds all that the game depends on, as JSON; the engine's version is added here.
+    """
+    name = f"{_digest(recipe)}.zip"
+    found = next((kept for folder in folders() if (kept := _read(folder / name))), None)
+    if found is not None:
+        return found
+    made = compile_game(make())
+    for folder in folders():
+        if _write(folder / name, made):
+            break
+    return made
+
+
+def folders() -> tuple[Path, Path]:
+    """Where compiled games are kept: $LMGYM_CACHE or ~/.cache/lmgym, else the system's folder for temporary files."""
+    home = os.environ.get("LMGYM_CACHE") or os.path.join(os.path.expanduser("~"), ".cache", "lmgym")
+    return Path(home, "textworld"), Path(tempfile.gettempdir(), f"lmgym-{os.getuid()}", "textworld")
+
+
+def compile_game(game: Any) -> Story:
+    """Compile a `textworld.Game` with TextWorld's source and compilers, without the index that nobody reads.
+
+    The stock function does the same in 0.37 s instead of 0.25 s.
+    """
+    from textworld.generator.inform7 import generate_inform7_source
+    from textworld.generator.inform7.world2inform7 import I7_DEFAULT_PATH
+
+    inform = Path(os.environ.get("INFORM_HOME", I7_DEFAULT_PATH), "share", "inform7")
+    with tempfile.TemporaryDirectory(prefix="lmgym-inform-") as name:
+        project = Path(name)
+        (project / "Source").mkdir()
+        (project / "uuid.txt").touch()
+        (project / "Source" / "story.ni").write_text(generate_inform7_source(game), encoding="utf-8")
+        options = ("--internal", inform / "Internal", "--format=.z8", "--noindex", "--project", project)
+        _run(inform / "Compilers" / "ni", *options)
+        _run(inform / "Compilers" / "inform6", "-E2wSv8F0", project / "Build" / "auto.inf", project / MEMBERS[0])
+        return Story((project / MEMBERS[0]).read_bytes(), json.dumps(game.serialize()))
+
+
+def _run(*command: str | Path) -> None:
+    try:
+        subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300)
+    except (OSError, subprocess.SubprocessError) as error:
+        said = (getattr(error, "stdout", None) or b"").decode("utf-8", "replace")[-2000:]
+        raise BackendError(f"Inform could not compile a TextWorld game: {error}\n{said}".rstrip()) from error
+
+
+def _digest(recipe: Mapping[str, Any]) -> str:
+    parts = [FORMAT, version("textworld"), dict(recipe)]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def _read(path: Path) -> Story | None:
+    """Return a kept game; None where there is none, or none that is whole."""
+    try:
+        with zipfile.ZipFile(path) as kept:
+            z8, game = (kept.read(member) for member in MEMBERS)
+        return Story(z8, game.decode())
+    except (OSError, KeyError, ValueError, EOFError, zlib.error, zipfile.BadZipFile):
+        return None
+
+
+def _write(path: Path, made: Story) -> bool:
+    """Keep a game, all of it or nothing; whether that was possible."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handle, name = tempfile.mkstemp(prefix=".", suffix=".part", dir=path.parent)
+    except OSError:
+        return False
+    try:
+        with open(handle, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as kept:
+            for member, content in zip(MEMBERS, (made.z8, made.game), strict=True):
+                kept.writestr(zipfile.ZipInfo(member), content, zipfile.ZIP_DEFLATED)
+        os.replace(name, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        return False
+    return True

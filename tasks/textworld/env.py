@@ -1,0 +1,259 @@
+"""TextWorld games as tasks: one command a turn, won or lost by the engine's rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import resources
+from string import Template
+from typing import Any, ClassVar
+
+from lmgym.backends.textgame import Answer, TextGame
+from lmgym.env.actions import parse_command
+from lmgym.env.env import Reply, TextEnv
+from lmgym.errors import InstanceError
+from lmgym.tasks.textworld import COIN, COOKING, SIMPLE, SPEC, TREASURE
+from lmgym.tasks.textworld.demonstrator import explore
+from lmgym.tasks.textworld.games import FIRST_SEED, open_game
+
+REWARDS = ("sparse", "dense")
+GOALS = ("detailed", "brief", "none")
+VIEWS = ("feedback", "state")
+COMMANDS = (
+    "go north, open X, close X, unlock X with Y, lock X with Y, take X, take X from Y, put X on Y, insert X into Y, "
+    "drop X, eat X, examine X, look, inventory"
+)
+
+
+class TextWorld(TextEnv):
+    """A game of the TextWorld engine; subclasses say which."""
+
+    CHALLENGE: ClassVar[str]
+    COMMANDS: ClassVar[str] = COMMANDS
+    EXPLORED: ClassVar[bool] = False  # a brief goal can be reached by looking everywhere
+
+    def __init__(
+        self,
+        *,
+        goal: str = "detailed",
+        rewards: str = "sparse",
+        view: str = "feedback",
+        instructions: bool = True,
+        **common: Any,
+    ) -> None:
+        """Choose what is told and what is earned.
+
+        Args:
+            goal: "detailed" tells every step of the quest, "brief" the last one only, "none" nothing.
+            rewards: "sparse" is 1 for winning; "dense" pays the quests' progress, which sums to 1 when won.
+            view: "feedback" shows what the game says; "state" adds the room and the inventory every turn.
+            instructions: whether the first observation starts with the commands that there are.
+            common: what every task takes: split, others, render_mode.
+        """
+        super().__init__(**common)
+        for name, value, known in (("goal", goal, GOALS), ("rewards", rewards, REWARDS), ("view", view, VIEWS)):
+            if value not in known:
+                raise InstanceError(f"{name} is one of {', '.join(known)}; got {value!r}")
+        self.goal, self.rewards, self.view, self.instructions = goal, rewards, view, instructions
+        self.game: TextGame | None = None
+        self._progress = 0.0
+
+    def settings(self) -> dict[str, Any]:
+        """Return what the game is made from, beside the seed."""
+        raise NotImplementedError
+
+    def begin(self, index: int) -> Reply:
+        """Open the game of seed `index`, counted from the first of the split."""
+        return self._open(FIRST_SEED[self.split] + index)
+
+    def load(self, instance: Mapping[str, Any]) -> Reply:
+        """Open the game of any `{"seed": n}` under this environment's options."""
+        seed = instance.get("seed")
+        if set(instance) != {"seed"} or not isinstance(seed, int) or not 0 <= seed < 2**32:
+            raise InstanceError(f"an authored TextWorld game is {{'seed': n}} with 0 <= n < 2**32; got {instance!r}")
+        return self._open(seed)
+
+    def act(self, action: str) -> Reply:
+        """Play one command."""
+        answer = self._playing().step(parse_command(action))
+        over = answer.won or answer.lost
+        return Reply(
+            answer.text,
+            reward=self._earned(answer),
+            done=over,
+            score=(1.0 if answer.won else self.standing()) if over else None,
+            valid=answer.acted,
+        )
+
+    def admissible(self) -> list[str]:
+        """Return the commands that the engine finds sensible now, sorted."""
+        return self._playing().logic.commands()
+
+    def oracle(self) -> Iterator[str]:
+        """Yield the engine's plan, made anew after every command."""
+        game = self._playing()
+        while plan := game.logic.plan():
+            yield plan[0]
+
+    def demonstrator(self) -> Iterator[str]:
+        """Yield what follows from the text: the told steps, or a search; the oracle's commands where neither will do.
+
+        A detailed goal names every step of the engine's plan, so whoever reads it plays that plan.
+        """
+        if self.EXPLORED and self.goal == "brief":
+            goal, _, _ = self._playing().opening.partition("-=")
+            return explore(self, goal)
+        return self.oracle()
+
+    def close(self) -> None:
+        """Give the interpreter back."""
+        if self.game is not None:
+            self.game.close()
+        self.game = None
+
+    def _open(self, seed: int) -> Reply:
+        self.close()
+        story = open_game(self.CHALLENGE, self.settings(), seed)
+        self.game = TextGame(story, state=self.view == "state")
+        self._progress = 0.0
+        prompt = f"{_prompt(self.COMMANDS)}\n\n" if self.instructions else ""
+        return Reply(prompt + self.game.opening)
+
+    def _earned(self, answer: Answer) -> float | dict[str, float]:
+        """1 for winning; or how far the quests went on, so that a won episode sums to 1 and a lost one to 0."""
+        if self.rewards == "sparse":
+            return float(answer.won)
+        before, self._progress = self._progress, self._standing_progress(answer)
+        return {"progress": self._progress - before}
+
+    def _standing_progress(self, answer: Answer) -> float:
+        if answer.won or answer.lost:
+            return float(answer.won)
+        return self._playing().logic.progress()
+
+    def _playing(self) -> TextGame:
+        if self.game is None:
+            raise InstanceError(f"{self.task.id}: call reset() first")
+        return self.game
+
+
+class Custom(TextWorld):
+    """A generated world and a quest in it: `tw-make custom`."""
+
+    SPEC = SPEC
+    CHALLENGE = "custom"
+
+    def __init__(self, *, rooms: int = 2, objects: int = 3, quest: int = 4, **common: Any) -> None:
+        """Choose the world.
+
+        Args:
+            rooms: number of them, 1 to 20.
+            objects: number of them at least; the quest may need more.
+            quest: commands that it takes, at least 1.
+            common: what every TextWorld game takes.
+        """
+        super().__init__(**common)
+        if not 1 <= rooms <= 20 or objects < 1 or quest < 1:
+            raise InstanceError(f"rooms is 1 to 20, objects and quest from 1; got {rooms}, {objects}, {quest}")
+        self.rooms, self.objects, self.quest = rooms, objects, quest
+
+    def settings(self) -> dict[str, Any]:
+        """Return the size of the world."""
+        return {"rooms": self.rooms, "objects": self.objects, "quest": self.quest, "goal": self.goal}
+
+
+class Coin(TextWorld):
+    """Coin Collector: find a coin in a chain of rooms."""
+
+    SPEC = COIN
+    CHALLENGE = "coin"
+    COMMANDS = "go north, go east, go south, go west, take X, examine X, look, inventory"
+    EXPLORED = True
+
+    def __init__(self, *, level: int = 105, goal: str = "brief", **common: Any) -> None:
+        """Choose the level, 1 to 300: its last two digits are the length of the chain, its hundreds the dead ends."""
+        super().__init__(goal=goal, **common)
+        if not 1 <= level <= 300 or ((level - 1) // 100 + 1) * ((level - 1) % 100 + 1) > 100:
+            raise InstanceError(f"level is 1 to 300 with at most 100 rooms; got {level}")
+        self.level = level
+
+    def settings(self) -> dict[str, Any]:
+        """Return the level."""
+        return {"level": self.level, "goal": self.goal}
+
+
+class Treasure(TextWorld):
+    """Treasure Hunter: find the named object, leave the other alone."""
+
+    SPEC = TREASURE
+    CHALLENGE = "treasure"
+    EXPLORED = True
+
+    def __init__(self, *, level: int = 15, goal: str = "brief", **common: Any) -> None:
+        """Choose the level, 1 to 30: 5, 10 or 20 rooms; generation takes minutes above level 24."""
+        super().__init__(goal=goal, **common)
+        if not 1 <= level <= 30:
+            raise InstanceError(f"level is 1 to 30; got {level}")
+        self.level = level
+
+    def settings(self) -> dict[str, Any]:
+        """Return the level."""
+        return {"level": self.level, "goal": self.goal}
+
+
+class Cooking(TextWorld):
+    """First TextWorld Problems: prepare a meal by the recipe."""
+
+    SPEC = COOKING
+    CHALLENGE = "cooking"
+    COMMANDS = f"{COMMANDS}, cook X with Y, chop X with Y, slice X with Y, dice X with Y, prepare meal"
+
+    def __init__(
+        self,
+        *,
+        recipe: int = 2,
+        take: int = 1,
+        go: int = 6,
+        opens: bool = True,
+        cook: bool = True,
+        cut: bool = True,
+        **common: Any,
+    ) -> None:
+        """Choose the skills, as the competition names them.
+
+        Args:
+            recipe: ingredients, 1 to 5.
+            take: how many of them are to be found; the others are in the inventory.
+            go: rooms: 1, 6, 9 or 12.
+            opens: whether doors and containers are closed.
+            cook: whether ingredients are to be cooked.
+            cut: whether ingredients are to be cut.
+            common: what every TextWorld game takes; the goal is always the same sentence.
+        """
+        super().__init__(**common)
+        if not 1 <= recipe <= 5 or not 0 <= take <= recipe or go not in (1, 6, 9, 12):
+            raise InstanceError(f"recipe is 1 to 5, take up to recipe, go 1, 6, 9 or 12; got {recipe}, {take}, {go}")
+        self.skills = {"recipe": recipe, "take": take, "go": go, "open": opens, "cook": cook, "cut": cut}
+
+    def settings(self) -> dict[str, Any]:
+        """Return the skills, and the split: each has its own ingredients and preparations."""
+        return {**self.skills, "split": self.split}
+
+    def standing(self) -> float:
+        """Return the share of the points earned so far."""
+        return self._playing().points / self._playing().logic.points
+
+
+class Simple(TextWorld):
+    """A house of six rooms: out of the bedroom, find the food, put it on the stove."""
+
+    SPEC = SIMPLE
+    CHALLENGE = "simple"
+
+    def settings(self) -> dict[str, Any]:
+        """Return the goal, and which foods there are."""
+        return {"goal": self.goal, "test": self.split == "test"}
+
+
+def _prompt(commands: str) -> str:
+    text = resources.files(__package__).joinpath("prompt.md").read_text(encoding="utf-8")
+    return Template(text).substitute(commands=commands).strip()
