@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import json
+import random
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -89,3 +93,75 @@ class EngineSpeed:
 
     steps: float
     reset: float
+
+
+STOCK = """
+import json, sys, time
+path, commands, seconds = json.load(sys.stdin)
+import textworld
+from textworld.envs.pddl import PddlEnv
+from alfworld.agents.environment.alfred_tw_env import AlfredDemangler, AlfredInfos
+
+env = AlfredInfos(AlfredDemangler(PddlEnv(textworld.EnvInfos(won=True, admissible_commands=True))))
+start = time.perf_counter()
+env.load(path)
+env.reset()
+reset = time.perf_counter() - start
+steps, start = 0, time.perf_counter()
+while time.perf_counter() < start + seconds:
+    env.step(commands[steps % len(commands)])
+    steps += 1
+print(json.dumps([steps / (time.perf_counter() - start), reset]))
+"""
+
+
+def alfworld_engines(seconds: float, *, games: int = 3) -> tuple[EngineSpeed, EngineSpeed]:
+    """Return medians of our engine and of the stock one, which plays the same files in a process of its own.
+
+    Both are asked for the text, for `won` and for the admissible commands of every step.
+    """
+    from lmgym.tasks.alfworld.households import draw, write
+
+    ours, stock = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        for index in range(games):
+            game = write(draw("test", index, receptacles=9, objects=8))
+            path = Path(folder) / f"{index}.tw-pddl"
+            path.write_text(json.dumps(game))
+            commands = _walk(game)
+            job = json.dumps([str(path), commands, max(seconds, 5.0)])
+            answer = subprocess.run([sys.executable, "-c", STOCK], input=job, capture_output=True, text=True, check=True)
+            stock.append(EngineSpeed(*json.loads(answer.stdout.splitlines()[-1])))
+            ours.append(_own_engine(path, commands, seconds))
+    return _median(ours), _median(stock)
+
+
+def _walk(content: Mapping[str, Any]) -> list[str]:
+    """Return 50 admissible commands in a row, drawn at random."""
+    from lmgym.tasks.alfworld.engine import Game
+
+    game, rng = Game.read(content), random.Random(0)
+    commands: list[str] = []
+    for _ in range(50):
+        commands.append(rng.choice(game.commands()))
+        game.step(commands[-1])
+    return commands
+
+
+def _own_engine(path: Path, commands: Sequence[str], seconds: float) -> EngineSpeed:
+    from lmgym.tasks.alfworld.engine import Game
+
+    start = time.perf_counter()
+    game = Game.read(json.loads(path.read_text()))
+    game.opening()
+    reset = time.perf_counter() - start
+    steps, start = 0, time.perf_counter()
+    while time.perf_counter() < start + seconds:
+        game.step(commands[steps % len(commands)])
+        game.commands()
+        steps += 1
+    return EngineSpeed(steps / (time.perf_counter() - start), reset)
+
+
+def _median(speeds: Sequence[EngineSpeed]) -> EngineSpeed:
+    return EngineSpeed(*(statistics.median(getattr(speed, name) for speed in speeds) for name in ("steps", "reset")))
