@@ -114,8 +114,8 @@ def read_grammar(text: str) -> Grammar:
     for block in re.findall(r'grammar\s*::\s*"""(.*?)"""', text, re.DOTALL):
         try:
             raw.update(json.loads(block))
-        except json.JSONDecodeError as error:
-            raise InstanceError(f"a block of the game's grammar is not JSON: {error}") from error
+        except (TypeError, ValueError) as error:
+            raise InstanceError(f"a block of the game's grammar is no JSON object of rules: {error}") from error
     commands, feedback = {}, {}
     for name, template, answer in re.findall(
         r'action\s+(\w+)\s*\{\s*template\s*::\s*"([^"]*)";\s*feedback\s*::\s*"#([^"#]+)#";', text
@@ -139,12 +139,8 @@ def _check_command(action: str, template: str) -> None:
 
 def _raw(raw: dict[str, list[dict[str, Any]]], name: str) -> list[dict[str, Any]]:
     """Return the options of a rule as the file has them."""
-    options = raw.get(name)
-    if (
-        not isinstance(options, list)
-        or not options
-        or not all(isinstance(option.get("rhs"), str) for option in options)
-    ):
+    options = raw.get(name) or [{}]
+    if not all(isinstance(option, dict) and isinstance(option.get("rhs"), str) for option in options):
         raise InstanceError(f"the game's grammar lacks the rule {name!r}, or has it without words")
     return options
 

@@ -30,7 +30,7 @@ TREATED = {  # type -> what the object must be able to, and the appliance's clas
     "pick_cool_then_place_in_recep": ("coolable", "Fridge"),
 }
 STREAM = {"train": 0, "test": 1}
-FEWEST = 5  # receptacles: a goal's, an appliance, two sources, one to spare
+FEWEST = 3  # receptacles: a goal's and two sources, or a goal's, an appliance and a source
 ALWAYS = ("SinkBasinType", "MicrowaveType", "FridgeType", "KnifeType", "ButterKnifeType")  # named by the domain
 
 

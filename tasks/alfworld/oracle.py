@@ -48,7 +48,7 @@ def _kind(clause: Clause) -> str:
 
 
 def _place(game: Game, clause: Clause) -> str:
-    choices = [choice for r in _goal_receptacles(game, clause) for choice in _fillings(game, clause, r)]
+    choices = [choice for r in _goal_receptacles(game, clause) if (choice := _filling(game, clause, r))]
     if not choices:
         return ""
     _, receptacle, things = min(choices)
@@ -78,8 +78,8 @@ def _goal_receptacles(game: Game, clause: Clause) -> list[int]:
     return [r for r in clause.domains[name] if game.house.place[r] >= 0]
 
 
-def _fillings(game: Game, clause: Clause, receptacle: int) -> list[Choice]:
-    """The cheapest way to fill `receptacle` as the clause asks; none if there is no way."""
+def _filling(game: Game, clause: Clause, receptacle: int) -> Choice | None:
+    """The cheapest way to fill `receptacle` as the clause asks; None if there is no way."""
     chosen: list[tuple[int, Need]] = []
     total = 0
     for name in (name for name, kind in clause.kinds.items() if kind == "object"):
@@ -91,11 +91,11 @@ def _fillings(game: Game, clause: Clause, receptacle: int) -> list[Choice]:
             if thing not in taken and (cost := _cost(game, thing, need, receptacle)) is not None
         ]
         if not costs:
-            return []
+            return None
         cost, thing = min(costs)
         total += cost
         chosen.append((thing, need))
-    return [(total, receptacle, chosen)]
+    return total, receptacle, chosen
 
 
 def _cost(game: Game, thing: int, need: Need, receptacle: int) -> int | None:
