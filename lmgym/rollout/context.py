@@ -57,6 +57,7 @@ class Context:
         return view if history.prompt is None else [history.prompt, *view]
 
 
+@dataclass(frozen=True)
 class Full(Context):
     """Everything that was shown and said."""
 

@@ -10,11 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from env.games import GALLERY, RACE
-
 from lmgym.env.env import Reply, TextEnv
 from lmgym.env.spec import TaskSpec
 from lmgym.errors import BackendError
+
+from ..env.games import GALLERY, RACE
 
 SPEC = TaskSpec(
     id="test/Dice-v0",
