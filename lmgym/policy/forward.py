@@ -137,7 +137,10 @@ def network(model: nn.Module, dtype: torch.dtype | None = None) -> Network:
     """The weights of a known `model`, fused; differentiable where grad is on. `dtype` casts them."""
     config: Any = model.config
     inner: Any = model.model
-    cast = (lambda x: x) if dtype is None else (lambda x: None if x is None else x.to(dtype))
+
+    def cast(weight: Any) -> Any:
+        return weight if dtype is None or weight is None else weight.to(dtype)
+
     return Network(
         blocks=[_block(layer, config, cast) for layer in inner.layers],
         embed=cast(inner.embed_tokens.weight),

@@ -107,7 +107,7 @@ def _hugging_face(path: str) -> tuple[Any, Any]:
     if not path:
         raise PolicyError("hf: needs a folder or a name, such as hf:runs/x/checkpoints/last")
     try:
-        tokenizer = AutoTokenizer.from_pretrained(path)  # type: ignore[no-untyped-call]
+        tokenizer = AutoTokenizer.from_pretrained(path)
         return AutoModelForCausalLM.from_pretrained(path, dtype="auto"), tokenizer
     except (OSError, ValueError, KeyError) as error:
         reason = str(error).strip().partition("\n")[0]

@@ -37,8 +37,9 @@ def score(
     Computed are the tokens with `mask` set (all without one) that have a real token before them. `attention` (B, T)
     is 1 for real tokens, which stand together; padding is on either side.
     """
-    asked = attention.bool() if mask is None else mask.bool() & attention.bool()
-    asked = asked & F.pad(attention.bool(), (1, -1))  # the state before the first token is no state
+    attention = attention.bool()
+    asked = attention if mask is None else mask.bool() & attention
+    asked = asked & F.pad(attention, (1, -1))  # there is no state before the first token
     at = asked.flatten().nonzero()[:, 0]
     zeros = torch.zeros(ids.numel(), device=ids.device)
     if not at.numel():
@@ -51,13 +52,14 @@ def score(
 
 def states(model: nn.Module, ids: Tensor, attention: Tensor, *, positions: Tensor | None = None) -> Tensor:
     """Last hidden states (B, T, H), 0 at padding: what a value head reads."""
+    attention = attention.bool()
     positions = positions_of(attention) if positions is None else positions
     if known(model):
         packed, place = _packed_states(model, ids, attention, positions)
         rows = packed.new_zeros(ids.numel(), packed.shape[-1]).index_copy(0, place, packed)
         return rows.view(*ids.shape, -1)
     inner: Any = model.base_model
-    output = inner(input_ids=ids, attention_mask=attention, position_ids=positions, use_cache=False)
+    output = inner(input_ids=ids, attention_mask=attention.long(), position_ids=positions, use_cache=False)
     return output.last_hidden_state * attention[..., None]  # type: ignore[no-any-return]
 
 
@@ -86,7 +88,7 @@ def _model_logits(
     row, column = at // ids.shape[1], at % ids.shape[1] - 1
     columns = torch.unique(column)
     output = model(
-        input_ids=ids, attention_mask=attention, position_ids=positions, logits_to_keep=columns, use_cache=False
+        input_ids=ids, attention_mask=attention.long(), position_ids=positions, logits_to_keep=columns, use_cache=False
     )
     logits = output.logits[row, torch.searchsorted(columns, column)].float()
     return _of_tokens(logits, ids.flatten()[at], temperature)

@@ -43,6 +43,7 @@ class KeyValues:
 
     def copy(self, source: int, target: int, length: int) -> None:
         """Give slot `target` the first `length` positions of slot `source`."""
+        self.reserve(target + 1, length)
         for layer in (*self.keys, *self.values):
             layer[target, :, :length] = layer[source, :, :length]
 

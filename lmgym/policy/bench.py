@@ -1,0 +1,166 @@
+"""How fast policies answer: tokens a second over many conversations of many turns.
+
+python -m lmgym.policy.bench [--model tiny] [--rows 64] [--turns 10] [--dtype bfloat16] [--threads 1]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+
+import numpy as np
+import torch
+
+from lmgym.policy.base import Conversation
+from lmgym.policy.load import load_local
+from lmgym.policy.local import LocalPolicy
+from lmgym.policy.sampling import Sampling
+from lmgym.types import Completion, Message
+
+THINGS = ["apple", "bread", "candle", "cup", "fork", "knife", "mug", "pan", "plate", "pot", "spoon", "tomato", "vase"]
+PLACES = ["armchair", "bed", "cabinet", "countertop", "desk", "drawer", "fridge", "microwave", "shelf", "sofa"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Load:
+    """Conversations to have: the first observation is long, answers are of 8 to 48 tokens."""
+
+    rows: int = 64
+    turns: int = 10
+    shortest: int = 8
+    longest: int = 48
+    seed: int = 0
+
+    def lengths(self) -> list[list[int]]:
+        """Tokens of each answer, by row and turn."""
+        rng = np.random.default_rng(self.seed)
+        return [
+            [int(rng.integers(self.shortest, self.longest + 1)) for _ in range(self.turns)] for _ in range(self.rows)
+        ]
+
+    def observation(self, row: int, turn: int) -> str:
+        """What the environment says, some 50 tokens; 150 at first."""
+        rng = np.random.default_rng([self.seed, row, turn])
+        names = [f"a {rng.choice(THINGS)} {rng.integers(1, 4)}" for _ in range(12 if turn else 40)]
+        return f"On the {rng.choice(PLACES)} {rng.integers(1, 20)}, you see {', '.join(names)}."
+
+
+@dataclass
+class Player:
+    """One row's side of the load: puts the next turn as soon as the last one is answered."""
+
+    load: Load
+    row: int
+    lengths: Sequence[int]
+    messages: list[Message] = field(default_factory=list)
+    spoken: list[Completion] = field(default_factory=list)
+
+    def conversation(self) -> Conversation | None:
+        """The next turn, or None after the last."""
+        turn = len(self.spoken)
+        if turn == self.load.turns:
+            return None
+        self.messages.append(Message(role="user", text=self.load.observation(self.row, turn)))
+        return Conversation(
+            messages=tuple(self.messages),
+            spoken=tuple(self.spoken),
+            noise=(self.row, turn),
+            max_tokens=self.lengths[turn],
+        )
+
+    def heard(self, completion: Completion) -> None:
+        """Note the answer."""
+        self.spoken.append(completion)
+        self.messages.append(Message(role="assistant", text=completion.text))
+
+
+def with_session(policy: LocalPolicy, load: Load) -> int:
+    """Tokens that a session sampled for the load."""
+    players = [Player(load, row, lengths) for row, lengths in enumerate(load.lengths())]
+    session = policy.session()
+    for player in players:
+        session.put(player.row, _asked(player))
+    while len(session):
+        for key, completion in session.step():
+            players[int(str(key))].heard(completion)
+            conversation = players[int(str(key))].conversation()
+            if conversation is not None:
+                session.put(key, conversation)
+    return sum(len(said.ids) for player in players for said in player.spoken)
+
+
+def with_generate(policy: LocalPolicy, load: Load) -> int:
+    """Tokens that `model.generate` sampled for the load, every turn afresh and in lockstep."""
+    players = [Player(load, row, lengths) for row, lengths in enumerate(load.lengths())]
+    for _ in range(load.turns):
+        asked = [_asked(player) for player in players]
+        histories = [
+            [i for said in player.spoken for i in (*said.prompt_ids, *said.ids)] + policy.prompt(conversation)[0]
+            for player, conversation in zip(players, asked, strict=True)
+        ]
+        answers = _generated(policy, histories, max(conversation.max_tokens or 0 for conversation in asked))
+        for player, conversation, answer in zip(players, asked, answers, strict=True):
+            ids = _ended(answer[: conversation.max_tokens], policy.stops)
+            prompt = policy.prompt(conversation)[0]
+            player.heard(Completion(text=policy.text(ids), prompt_ids=tuple(prompt), ids=tuple(ids)))
+    return sum(len(said.ids) for player in players for said in player.spoken)
+
+
+def measure(policy: LocalPolicy, load: Load, run: Callable[[LocalPolicy, Load], int]) -> dict[str, float]:
+    """Tokens, seconds and tokens a second of one run."""
+    began = time.perf_counter()
+    tokens = run(policy, load)
+    seconds = time.perf_counter() - began
+    return {"tokens": tokens, "seconds": round(seconds, 3), "tokens_per_second": round(tokens / seconds, 1)}
+
+
+def _asked(player: Player) -> Conversation:
+    conversation = player.conversation()
+    assert conversation is not None
+    return conversation
+
+
+def _generated(policy: LocalPolicy, histories: Sequence[Sequence[int]], longest: int) -> Iterator[list[int]]:
+    """Answers of `generate` to left-padded histories."""
+    width = max(map(len, histories))
+    ids = torch.tensor([[0] * (width - len(history)) + list(history) for history in histories])
+    attention = torch.tensor([[0] * (width - len(history)) + [1] * len(history) for history in histories])
+    with torch.inference_mode():
+        output = policy.model.generate(
+            input_ids=ids, attention_mask=attention, do_sample=True, max_new_tokens=longest, top_k=0, pad_token_id=0
+        )
+    yield from output[:, width:].tolist()
+
+
+def _ended(ids: list[int], stops: frozenset[int]) -> list[int]:
+    end = next((i + 1 for i, token in enumerate(ids) if token in stops), len(ids))
+    return ids[:end]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measures a session and `generate` on one load and writes the figures as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default="tiny")
+    parser.add_argument("--dtype", default=None)
+    parser.add_argument("--rows", type=int, default=64)
+    parser.add_argument("--turns", type=int, default=10)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--no-generate", action="store_true")
+    args = parser.parse_args(arguments)
+    torch.set_num_threads(args.threads)
+    policy = load_local(args.model, sampling=Sampling(max_tokens=48), device="cpu", dtype=args.dtype)
+    load = Load(rows=args.rows, turns=args.turns)
+    result: dict[str, object] = {"model": args.model, "dtype": args.dtype, "threads": args.threads, **asdict(load)}
+    with_session(policy, Load(rows=4, turns=2))  # warm
+    result["session"] = measure(policy, load, with_session)
+    if not args.no_generate:
+        result["generate"] = measure(policy, load, with_generate)
+    json.dump(result, sys.stdout, indent=2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+import numpy as np
+import pytest
+import torch
+
+from lmgym.errors import PolicyError
+from lmgym.policy.noise import stream, uniform
+from lmgym.policy.sampling import Sampling, draw, truncate
+
+LOGITS = torch.tensor([[0.5, 0.1, 0.25, 0.15], [0.1, 0.2, 0.3, 0.4]]).log()
+
+
+def drawn(sampling: Sampling, *, draws: int = 4000, row: int = 0) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    noise = (torch.arange(draws) + 0.5) / draws
+    return draw(LOGITS[row].expand(draws, -1), noise, sampling)
+
+
+def test_draws_follow_the_softmax():
+    ids, logprobs, entropy = drawn(Sampling())
+    assert torch.bincount(ids, minlength=4).tolist() == [2000, 400, 1000, 600]
+    assert torch.allclose(logprobs, LOGITS[0][ids], atol=1e-6)
+    expected = -sum(p * np.log(p) for p in (0.5, 0.1, 0.25, 0.15))
+    assert torch.allclose(entropy, torch.full_like(entropy, expected), atol=1e-6)
+
+
+def test_temperature_is_in_the_logprobs():
+    ids, logprobs, _ = drawn(Sampling(temperature=0.5))  # squares the probabilities: 25, 1, 6.25, 2.25 of 34.5
+    assert torch.allclose(logprobs[ids == 0].exp(), torch.tensor(25 / 34.5), atol=1e-6)
+    assert (ids == 0).float().mean() == pytest.approx(25 / 34.5, abs=1e-3)
+
+
+def test_top_p_keeps_the_smallest_set_that_suffices():
+    ids, logprobs, entropy = drawn(Sampling(top_p=0.7))  # 0.5 + 0.25
+    assert set(ids.tolist()) == {0, 2}
+    assert torch.allclose(logprobs[ids == 2].exp(), torch.tensor(1 / 3), atol=1e-6)
+    assert entropy[0] == pytest.approx(-(2 / 3 * np.log(2 / 3) + 1 / 3 * np.log(1 / 3)), abs=1e-6)
+    assert set(drawn(Sampling(top_p=0.3))[0].tolist()) == {0}
+
+
+def test_top_k_keeps_the_likeliest():
+    ids, logprobs, _ = drawn(Sampling(top_k=2), row=1)
+    assert set(ids.tolist()) == {2, 3}
+    assert torch.allclose(logprobs[ids == 3].exp(), torch.tensor(4 / 7), atol=1e-6)
+    assert set(drawn(Sampling(top_k=9))[0].tolist()) == {0, 1, 2, 3}
+
+
+def test_truncation_agrees_with_a_direct_computation():
+    logits = torch.randn(20, 50, generator=torch.Generator().manual_seed(0))
+    kept = truncate(logits, Sampling(top_p=0.6, top_k=17)).isfinite()
+    for row, mine in zip(logits, kept, strict=True):
+        best = sorted(range(50), key=lambda i: -float(row[i]))[:17]
+        probs = row[best].softmax(-1)
+        size = next(n for n in range(1, 18) if float(probs[:n].sum()) >= 0.6)
+        assert mine.nonzero()[:, 0].tolist() == sorted(best[:size])
+
+
+def test_temperature_zero_takes_the_likeliest_with_certainty():
+    ids, logprobs, entropy = draw(LOGITS, torch.tensor([0.9, 0.1]), Sampling(temperature=0.0))
+    assert ids.tolist() == [0, 3]
+    assert logprobs.tolist() == entropy.tolist() == [0.0, 0.0]
+
+
+def test_extreme_noise_draws_no_token_of_probability_zero():
+    logits = torch.full((2, 5), float("-inf")).index_fill(1, torch.tensor([1, 3]), 0.0)
+    ids, logprobs, _ = draw(logits, torch.tensor([0.0, 1.0]), Sampling())
+    assert ids.tolist() == [1, 3]
+    assert logprobs.isfinite().all()
+
+
+@pytest.mark.parametrize("wrong", [{"temperature": -1.0}, {"top_p": 0.0}, {"top_k": -1}, {"max_tokens": 0}])
+def test_senseless_settings_are_refused(wrong):
+    with pytest.raises(PolicyError, match="Sampling needs"):
+        Sampling(**wrong)
+
+
+def test_noise_is_uniform_and_streams_differ():
+    names = [(0,), (1,), (0, 0), (0, 1), (1, 0), (-1,), (2**63,)]
+    keys = np.array([stream(0, name) for name in names], dtype=np.uint64)
+    assert len({*keys.tolist(), stream(1, (0,))}) == len(names) + 1
+    values = uniform(np.repeat(keys[:1], 20000), np.arange(20000, dtype=np.uint64))
+    assert values.dtype == np.float32
+    assert 0 <= values.min() < values.max() < 1
+    assert np.bincount((values * 10).astype(int)) == pytest.approx(np.full(10, 2000), abs=180)  # four sigma
+    assert abs(np.corrcoef(values[:-1], values[1:])[0, 1]) < 0.03
+    other = uniform(np.repeat(keys[1:2], 20000), np.arange(20000, dtype=np.uint64))
+    assert abs(np.corrcoef(values, other)[0, 1]) < 0.03
+
+
+def test_noise_is_that_of_splitmix64():
+    first = 6457827717110365317  # of the published generator, from state 1234567
+    key = np.array([1234567], dtype=np.uint64)
+    assert uniform(key, np.zeros(1, np.uint64)).tolist() == [(first >> 40) * 2.0**-24]

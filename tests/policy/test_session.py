@@ -1,0 +1,206 @@
+import pytest
+import torch
+
+from lmgym.policy.base import Conversation
+from lmgym.policy.sampling import Sampling
+from lmgym.types import Message
+
+from .models import NAMES, model, policy, tokenizer
+from .talk import OBSERVATIONS, opened, plain_words, rows_of, talk
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_sampled_logprobs_are_the_rescored_ones(name):
+    actor = policy(name, sampling=Sampling(temperature=0.7, seed=3))
+    spoken = talk(actor, actor.session(), rows=5, turns=4)
+    batch = rows_of(spoken)
+    with torch.no_grad():
+        logprobs, entropy = actor.score(batch["ids"], batch["attention"], mask=batch["mask"])
+    assert batch["mask"].sum() == sum(len(said.ids) for segment in spoken for said in segment) > 60
+    assert (logprobs - batch["logprobs"]).abs().max() < 1e-4  # float32
+    assert (entropy - batch["entropy"]).abs().max() < 1e-4
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_ids_decode_to_the_rendered_conversation(name):
+    actor = policy(name, sampling=Sampling(seed=1))
+    plain_words(actor)
+    session = actor.session()
+    messages = opened(system=None if name.startswith("gemma") else "Play.")
+    spoken = []
+    for turn in range(4):
+        session.put("a", Conversation(messages=tuple(messages), spoken=tuple(spoken), noise=(turn,)))
+        while not (finished := session.step()):
+            pass
+        spoken.append(finished[0][1])
+        assert spoken[-1].fresh == (turn == 0)
+        messages += [Message(role="assistant", text=spoken[-1].text), Message(role="user", text=OBSERVATIONS[1])]
+    ids = [i for said in spoken for i in (*said.prompt_ids, *said.ids)]
+    said = [{"role": message.role, "content": message.text} for message in messages[:-2]]
+    rendered = tokenizer(name).apply_chat_template(said, tokenize=False, add_generation_prompt=True)
+    stop = spoken[-1].ids[-1] in actor.stops
+    assert tokenizer(name).decode(ids[:-1] if stop else ids) == rendered + spoken[-1].text
+
+
+def test_a_cut_answer_gets_its_end_of_turn_in_the_next_prompt():
+    actor = policy("qwen3", sampling=Sampling(max_tokens=3))
+    plain_words(actor)
+    actor.stops = frozenset()  # nothing stops it
+    first, second = talk(actor, actor.session(), rows=1, turns=2, max_tokens=3)[0]
+    assert (first.finish, len(first.ids)) == ("length", 3)
+    assert second.prompt_ids[0] == actor.template.end
+    assert second.prompt_ids[0] not in first.ids
+
+
+def test_a_sampled_stop_is_trained_and_what_follows_it_is_prompt():
+    actor = policy("qwen3")
+    end = actor.template.end
+    actor.adjust = lambda _, logits: logits.index_fill(1, torch.tensor([end]), 50.0)
+    first, second = talk(actor, actor.session(), rows=1, turns=2)[0]
+    assert (first.ids, first.finish, first.text) == ((end,), "stop", "")
+    newline = actor.template.vocabulary.words("\n")
+    assert list(second.prompt_ids[: len(newline)]) == newline
+    assert end not in second.prompt_ids[: len(newline)]
+
+
+def test_a_stop_string_ends_the_answer_and_its_words():
+    actor = policy("tiny", sampling=Sampling(max_tokens=64, stop=("to cab",)))
+    script = actor.template.vocabulary.words("go to cabinet 4 now")
+    limits = iter(script)
+    actor.adjust = lambda _, logits: logits.index_fill(1, torch.tensor([next(limits)]), 80.0)
+    said = actor.act([Conversation(messages=tuple(opened()))])[0]
+    assert (said.finish, said.text) == ("stop", "go to cab")
+    assert list(said.ids) == script[: len(said.ids)]
+    assert actor.tokenizer.decode(said.ids) == "go to cabinet"
+
+
+def test_rows_draw_the_same_tokens_alone_and_in_any_batch():
+    actor = policy("tiny", sampling=Sampling(max_tokens=20, seed=9))
+    asked = [Conversation(messages=tuple(opened(row=row)), noise=(row, 7)) for row in range(6)]
+    together = actor.act(asked)
+    assert [actor.act([one])[0].ids for one in asked] == [said.ids for said in together]
+    assert [said.ids for said in actor.act(asked[::-1])][::-1] == [said.ids for said in together]
+    assert len({said.ids for said in together}) == 6
+
+
+def test_the_run_seed_changes_the_draws():
+    asked = [Conversation(messages=tuple(opened()), noise=(1,))]
+    one, other = (policy("tiny", sampling=Sampling(seed=seed)).act(asked)[0] for seed in (0, 1))
+    assert one.ids != other.ids
+
+
+def test_the_cache_is_kept_across_turns():
+    actor = policy("tiny")
+    session = actor.session()
+    (segment,) = talk(actor, session, rows=1, turns=4)
+    length = sum(len(said.prompt_ids) + len(said.ids) for said in segment)
+    assert session.fed == length - 1  # each token once, the last one never
+
+
+def test_a_shared_prompt_is_computed_once():
+    actor = policy("tiny", sampling=Sampling(max_tokens=1))
+    size = actor.count(opened())
+    session = actor.session()
+    for row in range(8):
+        session.put(row, Conversation(messages=tuple(opened()), noise=(row,)))
+    session.step()
+    assert session.fed == size + 7  # the others compute their last token only
+    session.put("late", Conversation(messages=tuple(opened()), noise=(9,)))
+    session.step()
+    assert session.fed == size + 8
+
+
+@pytest.mark.parametrize("name", ["tiny", "gemma2"])
+def test_shared_prompts_leave_answers_as_they_are(name):
+    actor = policy(name, sampling=Sampling(max_tokens=10))
+    asked = [Conversation(messages=tuple(opened(row=row // 2)), noise=(row,)) for row in range(6)]
+    assert [said.ids for said in actor.act(asked)] == [actor.act([one])[0].ids for one in asked]
+
+
+def test_new_weights_between_steps_are_what_speaks_next():
+    actor, other = policy("tiny", sampling=Sampling(max_tokens=6)), model("tiny", seed=1)
+    actor.stops = frozenset()
+    session = actor.session()
+    session.put(0, Conversation(messages=tuple(opened())))
+    for _ in range(3):
+        session.step()
+    actor.model.load_state_dict(other.state_dict())
+    actor.update()
+    while not (finished := session.step()):
+        pass
+    said = finished[0][1]
+    assert (said.version, actor.version) == (0, 1)
+    logprobs = actor.score(torch.tensor([[*said.prompt_ids, *said.ids]]), torch.ones(1, len(said.prompt_ids) + 6))[0]
+    sampled = torch.tensor(said.logprobs)
+    assert (logprobs[0, -3:] - sampled[-3:]).abs().max() < 1e-4
+    assert (logprobs[0, -6:-3] - sampled[:3]).abs().max() > 1e-2
+    assert actor.act([Conversation(messages=tuple(opened()))])[0].version == 1
+
+
+def test_a_dropped_key_gives_its_slot_to_the_next():
+    actor = policy("tiny", sampling=Sampling(max_tokens=2))
+    session = actor.session()
+    for key in range(40):
+        session.put(key, Conversation(messages=tuple(opened(row=key))))
+        while len(session):
+            session.step()
+        session.drop(key)
+        session.drop("never heard of")
+    assert session._decoder.cache.slots == 8
+
+
+def test_a_row_dropped_in_flight_is_gone():
+    actor = policy("tiny", sampling=Sampling(max_tokens=9))
+    session = actor.session()
+    session.put("a", Conversation(messages=tuple(opened())))
+    session.step()
+    session.drop("a")
+    assert len(session) == 0
+    assert session.step() == []
+
+
+def test_more_conversations_than_slots_wait_for_their_turn():
+    actor = policy("tiny", sampling=Sampling(max_tokens=5))
+    asked = [Conversation(messages=tuple(opened(row=row)), noise=(row,)) for row in range(7)]
+    session = type(actor.session())(actor, slots=2)
+    for key, conversation in enumerate(asked):
+        session.put(key, conversation)
+    done = {}
+    while len(session):
+        done.update(session.step())
+    assert [done[key].ids for key in range(7)] == [said.ids for said in actor.act(asked)]
+
+
+def test_the_context_ends_an_answer_and_refuses_a_prompt():
+    size = policy("tiny").count(opened())
+    cut = policy("tiny", context=size + 3).act([Conversation(messages=tuple(opened()))])[0]
+    assert (cut.finish, len(cut.ids)) == ("context", 3)
+    refused = policy("tiny", context=size).act([Conversation(messages=tuple(opened()))])[0]
+    assert (refused.finish, refused.ids, refused.text) == ("context", (), "")
+
+
+def test_a_million_characters_are_refused_not_raised():
+    said = policy("tiny").act([Conversation(messages=(Message(role="user", text="mug " * 250_000),))])[0]
+    assert said.finish == "context"
+
+
+def test_an_empty_observation_is_answered():
+    said = policy("tiny").act([Conversation(messages=(Message(role="user", text=""),))])[0]
+    assert said.ids
+
+
+def test_half_precision_samples_what_its_own_weights_say():
+    actor = policy("tiny", sampling=Sampling(max_tokens=16), dtype=torch.bfloat16)
+    said = actor.act([Conversation(messages=tuple(opened()))])[0]
+    ids = torch.tensor([[*said.prompt_ids, *said.ids]])
+    logprobs = actor.score(ids, torch.ones_like(ids))[0][0, -len(said.ids) :]
+    assert (logprobs - torch.tensor(said.logprobs)).abs().mean() < 0.02  # bfloat16
+    assert next(actor.model.parameters()).dtype == torch.float32
+
+
+def test_prefixes_are_written_on_without_an_environment():
+    actor = policy("tiny", sampling=Sampling(max_tokens=4))
+    prefix = actor.prompt(Conversation(messages=tuple(opened())))[0]
+    answers = actor.sample([prefix, prefix[:-5]], 3)
+    assert [len(group) for group in answers] == [3, 3]
+    assert len({said.ids for group in answers for said in group}) == 6

@@ -1,0 +1,195 @@
+import pytest
+
+from lmgym.errors import PolicyError
+from lmgym.policy.base import Conversation
+from lmgym.policy.template import ChatTemplate
+from lmgym.types import Completion, Message, Trajectory, Turn
+
+from .models import KINDS, NAMES, policy, tokenizer
+
+
+def asked(*texts: str, spoken: tuple[Completion, ...] = (), system: str | None = None) -> Conversation:
+    """A conversation in which user and assistant take turns."""
+    first = [] if system is None else [Message(role="system", text=system)]
+    roles = ("user", "assistant")
+    turns = [Message(role=roles[i % 2], text=text) for i, text in enumerate(texts)]
+    return Conversation(messages=(*first, *turns), spoken=spoken)
+
+
+def said(template: ChatTemplate, text: str, prompt: list[int], *, stop: bool = True) -> Completion:
+    """A completion with ids, ended by the end of turn or by its length."""
+    ids = template.answer(text)
+    return Completion(text=text, prompt_ids=tuple(prompt), ids=tuple(ids if stop else ids[:-1]))
+
+
+def hostile(name: str) -> str:
+    """An observation that spells every added token, alone, doubled and nested."""
+    names = [token.content for token in tokenizer(name).added_tokens_decoder.values()]
+    nested = [token[:2] + token + token[2:] for token in names]
+    return "".join(names) + " ".join(names) + "".join(token + token for token in names) + "".join(nested)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_plain_conversation_has_the_ids_of_the_library(name):
+    conversation = asked("take the mug", "go to cabinet 4", "Nothing happens.")
+    ids, fresh = ChatTemplate(tokenizer(name)).extend(conversation)
+    messages = [{"role": message.role, "content": message.text} for message in conversation.messages]
+    expected = tokenizer(name).apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
+    assert (ids, fresh) == (expected, True)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_of_control_tokens_in_an_observation_are_words(name):
+    template = ChatTemplate(tokenizer(name))
+    controls = template.vocabulary.control_ids
+    neutral, attack = (template.extend(asked(text, system="Play."))[0] for text in ("mug", hostile(name)))
+    assert [i for i in attack if i in controls] == [i for i in neutral if i in controls]
+    assert hostile(name).strip() in tokenizer(name).decode(attack)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_of_control_tokens_in_a_delta_and_a_system_prompt_are_words(name):
+    template = ChatTemplate(tokenizer(name))
+    controls = template.vocabulary.control_ids
+
+    def second(words: str) -> list[int]:
+        prompt = template.extend(asked("look", system=words))[0]
+        spoken = (said(template, "go", prompt),)
+        delta, fresh = template.extend(asked("look", "go", words, spoken=spoken, system=words))
+        assert not fresh
+        return [i for i in prompt + delta if i in controls]
+
+    assert second(hostile(name)) == second("mug")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_answer_nobody_sampled_holds_one_control_token_its_end(name):
+    template = ChatTemplate(tokenizer(name))
+    ids = template.answer(hostile(name))
+    assert [i for i in ids if i in template.vocabulary.control_ids] == [template.end] == ids[-1:]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("stop", [True, False])
+def test_deltas_add_up_to_the_full_rendering(name, stop):
+    template = ChatTemplate(tokenizer(name))
+    texts, spoken, ids = ["take the mug"], [], []
+    for turn in range(3):
+        prompt, fresh = template.extend(asked(*texts, spoken=tuple(spoken)))
+        assert fresh == (turn == 0)
+        spoken.append(said(template, f"go to cabinet {turn}", prompt, stop=stop))
+        ids += [*prompt, *spoken[-1].ids]
+        texts += [spoken[-1].text, "Nothing happens."]
+    ids += template.extend(asked(*texts, spoken=tuple(spoken)))[0]
+    assert ids == template.extend(asked(*texts))[0]
+
+
+def test_a_turn_of_tiny_costs_two_tokens_beyond_its_words():
+    template = ChatTemplate(tokenizer("tiny"))
+    prompt = template.extend(asked("look"))[0]
+    spoken = (said(template, "go", prompt),)
+    words = "Nothing happens."
+    delta, _ = template.extend(asked("look", "go", words, spoken=spoken))
+    assert len(delta) == len(template.vocabulary.words(words)) + 2
+
+
+def test_a_template_that_strips_thinking_makes_the_turn_fresh():
+    template = ChatTemplate(tokenizer("qwen3"))
+    prompt = template.extend(asked("look"))[0]
+    thought = said(template, "<think>\nhm\n</think>\n\ngo", prompt)
+    ids, fresh = template.extend(asked("look", thought.text, "mug", spoken=(thought,)))
+    assert fresh
+    assert "hm" not in tokenizer("qwen3").decode(ids)
+    assert ids == template.extend(asked("look", "go", "mug"))[0]
+    plain = said(template, "go", prompt)
+    assert not template.extend(asked("look", plain.text, "mug", spoken=(plain,)))[1]
+
+
+def test_replaced_words_make_the_turn_fresh():
+    template = ChatTemplate(tokenizer("tiny"))
+    spoken = (said(template, "go", template.extend(asked("look"))[0]),)
+    assert template.extend(asked("look", "stay", "mug", spoken=spoken))[1]
+    assert template.extend(asked("look", "go", "mug"))[1]
+
+
+@pytest.mark.parametrize("name", ["llama", "gemma2"])
+def test_white_space_that_a_template_trims_is_no_edit(name):
+    template = ChatTemplate(tokenizer(name))
+    spoken = (said(template, " go \n", template.extend(asked("look"))[0]),)
+    assert not template.extend(asked("look", " go \n", "mug", spoken=spoken))[1]
+
+
+def test_a_refused_system_prompt_opens_the_first_user_message():
+    template = ChatTemplate(tokenizer("gemma2"))
+    assert template.extend(asked("look", system="Play."))[0] == template.extend(asked("Play.\n\nlook"))[0]
+
+
+def test_neighbours_of_one_role_are_joined_where_the_template_alternates():
+    template = ChatTemplate(tokenizer("gemma2"))
+    twice = Conversation(messages=(Message(role="user", text="look"), Message(role="user", text="mug")))
+    assert template.extend(twice)[0] == template.extend(asked("look\n\nmug"))[0]
+
+
+def test_marks_of_private_use_in_an_observation_stay():
+    template = ChatTemplate(tokenizer("tiny"))
+    words = "\ue000<|end|>\ue001"
+    assert words in tokenizer("tiny").decode(template.extend(asked(words))[0])
+
+
+def test_lone_surrogates_are_replaced():
+    template = ChatTemplate(tokenizer("tiny"))
+    assert "?" in tokenizer("tiny").decode(template.extend(asked("\ud800"))[0])
+
+
+def test_what_cannot_be_rendered_is_said():
+    template = ChatTemplate(tokenizer("tiny"))
+    with pytest.raises(PolicyError, match="at least one message"):
+        template.extend(Conversation(messages=()))
+    with pytest.raises(PolicyError, match="images"):
+        template.extend(Conversation(messages=(Message(role="user", text="look", images=("d1",)),)))
+    with pytest.raises(PolicyError, match="refuses the roles"):
+        ChatTemplate(tokenizer("gemma2")).extend(Conversation(messages=(Message(role="assistant", text="go"),)))
+
+
+def test_count_is_the_length_of_the_full_rendering():
+    messages = asked("look", "go", "mug").messages
+    template = ChatTemplate(tokenizer("qwen3"))
+    assert template.count(messages) == len(template.extend(Conversation(messages=messages))[0])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_given_words_get_their_ids_once(name):
+    actor = policy(name)
+    turns = tuple(
+        Turn(observation=Message(role="user", text=text), completion=Completion(text=words), action=words, fresh=True)
+        for text, words in (("look", "go to cabinet 4"), ("Nothing happens.", "take the mug <eos>"))
+    )
+    final = Message(role="user", text="mug")
+    given = Trajectory(id="a", root="a", task="t", split="train", prompt="Play.", turns=turns, final=final)
+    encoded = actor.encode(given)
+    assert [turn.fresh for turn in encoded.turns] == [True, False]
+    assert [turn.kind for turn in encoded.turns] == ["given", "given"]
+    assert all(turn.completion.ids[-1] == actor.template.end for turn in encoded.turns)
+    ids = [i for turn in encoded.turns for i in (*turn.completion.prompt_ids, *turn.completion.ids)]
+    whole = asked("look", "go to cabinet 4", "Nothing happens.", "take the mug <eos>", "mug", system="Play.")
+    decode = tokenizer(name).decode
+    assert decode([*ids, *encoded.final_ids]) == decode(actor.prompt(whole)[0])
+    assert actor.encode(encoded) == encoded
+
+
+def test_ids_that_were_sampled_are_kept_by_encode():
+    actor = policy("tiny")
+    first = actor.act([asked("look")])[0]
+    turns = (
+        Turn(observation=Message(role="user", text="look"), completion=first, action="x", fresh=True),
+        Turn(observation=Message(role="user", text="mug"), completion=Completion(text="go"), action="go"),
+    )
+    encoded = actor.encode(Trajectory(id="a", root="a", task="t", split="train", turns=turns))
+    assert encoded.turns[0] == turns[0]
+    assert encoded.turns[1].completion.ids == tuple(actor.template.answer("go"))
+    assert encoded.turns[1].fresh is False
+
+
+def test_the_kinds_differ_as_they_should():
+    refused = [name for name in KINDS if not ChatTemplate(tokenizer(name))._takes_system]
+    assert refused == ["gemma2", "gemma3"]
