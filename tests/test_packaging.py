@@ -10,7 +10,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = {"lmgym": "lmgym", "tasks": "lmgym/tasks", "baselines": "lmgym/baselines", "leaderboards": "lmgym/leaderboards"}
+FOLDERS = {
+    "lmgym": "lmgym",
+    "tasks": "lmgym/tasks",
+    "baselines": "lmgym/baselines",
+    "leaderboards": "lmgym/leaderboards",
+}
 SHIPPED = {".py", ".md", ".json", ".jsonl", ".txt", ".typed"}
 
 
@@ -24,7 +29,18 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if (ROOT / name).is_file() and not name.startswith("tests/"):
             (source / name).parent.mkdir(parents=True, exist_ok=True)
             (source / name).write_bytes((ROOT / name).read_bytes())
-    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(folder), str(source)]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "-q",
+        "--no-deps",
+        "--no-build-isolation",
+        "-w",
+        str(folder),
+        str(source),
+    ]
     subprocess.run(command, check=True, capture_output=True)
     return next(folder.glob("*.whl"))
 

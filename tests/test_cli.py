@@ -1,0 +1,103 @@
+"""The commands: what they print, and one clear line for what goes wrong."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from lmgym.baselines import grpo
+from lmgym.cli import main
+from lmgym.cli.options import literal, read_args, task_options
+from lmgym.cli.tasks import END, START, between_markers, markdown_table
+from lmgym.env.registry import specs
+from lmgym.errors import InstanceError, RecipeError
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def command(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    """Run `lmgym WORDS` in this process and return its exit code."""
+    monkeypatch.setattr(sys, "argv", ["lmgym", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    code = ended.value.code
+    return code if isinstance(code, int) else 0
+
+
+def test_readme_has_the_table_of_tasks() -> None:
+    readme = (ROOT / "README.md").read_text()
+    assert readme == between_markers(readme, markdown_table(specs().values())), "run `make cards`"
+
+
+def test_a_text_without_markers_is_refused() -> None:
+    with pytest.raises(InstanceError, match="no markers"):
+        between_markers("nothing here", "table")
+    assert between_markers(f"a{START}old{END}b", "new") == f"a{START}\nnew\n{END}b"
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("eval", "wordel", "--model", "oracle"), "did you mean wordle"),
+        (("eval", "wordle", "--model", "oracle", "--split", "dev"), "has no split 'dev'; it has train, test"),
+        (("eval", "wordle", "--model", "oracle", "--option", "colour=1"), "has no option 'colour'"),
+        (("eval", "wordle", "--model", "sage"), "There is no policy 'sage'"),
+        (("eval", "wordle", "--model", "hf:/no/such/folder"), "/no/such/folder"),
+        (("eval", "wordle", "--model", "oracle", "--episodes", "0"), "must be at least 1; got 0"),
+        (("play", "guess_number", "--player", "oracle", "--index", "5000"), "has instances 0 to 999; got index 5000"),
+        (("train", "gpro", "wordle"), "unknown baseline 'gpro'; known: bc, grpo"),
+        (("train", "grpo", "wordle", "--stpes", "3"), "unknown argument '--stpes'"),
+        (("train", "grpo", "wordle", "--steps", "many"), "--steps takes int"),
+        (("train", "grpo", "wordle", "--option", "colour=1"), "has no option 'colour'"),
+        (("replay", "no/such.jsonl"), "no/such.jsonl is no file of episodes"),
+    ],
+)
+def test_what_goes_wrong_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], line: str
+) -> None:
+    assert command(monkeypatch, *words) == 2
+    printed = capsys.readouterr()
+    assert line in printed.err
+    assert printed.err.count("\n") == 1
+    assert printed.out == ""
+
+
+def test_evaluated_episodes_are_shown_and_replayed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    evaluation = ("eval", "guess_number", "--model", "demonstrator", "--episodes", "5", "--out", str(tmp_path))
+    assert command(monkeypatch, *evaluation) == 0
+    assert "1.000" in capsys.readouterr().out
+    assert command(monkeypatch, "replay", str(tmp_path / "episodes.jsonl"), "--number", "4") == 0
+    assert "played again without a difference" in capsys.readouterr().out
+    assert command(monkeypatch, "replay", str(tmp_path / "episodes.jsonl"), "--number", "5") == 2
+
+
+def test_play_shows_the_oracle_winning(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(monkeypatch, "play", "wordle", "--player", "oracle", "--index", "3") == 0
+    assert "success True" in capsys.readouterr().out
+
+
+def test_arguments_become_fields_of_their_types() -> None:
+    args = read_args(grpo.Args, ["--steps", "7", "--lr=1", "--no-std", "--aggregation", "seq_mean", "--dual", "None"])
+    assert (args.steps, args.lr, args.std, args.aggregation, args.dual) == (7, 1.0, False, "seq_mean", None)
+    assert type(args.lr) is float
+
+
+def test_arguments_of_another_type_are_refused() -> None:
+    for words in (["--aggregation", "median"], ["--lr", "fast"], ["--steps"], ["steps", "3"]):
+        with pytest.raises(RecipeError):
+            read_args(grpo.Args, words)
+
+
+def test_options_of_a_task_are_literals() -> None:
+    assert task_options(["receptacles=6", "source=official", "words=[1, 2]"]) == {
+        "receptacles": 6,
+        "source": "official",
+        "words": [1, 2],
+    }
+    assert literal("None") is None
+    with pytest.raises(InstanceError, match="name=value"):
+        task_options(["receptacles"])
