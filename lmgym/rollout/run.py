@@ -40,14 +40,16 @@ class Stats:
     retried: int = 0  # of them, played again
     abandoned: int = 0  # jobs given up after three voids
     faults: int = 0  # what broke: one worker's death may void many episodes
+    latest: str = ""  # of the faults
 
     def void(self, fault: Fault, episodes: int) -> None:
-        """Count a fault. Raises BackendError where too much breaks."""
+        """Count a fault. Raises BackendError where more than a tenth of the episodes would be lost to such."""
         self.faults += 1
+        self.latest = str(fault.error)
         self.voided += episodes
         ended = self.played + self.voided
         if ended >= ENOUGH and self.faults > FAULTS * ended:
-            raise BackendError(f"{self.faults} faults in {ended} episodes; the last: {fault.error}") from fault.error
+            raise BackendError(f"{self.faults} faults in {ended} episodes; the last: {self.latest}") from fault.error
 
 
 @dataclass
@@ -60,8 +62,9 @@ class Run:
     players: Players
 
     def __post_init__(self) -> None:
-        parts = self.engine.cast
-        self.seats = {FIRST_SEAT: self.policy} | {seat: part.policy or self.policy for seat, part in parts.items()}
+        self.seats: dict[str, Policy] = {FIRST_SEAT: self.policy}
+        for seat, part in self.engine.cast.items():
+            self.seats[seat] = self.policy if part.policy is None else part.policy
         wants = self.engine.planner.wants
         self.wants: Wants = {seat: policy.wants | wants for seat, policy in self.seats.items()}
         self.sessions: dict[int, Session] = {id(policy): policy.session() for policy in self.seats.values()}
@@ -85,7 +88,9 @@ class Run:
             if not self._admit():  # those that begin are heard before the policies speak
                 self._hear_policies()
         if self.stats.voided and not self.stats.played:
-            raise BackendError(f"no episode could be played: {self.stats.voided} of {self.stats.voided} broke")
+            raise BackendError(
+                f"no episode could be played: all {self.stats.voided} attempts broke; {self.stats.latest}"
+            )
 
     # Jobs ------------------------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 from lmgym.errors import BackendError, LmgymError
 from lmgym.rollout.stage import Host, Shown
 
-STARTUP = 120.0  # seconds for a process to come up
+STARTUP = 120.0  # seconds at least for a process to come up, and for an environment to be made
 FAREWELL = 5.0  # seconds for a worker to close its environments
 
 Call = tuple[int, str, tuple[Any, ...]]  # slot, method of a Stage, arguments
@@ -36,6 +36,11 @@ class Fault:
 
 
 Outbox = SimpleQueue[tuple[int, Shown] | Fault | BaseException]
+
+
+def patience(method: str, timeout: float | None) -> float | None:
+    """Seconds to wait for the answer to a call."""
+    return timeout if timeout is None or method != "open" else max(timeout, STARTUP)
 
 
 class Lost(BackendError):
@@ -99,7 +104,7 @@ class Threaded:
         self._host = host
         self._outbox = outbox
         self._inbox: SimpleQueue[Call | None] = SimpleQueue()
-        self._since: float | None = None  # when the running call began
+        self._running: tuple[str, float] | None = None  # method of the running call, and when it began
         self._thread = threading.Thread(target=self._run, name="lmgym-player", daemon=True)
         self._thread.start()
 
@@ -109,8 +114,11 @@ class Threaded:
 
     def overdue(self, timeout: float) -> bool:
         """Whether the running call takes longer; a process is watched by its own thread."""
-        since = self._since
-        return isinstance(self._host, Host) and since is not None and time.monotonic() - since > timeout
+        running = self._running
+        if running is None or isinstance(self._host, Remote):
+            return False
+        method, since = running
+        return time.monotonic() - since > (patience(method, timeout) or 0.0)
 
     @property
     def pid(self) -> int | None:
@@ -119,20 +127,20 @@ class Threaded:
 
     def stop(self) -> None:
         """End the thread after the running call, which is cut short in a process."""
-        if self._since is not None and isinstance(self._host, Remote):
+        if self._running is not None and isinstance(self._host, Remote):
             self._host.kill()
         self._inbox.put(None)
 
     def join(self) -> None:
         """Wait for the thread; one that is stuck in a call is left to itself."""
-        self._thread.join(timeout=FAREWELL if self._since is None else 0.1)
+        self._thread.join(timeout=FAREWELL if self._running is None else 0.1)
 
     def _run(self) -> None:
         try:
             while (call := self._inbox.get()) is not None:
-                self._since = time.monotonic()
+                self._running = call[1], time.monotonic()
                 self._answer(call)
-                self._since = None
+                self._running = None
         except BaseException as error:  # noqa: BLE001  (handed over: the engine's thread raises it)
             self._outbox.put(error)
         finally:
@@ -171,8 +179,8 @@ class Remote:
         try:
             pipe = self._pipe or self._started()
             pipe.send((slot, method, arguments))
-            if not pipe.poll(self._timeout):
-                raise TimeoutError(f"{method} took longer than {self._timeout:g} seconds")
+            if not pipe.poll(limit := patience(method, self._timeout)):
+                raise TimeoutError(f"{method} took longer than {limit:g} seconds")
             answer = pipe.recv()
         except (EOFError, OSError) as error:  # a TimeoutError is an OSError
             self._bury()

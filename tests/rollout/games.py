@@ -62,7 +62,7 @@ class Dice(TextEnv):
             case "break":
                 raise BackendError("the die broke")
             case "stall":
-                time.sleep(60)
+                time.sleep(1000)
             case "die":
                 os.kill(os.getpid(), signal.SIGKILL)
             case "bug":

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import zlib
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,7 @@ from lmgym.policy.scripted import hinted
 from lmgym.rollout.context import Full, MarkovState, Stub, Summarise, Window
 from lmgym.rollout.engine import Engine
 from lmgym.rollout.fork import fork, owned_turns
-from lmgym.rollout.planner import Fork, Planner, Stop
+from lmgym.rollout.planner import Fork, Planner, Replace, Stop
 from lmgym.rollout.replay import replay
 from lmgym.rollout.segments import segments
 from lmgym.types import Job
@@ -95,6 +96,44 @@ def test_every_token_of_a_tree_is_trained_once_in_any_context(context):
     tree = [*trunk, *play(forks, context=context)]
     assert_trained_once(tree)
     assert_rescored(tree)
+
+
+class Dicing(Planner):
+    """Replaces, forks, stops and asks for more as a die falls that the episode's place in the tree throws."""
+
+    def __init__(self, seed):
+        self.seed = seed
+
+    def throw(self, *place):
+        return zlib.crc32(repr((self.seed, *place)).encode()) % 12
+
+    def before_step(self, node):
+        return Replace("roll") if self.throw("before", node.job.id, len(node.turns)) == 0 else None
+
+    def after_step(self, node):
+        match self.throw("after", node.job.id, len(node.turns)):
+            case 0 if len(node.job.id) < 20:
+                return Fork(2)
+            case 1 if len(node.job.id) < 20:
+                return Fork(turn=len(node.turns) // 2, reseed=1, stop="rewound")
+            case 2:
+                return Stop("enough")
+        return super().after_step(node)
+
+    def after_episode(self, trajectory, others):
+        if len(trajectory.id) < 20 and self.throw("more", trajectory.id) < 4:
+            yield fork(trajectory, self.throw(trajectory.id) % (len(trajectory.turns) + 1), number=99)
+
+
+@pytest.mark.parametrize("context", [Full(), Window(1), Window(2, stride=3), Stub(), MarkovState(), Summarise(48)])
+@pytest.mark.parametrize("seed", range(4))
+def test_every_token_is_trained_once_whatever_a_planner_does(seed, context):
+    jobs = [Job(task=DICE, index=i, id=str(i)) for i in range(12)]
+    trajectories = play(jobs, Bytes(pace=3), planner=Dicing(seed), context=context, concurrency=5)
+    assert len(trajectories) > 12
+    assert_trained_once(trajectories)
+    assert_rescored(trajectories)
+    assert [replay(t).score for t in trajectories[:5]] == [t.score for t in trajectories[:5]]
 
 
 def test_forking_at_the_end_plays_nothing_new(parent):
