@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -101,22 +100,32 @@ def _tiny(name: str, seed: int) -> tuple[Any, Any]:
 
 def _hugging_face(path: str) -> tuple[Any, Any]:
     """Model and tokenizer of a folder, or of a name in the local cache or on the hub."""
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from huggingface_hub import constants
+    from transformers import AutoModelForCausalLM
 
-    offline = os.environ.get("HF_HUB_OFFLINE", "") in ("1", "ON", "YES", "TRUE", "true")
+    from lmgym.policy.local import no_progress_bars
+
     if not path:
         raise PolicyError("hf: needs a folder or a name, such as hf:runs/x/checkpoints/last")
     try:
-        tokenizer = AutoTokenizer.from_pretrained(path)
-        return AutoModelForCausalLM.from_pretrained(path, dtype="auto"), tokenizer
+        with no_progress_bars():
+            return AutoModelForCausalLM.from_pretrained(path, dtype="auto"), _tokenizer(path)
     except (OSError, ValueError, KeyError) as error:
         reason = str(error).strip().partition("\n")[0]
         if Path(path).is_dir():
             raise PolicyError(f"hf:{path} is a folder without a causal language model: {reason}") from error
-        where = (
-            "HF_HUB_OFFLINE is set, so it would have to be on this machine" if offline else "nor could it be fetched"
-        )
-        raise PolicyError(f"hf:{path} is no folder here, and {where}: {reason}") from error
+        offline = constants.HF_HUB_OFFLINE
+        where = "not in the local cache (HF_HUB_OFFLINE is set)" if offline else f"not to be fetched: {reason}"
+        raise PolicyError(f"hf:{path} is no folder here and {where}") from error
+
+
+def _tokenizer(path: str) -> Any:
+    """The tokenizer as it was saved: an automatic choice goes by the model and may cut words otherwise."""
+    from transformers import AutoTokenizer, PreTrainedTokenizerFast
+    from transformers.models.auto.tokenization_auto import get_tokenizer_config
+
+    plain = get_tokenizer_config(path).get("tokenizer_class") in ("TokenizersBackend", "PreTrainedTokenizerFast")
+    return (PreTrainedTokenizerFast if plain else AutoTokenizer).from_pretrained(path)
 
 
 def _dtype(name: str) -> Any:

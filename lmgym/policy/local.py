@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+from transformers.utils import logging
 
 from lmgym.policy.base import Conversation
 from lmgym.policy.decoder import Decoder, FusedDecoder
@@ -170,8 +172,9 @@ class LocalPolicy:
 
     def save(self, folder: str | Path) -> None:
         """Write the model, tokenizer and template such that `hf:FOLDER` loads them."""
-        self.model.save_pretrained(folder)
-        self.tokenizer.save_pretrained(folder)
+        with no_progress_bars():
+            self.model.save_pretrained(folder)
+            self.tokenizer.save_pretrained(folder)
 
     def decoder(self, cache: KeyValues | None = None) -> Decoder:
         """A decoder of the present weights, over `cache`."""
@@ -186,6 +189,18 @@ class LocalPolicy:
                 return partial(FusedDecoder, network(self.model, self.dtype))
             same = self.dtype == next(self.model.parameters()).dtype
             return partial(ModelDecoder, self.model if same else deepcopy(self.model).to(self.dtype))
+
+
+@contextmanager
+def no_progress_bars() -> Iterator[None]:
+    """Reading and writing models without bars on the terminal."""
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
 
 
 def _finished(session: LocalSession, count: int) -> list[Completion]:

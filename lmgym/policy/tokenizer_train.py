@@ -1,14 +1,13 @@
 """Trains the tokenizer of `tiny`: a byte-level BPE over the tasks' own text, kept as one JSON file.
 
-A word with its leading space is one piece and digits are split from words, so that " cabinet 4" is two tokens.
-
-    python -m lmgym.policy.tokenizer_train texts/*.txt --vocab 1024
+A word with its leading space is one piece and digits are split from words, so that " cabinet 4" is two tokens: names are
+what a policy copies. The words between names are what games repeat, so a sentence's opening and the comma and article
+of a list may become one token each.
 """
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from tokenizers import Regex, Tokenizer
@@ -19,11 +18,14 @@ from tokenizers.pre_tokenizers import Sequence as PreTokenizers
 from tokenizers.trainers import BpeTrainer
 
 PATH = Path(__file__).with_name("tiny_tokenizer.json")
-PIECES = r" ?\p{L}+| ?\p{N}{1,2}| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+LISTED = r"[,.:] (?:and )?a(?= [a-z]+ \d)"  # ", a" before "mug 2"
+OPENING = r"[A-Z][a-z]+(?: [a-z]+\b(?! \d))*"  # "You pick up the" before " mug 2"
+WORDS = r" ?\p{L}+| ?\p{N}{1,2}| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+PIECES = "|".join((LISTED, OPENING, WORDS))
 PAD, END, SYSTEM, USER, ASSISTANT = SPECIALS = ("<|pad|>", "<|end|>", "<|system|>", "<|user|>", "<|assistant|>")
 
 
-def train(texts: Iterable[str], *, vocab: int = 1024) -> Tokenizer:
+def train(texts: Iterable[str], *, vocab: int = 1536) -> Tokenizer:
     """A byte-level BPE of at most `vocab` tokens, the specials and 256 bytes included."""
     tokenizer = Tokenizer(BPE())
     tokenizer.pre_tokenizer = PreTokenizers(
@@ -38,18 +40,3 @@ def train(texts: Iterable[str], *, vocab: int = 1024) -> Tokenizer:
     )
     tokenizer.train_from_iterator(texts, trainer)
     return tokenizer
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Trains on text files, a line a text, and writes the JSON file."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", nargs="+", type=Path)
-    parser.add_argument("--vocab", type=int, default=1024)
-    parser.add_argument("--out", type=Path, default=PATH)
-    args = parser.parse_args(arguments)
-    texts = (line for file in args.files for line in file.read_text(encoding="utf-8").splitlines(keepends=True))
-    train(texts, vocab=args.vocab).save(str(args.out))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,137 @@
+import numpy as np
+import pytest
+import torch
+
+from lmgym.policy.decoder import Chunk, FusedDecoder
+from lmgym.policy.forward import known, network
+from lmgym.policy.model_decoder import ModelDecoder
+from lmgym.policy.places import Places
+from lmgym.policy.sharing import Copy, packed, plan, shared
+from lmgym.policy.slots import KeyValues
+from lmgym.policy.tiny import tiny_model
+
+from .models import KINDS, model
+
+
+def decoder(net):
+    """The decoder that a policy takes for a model."""
+    cache = KeyValues()
+    return FusedDecoder(network(net.requires_grad_(False)), cache) if known(net) else ModelDecoder(net, cache)
+
+
+def expected(net, ids):
+    """Log-probs of the next token by the library's own forward pass, (V,)."""
+    with torch.no_grad():
+        return torch.log_softmax(net(input_ids=torch.tensor([ids])).logits[0, -1].float(), -1)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_ragged_rows_and_chunks_agree_with_the_library(name):
+    net = model(name).eval()
+    mine = decoder(net)
+    rng = np.random.default_rng(0)
+    rows = {slot: [] for slot in (0, 1, 2, 5, 11)}
+    for step in range(12):
+        chunks = []
+        for slot in rng.permutation(list(rows)):
+            new = rng.integers(5, 300, rng.integers(1, 40) if step % 4 == 0 or slot == 11 else 1).tolist()
+            chunks.append(Chunk(int(slot), len(rows[slot]), new))
+            rows[slot] += new
+        hidden, logits = mine.feed(chunks)
+        assert hidden.shape == (5, 64)
+        for chunk, row in zip(chunks, torch.log_softmax(logits, -1), strict=True):
+            assert (row - expected(net, rows[chunk.slot])).abs().max() < 1e-5 * 3
+    assert mine.cache.slots == 16
+
+
+@pytest.mark.parametrize("size", ["", "10m"])
+def test_long_contexts_of_the_embedded_models_agree_with_the_library(size):
+    net = tiny_model(size, vocab=1024).eval()
+    mine = decoder(net)
+    ids = torch.randint(5, 1024, (2048,), generator=torch.Generator().manual_seed(0)).tolist()
+    mine.feed([Chunk(0, 0, ids[:1000]), Chunk(3, 0, ids[:7])])
+    mine.feed([Chunk(0, 1000, ids[1000:2047])])
+    _, logits = mine.feed([Chunk(0, 2047, ids[2047:])])
+    assert (torch.log_softmax(logits[0], -1) - expected(net, ids)).abs().max() < 1e-5
+
+
+def test_a_view_with_a_gap_and_gathered_rows_give_the_same():
+    net = tiny_model(vocab=300).eval()
+    mine = decoder(net)
+    rows = {slot: list(range(5, 15 + slot)) for slot in range(8)}
+    mine.feed([Chunk(slot, 0, ids) for slot, ids in rows.items()])
+    for chosen in ([0, 1, 3, 4, 6, 7], [1, 7], list(range(8))):
+        _, logits = mine.feed([Chunk(slot, len(rows[slot]), [7]) for slot in chosen])
+        for slot, row in zip(chosen, logits, strict=True):
+            assert (torch.log_softmax(row, -1) - expected(net, [*rows[slot], 7])).abs().max() < 1e-5
+
+
+def test_the_cache_grows_and_keeps_what_it_holds():
+    cache = KeyValues(slots=2, positions=4)
+    keys = torch.arange(4.0).view(2, 1, 2)
+    cache.write(0, torch.tensor([0, 1]), torch.tensor([3, 1]), keys, -keys)
+    cache.reserve(5, 9)
+    assert (cache.slots, cache.positions) == (8, 16)
+    assert torch.equal(cache.keys[0][0, :, 3], keys[0])
+    assert torch.equal(cache.values[0][1, :, 1], -keys[1])
+    cache.copy(0, 7, 4)
+    assert torch.equal(cache.keys[0][7, :, 3], keys[0])
+
+
+def test_shared_beginnings_are_counted_in_ids():
+    assert shared(packed([1, 2, 3]), packed([1, 2, 4, 5])) == 2
+    assert shared(packed([256]), packed([1])) == 0
+    assert shared(b"", packed([1])) == 0
+
+
+def test_groups_share_their_prompt_and_all_share_the_system_prompt():
+    system, one, other = [1, 2, 3, 4], [5, 6, 7, 8], [9, 9, 9, 9]
+    cold = {0: system + one, 1: system + one, 2: system + other, 3: system + other, 4: system + one}
+    copies = plan({slot: packed(ids) for slot, ids in cold.items()}, {}, least=3)
+    assert copies == [
+        Copy(source=0, target=1, length=7, wave=1),
+        Copy(source=0, target=4, length=7, wave=1),
+        Copy(source=0, target=2, length=4, wave=1),
+        Copy(source=2, target=3, length=7, wave=2),
+    ]
+
+
+def test_live_slots_give_at_once():
+    copies = plan({0: packed([1, 2, 3, 4])}, {8: packed([1, 2, 3]), 9: packed([1, 7, 7])}, least=2)
+    assert copies == [Copy(source=8, target=0, length=3, wave=0)]
+
+
+def test_short_shares_are_not_copied():
+    assert plan({0: packed([1, 2, 3]), 1: packed([1, 2, 4])}, {}, least=3) == []
+
+
+def test_every_copy_gives_what_its_source_has_by_then():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        made = {i: rng.integers(0, 2, rng.integers(1, 9)).tolist() for i in range(10)}
+        cold, live = {i: packed(made[i]) for i in range(7)}, {i: packed(made[i]) for i in range(7, 10)}
+        copies = plan(cold, live, least=1)
+        wave = {copy.target: copy.wave for copy in copies}
+        for copy in copies:
+            assert made[copy.source][: copy.length] == made[copy.target][: copy.length]
+            assert copy.length < len(made[copy.target])
+            assert copy.source >= 7 or wave.get(copy.source, 0) < copy.wave
+
+
+def test_the_lowest_free_slot_is_taken_and_the_longest_idle_one_is_taken_away():
+    places = Places(2)
+    assert places.claim("a", [1, 2], ()) == (0, 0)
+    assert places.claim("b", [1, 2], ()) == (1, 0)
+    assert places.claim("c", [1, 2], ("a", "b")) is None
+    assert places.claim("c", [1, 2], ("b",)) == (0, 0)
+    places.release("c")
+    assert places.claim("d", [1, 2], ("b",)) == (0, 0)
+
+
+def test_a_slot_keeps_what_still_agrees():
+    places = Places(1)
+    places.claim("a", [1, 2, 3], ())
+    places.slots[0].ids = [1, 2, 3]
+    assert places.claim("a", [1, 2, 3, 4, 5], ()) == (0, 3)
+    assert places.claim("a", [1, 2, 3], ()) == (0, 2)
+    assert places.claim("a", [1, 9, 3, 4], ()) == (0, 1)

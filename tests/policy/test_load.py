@@ -1,0 +1,123 @@
+import re
+import subprocess
+import sys
+
+import pytest
+import torch
+from transformers import PreTrainedTokenizerFast
+
+from lmgym.errors import PolicyError
+from lmgym.policy.base import Conversation, Policy, Session
+from lmgym.policy.load import load_local, load_policy
+from lmgym.policy.sampling import Sampling
+from lmgym.types import Message
+
+from .models import NAMES, model, policy, tokenizer
+from .talk import opened
+
+ASKED = Conversation(messages=tuple(opened()), noise=(3,))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_saved_policy_speaks_as_before(name, tmp_path):
+    actor = policy(name, sampling=Sampling(seed=4))
+    actor.save(tmp_path)
+    again = load_local(f"hf:{tmp_path}", sampling=Sampling(seed=4), device="cpu")
+    assert again.act([ASKED]) == actor.act([ASKED])
+    assert again.stops == actor.stops
+    assert again.name == f"hf:{tmp_path}"
+
+
+def test_tiny_is_made_of_its_seed():
+    weights = [load_local(name, seed=seed, device="cpu").model.state_dict() for name, seed in SEEDS]
+    keys = weights[0].keys()
+    assert all(torch.equal(weights[0][key], weights[1][key]) for key in keys)
+    assert not torch.equal(weights[0]["lm_head.weight"], weights[2]["lm_head.weight"])
+
+
+SEEDS = (("tiny?seed=3", 0), ("tiny", 3), ("tiny", 0))
+
+
+def test_making_tiny_leaves_the_global_generator_alone():
+    before = torch.get_rng_state()
+    load_local("tiny", device="cpu")
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_sizes_are_as_stated():
+    small, large = (load_local(name, device="cpu").model.num_parameters() for name in ("tiny", "tiny:10m"))
+    assert 2e6 < small < 3e6
+    assert 9e6 < large < 11e6
+
+
+@pytest.mark.parametrize("name", ["tiny", "random", "oracle", "demonstrator", "null", "human", "python:os.path:join"])
+def test_every_kind_is_a_policy_with_a_session(name):
+    made = load_policy(name, device="cpu")
+    assert isinstance(made, Policy)
+    assert made.name == name
+    session: Session = made.session()
+    assert len(session) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("gpt", "There is no policy 'gpt'; known: tiny"),
+        ("tiny:9z", "There is no tiny:9z; known: tiny, tiny:10m"),
+        ("tiny?sed=3", "seed=N"),
+        ("tiny?seed=x", "seed=N"),
+        ("http://localhost:8000/v1#qwen3", "endpoints are not part of this version"),
+        ("hf:", "a folder or a name"),
+        ("python:nowhere:f", "not to be found"),
+        ("python:os:sep", "is no function but str"),
+    ],
+)
+def test_a_wrong_name_is_refused_with_what_to_do(name, words):
+    with pytest.raises(PolicyError, match=re.escape(words)) as caught:
+        load_policy(name)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_without_a_model_is_refused(tmp_path):
+    with pytest.raises(PolicyError, match="without a causal language model") as caught:
+        load_policy(f"hf:{tmp_path}")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_name_that_is_not_here_says_that_it_is_offline(monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    words = "hf:nobody/nothing is no folder here and not in the local cache (HF_HUB_OFFLINE is set)"
+    with pytest.raises(PolicyError, match=re.escape(words)):
+        load_policy("hf:nobody/nothing")
+
+
+def test_a_model_without_a_chat_template_is_refused(tmp_path):
+    model("qwen3").save_pretrained(tmp_path)
+    bare = PreTrainedTokenizerFast(tokenizer_object=tokenizer("qwen3").backend_tokenizer)
+    bare.save_pretrained(tmp_path)
+    with pytest.raises(PolicyError, match="no chat template"):
+        load_policy(f"hf:{tmp_path}")
+
+
+def test_loading_scripted_policies_loads_no_torch():
+    script = (
+        "import sys; from lmgym.policy.load import load_policy as f; f('oracle'); assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_unknown_precision_is_refused():
+    with pytest.raises(PolicyError, match="dtype is one of"):
+        load_policy("tiny", dtype="int4")
+
+
+def test_half_precision_is_of_the_sampler_alone():
+    made = load_local("tiny", dtype="bfloat16", device="cpu")
+    assert made.dtype == torch.bfloat16
+    assert made.model.dtype == torch.float32
+
+
+def test_images_are_refused_by_a_reader_of_text():
+    message = Message(role="user", text="look", images=("digest",))
+    with pytest.raises(PolicyError, match="images"):
+        load_policy("tiny", device="cpu").act([Conversation(messages=(message,))])
