@@ -2,9 +2,9 @@
 
     lmgym train bc guess_number --model tiny
 
-Pomerleau 1991; for language agents Abdulhai et al. 2023, LMRL-Gym, whose `non_action_weight` is `observation_weight` here
-and whose denominator is the number of action tokens instead of all. `interject` is the noise of DART (Laskey et al. 2017):
-random actions stumble in, so that the way back is shown as well.
+Pomerleau 1991; for language agents Abdulhai et al. 2023, LMRL-Gym, whose `non_action_weight` is here called
+`observation_weight`; the denominator is the number of action tokens, not of all. `interject` is the noise of DART
+(Laskey et al. 2017): random actions stumble in, so that the way back is shown as well.
 """
 
 from __future__ import annotations

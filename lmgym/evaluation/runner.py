@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from lmgym.env.registry import build
 from lmgym.evaluation.stats import Interval, bootstrap, clustered, paired, wilson
 from lmgym.policy.base import Policy
 from lmgym.rollout.engine import Engine
@@ -79,6 +80,14 @@ class Report:
         return cls(**{**state, "outcomes": tuple(Outcome(**outcome) for outcome in state["outcomes"])})
 
 
+def size_of(task: str, split: str, options: Mapping[str, Any]) -> int:
+    """Instances of a split, as the task's environment counts them: options may decide which data it plays."""
+    env = build(task, split=split, **options)
+    size: int = env.unwrapped.size()
+    env.close()
+    return size
+
+
 def episodes(
     task: str, *, split: str, size: int, count: int, tries: int = 1, seed: int = 0, options: Mapping[str, Any]
 ) -> list[Job]:
@@ -114,8 +123,9 @@ def evaluate(
     """Play `jobs` and report, in their order; each episode is handed to `keep`."""
     places = {job.id: place for place, job in enumerate(jobs)}
     found = sorted(engine.run(policy, jobs), key=lambda trajectory: places[trajectory.id])
-    for trajectory in found if keep else ():
-        keep(trajectory)
+    if keep is not None:
+        for trajectory in found:
+            keep(trajectory)
     return Report(
         task=jobs[0].task,
         split=jobs[0].split,

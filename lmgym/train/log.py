@@ -1,4 +1,4 @@
-"""The log of a run: a line of figures a step, TensorBoard, and a progress bar. Times are parts of a step, in seconds."""
+"""The log of a run: a line of figures a step, TensorBoard, and a progress bar."""
 
 from __future__ import annotations
 

@@ -86,9 +86,11 @@ def run(
     The first step that ends `save_seconds` after the last checkpoint makes the next; so does the end of a stage. The
     episodes of the steps `keep_episodes` (counted over all stages) are kept as JSON lines.
     """
-    known = {"task": task, "options": dict(options or {}), "policy": policy.name, "seed": seed, **(arguments or {})}
+    chosen = dict(options or {})
+    size = runner.size_of(task, "train", chosen)
+    pool = Pool(task=find(task).id, size=size, options=chosen, seed=seed)
+    known = {"task": task, "options": chosen, "policy": policy.name, "seed": seed, **(arguments or {})}
     saved = claim(folder, known, resume=resume)
-    pool = Pool(task=find(task).id, size=0, options=dict(options or {}), seed=seed)
     training = Training(recipe, policy, pool, folder, save_seconds, frozenset(keep_episodes), quiet, saved)
     try:
         while training.place.stage < len(recipe.stages):
@@ -170,14 +172,10 @@ class Training:
         temperature = self.recipe.temperature if stage.temperature is None else stage.temperature
         training = self.policy.sampling
         self.policy.sampling = replace(training, temperature=temperature)
-        pool = replace(self.pool, split=stage.split)
+        pool = self.pool
+        size = runner.size_of(pool.task, stage.split, pool.options)
         jobs = runner.episodes(
-            pool.task,
-            split=pool.split,
-            size=source.size_of(pool),
-            count=stage.episodes,
-            seed=pool.seed,
-            options=pool.options,
+            pool.task, split=stage.split, size=size, count=stage.episodes, seed=pool.seed, options=pool.options
         )
         with watch("evaluate"):
             report = runner.evaluate(self.policy, jobs, engine=self._engine(self.recipe.planner), seed=pool.seed)
@@ -218,7 +216,7 @@ class Training:
 
     def _episodes(self, stage: Sft | Rl) -> list[Trajectory]:
         """The episodes of a step, in the order of their jobs."""
-        pool = replace(self.pool, stage=stage.name, size=source.size_of(self.pool))
+        pool = replace(self.pool, stage=stage.name)
         if isinstance(stage, Rl):
             jobs = self.recipe.tasks.draw(self.place.step, pool)
             return source.played(self._engine(self.recipe.planner), self.policy, jobs)
@@ -267,7 +265,7 @@ class Training:
 
     def _write(self, stage: str, figures: Mapping[str, float], watch: Stopwatch) -> None:
         seconds = {f"seconds_{part}": value for part, value in watch.parts.items()}
-        place = {"stage": stage, "step": self.place.step, "run_step": self.place.run_step}
+        place: dict[str, float | int | str] = {"stage": stage, "step": self.place.step, "run_step": self.place.run_step}
         self.log.write({**place, **figures, "seconds": self.place.seconds, **seconds}, step=self.place.run_step)
 
     def save(self) -> None:

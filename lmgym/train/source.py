@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
-from lmgym.env.registry import find
 from lmgym.errors import RecipeError
 from lmgym.policy.base import Policy
 from lmgym.policy.local import LocalPolicy
@@ -15,7 +14,6 @@ from lmgym.policy.scripted import hinted
 from lmgym.rollout import episodes
 from lmgym.rollout.engine import Engine
 from lmgym.train.parts.tasks import order
-from lmgym.train.recipe import Pool
 from lmgym.types import Completion, Job, Trajectory
 
 
@@ -40,14 +38,6 @@ def recorded(path: Path, policy: LocalPolicy, *, step: int, count: int, seed: in
     chosen = [(lap, found[order(seed, lap, len(found))[position]]) for lap, position in places]
     named = (replace(episode, id=f"{episode.id}@{lap}") for lap, episode in chosen)
     return _encoded(policy, (_unsaid(episode) for episode in named))
-
-
-def size_of(pool: Pool) -> int:
-    """Instances of the pool's split."""
-    splits = find(pool.task).splits
-    if pool.split not in splits:
-        raise RecipeError(f"{pool.task} has no split {pool.split!r}; it has {', '.join(splits)}")
-    return splits[pool.split]
 
 
 def _encoded(policy: LocalPolicy, found: Iterable[Trajectory]) -> list[Trajectory]:

@@ -1,13 +1,25 @@
 from __future__ import annotations
 
+from types import MappingProxyType
+
 import pytest
 import torch
 
+from lmgym.env import registry
+from tests.train.chain import SPEC
 
-@pytest.fixture(autouse=True, scope="session")
+
+@pytest.fixture(autouse=True)
 def one_thread():
     """Toy models are slower on several threads, and bits depend on their number."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(autouse=True)
+def chain(monkeypatch):
+    """The task `test/Chain-v0`."""
+    known = MappingProxyType({**registry.specs(), SPEC.id: SPEC})
+    monkeypatch.setattr(registry, "specs", lambda: known)

@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from lmgym.errors import RecipeError
+from lmgym.train import checkpoint
+from lmgym.train.log import read_metrics
+from tests.train.victim import ARGS, train
+
+ROOT = Path(__file__).parents[2]
+QUICK = replace(ARGS, warmup=2, steps=1, evaluate=4)
+
+
+def figures(folder: Path) -> list[dict[str, object]]:
+    rows = read_metrics(folder)
+    return [{name: value for name, value in row.items() if not name.startswith("seconds")} for row in rows]
+
+
+def weights(folder: Path) -> torch.Tensor:
+    state = checkpoint.load(folder / "checkpoints")
+    return torch.cat([weight.flatten() for weight in state["model"].values()])
+
+
+def victim(folder: Path, moment: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-W", "ignore", "-m", "tests.train.victim", str(folder), moment]
+    return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> Path:
+    """A run that nothing interrupted."""
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    train(folder)
+    return folder
+
+
+def test_a_run_killed_again_and_again_ends_with_the_same_bits(whole, tmp_path):
+    folder = tmp_path / "run"
+    for moment in ("demonstration", "checkpoint", "rollout", "update"):
+        assert victim(folder, moment).wait() == -signal.SIGKILL, moment
+    train(folder, resume=True)
+    assert figures(folder) == figures(whole)
+    assert torch.equal(weights(folder), weights(whole))
+    assert not list((folder / "checkpoints").glob("*.partial"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6))
+def test_a_run_killed_at_any_time_ends_with_the_same_bits(whole, tmp_path, seed):
+    folder, clock = tmp_path / "run", random.Random(seed)
+    for _ in range(3):
+        process = victim(folder, "none")
+        while process.poll() is None and not (folder / "run.json").exists():
+            time.sleep(0.05)
+        time.sleep(clock.random() * 6)
+        process.kill()
+        process.wait()
+    train(folder, resume=True)
+    assert figures(folder) == figures(whole)
+    assert torch.equal(weights(folder), weights(whole))
+
+
+def test_a_finished_run_resumed_does_nothing_and_returns_its_result(whole):
+    before = figures(whole)
+    result = train(whole, resume=True)
+    assert figures(whole) == before
+    assert list(result.reports) == ["before RL", "after RL"]
+    assert result.gain is not None
+    assert result.gain.low <= result.gain.mean <= result.gain.high
+
+
+def test_resuming_with_another_argument_names_it(whole):
+    with pytest.raises(RecipeError, match="clip_high=0.28, not 0.3"):
+        train(whole, resume=True, args=replace(ARGS, clip_high=0.3))
+
+
+def test_a_folder_with_a_run_is_not_begun_again(whole):
+    before = (whole / "metrics.jsonl").read_bytes()
+    with pytest.raises(RecipeError, match="--resume"):
+        train(whole)
+    assert (whole / "metrics.jsonl").read_bytes() == before
+
+
+def test_there_must_be_something_to_resume(tmp_path):
+    with pytest.raises(RecipeError, match="nothing to resume"):
+        train(tmp_path / "none", resume=True)
+
+
+def test_a_run_killed_before_its_first_checkpoint_begins_anew(whole, tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "run.json").write_text((whole / "run.json").read_text())
+    (tmp_path / "run" / "metrics.jsonl").write_text('{"stage": "sft"}\n{"cut o')
+    train(tmp_path / "run", resume=True)
+    assert figures(tmp_path / "run") == figures(whole)
+
+
+@pytest.mark.parametrize("harm", ["flip", "cut", "digest"])
+def test_a_damaged_checkpoint_is_reported_and_nothing_is_deleted(tmp_path, harm):
+    folder = tmp_path / "run"
+    train(folder, args=QUICK)
+    (newest,) = (folder / "checkpoints").iterdir()
+    content = bytearray((newest / "state.pt").read_bytes())
+    if harm == "flip":
+        content[len(content) // 2] ^= 1
+    elif harm == "cut":
+        del content[1000:]
+    (newest / "state.pt").write_bytes(content)
+    if harm == "digest":
+        (newest / "state.sha256").unlink()
+    files = sorted(folder.rglob("*"))
+    with pytest.raises(RecipeError, match="nothing was deleted") as caught:
+        train(folder, resume=True, args=QUICK)
+    assert "\n" not in str(caught.value)
+    assert sorted(folder.rglob("*")) == files
+
+
+def test_a_full_disk_is_one_line_and_the_run_goes_on_later(whole, tmp_path, monkeypatch):
+    folder, original, calls = tmp_path / "run", torch.save, []
+
+    def full(state, file):
+        calls.append(1)
+        if len(calls) == 3:
+            file.write(b"half")
+            raise OSError(28, "No space left on device")
+        original(state, file)
+
+    monkeypatch.setattr(torch, "save", full)
+    with pytest.raises(RecipeError, match="No space left on device.*the last good one is"):
+        train(folder)
+    train(folder, resume=True)
+    assert figures(folder) == figures(whole)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
+    (tmp_path / "locked").mkdir(mode=0o500)
+    with pytest.raises(RecipeError, match="cannot write"):
+        train(tmp_path / "locked" / "run")
+
+
+def test_what_a_run_leaves(whole):
+    names = {path.name for path in whole.iterdir()}
+    assert names == {
+        "run.json", "metrics.jsonl", "checkpoints", "policy", "curve.png", "reports.json", "tensorboard"
+    }  # fmt: skip
+    facts = json.loads((whole / "run.json").read_text())
+    assert facts["arguments"]["group"] == 4
+    assert facts["packages"]["torch"] == torch.__version__.partition("+")[0] or facts["packages"]["torch"]
+
+
+def test_the_episodes_of_a_step_are_kept_on_request(tmp_path):
+    from lmgym.rollout.episodes import read
+
+    train(tmp_path / "run", args=QUICK, keep_episodes=[2])
+    (path,) = (tmp_path / "run" / "episodes").iterdir()
+    found = list(read(path))
+    assert len(found) == QUICK.instances * QUICK.group
+    assert all(turn.completion.ids for episode in found for turn in episode.turns)
+
+
+def test_imitation_of_recorded_episodes_is_that_of_the_same_demonstrations(tmp_path):
+    train(tmp_path / "one", args=replace(QUICK, warmup=1), keep_episodes=[0])
+    (path,) = (tmp_path / "one" / "episodes").iterdir()
+    from lmgym.baselines import bc
+    from lmgym.policy.scripted import hinted
+    from lmgym.train import source
+    from tests.train.victim import toy_policy
+
+    assert hinted("demonstrator")
+    policy = toy_policy()
+    found = source.recorded(path, policy, step=0, count=8, seed=0)
+    again = source.recorded(path, policy, step=1, count=8, seed=0)
+    assert {e.index for e in found} == {e.index for e in again}
+    assert len({e.id for e in (*found, *again)}) == 16
+    assert all(turn.kind == "given" and turn.completion.ids for e in found for turn in e.turns)
+    assert bc.Args(recorded=str(path))
