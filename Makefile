@@ -53,7 +53,7 @@ check: lint test ## lint, types and the suite
 	$(BIN)/lmgym check
 
 bench: .venv/.dev ## speeds, side by side in one run
-	$(BIN)/python -m tests.bench $(ARGS)
+	$(BIN)/python tests/bench $(ARGS)
 
 golden: .venv/.dev ## record the golden episodes of a task again: TASK=wordle
 	$(BIN)/lmgym golden $(TASK) --write
@@ -62,7 +62,7 @@ cards: .venv/.dev ## rewrite the generated parts of the README and the task card
 	$(BIN)/lmgym list --write
 
 tokenizer: .venv/.dev ## train the tokenizer of `tiny` on the tasks' own text
-	$(BIN)/python -m lmgym.policy.tokenizer_train
+	$(BIN)/lmgym tokenizer
 
 clean: ## remove everything that make made, runs/ excepted
 	rm -rf .venv .bench-venv build .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info

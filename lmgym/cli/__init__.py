@@ -7,7 +7,7 @@ import sys
 import typer
 from rich.console import Console
 
-from lmgym.cli import evaluate, play, replay, tasks, train
+from lmgym.cli import evaluate, play, replay, tasks, tokenizer, train
 from lmgym.errors import LmgymError
 
 app = typer.Typer(
@@ -24,6 +24,7 @@ app.command()(play.play)
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train.train)
 app.command("eval")(evaluate.evaluate)
 app.command()(replay.replay)
+app.command()(tokenizer.tokenizer)
 
 
 def main() -> None:

@@ -19,13 +19,13 @@ from tokenizers.trainers import BpeTrainer
 
 PATH = Path(__file__).with_name("tiny_tokenizer.json")
 LISTED = r"[,.:] (?:and )?a(?= [a-z]+ \d)"  # ", a" before "mug 2"
-OPENING = r"[A-Z][a-z]+(?: [a-z]+\b(?! \d))*"  # "You pick up the" before " mug 2"
+OPENING = r" ?[A-Z][a-z]+(?: [a-z]+\b(?! \d))*"  # "You pick up the" before " mug 2"
 WORDS = r" ?\p{L}+| ?\p{N}{1,2}| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 PIECES = "|".join((LISTED, OPENING, WORDS))
 PAD, END, SYSTEM, USER, ASSISTANT = SPECIALS = ("<|pad|>", "<|end|>", "<|system|>", "<|user|>", "<|assistant|>")
 
 
-def train(texts: Iterable[str], *, vocab: int = 1536) -> Tokenizer:
+def train(texts: Iterable[str], *, vocab: int = 2048) -> Tokenizer:
     """A byte-level BPE of at most `vocab` tokens, the specials and 256 bytes included."""
     tokenizer = Tokenizer(BPE())
     tokenizer.pre_tokenizer = PreTokenizers(
