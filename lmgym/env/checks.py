@@ -143,7 +143,7 @@ def disjoint_splits(subject: Subject) -> Iterator[str]:
     """No instance stands in two splits, as far as the first ones tell."""
     if subject.spec.overlap:
         return
-    count = 200 if subject.spec.player == "inline" else 20
+    count = 200 if subject.spec.player == "inline" else 8
     seen: dict[Any, str] = {}
     for split in subject.splits:
         with subject.live(split=split) as env:

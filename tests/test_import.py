@@ -1,0 +1,69 @@
+"""What `import lmgym` costs: no engine, no tensors, no browser."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = {
+    *("torch", "transformers", "tokenizers", "datasets", "matplotlib", "tensorboard", "scipy", "pandas", "PIL"),
+    *(
+        "playwright",
+        "docker",
+        "openai",
+        "httpx",
+        "ray",
+        "textworld",
+        "alfworld",
+        "typer",
+        "rich",
+        "hypothesis",
+        "pytest",
+    ),
+}
+
+
+def loaded(code):
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", f"{code}\nimport json, sys; print(json.dumps(sorted(sys.modules)))"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def test_importing_lmgym_loads_nothing_heavy_and_no_environment():
+    modules = loaded("import lmgym")
+    assert HEAVY & modules == set()
+    assert [name for name in modules if name.startswith("lmgym.tasks.") and name.count(".") > 2] == []
+    assert not any(name.startswith(("lmgym.policy.", "lmgym.train.", "lmgym.rollout.")) for name in modules)
+
+
+@pytest.mark.parametrize("task", ["guess_number", "wordle"])
+def test_a_pure_python_task_loads_nothing_heavy(task):
+    code = f"import gymnasium, lmgym; from lmgym.env.registry import build; build({task!r}).reset(seed=0)"
+    assert HEAVY & loaded(code) == set()
+
+
+def test_checking_a_task_loads_no_tensors():
+    assert {"torch", "transformers"} & loaded("import lmgym.env.testing, lmgym.env.golden, lmgym.env.new") == set()
+
+
+def test_rollouts_are_played_without_torch():
+    assert {"torch", "transformers"} & loaded("import lmgym.rollout.engine") == set()
+
+
+def test_one_import_name_gives_one_class():
+    code = """
+import lmgym
+from lmgym.env.registry import build, find, load
+from lmgym.tasks.wordle.env import Wordle
+assert load(find("wordle")) is Wordle is type(build("wordle").unwrapped)
+try:
+    import tasks
+except ImportError as error:
+    assert "import this package as lmgym.tasks" in str(error) or "No module" in str(error), error
+"""
+    loaded(code)
