@@ -9,6 +9,7 @@ import difflib
 import importlib
 import inspect
 import pkgutil
+import warnings
 from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import entry_points
@@ -34,7 +35,12 @@ def _found() -> Iterator[TaskSpec]:
         if module.ispkg:
             yield from _of_module(importlib.import_module(f"lmgym.tasks.{module.name}"))
     for plugin in entry_points(group=PLUGINS):
-        yield from _of_module(plugin.load())
+        try:
+            brought = list(_of_module(plugin.load()))
+        except (ImportError, AttributeError) as error:  # one broken package may not take all tasks away
+            warnings.warn(f"tasks of plug-in {plugin.name} ({plugin.value}) are left out: {error}", stacklevel=2)
+        else:
+            yield from brought
 
 
 @cache

@@ -135,6 +135,13 @@ def test_a_plug_in_brings_its_spec_and_variants(plugins):
             gymnasium.registry.pop(spec.id, None)
 
 
+@pytest.mark.parametrize(("module", "reason"), [("no_such_package", "No module named"), ("json", "attribute 'SPEC'")])
+def test_a_broken_plug_in_takes_no_other_task_away(plugins, module, reason):
+    plugins(module, __name__)
+    with pytest.warns(UserWarning, match=rf"plug-in {module} \({module}\) are left out: .*{reason}"):
+        assert {GUESS, "test/Race-v0"} <= set(specs())
+
+
 def test_two_tasks_of_one_id_are_refused(plugins):
     plugins(__name__, __name__)
     with pytest.raises(InstanceError, match="two tasks call themselves test/Race-v0"):
