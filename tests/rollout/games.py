@@ -13,8 +13,7 @@ from typing import Any
 from lmgym.env.env import Reply, TextEnv
 from lmgym.env.spec import TaskSpec
 from lmgym.errors import BackendError
-
-from ..env.games import GALLERY, RACE
+from tests.env.games import GALLERY, RACE
 
 SPEC = TaskSpec(
     id="test/Dice-v0",
