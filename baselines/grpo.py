@@ -39,7 +39,7 @@ class Args:
     seconds: float | None = None  # at most
     instances: int = 16  # tasks of a step
     group: int = 8  # tries of each
-    lr: float = 3e-4
+    lr: float = 1e-4
     std: bool = True  # divide by the group's deviation
     clip: float = 0.2  # below 1
     clip_high: float = 0.28  # above 1
@@ -96,7 +96,7 @@ def recipe(args: Args) -> Recipe:
     )
     rl = Rl(
         until=Until(steps=args.steps, seconds=args.seconds),
-        optimiser=Optimiser(lr=args.lr, epochs=args.epochs, minibatches=args.minibatches),
+        optimiser=Optimiser(lr=args.lr, warmup=5, epochs=args.epochs, minibatches=args.minibatches),
         rescore=args.rescore,
     )
     return Recipe(

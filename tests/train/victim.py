@@ -1,4 +1,4 @@
-"""A short training run on a toy policy that can be made to kill itself: `python -m tests.train.victim FOLDER MOMENT`."""
+"""A short training run on a toy policy that can be made to kill itself: `-m tests.train.victim FOLDER MOMENT`."""
 
 from __future__ import annotations
 

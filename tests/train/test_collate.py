@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from lmgym.errors import RecipeError
+from lmgym.evaluation.runner import size_of
+from lmgym.policy.scripted import hinted
+from lmgym.rollout.context import Window
+from lmgym.rollout.engine import Engine
+from lmgym.train import source
+from lmgym.train.batch import masked
+from lmgym.train.collate import check, collate, turns_out
+from lmgym.train.parts.filters import mask_stumbles
+from lmgym.train.parts.planners import Stumble
+from lmgym.train.parts.tasks import Uniform
+from lmgym.train.recipe import Pool
+from tests.train.chain import SPEC, chain_policy
+
+POOL = Pool(task=SPEC.id, size=1000)
+
+
+def played(engine: Engine, *, tries: int = 2, instances: int = 4):
+    policy = chain_policy()
+    return policy, source.played(engine, policy, Uniform(instances, tries=tries).draw(0, POOL))
+
+
+def test_every_sampled_token_is_trained_once_and_rewards_stand_on_the_last_of_a_turn():
+    _, episodes = played(Engine())
+    paid = [replace(e, turns=tuple(replace(t, reward=0.5 + n) for n, t in enumerate(e.turns))) for e in episodes]
+    batch = collate(paid)
+    for row, episode in enumerate(paid):
+        ids = [i for turn in episode.turns for i in turn.completion.ids]
+        assert batch.ids[row][batch.mask[row]].tolist() == ids
+        assert batch.logprobs[row][batch.mask[row]].tolist() == pytest.approx(
+            [x for turn in episode.turns for x in turn.completion.logprobs]
+        )
+        for number, turn in enumerate(episode.turns):
+            own = (batch.turn[row] == number).nonzero()[:, 0]
+            assert batch.reward[row, own].tolist() == [0.0] * (len(own) - 1) + [turn.reward]
+    assert batch.returns().tolist() == pytest.approx([e.reward for e in paid])
+    assert batch.group[batch.first_rows()].tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+
+
+def test_scoring_a_batch_gives_the_log_probs_as_sampled():
+    policy, episodes = played(Engine())
+    batch = collate(episodes)
+    logprobs, entropy = policy.score(batch.ids, batch.attention, mask=batch.mask)
+    assert (logprobs - batch.logprobs).abs().max() < 1e-4
+    assert (entropy - batch.entropy)[batch.mask].abs().max() < 1e-4
+
+
+def test_an_episode_of_several_segments_has_a_row_for_each():
+    _, episodes = played(Engine(context=Window(turns=2)))
+    batch = collate(episodes)
+    assert len(batch) > len(episodes)
+    assert int(batch.mask.sum()) == sum(len(t.completion.ids) for e in episodes for t in e.turns)
+    first = batch.first_rows()
+    assert batch.episode[first].tolist() == list(range(len(episodes)))
+    assert batch.segment[first].tolist() == [0] * len(episodes)
+
+
+def test_the_reward_of_a_turn_without_tokens_is_not_lost():
+    _, (episode, *_) = played(Engine())
+    silent = replace(episode.turns[2], completion=replace(episode.turns[2].completion, ids=(), logprobs=(), entropy=()))
+    turns = list(episode.turns)
+    turns[2] = silent
+    turns = [replace(turn, reward=float(n)) for n, turn in enumerate(turns)]
+    batch = collate([replace(episode, turns=tuple(turns))])
+    assert float(batch.reward.sum()) == sum(range(len(turns)))
+    at = (batch.turn[0] == 1).nonzero()[-1]
+    assert batch.reward[0, at].tolist() == [3.0]  # its own 1 and the silent turn's 2
+
+
+def test_a_breach_of_the_invariants_is_noticed():
+    _, episodes = played(Engine())
+    batch = collate(episodes)
+    with pytest.raises(AssertionError, match="of its"):
+        check(replace(batch, mask=batch.mask & (batch.turn != 0)), episodes, "sampled")
+    with pytest.raises(AssertionError, match="padded"):
+        check(replace(batch, attention=batch.attention & False), episodes, "sampled")
+    with pytest.raises(AssertionError, match="terminated and truncated"):
+        check(batch, [replace(e, terminated=True, truncated=True) for e in episodes], "sampled")
+
+
+def test_nothing_to_train_on_is_said():
+    _, episodes = played(Engine())
+    with pytest.raises(RecipeError, match="nothing to train on"):
+        collate([replace(e, turns=()) for e in episodes])
+
+
+def test_demonstrations_get_ids_and_the_stumbles_in_them_are_shown_but_not_trained():
+    policy = chain_policy()
+    engine = Engine(planner=Stumble(0.4))
+    episodes = source.demonstrated(engine, policy, Uniform(16).draw(0, POOL))
+    stumbles = {(e.id, n) for e in episodes for n, turn in enumerate(e.turns) if turn.info.get("stumble")}
+    share = len(stumbles) / sum(len(e.turns) for e in episodes)
+    assert 0.2 < share < 0.6
+    batch = collate(episodes, trained="given")
+    out = turns_out(batch, episodes, mask_stumbles(episodes).mask)
+    kept = masked(batch, out)
+    assert int(out.sum()) == 2 * len(stumbles)  # a word and the end of the turn
+    assert int(batch.mask.sum() - kept.mask.sum()) == int(out.sum())
+    assert torch.equal(kept.ids, batch.ids)
+    assert not kept.weight[out].any()
+    again = source.demonstrated(engine, policy, Uniform(16).draw(0, POOL))
+    assert again == episodes
+
+
+def test_a_demonstrator_recovers_from_a_stumble():
+    episodes = source.played(Engine(planner=Stumble(0.2)), hinted("demonstrator"), Uniform(32).draw(0, POOL))
+    stumbled = [e for e in episodes if any(turn.info.get("stumble") for turn in e.turns) and e.success]
+    assert stumbled
+
+
+def test_uniform_tasks_show_every_instance_once_a_lap():
+    pool = Pool(task=SPEC.id, size=10, seed=3)
+    laps = [
+        [job.index for step in range(lap * 5, lap * 5 + 5) for job in Uniform(2).draw(step, pool)] for lap in (0, 1)
+    ]
+    assert sorted(laps[0]) == sorted(laps[1]) == list(range(10))
+    assert laps[0] != laps[1]
+    assert Uniform(2).draw(3, pool) == Uniform(2).draw(3, pool)
+
+
+def test_the_tries_of_a_group_share_their_seed_and_differ_in_their_attempt():
+    jobs = Uniform(2, tries=3).draw(4, POOL)
+    for group in (jobs[:3], jobs[3:]):
+        assert len({(job.group, job.index, job.seed) for job in group}) == 1
+        assert [job.attempt for job in group] == [0, 1, 2]
+    assert len({job.id for job in (*jobs, *Uniform(2, tries=3).draw(5, POOL))}) == 12
+
+
+def test_sizes_come_from_the_environment():
+    assert size_of("guess_number", "test", {}) == 1000

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from lmgym.errors import RecipeError
+from lmgym.train import curve
+from lmgym.train.figures import of_play
+from lmgym.train.log import Log, read_metrics, replace_file
+from lmgym.train.parts.filters import drop_flat_groups, mask_truncated
+from lmgym.train.parts.rewards import invalid_cost
+from lmgym.train.recipe import NoTasks, Pool, Until, linear
+from lmgym.types import Completion, Message, Trajectory, Turn
+
+TURN = Turn(observation=Message(role="user", text="?"), completion=Completion(text="x"), action="x")
+EPISODE = Trajectory(id="e", root="e", task="t", split="train", info={"score": 0.0, "success": False})
+
+
+def episode(name: str, group: str, *rewards: float, **fields) -> Trajectory:
+    turns = tuple(replace(TURN, reward=reward) for reward in rewards)
+    return replace(EPISODE, id=name, group=group, turns=turns, **fields)
+
+
+def test_only_groups_without_variance_are_dropped():
+    found = [episode("a", "1", 0.1, 0.2), episode("b", "1", 0.3), episode("c", "2", 0.0), episode("d", "2", 1.0)]
+    assert drop_flat_groups(found).drop == {"a", "b"}
+
+
+def test_cut_episodes_are_masked_turn_by_turn():
+    found = [episode("a", "1", 0, 0, truncated=True), episode("b", "1", 1)]
+    assert mask_truncated(found).mask == {("a", 0), ("a", 1)}
+    assert not mask_truncated(found).drop
+
+
+def test_an_invalid_action_costs():
+    turns = (replace(TURN, info={"valid": False}, reward=0.5, terms={"reward": 0.5}), TURN)
+    charged = invalid_cost(replace(EPISODE, turns=turns), cost=0.2)
+    assert charged.turns[0].reward == pytest.approx(0.3)
+    assert charged.turns[0].terms == {"reward": 0.5, "invalid": -0.2}
+    assert charged.turns[1] is TURN
+
+
+def test_a_stage_ends_at_the_first_of_its_limits():
+    until = Until(steps=10, seconds=60)
+    assert until.progress(3, 45).share == 0.75
+    assert until.progress(8, 6).share == 0.8
+    assert not until.reached(9, 59)
+    assert until.reached(10, 0)
+    assert until.reached(0, 60)
+    assert linear(1.0, 0.0)(until.progress(100, 0)) == 0.0
+
+
+def test_a_stage_of_no_steps_is_over_at_once():
+    assert Until(steps=0).reached(0, 0)
+
+
+def test_a_stage_without_an_end_is_refused():
+    with pytest.raises(RecipeError, match="needs an end"):
+        Until()
+
+
+def test_rl_needs_tasks():
+    with pytest.raises(RecipeError, match="Uniform"):
+        NoTasks().draw(0, Pool(task="t", size=1))
+
+
+def test_figures_of_play_are_means_over_episodes_and_turns():
+    found = [
+        episode("a", "1", 0, 1, info={"score": 1.0, "success": True}),
+        replace(episode("b", "1", 0), truncated=True, turns=(replace(TURN, info={"valid": False}),)),
+        episode("c", "2", 0),
+        episode("d", "2", 0),
+    ]
+    figures = of_play(found)
+    assert figures["success"] == 0.25
+    assert figures["turns"] == 1.25
+    assert figures["truncated"] == 0.25
+    assert figures["invalid"] == 0.2
+    assert figures["flat_groups"] == 0.5
+
+
+def test_the_log_goes_on_where_the_checkpoint_was(tmp_path):
+    log = Log(tmp_path, quiet=True)
+    log.write({"stage": "rl", "loss": 1.0}, step=1)
+    offset = log.offset
+    log.write({"stage": "rl", "loss": 2.0}, step=2)
+    log.close()
+    again = Log(tmp_path, offset=offset, step=1, quiet=True)
+    again.write({"stage": "rl", "loss": 3.0}, step=2)
+    again.close()
+    assert [row["loss"] for row in read_metrics(tmp_path)] == [1.0, 3.0]
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
+    replace_file(tmp_path / "a.json", "old")
+    (tmp_path / "a.json.partial").mkdir()
+    with pytest.raises(RecipeError, match="cannot write"):
+        replace_file(tmp_path / "a.json", "new")
+    assert (tmp_path / "a.json").read_text() == "old"
+
+
+def test_a_curve_is_drawn_of_any_log(tmp_path):
+    rows = [{"stage": "rl", "run_step": n, "success": n / 9, "loss": 0.1, "entropy": 1.0} for n in range(9)]
+    rows += [
+        {"stage": "after RL", "run_step": 9, "evaluated_success": 0.5, "evaluated_low": 0.4, "evaluated_high": 0.7}
+    ]
+    for content in ("", "".join(json.dumps(row) + "\n" for row in rows)):
+        (tmp_path / "metrics.jsonl").write_text(content)
+        assert curve.draw(tmp_path).read_bytes().startswith(b"\x89PNG")
