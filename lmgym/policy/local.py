@@ -195,12 +195,12 @@ class LocalPolicy:
 def no_progress_bars() -> Iterator[None]:
     """Reading and writing models without bars on the terminal."""
     shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
         yield
     finally:
         if shown:
-            logging.enable_progress_bar()
+            logging.enable_progress_bar()  # type: ignore[no-untyped-call]
 
 
 def _finished(session: LocalSession, count: int) -> list[Completion]:

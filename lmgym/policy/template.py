@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from jinja2.exceptions import TemplateError
@@ -21,6 +22,15 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 PROBE = ("first-probe", "second-probe", "third-probe")
+PAST = 512  # renderings kept, one or two a conversation in flight
+
+
+@dataclass(frozen=True)
+class Guards:
+    """What a rendering depends on beside the messages."""
+
+    mark: str  # stands between the characters of control tokens that outside words spell
+    tools: str | None  # JSON of the schemas
 
 
 class ChatTemplate:
@@ -33,6 +43,7 @@ class ChatTemplate:
             raise PolicyError(f"{name} has no chat template: use an instruct model")
         self._tokenizer = tokenizer
         self._options = dict(options or {})
+        self._past: dict[tuple[tuple[Message, ...], Guards], str] = {}
         self.vocabulary = Vocabulary(tokenizer)
         self._takes_system = self._renders(("system", "user"))
         self._takes_repeats = self._renders(("user", "user"))
@@ -44,11 +55,11 @@ class ChatTemplate:
         """Prompt ids that are new, and whether they are a full rendering."""
         messages = _checked(conversation.messages)
         mark = self.vocabulary.mark([message.text for message in messages])
-        tools = self._tools(conversation.tools, mark)
-        delta = self._delta(conversation, mark, tools)
+        guards = Guards(mark, self._tools(conversation.tools, mark))
+        delta = self._delta(conversation, guards)
         if delta is not None:
             return self.vocabulary.rendered(delta, mark), False
-        return self.vocabulary.rendered(self._render(messages, mark, tools), mark), True
+        return self.vocabulary.rendered(self._render(messages, guards), mark), True
 
     def answer(self, text: str) -> list[int]:
         """Ids of an answer nobody sampled, its end of turn included."""
@@ -58,16 +69,15 @@ class ChatTemplate:
         """Tokens of `messages` rendered from nothing."""
         return len(self.extend(Conversation(messages=tuple(messages)))[0])
 
-    def _delta(self, conversation: Conversation, mark: str, tools: list[Any] | None) -> str | None:
+    def _delta(self, conversation: Conversation, guards: Guards) -> str | None:
         """What the template writes after the last answer; None where it does not leave the past as it was."""
         last = _last_spoken(conversation)
         if last is None:
             return None
-        messages = list(conversation.messages)
-        words = messages[last].text.strip()  # many templates trim; that is no edit
-        messages[last] = Message(role="assistant", text=words)
-        before = self._render(messages[:last], mark, tools) + self.vocabulary.guard(words, mark, own=True)
-        now = self._render(messages, mark, tools)
+        messages = tuple(map(_stripped, conversation.messages))  # many templates trim answers; that is no edit
+        before = self._rendered(messages[:last], guards)
+        before += self.vocabulary.guard(messages[last].text, guards.mark, own=True)
+        now = self._rendered(messages, guards)
         if not now.startswith(before):
             return None
         return self._after_stop(now[len(before) :], conversation.spoken[-1].ids)
@@ -79,10 +89,19 @@ class ChatTemplate:
         space, stop, rest = delta.partition(self.vocabulary.name(ids[-1]))
         return rest if stop and not space.strip() else delta
 
-    def _render(self, messages: Sequence[Message], mark: str, tools: list[Any] | None) -> str:
+    def _rendered(self, messages: tuple[Message, ...], guards: Guards) -> str:
+        """The same as `_render`, remembered for the turn that goes on from there."""
+        text = self._past.get((messages, guards))
+        if text is None:
+            text = self._past[messages, guards] = self._render(messages, guards)
+            if len(self._past) > PAST:
+                del self._past[next(iter(self._past))]
+        return text
+
+    def _render(self, messages: Sequence[Message], guards: Guards) -> str:
         """The conversation with a prompt for the next answer, outside words guarded."""
         guarded = [
-            {"role": m.role, "content": self.vocabulary.guard(m.text, mark, own=m.role == "assistant")}
+            {"role": m.role, "content": self.vocabulary.guard(m.text, guards.mark, own=m.role == "assistant")}
             for m in messages
         ]
         if not self._takes_system:
@@ -90,7 +109,7 @@ class ChatTemplate:
         if not (self._takes_system and self._takes_repeats):
             guarded = _join_repeats(guarded)
         try:
-            return self._apply(guarded, tools=tools)
+            return self._apply(guarded, tools=None if guards.tools is None else json.loads(guards.tools))
         except TemplateError as error:
             roles = ", ".join(message["role"] for message in guarded)
             raise PolicyError(f"The chat template refuses the roles [{roles}]: {error}") from error
@@ -102,12 +121,11 @@ class ChatTemplate:
             )
         )
 
-    def _tools(self, tools: Sequence[Mapping[str, Any]], mark: str) -> list[Any] | None:
-        """JSON schemas as the template takes them, guarded."""
+    def _tools(self, tools: Sequence[Mapping[str, Any]], mark: str) -> str | None:
+        """Guarded JSON of the schemas."""
         if not tools:
             return None
-        text = json.dumps([dict(tool) for tool in tools], ensure_ascii=False)
-        return list(json.loads(self.vocabulary.guard(text, mark, own=False)))
+        return self.vocabulary.guard(json.dumps([dict(tool) for tool in tools], ensure_ascii=False), mark, own=False)
 
     def _renders(self, roles: Sequence[str]) -> bool:
         """Whether the template takes these roles in order and shows what each of them says."""
@@ -135,6 +153,12 @@ def _checked(messages: Sequence[Message]) -> Sequence[Message]:
     if any(message.images for message in messages):
         raise PolicyError("This policy reads text only; the conversation has images: use a text task or another policy")
     return messages
+
+
+def _stripped(message: Message) -> Message:
+    """An answer without the white space around it; other messages as they are."""
+    words = message.text.strip()
+    return message if message.role != "assistant" or words == message.text else replace(message, text=words)
 
 
 def _last_spoken(conversation: Conversation) -> int | None:
