@@ -7,6 +7,7 @@ from lmgym.env.registry import build
 from lmgym.env.wrappers import ShowAdmissible
 from lmgym.errors import InstanceError
 
+from . import games
 from .games import RACE
 
 
@@ -17,7 +18,7 @@ def steps(env, *actions):
 
 def test_a_scripted_opponents_win_falls_to_the_agents_last_turn():
     # 1 (1), black 2 (3), 1 (4), black 2 (6): black wins
-    env = build(RACE, others="python:env.games:says_two")
+    env = build(RACE, others=f"python:{games.__name__}:says_two")
     first, last = steps(env, "1", "1")
     assert first[1] == -0.25
     assert first[4]["seat_rewards"] == {"agent": -0.25, "black": -0.25}
@@ -110,8 +111,8 @@ def test_max_turns_must_be_positive():
     [
         ("hf:some/model", "takes 'scripted', 'caller' or 'python:module:function'"),
         ("python:nowhere:player", "cannot be loaded"),
-        ("python:env.games:nobody", "cannot be loaded"),
-        ("python:env.games", "takes 'scripted'"),
+        (f"python:{games.__name__}:nobody", "cannot be loaded"),
+        (f"python:{games.__name__}", "takes 'scripted'"),
     ],
 )
 def test_an_unknown_player_of_the_others_is_named(others, wrong):
