@@ -47,6 +47,7 @@ class ChatTemplate:
         self.vocabulary = Vocabulary(tokenizer)
         self._takes_system = self._renders(("system", "user"))
         self._takes_repeats = self._renders(("user", "user"))
+        self._local = self._writes_locally()
         self.end = self._end_of_turn()  # the token that the template writes after an answer
         eos = tokenizer.eos_token_id
         self.stops = frozenset(token for token in (self.end, eos) if token is not None)
@@ -75,12 +76,34 @@ class ChatTemplate:
         if last is None:
             return None
         messages = tuple(map(_stripped, conversation.messages))  # many templates trim answers; that is no edit
+        if self._local and guards.tools is None and last > 0 and messages[last - 1].role == "user":
+            messages, last = messages[last - 1 :], 1
+        added = self._added(messages, last, guards)
+        return None if added is None else self._after_stop(added, conversation.spoken[-1].ids)
+
+    def _added(self, messages: tuple[Message, ...], last: int, guards: Guards) -> str | None:
+        """What is written after the words of message `last`; None where the rendering of the past has changed."""
         before = self._rendered(messages[:last], guards)
         before += self.vocabulary.guard(messages[last].text, guards.mark, own=True)
         now = self._rendered(messages, guards)
-        if not now.startswith(before):
-            return None
-        return self._after_stop(now[len(before) :], conversation.spoken[-1].ids)
+        return now[len(before) :] if now.startswith(before) else None
+
+    def _writes_locally(self) -> bool:
+        """Whether what a turn adds depends on that turn alone: then no turn needs the whole past rendered.
+
+        Found out on histories with a system prompt, thinking, an empty answer and line ends.
+        """
+        guards = Guards(MARKS[0], None)
+        past = [Message(role="system", text="rules")]
+        for answer in ("one", "<think>\nwhy\n</think>\n\ntwo", "", "three\n", "<think>because</think>four"):
+            past += [Message(role="user", text="asked"), _stripped(Message(role="assistant", text=answer))]
+            for after in (1, 2):
+                messages = (*past, *[Message(role="user", text="next")] * after)
+                turn = self._added(messages[len(past) - 2 :], 1, guards)
+                wholes = [self._added(messages[start:], len(past) - 1 - start, guards) for start in (0, 1)]
+                if turn is None or wholes != [turn, turn]:
+                    return False
+        return True
 
     def _after_stop(self, delta: str, ids: Sequence[int]) -> str:
         """`delta` less the end of turn that the policy sampled itself."""

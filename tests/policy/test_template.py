@@ -193,3 +193,8 @@ def test_ids_that_were_sampled_are_kept_by_encode():
 def test_the_kinds_differ_as_they_should():
     refused = [name for name in KINDS if not ChatTemplate(tokenizer(name))._takes_system]
     assert refused == ["gemma2", "gemma3"]
+
+
+def test_only_templates_that_leave_the_past_alone_are_rendered_by_the_turn():
+    assert ChatTemplate(tokenizer("llama"))._local
+    assert not ChatTemplate(tokenizer("qwen3"))._local  # strips earlier thinking
