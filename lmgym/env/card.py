@@ -38,12 +38,12 @@ def differs(spec: TaskSpec) -> str | None:
     """Say how the README of the task's folder disagrees with its spec; None where it agrees."""
     path = folder(spec) / FILE
     if not path.is_file():
-        return f"{FILE} is missing: write it with lmgym.env.card.write(spec)"
+        return f"{FILE} is missing: write it by: lmgym list --write"
     text = path.read_text(encoding="utf-8")
     if _start(spec) not in text:
-        return f"{FILE} has no block {_start(spec)}: write it with lmgym.env.card.write(spec)"
+        return f"{FILE} has no block {_start(spec)}: write it by: lmgym list --write"
     if card(spec) not in text:
-        return f"{FILE} says something else than the spec: write it anew with lmgym.env.card.write(spec)"
+        return f"{FILE} says something else than the spec: write it anew by: lmgym list --write"
     return None
 
 

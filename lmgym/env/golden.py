@@ -137,7 +137,7 @@ def read(spec: TaskSpec) -> list[dict[str, Any]]:
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     episodes = [episode for line in lines if (episode := json.loads(line))["task"] == spec.id]
     if not episodes:
-        raise ReplayError(f"{spec.id} has no episodes in {FILE}: record them with lmgym.env.golden.write(spec)")
+        raise ReplayError(f"{spec.id} has no episodes in {FILE}: record them by: lmgym golden {spec.id} --write")
     return episodes
 
 
