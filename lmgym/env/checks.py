@@ -114,11 +114,16 @@ def determinism(subject: Subject) -> Iterator[str]:
     if not subject.spec.deterministic:
         return
     with subject.live() as env, subject.live() as other:
-        for index, player in itertools.product(range(2), _players(subject)):
+        for index, player in itertools.product(_first(env, 2), _players(subject)):
             first = play(env, player, index=index, seed=7)
             for again, where in ((env, "in the same environment"), (other, "in another environment")):
                 if said := _difference(first, play(again, given(first.actions), index=index, seed=7)):
                     yield f"{subject.home}/{index} played again {where}: {said}"
+
+
+def _first(env: Any, count: int) -> range:
+    """The first `count` instances, or as many as there are."""
+    return range(min(count, env.unwrapped.size()))
 
 
 def _players(subject: Subject) -> list[Player]:
@@ -147,7 +152,7 @@ def disjoint_splits(subject: Subject) -> Iterator[str]:
     seen: dict[Any, str] = {}
     for split in subject.splits:
         with subject.live(split=split) as env:
-            for index in range(min(count, env.unwrapped.size())):
+            for index in _first(env, count):
                 name = seen.setdefault(_fingerprint(env, index), f"{split}/{index}")
                 if name.partition("/")[0] != split:
                     yield f"{name} and {split}/{index} are one instance; TaskSpec.overlap says why where this must be"
@@ -200,7 +205,7 @@ def _scores(subject: Subject, split: str, name: str, player: Player, wanted: flo
     count = subject.few if wanted in (0.0, 1.0) else 8 * subject.few
     scores = []
     with subject.live(split=split) as env:
-        for index in range(min(count, env.unwrapped.size())):
+        for index in _first(env, count):
             trace = play(env, player, index=index)
             if not trace.over:
                 yield f"{name} on {split}/{index} stops after {len(trace.actions)} actions, before the end"
@@ -216,7 +221,7 @@ def demonstrator(subject: Subject) -> Iterator[str]:
     if not golden.has_oracle(subject.spec) and load(subject.spec).demonstrator is TextEnv.demonstrator:
         return
     with subject.live() as env:
-        for index in range(2):
+        for index in _first(env, 2):
             trace = play(env, lambda env: env.demonstrator(), index=index)
             if not trace.over:
                 yield f"on {subject.home}/{index} it stops after {len(trace.actions)} actions, before the end"
@@ -265,26 +270,29 @@ def _account(trace: Trace) -> Iterator[str]:
     json.dumps([trace.start, *trace.infos], allow_nan=False)
 
 
-def goldens(subject: Subject) -> Iterator[str]:
-    """The golden episodes, played again, say what they said."""
-    yield from golden.replay(subject.spec)
+def goldens(subject: Subject) -> Iterable[str]:
+    """The golden episodes, played again, say what they said; official data has none."""
+    return golden.replay(subject.spec) if any(subject.spec.splits.values()) else ()
 
 
 def two_at_once(subject: Subject) -> Iterator[str]:
     """Two live environments do not disturb each other."""
     if not subject.spec.deterministic:
         return
-    player = _players(subject)[0]
-    with subject.live() as env:
-        alone = [play(env, player, index=index, seed=index) for index in (0, 1)]
-    with subject.live() as env, subject.live() as other:
-        pairs = itertools.zip_longest(turns(env, player, index=0), turns(other, player, index=1, seed=1))
-        both: list[Any] = [None, None]
-        for pair in pairs:
-            both = [new or old for new, old in zip(pair, both, strict=True)]
-    for index in (0, 1):
-        if said := _difference(alone[index], both[index]):
-            yield f"{subject.home}/{index} beside another environment: {said}"
+    for player in _players(subject):
+        with subject.live() as env:
+            indices = (0, _first(env, 2)[-1])
+            alone = [play(env, player, index=index, seed=index) for index in indices]
+        with subject.live() as env, subject.live() as other:
+            first, second = (turns(e, player, index=i, seed=i) for e, i in zip((env, other), indices, strict=True))
+            *_, both = itertools.accumulate(itertools.zip_longest(first, second), _latest)
+        for index, before, after in zip(indices, alone, both, strict=True):
+            if said := _difference(before, after):
+                yield f"{subject.home}/{index} beside another environment: {said}"
+
+
+def _latest(before: tuple[Trace, ...], after: tuple[Trace | None, ...]) -> tuple[Trace, ...]:
+    return tuple(new or old for old, new in zip(before, after, strict=True))
 
 
 def closing_twice(subject: Subject) -> Iterable[str]:

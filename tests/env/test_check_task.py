@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lmgym.env import card, golden, testing
+from lmgym.env import card, checks, golden, testing
 from lmgym.env.env import Reply, TextEnv
 from lmgym.env.spaces import Images
 from lmgym.env.spec import TaskSpec
@@ -316,3 +316,12 @@ def test_an_id_that_is_not_installed_is_checked_without_leaving_a_trace():
 
     wrong(SPEC)
     assert SPEC.id not in gymnasium.registry
+
+
+def test_a_task_of_one_instance_can_be_checked():
+    assert wrong(replace(SPEC, splits={"train": 1})) == {}
+
+
+def test_official_data_needs_no_goldens():
+    subject = testing.Subject(replace(SPEC, splits={"official": 0}), ())
+    assert list(checks.goldens(subject)) == []
