@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Column, Table
 
 from lmgym.env.registry import find, specs
@@ -66,7 +67,8 @@ def check(
     for spec in [find(name) for name in tasks] if tasks else list(specs().values()):
         table = Table("check", "", "finding", title=spec.id, title_justify="left")
         for finding in findings(spec):
-            table.add_row(finding.check, "[green]ok[/]" if finding.ok else "[red]FAILED[/]", finding.message)
+            mark = "[green]ok[/]" if finding.ok else "[red]FAILED[/]"
+            table.add_row(finding.check, mark, escape(finding.message))
             failed += not finding.ok
         console.print(table)
     if failed:
@@ -81,17 +83,20 @@ def golden(
     """Replay a task's golden episodes, or record them."""
     from lmgym.env import golden as goldens
 
-    spec = find(task)
-    console = Console()
-    if write:
-        console.print(f"wrote {goldens.write(spec)}")
-        return
-    differences = goldens.replay(spec)
-    for difference in differences:
-        console.print(difference, markup=False)
+    main = find(task)
+    folder = [spec for spec in specs().values() if spec.package == main.package]
+    wanted = folder if task == main.name else [main]
+    console = Console(soft_wrap=True)
+    differences = 0
+    for spec in [spec for spec in wanted if any(spec.splits.values())]:
+        if write:
+            console.print(f"{spec.id}: wrote {goldens.write(spec)}")
+            continue
+        found = goldens.replay(spec)
+        differences += len(found)
+        console.print(*found, f"{spec.id}: {len(found)} of {len(goldens.read(spec))} differ", sep="\n", markup=False)
     if differences:
         raise typer.Exit(1)
-    console.print(f"{spec.id}: {len(goldens.read(spec))} golden episodes replayed without a difference")
 
 
 def new(
