@@ -1,7 +1,7 @@
 """One forward pass over the rows of a session: prompts and single tokens together, keys and values kept.
 
-All tokens of a pass are packed, so that only attention sees rows: single tokens attend as one group over the slots in
-use, longer chunks in groups of similar length.
+All tokens of a pass are packed, so that only attention sees rows: single tokens attend together over the slots in use,
+prompts in groups of similar length, what goes on from a cache by itself.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from torch import Tensor
 from lmgym.policy.forward import Network, Rows
 from lmgym.policy.slots import KeyValues
 
+SINGLE, PROMPT, CONTINUED = range(3)
+
 
 @dataclass(frozen=True)
 class Chunk:
@@ -25,6 +27,11 @@ class Chunk:
     slot: int
     start: int  # position of the first; all before it are in the cache
     ids: Sequence[int]
+
+    @property
+    def kind(self) -> int:
+        """What it attends to."""
+        return SINGLE if len(self.ids) == 1 else CONTINUED if self.start else PROMPT
 
 
 class Decoder(Protocol):
@@ -47,9 +54,9 @@ class FusedDecoder:
     def feed(self, chunks: Sequence[Chunk]) -> tuple[Tensor, Tensor]:
         """Hidden states (R, H) and logits (R, V) in fp32 after the last token of each chunk."""
         self.cache.reserve(max(c.slot for c in chunks) + 1, max(c.start + len(c.ids) for c in chunks))
-        order = sorted(range(len(chunks)), key=lambda i: (len(chunks[i].ids), chunks[i].slot))
+        order = sorted(range(len(chunks)), key=lambda i: (chunks[i].kind, len(chunks[i].ids), chunks[i].slot))
         plan = Pack([chunks[i] for i in order], self.network.embed.device)
-        groups = [_group(part, plan.starts[at], self.network, self.cache) for at, part in plan.groups()]
+        groups = [group for at, part in plan.groups() for group in self._groups(part, plan.starts[at])]
 
         def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
             self.cache.write(layer, plan.slots, plan.positions, k, v)
@@ -60,6 +67,17 @@ class FusedDecoder:
         back[torch.tensor(order)] = torch.arange(len(order))
         hidden = hidden[plan.last[back.to(plan.last.device)]]
         return hidden, self.network.logits(hidden)
+
+    def _groups(self, chunks: Sequence[Chunk], first: int) -> list[Group]:
+        """How chunks of one kind attend, the first of them at `first` in the pack."""
+        device = self.network.embed.device
+        sparse = len(chunks) * 2 <= chunks[-1].slot and device.type == "cpu"  # one by one is cheaper there
+        if chunks[0].kind == SINGLE and not sparse:
+            return [Singles(chunks, first, self.cache, device)]
+        if chunks[0].kind == PROMPT:
+            return [Prompts(chunks, first, device)]
+        starts = [first + sum(len(c.ids) for c in chunks[:i]) for i in range(len(chunks))]
+        return [Continued(chunk, at, self.cache, device) for chunk, at in zip(chunks, starts, strict=True)]
 
 
 class Pack:
@@ -78,12 +96,12 @@ class Pack:
         self.last = (ends - 1).to(device)  # (R,), where the last token of each chunk stands
 
     def groups(self) -> list[tuple[int, Sequence[Chunk]]]:
-        """Neighbours of similar length, each with the index of its first chunk; single tokens by themselves."""
+        """Neighbours of one kind and similar length, each with the index of its first chunk."""
         groups: list[tuple[int, Sequence[Chunk]]] = []
         begin = 0
         for i, chunk in enumerate(self.chunks):
-            size, least = len(chunk.ids), len(self.chunks[begin].ids)
-            if size > least * 1.5 + 8 or (size > 1) != (least > 1):
+            like = self.chunks[begin]
+            if chunk.kind != like.kind or len(chunk.ids) > len(like.ids) * 1.5 + 8:
                 groups.append((begin, self.chunks[begin:i]))
                 begin = i
         return [*groups, (begin, self.chunks[begin:])]
@@ -94,15 +112,6 @@ class Group(Protocol):
 
     def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """What the group's tokens read, (n, Hq D)."""
-
-
-def _group(chunks: Sequence[Chunk], first: int, network: Network, cache: KeyValues) -> Group:
-    device = network.embed.device
-    if len(chunks[0].ids) == 1:
-        return Singles(chunks, first, cache, device)
-    if all(chunk.start == 0 for chunk in chunks):
-        return Prompts(chunks, first, device)
-    return Chunks(chunks, first, cache, device)
 
 
 class Singles:
@@ -128,17 +137,18 @@ class Singles:
     def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """What the single tokens read, (n, Hq D)."""
         query = q[self.span]
-        rows = query.view(query.shape[0], k.shape[1], -1, query.shape[2])  # (n, Hk, G, D)
+        apart = q.dtype == torch.bfloat16 and q.device.type == "cpu"  # its kernel is faster head by head
+        rows = query.unsqueeze(2) if apart else query.view(len(query), k.shape[1], -1, query.shape[2])  # (n, Hk, G, D)
         if self.place is not None:
             rows = rows.new_zeros(len(self.seen), *rows.shape[1:]).index_copy_(0, self.place, rows)
         if self.mask is None:
             self.mask = torch.zeros(self.seen.shape, dtype=q.dtype, device=q.device)
             self.mask.masked_fill_(~self.seen, float("-inf"))
         keys, values = self.cache.read(layer, self.rows, self.used)
-        out = F.scaled_dot_product_attention(rows, keys, values, attn_mask=self.mask)
+        out = F.scaled_dot_product_attention(rows, keys, values, attn_mask=self.mask, enable_gqa=apart)
         if self.place is not None:
             out = out.index_select(0, self.place)
-        return out.reshape(query.shape[0], -1)
+        return out.reshape(len(query), -1)
 
 
 class Prompts:
@@ -153,22 +163,21 @@ class Prompts:
         return self.rows.causal(q[self.span], k[self.span], v[self.span])
 
 
-class Chunks:
-    """Chunks that go on where their slots' caches end."""
+class Continued:
+    """A chunk that goes on where its slot's cache ends, over a view of it."""
 
-    def __init__(self, chunks: Sequence[Chunk], first: int, cache: KeyValues, device: torch.device) -> None:
-        self.rows = Rows([len(c.ids) for c in chunks], device)
-        self.span = slice(first, first + self.rows.tokens)
+    def __init__(self, chunk: Chunk, first: int, cache: KeyValues, device: torch.device) -> None:
+        self.span = slice(first, first + len(chunk.ids))
+        self.row = slice(chunk.slot, chunk.slot + 1)
         self.cache = cache
-        self.slots = torch.tensor([c.slot for c in chunks], device=device)
-        self.used = max(c.start + len(c.ids) for c in chunks)
-        starts = torch.tensor([c.start for c in chunks])
-        reach = starts[:, None] + torch.arange(self.rows.width)  # (R, T), the last position a token sees
-        self.seen = (torch.arange(self.used) <= reach[..., None])[:, None].to(device)  # (R, 1, T, used)
+        self.used = chunk.start + len(chunk.ids)
+        reach = torch.arange(chunk.start, self.used)  # (T,), the last position a token sees
+        seen = torch.arange(self.used) <= reach[:, None]
+        self.seen = seen.to(device) if len(reach) > 1 else None  # (T, used); a single token sees all
 
     def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """What the chunks' tokens read, (n, Hq D)."""
-        keys, values = self.cache.read(layer, self.slots, self.used)
-        query = self.rows.pad(q[self.span])
+        """What the chunk's tokens read, (T, Hq D)."""
+        keys, values = self.cache.read(layer, self.row, self.used)
+        query = q[self.span].transpose(0, 1)[None]
         out = F.scaled_dot_product_attention(query, keys, values, attn_mask=self.seen, enable_gqa=True)
-        return self.rows.unpad(out)
+        return out[0].transpose(0, 1).flatten(1)

@@ -101,6 +101,7 @@ def _tiny(name: str, seed: int) -> tuple[Any, Any]:
 def _hugging_face(path: str) -> tuple[Any, Any]:
     """Model and tokenizer of a folder, or of a name in the local cache or on the hub."""
     from huggingface_hub import constants
+    from safetensors import SafetensorError
     from transformers import AutoModelForCausalLM
 
     from lmgym.policy.local import no_progress_bars
@@ -110,7 +111,7 @@ def _hugging_face(path: str) -> tuple[Any, Any]:
     try:
         with no_progress_bars():
             return AutoModelForCausalLM.from_pretrained(path, dtype="auto"), _tokenizer(path)
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, ImportError, SafetensorError) as error:
         reason = str(error).strip().partition("\n")[0]
         if Path(path).is_dir():
             raise PolicyError(f"hf:{path} is a folder without a causal language model: {reason}") from error

@@ -37,7 +37,7 @@ class ModelDecoder:
     def feed(self, chunks: Sequence[Chunk]) -> tuple[Tensor, Tensor]:
         """Hidden states (R, H) and logits (R, V) in fp32 after the last token of each chunk."""
         self.cache.reserve(max(c.slot for c in chunks) + 1, max(c.start + len(c.ids) for c in chunks))
-        order = sorted(range(len(chunks)), key=lambda i: len(chunks[i].ids))
+        order = sorted(range(len(chunks)), key=lambda i: (chunks[i].kind, len(chunks[i].ids)))
         groups = Pack([chunks[i] for i in order], self.model.device).groups()
         hidden, logits = zip(*(self._run(part) for _, part in groups), strict=True)
         back = torch.tensor(order).argsort().to(self.model.device)

@@ -1,8 +1,8 @@
 """Trains the tokenizer of `tiny`: a byte-level BPE over the tasks' own text, kept as one JSON file.
 
-A word with its leading space is one piece and digits are split from words, so that " cabinet 4" is two tokens: names are
-what a policy copies. The words between names are what games repeat, so a sentence's opening and the comma and article
-of a list may become one token each.
+A word with its leading space is one piece and digits are split from words, so that " cabinet 4" is two tokens: names
+are what a policy copies. The words between names are what games repeat, so a sentence's opening and the comma and
+article of a list may become one token each.
 """
 
 from __future__ import annotations

@@ -84,6 +84,14 @@ def test_a_folder_without_a_model_is_refused(tmp_path):
     assert "\n" not in str(caught.value)
 
 
+def test_a_broken_weights_file_is_refused(tmp_path):
+    policy("qwen3").save(tmp_path)
+    weights = tmp_path / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:1000])
+    with pytest.raises(PolicyError, match="without a causal language model"):
+        load_policy(f"hf:{tmp_path}")
+
+
 def test_a_name_that_is_not_here_says_that_it_is_offline(monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     words = "hf:nobody/nothing is no folder here and not in the local cache (HF_HUB_OFFLINE is set)"
