@@ -35,6 +35,9 @@ class Args:
     weight_decay: float = 1e-3
     minibatches: int = 1  # optimiser steps of a step
     optimiser: Literal["adamw", "muon"] = "adamw"
+    muon_lr: float = 3e-3  # of the hidden matrices, where the optimiser is Muon
+    autocast: bool = False  # bfloat16 in the update
+    checkpointing: bool = False  # recompute activations in the backward pass
     evaluate: int = 100  # episodes
 
 
@@ -53,6 +56,9 @@ def sft(args: Args) -> Sft:
             schedule=linear(1.0, args.final_lr),
             warmup=10,
             kind=args.optimiser,
+            muon_lr=args.muon_lr,
+            autocast=args.autocast,
+            checkpointing=args.checkpointing,
             weight_decay=args.weight_decay,
             minibatches=args.minibatches,
         ),

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -34,6 +35,9 @@ class Args:
     warmup_seconds: float | None = None  # at most
     warmup_episodes: int = 64  # of a step of imitation
     warmup_lr: float = 1e-3
+    warmup_minibatches: int = 1  # optimiser steps of a step of imitation
+    warmup_optimiser: Literal["adamw", "muon"] = "adamw"
+    muon_lr: float = 3e-3  # of the hidden matrices in imitation, where the optimiser is Muon
     interject: float = 0.0  # share of demonstrated turns at which a random action stumbles in
     steps: int | None = 100
     seconds: float | None = None  # at most
@@ -53,6 +57,8 @@ class Args:
     minibatches: int = 1
     rescore: bool | None = None  # old log-probs by the trainer; None: where the sampler is not fp32
     invalid: float = 0.0  # cost of an action that was none
+    autocast: bool = False  # bfloat16 in the update
+    checkpointing: bool = False  # recompute activations in the backward pass
     evaluate: int = 100  # episodes, before and after
 
 
@@ -92,11 +98,23 @@ def recipe(args: Args) -> Recipe:
         seconds=args.warmup_seconds,
         episodes=args.warmup_episodes,
         lr=args.warmup_lr,
+        minibatches=args.warmup_minibatches,
+        optimiser=args.warmup_optimiser,
+        muon_lr=args.muon_lr,
+        autocast=args.autocast,
+        checkpointing=args.checkpointing,
         interject=args.interject,
     )
     rl = Rl(
         until=Until(steps=args.steps, seconds=args.seconds),
-        optimiser=Optimiser(lr=args.lr, warmup=5, epochs=args.epochs, minibatches=args.minibatches),
+        optimiser=Optimiser(
+            lr=args.lr,
+            warmup=5,
+            epochs=args.epochs,
+            minibatches=args.minibatches,
+            autocast=args.autocast,
+            checkpointing=args.checkpointing,
+        ),
         rescore=args.rescore,
     )
     return Recipe(

@@ -10,6 +10,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import torch
+
 import lmgym
 from lmgym.errors import RecipeError
 from lmgym.train import checkpoint
@@ -64,6 +66,7 @@ def surroundings() -> dict[str, Any]:
         "commit": _commit(),
         "python": platform.python_version(),
         "machine": platform.machine(),
+        "threads": torch.get_num_threads(),  # a resumed run makes the same bits on as many
         "packages": {name: _version(name) for name in PACKAGES},
     }
 

@@ -229,7 +229,7 @@ class Training:
         """The batch with what the losses need: old log-probs by the trainer, log-probs of the start policy."""
         if isinstance(stage, Sft) or self.updater is None:
             return batch, {}
-        tokens, gap = stage.optimiser.micro_tokens, {}
+        tokens, gap = self.updater.micro_tokens, {}
         if self.reference is not None:
             model = partial(self._score, self.reference)
             batch = replace(batch, reference=logprobs_of(batch, model, self.policy.device, tokens=tokens))

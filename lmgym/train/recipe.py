@@ -137,13 +137,13 @@ class Optimiser:
     schedule: Schedule = field(default_factory=lambda: constant(1.0))  # factor of `lr`
     warmup: int = 0  # optimiser steps of linear rise
     kind: Literal["adamw", "muon"] = "adamw"  # muon: hidden matrices; AdamW for the rest
-    muon_lr: float = 3e-3  # matched to AdamW's root mean square
+    muon_lr: float = 3e-3  # of updates as large as AdamW's, root mean square
     betas: tuple[float, float] = (0.9, 0.95)
     weight_decay: float = 0.0
     clip: float = 1.0  # of the gradient's norm
     epochs: int = 1  # passes over a batch
     minibatches: int = 1  # optimiser steps a pass
-    micro_tokens: int = 16_384  # padded tokens of one forward pass
+    micro_tokens: int | None = None  # padded tokens of a forward pass; None: 4096 on a CPU, else 32768
     autocast: bool = False  # bfloat16
     checkpointing: bool = False  # recompute activations in the backward pass
 

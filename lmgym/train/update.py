@@ -33,6 +33,7 @@ class Updater:
     def __post_init__(self) -> None:
         self.optimisers = optimisers(self.model, self.spec)
         self.device = next(self.model.parameters()).device
+        self.micro_tokens = self.spec.micro_tokens or (4096 if self.device.type == "cpu" else 32_768)
         self.steps = 0  # of the optimiser, in this stage
         self.pace = 1.0  # factor of the learning rates
 
@@ -65,7 +66,7 @@ class Updater:
             aggregation(batch.mask, batch.episode, term.aggregation, longest=term.longest) * term.coef(progress)
             for term in self.terms
         ]
-        for rows in micro_batches(batch.lengths, self.spec.micro_tokens):
+        for rows in micro_batches(batch.lengths, self.micro_tokens):
             part = batch.rows(rows)
             self._backward(part.to(self.device), [factor[rows].to(self.device) for factor in factors], sums, ratios)
         norm = float(nn.utils.clip_grad_norm_(self.model.parameters(), self.spec.clip or math.inf))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -9,6 +10,7 @@ import torch
 
 from lmgym.baselines import grpo
 from lmgym.errors import RecipeError
+from lmgym.train.batch import masked
 from lmgym.train.math import aggregation
 from lmgym.train.recipe import Scored
 from tests import oracles
@@ -47,8 +49,6 @@ def test_expected_gradient_is_the_enumerated_one_scaled(std, scale):
     batch, contexts, chances = all_pairs()
     theta = torch.tensor(oracles.LOG_ODDS, dtype=torch.float64, requires_grad=True)
     logprobs = tabular(theta, batch, contexts)
-    from dataclasses import replace
-
     batch = replace(batch, logprobs=logprobs.detach(), advantage=grpo.credit(batch, std=std).double())
     losses, _ = CLIP(Scored(batch=batch, logprobs=logprobs, entropy=torch.zeros_like(logprobs)))
     pairs = len(batch) // 2
@@ -88,10 +88,6 @@ def test_seats_of_one_group_have_their_own_statistics():
 
 
 def test_masked_episodes_count_in_the_statistics_and_get_no_gradient():
-    from dataclasses import replace
-
-    from lmgym.train.batch import masked
-
     batch = make_batch([[0, 1], [0, 1], [0, 1]], reward=torch.tensor([[0, 3.0], [0, 0], [0, 0]]))
     batch = replace(batch, advantage=grpo.credit(batch, std=False))
     batch = masked(batch, torch.tensor([[True] * 2, [False] * 2, [False] * 2]))

@@ -9,7 +9,7 @@ from lmgym.env import registry
 from tests.train.chain import SPEC
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="session")
 def one_thread():
     """Toy models are slower on several threads, and bits depend on their number."""
     before = torch.get_num_threads()

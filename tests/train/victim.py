@@ -28,9 +28,9 @@ def toy_policy() -> LocalPolicy:
     return LocalPolicy(model, tokenizer, name="toy", sampling=Sampling(max_tokens=4))
 
 
-def train(folder: Path, *, resume: bool = False, args: grpo.Args = ARGS, **more) -> loop.RunResult:
+def train(folder: Path, *, resume: bool = False, args=ARGS, recipe=None, **more) -> loop.RunResult:
     return loop.run(
-        grpo.recipe(args),
+        recipe or grpo.recipe(args),
         toy_policy(),
         task="guess_number",
         options={"highest": 8, "max_turns": 4},

@@ -1,0 +1,63 @@
+"""Each baseline learns chain(3, 5) on a toy policy, and does not when its loss is turned around."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lmgym.baselines import bc, grpo
+from lmgym.train import loop
+from tests.train.chain import SPEC, chain_policy
+
+IMITATION = bc.Args(steps=40, lr=5e-2, episodes=16, evaluate=100)
+REINFORCED = grpo.Args(
+    warmup=24, warmup_lr=3e-2, warmup_episodes=32, steps=20, instances=8, group=8, lr=2e-2, evaluate=100
+)
+
+
+def turned(loss):
+    def opposite(*args, **kwargs):
+        tokens, figures = loss(*args, **kwargs)
+        return -tokens, figures
+
+    return opposite
+
+
+def successes(module, args, folder) -> list[float]:
+    result = loop.run(module.recipe(args), chain_policy(), task=SPEC.id, folder=folder, quiet=True, save_seconds=1e9)
+    return [report.success.mean for report in result.reports.values()]
+
+
+def test_bc_learns(tmp_path):
+    assert successes(bc, IMITATION, tmp_path / "run")[-1] > 0.8
+
+
+def test_bc_does_not_learn_the_other_way(tmp_path, monkeypatch):
+    monkeypatch.setattr(bc, "nll", turned(bc.nll))
+    assert successes(bc, IMITATION, tmp_path / "run")[-1] < 0.1
+
+
+def test_grpo_learns(tmp_path):
+    before, after = successes(grpo, REINFORCED, tmp_path / "run")
+    assert 0.05 < before < 0.6
+    assert after > 0.9
+
+
+def test_grpo_does_not_learn_the_other_way(tmp_path, monkeypatch):
+    monkeypatch.setattr(grpo, "surrogate", turned(grpo.surrogate))
+    before, after = successes(grpo, REINFORCED, tmp_path / "run")
+    assert after < before - 0.05
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"std": False, "aggregation": "const_norm", "longest": 10, "dual": None},
+        {"aggregation": "seq_mean", "kl": 0.01, "kl_kind": "k3", "epochs": 2, "minibatches": 2},
+        {"aggregation": "seq_sum", "lr": 5e-3, "drop_flat": False, "invalid": 0.1, "rescore": True},
+    ],
+)
+def test_every_variant_of_grpo_learns(tmp_path, changes):
+    before, after = successes(grpo, replace(REINFORCED, **changes), tmp_path / "run")
+    assert after > before + 0.2
