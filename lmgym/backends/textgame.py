@@ -7,30 +7,37 @@ interpreter of its own (jericho loads a copied library), so that live games do n
 
 from __future__ import annotations
 
+import contextlib
 import json
+import random
 import re
 import tempfile
+import threading
 import warnings
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from lmgym.errors import BackendError
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
+ONE_AT_A_TIME = threading.Lock()  # TextWorld's parser and generators are shared by the whole process
 WON, LOST = "*** The End ***", "*** You lost! ***"
 UNKNOWN = "That's not a verb I recognise."
 # Other characters reach the interpreter itself (a NUL or a leading backslash hangs it, a full stop starts a command).
 COMMAND = re.compile(r"[A-Za-z0-9' -]{1,150}")
-OUTSIDE = frozenset(  # verbs that leave the game's world: files, settings, the engine's own switches
-    "quit q save restore restart verify version script transcript notify superbrief brief short verbose long normal "
-    "nouns pronouns score enable disable restrict oops undo tw-print tw-trace-actions tw-extra-infos".split()
+OUTSIDE = frozenset(  # verbs that leave the game's world
+    {
+        *("quit", "q", "save", "restore", "restart", "undo", "oops", "verify", "version", "script", "transcript"),
+        *("notify", "superbrief", "brief", "short", "verbose", "long", "normal", "nouns", "pronouns", "score"),
+        *("enable", "disable", "restrict", "tw-print", "tw-trace-actions", "tw-extra-infos"),  # the engine's switches
+    }
 )
 SWITCHES = ("tw-trace-actions", "tw-extra-infos score")
-STATE_SWITCHES = ("tw-extra-infos description", "tw-extra-infos inventory")
+STATE = ("description", "inventory")
+STATE_SWITCHES = tuple(f"tw-extra-infos {name}" for name in STATE)
 ASIDE = re.compile(r"<(score|moves|description|inventory)>\n?(.*?)</\1>\n?", re.DOTALL)
 TRACE = re.compile(r"\[([^\[\]]*)\]\n?")
 SUCCEEDED = " - succeeded"
@@ -51,7 +58,7 @@ class Answer:
     """What a game says to a command."""
 
     text: str
-    acted: bool  # the game carried an action out
+    understood: bool  # as an action, be it one that failed
     points: int  # of the quests completed so far
     won: bool = False
     lost: bool = False
@@ -68,14 +75,16 @@ class TextGame:
         self._story = story
         self._state = state
         self._over = False
+        self.points = 0  # of the quests completed so far
+        self._asides: dict[str, str] = {}  # what the switches have the game tell beside its words, by name
         self._events: list[str] = []  # actions the logic has not followed yet
         self._logic: Logic | None = None
         with _guarded():
             self._frotz, raw = _interpreter(story.z8)
             for switch in SWITCHES + STATE_SWITCHES * state:
-                self._frotz.step(switch)
-        text = raw.rpartition("\n>")[0]
-        self.opening = tidy(text[text.index("\n", text.rfind(BANNER)) :] if BANNER in text else text)
+                self._asides.update(ASIDE.findall(self._frotz.step(switch)[0]))
+        _, _, text = raw.rpartition("\n>")[0].rpartition(BANNER)
+        self.opening = self._with_state(text)
 
     @property
     def logic(self) -> Logic:
@@ -92,7 +101,7 @@ class TextGame:
         if self._over:
             raise BackendError("this game is over; open it anew")
         if not playable(command):
-            return Answer(UNKNOWN, acted=False, points=self._points)
+            return Answer(UNKNOWN, understood=False, points=self.points)
         with _guarded():
             raw = self._frotz.step(command)[0]
             if self._frotz.frotz_lib.halted():
@@ -104,22 +113,24 @@ class TextGame:
         self._frotz = None
         self._over = True
 
-    _points = 0
-
     def _read(self, raw: str) -> Answer:
-        asides: dict[str, str] = {name: words for name, words in ASIDE.findall(raw)}
+        self._asides.update(ASIDE.findall(raw))
         text = ASIDE.sub("", raw.rpartition("\n>")[0])
-        done = [event.removesuffix(SUCCEEDED) for event in TRACE.findall(text) if event.endswith(SUCCEEDED)]
+        trace = TRACE.findall(text)
+        done = [event.removesuffix(SUCCEEDED) for event in trace if event.endswith(SUCCEEDED)]
         self._events += [event for event in done if "(" not in event]  # in brackets: part of another action
-        self._points = int(asides.get("score", self._points))
+        self.points = int(self._asides.get("score", self.points))
         text = SCORED.sub("", TRACE.sub("", text))
         won, lost = WON in text, LOST in text
         self._over = won or lost
-        if self._over:
-            text = text[: text.rindex("***") + 3]
-        elif self._state:
-            text = _with_state(text, asides)
-        return Answer(tidy(text), bool(done), self._points, won, lost)
+        said = tidy(text[: text.rindex("***") + 3]) if self._over else self._with_state(text)
+        return Answer(said, bool(trace), self.points, won, lost)
+
+    def _with_state(self, text: str) -> str:
+        """Add what a look around and the inventory would say, where asked for and not said already."""
+        said = tidy(text)
+        state = [tidy(TRACE.sub("", self._asides.get(name, ""))) for name in STATE]
+        return "\n\n".join([said, *(words for words in state if words not in said)]).strip()
 
 
 def playable(command: str) -> bool:
@@ -134,15 +145,9 @@ def tidy(text: str) -> str:
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
 
 
-def _with_state(text: str, asides: dict[str, str]) -> str:
-    """Add what a look around and the inventory would say, unless the answer says it."""
-    parts = [tidy(text), *(tidy(TRACE.sub("", asides.get(name, ""))) for name in ("description", "inventory"))]
-    return "\n\n".join(part for number, part in enumerate(parts) if part and not (number and part in parts[0]))
-
-
 def _interpreter(z8: bytes) -> tuple[Any, str]:
     """Start a story in a fresh interpreter, which reads the file at the start only; also what it says first."""
-    import jericho
+    import jericho  # type: ignore[import-untyped]  # ships no types
 
     with tempfile.TemporaryDirectory(prefix="lmgym-") as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore", jericho.UnsupportedGameWarning)  # no scores by jericho; the game tells them
@@ -152,7 +157,20 @@ def _interpreter(z8: bytes) -> tuple[Any, str]:
         return frotz, frotz.reset()[0]
 
 
-@contextmanager
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """Keep the process's random streams and warning filters, which TextWorld uses and changes, even when imported."""
+    with ONE_AT_A_TIME, warnings.catch_warnings():
+        python, arrays = random.getstate(), np.random.get_state()
+        warnings.simplefilter("ignore")
+        try:
+            yield
+        finally:
+            random.setstate(python)
+            np.random.set_state(arrays)
+
+
+@contextlib.contextmanager
 def _guarded() -> Iterator[None]:
     """Raise what breaks in the interpreter as BackendError."""
     try:
@@ -165,19 +183,30 @@ class Logic:
     """The state of a game in TextWorld's logic: commands, plans and how far the quests are."""
 
     def __init__(self, game: str) -> None:
-        from textworld.generator.game import Game, GameProgression
-        from textworld.generator.inform7 import Inform7Game
+        with undisturbed():
+            from textworld.generator.game import Game, GameProgression
+            from textworld.generator.inform7 import Inform7Game
 
-        self.game = Game.deserialize(json.loads(game))
+            self.game = Game.deserialize(json.loads(game))
         self.inform = Inform7Game(self.game)
         self.now = GameProgression(self.game)
         self.lengths = [len(quest.winning_policy or ()) for quest in self.now.quest_progressions]
 
     def follow(self, event: str) -> None:
         """Apply an action the interpreter has carried out; one without effect on the logic changes nothing."""
-        action = self.inform.detect_action(event, self.now.valid_actions)
+        if event.startswith("entering "):
+            action = self._through(event.removeprefix("entering ").removeprefix("the "))
+        else:
+            action = self.inform.detect_action(event, self.now.valid_actions)
         if action is not None:
             self.now.update(action)
+
+    def _through(self, door: str) -> Any:
+        """Return the going that entering a door is: the interpreter knows both, the logic one."""
+        facts = [fact for fact in self.now.state.facts if fact.name == "link"]
+        behind = {fact.arguments[2] for fact in facts if self.game.infos[fact.arguments[1].name].name == door}
+        ways = [action for action in self.now.valid_actions if action.name.startswith("go/")]
+        return next((way for way in ways if any(fact.arguments[-1] in behind for fact in way.added)), None)
 
     def commands(self) -> list[str]:
         """Return every command that makes sense now, sorted."""

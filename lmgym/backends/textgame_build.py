@@ -9,11 +9,8 @@ import contextlib
 import hashlib
 import json
 import os
-import random
 import subprocess
 import tempfile
-import threading
-import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -21,34 +18,25 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from lmgym.backends.textgame import Story
+from lmgym.backends.textgame import Story, undisturbed
 from lmgym.errors import BackendError
 
 FORMAT = 1  # of the cache: a new one forgets the old files
 MEMBERS = ("game.z8", "game.json")
-ONE_AT_A_TIME = threading.Lock()  # TextWorld's parser and generators are shared by the whole process
 
 
 @contextlib.contextmanager
-def undisturbed(seed: int) -> Iterator[None]:
-    """Run TextWorld's generators from `seed`; the caller's global random streams and warning filters stay."""
-    with ONE_AT_A_TIME, warnings.catch_warnings():
-        python, arrays = random.getstate(), np.random.get_state()
-        try:
-            import textworld  # draws from NumPy's stream when imported
+def generating(seed: int) -> Iterator[None]:
+    """Run TextWorld's generators, whatever seeds they take beside those they are given following from `seed`."""
+    with undisturbed():
+        import textworld
 
-            warnings.simplefilter("ignore")
-            before = textworld.g_rng.seed
-            textworld.g_rng.set_seed(seed)
-            try:
-                yield
-            finally:
-                textworld.g_rng.set_seed(before)
+        before = textworld.g_rng.seed
+        textworld.g_rng.set_seed(seed)
+        try:
+            yield
         finally:
-            random.setstate(python)
-            np.random.set_state(arrays)
+            textworld.g_rng.set_seed(before)
 
 
 def story(recipe: Mapping[str, Any], make: Callable[[], Any]) -> Story:
@@ -125,7 +113,7 @@ def _write(path: Path, made: Story) -> bool:
         return False
     try:
         with open(handle, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as kept:
-            for member, content in zip(MEMBERS, (made.z8, made.game), strict=True):
+            for member, content in zip(MEMBERS, (made.z8, made.game.encode()), strict=True):
                 kept.writestr(zipfile.ZipInfo(member), content, zipfile.ZIP_DEFLATED)
         os.replace(name, path)
     except OSError:

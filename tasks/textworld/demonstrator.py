@@ -31,9 +31,7 @@ class Search:
         if not titles and not self.room:
             return "look"
         retreat = self._arrive(titles[-1] if titles else self.room)
-        return (
-            self._wanted(commands) or retreat or self._opening(commands) or self._exit(commands) or self._return()
-        )
+        return self._wanted(commands) or retreat or self._opening(commands) or self._exit(commands) or self._return()
 
     def _arrive(self, room: str) -> str:
         """Take in where the last step led; a room seen before is left at once, the way it was entered."""

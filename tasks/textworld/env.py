@@ -7,7 +7,7 @@ from importlib import resources
 from string import Template
 from typing import Any, ClassVar
 
-from lmgym.backends.textgame import Answer, TextGame
+from lmgym.backends.textgame import Answer, Story, TextGame
 from lmgym.env.actions import parse_command
 from lmgym.env.env import Reply, TextEnv
 from lmgym.errors import InstanceError
@@ -63,14 +63,18 @@ class TextWorld(TextEnv):
 
     def begin(self, index: int) -> Reply:
         """Open the game of seed `index`, counted from the first of the split."""
-        return self._open(FIRST_SEED[self.split] + index)
+        return self._open(self.story(index))
+
+    def story(self, index: int) -> Story:
+        """Return the compiled game of instance `index`."""
+        return open_game(self.CHALLENGE, self.settings(), FIRST_SEED[self.split] + index)
 
     def load(self, instance: Mapping[str, Any]) -> Reply:
         """Open the game of any `{"seed": n}` under this environment's options."""
         seed = instance.get("seed")
-        if set(instance) != {"seed"} or not isinstance(seed, int) or not 0 <= seed < 2**32:
-            raise InstanceError(f"an authored TextWorld game is {{'seed': n}} with 0 <= n < 2**32; got {instance!r}")
-        return self._open(seed)
+        if set(instance) != {"seed"} or type(seed) is not int or not 0 <= seed < 2**31:
+            raise InstanceError(f"an authored TextWorld game is {{'seed': n}} with 0 <= n < 2**31; got {instance!r}")
+        return self._open(open_game(self.CHALLENGE, self.settings(), seed))
 
     def act(self, action: str) -> Reply:
         """Play one command."""
@@ -81,7 +85,7 @@ class TextWorld(TextEnv):
             reward=self._earned(answer),
             done=over,
             score=(1.0 if answer.won else self.standing()) if over else None,
-            valid=answer.acted,
+            valid=answer.understood,
         )
 
     def admissible(self) -> list[str]:
@@ -110,9 +114,8 @@ class TextWorld(TextEnv):
             self.game.close()
         self.game = None
 
-    def _open(self, seed: int) -> Reply:
+    def _open(self, story: Story) -> Reply:
         self.close()
-        story = open_game(self.CHALLENGE, self.settings(), seed)
         self.game = TextGame(story, state=self.view == "state")
         self._progress = 0.0
         prompt = f"{_prompt(self.COMMANDS)}\n\n" if self.instructions else ""

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from lmgym.backends.textgame import Story
-from lmgym.backends.textgame_build import story, undisturbed
-from lmgym.errors import BackendError, InstanceError
+from lmgym.backends.textgame_build import generating, story
+from lmgym.errors import BackendError
 
 FIRST_SEED = {"train": 50_001, "valid": 40_001, "test": 1}  # of a split; as in the Practitioner's guide
 NEXT_SEED = 1_000_000  # added where a seed gives no game, far from all other seeds
@@ -26,7 +26,7 @@ def open_game(challenge: str, settings: Settings, seed: int) -> Story:
 
 def make(challenge: str, settings: Settings, seed: int) -> Any:
     """Generate the `textworld.Game` of a seed; where the generator gives up, of the next seed in its place."""
-    with undisturbed(seed):
+    with generating(seed):
         from textworld.generator import QuestGenerationError
         from textworld.generator.text_grammar import MissingTextGrammar
 
