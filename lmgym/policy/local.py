@@ -14,9 +14,10 @@ import torch
 from torch import Tensor
 from transformers.utils import logging
 
+from lmgym.errors import PolicyError
 from lmgym.policy.base import Conversation
 from lmgym.policy.decoder import Decoder, FusedDecoder
-from lmgym.policy.forward import known, network
+from lmgym.policy.forward import head_of, known, network
 from lmgym.policy.model_decoder import ModelDecoder
 from lmgym.policy.sampling import Adjust, Sampling
 from lmgym.policy.score import score, states
@@ -62,6 +63,7 @@ class LocalPolicy:
         self.template = ChatTemplate(tokenizer, options=options)
         self.stops = self.template.stops | _ends(model)
         self.context = min(context or _positions(model), _positions(model))
+        _check_size(model, tokenizer)
         self._decoder: Callable[[KeyValues], Decoder] | None = None  # of the present weights
 
     @property
@@ -209,6 +211,13 @@ def _finished(session: LocalSession, count: int) -> list[Completion]:
     while len(session):
         done.update(session.step())
     return [done[i] for i in range(count)]
+
+
+def _check_size(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+    """Raises PolicyError for a tokenizer with ids that the model does not embed."""
+    tokens, rows = len(tokenizer), len(head_of(model))
+    if tokens > rows:
+        raise PolicyError(f"The tokenizer has {tokens} tokens and the model {rows}: they do not belong together")
 
 
 def _positions(model: PreTrainedModel) -> int:

@@ -131,18 +131,16 @@ class ChatTemplate:
             guarded = _fold_system(guarded)
         if not (self._takes_system and self._takes_repeats):
             guarded = _join_repeats(guarded)
-        try:
-            return self._apply(guarded, tools=None if guards.tools is None else json.loads(guards.tools))
-        except TemplateError as error:
-            roles = ", ".join(message["role"] for message in guarded)
-            raise PolicyError(f"The chat template refuses the roles [{roles}]: {error}") from error
+        return self._apply(guarded, tools=None if guards.tools is None else json.loads(guards.tools))
 
     def _apply(self, messages: list[dict[str, str]], *, tools: list[Any] | None = None) -> str:
-        return str(
-            self._tokenizer.apply_chat_template(
-                messages, tools=tools, tokenize=False, add_generation_prompt=True, **self._options
-            )
-        )
+        """What the template writes; raises PolicyError where it refuses."""
+        settings = {"tokenize": False, "add_generation_prompt": True, **self._options}
+        try:
+            return str(self._tokenizer.apply_chat_template(messages, tools=tools, **settings))
+        except TemplateError as error:
+            roles = ", ".join(message["role"] for message in messages)
+            raise PolicyError(f"The chat template refuses the roles [{roles}]: {error}") from error
 
     def _tools(self, tools: Sequence[Mapping[str, Any]], mark: str) -> str | None:
         """Guarded JSON of the schemas."""
@@ -155,7 +153,7 @@ class ChatTemplate:
         messages = [{"role": role, "content": text} for role, text in zip(roles, PROBE, strict=False)]
         try:
             text = self._apply(messages)
-        except TemplateError:
+        except PolicyError:
             return False
         return all(message["content"] in text for message in messages)
 
@@ -185,10 +183,12 @@ def _stripped(message: Message) -> Message:
 
 
 def _last_spoken(conversation: Conversation) -> int | None:
-    """Index of the last answer, if the answers in the messages are the spoken ones, word for word."""
+    """Index of the last answer, if the answers in the messages are the spoken ones, word for word, and have ids."""
     spoken = conversation.spoken
+    if not spoken:
+        return None
     at = [i for i, message in enumerate(conversation.messages) if message.role == "assistant"][-len(spoken) :]
-    if not spoken or len(at) < len(spoken):
+    if len(at) < len(spoken) or not all(said.ids for said in spoken):
         return None
     same = all(conversation.messages[i].text == said.text for i, said in zip(at, spoken, strict=True))
     return at[-1] if same else None

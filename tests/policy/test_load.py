@@ -9,7 +9,9 @@ from transformers import PreTrainedTokenizerFast
 from lmgym.errors import PolicyError
 from lmgym.policy.base import Conversation, Policy, Session
 from lmgym.policy.load import load_local, load_policy
+from lmgym.policy.local import LocalPolicy
 from lmgym.policy.sampling import Sampling
+from lmgym.policy.tiny import tiny_model
 from lmgym.types import Message
 
 from .models import NAMES, model, policy, tokenizer
@@ -112,6 +114,11 @@ def test_loading_scripted_policies_loads_no_torch():
         "import sys; from lmgym.policy.load import load_policy as f; f('oracle'); assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_a_tokenizer_too_large_for_its_model_is_refused():
+    with pytest.raises(PolicyError, match="do not belong together"):
+        LocalPolicy(tiny_model(vocab=300), tokenizer("tiny"), name="x")
 
 
 def test_unknown_precision_is_refused():

@@ -1,3 +1,5 @@
+import copy
+
 import pytest
 
 from lmgym.errors import PolicyError
@@ -110,6 +112,21 @@ def test_replaced_words_make_the_turn_fresh():
     spoken = (said(template, "go", template.extend(asked("look"))[0]),)
     assert template.extend(asked("look", "stay", "mug", spoken=spoken))[1]
     assert template.extend(asked("look", "go", "mug"))[1]
+
+
+def test_words_that_were_given_without_ids_make_the_next_turn_fresh():
+    template = ChatTemplate(tokenizer("tiny"))
+    assert template.extend(asked("look", "go", "mug", spoken=(Completion(text="go"),)))[1]
+
+
+def test_guarded_tools_are_rendered():
+    made = copy.deepcopy(tokenizer("tiny"))
+    made.chat_template = "{% if tools %}{{ tools[0].name }} {{ tools[0].about }}{% endif %}" + made.chat_template
+    template = ChatTemplate(made)
+    tool = {"name": "open", "about": "opens <|end|>"}
+    ids, _ = template.extend(Conversation(messages=asked("look").messages, tools=(tool,)))
+    assert template.end not in ids
+    assert "open opens <|end|>" in made.decode(ids)
 
 
 @pytest.mark.parametrize("name", ["llama", "gemma2"])
