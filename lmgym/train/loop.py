@@ -11,7 +11,8 @@ import json
 import shutil
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from contextlib import ExitStack, closing
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,6 @@ from torch import Tensor
 from lmgym.env.registry import find
 from lmgym.evaluation import runner
 from lmgym.evaluation.runner import Report
-from lmgym.evaluation.stats import Interval
 from lmgym.policy.local import LocalPolicy
 from lmgym.policy.score import score
 from lmgym.rollout import episodes as recording
@@ -36,35 +36,9 @@ from lmgym.train.figures import of_evaluation, of_play
 from lmgym.train.folder import CHECKPOINTS, claim
 from lmgym.train.log import Log, Stopwatch, replace_file, writing
 from lmgym.train.recipe import Evaluate, Filter, Pool, Progress, Recipe, Rl, Sft, Stage
+from lmgym.train.state import Manner, Place, RunResult
 from lmgym.train.update import Updater, logprobs_of
 from lmgym.types import Trajectory
-
-
-@dataclass(frozen=True, kw_only=True)
-class Place:
-    """Where a run stands."""
-
-    stage: int = 0
-    step: int = 0  # of the stage
-    seconds: float = 0.0  # in the stage, interruptions left out
-    run_step: int = 0  # of all stages
-    saves: int = 0
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunResult:
-    """What came of a run."""
-
-    folder: Path
-    policy: Path  # `hf:` of it loads the final weights
-    reports: Mapping[str, Report]  # by the name of the Evaluate stage
-    seconds: Mapping[str, Mapping[str, float]]  # stage -> part -> seconds; "total" among the parts
-
-    @property
-    def gain(self) -> Interval | None:
-        """Success of the last report over the first, paired; None where there is a single one."""
-        found = list(self.reports.values())
-        return found[-1].since(found[0]) if len(found) > 1 else None
 
 
 def run(
@@ -79,29 +53,32 @@ def run(
     arguments: Mapping[str, Any] | None = None,
     save_seconds: float = 30.0,
     keep_episodes: Collection[int] = (),
+    concurrency: int = 64,
+    lockstep: bool = False,
     quiet: bool = False,
 ) -> RunResult:
-    """Train `policy` by `recipe` in `folder`; `arguments` are what a resumed run must agree with.
-
-    The first step that ends `save_seconds` after the last checkpoint makes the next; so does the end of a stage. The
-    episodes of the steps `keep_episodes` (counted over all stages) are kept as JSON lines.
-    """
+    """Train `policy` by `recipe` in `folder`; a resumed run must have the same `arguments`. For the rest see Manner."""
     chosen = dict(options or {})
     size = runner.size_of(task, "train", chosen)
     pool = Pool(task=find(task).id, size=size, options=chosen, seed=seed)
     known = {"task": task, "options": chosen, "policy": policy.name, "seed": seed, **(arguments or {})}
     saved = claim(folder, known, resume=resume)
-    training = Training(recipe, policy, pool, folder, save_seconds, frozenset(keep_episodes), quiet, saved)
-    try:
+    manner = Manner(
+        save_seconds=save_seconds,
+        keep_episodes=keep_episodes,
+        concurrency=concurrency,
+        lockstep=lockstep,
+        quiet=quiet,
+    )
+    with ExitStack() as opened:
+        training = Training(recipe, policy, pool, folder, manner, opened, saved)
         while training.place.stage < len(recipe.stages):
             training.stage(recipe.stages[training.place.stage])
         return training.result()
-    finally:
-        training.log.close()
 
 
 class Training:
-    """A run under way."""
+    """A run under way; what it opens is closed by `opened`."""
 
     def __init__(
         self,
@@ -109,13 +86,11 @@ class Training:
         policy: LocalPolicy,
         pool: Pool,
         folder: Path,
-        save_seconds: float,
-        keep: frozenset[int],
-        quiet: bool,
+        manner: Manner,
+        opened: ExitStack,
         saved: dict[str, Any] | None,
     ) -> None:
-        self.recipe, self.policy, self.pool, self.folder = recipe, policy, pool, folder
-        self.save_seconds, self.keep = save_seconds, keep
+        self.recipe, self.policy, self.pool, self.folder, self.manner = recipe, policy, pool, folder, manner
         policy.sampling = replace(policy.sampling, temperature=recipe.temperature, seed=pool.seed)
         self.place = Place()
         self.reports: dict[str, Report] = {}
@@ -126,7 +101,11 @@ class Training:
         if saved is not None:
             self._restore(saved)
         offset = 0 if saved is None else saved["metrics"]
-        self.log = Log(folder, offset=offset, step=self.place.run_step, quiet=quiet)
+        self.log = opened.enter_context(
+            closing(Log(folder, offset=offset, step=self.place.run_step, quiet=manner.quiet))
+        )
+        self.engines: dict[int, Engine] = {}  # by planner
+        self.opened = opened
         self.saved_at = time.perf_counter()
 
     # Stages ----------------------------------------------------------------------------------------------------
@@ -135,7 +114,9 @@ class Training:
         """Go through a stage, from where the run stands in it, and save."""
         begun = time.perf_counter() - self.place.seconds
         if isinstance(stage, Evaluate):
-            self._evaluate(stage)
+            self.log.show(stage.name, 0.0, "")
+            self.reports[stage.name] = report = self._evaluate(stage)
+            self.log.show(stage.name, 1.0, f"success {report.success}")
         else:
             self._train(stage, begun)
         self.seconds.setdefault(stage.name, {})["total"] = time.perf_counter() - begun
@@ -162,12 +143,12 @@ class Training:
             share = stage.until.progress(self.place.step, self.place.seconds).share
             self.log.show(stage.name, share, _words(figures))
             if stage.evaluate and stage.evaluate_every and self.place.step % stage.evaluate_every == 0:
-                self._evaluate(replace(stage.evaluate, name=f"{stage.name} {self.place.step}"))
-            if time.perf_counter() - self.saved_at >= self.save_seconds:
+                self._evaluate(stage.evaluate)
+            if time.perf_counter() - self.saved_at >= self.manner.save_seconds:
                 self.place = replace(self.place, seconds=time.perf_counter() - begun)
                 self.save()
 
-    def _evaluate(self, stage: Evaluate) -> None:
+    def _evaluate(self, stage: Evaluate) -> Report:
         watch = Stopwatch()
         temperature = self.recipe.temperature if stage.temperature is None else stage.temperature
         training = self.policy.sampling
@@ -180,8 +161,8 @@ class Training:
         with watch("evaluate"):
             report = runner.evaluate(self.policy, jobs, engine=self._engine(self.recipe.planner), seed=pool.seed)
         self.policy.sampling = training
-        self.reports[stage.name] = report
         self._write(stage.name, of_evaluation(report), watch)
+        return report
 
     # A step ----------------------------------------------------------------------------------------------------
 
@@ -190,7 +171,7 @@ class Training:
         parts = stage if isinstance(stage, Sft) else self.recipe
         with watch("play"):
             episodes = self._episodes(stage)
-        if self.place.run_step in self.keep:
+        if self.place.run_step in self.manner.keep_episodes:
             with writing(self.folder / "episodes"):
                 recording.write(self.folder / "episodes" / f"{self.place.run_step:06d}.jsonl", episodes)
         figures = of_play(episodes)
@@ -261,7 +242,16 @@ class Training:
         return made
 
     def _engine(self, planner: Planner | None) -> Engine:
-        return Engine(context=self.recipe.context or Full(), planner=planner or Planner())
+        """The engine of a planner, whose environments are kept until the run ends."""
+        if id(planner) not in self.engines:
+            made = Engine(
+                context=self.recipe.context or Full(),
+                planner=planner or Planner(),
+                concurrency=self.manner.concurrency,
+                lockstep=self.manner.lockstep,
+            )
+            self.engines[id(planner)] = self.opened.enter_context(made)
+        return self.engines[id(planner)]
 
     def _write(self, stage: str, figures: Mapping[str, float], watch: Stopwatch) -> None:
         seconds = {f"seconds_{part}": value for part, value in watch.parts.items()}

@@ -13,9 +13,11 @@ STUMBLE = {"stumble": True}
 
 @dataclass(frozen=True)
 class Stumble(Planner):
-    """At a share of the turns a random admissible action is played in the player's stead.
+    """At a share of the turns something wrong is played in the player's stead, as an unready policy would.
 
-    The turn's info says so (`stumble`), for a filter to take it from the loss: what follows shows the way back.
+    It is an admissible action at random, the words of two of them spliced, or the last action once more; the latter two
+    are mostly refused, and the way on from a refusal is what a policy must have seen. The turn's info says so
+    (`stumble`), for a filter to take it from the loss.
     """
 
     share: float
@@ -27,4 +29,13 @@ class Stumble(Planner):
         actions = node.hints["admissible"]
         if chance.random() >= self.share or not actions:
             return None
-        return Replace(actions[int(chance.integers(len(actions)))], info=STUMBLE)
+        first, second = (actions[int(i)] for i in chance.integers(len(actions), size=2))
+        wrong = [first, splice(first, second, chance), (node.turns[-1].action if node.turns else None) or first]
+        return Replace(wrong[int(chance.integers(len(wrong)))], info=STUMBLE)
+
+
+def splice(first: str, second: str, chance: np.random.Generator) -> str:
+    """Return the beginning of one action with as much of another's end as completes its length, in words."""
+    head, tail = first.split(), second.split()
+    cut = int(chance.integers(1, max(2, len(head))))
+    return " ".join(head[:cut] + tail[-max(1, len(head) - cut) :])

@@ -1,0 +1,48 @@
+"""What a run is besides its weights: where it stands, how it goes about it, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from lmgym.evaluation.runner import Report
+from lmgym.evaluation.stats import Interval
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where a run stands."""
+
+    stage: int = 0
+    step: int = 0  # of the stage
+    seconds: float = 0.0  # in the stage, interruptions left out
+    run_step: int = 0  # of all stages
+    saves: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manner:
+    """How a run goes about it; none of this changes what it learns, but `lockstep` and `concurrency` its bits."""
+
+    save_seconds: float = 30.0  # the first step that ends so long after a checkpoint makes the next, as a stage's end
+    keep_episodes: Collection[int] = ()  # steps, counted over all stages, whose episodes are kept as JSON lines
+    concurrency: int = 64  # episodes at once
+    lockstep: bool = False  # the same bits whatever lives in threads or processes
+    quiet: bool = False  # no progress bar
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunResult:
+    """What came of a run."""
+
+    folder: Path
+    policy: Path  # `hf:` of it loads the final weights
+    reports: Mapping[str, Report]  # by the name of the Evaluate stage
+    seconds: Mapping[str, Mapping[str, float]]  # stage -> part -> seconds; "total" among the parts
+
+    @property
+    def gain(self) -> Interval | None:
+        """Success of the last report over the first, paired; None where there is a single one."""
+        found = list(self.reports.values())
+        return found[-1].since(found[0]) if len(found) > 1 else None
