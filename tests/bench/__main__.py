@@ -1,23 +1,18 @@
 """`make bench`: speeds as ratios, measured side by side in one run; the median of several rounds.
 
-Peers (gem-llm, textarena) live in a venv of their own, `.bench-venv`, made on demand. Each row plays the same game with the
-same actions; resets are part of the time.
+Peers (gem-llm, textarena) live in a venv of their own, `.bench-venv`, made on demand. Each row plays the same game
+with the same actions; resets are part of the time.
 """
 
 from __future__ import annotations
 
 import argparse
 import statistics
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from rich.console import Console
-from rich.table import Table
 
 import peers
 import speeds
+from rich.console import Console
+from rich.table import Table
 
 SECTIONS = ("import", "tasks", "peers", "alfworld", "sampler")
 

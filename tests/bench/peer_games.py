@@ -1,6 +1,6 @@
 """Runs inside `.bench-venv`: prints a peer's steps/s on one game. Imports nothing of lmgym.
 
-Usage: peer_games.py PEER GAME SECONDS WORDS; WORDS is a folder that serves as NLTK's, with our own word list as its corpus.
+Usage: peer_games.py PEER GAME SECONDS WORDS; WORDS is a folder that serves as NLTK's, our own word list its corpus.
 """
 
 import contextlib
@@ -59,7 +59,7 @@ def main():
             rate = {"gem-llm": gem, "textarena": textarena}[peer](game, actions, float(seconds))
         except LookupError as error:
             rate = "needs NLTK's " + str(error).partition("Resource")[2].split()[0].strip("\x1b[93m0")
-    print(rate)
+    sys.stdout.write(f"{rate}\n")
 
 
 main()

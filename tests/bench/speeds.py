@@ -130,7 +130,9 @@ def alfworld_engines(seconds: float, *, games: int = 3) -> tuple[EngineSpeed, En
             path.write_text(json.dumps(game))
             commands = _walk(game)
             job = json.dumps([str(path), commands, max(seconds, 5.0)])
-            answer = subprocess.run([sys.executable, "-c", STOCK], input=job, capture_output=True, text=True, check=True)
+            answer = subprocess.run(
+                [sys.executable, "-c", STOCK], input=job, capture_output=True, text=True, check=True
+            )
             stock.append(EngineSpeed(*json.loads(answer.stdout.splitlines()[-1])))
             ours.append(_own_engine(path, commands, seconds))
     return _median(ours), _median(stock)
@@ -165,3 +167,24 @@ def _own_engine(path: Path, commands: Sequence[str], seconds: float) -> EngineSp
 
 def _median(speeds: Sequence[EngineSpeed]) -> EngineSpeed:
     return EngineSpeed(*(statistics.median(getattr(speed, name) for speed in speeds) for name in ("steps", "reset")))
+
+
+def samplers() -> tuple[float, float]:
+    """Return sampled tokens/s of `tiny` by a session and by `generate` afresh each turn: medians of rounds in turn."""
+    import sampler
+
+    from lmgym.policy.load import load_local
+    from lmgym.policy.sampling import Sampling
+
+    policy = load_local("tiny", sampling=Sampling(max_tokens=48), device="cpu")
+    load = sampler.Load()
+    sampler.with_session(policy, sampler.Load(rows=4, turns=2))  # warm
+    rounds = [
+        [
+            sampler.measure(policy, load, run)["tokens_per_second"]
+            for run in (sampler.with_session, sampler.with_generate)
+        ]
+        for _ in range(ROUNDS)
+    ]
+    kept, afresh = (statistics.median(column) for column in zip(*rounds, strict=True))
+    return kept, afresh

@@ -1,24 +1,16 @@
-"""How fast policies answer: tokens a second over many conversations of many turns.
-
-python -m lmgym.policy.bench [--model tiny] [--rows 64] [--turns 10] [--dtype bfloat16] [--threads 1]
-"""
+"""How fast policies answer: tokens a second over many conversations of many turns."""
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 
 from lmgym.policy.base import Conversation
-from lmgym.policy.load import load_local
 from lmgym.policy.local import LocalPolicy
-from lmgym.policy.sampling import Sampling
 from lmgym.types import Completion, Message
 
 THINGS = ["apple", "bread", "candle", "cup", "fork", "knife", "mug", "pan", "plate", "pot", "spoon", "tomato", "vase"]
@@ -139,28 +131,3 @@ def _generated(policy: LocalPolicy, histories: Sequence[Sequence[int]], longest:
 def _ended(ids: list[int], stops: frozenset[int]) -> list[int]:
     end = next((i + 1 for i, token in enumerate(ids) if token in stops), len(ids))
     return ids[:end]
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Measures a session and `generate` on one load and writes the figures as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="tiny")
-    parser.add_argument("--dtype", default=None)
-    parser.add_argument("--rows", type=int, default=64)
-    parser.add_argument("--turns", type=int, default=10)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--no-generate", action="store_true")
-    args = parser.parse_args(arguments)
-    torch.set_num_threads(args.threads)
-    policy = load_local(args.model, sampling=Sampling(max_tokens=48), device="cpu", dtype=args.dtype)
-    load = Load(rows=args.rows, turns=args.turns)
-    result: dict[str, object] = {"model": args.model, "dtype": args.dtype, "threads": args.threads, **asdict(load)}
-    with_session(policy, Load(rows=4, turns=2))  # warm
-    result["session"] = measure(policy, load, with_session)
-    if not args.no_generate:
-        result["generate"] = measure(policy, load, with_generate)
-    json.dump(result, sys.stdout, indent=2)
-
-
-if __name__ == "__main__":
-    main()
