@@ -16,6 +16,7 @@ import threading
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,11 @@ class TextGame:
         self._events.clear()
         return self._logic
 
+    @cached_property
+    def worth(self) -> int:
+        """Points of all quests."""
+        return sum(quest["reward"] for quest in json.loads(self._story.game)["quests"])
+
     def step(self, command: str) -> Answer:
         """Give the game one command of its own language; any text may come."""
         if self._over:
@@ -147,6 +153,8 @@ def tidy(text: str) -> str:
 
 def _interpreter(z8: bytes) -> tuple[Any, str]:
     """Start a story in a fresh interpreter, which reads the file at the start only; also what it says first."""
+    if z8[:1] != b"\x08":  # it would end the process
+        raise BackendError(f"this is no story of the Z-machine, version 8, but {len(z8)} bytes from {z8[:8]!r}")
     import jericho  # type: ignore[import-untyped]  # ships no types
 
     with tempfile.TemporaryDirectory(prefix="lmgym-") as folder, warnings.catch_warnings():
@@ -226,11 +234,6 @@ class Logic:
         quests = list(zip(self.now.quest_progressions, self.lengths, strict=True))
         total = sum(quest.quest.reward for quest, _ in quests)
         return float(sum(quest.quest.reward * _share(quest, length) for quest, length in quests) / total)
-
-    @property
-    def points(self) -> int:
-        """Points of the game in all."""
-        return int(self.game.max_score)
 
 
 def _share(quest: Any, length: int) -> float:

@@ -243,7 +243,8 @@ class Cooking(TextWorld):
 
     def standing(self) -> float:
         """Return the share of the points earned so far."""
-        return self._playing().points / self._playing().logic.points
+        game = self._playing()
+        return game.points / game.worth
 
 
 class Simple(TextWorld):
