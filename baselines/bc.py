@@ -4,7 +4,7 @@
 
 Pomerleau 1991; for language agents Abdulhai et al. 2023, LMRL-Gym, whose `non_action_weight` is here called
 `observation_weight`; the denominator is the number of action tokens, not of all. `interject` is the noise of DART
-(Laskey et al. 2017): random actions stumble in, so that the way back is shown as well.
+(Laskey et al. 2017): wrong actions stumble in, so that the way back is shown as well.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from lmgym.train.recipe import Evaluate, Optimiser, Recipe, Sft, Term, Until, li
 class Args:
     """What the imitation takes."""
 
-    steps: int | None = 300
+    steps: int | None = 200
     seconds: float | None = None  # at most
     episodes: int = 64  # of a step, each a fresh instance
     recorded: str | None = None  # JSON lines of episodes to imitate in place of the demonstrator's
-    interject: float = 0.0  # share of turns at which a random admissible action stumbles in
-    observation_weight: float = 0.0  # of the tokens that are no answer
-    lr: float = 1e-3
-    final_lr: float = 0.1  # share of `lr` at the end
-    weight_decay: float = 1e-3
-    minibatches: int = 1  # optimiser steps of a step
-    optimiser: Literal["adamw", "muon"] = "adamw"
-    muon_lr: float = 3e-3  # of the hidden matrices, where the optimiser is Muon
-    autocast: bool = False  # bfloat16 in the update
+    interject: float = 0.1  # share of turns at which something wrong is played; never imitated
+    observation_weight: float = 0.3  # of the tokens that are no answer
+    lr: float = 2e-3
+    final_lr: float = 0.02  # share of `lr` at the end
+    weight_decay: float = 1e-2
+    minibatches: int = 4  # optimiser steps of a step
+    optimiser: Literal["adamw", "muon"] = "muon"
+    muon_lr: float = 2e-2  # of the hidden matrices, where the optimiser is Muon
+    autocast: bool | None = None  # bfloat16 in the update; None: where the machine has it in hardware
     checkpointing: bool = False  # recompute activations in the backward pass
-    evaluate: int = 100  # episodes
+    evaluate: int = 256  # episodes
 
 
 def sft(args: Args) -> Sft:

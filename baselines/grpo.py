@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
 
 import torch
 from torch import Tensor
@@ -31,19 +30,15 @@ from lmgym.train.recipe import Evaluate, Optimiser, Recipe, Rl, Scored, Term, Un
 class Args:
     """What GRPO takes; `warmup` and its like belong to the imitation that goes before."""
 
-    warmup: int | None = 300  # steps of imitation; 0 is none
+    warmup: int | None = 200  # steps of imitation, as `bc` does by default; 0 is none
     warmup_seconds: float | None = None  # at most
     warmup_episodes: int = 64  # of a step of imitation
-    warmup_lr: float = 1e-3
-    warmup_minibatches: int = 1  # optimiser steps of a step of imitation
-    warmup_optimiser: Literal["adamw", "muon"] = "adamw"
-    muon_lr: float = 3e-3  # of the hidden matrices in imitation, where the optimiser is Muon
-    interject: float = 0.0  # share of demonstrated turns at which a random action stumbles in
-    steps: int | None = 100
+    interject: float = 0.1  # share of demonstrated turns at which something wrong is played
+    steps: int | None = 60
     seconds: float | None = None  # at most
-    instances: int = 16  # tasks of a step
+    instances: int = 8  # tasks of a step
     group: int = 8  # tries of each
-    lr: float = 1e-4
+    lr: float = 4e-4
     std: bool = True  # divide by the group's deviation
     clip: float = 0.2  # below 1
     clip_high: float = 0.28  # above 1
@@ -55,11 +50,11 @@ class Args:
     kl_kind: Divergence = "k2"
     epochs: int = 1
     minibatches: int = 1
-    rescore: bool | None = None  # old log-probs by the trainer; None: where the sampler is not fp32
+    rescore: bool | None = None  # old log-probs by the trainer; None: where it or the sampler is not fp32
     invalid: float = 0.0  # cost of an action that was none
-    autocast: bool = False  # bfloat16 in the update
+    autocast: bool | None = None  # bfloat16 in the update; None: where the machine has it in hardware
     checkpointing: bool = False  # recompute activations in the backward pass
-    evaluate: int = 100  # episodes, before and after
+    evaluate: int = 256  # episodes, before and after
 
 
 def credit(batch: Batch, *, std: bool) -> Tensor:
@@ -97,10 +92,6 @@ def recipe(args: Args) -> Recipe:
         steps=args.warmup,
         seconds=args.warmup_seconds,
         episodes=args.warmup_episodes,
-        lr=args.warmup_lr,
-        minibatches=args.warmup_minibatches,
-        optimiser=args.warmup_optimiser,
-        muon_lr=args.muon_lr,
         autocast=args.autocast,
         checkpointing=args.checkpointing,
         interject=args.interject,

@@ -14,6 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from lmgym.policy.fused import causal, rms
+
 KNOWN = ("qwen2", "qwen3", "llama")
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]  # (layer, q (N, Hq, D), k (N, Hk, D), v) -> (N, Hq * D)
 
@@ -77,7 +79,7 @@ class Network:
         qkv = F.linear(x, block.qkv, block.qkv_bias).view(x.shape[0], turned + self.kv_heads, -1)
         qk, v = qkv[:, :turned], qkv[:, turned:]
         if block.qk_norm is not None:
-            qk = rms(qk, None, self.eps) * block.qk_norm
+            qk = rms(qk, block.qk_norm, self.eps)
         qk = turn(qk, cos, sin)
         return qk[:, : self.heads], qk[:, self.heads :], v
 
@@ -107,12 +109,7 @@ class Rows:
     def causal(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Causal attention within the rows, for packed q (N, Hq, D), k and v (N, Hk, D); (N, Hq D)."""
         q, k, v = self.pad(q), self.pad(k), self.pad(v)
-        return self.unpad(F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True))
-
-
-def rms(x: Tensor, weight: Tensor | None, eps: float) -> Tensor:
-    """Root-mean-square norm over the last dimension."""
-    return F.rms_norm(x, (x.shape[-1],), weight, eps)
+        return self.unpad(causal(q, k, v))
 
 
 def turn(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:

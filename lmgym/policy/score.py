@@ -65,10 +65,12 @@ def states(model: nn.Module, ids: Tensor, attention: Tensor, *, positions: Tenso
 
 def _packed_states(model: nn.Module, ids: Tensor, attention: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
     """States (N, H) of the real tokens, and where these stand among B T places (N,)."""
-    net = network(model)
+    kind = ids.device.type
+    net = network(model, torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None)
     place = attention.flatten().nonzero()[:, 0]
     rows = Rows([n for n in attention.sum(-1).tolist() if n], ids.device)
-    hidden = net.hidden(ids.flatten()[place], positions.flatten()[place], lambda _, q, k, v: rows.causal(q, k, v))
+    with torch.autocast(kind, enabled=False):  # the weights are cast once instead of once an operation
+        hidden = net.hidden(ids.flatten()[place], positions.flatten()[place], lambda _, q, k, v: rows.causal(q, k, v))
     return hidden, place
 
 

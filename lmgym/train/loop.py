@@ -40,6 +40,8 @@ from lmgym.train.state import Manner, Place, RunResult
 from lmgym.train.update import Updater, logprobs_of
 from lmgym.types import Trajectory
 
+OBSERVED = 3  # tokens of observations for which one of them is trained
+
 
 def run(
     recipe: Recipe,
@@ -214,8 +216,9 @@ class Training:
         if self.reference is not None:
             model = partial(self._score, self.reference)
             batch = replace(batch, reference=logprobs_of(batch, model, self.policy.device, tokens=tokens))
-        if stage.rescore or (stage.rescore is None and self.policy.dtype != torch.float32):
-            old = logprobs_of(batch, self.updater.score, self.policy.device, tokens=tokens)
+        exact = self.policy.dtype == torch.float32 and not self.updater.autocast
+        if stage.rescore or (stage.rescore is None and not exact and not stage.optimiser.single):
+            old = logprobs_of(batch, self.updater.scored, self.policy.device, tokens=tokens)
             difference = (old - batch.logprobs)[batch.mask].abs()
             gap = {"gap_mean": float(difference.mean()), "gap_max": float(difference.max())}
             batch = replace(batch, logprobs=old)
@@ -234,6 +237,7 @@ class Training:
         if any(term.reference for term in terms):
             self.reference = copy.deepcopy(self.policy.model).requires_grad_(False)
         made = Updater(self.policy.model, partial(self._score, self.policy.model), stage.optimiser, terms)
+        made.scores_old = isinstance(stage, Rl) and stage.rescore is None and stage.optimiser.single
         if self.pending:
             made.load_state_dict(self.pending["updater"])
             if self.reference is not None:
@@ -314,10 +318,16 @@ def _filtered(
 
 
 def _with_observations(batch: Batch, weight: float) -> Batch:
-    """The batch with `weight` on every token that no answer holds, the first of each row left out."""
+    """The batch with the tokens that no answer holds in the loss, at `weight` on average.
+
+    Every third of them stands for its neighbours, another one in every row: logits are what a small model spends most
+    of its time on. The first token of a row has nothing before it.
+    """
     observed = batch.attention & (batch.turn < 0)
     observed[:, 0] = False
-    return replace(batch, weight=batch.weight.masked_fill(observed, weight))
+    rows, columns = (torch.arange(size) for size in observed.shape)
+    stands = (rows[:, None] + columns) % OBSERVED == 0
+    return replace(batch, weight=batch.weight.masked_fill(observed & stands, OBSERVED * weight))
 
 
 def _words(figures: Mapping[str, float]) -> str:

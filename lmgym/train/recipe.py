@@ -144,8 +144,13 @@ class Optimiser:
     epochs: int = 1  # passes over a batch
     minibatches: int = 1  # optimiser steps a pass
     micro_tokens: int | None = None  # padded tokens of a forward pass; None: 4096 on a CPU, else 32768
-    autocast: bool = False  # bfloat16
+    autocast: bool | None = False  # bfloat16 in the products; None: where the machine has them in hardware
     checkpointing: bool = False  # recompute activations in the backward pass
+
+    @property
+    def single(self) -> bool:
+        """Whether a batch makes one optimiser step: the policy before it is the one that is differentiated."""
+        return self.epochs * self.minibatches == 1
 
 
 def no_credit(batch: Batch) -> Tensor:
@@ -179,7 +184,7 @@ class Rl:
     until: Until
     name: str = "rl"
     optimiser: Optimiser = field(default_factory=Optimiser)
-    rescore: bool | None = None  # old log-probs by the trainer; None: where the sampler is not fp32
+    rescore: bool | None = None  # old log-probs by the trainer; None: where its precision is not the sampler's
     evaluate: Evaluate | None = None
     evaluate_every: int = 0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,8 +34,10 @@ class Updater:
         self.optimisers = optimisers(self.model, self.spec)
         self.device = next(self.model.parameters()).device
         self.micro_tokens = self.spec.micro_tokens or (4096 if self.device.type == "cpu" else 32_768)
+        self.autocast = halves(self.device) if self.spec.autocast is None else self.spec.autocast
         self.steps = 0  # of the optimiser, in this stage
         self.pace = 1.0  # factor of the learning rates
+        self.scores_old = False  # old log-probs are those of the only step, without its gradient
 
     def update(self, batch: Batch, progress: Progress, *, seed: Sequence[int]) -> dict[str, float]:
         """Train on a batch and return the means of what was seen; `seed` names the order of its episodes."""
@@ -84,9 +86,9 @@ class Updater:
 
     def _backward(self, batch: Batch, factors: list[Tensor], sums: dict[str, float], ratios: Ratios) -> None:
         """Accumulate the gradient of a micro-batch, whose share in the step's loss `factors` (B, 1) state."""
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.spec.autocast):
-            logprobs, entropy = self.score(batch)
-        scored = Scored(batch=batch, logprobs=logprobs, entropy=entropy)
+        logprobs, entropy = self.scored(batch)
+        old = logprobs.detach() if self.scores_old else batch.logprobs
+        scored = Scored(batch=replace(batch, logprobs=old), logprobs=logprobs, entropy=entropy)
         loss = torch.zeros((), dtype=torch.float64, device=self.device)
         for term, factor in zip(self.terms, factors, strict=True):
             tokens, seen = term.loss(scored)
@@ -99,6 +101,11 @@ class Updater:
         sums["trained_tokens"] += int(batch.mask.sum())
         sums["entropy"] += _sum(entropy, batch.mask)
         ratios.see((logprobs.detach() - batch.logprobs)[batch.mask])
+
+    def scored(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Log-probs and entropies (B, T), in the precision of this stage."""
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.autocast):
+            return self.score(batch)
 
     def state_dict(self) -> dict[str, Any]:
         """What a checkpoint keeps."""
@@ -186,6 +193,14 @@ def optimisers(model: nn.Module, spec: Optimiser) -> list[torch.optim.Optimizer]
         for group in optimiser.param_groups:
             group["peak"] = group["lr"]
     return made
+
+
+def halves(device: torch.device) -> bool:
+    """Whether a device multiplies bfloat16 matrices in hardware."""
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported()
+    known = getattr(torch.cpu, "get_capabilities", dict)()  # not in torch 2.11
+    return device.type == "cpu" and bool(known.get("amx_bf16", False))
 
 
 def _sum(values: Tensor, mask: Tensor) -> float:

@@ -10,10 +10,10 @@ from lmgym.baselines import bc, grpo
 from lmgym.train import loop
 from tests.train.chain import SPEC, chain_policy
 
-IMITATION = bc.Args(steps=40, lr=5e-2, episodes=16, evaluate=100)
-REINFORCED = grpo.Args(
-    warmup=24, warmup_lr=3e-2, warmup_episodes=32, steps=20, instances=8, group=8, lr=2e-2, evaluate=100
-)
+TOY = {"optimiser": "adamw", "minibatches": 1, "observation_weight": 0.0, "interject": 0.0, "autocast": False}
+IMITATION = bc.Args(steps=40, lr=5e-2, final_lr=0.1, episodes=16, evaluate=100, **TOY)
+WARMUP = bc.Args(steps=24, lr=3e-2, final_lr=0.1, episodes=32, **TOY)
+REINFORCED = grpo.Args(steps=20, instances=8, group=8, lr=2e-2, evaluate=100, autocast=False)
 
 
 def turned(loss):
@@ -25,7 +25,10 @@ def turned(loss):
 
 
 def successes(module, args, folder) -> list[float]:
-    result = loop.run(module.recipe(args), chain_policy(), task=SPEC.id, folder=folder, quiet=True, save_seconds=1e9)
+    recipe = module.recipe(args)
+    if module is grpo:
+        recipe = replace(recipe, stages=[bc.sft(WARMUP), *recipe.stages[1:]])
+    result = loop.run(recipe, chain_policy(), task=SPEC.id, folder=folder, quiet=True, save_seconds=1e9)
     return [report.success.mean for report in result.reports.values()]
 
 
