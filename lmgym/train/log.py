@@ -42,6 +42,8 @@ class Log:
         self.folder = folder
         with writing(folder / METRICS):
             self._file: IO[bytes] = (folder / METRICS).open("ab")
+            if self._file.tell() < offset:
+                raise RecipeError(f"{folder / METRICS} is shorter than its checkpoint says; restore it from a copy")
             self._file.truncate(offset)
         self._board = _board(folder, step)
         self._bar = Progress(

@@ -43,7 +43,10 @@ def recorded(path: Path, policy: LocalPolicy, *, step: int, count: int, seed: in
 def _encoded(policy: LocalPolicy, found: Iterable[Trajectory]) -> list[Trajectory]:
     """The episodes that fit into the policy's context, with ids."""
     encoded = (policy.encode(trajectory) for trajectory in found)
-    return [trajectory for trajectory in encoded if _tokens(trajectory) <= policy.context]
+    fitting = [trajectory for trajectory in encoded if 0 < _tokens(trajectory) <= policy.context]
+    if not fitting:
+        raise RecipeError(f"no episode to imitate fits into the {policy.context} tokens of the policy's context")
+    return fitting
 
 
 def _unsaid(trajectory: Trajectory) -> Trajectory:

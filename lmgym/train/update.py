@@ -198,8 +198,8 @@ def optimisers(model: nn.Module, spec: Optimiser) -> list[torch.optim.Optimizer]
 def halves(device: torch.device) -> bool:
     """Whether a device multiplies bfloat16 matrices in hardware."""
     if device.type == "cuda":
-        return torch.cuda.is_bf16_supported()
-    known = getattr(torch.cpu, "get_capabilities", dict)()  # not in torch 2.11
+        return bool(torch.cuda.is_bf16_supported())
+    known: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()  # not in torch 2.11
     return device.type == "cpu" and bool(known.get("amx_bf16", False))
 
 

@@ -49,7 +49,7 @@ def whole(tmp_path_factory) -> Path:
 
 def test_a_run_killed_again_and_again_ends_with_the_same_bits(whole, tmp_path):
     folder = tmp_path / "run"
-    for moment in ("demonstration", "checkpoint", "rollout", "update"):
+    for moment in ("checkpoint", "rollout", "update"):
         assert victim(folder, moment).wait() == -signal.SIGKILL, moment
     train(folder, resume=True)
     assert figures(folder) == figures(whole)
@@ -85,6 +85,13 @@ def test_a_finished_run_resumed_does_nothing_and_returns_its_result(whole):
 def test_resuming_with_another_argument_names_it(whole):
     with pytest.raises(RecipeError, match="clip_high=0.28, not 0.3"):
         train(whole, resume=True, args=replace(ARGS, clip_high=0.3))
+
+
+def test_a_log_shorter_than_its_checkpoint_is_reported(tmp_path):
+    train(tmp_path / "run", args=QUICK)
+    (tmp_path / "run" / "metrics.jsonl").write_text("")
+    with pytest.raises(RecipeError, match="shorter than its checkpoint"):
+        train(tmp_path / "run", args=QUICK, resume=True)
 
 
 def test_a_folder_with_a_run_is_not_begun_again(whole):
