@@ -3,7 +3,8 @@
     lmgym train grpo guess_number --model tiny
 
 Shao et al. 2024, DeepSeekMath (group advantages); Yu et al. 2025, DAPO (asymmetric clip, flat groups dropped, mean over
-tokens); Liu et al. 2025, Dr. GRPO (`std=False`, `aggregation="const_norm"`); Ye et al. 2020 (dual clip).
+tokens); Liu et al. 2025, Dr. GRPO (`std=False`, `aggregation="const_norm"`); Ye et al. 2020 (dual clip);
+Xiong et al. 2025 (positive advantages alone, as in RAFT: the default here, for runs of a few thousand episodes).
 """
 
 from __future__ import annotations
@@ -34,22 +35,24 @@ class Args:
     warmup_seconds: float | None = None  # at most
     warmup_episodes: int = 64  # of a step of imitation
     interject: float = 0.1  # share of demonstrated turns at which something wrong is played
-    steps: int | None = 60
+    steps: int | None = 45
     seconds: float | None = None  # at most
-    instances: int = 8  # tasks of a step
+    instances: int = 16  # tasks of a step
     group: int = 8  # tries of each
-    lr: float = 4e-4
+    budget: int | None = 16  # turns of a training episode at most; evaluation keeps the task's own limit
+    lr: float = 1e-3
     std: bool = True  # divide by the group's deviation
+    negative: float = 0.0  # weight of advantages below zero; 1 is the paper's, 0 what RAFT keeps
     clip: float = 0.2  # below 1
     clip_high: float = 0.28  # above 1
     dual: float | None = 3.0  # floor of the surrogate, for bad tokens that became likely
-    aggregation: Aggregation = "token_mean"
+    aggregation: Aggregation = "seq_mean"
     longest: int = 1024  # tokens, by which const_norm divides
     drop_flat: bool = True  # groups without variance
     kl: float = 0.0  # weight of the divergence from the policy that RL began with
     kl_kind: Divergence = "k2"
     epochs: int = 1
-    minibatches: int = 1
+    minibatches: int = 4  # optimiser steps of an epoch
     rescore: bool | None = None  # old log-probs by the trainer; None: where it or the sampler is not fp32
     invalid: float = 0.0  # cost of an action that was none
     autocast: bool | None = None  # bfloat16 in the update; None: where the machine has it in hardware
@@ -57,13 +60,17 @@ class Args:
     evaluate: int = 256  # episodes, before and after
 
 
-def credit(batch: Batch, *, std: bool) -> Tensor:
-    """Each episode's return against its group's, the same on all its tokens; (B, T)."""
+def credit(batch: Batch, *, std: bool, negative: float = 1.0) -> Tensor:
+    """Each episode's return against its group's, the same on all its tokens; (B, T).
+
+    What was worse than its group weighs `negative`: it says of a hundred tokens that one of them was wrong.
+    """
     first = batch.first_rows()
     group = batch.group[first] * (int(batch.seat.max()) + 1) + batch.seat[first]  # statistics by (group, seat)
     if int(torch.unique(group, return_counts=True)[1].min()) < 2:
         raise RecipeError("GRPO compares the tries of a task: a group has a single episode; use group >= 2")
     advantage = group_normal(batch.returns(), group, std=std)
+    advantage = torch.where(advantage < 0, negative * advantage, advantage)
     return advantage[batch.episode][:, None].float() * batch.mask
 
 
@@ -88,6 +95,8 @@ def terms(args: Args) -> list[Term]:
 
 def recipe(args: Args) -> Recipe:
     """Imitation, GRPO, and the same evaluation before and after."""
+    if args.group < 2:
+        raise RecipeError(f"GRPO compares the tries of a task: group must be at least 2; got {args.group}")
     imitation = bc.Args(
         steps=args.warmup,
         seconds=args.warmup_seconds,
@@ -109,10 +118,10 @@ def recipe(args: Args) -> Recipe:
         rescore=args.rescore,
     )
     return Recipe(
-        tasks=Uniform(args.instances, tries=args.group),
+        tasks=Uniform(args.instances, tries=args.group, budget=args.budget),
         reward=[partial(invalid_cost, cost=args.invalid)] if args.invalid else [],
         filter=[drop_flat_groups] if args.drop_flat else [],
-        credit=partial(credit, std=args.std),
+        credit=partial(credit, std=args.std, negative=args.negative),
         loss=terms(args),
         stages=[
             bc.sft(imitation),

@@ -74,7 +74,6 @@ class TextGame:
 
     def __init__(self, story: Story, *, state: bool = False) -> None:
         self._story = story
-        self._state = state
         self._over = False
         self.points = 0  # of the quests completed so far
         self._asides: dict[str, str] = {}  # what the switches have the game tell beside its words, by name

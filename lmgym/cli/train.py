@@ -37,7 +37,7 @@ def train(
     out: Annotated[Path | None, typer.Option(help="Folder of the run; runs/ALGORITHM-TASK-MODEL-SEED.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in that folder.")] = False,
     option: Annotated[list[str] | None, typer.Option(help="Option of the task, name=value; may be repeated.")] = None,
-    dtype: Annotated[str | None, typer.Option(help="Of the weights that sample, such as bfloat16.")] = None,
+    dtype: Annotated[str | None, typer.Option(help="Of sampling; bfloat16 where in hardware.")] = None,
     threads: Annotated[int | None, typer.Option(help="CPU threads; a resumed run must have the same.")] = None,
     keep_episodes: Annotated[list[int] | None, typer.Option(help="Step whose episodes are kept; repeatable.")] = None,
 ) -> None:
@@ -52,6 +52,7 @@ def train(
     from lmgym.train.loop import run
 
     _threads(threads)
+    dtype = dtype or _half()
     policy = load_local(model, seed=seed, dtype=dtype)
     folder = out or Path("runs") / f"{algorithm}-{spec.name}-{_plain(model)}-{seed}"
     result = run(
@@ -93,6 +94,15 @@ def _threads(count: int | None) -> None:
 
     if count is not None:
         torch.set_num_threads(count)
+
+
+def _half() -> str | None:
+    """Return bfloat16 where the machine multiplies it in hardware; None, the model's own precision, elsewhere."""
+    import torch
+
+    from lmgym.train.update import halves
+
+    return "bfloat16" if halves(torch.device("cuda" if torch.cuda.is_available() else "cpu")) else None
 
 
 def _plain(model: str) -> str:

@@ -76,6 +76,8 @@ def test_an_episode_in_two_rows_has_one_return_and_one_advantage():
 
 
 def test_a_group_of_one_is_refused():
+    with pytest.raises(RecipeError, match="at least 2"):
+        grpo.recipe(grpo.Args(group=1))
     batch = make_batch([[0, 1], [0, 1], [0, 1]], group=[0, 0, 1])
     with pytest.raises(RecipeError, match="group >= 2"):
         grpo.credit(batch, std=True)

@@ -18,6 +18,7 @@ class Uniform:
 
     instances: int  # of a step
     tries: int = 1  # episodes of an instance: a group
+    budget: int | None = None  # turns at most, below the task's own limit
 
     def draw(self, step: int, pool: Pool) -> list[Job]:
         """The jobs of a step, try by try within an instance."""
@@ -34,6 +35,7 @@ class Uniform:
             index=int(order(pool.seed, lap, pool.size)[position]),
             seed=int(np.random.default_rng([pool.seed, place]).integers(1 << 31)),
             attempt=attempt,
+            budget=self.budget,
             id=f"{group}-{attempt}",
             group=group,
         )
