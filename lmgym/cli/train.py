@@ -19,7 +19,7 @@ from lmgym.errors import MissingExtra, RecipeError
 
 if TYPE_CHECKING:
     from lmgym.evaluation.stats import Interval
-    from lmgym.train.loop import RunResult
+    from lmgym.train.state import RunResult
 
 
 def baselines() -> list[str]:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from lmgym.policy.fused import causal, rms
 
@@ -50,6 +52,7 @@ class Network:
     heads: int  # Hq
     kv_heads: int  # Hk
     eps: float
+    recompute: bool = False  # activations of a layer in the backward pass, in place of keeping them
 
     def rotary(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Cosines and signed sines (N, 1, D) of positions (N,), such that x cos + swapped(x) sin turns x."""
@@ -62,12 +65,19 @@ class Network:
         """Last hidden states (N, H), normalised, of tokens `ids` (N,) at `positions` (N,)."""
         cos, sin = self.rotary(positions)
         x = F.embedding(ids, self.embed)
-        for index, block in enumerate(self.blocks):
-            q, k, v = self._project(block, rms(x, block.norm, self.eps), cos, sin)
-            x = x + F.linear(attend(index, q, k, v), block.out, block.out_bias)
-            gate, up = F.linear(rms(x, block.mlp_norm, self.eps), block.gate_up, block.gate_up_bias).chunk(2, -1)
-            x = x + F.linear(F.silu(gate) * up, block.down, block.down_bias)
+        recompute = self.recompute and torch.is_grad_enabled()
+        layer = partial(checkpoint, self._layer, use_reentrant=False) if recompute else self._layer
+        for index in range(len(self.blocks)):
+            x = layer(x, cos, sin, index, attend)
         return rms(x, self.norm, self.eps)
+
+    def _layer(self, x: Tensor, cos: Tensor, sin: Tensor, index: int, attend: Attend) -> Tensor:
+        """States (N, H) after layer `index`."""
+        block = self.blocks[index]
+        q, k, v = self._project(block, rms(x, block.norm, self.eps), cos, sin)
+        x = x + F.linear(attend(index, q, k, v), block.out, block.out_bias)
+        gate, up = F.linear(rms(x, block.mlp_norm, self.eps), block.gate_up, block.gate_up_bias).chunk(2, -1)
+        return x + F.linear(F.silu(gate) * up, block.down, block.down_bias)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Scores of the next token (N, V) in fp32."""
@@ -148,6 +158,7 @@ def network(model: nn.Module, dtype: torch.dtype | None = None) -> Network:
         heads=config.num_attention_heads,
         kv_heads=config.num_key_value_heads,
         eps=config.rms_norm_eps,
+        recompute=any(getattr(module, "gradient_checkpointing", False) for module in model.modules()),
     )
 
 

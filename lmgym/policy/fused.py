@@ -21,7 +21,7 @@ class _Rms(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, eps: float) -> Tensor:
         wide = torch.promote_types(x.dtype, torch.float32)
-        norm = torch.linalg.vector_norm(x, dim=-1, keepdim=True, dtype=wide)
+        norm: Tensor = torch.linalg.vector_norm(x, dim=-1, keepdim=True, dtype=wide)
         scale = (norm.square() / x.shape[-1] + eps).rsqrt().to(x.dtype)
         ctx.save_for_backward(x, weight, scale)
         return x * scale * weight

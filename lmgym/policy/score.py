@@ -6,6 +6,8 @@ only where they are asked for, and in fp32.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -89,11 +91,27 @@ def _model_logits(
     """The same by the model's own forward pass, with logits at the columns that any row asks for."""
     row, column = at // ids.shape[1], at % ids.shape[1] - 1
     columns = torch.unique(column)
-    output = model(
-        input_ids=ids, attention_mask=attention.long(), position_ids=positions, logits_to_keep=columns, use_cache=False
-    )
+    with _recomputing(model):
+        output = model(
+            input_ids=ids,
+            attention_mask=attention.long(),
+            position_ids=positions,
+            logits_to_keep=columns,
+            use_cache=False,
+        )
     logits = output.logits[row, torch.searchsorted(columns, column)].float()
     return _of_tokens(logits, ids.flatten()[at], temperature)
+
+
+@contextmanager
+def _recomputing(model: nn.Module) -> Iterator[None]:
+    """Let the layers of a model that shall keep no activations do so: they obey in training only, which stays off."""
+    layers = [module for module in model.modules() if getattr(module, "gradient_checkpointing", False)]
+    for layer in layers:
+        layer.training = torch.is_grad_enabled()
+    yield
+    for layer in layers:
+        layer.training = False
 
 
 def _by_pieces(hidden: Tensor, head: Tensor, targets: Tensor, temperature: float) -> tuple[Tensor, Tensor]:

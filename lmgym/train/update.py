@@ -35,6 +35,8 @@ class Updater:
         self.device = next(self.model.parameters()).device
         self.micro_tokens = self.spec.micro_tokens or (4096 if self.device.type == "cpu" else 32_768)
         self.autocast = halves(self.device) if self.spec.autocast is None else self.spec.autocast
+        if self.spec.checkpointing:
+            recompute_activations(self.model)
         self.steps = 0  # of the optimiser, in this stage
         self.pace = 1.0  # factor of the learning rates
         self.scores_old = False  # old log-probs are those of the only step, without its gradient
@@ -193,6 +195,13 @@ def optimisers(model: nn.Module, spec: Optimiser) -> list[torch.optim.Optimizer]
         for group in optimiser.param_groups:
             group["peak"] = group["lr"]
     return made
+
+
+def recompute_activations(model: nn.Module) -> None:
+    """Have the layers of a Hugging Face model keep no activations for the backward pass."""
+    model_: Any = model
+    enable = getattr(model_, "activation_checkpointing_enable", None) or model_.gradient_checkpointing_enable
+    enable({"use_reentrant": False})
 
 
 def halves(device: torch.device) -> bool:

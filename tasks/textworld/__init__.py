@@ -13,7 +13,12 @@ SPEC = TaskSpec(
     max_turns=12,
     splits=_SPLITS,
     score="1 when the quest is completed",
-    references={"null": 0.0, "oracle": 1.0, "Qwen2.5-1.5B after PPO": "0.88 (arXiv 2510.01132)"},
+    references={
+        "null": 0.0,
+        "random": "0.06 (admissible commands, first 100 of test)",
+        "oracle": 1.0,
+        "Qwen2.5-1.5B after PPO": "0.88 (arXiv 2510.01132)",
+    },
     extras=("textworld",),
     player="process",
     source="games generated at first use by TextWorld 1.7 (MIT; Côté et al. 2018, arXiv 1806.11532)",

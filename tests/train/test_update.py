@@ -14,6 +14,7 @@ from lmgym.train.batch import Batch, micro_batches
 from lmgym.train.parts.losses import kl_to_start, nll
 from lmgym.train.recipe import Optimiser, Progress, Term, constant
 from lmgym.train.update import Updater, logprobs_of, minibatches
+from tests.policy import models
 from tests.train.batches import make_batch
 from tests.train.toys import VOCABULARY, Bigram, gradient, scorer, toy_model
 
@@ -200,3 +201,19 @@ def test_a_restored_updater_goes_on_with_the_same_bits():
         other.update(batch, HERE, seed=(1,))
         weights.append(torch.cat([weight.detach().flatten() for weight in target.parameters()]))
     assert torch.equal(*weights)
+
+
+@pytest.mark.parametrize("name", ["tiny", "gemma3"])
+def test_recomputed_activations_give_the_same_gradient_and_fewer_of_them_are_kept(name):
+    batch, found, kept = ragged(), [], []
+    for checkpointing in (False, True):
+        model = models.model(name).eval()
+        updater = frozen(model, scorer(model), Term(loss=nll), checkpointing=checkpointing)
+        sizes = []
+        with torch.autograd.graph.saved_tensors_hooks(lambda x, sizes=sizes: sizes.append(x.numel()) or x, lambda x: x):
+            updater.update(batch, HERE, seed=(0,))
+        found.append(gradient(model))
+        kept.append(sum(sizes))
+        assert not any(module.training for module in model.modules())
+    assert (found[0] - found[1]).norm() < 1e-6 * found[0].norm()
+    assert kept[1] < 0.5 * kept[0]
