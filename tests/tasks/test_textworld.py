@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import multiprocessing
 import os
 import random
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -255,23 +255,21 @@ print(said.hexdigest(), random.random(), np.random.random())
 """
 
 
-def elsewhere(cache: Path, hash_seed: str, *names: str) -> str:
-    environ = {**os.environ, "LMGYM_CACHE": str(cache), "PYTHONHASHSEED": hash_seed}
-    done = subprocess.run(
-        [sys.executable, "-c", ELSEWHERE, *names], capture_output=True, text=True, env=environ, timeout=250, check=False
-    )
-    assert not done.stderr
-    return done.stdout
-
-
 def test_other_processes_build_the_same_game_quietly_and_leave_global_chance_alone(tmp_path: Path) -> None:
-    """Sets of strings iterate differently under another hash seed: the generators must not notice."""
-    names = (W4O6Q8.id, COOKING.id)
-    first = elsewhere(tmp_path / "a", "1", *names)
-    random.seed(1)
-    chance = f"{random.random()} {np.random.RandomState(1).random_sample()}"
-    assert first == elsewhere(tmp_path / "b", "2", *names)
-    assert first.split()[1:] == chance.split()
+    """Sets of strings iterate differently under another hash seed: the texts must not show it."""
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", ELSEWHERE, COOKING.id],
+            env={**os.environ, "LMGYM_CACHE": str(tmp_path / seed), "PYTHONHASHSEED": seed},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for seed in ("1", "2")
+    ]
+    first, second = (process.communicate(timeout=250)[0] for process in started)
+    assert first == second
+    assert first.split()[1:] == [str(random.Random(1).random()), str(np.random.RandomState(1).random_sample())]
 
 
 def test_a_damaged_file_is_built_anew(cache: Path) -> None:
@@ -297,14 +295,9 @@ def test_a_cache_that_cannot_be_written_is_replaced_by_the_temporary_folder(
     assert [path.suffix for path in second.iterdir()] == [".zip"]
 
 
-def _kept(folder: str) -> str:
-    os.environ["LMGYM_CACHE"] = folder
-    return open_game("custom", SMALL, 7).game
-
-
-def test_processes_that_build_one_game_at_once_agree(cache: Path) -> None:
-    with multiprocessing.get_context("spawn").Pool(2) as pool:
-        one, other = pool.map(_kept, [str(cache.parent)] * 2)
+def test_builders_of_one_game_at_once_agree(cache: Path) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        one, other = pool.map(lambda _: open_game("custom", SMALL, 7), range(2))
     assert one == other
     assert len(list(cache.iterdir())) == 1
 
