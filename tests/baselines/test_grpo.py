@@ -65,6 +65,13 @@ def test_the_oracle_has_the_published_numbers():
     assert oracles.exact_gradient(oracles.LOG_ODDS) == pytest.approx(exact, abs=1e-6)
 
 
+def test_bad_episodes_may_weigh_less_than_good_ones():
+    reward = torch.tensor([[0, 3.0], [0, 0], [0, 0]])
+    batch = make_batch([[0, 1]] * 3, reward=reward)
+    for negative, expected in ((1.0, [2, -1, -1]), (0.5, [2, -0.5, -0.5]), (0.0, [2, 0, 0])):
+        assert grpo.credit(batch, std=False, negative=negative)[:, 1].tolist() == expected
+
+
 def test_an_episode_in_two_rows_has_one_return_and_one_advantage():
     batch = make_batch(
         [[0, 1, 1], [0, 1, 0], [0, 1, 1]],

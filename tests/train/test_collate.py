@@ -10,7 +10,7 @@ from lmgym.evaluation.runner import size_of
 from lmgym.policy.scripted import hinted
 from lmgym.rollout.context import Window
 from lmgym.rollout.engine import Engine
-from lmgym.train import source
+from lmgym.train import loop, source
 from lmgym.train.batch import masked
 from lmgym.train.collate import check, collate, turns_out
 from lmgym.train.parts.filters import mask_stumbles
@@ -108,6 +108,19 @@ def test_demonstrations_get_ids_and_the_stumbles_in_them_are_shown_but_not_train
     assert not kept.weight[out].any()
     again = source.demonstrated(engine, policy, Uniform(16).draw(0, POOL))
     assert again == episodes
+
+
+def test_observations_weigh_what_is_asked_on_average_and_are_not_counted():
+    policy = chain_policy()
+    batch = collate(source.demonstrated(Engine(), policy, Uniform(30).draw(0, POOL)), trained="given")
+    observed = batch.attention & (batch.turn < 0)
+    observed[:, 0] = False
+    weighed = loop._with_observations(batch, 0.3)
+    assert torch.equal(weighed.mask, batch.mask)
+    assert float(weighed.weight[observed].mean()) == pytest.approx(0.3, rel=0.1)
+    assert torch.equal(weighed.weight[batch.mask], batch.weight[batch.mask])
+    assert not weighed.weight[:, 0].any()
+    assert not weighed.weight[~batch.attention].any()
 
 
 def test_a_demonstrator_recovers_from_a_stumble():

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import signal
 import subprocess
@@ -58,14 +57,18 @@ def test_a_run_killed_again_and_again_ends_with_the_same_bits(whole, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_a_run_killed_at_any_time_ends_with_the_same_bits(whole, tmp_path, seed):
     folder, clock = tmp_path / "run", random.Random(seed)
-    for _ in range(3):
+    lines = 0
+    while lines < 8:
         process = victim(folder, "none")
-        while process.poll() is None and not (folder / "run.json").exists():
-            time.sleep(0.05)
-        time.sleep(clock.random() * 6)
+        goal = lines + clock.randint(1, 3)
+        while process.poll() is None and lines < goal:
+            time.sleep(0.01)
+            log = folder / "metrics.jsonl"
+            lines = log.read_bytes().count(b"\n") if log.exists() else 0
+        time.sleep(0.3 * clock.random())
         process.kill()
         process.wait()
     train(folder, resume=True)
@@ -151,9 +154,8 @@ def test_a_full_disk_is_one_line_and_the_run_goes_on_later(whole, tmp_path, monk
     assert figures(folder) == figures(whole)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
-    (tmp_path / "locked").mkdir(mode=0o500)
+    (tmp_path / "locked").write_text("a file, under which nobody can write, not even root")
     with pytest.raises(RecipeError, match="cannot write"):
         train(tmp_path / "locked" / "run")
 

@@ -118,6 +118,20 @@ def test_the_ratio_is_one_at_the_first_step_and_moves_after_it():
     assert figures["optimiser_steps"] == 2
 
 
+def test_a_single_step_takes_its_own_log_probs_for_the_old_ones_and_tells_the_gap():
+    batch, found = ragged(), []
+    exact = replace(batch, logprobs=logprobs_of(batch, scorer(toy_model()), torch.device("cpu"), tokens=100))
+    coarse = replace(exact, logprobs=exact.logprobs + 0.3 * batch.mask)
+    for other, own in ((exact, False), (coarse, True)):
+        model = toy_model()
+        updater = frozen(model, scorer(model), CLIP)
+        updater.scores_old = own
+        figures = updater.update(other, HERE, seed=(0,))
+        found.append(gradient(model))
+    assert (found[0] - found[1]).norm() < 1e-5 * found[0].norm()
+    assert figures["gap_mean"] == pytest.approx(0.3, abs=1e-4)
+
+
 def test_the_first_grpo_gradient_is_that_of_the_weighted_likelihood():
     batch, found = ragged(), []
     model = toy_model()
