@@ -7,7 +7,7 @@ ARGS ?=
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help baseline test test-slow check lint bench eval play list golden cards tokenizer clean
+.PHONY: help baseline test test-slow check lint tasks bench eval play list golden cards tokenizer clean
 
 help: ## show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -46,11 +46,13 @@ test-slow: .venv/.dev ## the tests marked slow
 lint: .venv/.dev ## ruff and mypy on what would be shipped
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	rm -rf build/typed && $(BIN)/pip install -q --no-deps --no-build-isolation --target build/typed .
+	rm -rf build && $(BIN)/pip install -q --no-deps --no-build-isolation --target build/typed .
 	cd build/typed && ../../$(BIN)/mypy --config-file ../../setup.cfg --cache-dir ../../.mypy_cache -p lmgym
 
-check: lint test ## lint, types and the suite
+tasks: .venv/.train ## what every task owes
 	$(BIN)/lmgym check
+
+check: lint test tasks ## what CI runs
 
 bench: .venv/.dev ## speeds, side by side in one run
 	$(BIN)/python tests/bench $(ARGS)

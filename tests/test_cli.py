@@ -101,3 +101,23 @@ def test_options_of_a_task_are_literals() -> None:
     assert literal("None") is None
     with pytest.raises(InstanceError, match="name=value"):
         task_options(["receptacles"])
+
+
+@pytest.mark.parametrize(
+    ("words", "std", "autocast"),
+    [
+        (["--no-std", "--no-autocast"], False, False),
+        (["--std", "--autocast"], True, True),
+        (["--std=false", "--autocast=True"], False, True),
+        (["--autocast=None"], True, None),
+    ],
+)
+def test_switches_are_on_off_or_said(words: list[str], std: bool, autocast: bool | None) -> None:
+    args = read_args(grpo.Args, words)
+    assert (args.std, args.autocast) == (std, autocast)
+
+
+@pytest.mark.parametrize("words", [["--no-lr", "3"], ["--no-std=true"], ["--std=maybe"], ["--autocast=3"]])
+def test_switches_that_make_no_sense_are_refused(words: list[str]) -> None:
+    with pytest.raises(RecipeError):
+        read_args(grpo.Args, words)

@@ -65,5 +65,7 @@ try:
     import tasks
 except ImportError as error:
     assert "import this package as lmgym.tasks" in str(error) or "No module" in str(error), error
+else:
+    raise AssertionError("tasks was imported under a second name")
 """
     loaded(code)

@@ -27,7 +27,7 @@ def evaluate(
     episodes: Annotated[int, typer.Option(help="Instances; all of the split if it has fewer.")] = 100,
     tries: Annotated[int, typer.Option(help="Of each instance.")] = 1,
     temperature: Annotated[float, typer.Option(help="Of sampling.")] = 1.0,
-    seed: Annotated[int, typer.Option(help="Chance of the environments and of sampling.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Chance of the environments and of sampling.")] = 0,
     option: Annotated[list[str] | None, typer.Option(help="Option of the task, name=value; may be repeated.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for episodes.jsonl and report.json.")] = None,
 ) -> None:
@@ -36,6 +36,9 @@ def evaluate(
         raise RecipeError(f"--episodes and --tries must be at least 1; got {episodes} and {tries}")
     spec = find(task)
     options = task_options(option or [])
+    if out is not None:  # before anything is played: a folder that cannot be written must not cost an evaluation
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "report.json").touch()
     env = build(spec.id, split=split, **options)
     size = env.unwrapped.size()
     env.close()
@@ -79,7 +82,8 @@ def _table(report: Report) -> Table:
 def _write(folder: Path, report: Report, episodes: list[Trajectory]) -> None:
     from lmgym.rollout import episodes as records
 
-    folder.mkdir(parents=True, exist_ok=True)
     records.write(folder / "episodes.jsonl", episodes)
     state: dict[str, Any] = report.state_dict()
-    (folder / "report.json").write_text(json.dumps(state, indent=1))
+    made = folder / "report.json.partial"
+    made.write_text(json.dumps(state, indent=1))
+    made.replace(folder / "report.json")

@@ -43,22 +43,32 @@ def read_args(kind: type[Any], words: Sequence[str]) -> Any:
     while rest:
         word = rest.pop(0)
         name, equals, value = word.removeprefix("--").partition("=")
-        field = fields.get(name) or fields.get(name.removeprefix("no-"))
+        field = fields.get(name)
+        negated = field is None and name.startswith("no-") and bool in _choices(types_of, fields.get(name[3:]))
+        field = fields.get(name[3:]) if negated else field
         if field is None or not word.startswith("--"):
             known = ", ".join(f"--{known}" for known in fields)
             raise RecipeError(f"unknown argument {word!r}; besides its common options this baseline has {known}")
-        if types_of[field.name] is bool:
-            values[field.name] = name in fields
-        elif equals or rest:
-            values[field.name] = _typed(value if equals else rest.pop(0), types_of[field.name], word)
+        if bool in _choices(types_of, field) and not equals:
+            values[field.name] = not negated
+        elif negated or not (equals or rest):
+            raise RecipeError(f"{word} takes no value" if negated else f"{word} needs a value")
         else:
-            raise RecipeError(f"{word} needs a value")
+            values[field.name] = _typed(value if equals else rest.pop(0), types_of[field.name], word)
     return kind(**values)
+
+
+def _choices(types_of: dict[str, Any], field: dataclasses.Field[Any] | None) -> tuple[Any, ...]:
+    """Return the types that a field takes; none for no field."""
+    if field is None:
+        return ()
+    wanted = types_of[field.name]
+    return typing.get_args(wanted) if isinstance(wanted, types.UnionType) else (wanted,)
 
 
 def _typed(value: str, wanted: Any, word: str) -> Any:
     choices = typing.get_args(wanted) if isinstance(wanted, types.UnionType) else (wanted,)
-    found = literal(value)
+    found = {"true": True, "false": False}.get(value.lower(), literal(value)) if bool in choices else literal(value)
     if type(found) is int and float in choices:
         found = float(found)
     if str in choices and type(found) not in choices:

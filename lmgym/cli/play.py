@@ -15,7 +15,7 @@ def play(
     task: Annotated[str, typer.Argument(help="Id or folder.")],
     split: Annotated[str, typer.Option(help="Split to draw from.")] = "test",
     index: Annotated[int | None, typer.Option(help="Instance of the split; drawn from the seed if not given.")] = None,
-    seed: Annotated[int, typer.Option(help="Chance of the environment.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Chance of the environment.")] = 0,
     player: Annotated[str, typer.Option(help="human, oracle or demonstrator.")] = "human",
     option: Annotated[list[str] | None, typer.Option(help="Option of the task, name=value; may be repeated.")] = None,
 ) -> None:

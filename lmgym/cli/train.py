@@ -33,12 +33,12 @@ def train(
     algorithm: Annotated[str, typer.Argument(help="File of baselines/: bc, grpo.")],
     task: Annotated[str, typer.Argument(help="Id or folder.")],
     model: Annotated[str, typer.Option(help="tiny, tiny:10m or hf:NAME_OR_PATH.")] = "tiny",
-    seed: Annotated[int, typer.Option(help="Of weights, games and sampling.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of weights, games and sampling.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Folder of the run; runs/ALGORITHM-TASK-MODEL-SEED.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in that folder.")] = False,
     option: Annotated[list[str] | None, typer.Option(help="Option of the task, name=value; may be repeated.")] = None,
     dtype: Annotated[str | None, typer.Option(help="Of sampling; bfloat16 where in hardware.")] = None,
-    threads: Annotated[int | None, typer.Option(help="CPU threads; a resumed run must have the same.")] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="CPU threads; a resumed run must have the same.")] = None,
     keep_episodes: Annotated[list[int] | None, typer.Option(help="Step whose episodes are kept; repeatable.")] = None,
 ) -> None:
     """Train a baseline; further options are fields of its Args, such as --steps 50 --no-std."""
@@ -51,7 +51,6 @@ def train(
     from lmgym.policy.load import load_local
     from lmgym.train.loop import run
 
-    _threads(threads)
     dtype = dtype or _half()
     policy = load_local(model, seed=seed, dtype=dtype)
     folder = out or Path("runs") / f"{algorithm}-{spec.name}-{_plain(model)}-{seed}"
@@ -63,12 +62,14 @@ def train(
         folder=folder,
         seed=seed,
         resume=resume,
-        arguments={"algorithm": algorithm, "dtype": dtype, **dataclasses.asdict(args)},
+        arguments={"algorithm": algorithm, "dtype": dtype, "threads": _threads(threads), **dataclasses.asdict(args)},
         keep_episodes=keep_episodes or (),
+        lockstep=spec.player != "inline",
     )
-    console.print(closing_table(result, spec, options))
+    console.print(closing_table(result, spec, options, algorithm))
     console.print(f"files: {result.folder}/ (metrics.jsonl, curve.png, tensorboard/, checkpoints/, policy/)")
-    console.print(f"next:  lmgym eval {task} --model hf:{result.policy}", soft_wrap=True)
+    level = "".join(f" --option {pair}" for pair in option or [])
+    console.print(f"next:  lmgym eval {task}{level} --model hf:{result.policy}", soft_wrap=True)
 
 
 def _baseline(name: str) -> Any:
@@ -89,11 +90,13 @@ def _checked(spec: TaskSpec, options: dict[str, Any]) -> None:
         raise RecipeError(f"{spec.id} has no option {unknown[0]!r}; it has {', '.join(sorted(known))}")
 
 
-def _threads(count: int | None) -> None:
+def _threads(count: int | None) -> int:
+    """Set the number of CPU threads, and return it: with another one a run has other bits."""
     import torch
 
     if count is not None:
         torch.set_num_threads(count)
+    return torch.get_num_threads()
 
 
 def _half() -> str | None:
@@ -110,10 +113,10 @@ def _plain(model: str) -> str:
     return model.rstrip("/").rpartition("/")[2].replace(":", "-").replace("?", "-").replace("=", "")
 
 
-def closing_table(result: RunResult, spec: TaskSpec, options: dict[str, Any]) -> Table:
+def closing_table(result: RunResult, spec: TaskSpec, options: dict[str, Any], algorithm: str) -> Table:
     """Return what the run came to: success, the gain, seconds by stage."""
     level = ", ".join(f"{name}={value}" for name, value in {**level_of(spec), **options}.items())
-    table = Table("", "", title=f"{spec.id} ({level})" if level else spec.id, title_justify="left")
+    table = Table("", "", title=f"{algorithm} on {spec.id}" + (f" ({level})" if level else ""), title_justify="left")
     for name, report in result.reports.items():
         table.add_row(f"success {name}", f"{_percent(report.success)} of {len(report.outcomes)} test episodes")
     if result.gain is not None:

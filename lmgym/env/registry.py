@@ -108,6 +108,10 @@ def build(task: str | TaskSpec, *, max_turns: int | None = None, **options: Any)
     known = options_of(entry)
     if unknown := [name for name in options if name not in known]:
         raise InstanceError(f"{spec.id} has no option {unknown[0]!r}; it has {', '.join(sorted(known))}, max_turns")
+    for name, value in options.items():
+        if isinstance(known[name], str | int) and type(value) is not type(known[name]):
+            wanted = type(known[name]).__name__
+            raise InstanceError(f"{spec.id}: option {name} takes {wanted}, such as {known[name]!r}; got {value!r}")
     try:
         env = entry(task=spec, **{**spec.options, **options})
     except ModuleNotFoundError as error:

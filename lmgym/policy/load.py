@@ -111,7 +111,7 @@ def _hugging_face(path: str) -> tuple[Any, Any]:
     try:
         with no_progress_bars():
             return AutoModelForCausalLM.from_pretrained(path, dtype="auto"), _tokenizer(path)
-    except (OSError, ValueError, KeyError, ImportError, SafetensorError) as error:
+    except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:
         reason = str(error).strip().partition("\n")[0]
         if Path(path).is_dir():
             raise PolicyError(f"hf:{path} is a folder without a causal language model: {reason}") from error

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from safetensors import SafetensorError
 from torch import Tensor
 from transformers.utils import logging
 
@@ -174,9 +175,12 @@ class LocalPolicy:
 
     def save(self, folder: str | Path) -> None:
         """Write the model, tokenizer and template such that `hf:FOLDER` loads them."""
-        with no_progress_bars():
-            self.model.save_pretrained(folder)
-            self.tokenizer.save_pretrained(folder)
+        try:
+            with no_progress_bars():
+                self.model.save_pretrained(folder)
+                self.tokenizer.save_pretrained(folder)
+        except SafetensorError as error:  # a full disk is no OSError there
+            raise OSError(f"cannot write the weights: {error}") from error
 
     def decoder(self, cache: KeyValues | None = None) -> Decoder:
         """A decoder of the present weights, over `cache`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -113,4 +114,8 @@ def _imported(target: str) -> Callable[[list[Mapping[str, Any]]], Any]:
         raise PolicyError(f"python:{target} is not to be found (python:module:function): {error}") from error
     if not callable(function):
         raise PolicyError(f"python:{target} is no function but {type(function).__name__}")
+    try:
+        inspect.signature(function).bind([])
+    except TypeError as error:
+        raise PolicyError(f"python:{target} must take the list of messages alone: {error}") from error
     return function  # type: ignore[no-any-return]

@@ -308,7 +308,7 @@ def _filtered(
     episodes: Sequence[Trajectory], filters: Sequence[Filter]
 ) -> tuple[list[Trajectory], frozenset[tuple[str, int]]]:
     """The episodes that no filter drops, and the turns that are not trained."""
-    kept, out = list(episodes), frozenset[tuple[str, int]]()
+    kept, out = [t for t in episodes if any(turn.completion.ids for turn in t.turns)], frozenset[tuple[str, int]]()
     for judge in filters:
         if kept:
             verdict = judge(kept)

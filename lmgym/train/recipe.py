@@ -147,6 +147,10 @@ class Optimiser:
     autocast: bool | None = False  # bfloat16 in the products; None: where the machine has them in hardware
     checkpointing: bool = False  # recompute activations in the backward pass
 
+    def __post_init__(self) -> None:
+        if self.epochs < 1 or self.minibatches < 1:
+            raise RecipeError(f"epochs and minibatches are 1 or more; got {self.epochs} and {self.minibatches}")
+
     @property
     def single(self) -> bool:
         """Whether a batch makes one optimiser step: the policy before it is the one that is differentiated."""
@@ -197,6 +201,10 @@ class Evaluate:
     split: str = "test"
     episodes: int = 100
     temperature: float | None = None  # None: that of the training
+
+    def __post_init__(self) -> None:
+        if self.episodes < 1:
+            raise RecipeError(f"an evaluation has 1 episode or more; got {self.episodes}")
 
 
 Stage = Sft | Rl | Evaluate

@@ -8,6 +8,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
+from lmgym.errors import RecipeError
 from lmgym.train.recipe import Pool
 from lmgym.types import Job
 
@@ -19,6 +20,11 @@ class Uniform:
     instances: int  # of a step
     tries: int = 1  # episodes of an instance: a group
     budget: int | None = None  # turns at most, below the task's own limit
+
+    def __post_init__(self) -> None:
+        least = min(self.instances, self.tries, 1 if self.budget is None else self.budget)
+        if least < 1:
+            raise RecipeError(f"a step needs instances, tries and turns, 1 or more; got {self}")
 
     def draw(self, step: int, pool: Pool) -> list[Job]:
         """The jobs of a step, try by try within an instance."""
