@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lmgym.env.registry import build
+from lmgym.env.registry import build, find
 from lmgym.evaluation.stats import Interval, bootstrap, clustered, paired, wilson
 from lmgym.policy.base import Policy
 from lmgym.rollout.engine import Engine
@@ -86,6 +86,11 @@ def size_of(task: str, split: str, options: Mapping[str, Any]) -> int:
     size: int = env.unwrapped.size()
     env.close()
     return size
+
+
+def id_of(task: str) -> str:
+    """The id that a task's name stands for."""
+    return find(task).id
 
 
 def episodes(

@@ -43,6 +43,7 @@ class Log:
         with writing(folder / METRICS):
             self._file: IO[bytes] = (folder / METRICS).open("ab")
             if self._file.tell() < offset:
+                self._file.close()
                 raise RecipeError(f"{folder / METRICS} is shorter than its checkpoint says; restore it from a copy")
             self._file.truncate(offset)
         self._board = _board(folder, step)

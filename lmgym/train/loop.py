@@ -20,7 +20,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lmgym.env.registry import find
 from lmgym.evaluation import runner
 from lmgym.evaluation.runner import Report
 from lmgym.policy.local import LocalPolicy
@@ -62,7 +61,7 @@ def run(
     """Train `policy` by `recipe` in `folder`; a resumed run must have the same `arguments`. For the rest see Manner."""
     chosen = dict(options or {})
     size = runner.size_of(task, "train", chosen)
-    pool = Pool(task=find(task).id, size=size, options=chosen, seed=seed)
+    pool = Pool(task=runner.id_of(task), size=size, options=chosen, seed=seed)
     known = {"task": task, "options": chosen, "policy": policy.name, "seed": seed, **(arguments or {})}
     saved = claim(folder, known, resume=resume)
     manner = Manner(
