@@ -52,7 +52,7 @@ lint: .venv/.dev ## ruff and mypy on what would be shipped
 tasks: .venv/.train ## what every task owes
 	$(BIN)/lmgym check
 
-check: lint test tasks ## what CI runs
+check: lint test tasks ## lint, types, the suite and what every task owes
 
 bench: .venv/.dev ## speeds, side by side in one run
 	$(BIN)/python tests/bench $(ARGS)

@@ -10,8 +10,7 @@ import pytest
 from lmgym.baselines import grpo
 from lmgym.cli import main
 from lmgym.cli.options import literal, read_args, task_options
-from lmgym.cli.tasks import END, START, between_markers, markdown_table
-from lmgym.env.registry import specs
+from lmgym.cli.tasks import END, START, between_markers, built_in, markdown_table
 from lmgym.errors import InstanceError, RecipeError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -28,7 +27,7 @@ def command(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
 
 def test_readme_has_the_table_of_tasks() -> None:
     readme = (ROOT / "README.md").read_text()
-    assert readme == between_markers(readme, markdown_table(specs().values())), "run `make cards`"
+    assert readme == between_markers(readme, markdown_table(built_in())), "run `make cards`"
 
 
 def test_a_text_without_markers_is_refused() -> None:

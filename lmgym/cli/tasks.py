@@ -38,6 +38,11 @@ def between_markers(text: str, content: str) -> str:
     return f"{head}{START}\n{content}\n{END}{tail}"
 
 
+def built_in() -> list[TaskSpec]:
+    """Return the specs of this package's own tasks."""
+    return [spec for spec in specs().values() if spec.package.startswith("lmgym.tasks.")]
+
+
 def list_tasks(
     write: Annotated[bool, typer.Option("--write", help="Write the table into README.md and the cards.")] = False,
 ) -> None:
@@ -46,8 +51,8 @@ def list_tasks(
         from lmgym.env import card
 
         readme = Path("README.md")
-        readme.write_text(between_markers(readme.read_text(), markdown_table(specs().values())))
-        for spec in specs().values():
+        readme.write_text(between_markers(readme.read_text(), markdown_table(built_in())))
+        for spec in built_in():
             card.write(spec)
         return
     table = Table("task", Column("id", no_wrap=True), "what", "turns", "splits")
