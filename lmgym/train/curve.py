@@ -34,7 +34,7 @@ def draw(folder: Path) -> Path:
             _evaluations(axes, rows)
             axes.set_ylim(-0.02, 1.02)
         if axes.get_legend_handles_labels()[0]:
-            axes.legend(fontsize=8)
+            axes.legend(fontsize=8, loc="upper left")  # "best" takes seconds, and warns of it
     path = folder / "curve.png"
     partial = folder / "curve.partial.png"
     with writing(path):
