@@ -8,7 +8,7 @@ from typing import Any
 from lmgym.train.log import read_metrics, writing
 
 PANELS = (
-    ("success and score of the episodes played", ("success", "score")),
+    ("success of the episodes played and evaluated", ("success",)),
     ("loss, nats a token", ("loss",)),
     ("entropy, nats a token", ("entropy",)),
     ("turns of an episode", ("turns",)),
@@ -34,7 +34,7 @@ def draw(folder: Path) -> Path:
             _evaluations(axes, rows)
             axes.set_ylim(-0.02, 1.02)
         if axes.get_legend_handles_labels()[0]:
-            axes.legend(fontsize=8, loc="upper left")  # "best" takes seconds, and warns of it
+            axes.legend(fontsize=8, loc="lower left" if number == 0 else "upper right")
     path = folder / "curve.png"
     partial = folder / "curve.partial.png"
     with writing(path):

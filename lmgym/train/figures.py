@@ -29,6 +29,13 @@ def of_play(trajectories: Sequence[Trajectory]) -> dict[str, float]:
     }
 
 
+def of_demonstrations(trajectories: Sequence[Trajectory]) -> dict[str, float]:
+    """The same of what is imitated: its success is not the policy's."""
+    played = of_play(trajectories)
+    kept = {name: played[name] for name in ("episodes", "turns", "truncated", "invalid")}
+    return {**kept, "demonstrated_success": played["success"], "demonstrated_tokens": played["sampled_tokens"]}
+
+
 def of_evaluation(report: Report) -> dict[str, float]:
     """A report in a line of the log."""
     return {

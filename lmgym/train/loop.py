@@ -31,7 +31,7 @@ from lmgym.rollout.planner import Planner
 from lmgym.train import checkpoint, curve, source
 from lmgym.train.batch import Batch, masked
 from lmgym.train.collate import collate, turns_out
-from lmgym.train.figures import of_evaluation, of_play
+from lmgym.train.figures import of_demonstrations, of_evaluation, of_play
 from lmgym.train.folder import CHECKPOINTS, claim
 from lmgym.train.log import Log, Stopwatch, replace_file, writing
 from lmgym.train.recipe import Evaluate, Filter, Pool, Progress, Recipe, Rl, Sft, Stage
@@ -175,7 +175,7 @@ class Training:
         if self.place.run_step in self.manner.keep_episodes:
             with writing(self.folder / "episodes"):
                 recording.write(self.folder / "episodes" / f"{self.place.run_step:06d}.jsonl", episodes)
-        figures = of_play(episodes)
+        figures = of_demonstrations(episodes) if isinstance(stage, Sft) else of_play(episodes)
         with watch("collate"):
             for reward in parts.reward:
                 episodes = [reward(episode) for episode in episodes]

@@ -46,15 +46,21 @@ class Dice(TextEnv):
 
     def act(self, action: str) -> Reply:
         self.turn += 1
-        if self.mood and self.turn == 2 and self.index % 2 and (self.every or not Path(self.flag).exists()):
-            if not self.every:
-                Path(self.flag).touch()
+        if self.mood and self.turn == 2 and self.index % 2 and (self.every or self._first()):
             self.give_in()
         if action == "stop":
             return Reply("stopped", done=True, score=0.25)
         rolled = int(self.np_random.integers(1, 7))
         self.sum += rolled
         return Reply(f"rolled {rolled}", reward={"pips": rolled / 4, "cost": -0.5})
+
+    def _first(self) -> bool:
+        """Whether no other environment gave in before; at once, for two may ask in the same moment."""
+        try:
+            Path(self.flag).touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        return True
 
     def give_in(self) -> None:
         match self.mood:

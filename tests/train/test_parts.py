@@ -7,7 +7,7 @@ import pytest
 
 from lmgym.errors import RecipeError
 from lmgym.train import curve
-from lmgym.train.figures import of_play
+from lmgym.train.figures import of_demonstrations, of_play
 from lmgym.train.log import Log, read_metrics, replace_file
 from lmgym.train.parts.filters import drop_flat_groups, mask_truncated
 from lmgym.train.parts.rewards import invalid_cost
@@ -79,6 +79,9 @@ def test_figures_of_play_are_means_over_episodes_and_turns():
     assert figures["truncated"] == 0.25
     assert figures["invalid"] == 0.2
     assert figures["flat_groups"] == 0.5
+    shown = of_demonstrations(found)
+    assert shown["demonstrated_success"] == 0.25
+    assert "success" not in shown
 
 
 def test_the_log_goes_on_where_the_checkpoint_was(tmp_path):
