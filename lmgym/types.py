@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Role = Literal["system", "user", "assistant"]
-Finish = Literal["stop", "length", "context"]
+Finish = Literal["stop", "length", "context", "filter", "broken"]  # broken: nobody answered, the episode is void
 Kind = Literal["act", "summary", "given"]
 
 FIRST_SEAT = "agent"
@@ -42,6 +42,8 @@ class Completion:
     finish: Finish = "stop"
     version: int = 0  # of the weights that spoke
     fresh: bool = True  # `prompt_ids` render the whole conversation; False: they go on where the last answer ended
+    thinking: str = ""  # reasoning that came apart from `text`; no part of the action
+    usage: Mapping[str, Any] = field(default_factory=dict)  # of an endpoint's call: "in", "out" tokens, "seconds" ...
 
 
 @dataclass(frozen=True, kw_only=True)

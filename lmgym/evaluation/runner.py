@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -12,7 +12,7 @@ from lmgym.env.registry import build, find
 from lmgym.evaluation.stats import Interval, bootstrap, clustered, paired, wilson
 from lmgym.policy.base import Policy
 from lmgym.rollout.engine import Engine
-from lmgym.types import Job, Trajectory
+from lmgym.types import Completion, Job, Trajectory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,10 +24,18 @@ class Outcome:
     score: float
     success: bool
     reward: float
-    turns: int
+    turns: int  # actions; summaries are none
     invalid: int  # turns whose action was none
     truncated: bool
-    tokens: int  # sampled
+    stop: str = ""  # what ended it: "done", "max_turns", "context", "budget" ...; "void"
+    tokens_in: int = 0  # of the prompts of all calls, repeats included
+    tokens_out: int = 0  # sampled, thinking included
+    cost: float | None = None  # US dollars; None: not known
+    seconds: float = 0.0  # that the policy took to answer
+    cut: int = 0  # answers that ended at the limit of tokens
+    filtered: int = 0  # answers that a content filter took away
+    voided: bool = False  # a backend or an endpoint broke at every try: no result, and in no mean
+    solved_at: int | None = None  # turns after which the episode was a success; None where it was none
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,12 +49,20 @@ class Report:
     seed: int = 0
     options: Mapping[str, Any] = field(default_factory=dict)
     outcomes: tuple[Outcome, ...] = ()
+    identity: str = ""  # digest of all settings that a score depends on
+    planned: int = 0  # episodes that the run was to play
+    stopped: str = ""  # why it ended before that
+
+    @property
+    def played(self) -> tuple[Outcome, ...]:
+        """The outcomes that are results."""
+        return tuple(outcome for outcome in self.outcomes if not outcome.voided)
 
     @property
     def success(self) -> Interval:
         """Share of episodes solved; Wilson's interval, or the bootstrap over instances where these come again."""
-        solved = [float(outcome.success) for outcome in self.outcomes]
-        indices = [outcome.index for outcome in self.outcomes]
+        solved = [float(outcome.success) for outcome in self.played]
+        indices = [outcome.index for outcome in self.played]
         if len(set(indices)) == len(indices):
             return wilson(int(sum(solved)), len(solved))
         return clustered(solved, indices)
@@ -54,13 +70,13 @@ class Report:
     @property
     def score(self) -> Interval:
         """Mean score, the bootstrap over instances."""
-        scores = [outcome.score for outcome in self.outcomes]
-        return clustered(scores, [outcome.index for outcome in self.outcomes])
+        scores = [outcome.score for outcome in self.played]
+        return clustered(scores, [outcome.index for outcome in self.played])
 
     @property
     def turns(self) -> Interval:
         """Mean number of turns."""
-        return bootstrap([outcome.turns for outcome in self.outcomes])
+        return bootstrap([outcome.turns for outcome in self.played])
 
     def since(self, before: Report) -> Interval:
         """Gain in success over a report on the same episodes."""
@@ -144,14 +160,34 @@ def evaluate(
 
 def outcome(trajectory: Trajectory) -> Outcome:
     """What a report keeps of an episode."""
+    acts = [turn for turn in trajectory.turns if turn.action is not None]
+    said = [turn.completion for turn in trajectory.turns]
+    costs = [completion.usage.get("cost") for completion in said]
     return Outcome(
         index=trajectory.index,
         attempt=trajectory.attempt,
         score=trajectory.score,
         success=trajectory.success,
         reward=trajectory.reward,
-        turns=len(trajectory.turns),
-        invalid=sum(not turn.info.get("valid", True) for turn in trajectory.turns),
+        turns=len(acts),
+        invalid=sum(not turn.info.get("valid", True) for turn in acts),
         truncated=trajectory.truncated,
-        tokens=sum(len(turn.completion.ids) for turn in trajectory.turns),
+        stop=trajectory.stop,
+        tokens_in=sum(int(c.usage.get("in") or 0) for c in said) or _prompted(said),
+        tokens_out=sum(int(c.usage.get("out") or 0) or len(c.ids) for c in said),
+        cost=sum(float(cost) for cost in costs if cost is not None) if None not in costs else None,
+        seconds=sum(float(c.usage.get("seconds") or 0.0) for c in said),
+        cut=sum(c.finish == "length" for c in said),
+        filtered=sum(c.finish == "filter" for c in said),
+        solved_at=len(acts) if trajectory.success else None,
     )
+
+
+def _prompted(said: Sequence[Completion]) -> int:
+    """Tokens of all prompts where ids are known: each call reads its whole segment so far."""
+    total = length = 0
+    for completion in said:
+        length = (0 if completion.fresh else length) + len(completion.prompt_ids)
+        total += length
+        length += len(completion.ids)
+    return total
