@@ -21,6 +21,10 @@ help: ## show the targets
 	$(BIN)/pip install -q -c constraints.txt -e '.[train,textworld,alfworld]'
 	@touch $@
 
+.venv/.eval: .venv/.train
+	$(BIN)/pip install -q -c constraints.txt -e '.[eval]'
+	@touch $@
+
 .venv/.dev: .venv/.train
 	$(BIN)/pip install -q -c constraints.txt -e '.[dev]'
 	@touch $@
@@ -28,7 +32,7 @@ help: ## show the targets
 baseline: .venv/.train ## train a reference baseline: TASK=alfworld ALGO=grpo MODEL=tiny ARGS='--seed 1'
 	$(BIN)/lmgym train $(ALGO) $(TASK) --model '$(MODEL)' $(ARGS)
 
-eval: .venv/.train ## evaluate a policy: TASK=alfworld MODEL=oracle ARGS='--episodes 64'
+eval: .venv/.eval ## evaluate a policy: TASK=alfworld MODEL=oracle ARGS='--episodes 64'
 	$(BIN)/lmgym eval $(TASK) --model '$(MODEL)' $(ARGS)
 
 play: .venv/.train ## play a task yourself: TASK=wordle
