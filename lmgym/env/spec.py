@@ -8,6 +8,15 @@ from typing import Any, Literal
 
 
 @dataclass(frozen=True, kw_only=True)
+class Standard:
+    """What a leaderboard entry plays, so that nothing can be left out or picked."""
+
+    split: str = ""  # "": test where there is one, else the last
+    instances: int = 1_000  # the first so many of the split, all where it has fewer
+    tries: int = 1  # of each instance
+
+
+@dataclass(frozen=True, kw_only=True)
 class TaskSpec:
     """The card of a task in code. An id is a promise: if golden episodes change, the id gets the next version."""
 
@@ -26,6 +35,8 @@ class TaskSpec:
     overlap: str = ""  # why splits share instances, where they must: "a board game has one start"
     options: Mapping[str, Any] = field(default_factory=dict)  # what this id sets; gym.make may override
     goldens: Literal["exact", "outcome"] = "exact"  # outcome: where pixels or trees differ between builds
+    standard: Standard = field(default_factory=Standard)
+    runs_code: bool = False  # actions are executed: a stranger's are replayed in an isolating sandbox only
 
     @property
     def name(self) -> str:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from lmgym.env.spec import TaskSpec
+from lmgym.env.spec import Standard, TaskSpec
 
 _ENV = "lmgym.tasks.textworld.env"
 _SPLITS = {"train": 5_000, "test": 500}
@@ -21,6 +21,7 @@ SPEC = TaskSpec(
     },
     extras=("textworld",),
     player="process",
+    standard=Standard(instances=50),
     source="games generated at first use by TextWorld 1.7 (MIT; Côté et al. 2018, arXiv 1806.11532)",
 )
 
