@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from lmgym.env.registry import build, find
-from lmgym.evaluation.stats import Interval, bootstrap, clustered, paired, wilson
+from lmgym.evaluation.stats import Interval, clustered, paired, unit
 from lmgym.policy.base import Policy
 from lmgym.rollout.engine import Engine
 from lmgym.types import Completion, Job, Trajectory
@@ -60,23 +60,23 @@ class Report:
 
     @property
     def success(self) -> Interval:
-        """Share of episodes solved; Wilson's interval, or the bootstrap over instances where these come again."""
-        solved = [float(outcome.success) for outcome in self.played]
-        indices = [outcome.index for outcome in self.played]
-        if len(set(indices)) == len(indices):
-            return wilson(int(sum(solved)), len(solved))
-        return clustered(solved, indices)
+        """Share of episodes solved, the tries of an instance as one; Wilson's interval for what the sample is worth."""
+        return unit([float(outcome.success) for outcome in self.played], self.instances)
 
     @property
     def score(self) -> Interval:
-        """Mean score, the bootstrap over instances."""
-        scores = [outcome.score for outcome in self.played]
-        return clustered(scores, [outcome.index for outcome in self.played])
+        """Mean score, the tries of an instance as one; the same interval."""
+        return unit([outcome.score for outcome in self.played], self.instances)
 
     @property
     def turns(self) -> Interval:
-        """Mean number of turns."""
-        return bootstrap([outcome.turns for outcome in self.played])
+        """Mean number of turns, bootstrap over instances."""
+        return clustered([outcome.turns for outcome in self.played], self.instances)
+
+    @property
+    def instances(self) -> list[int | None]:
+        """Which instance each result is of."""
+        return [outcome.index for outcome in self.played]
 
     def since(self, before: Report) -> Interval:
         """Gain in success over a report on the same episodes."""
