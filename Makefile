@@ -18,7 +18,7 @@ help: ## show the targets
 	@touch $@
 
 .venv/.train: .venv/.made setup.cfg constraints.txt
-	$(BIN)/pip install -q -c constraints.txt -e '.[train,textworld,alfworld]'
+	$(BIN)/pip install -q -c constraints.txt -e '.[train,textworld,alfworld,webshop]'
 	@touch $@
 
 .venv/.eval: .venv/.train
