@@ -20,6 +20,8 @@ class Batch:
     entropy: Tensor  # (B, T) nats; 0 off answers
     reward: Tensor  # (B, T) of a turn, on its last trained token
     value: Tensor  # (B, T) of the state before the token, where there is a critic
+    quality: Tensor  # (B, T) of the turn that the token is part of (Q), where the critic knows it
+    boot: Tensor  # (B,) value of the state after the row's last token, where the episode was cut there
     advantage: Tensor  # (B, T)
     weight: Tensor  # (B, T) factor of the token's loss; 0 is not trained
     reference: Tensor  # (B, T) log-probs under the frozen start policy, where a loss wants them
@@ -65,16 +67,22 @@ def masked(batch: Batch, out: Tensor) -> Batch:
     return replace(batch, mask=batch.mask & ~out, weight=batch.weight.masked_fill(out, 0.0))
 
 
-def micro_batches(lengths: Tensor, budget: int) -> list[Tensor]:
+def micro_batches(lengths: Tensor, budget: int, unit: Tensor | None = None) -> list[Tensor]:
     """Cut rows of these lengths (B,) into runs of similar length whose padded size is at most `budget` tokens.
 
-    Returns row indices. A row longer than the budget is a run of its own.
+    Returns row indices. Rows of one `unit` (B,) come in the same run, a unit longer than the budget in one of its own.
     """
-    order = torch.argsort(lengths, descending=True, stable=True)
-    runs: list[Tensor] = []
-    start = 0
-    while start < len(order):
-        count = max(1, budget // max(1, int(lengths[order[start]])))
-        runs.append(order[start : start + count])
-        start += count
-    return runs
+    units = torch.arange(len(lengths)) if unit is None else torch.unique(unit, return_inverse=True)[1]
+    longest = torch.zeros(int(units.max()) + 1, dtype=lengths.dtype).scatter_reduce(0, units, lengths, "amax")
+    rows = torch.bincount(units)
+    runs: list[list[int]] = [[]]
+    count = width = 0
+    for number in torch.argsort(longest, descending=True, stable=True).tolist():
+        wide = max(width, int(longest[number]))
+        if count and (count + int(rows[number])) * wide > budget:
+            runs.append([])
+            count, wide = 0, int(longest[number])
+        runs[-1].append(number)
+        count, width = count + int(rows[number]), wide
+    places = torch.split(torch.argsort(units, stable=True), rows.tolist())
+    return [torch.cat([places[number] for number in run]) for run in runs]

@@ -76,6 +76,8 @@ def _tensors(
         entropy=_padded((row.entropy for row in rows), torch.float32),
         reward=_padded(rewards, torch.float32),
         value=zeros,
+        quality=zeros,
+        boot=torch.zeros(len(mask)),
         advantage=zeros,
         weight=mask.float(),
         reference=zeros,

@@ -7,9 +7,9 @@ a loss never calls an environment and a reward never sees an advantage.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from torch import Tensor
 
@@ -19,6 +19,9 @@ from lmgym.rollout.planner import Planner
 from lmgym.train.batch import Batch
 from lmgym.train.math import Aggregation
 from lmgym.types import Job, Trajectory
+
+if TYPE_CHECKING:
+    from lmgym.train.services import Services
 
 
 @dataclass(frozen=True)
@@ -127,6 +130,7 @@ class Term:
     aggregation: Aggregation = "token_mean"
     longest: int = 1  # tokens, by which const_norm divides
     reference: bool = False  # reads `batch.reference`
+    together: Callable[[Batch], Tensor] | None = None  # (B,): rows of one number are seen by the loss at once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,6 +166,50 @@ def no_credit(batch: Batch) -> Tensor:
     return batch.reward.new_zeros(batch.reward.shape)
 
 
+class Store(Protocol):
+    """Episodes kept beyond their step."""
+
+    def put(self, episodes: Sequence[Trajectory]) -> None:
+        """Take in the episodes of a step, as rewards and filters left them."""
+
+    def draw(self, services: Services, *, seed: Sequence[int]) -> list[Trajectory]:
+        """What this step learns from."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a checkpoint keeps."""
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a checkpoint."""
+
+
+class Critic:
+    """Knows what states are worth, and has its own weights and optimiser; the base of critics.
+
+    A step asks it in this order: `fit` to learn from the store, `value` to judge the batch, `learn` to learn from
+    the batch whose values it has just given.
+    """
+
+    def fit(self, store: Store | None, progress: Progress, *, seed: Sequence[int]) -> Mapping[str, float]:
+        """Learn from what is kept, and return figures for the log."""
+        return {}
+
+    def value(self, batch: Batch) -> Batch:
+        """The batch with `value`, and with `boot` and `quality` where the critic knows them; without gradient."""
+        return batch
+
+    def learn(self, batch: Batch, progress: Progress, *, seed: Sequence[int]) -> Mapping[str, float]:
+        """Learn from a batch that has its values, and return figures for the log."""
+        return {}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Weights, targets and optimisers, for a checkpoint."""
+        raise NotImplementedError
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a checkpoint."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, kw_only=True)
 class Sft:
     """Imitates demonstrated or recorded episodes. It brings the parts that an RL stage takes from the recipe."""
@@ -170,7 +218,7 @@ class Sft:
     tasks: Tasks
     loss: Sequence[Term]
     name: str = "sft"
-    recorded: Path | None = None  # JSON lines of episodes; None: the task's demonstrator plays fresh ones
+    recorded: Path | None = None  # JSON lines of episodes, or a folder of such; None: the demonstrator plays fresh ones
     planner: Planner | None = None
     reward: Sequence[Reward] = ()
     filter: Sequence[Filter] = ()
@@ -207,7 +255,50 @@ class Evaluate:
             raise RecipeError(f"an evaluation has 1 episode or more; got {self.episodes}")
 
 
-Stage = Sft | Rl | Evaluate
+@dataclass(frozen=True, kw_only=True)
+class FitCritic:
+    """An RL stage in which the critic learns and the policy does not: a warm-up, or all that value learning is."""
+
+    until: Until
+    name: str = "critic"
+    recorded: Path | None = None  # episodes, as for Sft; None: the policy plays
+
+
+@dataclass(frozen=True, kw_only=True)
+class Generate:
+    """Plays, and writes the episodes for stages that learn from records."""
+
+    until: Until
+    into: str  # folder within that of the run, a file a step
+    tasks: Tasks
+    planner: Planner | None = None
+    filter: Sequence[Filter] = ()
+    demonstrated: bool = False  # by the task's demonstrator; False: by the policy
+    name: str = "generate"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repeat:
+    """The same stages several times; their names get the number of the round."""
+
+    stages: Sequence[Stage]
+    times: int
+
+
+Learning = Sft | Rl | FitCritic | Generate
+Stage = Learning | Evaluate | Repeat
+
+
+def unrolled(stages: Sequence[Stage]) -> list[Learning | Evaluate]:
+    """Stages in the order in which they are gone through."""
+    found: list[Learning | Evaluate] = []
+    for stage in stages:
+        if isinstance(stage, Repeat):
+            for number in range(1, stage.times + 1):
+                found += [replace(each, name=f"{each.name} {number}") for each in unrolled(stage.stages)]
+        else:
+            found.append(stage)
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,4 +313,6 @@ class Recipe:
     filter: Sequence[Filter] = ()
     credit: Credit = no_credit
     loss: Sequence[Term] = ()
+    critic: Callable[[Services], Critic] | None = None  # makes it, when the run begins
+    store: Callable[[], Store] | None = None  # makes it; without one a step learns from what it has just played
     temperature: float = 1.0

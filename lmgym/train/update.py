@@ -49,7 +49,7 @@ class Updater:
         norms: list[float] = []
         ratios = Ratios()
         for epoch in range(self.spec.epochs):
-            for part in minibatches(batch, self.spec.minibatches, seed=[*seed, epoch]):
+            for part in minibatches(batch, self.spec.minibatches, seed=[*seed, epoch], unit=self._unit(batch)):
                 norms.append(self._step(part, progress, sums, ratios))
                 ratios.first = False
         tokens = sums.pop("trained_tokens")
@@ -70,7 +70,7 @@ class Updater:
             aggregation(batch.mask, batch.episode, term.aggregation, longest=term.longest) * term.coef(progress)
             for term in self.terms
         ]
-        for rows in micro_batches(batch.lengths, self.micro_tokens):
+        for rows in micro_batches(batch.lengths, self.micro_tokens, self._unit(batch)):
             part = batch.rows(rows)
             self._backward(part.to(self.device), [factor[rows].to(self.device) for factor in factors], sums, ratios)
         norm = float(nn.utils.clip_grad_norm_(self.model.parameters(), self.spec.clip or math.inf))
@@ -85,6 +85,12 @@ class Updater:
             optimiser.step()
             optimiser.zero_grad(set_to_none=True)
         return norm
+
+    def _unit(self, batch: Batch) -> Tensor | None:
+        """Which rows (B,) a loss must see at once; None where it sees one at a time."""
+        wishes = [term.together(batch) for term in self.terms if term.together is not None]
+        assert len(wishes) <= 1, "two terms of the loss want rows together, each in its own way"
+        return wishes[0] if wishes else None
 
     def _backward(self, batch: Batch, factors: list[Tensor], sums: dict[str, float], ratios: Ratios) -> None:
         """Accumulate the gradient of a micro-batch, whose share in the step's loss `factors` (B, 1) state."""
@@ -152,14 +158,15 @@ class Ratios:
         return {"ratio_min": least, "ratio_max": most, **gap}
 
 
-def minibatches(batch: Batch, count: int, *, seed: Sequence[int]) -> Iterator[Batch]:
-    """Split a batch by episodes, at random, into at most `count` parts; one part keeps the batch as it is."""
+def minibatches(batch: Batch, count: int, *, seed: Sequence[int], unit: Tensor | None = None) -> Iterator[Batch]:
+    """Split a batch by episodes, or by `unit` (B,), at random into at most `count` parts; one part is the batch."""
     if count == 1:
         yield batch
         return
-    episodes = np.random.default_rng(list(seed)).permutation(torch.unique(batch.episode).numpy())
-    for part in np.array_split(episodes, min(count, len(episodes))):
-        rows = torch.isin(batch.episode, torch.from_numpy(part)).nonzero()[:, 0]
+    unit = batch.episode if unit is None else unit
+    units = np.random.default_rng(list(seed)).permutation(torch.unique(unit).numpy())
+    for part in np.array_split(units, min(count, len(units))):
+        rows = torch.isin(unit, torch.from_numpy(part)).nonzero()[:, 0]
         if bool(batch.mask[rows].any()):
             yield batch.rows(rows)
 

@@ -9,7 +9,7 @@ import torch
 from lmgym.train.batch import Batch
 
 INTEGER = {"ids", "turn", "episode", "segment", "group", "seat", "version"}
-ROW = {"episode", "segment", "group", "seat", "version"}
+ROW = {"episode", "segment", "group", "seat", "version", "boot"}
 
 
 def make_batch(mask, **columns) -> Batch:

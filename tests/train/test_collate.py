@@ -10,7 +10,7 @@ from lmgym.evaluation.runner import size_of
 from lmgym.policy.scripted import hinted
 from lmgym.rollout.context import Window
 from lmgym.rollout.engine import Engine
-from lmgym.train import loop, source
+from lmgym.train import source, step
 from lmgym.train.batch import masked
 from lmgym.train.collate import check, collate, turns_out
 from lmgym.train.parts.filters import mask_stumbles
@@ -115,7 +115,7 @@ def test_observations_weigh_what_is_asked_on_average_and_are_not_counted():
     batch = collate(source.demonstrated(Engine(), policy, Uniform(30).draw(0, POOL)), trained="given")
     observed = batch.attention & (batch.turn < 0)
     observed[:, 0] = False
-    weighed = loop._with_observations(batch, 0.3)
+    weighed = step.with_observations(batch, 0.3)
     assert torch.equal(weighed.mask, batch.mask)
     assert float(weighed.weight[observed].mean()) == pytest.approx(0.3, rel=0.1)
     assert torch.equal(weighed.weight[batch.mask], batch.weight[batch.mask])

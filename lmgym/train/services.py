@@ -1,0 +1,97 @@
+"""What the parts of a recipe may ask of a run: to play, to score, to sample; the run's one policy and engines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from lmgym.policy.local import LocalPolicy
+from lmgym.policy.score import score
+from lmgym.rollout.context import Context, Full
+from lmgym.rollout.engine import Engine
+from lmgym.rollout.planner import Planner
+from lmgym.train.batch import Batch
+from lmgym.train.recipe import Pool
+from lmgym.train.state import Manner
+from lmgym.types import Completion, Trajectory, Turn
+
+
+class Services:
+    """The policy of a run and what it plays with; what is opened here is closed by `opened`."""
+
+    def __init__(
+        self,
+        policy: LocalPolicy,
+        pool: Pool,
+        *,
+        folder: Path,
+        manner: Manner,
+        context: Context | None,
+        temperature: float,
+        opened: ExitStack,
+    ) -> None:
+        self.policy, self.pool, self.folder, self.manner = policy, pool, folder, manner
+        self.context, self.temperature = context or Full(), temperature
+        self._opened = opened
+        self._engines: dict[int, Engine] = {}  # by planner
+
+    def engine(self, planner: Planner | None = None) -> Engine:
+        """The engine of a planner, whose environments are kept until the run ends."""
+        if id(planner) not in self._engines:
+            made = Engine(
+                context=self.context,
+                planner=planner or Planner(),
+                concurrency=self.manner.concurrency,
+                lockstep=self.manner.lockstep,
+            )
+            self._engines[id(planner)] = self._opened.enter_context(made)
+        return self._engines[id(planner)]
+
+    def score(self, batch: Batch, model: Any = None) -> tuple[Tensor, Tensor]:
+        """Log-probs and entropies (B, T) of the tokens that have a weight, under `model` or the policy."""
+        chosen = self.policy.model if model is None else model
+        return score(chosen, batch.ids, batch.attention, temperature=self.temperature, mask=batch.weight != 0)
+
+    def sample(self, prefixes: Sequence[tuple[Trajectory, int]], *, noise: Sequence[int]) -> list[Trajectory]:
+        """What the policy says now, in place of the given turn of each trajectory; nothing is played.
+
+        The answers are forks of their trajectories: the turns before are shared, the new one is the last, without an
+        action and without a reward. `noise` names their sampling noise; each prefix has its own by its number.
+        """
+        views = [_view(trajectory, turn) for trajectory, turn in prefixes]
+        answers = self.policy.sample(views, noise=noise)
+        return [
+            _spoken(trajectory, turn, said[0], number)
+            for number, ((trajectory, turn), said) in enumerate(zip(prefixes, answers, strict=True))
+        ]
+
+
+def _view(trajectory: Trajectory, turn: int) -> list[int]:
+    """The ids that the policy had before its answer in `turn`."""
+    start = max((n for n in range(turn + 1) if trajectory.turns[n].fresh), default=0)
+    ids = [i for past in trajectory.turns[start:turn] for i in (*past.completion.prompt_ids, *past.completion.ids)]
+    return [*ids, *trajectory.turns[turn].completion.prompt_ids]
+
+
+def _spoken(trajectory: Trajectory, turn: int, said: Completion, number: int) -> Trajectory:
+    """The fork of a trajectory that ends with an answer."""
+    asked = trajectory.turns[turn]
+    completion = replace(said, prompt_ids=asked.completion.prompt_ids, fresh=asked.completion.fresh)
+    last = Turn(observation=asked.observation, completion=completion, action=None, fresh=asked.fresh)
+    return replace(
+        trajectory,
+        id=f"{trajectory.id}~{turn}.{number}",
+        parent=trajectory.id,
+        forked_at=turn,
+        turns=(*trajectory.turns[:turn], last),
+        final=None,
+        final_ids=(),
+        terminated=False,
+        truncated=True,
+        stop="sampled",
+    )

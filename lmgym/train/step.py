@@ -1,0 +1,195 @@
+"""A step of a stage: play, reward, filter, store, collate, critic, credit, mask, update.
+
+This is what algorithms plug their parts into; going through stages, logging and saving is the loop's.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lmgym.rollout import episodes as recording
+from lmgym.train import source
+from lmgym.train.batch import Batch, masked
+from lmgym.train.collate import collate, turns_out
+from lmgym.train.figures import of_demonstrations, of_play
+from lmgym.train.log import Stopwatch, writing
+from lmgym.train.recipe import Critic, Filter, FitCritic, Generate, Learning, Progress, Recipe, Rl, Sft, Store
+from lmgym.train.services import Services
+from lmgym.train.state import Place
+from lmgym.train.update import Updater, logprobs_of
+from lmgym.types import Trajectory
+
+OBSERVED = 3  # tokens of observations for which one of them is trained
+
+
+class Learner:
+    """What learns in a run: the policy's updater, critic, store and reference; all of it is in its `state_dict`."""
+
+    def __init__(self, recipe: Recipe, services: Services) -> None:
+        self.recipe, self.services = recipe, services
+        self.policy = services.policy
+        self.critic: Critic | None = recipe.critic(services) if recipe.critic else None
+        self.store: Store | None = recipe.store() if recipe.store else None
+        self.reference: Any = None  # the model that the stage began with, where a loss wants it
+        self.updater: Updater | None = None
+        self._pending: Mapping[str, Any] = {}  # of a checkpoint, for the stage that it stands in
+
+    def begin(self, stage: Learning) -> None:
+        """Make what the stage needs; as the checkpoint has it, where the run stands within the stage."""
+        if isinstance(stage, Sft | Rl):
+            terms = stage.loss if isinstance(stage, Sft) else self.recipe.loss
+            if any(term.reference for term in terms):
+                self.reference = copy.deepcopy(self.policy.model).requires_grad_(False)
+            self.updater = Updater(self.policy.model, self.services.score, stage.optimiser, terms)
+            self.updater.scores_old = isinstance(stage, Rl) and stage.rescore is None and stage.optimiser.single
+        for part, name in ((self.updater, "updater"), (self.reference, "reference")):
+            if part is not None and self._pending.get(name):
+                part.load_state_dict(self._pending[name])
+        self._pending = {}
+
+    def end(self) -> None:
+        """Let go of what was the stage's."""
+        self.updater, self.reference = None, None
+
+    def step(self, stage: Learning, place: Place, progress: Progress, watch: Stopwatch) -> dict[str, float]:
+        """Play, learn, and return the figures of it."""
+        with watch("play"):
+            episodes = self._episodes(stage, place)
+        if place.run_step in self.services.manner.keep_episodes:
+            self._keep(episodes, "episodes", place.run_step)
+        demonstrated = isinstance(stage, Sft) or (isinstance(stage, Generate) and stage.demonstrated)
+        figures = of_demonstrations(episodes) if demonstrated else of_play(episodes)
+        if isinstance(stage, Generate):
+            kept, _ = _filtered(episodes, stage.filter)
+            self._keep(kept, stage.into, place.step)
+            return {**figures, "kept_episodes": float(len(kept))}
+        seed = (self.services.pool.seed, place.run_step)
+        return {**figures, **self._learn(stage, episodes, progress, seed, watch)}
+
+    def _learn(
+        self,
+        stage: Sft | Rl | FitCritic,
+        episodes: list[Trajectory],
+        progress: Progress,
+        seed: tuple[int, int],
+        watch: Stopwatch,
+    ) -> dict[str, float]:
+        """From the episodes of a step to new weights; the figures of it."""
+        learned: dict[str, float] = {}
+        parts = stage if isinstance(stage, Sft) else self.recipe
+        with watch("collate"):
+            for reward in parts.reward:
+                episodes = [reward(episode) for episode in episodes]
+            episodes, out = _filtered(episodes, parts.filter)
+        if self.store is not None and not isinstance(stage, Sft):
+            self.store.put(episodes)
+        if self.critic is not None and not isinstance(stage, Sft):
+            with watch("critic"):
+                learned |= self.critic.fit(self.store, progress, seed=seed)
+        if self.store is not None and isinstance(stage, Rl):
+            with watch("play"):
+                episodes = self.store.draw(self.services, seed=seed)
+        if not episodes:
+            return {**learned, "trained_tokens": 0.0}
+        with watch("collate"):
+            given = isinstance(stage, Sft) or (isinstance(stage, FitCritic) and stage.recorded is not None)
+            batch = collate(episodes, trained="given" if given else "sampled")
+        with watch("score"):
+            batch, gap = self._scored(batch, stage)
+        if self.critic is not None and not isinstance(stage, Sft):
+            with watch("critic"):
+                batch = self.critic.value(batch)
+                learned |= self.critic.learn(batch, progress, seed=seed)
+        if isinstance(stage, FitCritic):
+            return learned
+        with watch("credit"):
+            batch = replace(batch, advantage=parts.credit(batch))
+            batch = masked(batch, turns_out(batch, episodes, out))
+            if isinstance(stage, Sft) and stage.observation_weight:
+                batch = with_observations(batch, stage.observation_weight)
+        with watch("update"):
+            assert self.updater is not None
+            learned |= self.updater.update(batch, progress, seed=seed)
+            self.policy.update()
+        return {**learned, **gap}
+
+    def _episodes(self, stage: Learning, place: Place) -> list[Trajectory]:
+        """The episodes of a step, in the order of their jobs."""
+        services, pool = self.services, replace(self.services.pool, stage=stage.name)
+        tasks = self.recipe.tasks if isinstance(stage, Rl | FitCritic) else stage.tasks
+        jobs = tasks.draw(place.step, pool)
+        if not isinstance(stage, Generate) and not isinstance(stage, Rl) and stage.recorded is not None:
+            path = services.folder / stage.recorded
+            path = path if path.exists() else stage.recorded
+            return source.recorded(path, self.policy, step=place.step, count=len(jobs), seed=pool.seed)
+        planner = stage.planner if isinstance(stage, Sft | Generate) else self.recipe.planner
+        if isinstance(stage, Sft) or (isinstance(stage, Generate) and stage.demonstrated):
+            return source.demonstrated(services.engine(planner), self.policy, jobs)
+        return source.played(services.engine(planner), self.policy, jobs)
+
+    def _keep(self, episodes: Sequence[Trajectory], folder: str, number: int) -> None:
+        """Write episodes into a folder of the run."""
+        path = self.services.folder / folder
+        with writing(path):
+            recording.write(path / f"{number:06d}.jsonl", episodes)
+
+    def _scored(self, batch: Batch, stage: Sft | Rl | FitCritic) -> tuple[Batch, dict[str, float]]:
+        """The batch with what the losses need: old log-probs by the trainer, log-probs of the start policy."""
+        if not isinstance(stage, Rl) or self.updater is None:
+            return batch, {}
+        tokens, gap, device = self.updater.micro_tokens, {}, self.policy.device
+        if self.reference is not None:
+            model = partial(self.services.score, model=self.reference)
+            batch = replace(batch, reference=logprobs_of(batch, model, device, tokens=tokens))
+        exact = self.policy.dtype == torch.float32 and not self.updater.autocast
+        if stage.rescore or (stage.rescore is None and not exact and not stage.optimiser.single):
+            old = logprobs_of(batch, self.updater.scored, device, tokens=tokens)
+            difference = (old - batch.logprobs)[batch.mask].abs()
+            gap = {"gap_mean": float(difference.mean()), "gap_max": float(difference.max())}
+            batch = replace(batch, logprobs=old)
+        return batch, gap
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a checkpoint keeps."""
+        parts = {"updater": self.updater, "critic": self.critic, "store": self.store, "reference": self.reference}
+        return {name: None if part is None else part.state_dict() for name, part in parts.items()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a checkpoint; what belongs to the stage waits for its `begin`."""
+        for name, part in {"critic": self.critic, "store": self.store}.items():
+            if part is not None:
+                part.load_state_dict(state[name])
+        self._pending = state
+
+
+def _filtered(
+    episodes: Sequence[Trajectory], filters: Sequence[Filter]
+) -> tuple[list[Trajectory], frozenset[tuple[str, int]]]:
+    """The episodes that no filter drops, and the turns that are not trained."""
+    kept, out = [t for t in episodes if any(turn.completion.ids for turn in t.turns)], frozenset[tuple[str, int]]()
+    for judge in filters:
+        if kept:
+            verdict = judge(kept)
+            kept = [episode for episode in kept if episode.id not in verdict.drop]
+            out |= verdict.mask
+    return kept, out
+
+
+def with_observations(batch: Batch, weight: float) -> Batch:
+    """The batch with the tokens that no answer holds in the loss, at `weight` on average.
+
+    Every third of them stands for its neighbours, another one in every row: logits are what a small model spends most
+    of its time on. The first token of a row has nothing before it.
+    """
+    observed = batch.attention & (batch.turn < 0)
+    observed[:, 0] = False
+    rows, columns = (torch.arange(size) for size in observed.shape)
+    stands: Tensor = (rows[:, None] + columns) % OBSERVED == 0
+    return replace(batch, weight=batch.weight.masked_fill(observed & stands, OBSERVED * weight))
