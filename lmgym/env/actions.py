@@ -43,6 +43,8 @@ def parse_tag(action: str, tag: str) -> str | None:
 def parse_number(action: str, *, tag: str | None = None) -> float | None:
     """Return the single number in `action`, or within its `tag`; None for none or for several."""
     text = action if tag is None else parse_tag(action, tag)
+    if text and text.isdecimal() and len(text) <= 18:  # the bare number, which NUMBER would find as well
+        return float(text)
     found = NUMBER.findall(text or "")
     return float(found[0]) if len(found) == 1 else None
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import gymnasium
 import numpy as np
+from gymnasium.utils import seeding
 from numpy.typing import NDArray
 
 from lmgym.env.spaces import Images, UnicodeText, clean
@@ -21,9 +22,9 @@ Observation = dict[str, Any]  # {"text": str} and, where the task shows pictures
 ScriptedPlayer = Callable[[str], str]  # the observation's text -> an action
 
 
-@dataclass(frozen=True)
+@dataclass
 class Reply:
-    """A task's answer to one action, or the first words of an episode."""
+    """A task's answer to one action, or the first words of an episode. Made at every step and kept by nobody."""
 
     text: str
     _: KW_ONLY
@@ -34,6 +35,10 @@ class Reply:
     valid: bool = True  # False: the action was none; it was answered and costs a turn
     seat: str = FIRST_SEAT  # whose turn it is next
     others: Mapping[str, float] = field(default_factory=dict)  # what the seats that did not act earned
+
+
+class ResetNeeded(InstanceError, gymnasium.error.ResetNeeded):
+    """No episode is open."""
 
 
 class TextEnv(gymnasium.Env[Observation, str]):
@@ -47,6 +52,8 @@ class TextEnv(gymnasium.Env[Observation, str]):
     SPEC: ClassVar[TaskSpec]
     PICTURES: ClassVar[Images | None] = None  # set where observations bring pictures
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}
+    _np_random_made: np.random.Generator | None = None
+    _np_random_due: int | None = None  # seed of the generator that is to be made
 
     def __init__(
         self,
@@ -87,8 +94,8 @@ class TextEnv(gymnasium.Env[Observation, str]):
         """Instances of `self.split`."""
         return self.task.splits[self.split]
 
-    def standing(self) -> float:
-        """Score in [0, 1] if the episode ended now."""
+    def standing(self) -> float | Mapping[str, float]:
+        """Score in [0, 1] if the episode ended now; by seat where there are several."""
         return 0.0
 
     def solved(self, score: float) -> bool:
@@ -133,15 +140,14 @@ class TextEnv(gymnasium.Env[Observation, str]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
         """Open an episode: `options={"index": i}`, `{"instance": {...}}`, or an index drawn from the seed."""
-        super().reset(seed=seed)
-        choice = dict(options or {})
-        instance, index = choice.pop("instance", None), choice.pop("index", None)
-        if choice:
-            raise InstanceError(f"reset takes the options 'index' and 'instance'; got {', '.join(map(repr, choice))}")
-        if instance is not None:
+        self._seed(seed)
+        choice = options or {}
+        if strange := [name for name in choice if name not in ("index", "instance")]:
+            raise InstanceError(f"reset takes the options 'index' and 'instance'; got {', '.join(map(repr, strange))}")
+        if (instance := choice.get("instance")) is not None:
             self.instance_name, reply = "authored", self.load(instance)
         else:
-            index = self._checked(index)
+            index = self._checked(choice.get("index"))
             self.instance_name, reply = f"{self.split}/{index}", self.begin(index)
         self._over = False
         info: dict[str, Any] = {"instance": self.instance_name, "valid": True, "reward_terms": {}}
@@ -150,22 +156,24 @@ class TextEnv(gymnasium.Env[Observation, str]):
         reply, earned = self._play_others(reply)
         if any(earned.values()):
             info["seat_rewards"] = earned
-        return self._observation(reply), {**info, "seat": reply.seat}
+        info["seat"] = reply.seat
+        return self._observation(reply), info
 
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Answer an action of the seat whose turn it is; `reward` is that seat's."""
         if self._over:
-            raise InstanceError(f"{self.task.id}: the episode is over; call reset() first")
+            raise self._reset_needed()
         actor = self._seat
-        first = self.act(clean(action))
-        terms = dict(first.reward) if isinstance(first.reward, Mapping) else {"reward": float(first.reward)}
-        reply, earned = self._play_others(first)
-        earned = {seat: first.others.get(seat, 0.0) + earned.get(seat, 0.0) for seat in {*first.others, *earned}}
-        if actor in earned:
-            terms["others"] = earned.pop(actor)
+        reply = self.act(clean(action))
+        valid, terms = reply.valid, _terms(reply.reward)
+        earned: dict[str, float] = {}
+        if reply.others or reply.seat != FIRST_SEAT:
+            reply, earned = self._with_others(reply)
+            if actor in earned:
+                terms["others"] = earned.pop(actor)
+        self._seat = reply.seat
         reward = math.fsum(terms.values())
-        info: dict[str, Any] = {"instance": self.instance_name, "valid": first.valid, "reward_terms": terms}
-        info["seat"] = reply.seat
+        info = {"instance": self.instance_name, "valid": valid, "reward_terms": terms, "seat": reply.seat}
         if earned:
             info["seat_rewards"] = {actor: reward, **earned}
         if reply.done:
@@ -182,6 +190,8 @@ class TextEnv(gymnasium.Env[Observation, str]):
 
     def render(self) -> str | None:
         """Return the last observation's text in mode "ansi"."""
+        if not self.instance_name:
+            raise self._reset_needed()
         return self.shown if self.render_mode == "ansi" else None
 
     # Inside ----------------------------------------------------------------------------------------------------
@@ -191,10 +201,40 @@ class TextEnv(gymnasium.Env[Observation, str]):
         if size < 1:
             raise InstanceError(f"{self.task.id} finds no instances for split {self.split!r}")
         if index is None:
-            index = self.np_random.integers(size)
-        if isinstance(index, bool) or not isinstance(index, int | np.integer) or not 0 <= index < size:
+            return int(self.np_random.integers(size))
+        whole = isinstance(index, int | np.integer) and not isinstance(index, bool)
+        if not whole or not 0 <= index < size:
             raise InstanceError(f"{self.task.id} {self.split} has instances 0 to {size - 1}; got index {index!r}")
         return int(index)
+
+    def _seed(self, seed: int | None) -> None:
+        """Do what Gymnasium's reset does, but make the generator when it is asked for: most episodes never do."""
+        if seed is None:
+            return
+        if type(seed) is int and seed >= 0:
+            self._np_random_seed, self._np_random_due = seed, seed
+        else:
+            super().reset(seed=seed)  # which takes what else is a seed, and says what is none
+
+    @property
+    def _np_random(self) -> np.random.Generator | None:
+        """The generator behind Gymnasium's `np_random`."""
+        if self._np_random_due is not None:
+            self._np_random, _ = seeding.np_random(self._np_random_due)
+        return self._np_random_made
+
+    @_np_random.setter
+    def _np_random(self, generator: np.random.Generator | None) -> None:
+        self._np_random_made, self._np_random_due = generator, None
+
+    def _reset_needed(self) -> ResetNeeded:
+        why = "the episode is over" if self.instance_name else "no episode is open"
+        return ResetNeeded(f"{self.task.id}: {why}; call reset() first")
+
+    def _with_others(self, first: Reply) -> tuple[Reply, dict[str, float]]:
+        """What the seat on turn is answered in the end, and what `first` and the turns until then brought by seat."""
+        reply, earned = self._play_others(first)
+        return reply, {seat: first.others.get(seat, 0.0) + earned.get(seat, 0.0) for seat in {*first.others, *earned}}
 
     def _play_others(self, reply: Reply) -> tuple[Reply, dict[str, float]]:
         """Play the seats the caller does not, until it is the agent's turn; what was earned meanwhile, by seat."""
@@ -225,6 +265,13 @@ class TextEnv(gymnasium.Env[Observation, str]):
             empty = np.zeros((0, self.PICTURES.height, self.PICTURES.width, 3), np.uint8)
             observation["images"] = np.stack(reply.images) if reply.images else empty
         return observation
+
+
+def _terms(reward: float | Mapping[str, float]) -> dict[str, float]:
+    """A reward by name."""
+    if type(reward) is float:
+        return {"reward": reward}
+    return dict(reward) if isinstance(reward, Mapping) else {"reward": float(reward)}
 
 
 def _scripted_player(name: str) -> ScriptedPlayer:

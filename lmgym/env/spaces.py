@@ -8,6 +8,7 @@ none. `_Live` below is one.
 from __future__ import annotations
 
 import multiprocessing
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,14 +21,13 @@ MAX_TEXT = 1 << 20  # characters, of an observation or an action
 SAMPLE_CHARACTERS = (
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 \n\t.,:;!?'\"()[]{}<>|/\\äßéñ漢字кириллицаעברית🙂🚀"
 )
+SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def clean(text: str, *, max_length: int = MAX_TEXT) -> str:
     """Return `text` cut to `max_length` characters, lone surrogates replaced by U+FFFD."""
     text = text[:max_length]
-    if any("\ud800" <= character <= "\udfff" for character in text) if not text.isascii() else False:
-        return "".join("\ufffd" if "\ud800" <= character <= "\udfff" else character for character in text)
-    return text
+    return text if text.isascii() else SURROGATE.sub("\ufffd", text)
 
 
 class UnicodeText(Space[str]):

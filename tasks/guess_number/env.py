@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from importlib.resources import files
 from string import Template
 from typing import Any
@@ -17,6 +18,12 @@ PROMPT = Template(files(__package__).joinpath("prompt.md").read_text())
 STREAM = {"train": 0, "test": 1}
 
 
+@lru_cache(maxsize=1024)  # the tries of a group open the same instance
+def hidden(split: str, index: int, highest: int) -> int:
+    """Draw the number of an instance."""
+    return int(np.random.default_rng([STREAM[split], index]).integers(1, highest + 1))
+
+
 class GuessNumber(TextEnv):
     """A hidden number in [1, highest]; each guess is answered with higher, lower or correct. Score 1 when named."""
 
@@ -25,12 +32,13 @@ class GuessNumber(TextEnv):
     def __init__(self, *, highest: int = 100, **common: Any) -> None:
         super().__init__(**common)
         self.highest = highest
+        self.prompt = PROMPT.substitute(highest=highest).strip()
 
     def begin(self, index: int) -> Reply:
-        """Draw the number of this instance."""
-        self.number = int(np.random.default_rng([STREAM[self.split], index]).integers(1, self.highest + 1))
+        """Hide the number of this instance."""
+        self.number = hidden(self.split, index, self.highest)
         self.low, self.high = 1, self.highest
-        return Reply(PROMPT.substitute(highest=self.highest).strip())
+        return Reply(self.prompt)
 
     def act(self, action: str) -> Reply:
         """Compare a guess with the number."""

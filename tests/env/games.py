@@ -66,6 +66,13 @@ class Race(TextEnv):
             yield "2"
 
 
+class Ledger(Race):
+    """The race, where a cut scores both seats by the sum."""
+
+    def standing(self) -> dict[str, float]:
+        return {"agent": (self.sum - 2) / 4, "black": (6 - self.sum) / 4}
+
+
 def says_two(text: str) -> str:
     """Play a seat for `others="python:..."`."""
     return "2" if text.startswith("sum") else "?"

@@ -58,7 +58,7 @@ def test_a_folders_name_means_its_first_id():
         (lambda: build(GUESS).reset(options={"index": 1.0}), "got index 1.0"),
         (lambda: build(GUESS).reset(options={"idx": 1}), "takes the options 'index' and 'instance'; got 'idx'"),
         (lambda: build(GUESS).reset(options={"instance": {"number": 3}}), "takes no authored instances"),
-        (lambda: build(GUESS).step("1"), "the episode is over; call reset"),
+        (lambda: build(GUESS).step("1"), "no episode is open; call reset"),
         (lambda: gymnasium.make(GUESS, split="dev"), "has no split 'dev'"),
     ],
 )

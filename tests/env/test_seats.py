@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -85,6 +86,14 @@ def test_a_cut_scores_by_standing_and_is_no_termination():
     assert (info["score"], info["success"]) == (0.5, False)
     with pytest.raises(InstanceError, match="the episode is over"):
         env.step("1")
+
+
+def test_a_cut_scores_every_seat_where_the_task_says_how_they_stand():
+    env = build(replace(RACE, entry_point=f"{games.__name__}:Ledger"), max_turns=1)
+    [(_, _, _, truncated, info)] = steps(env, "2")
+    assert truncated
+    assert (info["score"], info["success"]) == (0.25, False)  # 2, black 1: the sum is 3
+    assert info["seat_scores"] == {"agent": 0.25, "black": 0.75}
 
 
 def test_only_the_agents_turns_count_and_the_answer_to_the_last_is_still_played():

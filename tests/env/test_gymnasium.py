@@ -1,0 +1,95 @@
+"""What Gymnasium's own wrappers and generators would do, done by the base class."""
+
+import copy
+import pickle
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils import seeding
+
+from lmgym.env.registry import build
+from lmgym.errors import InstanceError
+
+from .games import RACE
+
+GUESS = "lmgym/GuessNumber-v0"
+
+
+@pytest.fixture
+def env():
+    with gymnasium.make(GUESS, render_mode="ansi") as made:
+        yield made
+
+
+def test_nothing_stands_between_the_caller_and_the_turn_limit(env):
+    assert type(env).__name__ == "TimeLimit"
+    assert env.env is env.unwrapped
+
+
+@pytest.mark.parametrize("use", [lambda env: env.step("1"), lambda env: env.render()])
+def test_using_an_environment_before_reset_is_gymnasiums_error_and_ours(env, use):
+    with pytest.raises(gymnasium.error.ResetNeeded, match=r"lmgym/GuessNumber-v0: no episode is open; call reset\(\)"):
+        use(env)
+    with pytest.raises(InstanceError):
+        use(env)
+
+
+def test_a_step_after_the_end_needs_a_reset(env):
+    env.reset(seed=0, options={"index": 0})
+    *_, terminated, _, _ = env.step(next(env.unwrapped.oracle()))
+    assert terminated
+    assert env.render() == "Correct!"
+    with pytest.raises(gymnasium.error.ResetNeeded, match="the episode is over"):
+        env.step("1")
+    env.reset()
+    env.step("1")
+
+
+def test_a_vector_is_told_to_reset_as_well():
+    envs = gymnasium.make_vec(GUESS, num_envs=2, vectorization_mode="sync")
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        envs.step(["1", "2"])
+    envs.close()
+
+
+def test_chance_is_gymnasiums_for_the_seed(env):
+    task = env.unwrapped
+    for seed in (0, 7, 2**70):
+        env.reset(seed=seed, options={"index": 0})
+        assert env.np_random_seed == seed
+        assert env.np_random.bit_generator.state == seeding.np_random(seed)[0].bit_generator.state
+    state = task.np_random.bit_generator.state
+    env.reset(options={"index": 1})
+    assert task.np_random.bit_generator.state == state  # no seed: chance goes on
+
+
+def test_an_index_drawn_from_the_seed_is_the_generators_first_number(env):
+    _, info = env.reset(seed=11)
+    assert info["instance"] == f"train/{seeding.np_random(11)[0].integers(1_000_000)}"
+
+
+def test_chance_made_late_is_in_a_copy_as_in_the_original(env):
+    env.reset(seed=3, options={"index": 0})
+    copies = [copy.deepcopy(env.unwrapped), pickle.loads(pickle.dumps(env.unwrapped))]
+    first = env.np_random.random()
+    assert [other.np_random.random() for other in copies] == [first, first]
+
+
+def test_chance_can_be_set(env):
+    env.reset(seed=3, options={"index": 0})
+    env.unwrapped.np_random = np.random.default_rng(5)
+    assert env.np_random.random() == np.random.default_rng(5).random()
+    env.reset(seed=4, options={"index": 0})
+    env.unwrapped.reseed(6)
+    assert env.np_random.random() == np.random.default_rng(6).random()
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "7"])
+def test_what_is_no_seed_is_refused_as_gymnasium_does(seed):
+    reference = gymnasium.make("CartPole-v1")
+    with pytest.raises(gymnasium.error.Error) as theirs:
+        reference.reset(seed=seed)
+    with pytest.raises(type(theirs.value)) as ours:
+        build(RACE).reset(seed=seed)
+    assert str(ours.value) == str(theirs.value)
