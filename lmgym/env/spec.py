@@ -12,7 +12,7 @@ class Standard:
     """What a leaderboard entry plays, so that nothing can be left out or picked."""
 
     split: str = ""  # "": test where there is one, else the last
-    instances: int = 1_000  # the first so many of the split, all where it has fewer
+    instances: int | None = None  # the first so many of the split; None: 1,000 where played inline, else 100
     tries: int = 1  # of each instance
 
 

@@ -1,0 +1,216 @@
+"""What an entry must be before anything of it is played: names, words and links, and the protocol of its task."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from lmgym.board import strict
+from lmgym.board.entry import NAME, Entry, Episode, Ply, episode, episodes_path, folder_name, identity
+from lmgym.env.registry import find
+from lmgym.env.spec import TaskSpec
+from lmgym.errors import InstanceError, SubmissionError
+from lmgym.evaluation.protocol import Protocol
+from lmgym.types import FIRST_SEAT
+
+STOPS = ("done", "max_turns", "context")  # what may end an episode: the task, its limit, the policy's want of room
+SUMMARISING = "Summarise"  # the context rule that asks for summaries
+LONGEST = 200  # characters of a title, name or declaration
+LINK = re.compile(r"https://[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+(/[A-Za-z0-9._~%!$&()*+,;=:@/?#-]*)?")
+PRIVATE = (  # what tells of the author's machine
+    re.compile(r"(?:^|[\s\"'=(:,])(?:~|\.\.?)?/[\w.-]+/"),
+    re.compile(r"(?:^|[\s\"'=(:,])/[\w.-]+"),
+    re.compile(r"[A-Za-z]:\\|\\\\\w"),
+    re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE),
+    re.compile(r"\b(?:\d{1,3}\.){3}\d{1,3}\b"),
+    re.compile(r"\blocalhost\b|\S@\S+\.\S", re.IGNORECASE),
+)
+MARKUP = frozenset('<>&"`\\')
+
+
+def check_entry(entry: Entry, protocol: Protocol, path: Path) -> None:
+    """Raise SubmissionError at the first thing in an entry's JSON that may not be so."""
+    spec = find(entry.task)
+    _check_place(entry, path)
+    for where, words in _texts(entry):
+        check_words(words, where)
+    for name, link in msgspec.to_builtins(entry.links).items():
+        check_link(link, name)
+    if not 1 <= len(entry.authors) <= 50 or not entry.title.strip():
+        raise SubmissionError("an entry has a title and at least one author")
+    _check_date(entry.date)
+    _check_protocol(entry, protocol)
+    _check_training(entry, spec)
+    if entry.identity != identity(entry):
+        raise SubmissionError(
+            f"identity is {entry.identity[:16]}..., but these settings have {identity(entry)[:16]}..."
+        )
+
+
+def check_name(name: str) -> None:
+    """Raise SubmissionError where `name` is no name of an entry, which is also a file's."""
+    if not NAME.fullmatch(name) or ".." in name:
+        raise SubmissionError(
+            f"{name[:60]!r} is no name of an entry: lower-case letters, digits, dots and dashes, 48 at most"
+        )
+
+
+def check_words(words: str, where: str) -> None:
+    """Raise SubmissionError for markup, control and direction characters, paths and hosts."""
+    shown = f"{where} {words[:60]!r}"
+    if len(words) > LONGEST:
+        raise SubmissionError(f"{where} has {len(words):,} characters; {LONGEST} are the most")
+    if MARKUP.intersection(words):
+        raise SubmissionError(f"{shown} has markup; write plain words")
+    if any(unicodedata.category(letter) in ("Cc", "Cf", "Co", "Cn", "Zl", "Zp") for letter in words):
+        raise SubmissionError(f"{shown} has control characters")
+    if any(pattern.search(words) for pattern in PRIVATE):
+        raise SubmissionError(f"{shown} names a path or a host; an entry tells nothing of the machine it was made on")
+
+
+def check_link(link: str, where: str) -> None:
+    """Raise SubmissionError for what is no plain https address."""
+    if len(link) > LONGEST or not LINK.fullmatch(link):
+        raise SubmissionError(f"the link {where} {link[:60]!r} is no plain https address")
+
+
+def _check_place(entry: Entry, path: Path) -> None:
+    check_name(entry.name)
+    if path.name != f"{entry.name}.json" or path.parent.name != folder_name(entry.task):
+        place = f"{folder_name(entry.task)}/{entry.name}.json"
+        raise SubmissionError(f"the entry {entry.name} on {entry.task} belongs into {place}, not {path.parent.name}")
+
+
+def _texts(entry: Entry) -> Iterator[tuple[str, str]]:
+    """Words of an entry that people read, by place. The system prompt is shown to nobody but the policy."""
+    yield "title", entry.title
+    yield from (("author", author) for author in entry.authors)
+    yield "policy", entry.policy.name
+    yield "user", entry.user or ""
+    for name, value in msgspec.to_builtins(entry.declared).items():
+        yield from ((name, words) for words in ([value] if isinstance(value, str) else value))
+    yield from _words({name: value for name, value in entry.settings.items() if name != "prompt"}, "settings")
+
+
+def _words(value: Any, where: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        yield where, value
+    elif isinstance(value, dict | list):
+        parts: Iterable[Any] = value if isinstance(value, list) else [*value, *value.values()]
+        for part in parts:
+            yield from _words(part, where)
+
+
+def _check_date(text: str) -> None:
+    try:
+        well = date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        well = False
+    if not well:
+        raise SubmissionError(f"date is written 2026-01-31; got {text[:40]!r}")
+
+
+def _check_protocol(entry: Entry, protocol: Protocol) -> None:
+    if entry.split != protocol.split:
+        raise SubmissionError(f"{entry.task} is ranked on split {protocol.split!r}; this was played on {entry.split!r}")
+    if entry.options:
+        raise SubmissionError(f"{entry.task} is ranked with its own options; this was played with {entry.options}")
+    for name in ("instances", "tries", "max_turns"):
+        stated, wanted = getattr(entry, name), getattr(protocol, name)
+        if stated != wanted:
+            raise SubmissionError(f"{entry.task} is ranked with {name} {wanted}; this entry states {stated}")
+    if entry.episodes.count != len(protocol):
+        raise SubmissionError(f"{entry.task} asks for {len(protocol)} episodes; this entry has {entry.episodes.count}")
+    if FIRST_SEAT not in entry.seats or len(set(entry.seats)) < len(entry.seats):
+        raise SubmissionError(f"seats are the agent's and others, each once; got {', '.join(entry.seats)}")
+    if (entry.user is None) != (len(entry.seats) == 1):
+        raise SubmissionError("an entry names its user exactly where other seats were played by a policy")
+
+
+def _check_training(entry: Entry, spec: TaskSpec) -> None:
+    barred = {f"{spec.id} {split}" for split in (*spec.held_out, entry.split)}
+    barred |= {f"{spec.id} {split}" for split in spec.splits if split in ("test", "valid_seen", "valid_unseen")}
+    for stated in entry.declared.trained_on:
+        task, _, split = stated.partition(" ")
+        try:
+            known = find(task)
+        except InstanceError as error:
+            raise SubmissionError(f"trained_on {stated[:60]!r}: {error}") from error
+        if f"{known.id} {split}" in barred or split in known.held_out:
+            raise SubmissionError(f"the policy was trained on {stated}, which is held out for ranking")
+
+
+def checked_episodes(entry: Entry, protocol: Protocol, path: Path) -> Iterator[tuple[bytes, Episode]]:
+    """Yield the lines and episodes of an entry, each checked against the protocol and those before it.
+
+    Raises SubmissionError at the first that may not be so, and after the last where one is missing or the digest differs.
+    """
+    owed = protocol.names()
+    sum256 = strict.hashlib.sha256()
+    count = 0
+    for line in strict.lines(episodes_path(path)):
+        found = episode(line, f"{episodes_path(path).name}, line {count + 1}")
+        due = next(owed, None)
+        _check_due(found, due, protocol)
+        _check_episode(found, entry, protocol)
+        sum256.update(line + b"\n")
+        count += 1
+        yield line, found
+    if (missing := next(owed, None)) is not None:
+        raise SubmissionError(f"instance {missing[0]}, try {missing[1]} is missing: every one owed must be there")
+    if sum256.hexdigest() != entry.episodes.sha256:
+        raise SubmissionError("the file of episodes is another than the one that the entry was signed with (sha256)")
+
+
+def _check_due(found: Episode, due: tuple[int, int] | None, protocol: Protocol) -> None:
+    """Whether this is the episode that the protocol owes at this place."""
+    name = (found.index, found.attempt)
+    shown = f"instance {found.index}, try {found.attempt}"
+    if not 0 <= found.index < protocol.instances:
+        raise SubmissionError(f"{shown} is none of the {protocol.instances} instances that {protocol.task} asks for")
+    if not 0 <= found.attempt < protocol.tries:
+        raise SubmissionError(f"{shown}: {protocol.task} asks for {protocol.tries} tries of each instance, from 0")
+    if due is None or name < due:
+        raise SubmissionError(f"{shown} is there twice, or out of order")
+    if name > due:
+        raise SubmissionError(f"instance {due[0]}, try {due[1]} is missing: every one owed must be there")
+    if found.seed != (wanted := protocol.seed(*name)):
+        raise SubmissionError(f"{shown} was played with seed {found.seed}; the protocol derives {wanted}")
+
+
+def _check_episode(found: Episode, entry: Entry, protocol: Protocol) -> None:
+    shown = f"instance {found.index}, try {found.attempt}"
+    if found.stop not in STOPS:
+        raise SubmissionError(f"{shown} was stopped by {found.stop[:40]!r}; what ends an episode is {', '.join(STOPS)}")
+    if not (0.0 <= found.score <= 1.0):
+        raise SubmissionError(f"{shown} has score {found.score}; scores are in [0, 1]")
+    acted = sum(ply.action is not None and ply.seat == FIRST_SEAT for ply in found.turns)
+    if acted > protocol.max_turns:
+        raise SubmissionError(f"{shown} has {acted} turns; the limit is {protocol.max_turns}")
+    for number, ply in enumerate(found.turns):
+        _check_ply(ply, f"{shown}, turn {number}", entry)
+
+
+def _check_ply(ply: Ply, shown: str, entry: Entry) -> None:
+    if ply.seat not in entry.seats:
+        raise SubmissionError(f"{shown} is of seat {ply.seat[:40]!r}, which this entry says nobody played")
+    summarises = str(entry.settings.get("context", "")).startswith(SUMMARISING)
+    if ply.action is None and not summarises:
+        raise SubmissionError(f"{shown} is a summary, but the context rule of this entry asks for none")
+    limit = entry.settings.get("max_tokens")
+    if isinstance(limit, int) and len(ply.ids) > limit:
+        raise SubmissionError(f"{shown} has {len(ply.ids)} tokens; this entry's limit is {limit}")
+    for name in ("logprobs", "entropy"):
+        given = len(getattr(ply, name))
+        if given not in (0, len(ply.ids)):
+            raise SubmissionError(f"{shown} has {len(ply.ids)} tokens and {given} {name}")
+    if any(value > 0.0 for value in ply.logprobs):
+        raise SubmissionError(f"{shown} has a log-probability above 0")
+    if any(value < 0 for value in (*ply.ids, *ply.prompt)):
+        raise SubmissionError(f"{shown} has a token id below 0")
