@@ -1,0 +1,181 @@
+"""Tables as Markdown and as one HTML file. Names, reasons and settings come from outside: all text is hostile."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import os
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+MARKED = re.compile(r"[\\`*_{}\[\]#!|~:@$]|(?<=www)\.", re.IGNORECASE)  # what Markdown, or a site's, takes for more
+HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})  # control, format (bidi), surrogates, separators
+
+STYLE = """
+:root { color-scheme: light dark; --line: #8884; --soft: #777; --mark: #2a6fb0; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.4rem; overflow-wrap: anywhere; } h2 { font-size: 1.1rem; margin-top: 2rem; }
+table { border-collapse: collapse; } td, th { padding: .25rem .8rem; border-bottom: 1px solid var(--line); }
+th { text-align: left; } td { overflow-wrap: anywhere; } td + td { font-variant-numeric: tabular-nums; }
+p { color: var(--soft); max-width: 45rem; } .scroll { overflow-x: auto; }
+svg { max-width: 100%; height: auto; } svg text { font: 11px system-ui, sans-serif; fill: currentColor; }
+.axis { stroke: var(--soft); } .band { fill: var(--mark); opacity: .2; } .curve { fill: none; stroke: var(--mark); }
+"""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A titled table of words."""
+
+    title: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A line with a band: (x, y, low, high), y in [0, 1]."""
+
+    title: str
+    points: Sequence[tuple[float, float, float, float]]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a document says."""
+
+    title: str
+    parts: Sequence[Table | Curve] = field(default_factory=tuple)
+    note: str = ""
+
+
+# Text ----------------------------------------------------------------------------------------------------------
+
+
+def visible(text: str) -> str:
+    """Return text on one line with everything that does not show, or commands a terminal, written as its escape."""
+    shown = (
+        character.encode("unicode_escape").decode("ascii") if unicodedata.category(character) in HIDDEN else character
+        for character in text
+    )
+    return "".join(shown)
+
+
+def in_markdown(text: str) -> str:
+    """Return text that Markdown shows as it is: no markup, link, cell or line begins in it."""
+    return html.escape(MARKED.sub(r"\\\g<0>", visible(text)), quote=False)
+
+
+def in_html(text: str) -> str:
+    """Return text that HTML shows as it is, in elements and quoted attributes."""
+    return html.escape(visible(text))
+
+
+# Documents -----------------------------------------------------------------------------------------------------
+
+
+def as_markdown(page: Page) -> str:
+    """The document in GitHub's Markdown; curves are tables there."""
+    lines = [f"# {in_markdown(page.title)}", ""]
+    if page.note:
+        lines += [in_markdown(page.note), ""]
+    for part in page.parts:
+        table = part if isinstance(part, Table) else _points(part)
+        lines += [f"## {in_markdown(table.title)}", ""] if table.title else []
+        lines += [_row(table.header), _bar(table.header), *map(_row, table.rows), ""]
+        lines += [in_markdown(table.note), ""] if table.note else []
+    return "\n".join(lines)
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(in_markdown(cell) for cell in cells)} |"
+
+
+def _bar(cells: Sequence[str]) -> str:
+    return f"|{'---|' * len(cells)}"
+
+
+def _points(curve: Curve) -> Table:
+    rows = [[f"{x:g}", f"{y:.3f}", f"{low:.3f} to {high:.3f}"] for x, y, low, high in curve.points]
+    return Table(curve.title, ("", "mean", "95 % interval"), rows, curve.note)
+
+
+def as_html(page: Page) -> str:
+    """The document as one HTML file that loads nothing and runs nothing."""
+    digest = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    parts = [_table(part) if isinstance(part, Table) else _figure(part) for part in page.parts]
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="referrer" content="no-referrer">
+<title>{in_html(page.title)}</title>
+<style>{STYLE}</style>
+</head>
+<body>
+<main>
+<h1>{in_html(page.title)}</h1>
+{_paragraph(page.note)}
+{"".join(parts)}
+</main>
+</body>
+</html>
+"""
+
+
+def _paragraph(text: str) -> str:
+    return f"<p>{in_html(text)}</p>\n" if text else ""
+
+
+def _table(table: Table) -> str:
+    head = "".join(f'<th scope="col">{in_html(cell)}</th>' for cell in table.header)
+    rows = "".join(f"<tr>{''.join(f'<td>{in_html(cell)}</td>' for cell in row)}</tr>\n" for row in table.rows)
+    title = f"<h2>{in_html(table.title)}</h2>\n" if table.title else ""
+    body = f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody></table>"
+    return f'{title}<div class="scroll" tabindex="0">{body}</div>\n{_paragraph(table.note)}'
+
+
+def _figure(curve: Curve) -> str:
+    """Line and band in a field of 600 x 200 units."""
+    title = f"<h2>{in_html(curve.title)}</h2>\n"
+    if not curve.points:
+        return title + _paragraph(curve.note)
+    first, last = curve.points[0][0], curve.points[-1][0]
+
+    def at(x: float, y: float) -> str:
+        return f"{40 + 550 * (x - first) / ((last - first) or 1):.1f},{10 + 160 * (1 - y):.1f}"
+
+    low = [at(x, bottom) for x, _, bottom, _ in curve.points]
+    high = [at(x, top) for x, _, _, top in curve.points]
+    line = [at(x, y) for x, y, _, _ in curve.points]
+    ticks = "".join(f'<text x="4" y="{14 + 160 * (1 - y):.0f}">{y:g}</text>' for y in (0.0, 0.5, 1.0))
+    ends = f'<text x="40" y="188">{first:g}</text><text x="570" y="188">{last:g}</text>'
+    return f"""{title}<svg viewBox="0 0 600 195" width="600" role="img" aria-label="{in_html(curve.title)}">
+<path class="axis" fill="none" d="M40,10 V170 H590"/>{ticks}{ends}
+<polygon class="band" points="{" ".join([*high, *reversed(low)])}"/>
+<polyline class="curve" points="{" ".join(line)}"/>
+</svg>
+{_paragraph(curve.note)}"""
+
+
+# Files ---------------------------------------------------------------------------------------------------------
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Write a file as a whole: whoever reads `path` finds the old one or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    made = path.with_name(f".{path.name}.partial")
+    with made.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    made.replace(path)
