@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
@@ -13,10 +14,8 @@ import msgspec
 
 from lmgym.board import strict
 from lmgym.board.entry import NAME, Entry, Episode, Ply, episode, episodes_path, folder_name, identity
-from lmgym.env.registry import find
-from lmgym.env.spec import TaskSpec
 from lmgym.errors import InstanceError, SubmissionError
-from lmgym.evaluation.protocol import Protocol
+from lmgym.evaluation.protocol import OFFICIAL_TESTS, Protocol, trains_on
 from lmgym.types import FIRST_SEAT
 
 STOPS = ("done", "max_turns", "context")  # what may end an episode: the task, its limit, the policy's want of room
@@ -36,7 +35,6 @@ MARKUP = frozenset('<>&"`\\')
 
 def check_entry(entry: Entry, protocol: Protocol, path: Path) -> None:
     """Raise SubmissionError at the first thing in an entry's JSON that may not be so."""
-    spec = find(entry.task)
     _check_place(entry, path)
     for where, words in _texts(entry):
         check_words(words, where)
@@ -46,7 +44,7 @@ def check_entry(entry: Entry, protocol: Protocol, path: Path) -> None:
         raise SubmissionError("an entry has a title and at least one author")
     _check_date(entry.date)
     _check_protocol(entry, protocol)
-    _check_training(entry, spec)
+    _check_training(entry, protocol)
     if entry.identity != identity(entry):
         raise SubmissionError(
             f"identity is {entry.identity[:16]}..., but these settings have {identity(entry)[:16]}..."
@@ -133,38 +131,34 @@ def _check_protocol(entry: Entry, protocol: Protocol) -> None:
         raise SubmissionError("an entry names its user exactly where other seats were played by a policy")
 
 
-def _check_training(entry: Entry, spec: TaskSpec) -> None:
-    barred = {f"{spec.id} {split}" for split in (*spec.held_out, entry.split)}
-    barred |= {f"{spec.id} {split}" for split in spec.splits if split in ("test", "valid_seen", "valid_unseen")}
+def _check_training(entry: Entry, protocol: Protocol) -> None:
     for stated in entry.declared.trained_on:
-        task, _, split = stated.partition(" ")
         try:
-            known = find(task)
+            spec, split = trains_on(stated)
         except InstanceError as error:
             raise SubmissionError(f"trained_on {stated[:60]!r}: {error}") from error
-        if f"{known.id} {split}" in barred or split in known.held_out:
+        barred = protocol.held_out() if spec.id == protocol.task else {*spec.held_out, *OFFICIAL_TESTS}
+        if split in barred:
             raise SubmissionError(f"the policy was trained on {stated}, which is held out for ranking")
 
 
 def checked_episodes(entry: Entry, protocol: Protocol, path: Path) -> Iterator[tuple[bytes, Episode]]:
     """Yield the lines and episodes of an entry, each checked against the protocol and those before it.
 
-    Raises SubmissionError at the first that may not be so, and after the last where one is missing or the digest differs.
+    Raises SubmissionError at the first that may not be so; after the last where one is missing or the digest differs.
     """
     owed = protocol.names()
-    sum256 = strict.hashlib.sha256()
-    count = 0
-    for line in strict.lines(episodes_path(path)):
-        found = episode(line, f"{episodes_path(path).name}, line {count + 1}")
-        due = next(owed, None)
-        _check_due(found, due, protocol)
+    content = hashlib.sha256()
+    file = episodes_path(path)
+    for number, line in enumerate(strict.lines(file), 1):
+        found = episode(line, f"{file.name}, line {number}")
+        _check_due(found, next(owed, None), protocol)
         _check_episode(found, entry, protocol)
-        sum256.update(line + b"\n")
-        count += 1
+        content.update(line + b"\n")
         yield line, found
     if (missing := next(owed, None)) is not None:
         raise SubmissionError(f"instance {missing[0]}, try {missing[1]} is missing: every one owed must be there")
-    if sum256.hexdigest() != entry.episodes.sha256:
+    if content.hexdigest() != entry.episodes.sha256:
         raise SubmissionError("the file of episodes is another than the one that the entry was signed with (sha256)")
 
 

@@ -1,7 +1,8 @@
 """An entry: one JSON file that says what was run, and one file of episodes, an episode a line.
 
 Episodes hold what replaying needs and nothing else: actions, rewards, digests of observations (64 bits: they find what
-does not replay, they keep no secret), and the token ids where the policy has any. Their text is canonical, so an entry has one digest.
+does not replay, they keep no secret), and token ids where the policy has any. Their text is canonical: an entry has
+one digest.
 """
 
 from __future__ import annotations

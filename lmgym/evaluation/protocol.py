@@ -3,30 +3,42 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.resources import files
 
-from lmgym.env.registry import build, find
+from lmgym.env.registry import build, find, specs
 from lmgym.env.spec import TaskSpec
 from lmgym.errors import InstanceError
 from lmgym.types import Job
 
 INLINE, ELSEWHERE = 1_000, 100  # instances of a standard set that states no number, by where the task is played
+OFFICIAL_TESTS = ("test", "valid_seen", "valid_unseen")  # splits that are for testing whatever the spec says
 
 
 @dataclass(frozen=True, kw_only=True)
 class Protocol:
     """Every try that an entry owes, with its seed. The task's id, version included, is part of each seed."""
 
-    task: str  # id
+    spec: TaskSpec
     split: str
     instances: int  # 0 to instances - 1 of the split
     tries: int  # of each instance
-    max_turns: int  # of the agent
 
     def __len__(self) -> int:
         """Episodes."""
         return self.instances * self.tries
+
+    @property
+    def task(self) -> str:
+        """Id."""
+        return self.spec.id
+
+    @property
+    def max_turns(self) -> int:
+        """Turns of the agent at most."""
+        return self.spec.max_turns
 
     def names(self) -> Iterator[tuple[int, int]]:
         """Instance and try of each episode, in the order in which an entry holds them."""
@@ -39,38 +51,52 @@ class Protocol:
 
     def jobs(self) -> list[Job]:
         """All episodes, to be played."""
-        return [
-            Job(
-                task=self.task,
-                split=self.split,
-                index=index,
-                seed=self.seed(index, attempt),
-                attempt=attempt,
-                id=f"standard-{self.split}-{index}-{attempt}",
-                group=f"standard-{self.split}-{index}",
-            )
-            for index, attempt in self.names()
-        ]
+        return [self.job(index, attempt) for index, attempt in self.names()]
+
+    def job(self, index: int, attempt: int) -> Job:
+        """One episode, to be played."""
+        return Job(
+            task=self.task,
+            split=self.split,
+            index=index,
+            seed=self.seed(index, attempt),
+            attempt=attempt,
+            id=f"standard-{self.split}-{index}-{attempt}",
+            group=f"standard-{self.split}-{index}",
+        )
+
+    def held_out(self) -> set[str]:
+        """Splits of the task on which a policy may not have been trained."""
+        return {self.split, *self.spec.held_out, *(name for name in self.spec.splits if name in OFFICIAL_TESTS)}
+
+    def promise(self) -> str:
+        """Digest of the task's golden episodes: what the id promises, and what a verdict was found under."""
+        content = files(self.spec.package).joinpath("golden.jsonl").read_text(encoding="utf-8")
+        lines = [line for line in content.splitlines() if json.loads(line)["task"] == self.task]
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def protocol(task: str) -> Protocol:
-    """The protocol of a task. Raises InstanceError where its official data, which says how much there is, is missing."""
+    """The protocol of a task. Raises InstanceError where official data says how much there is, and is missing."""
     spec = find(task)
-    split = split_of(spec)
+    split = spec.standard.split or ("test" if "test" in spec.splits else list(spec.splits)[-1])
     size = spec.splits[split] or _counted(spec, split)
     wanted = spec.standard.instances or (INLINE if spec.player == "inline" else ELSEWHERE)
-    return Protocol(
-        task=spec.id,
-        split=split,
-        instances=min(size, wanted),
-        tries=spec.standard.tries,
-        max_turns=spec.max_turns,
-    )
+    return Protocol(spec=spec, split=split, instances=min(size, wanted), tries=spec.standard.tries)
 
 
-def split_of(spec: TaskSpec) -> str:
-    """The split that is played."""
-    return spec.standard.split or ("test" if "test" in spec.splits else list(spec.splits)[-1])
+def ranked() -> list[TaskSpec]:
+    """Tasks that a board can have a table of: all there are."""
+    return list(specs().values())
+
+
+def trains_on(stated: str) -> tuple[TaskSpec, str]:
+    """Task and split of a declaration such as "lmgym/Wordle-v0 train". Raises InstanceError for an unknown one."""
+    name, _, split = stated.partition(" ")
+    spec = find(name)
+    if split not in spec.splits:
+        raise InstanceError(f"{spec.id} has no split {split!r}; it has {', '.join(spec.splits)}")
+    return spec, split
 
 
 def _counted(spec: TaskSpec, split: str) -> int:
