@@ -21,6 +21,7 @@ class Batch:
     reward: Tensor  # (B, T) of a turn, on its last trained token
     value: Tensor  # (B, T) of the state before the token, where there is a critic
     quality: Tensor  # (B, T) of the turn that the token is part of (Q), where the critic knows it
+    cut: Tensor  # (B,) bool: the row ends where its episode was cut, after the last observation if that is there
     boot: Tensor  # (B,) value of the state after the row's last token, where the episode was cut there
     advantage: Tensor  # (B, T)
     weight: Tensor  # (B, T) factor of the token's loss; 0 is not trained

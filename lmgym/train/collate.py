@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Literal
 
 import torch
@@ -16,9 +17,13 @@ from lmgym.types import Trajectory
 Trained = Literal["sampled", "given"]  # what the policy said, or what it shall imitate
 
 
-def collate(trajectories: Sequence[Trajectory], *, trained: Trained = "sampled") -> Batch:
-    """One batch of all tokens `trained`; the turns a fork shares with its parent are the parent's alone."""
-    rows = [(number, row) for number, trajectory in enumerate(trajectories) for row in segments(trajectory)]
+def collate(trajectories: Sequence[Trajectory], *, trained: Trained = "sampled", ends: bool = False) -> Batch:
+    """One batch of all tokens `trained`; the turns a fork shares with its parent are the parent's alone.
+
+    With `ends` the last row of an episode that was cut ends with its `final_ids`, for a critic to judge what was left.
+    """
+    cutter = ended if ends else segments
+    rows = [(number, row) for number, trajectory in enumerate(trajectories) for row in cutter(trajectory)]
     if not rows:
         raise RecipeError("nothing to train on: no episode has an answer with ids")
     cuts = [row for _, row in rows]
@@ -28,10 +33,32 @@ def collate(trajectories: Sequence[Trajectory], *, trained: Trained = "sampled")
     return batch
 
 
+def ended(trajectory: Trajectory) -> list[Segment]:
+    """The segments of a trajectory, the last of one that was cut with the observation it was cut at."""
+    found = segments(trajectory)
+    final = trajectory.final_ids if trajectory.truncated else ()
+    if not found or not final:
+        return found
+    *rest, last = found
+    no, zero = (False,) * len(final), (0.0,) * len(final)
+    whole = replace(
+        last,
+        ids=(*last.ids, *final),
+        sampled=last.sampled + no,
+        given=last.given + no,
+        turn=last.turn + (-1,) * len(final),
+        logprobs=last.logprobs + zero,
+        entropy=last.entropy + zero,
+    )
+    return [*rest, whole]
+
+
 def _keys(trajectories: Sequence[Trajectory], rows: Sequence[tuple[int, Segment]]) -> dict[str, Tensor]:
     """What a row belongs to; each (B,)."""
     groups = {group: number for number, group in enumerate(dict.fromkeys(t.group for t in trajectories))}
     seats = {seat: number for number, seat in enumerate(dict.fromkeys(t.seat for t in trajectories))}
+    last = {number: place for place, (number, _) in enumerate(rows)}
+    cut = [last[number] == place and trajectories[number].truncated for place, (number, _) in enumerate(rows)]
     versions = [[turn.completion.version for turn in row.trajectory.turns[row.start : row.stop]] for _, row in rows]
     return {
         "episode": torch.tensor([number for number, _ in rows]),
@@ -39,6 +66,7 @@ def _keys(trajectories: Sequence[Trajectory], rows: Sequence[tuple[int, Segment]
         "group": torch.tensor([groups[row.trajectory.group] for _, row in rows]),
         "seat": torch.tensor([seats[row.trajectory.seat] for _, row in rows]),
         "version": torch.tensor([min(found) for found in versions]),
+        "cut": torch.tensor(cut),
     }
 
 

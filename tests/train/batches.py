@@ -9,7 +9,7 @@ import torch
 from lmgym.train.batch import Batch
 
 INTEGER = {"ids", "turn", "episode", "segment", "group", "seat", "version"}
-ROW = {"episode", "segment", "group", "seat", "version", "boot"}
+ROW = {"episode", "segment", "group", "seat", "version", "boot", "cut"}
 
 
 def make_batch(mask, **columns) -> Batch:
@@ -24,7 +24,7 @@ def make_batch(mask, **columns) -> Batch:
     }
     for field in fields(Batch):
         shape = (rows,) if field.name in ROW else (rows, length)
-        dtype = torch.long if field.name in INTEGER else torch.float32
+        dtype = torch.long if field.name in INTEGER else torch.bool if field.name == "cut" else torch.float32
         defaults.setdefault(field.name, torch.zeros(shape, dtype=dtype))
     given = {name: torch.as_tensor(value) for name, value in columns.items()}
     return Batch(**{**defaults, **given})
