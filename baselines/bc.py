@@ -17,7 +17,7 @@ from lmgym.train.parts.filters import mask_stumbles
 from lmgym.train.parts.losses import nll
 from lmgym.train.parts.planners import Stumble
 from lmgym.train.parts.tasks import Uniform
-from lmgym.train.recipe import Evaluate, Optimiser, Recipe, Sft, Term, Until, linear
+from lmgym.train.recipe import Evaluate, Optimiser, Recipe, Sft, Stage, Term, Until, linear
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +63,33 @@ def sft(args: Args) -> Sft:
             minibatches=args.minibatches,
         ),
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Begun:
+    """What every baseline takes that begins with imitation, and is evaluated before and after what follows."""
+
+    warmup: int | None = 200  # steps of imitation, as `bc` does by default; 0 is none
+    warmup_seconds: float | None = None  # at most
+    warmup_episodes: int = 64  # of a step of imitation
+    interject: float = 0.1  # share of demonstrated turns at which something wrong is played
+    autocast: bool | None = None  # bfloat16 in the update; None: where the machine has it in hardware
+    checkpointing: bool = False  # recompute activations in the backward pass
+    evaluate: int = 256  # episodes, before and after
+
+
+def around(args: Begun, *stages: Stage) -> list[Stage]:
+    """Imitation, `stages`, and the same evaluation before and after them."""
+    imitation = Args(
+        steps=args.warmup,
+        seconds=args.warmup_seconds,
+        episodes=args.warmup_episodes,
+        interject=args.interject,
+        autocast=args.autocast,
+        checkpointing=args.checkpointing,
+    )
+    before, after = (Evaluate(name=f"{when} RL", episodes=args.evaluate) for when in ("before", "after"))
+    return [sft(imitation), before, *stages, after]
 
 
 def recipe(args: Args) -> Recipe:

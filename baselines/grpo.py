@@ -24,17 +24,13 @@ from lmgym.train.parts.filters import drop_flat_groups
 from lmgym.train.parts.losses import kl_to_start
 from lmgym.train.parts.rewards import invalid_cost
 from lmgym.train.parts.tasks import Uniform
-from lmgym.train.recipe import Evaluate, Optimiser, Recipe, Rl, Scored, Term, Until, constant
+from lmgym.train.recipe import Optimiser, Recipe, Rl, Scored, Term, Until, constant
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args:
-    """What GRPO takes; `warmup` and its like belong to the imitation that goes before."""
+class Args(bc.Begun):
+    """What GRPO takes, besides what the imitation before it does."""
 
-    warmup: int | None = 200  # steps of imitation, as `bc` does by default; 0 is none
-    warmup_seconds: float | None = None  # at most
-    warmup_episodes: int = 64  # of a step of imitation
-    interject: float = 0.1  # share of demonstrated turns at which something wrong is played
     steps: int | None = 45
     seconds: float | None = None  # at most
     instances: int = 16  # tasks of a step
@@ -55,9 +51,6 @@ class Args:
     minibatches: int = 4  # optimiser steps of an epoch
     rescore: bool | None = None  # old log-probs by the trainer; None: where it or the sampler is not fp32
     invalid: float = 0.0  # cost of an action that was none
-    autocast: bool | None = None  # bfloat16 in the update; None: where the machine has it in hardware
-    checkpointing: bool = False  # recompute activations in the backward pass
-    evaluate: int = 256  # episodes, before and after
 
 
 def credit(batch: Batch, *, std: bool, negative: float = 1.0) -> Tensor:
@@ -97,14 +90,6 @@ def recipe(args: Args) -> Recipe:
     """Imitation, GRPO, and the same evaluation before and after."""
     if args.group < 2:
         raise RecipeError(f"GRPO compares the tries of a task: group must be at least 2; got {args.group}")
-    imitation = bc.Args(
-        steps=args.warmup,
-        seconds=args.warmup_seconds,
-        episodes=args.warmup_episodes,
-        autocast=args.autocast,
-        checkpointing=args.checkpointing,
-        interject=args.interject,
-    )
     rl = Rl(
         until=Until(steps=args.steps, seconds=args.seconds),
         optimiser=Optimiser(
@@ -123,10 +108,5 @@ def recipe(args: Args) -> Recipe:
         filter=[drop_flat_groups] if args.drop_flat else [],
         credit=partial(credit, std=args.std, negative=args.negative),
         loss=terms(args),
-        stages=[
-            bc.sft(imitation),
-            Evaluate(name="before RL", episodes=args.evaluate),
-            rl,
-            Evaluate(name="after RL", episodes=args.evaluate),
-        ],
+        stages=bc.around(args, rl),
     )

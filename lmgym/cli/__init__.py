@@ -1,4 +1,4 @@
-"""The command line: `lmgym list | play | train | eval | replay | check | golden | new`."""
+"""The command line: `lmgym list | play | train | eval | compare | power | replay | record | check | golden | new`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 import typer
 from rich.console import Console
 
-from lmgym.cli import evaluate, play, replay, tasks, tokenizer, train
+from lmgym.cli import compare, evaluate, play, record, replay, tasks, tokenizer, train
 from lmgym.errors import LmgymError
 
 app = typer.Typer(
@@ -23,7 +23,10 @@ app.command()(tasks.new)
 app.command()(play.play)
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train.train)
 app.command("eval")(evaluate.evaluate)
+app.command()(compare.compare)
+app.command()(compare.power)
 app.command()(replay.replay)
+app.command()(record.record)
 app.command()(tokenizer.tokenizer)
 
 

@@ -30,7 +30,7 @@ def baselines() -> list[str]:
 
 def train(
     context: typer.Context,
-    algorithm: Annotated[str, typer.Argument(help="File of baselines/: bc, grpo.")],
+    algorithm: Annotated[str, typer.Argument(help="File of baselines/, such as bc, grpo, ppo.")],
     task: Annotated[str, typer.Argument(help="Id or folder.")],
     model: Annotated[str, typer.Option(help="tiny, tiny:10m or hf:NAME_OR_PATH.")] = "tiny",
     seed: Annotated[int, typer.Option(min=0, help="Of weights, games and sampling.")] = 0,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +72,13 @@ class LocalPolicy:
     def device(self) -> torch.device:
         """Where the model is."""
         return torch.device(self.model.device)
+
+    @cached_property
+    def tokens(self) -> str:
+        """Digest of the tokenizer and its template: episodes with the same one hold ids of this policy's."""
+        backend: Any = self.tokenizer.backend_tokenizer
+        content = f"{backend.to_str()}\n{self.tokenizer.chat_template}"
+        return hashlib.sha256(content.encode()).hexdigest()[:16]
 
     def act(self, conversations: Sequence[Conversation]) -> list[Completion]:
         """Answer each conversation, in order."""

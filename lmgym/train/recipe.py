@@ -219,6 +219,7 @@ class Sft:
     loss: Sequence[Term]
     name: str = "sft"
     recorded: Path | None = None  # JSON lines of episodes, or a folder of such; None: the demonstrator plays fresh ones
+    select: Filter | None = None  # of all that is recorded, before any of it is drawn
     planner: Planner | None = None
     reward: Sequence[Reward] = ()
     filter: Sequence[Filter] = ()

@@ -11,9 +11,10 @@ from lmgym.errors import RecipeError
 from lmgym.policy.base import Policy
 from lmgym.policy.local import LocalPolicy
 from lmgym.policy.scripted import hinted
-from lmgym.rollout import episodes
+from lmgym.rollout import dataset
 from lmgym.rollout.engine import Engine
 from lmgym.train.parts.tasks import order
+from lmgym.train.recipe import Filter
 from lmgym.types import Completion, Job, Trajectory
 
 
@@ -29,15 +30,20 @@ def demonstrated(engine: Engine, policy: LocalPolicy, jobs: Sequence[Job]) -> li
     return _encoded(policy, played(engine, hinted("demonstrator"), jobs))
 
 
-def recorded(path: Path, policy: LocalPolicy, *, step: int, count: int, seed: int) -> list[Trajectory]:
-    """The `count` episodes of a file that step `step` is due, with ids; all of it in a new order each time around."""
-    found = _read(path)
+def recorded(
+    path: Path, policy: LocalPolicy, *, step: int, count: int, seed: int, select: Filter | None = None
+) -> list[Trajectory]:
+    """The `count` episodes of a data set that step `step` is due, with ids; all of it in a new order each time around.
+
+    `select` drops some of the data set before; an episode without a turn is none.
+    """
+    found = _read(path, _state(path), select)
     if not found:
         raise RecipeError(f"{path} holds no episodes to imitate")
     places = (divmod(place, len(found)) for place in range(step * count, (step + 1) * count))
     chosen = [(lap, found[order(seed, lap, len(found))[position]]) for lap, position in places]
     named = (replace(episode, id=f"{episode.id}@{lap}") for lap, episode in chosen)
-    return _encoded(policy, (_unsaid(episode) for episode in named))
+    return _encoded(policy, (_given(episode, policy) for episode in named))
 
 
 def _encoded(policy: LocalPolicy, found: Iterable[Trajectory]) -> list[Trajectory]:
@@ -49,8 +55,15 @@ def _encoded(policy: LocalPolicy, found: Iterable[Trajectory]) -> list[Trajector
     return fitting
 
 
+def _given(trajectory: Trajectory, policy: LocalPolicy) -> Trajectory:
+    """The episode to imitate: with its exact ids where they are those of `policy`'s tokenizer, else its words alone."""
+    if trajectory.tags.get("tokens") != policy.tokens or not all(turn.completion.ids for turn in trajectory.turns):
+        return _unsaid(trajectory)
+    return replace(trajectory, turns=tuple(replace(turn, kind="given") for turn in trajectory.turns))
+
+
 def _unsaid(trajectory: Trajectory) -> Trajectory:
-    """The same words without the ids of whoever sampled them, which may be another model's."""
+    """The same words without the ids of whoever sampled them."""
     turns = (turn for turn in trajectory.turns if turn.kind != "summary")
     given = (replace(turn, completion=Completion(text=turn.completion.text), kind="given") for turn in turns)
     return replace(trajectory, turns=tuple(given), final_ids=())
@@ -60,9 +73,20 @@ def _tokens(trajectory: Trajectory) -> int:
     return sum(len(turn.completion.prompt_ids) + len(turn.completion.ids) for turn in trajectory.turns)
 
 
-@lru_cache(maxsize=1)
-def _read(path: Path) -> tuple[Trajectory, ...]:
+def _state(path: Path) -> tuple[tuple[str, int, int], ...]:
+    """What a data set is made of at present: names, sizes and times of its files."""
     try:
-        return tuple(episodes.read(path))
+        files = sorted(path.iterdir()) if path.is_dir() else [path]
+        return tuple((file.name, (seen := file.stat()).st_size, seen.st_mtime_ns) for file in files)
     except OSError as error:
         raise RecipeError(f"cannot read the episodes of {path}: {error.strerror}") from error
+
+
+@lru_cache(maxsize=1)
+def _read(path: Path, state: object, select: Filter | None) -> tuple[Trajectory, ...]:
+    try:
+        found = [episode for episode in dataset.read(path) if episode.turns]
+    except OSError as error:
+        raise RecipeError(f"cannot read the episodes of {path}: {error.strerror}") from error
+    dropped = select(found).drop if select and found else frozenset()
+    return tuple(episode for episode in found if episode.id not in dropped)

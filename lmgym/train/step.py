@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lmgym.rollout import dataset
 from lmgym.rollout import episodes as recording
 from lmgym.train import source
 from lmgym.train.batch import Batch, masked
@@ -68,7 +69,7 @@ class Learner:
         figures = of_demonstrations(episodes) if demonstrated else of_play(episodes)
         if isinstance(stage, Generate):
             kept, _ = _filtered(episodes, stage.filter)
-            self._keep(kept, stage.into, place.step)
+            self._keep([dataset.labelled(episode, self.policy) for episode in kept], stage.into, place.run_step)
             return {**figures, "kept_episodes": float(len(kept))}
         seed = (self.services.pool.seed, place.run_step)
         return {**figures, **self._learn(stage, episodes, progress, seed, watch)}
@@ -128,7 +129,9 @@ class Learner:
         if not isinstance(stage, Generate) and not isinstance(stage, Rl) and stage.recorded is not None:
             path = services.folder / stage.recorded
             path = path if path.exists() else stage.recorded
-            return source.recorded(path, self.policy, step=place.step, count=len(jobs), seed=pool.seed)
+            select = stage.select if isinstance(stage, Sft) else None
+            draw = {"step": place.step, "count": len(jobs), "seed": pool.seed}
+            return source.recorded(path, self.policy, select=select, **draw)
         planner = stage.planner if isinstance(stage, Sft | Generate) else self.recipe.planner
         if isinstance(stage, Sft) or (isinstance(stage, Generate) and stage.demonstrated):
             return source.demonstrated(services.engine(planner), self.policy, jobs)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lmgym.baselines import bc, grpo
+from lmgym.baselines import bc, filtered_bc, grpo
 from lmgym.train import loop
 from tests.train.chain import SPEC, chain_policy
 
@@ -26,7 +26,7 @@ def turned(loss):
 
 def successes(module, args, folder) -> list[float]:
     recipe = module.recipe(args)
-    if module is grpo:
+    if module is not bc:
         recipe = replace(recipe, stages=[bc.sft(WARMUP), *recipe.stages[1:]])
     result = loop.run(recipe, chain_policy(), task=SPEC.id, folder=folder, quiet=True, save_seconds=1e9)
     return [report.success.mean for report in result.reports.values()]
@@ -64,3 +64,18 @@ def test_grpo_does_not_learn_the_other_way(tmp_path, monkeypatch):
 def test_every_variant_of_grpo_learns(tmp_path, changes):
     before, after = successes(grpo, replace(REINFORCED, **changes), tmp_path / "run")
     assert after > before + 0.2
+
+
+FILTERED = filtered_bc.Args(steps=20, instances=8, group=8, lr=2e-2, evaluate=100, autocast=False)
+
+
+def test_filtered_bc_learns(tmp_path):
+    before, after = successes(filtered_bc, FILTERED, tmp_path / "run")
+    assert 0.05 < before < 0.6
+    assert after > 0.9
+
+
+def test_filtered_bc_does_not_learn_the_other_way(tmp_path, monkeypatch):
+    monkeypatch.setattr(filtered_bc, "nll", turned(filtered_bc.nll))
+    before, after = successes(filtered_bc, FILTERED, tmp_path / "run")
+    assert after < before - 0.05

@@ -9,7 +9,7 @@ from lmgym.errors import RecipeError
 from lmgym.train import curve
 from lmgym.train.figures import of_demonstrations, of_play
 from lmgym.train.log import Log, read_metrics, replace_file
-from lmgym.train.parts.filters import drop_flat_groups, mask_truncated
+from lmgym.train.parts.filters import drop_flat_groups, keep_top, mask_truncated
 from lmgym.train.parts.rewards import invalid_cost
 from lmgym.train.recipe import NoTasks, Pool, Until, linear
 from lmgym.types import Completion, Message, Trajectory, Turn
@@ -112,3 +112,28 @@ def test_a_curve_is_drawn_of_any_log(tmp_path):
     for content in ("", "".join(json.dumps(row) + "\n" for row in rows)):
         (tmp_path / "metrics.jsonl").write_text(content)
         assert curve.draw(tmp_path).read_bytes().startswith(b"\x89PNG")
+
+
+def ranked(*returns, groups="aaaa"):
+    pairs = enumerate(zip(returns, groups, strict=True))
+    return [episode(str(number), group, reward) for number, (reward, group) in pairs]
+
+
+def kept(trajectories, **args):
+    return sorted({each.id for each in trajectories} - keep_top(trajectories, **args).drop)
+
+
+def test_the_upper_share_of_each_group_is_kept():
+    assert kept(ranked(3.0, 1.0, 5.0, 2.0), share=0.5) == ["0", "2"]
+    assert kept(ranked(3.0, 1.0, 5.0, 9.0, groups="aabb"), share=0.5) == ["0", "3"]
+    assert kept(ranked(3.0, 1.0, 5.0, 9.0, groups="aabb"), share=0.5, within="all") == ["2", "3"]
+
+
+def test_ties_at_the_border_are_kept_or_cut():
+    assert kept(ranked(1.0, 1.0, 1.0, 0.0), share=0.25) == ["0", "1", "2"]
+    assert kept(ranked(1.0, 1.0, 1.0, 0.0), share=0.25, ties="cut") == ["0"]
+
+
+def test_what_is_no_better_than_the_worst_is_never_kept():
+    assert kept(ranked(0.0, 0.0, 0.0, 0.0), share=0.5) == []
+    assert kept(ranked(0.0, 0.0, 1.0, 0.0), share=0.75) == ["2"]

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import Literal
 
 from lmgym.train.recipe import Verdict
 from lmgym.types import Trajectory
+
+Within = Literal["group", "all"]
+Ties = Literal["keep", "cut"]
 
 
 def groups(trajectories: Sequence[Trajectory]) -> dict[tuple[str, str], list[Trajectory]]:
@@ -25,6 +29,25 @@ def drop_flat_groups(trajectories: Sequence[Trajectory], *, below: float = 1e-6)
         if max(returns) - min(returns) <= below:
             flat |= {trajectory.id for trajectory in members}
     return Verdict(drop=frozenset(flat))
+
+
+def keep_top(
+    trajectories: Sequence[Trajectory], *, share: float, within: Within = "group", ties: Ties = "keep"
+) -> Verdict:
+    """Keeps the `share` of episodes with the highest return, of each group or of all, and drops the rest.
+
+    What is no better than the worst is never kept, so that a group of equals is dropped whole. `ties` at the border
+    are all kept, or cut in the order in which they came.
+    """
+    sets = list(groups(trajectories).values()) if within == "group" else [list(trajectories)]
+    kept: set[str] = set()
+    for members in sets:
+        ranked = sorted(members, key=lambda trajectory: -trajectory.reward)  # stable: equals stay in order
+        count = max(1, round(share * len(members)))
+        border, worst = ranked[count - 1].reward, ranked[-1].reward
+        chosen = [each for each in ranked if each.reward >= border] if ties == "keep" else ranked[:count]
+        kept |= {trajectory.id for trajectory in chosen if trajectory.reward > worst}
+    return Verdict(drop=frozenset(trajectory.id for trajectory in trajectories) - kept)
 
 
 def mask_truncated(trajectories: Sequence[Trajectory]) -> Verdict:

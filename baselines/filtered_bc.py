@@ -1,0 +1,82 @@
+"""Filtered BC: imitation of the best episodes alone; those of the policy itself, round by round, or recorded ones.
+
+    lmgym train filtered_bc guess_number --model tiny
+    lmgym train filtered_bc wordle --recorded data/wordle.parquet --share 0.1 --within all
+
+Abdulhai et al. 2023, LMRL-Gym, whose rounds have 128 episodes, of which the upper 30 % are kept. Episodes are ranked
+within their task by default: ranked over all tasks, the easy ones would be all that is kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from lmgym.baselines import bc
+from lmgym.errors import RecipeError
+from lmgym.train.parts.filters import Ties, Within, keep_top
+from lmgym.train.parts.losses import nll
+from lmgym.train.parts.tasks import Uniform
+from lmgym.train.recipe import Optimiser, Recipe, Rl, Sft, Term, Until, Verdict
+
+
+@dataclass(frozen=True, kw_only=True)
+class Args(bc.Begun):
+    """What filtered BC takes, besides what the imitation before it does."""
+
+    steps: int | None = 45  # rounds, or steps over the recorded episodes
+    seconds: float | None = None  # at most
+    recorded: str | None = None  # data set to learn from, in place of the policy's own episodes
+    share: float = 0.3  # of the episodes is kept
+    within: Within = "group"  # ranked among the tries of a task, or among all
+    ties: Ties = "keep"
+    instances: int = 16  # tasks of a round
+    group: int = 8  # tries of each
+    budget: int | None = None  # turns of a training episode at most
+    lr: float = 1e-3
+    epochs: int = 1  # passes over what is kept
+    minibatches: int = 4  # optimiser steps of an epoch
+
+
+def learning(args: Args) -> Rl | Sft:
+    """Rounds of play and imitation, or imitation of what is recorded."""
+    until = Until(steps=args.steps, seconds=args.seconds)
+    optimiser = Optimiser(
+        lr=args.lr,
+        warmup=5,
+        epochs=args.epochs,
+        minibatches=args.minibatches,
+        autocast=args.autocast,
+        checkpointing=args.checkpointing,
+    )
+    if args.recorded is None:
+        return Rl(until=until, optimiser=optimiser)
+    return Sft(
+        until=until,
+        name="rl",
+        tasks=Uniform(args.instances, tries=args.group),
+        recorded=Path(args.recorded),
+        select=best(args),
+        loss=[Term(loss=nll)],
+        optimiser=optimiser,
+    )
+
+
+def best(args: Args) -> partial[Verdict]:
+    """The filter that gives the algorithm its name."""
+    return partial(keep_top, share=args.share, within=args.within, ties=args.ties)
+
+
+def recipe(args: Args) -> Recipe:
+    """Imitation of the demonstrator, then of the best; the same evaluation before and after."""
+    if not 0 < args.share <= 1:
+        raise RecipeError(f"share is in (0, 1]; got {args.share}")
+    if args.recorded is None and args.within == "group" and args.group < 2:
+        raise RecipeError(f"episodes are ranked among the tries of a task: group must be at least 2; got {args.group}")
+    return Recipe(
+        tasks=Uniform(args.instances, tries=args.group, budget=args.budget),
+        filter=[best(args)],
+        loss=[Term(loss=nll)],
+        stages=bc.around(args, learning(args)),
+    )

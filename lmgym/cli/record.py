@@ -1,0 +1,52 @@
+"""`lmgym record`: episodes of any policy as a data set, for imitation and offline learning."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from lmgym.cli.evaluate import _policy
+from lmgym.cli.options import task_options
+from lmgym.env.registry import build, find
+from lmgym.errors import RecipeError
+
+
+def record(
+    task: Annotated[str, typer.Argument(help="Id or folder.")],
+    model: Annotated[str, typer.Option(help="Whatever `lmgym eval` takes.")] = "demonstrator",
+    out: Annotated[Path, typer.Option(help="File to write, .jsonl or .parquet.")] = Path("data/episodes.parquet"),
+    split: Annotated[str, typer.Option(help="Split to play.")] = "train",
+    episodes: Annotated[int, typer.Option(help="Instances; all of the split if it has fewer.")] = 1000,
+    tries: Annotated[int, typer.Option(help="Of each instance.")] = 1,
+    stumble: Annotated[float, typer.Option(help="Share of turns at which something wrong is played.")] = 0.0,
+    temperature: Annotated[float, typer.Option(help="Of sampling.")] = 1.0,
+    seed: Annotated[int, typer.Option(min=0, help="Chance of the environments and of sampling.")] = 0,
+    option: Annotated[list[str] | None, typer.Option(help="Option of the task, name=value; may be repeated.")] = None,
+) -> None:
+    """Record episodes, with exact ids where the policy has them."""
+    if episodes < 1 or tries < 1 or not 0 <= stumble <= 1:
+        raise RecipeError(
+            f"--episodes and --tries are 1 or more, --stumble is in [0, 1]; got {episodes}, {tries}, {stumble}"
+        )
+    from lmgym.evaluation import runner
+    from lmgym.rollout import dataset
+    from lmgym.rollout.engine import Engine
+    from lmgym.train.parts.planners import Stumble
+
+    spec, options = find(task), task_options(option or [])
+    out.parent.mkdir(parents=True, exist_ok=True)  # before anything is played: a path that cannot be written
+    env = build(spec.id, split=split, **options)
+    size = env.unwrapped.size()
+    env.close()
+    jobs = runner.episodes(spec.id, split=split, size=size, count=episodes, tries=tries, seed=seed, options=options)
+    policy = _policy(model, temperature, seed)
+    with Engine(planner=Stumble(stumble) if stumble else None) as engine:
+        places = {job.id: place for place, job in enumerate(jobs)}
+        found = sorted(engine.run(policy, jobs), key=lambda episode: places[episode.id])
+    dataset.write(out, (dataset.labelled(episode, policy) for episode in found))
+    mean = sum(episode.reward for episode in found) / len(found)
+    solved = sum(episode.success for episode in found) / len(found)
+    Console().print(f"wrote {out}: {len(found)} episodes, mean return {mean:.3f}, success {solved:.3f}")

@@ -1,0 +1,223 @@
+"""Data sets of episodes: JSON lines or parquet, our own or in LMRL-Gym's layouts; a file, or a folder of files.
+
+In parquet what others may want to read is a column (texts, actions, rewards, ids, log-probs, return, score), and the
+rest of a record stands as JSON in `more`, so that reading gives back exactly what was written.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lmgym.errors import InstanceError, MissingExtra
+from lmgym.policy.base import Policy
+from lmgym.rollout import episodes
+from lmgym.types import Completion, Message, Trajectory, Turn
+
+if TYPE_CHECKING:
+    import datasets
+
+LINES = (".jsonl", ".jsonl.gz")
+SUFFIXES = (*LINES, ".parquet")
+EPISODE = {
+    "id": "string",
+    "task": "string",
+    "split": "string",
+    "index": "int64",
+    "seed": "int64",
+    "attempt": "int64",
+    "group": "string",
+    "seat": "string",
+    "prompt": "string",
+    "terminated": "bool",
+    "truncated": "bool",
+    "stop": "string",
+}
+TURN = {"action": "string", "reward": "float64", "kind": "string", "fresh": "bool"}
+SAID = {"text": "string", "finish": "string", "thinking": "string"}
+IDS = {"prompt_ids": "int64", "ids": "int64", "logprobs": "float64", "entropy": "float64"}
+
+
+def read(path: Path) -> Iterator[Trajectory]:
+    """Yield the episodes of a file, or of all files in a folder by name.
+
+    Raises InstanceError for what is no data set, OSError where nothing can be read.
+    """
+    if path.is_dir():
+        files = sorted(file for file in path.iterdir() if file.name.endswith(SUFFIXES))
+        for file in files:
+            yield from read(file)
+    elif path.name.endswith(".parquet"):
+        path.open("rb").close()  # an OSError of its own where there is none
+        rows = _datasets().load_dataset("parquet", data_files=str(path), split="train", streaming=True)
+        yield from map(_from_row, rows)
+    elif path.name.endswith(LINES):
+        yield from _lines(path)
+    else:
+        raise InstanceError(f"{path} is no data set: it ends in none of {', '.join(SUFFIXES)}")
+
+
+def write(path: Path, trajectories: Iterable[Trajectory]) -> None:
+    """Write a data set in the format that the name ends in; whoever reads `path` finds it whole or not at all."""
+    if path.name.endswith(".jsonl"):
+        episodes.write(path, trajectories)
+    elif path.name.endswith(".parquet"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(f".{path.name}.partial")
+        rows = [_to_row(trajectory) for trajectory in trajectories]
+        _datasets().Dataset.from_list(rows, features=_features()).to_parquet(str(partial))
+        partial.replace(path)
+    else:
+        raise InstanceError(f"{path}: a data set is written as .jsonl or .parquet")
+
+
+def labelled(trajectory: Trajectory, policy: Policy) -> Trajectory:
+    """The episode with who played it, and whose ids it holds, among its tags."""
+    digest = getattr(policy, "tokens", None)
+    return replace(trajectory, tags={**trajectory.tags, "policy": policy.name, "tokens": digest})
+
+
+def _lines(path: Path) -> Iterator[Trajectory]:
+    opened = gzip.open if path.name.endswith(".gz") else open
+    with opened(path, "rt", encoding="utf-8") as file:
+        for number, line in enumerate(file):
+            if line.startswith('{"id"'):  # as `episodes.dump` begins
+                if line.endswith("\n"):  # a last line that was cut off while it was written is none
+                    yield episodes.parse(line)
+            elif line.strip():
+                yield _lmrl(line, path.name, number)
+
+
+# LMRL-Gym -------------------------------------------------------------------------------------------------------
+
+
+def _lmrl(line: str, name: str, number: int) -> Trajectory:
+    """An episode in one of LMRL-Gym's three layouts.
+
+    `sequence` of [text, is_action] with a `reward` for each text and `done`; `text_history` of texts in turns, with
+    `rewards` and `dones`; or a list of steps with `state`, `action`, `reward` and `done`.
+    """
+    try:
+        content = json.loads(line)
+        if isinstance(content, list):
+            steps = [(str(step["state"]), str(step["action"]), float(step["reward"])) for step in content]
+            return _trajectory(steps, "", bool(content[-1]["done"]), name, number)
+        if "sequence" in content:
+            texts, rewards = content["sequence"], content["reward"]
+            done = bool(content["done"])
+        else:
+            texts = [(text, place % 2 == 1) for place, text in enumerate(content["text_history"])]
+            rewards, dones = content["rewards"], content["dones"]
+            done = bool(dones[-1] if isinstance(dones, list) else dones)
+        return _alternating(texts, rewards, done, name, number)
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        raise InstanceError(f"{name}, line {number + 1} is no episode of ours or LMRL-Gym's: {error!r}") from error
+
+
+def _alternating(
+    texts: Sequence[Sequence[Any]], rewards: Sequence[float], done: bool, name: str, number: int
+) -> Trajectory:
+    """Join what stands between two actions; a reward on a text that is no action is an error, as it is there."""
+    steps: list[tuple[str, str, float]] = []
+    shown: list[str] = []
+    for (text, is_action), reward in zip(texts, rewards, strict=True):
+        if is_action:
+            steps.append(("".join(shown), str(text), float(reward)))
+            shown = []
+        elif reward:
+            raise ValueError(f"a reward of {reward} on a text that is no action")
+        else:
+            shown.append(str(text))
+    return _trajectory(steps, "".join(shown), done, name, number)
+
+
+def _trajectory(steps: Sequence[tuple[str, str, float]], final: str, done: bool, name: str, number: int) -> Trajectory:
+    """An episode nobody here played: what it scored is not known, its return is."""
+    turns = tuple(
+        Turn(
+            observation=Message(role="user", text=shown),
+            completion=Completion(text=action),
+            action=action,
+            reward=reward,
+            terms={"reward": reward},
+            kind="given",
+        )
+        for shown, action, reward in steps
+    )
+    identity = f"{name}:{number}"
+    return Trajectory(
+        id=identity,
+        root=identity,
+        task="lmrl",
+        split="train",
+        index=number,
+        group=identity,
+        turns=turns,
+        info={"score": math.nan, "success": False, "unknown": True},
+        final=Message(role="user", text=final) if final else None,
+        terminated=done,
+        truncated=not done,
+        stop="done" if done else "recorded",
+    )
+
+
+# Parquet --------------------------------------------------------------------------------------------------------
+
+
+def _datasets() -> Any:
+    try:
+        import datasets
+    except ModuleNotFoundError as error:
+        raise MissingExtra("parquet data sets need: pip install 'lmgym[train]'") from error
+    return datasets
+
+
+def _features() -> datasets.Features:
+    kinds = _datasets()
+    value = kinds.Value
+    turn = {
+        "shown": value("string"),
+        "images": kinds.List(value("string")),
+        **{name: value(kind) for name, kind in {**TURN, **SAID}.items()},
+        **{name: kinds.List(value(kind)) for name, kind in IDS.items()},
+        "more": value("string"),
+    }
+    known = {"return": value("float64"), "score": value("float64"), "success": value("bool")}
+    row = {name: value(kind) for name, kind in EPISODE.items()}
+    return kinds.Features({**row, **known, "turns": kinds.List(turn), "more": value("string")})
+
+
+def _to_row(trajectory: Trajectory) -> dict[str, Any]:
+    content = json.loads(episodes.dump(trajectory))
+    row = {name: content.pop(name) for name in EPISODE}
+    row |= {"return": trajectory.reward}
+    row |= {name: trajectory.info.get(name) for name in ("score", "success")}
+    row["turns"] = [_turn_row(turn) for turn in content.pop("turns")]
+    return {**row, "more": json.dumps(content)}
+
+
+def _turn_row(turn: dict[str, Any]) -> dict[str, Any]:
+    shown, said = turn.pop("observation"), turn.pop("completion")
+    row = {"shown": shown.pop("text"), "images": shown.pop("images")}
+    row |= {name: turn.pop(name) for name in TURN}
+    row |= {name: said.pop(name) for name in (*SAID, *IDS)}
+    return {**row, "more": json.dumps({**turn, "observation": shown, "completion": said})}
+
+
+def _from_row(row: Mapping[str, Any]) -> Trajectory:
+    content = {**json.loads(row["more"]), **{name: row[name] for name in EPISODE}}
+    content["turns"] = [_turn_of(turn) for turn in row["turns"]]
+    return episodes.parse(json.dumps(content))
+
+
+def _turn_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    turn: dict[str, Any] = json.loads(row["more"])
+    turn |= {name: row[name] for name in TURN}
+    turn["observation"] |= {"text": row["shown"], "images": row["images"]}
+    turn["completion"] |= {name: row[name] for name in (*SAID, *IDS)}
+    return turn
