@@ -7,13 +7,11 @@ import hashlib
 import html
 import os
 import re
-import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 MARKED = re.compile(r"[\\`*_{}\[\]#!|~:@$]|(?<=www)\.", re.IGNORECASE)  # what Markdown, or a site's, takes for more
-HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})  # control, format (bidi), surrogates, separators
 
 STYLE = """
 :root { color-scheme: light dark; --line: #8884; --soft: #777; --mark: #2a6fb0; }
@@ -60,11 +58,7 @@ class Page:
 
 def visible(text: str) -> str:
     """Return text on one line with everything that does not show, or commands a terminal, written as its escape."""
-    shown = (
-        character.encode("unicode_escape").decode("ascii") if unicodedata.category(character) in HIDDEN else character
-        for character in text
-    )
-    return "".join(shown)
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def in_markdown(text: str) -> str:

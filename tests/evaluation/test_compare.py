@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+
+from lmgym.errors import InstanceError
+from lmgym.evaluation import pages
+from lmgym.evaluation.compare import compare, compare_all, holm, page, permutation_test, sign_test
+from lmgym.evaluation.stats import resolution
+from tests.evaluation.reports import outcome, report
+
+
+def test_only_common_instances_are_compared_and_the_rest_is_counted():
+    found = compare(report([[1], [0], [0], [1]]), report([[1], [1], [1]], first=2))
+    assert (found.common, found.only) == (2, (2, 1))
+    assert (found.success.before, found.success.after) == (0.5, 1.0)
+    assert found.success.gain.mean == pytest.approx(0.5)
+
+
+def test_voided_episodes_are_counted_and_compared_by_nobody():
+    broken = report([[1], [0]])
+    broken = type(broken)(**{**vars(broken), "outcomes": (*broken.outcomes, outcome(2, voided=True))})
+    found = compare(report([[1], [1], [1]]), broken)
+    assert (found.common, found.only, found.voided) == (2, (1, 0), (0, 1))
+
+
+@pytest.mark.parametrize("other", [{"task": "lmgym/Wordle-v1"}, {"options": {"words": 5}}])
+def test_other_tasks_and_options_do_not_compare(other):
+    with pytest.raises(InstanceError, match=next(iter(other))):
+        compare(report([[1]]), report([[1]], **other))
+
+
+def test_nothing_in_common_is_refused():
+    with pytest.raises(InstanceError, match="no instance in common"):
+        compare(report([[1]]), report([[1]], first=7))
+
+
+def test_single_tries_are_tested_by_mcnemar():
+    # 9 pairs in which B alone is right, 1 in which A alone is: 2 * (C(10,0) + C(10,1)) / 2**10 = 22/1024
+    before = report([[0]] * 9 + [[1]] + [[1]] * 10)
+    after = report([[1]] * 9 + [[0]] + [[1]] * 10)
+    found = compare(before, after).success
+    assert found.test == "mcnemar"
+    assert (found.better, found.worse) == (9, 1)
+    assert found.p == pytest.approx(22 / 1024)
+
+
+def test_several_tries_are_tested_by_the_sign_of_an_instance():
+    found = compare(report([[0, 0]] * 6), report([[1, 0]] * 6)).success
+    assert found.test == "sign"
+    assert found.p == pytest.approx(2 / 2**6)
+
+
+def test_ties_say_nothing():
+    assert sign_test(np.zeros(5)) == permutation_test(np.zeros(5)) == 1.0
+
+
+@pytest.mark.parametrize("count", [8, 40])
+def test_the_permutation_test_is_scipys(count):
+    values = np.random.default_rng(count).normal(0.25, 1.0, size=count)
+    other = scipy_stats.permutation_test(
+        (values, np.zeros(count)), lambda a, b: np.mean(a - b), permutation_type="samples", n_resamples=20_000, rng=1
+    )
+    assert permutation_test(values) == pytest.approx(other.pvalue, abs=1e-12 if count == 8 else 0.02)
+
+
+def test_the_permutation_test_never_says_impossible():
+    assert permutation_test(np.ones(60)) == pytest.approx(1 / 20_001)
+
+
+def test_holm_by_hand():
+    # sorted .01 .03 .04, times 3 2 1: .03 .06 .04, never falling: .03 .06 .06
+    assert holm([0.04, 0.01, 0.03]) == pytest.approx([0.06, 0.03, 0.06])
+    assert holm([0.9, 0.8]) == [1.0, 1.0]
+
+
+def test_the_smallest_difference_is_found_in_80_percent_of_runs():
+    noise = np.random.default_rng(0)
+    differences = noise.normal(0, 0.3, size=(2000, 100))
+    smallest = resolution(differences[0])
+    shifted = differences + smallest * 0.3 / differences[0].std(ddof=1)
+    found = [scipy_stats.ttest_1samp(row, 0).pvalue < 0.05 for row in shifted]
+    assert np.mean(found) == pytest.approx(0.8, abs=0.03)
+
+
+def test_tasks_are_matched_adjusted_and_named_when_they_are_alone():
+    before = [report([[0]] * 20, task="a"), report([[0], [1]] * 10, task="b"), report([[0]], task="c")]
+    after = [report([[1]] * 20, task="a"), report([[1], [1]] * 10, task="b"), report([[0]], task="d")]
+    found = compare_all(before, after)
+    assert [one.task for one in found.tasks] == ["a", "b"]
+    assert found.only == (("c test",), ("d test",))
+    assert [one.holm for one in found.tasks] == pytest.approx([2 * 2 / 2**20, 2 / 2**10])
+    assert found.overall["mean gain"].mean == pytest.approx(0.75)
+    assert found.overall["probability of improvement"].mean == 1.0
+    assert json.loads(json.dumps(found.state_dict(), allow_nan=False))["profiles"]["A"][0]["mean"] == 0.5
+
+
+def test_two_runs_on_one_task_are_not_mixed():
+    with pytest.raises(InstanceError, match="two runs on a test"):
+        compare_all([report([[1]], task="a"), report([[1]], task="a")], [report([[1]], task="a")])
+
+
+def test_a_page_shows_what_was_left_out():
+    text = pages.as_markdown(page(compare_all([report([[1], [1]])], [report([[1]])])))
+    assert "| lmgym/Wordle-v0 test | 1 | 1 | 0 | 0 | 0 |" in text

@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from lmgym.errors import InstanceError
+from lmgym.evaluation import pages
+from lmgym.evaluation import report as reports
+from lmgym.evaluation.runner import Report
+from tests.evaluation.reports import outcome, report
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "[click](javascript:alert(1))",
+    "![x](https://example.org/a.png)",
+    "https://example.org www.example.org a@example.org",
+    "| cell |\n# heading\n\n* item",
+    "`code` **bold** ~~gone~~ &lt; &#60;script&#62;",
+    "\x1b[31mred\x1b]8;;https://example.org\x07\u202egnp\u2066\x00\ud800",
+    "$x$ {{ y }} {% z %} </title></style><style>*{}",
+]
+
+
+class Elements(HTMLParser):
+    """The elements and attributes of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.names: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs) -> None:
+        self.names.append(tag)
+        self.attributes += attrs
+
+
+def hostile(text: str) -> Report:
+    made = report([[1], [0]], policy=text, task=text, options={text: text}, stopped=text, identity=text, planned=3)
+    return replace(made, outcomes=(*made.outcomes, outcome(2, voided=True, stop=text)))
+
+
+def test_every_planned_episode_is_in_one_count():
+    made = report([[1, 0], [1, 1]], planned=9)
+    made = replace(made, outcomes=(*made.outcomes, outcome(2, voided=True, stop="void", cost=0.5)))
+    found = reports.statistics(made)
+    assert found["episodes"] == {"planned": 9, "played": 4, "voided": 1, "missing": 4}
+    assert found["stops"] == {"done": 3, "max_turns": 1, "void": 1}
+    assert found["success"]["mean"] == 0.75
+    text = pages.as_markdown(reports.page(made, found))
+    assert "4 of 9 episodes are missing" in text
+    assert "1 episodes broke at every try" in text
+
+
+def test_success_by_turn_budget_by_hand():
+    made = report([[1], [1], [0], [1]])
+    turns = (1, 3, 4, 4)
+    made = replace(
+        made,
+        outcomes=tuple(
+            replace(one, turns=count, solved_at=count if one.success else None)
+            for one, count in zip(made.outcomes, turns, strict=True)
+        ),
+    )
+    points = reports.statistics(made)["success_by_turns"]
+    assert [(point["turns"], point["mean"]) for point in points] == [(1, 0.25), (2, 0.25), (3, 0.5), (4, 0.75)]
+
+
+def test_a_long_curve_is_thinned_and_ends_at_the_success():
+    made = replace(report([[1]]), outcomes=(outcome(0, success=True, turns=1000), outcome(1, turns=1000)))
+    points = reports.statistics(made)["success_by_turns"]
+    assert len(points) == 40
+    assert (points[-1]["turns"], points[-1]["mean"]) == (1000, 0.5)
+
+
+def test_an_unknown_cost_is_unknown_and_not_zero():
+    made = replace(report([[1]]), outcomes=(outcome(0, cost=0.25), outcome(1)))
+    assert reports.statistics(made)["cost"] == {"total": None, "known": 0.25, "episodes_unknown": 1}
+    assert "unknown for 1 of 2 episodes" in pages.as_markdown(reports.page(made, reports.statistics(made)))
+    known = replace(made, outcomes=(outcome(0, cost=0.25), outcome(1, voided=True, cost=0.5)))
+    assert reports.statistics(known)["cost"]["total"] == 0.75
+
+
+def test_invalid_actions_are_a_share_of_turns():
+    made = replace(report([[1]]), outcomes=(outcome(0, turns=2, invalid=2), outcome(1, turns=8, invalid=1)))
+    assert reports.statistics(made)["invalid"]["mean"] == pytest.approx(0.3)
+
+
+def test_a_run_without_a_result_has_a_report(tmp_path):
+    for made in (report([]), replace(report([]), outcomes=(outcome(0, voided=True),))):
+        found = reports.write(tmp_path, made)
+        assert found["success"]["mean"] is None
+        assert reports.read(tmp_path) == made
+
+
+def test_a_report_comes_back_from_its_file_and_holds_its_statistics(tmp_path):
+    made = report([[1, 0, 1], [0, 0, 0]], options={"highest": 8})
+    written = reports.write(tmp_path, made)
+    assert reports.read(tmp_path) == made
+    assert json.loads((tmp_path / "report.json").read_text())["statistics"] == written
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["report.html", "report.json", "report.md"]
+
+
+def test_runs_on_several_tasks_are_read_from_one_folder(tmp_path):
+    for task in ("a", "b"):
+        reports.write(tmp_path / task, report([[1]], task=task))
+    assert [found.task for found in reports.read_all(tmp_path)] == ["a", "b"]
+    with pytest.raises(InstanceError, match=r"has a report\.json"):
+        reports.read_all(tmp_path / "none")
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"task": 1}', '{"outcomes": [{"nothing": 1}]}', "[" * 5000])
+def test_a_damaged_report_is_refused_in_words(tmp_path, text):
+    (tmp_path / "report.json").write_text(text)
+    with pytest.raises(InstanceError, match="is no report"):
+        reports.read(tmp_path)
+
+
+# Hostile text --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_makes_no_element_of_a_page(text):
+    plain, planted = (
+        Elements(pages.as_html(reports.page(made, reports.statistics(made)))) for made in (hostile("x"), hostile(text))
+    )
+    assert planted.names == plain.names
+    assert [name for name, _ in planted.attributes] == [name for name, _ in plain.attributes]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_is_text_in_markdown(text):
+    def elements(words: str) -> list[str]:
+        made = hostile(words)
+        page = pages.as_markdown(reports.page(made, reports.statistics(made)))
+        return Elements(MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(page)).names
+
+    assert elements(text) == elements("x")
+
+
+@given(st.text())
+def test_any_text_is_one_line_that_a_terminal_may_show(text):
+    shown = pages.visible(text)
+    assert shown.isprintable()
+    assert "\n" not in pages.in_markdown(text)
+    assert Elements(pages.in_html(text)).names == []
+
+
+def test_a_page_loads_and_runs_nothing():
+    page = pages.as_html(reports.page(report([[1]]), reports.statistics(report([[1]]))))
+    assert "default-src 'none'" in page
+    assert {"script", "link", "img", "iframe", "a"} & set(Elements(page).names) == set()
