@@ -1,0 +1,58 @@
+"""`lmgym compare` and `lmgym power`, as they are typed."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from lmgym.evaluation import report as reports
+from tests.evaluation.reports import report
+from tests.test_cli import command
+
+PLANTED = "\x1b[2J\x1b]8;;https://example.org\x07[red]<script>"
+
+
+@pytest.fixture
+def runs(tmp_path):
+    reports.write(tmp_path / "a", report([[1, 0], [0, 0], [1, 1], [0, 0]] * 8, policy=PLANTED))
+    reports.write(tmp_path / "b", report([[1, 1], [0, 1], [1, 1], [0, 0]] * 8))
+    return [str(tmp_path / name) for name in ("a", "b")]
+
+
+def test_compare_says_how_far_two_runs_are_apart(monkeypatch, capsys, runs, tmp_path):
+    monkeypatch.setenv("COLUMNS", "200")
+    assert command(monkeypatch, "compare", *runs, "--out", str(tmp_path / "c")) == 0
+    printed = capsys.readouterr().out
+    assert "+0.250" in printed
+    assert "16 / 0" in printed
+    assert "\x1b" not in printed
+    assert "[red]" in printed
+    found = json.loads((tmp_path / "c" / "comparison.json").read_text())["tasks"][0]
+    assert found["success"]["p"] == pytest.approx(2 / 2**16)
+    assert "<script>" not in (tmp_path / "c" / "comparison.html").read_text()
+    assert "<script>" not in (tmp_path / "c" / "comparison.md").read_text()
+
+
+def test_power_plans_from_a_pilot(monkeypatch, capsys, runs):
+    assert command(monkeypatch, "power", *runs, "--difference", "0.1", "--tries", "1,4") == 0
+    printed = capsys.readouterr().out
+    assert "success 0.375" in printed
+    assert "of the pilot, 32 instances" in " ".join(printed.split())
+    assert command(monkeypatch, "power", "--difference", "0.1", "--success", "0.4") == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("compare", "no/run", "no/run"), "has a report.json"),
+        (("power", "no/run"), "no/run has no report.json"),
+        (("power", "--difference", "0"), "within (0, 1]"),
+        (("power", "--tries", "1,x"), "--tries takes numbers"),
+    ],
+)
+def test_what_goes_wrong_is_one_line(monkeypatch, capsys, words, line):
+    assert command(monkeypatch, *words) == 2
+    printed = capsys.readouterr()
+    assert line in printed.err
+    assert printed.err.count("\n") == 1
