@@ -14,6 +14,7 @@ LAYERS = {  # module or package -> its layer; the longest name wins
     "lmgym.types": "core",
     "lmgym.errors": "core",
     "lmgym.policy.base": "core",
+    "lmgym.policy.calls": "core",
     "lmgym.env": "env",
     "lmgym.env.registry": "registry",
     **dict.fromkeys([f"lmgym.env.{name}" for name in ("card", "checks", "golden", "new", "testing")], "checks"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -12,7 +13,7 @@ from lmgym.env.registry import build, find
 from lmgym.evaluation.stats import Interval, clustered, paired, unit
 from lmgym.policy.base import Policy
 from lmgym.rollout.engine import Engine
-from lmgym.types import Completion, Job, Trajectory
+from lmgym.types import FIRST_SEAT, Completion, Job, Trajectory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +110,11 @@ def id_of(task: str) -> str:
     return find(task).id
 
 
+def replays(task: str) -> bool:
+    """Whether the same seed and actions make the same episode of a task."""
+    return find(task).deterministic
+
+
 def episodes(
     task: str, *, split: str, size: int, count: int, tries: int = 1, seed: int = 0, options: Mapping[str, Any]
 ) -> list[Job]:
@@ -123,7 +129,7 @@ def episodes(
             split=split,
             options=options,
             index=int(index),
-            seed=seed,
+            seed=try_seed(task, split, int(index), attempt, seed=seed),
             attempt=attempt,
             id=f"eval-{split}-{index}-{attempt}",
             group=f"eval-{split}-{index}",
@@ -131,6 +137,12 @@ def episodes(
         for index in indices
         for attempt in range(tries)
     ]
+
+
+def try_seed(task: str, split: str, index: int, attempt: int, *, seed: int = 0) -> int:
+    """Seed of the environment's chance in one try, 31 bits; with `seed` 0 that of the board's protocol."""
+    name = f"{id_of(task)} {split} {index} {attempt}" + (f" {seed}" if seed else "")
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "big") >> 1
 
 
 def evaluate(
@@ -141,20 +153,42 @@ def evaluate(
     seed: int = 0,
     keep: Callable[[Trajectory], object] | None = None,
 ) -> Report:
-    """Play `jobs` and report, in their order; each episode is handed to `keep`."""
-    places = {job.id: place for place, job in enumerate(jobs)}
-    found = sorted(engine.run(policy, jobs), key=lambda trajectory: places[trajectory.id])
-    if keep is not None:
-        for trajectory in found:
+    """Play `jobs` and report, in their order; each trajectory is handed to `keep` as it ends."""
+    found: dict[str, Outcome] = {}
+    for trajectory in engine.run(policy, jobs):
+        if trajectory.seat == FIRST_SEAT:
+            found[trajectory.id] = outcome(trajectory)
+        if keep is not None:
             keep(trajectory)
+    return report_of(jobs, found, policy=policy.name, version=policy.version, seed=seed, over=True)
+
+
+def report_of(jobs: Sequence[Job], found: Mapping[str, Outcome], *, over: bool, **about: Any) -> Report:
+    """The report on `jobs` whose outcomes are `found` by their ids; a job without one is void if the run is over."""
+    outcomes = [found.get(job.id) or (void(job) if over else None) for job in jobs]
     return Report(
         task=jobs[0].task,
         split=jobs[0].split,
-        policy=policy.name,
-        version=policy.version,
-        seed=seed,
         options=dict(jobs[0].options),
-        outcomes=tuple(outcome(trajectory) for trajectory in found),
+        outcomes=tuple(outcome for outcome in outcomes if outcome is not None),
+        planned=len(jobs),
+        **about,
+    )
+
+
+def void(job: Job) -> Outcome:
+    """What is known of an episode that broke at every try."""
+    return Outcome(
+        index=job.index,
+        attempt=job.attempt,
+        score=0.0,
+        success=False,
+        reward=0.0,
+        turns=0,
+        invalid=0,
+        truncated=False,
+        stop="void",
+        voided=True,
     )
 
 
@@ -175,7 +209,7 @@ def outcome(trajectory: Trajectory) -> Outcome:
         stop=trajectory.stop,
         tokens_in=sum(int(c.usage.get("in") or 0) for c in said) or _prompted(said),
         tokens_out=sum(int(c.usage.get("out") or 0) or len(c.ids) for c in said),
-        cost=sum(float(cost) for cost in costs if cost is not None) if None not in costs else None,
+        cost=None if None in costs or not costs else sum(float(cost) for cost in costs if cost is not None),
         seconds=sum(float(c.usage.get("seconds") or 0.0) for c in said),
         cut=sum(c.finish == "length" for c in said),
         filtered=sum(c.finish == "filter" for c in said),

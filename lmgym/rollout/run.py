@@ -276,7 +276,10 @@ class Run:
             self._hear(live, completion)
 
     def _hear(self, live: Live, completion: Completion) -> None:
-        if completion.finish == "context" and not completion.ids and not completion.text:
+        if completion.finish == "broken":
+            self.players.release(live.slot)
+            self._void(Fault((live.slot,), BackendError(str(completion.usage.get("fault", "a policy broke")))))
+        elif completion.finish == "context" and not completion.ids and not completion.text:
             self._cut(live, "context")
         elif live.summary is not None:
             live.summarised(completion)

@@ -1,0 +1,119 @@
+"""The book of calls on disk: an exchange is written down before it begins, a reply before it is used.
+
+After a crash, replies are there and are not bought again; exchanges that were under way are in the book without an
+end, and may have been paid for without bringing anything.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from lmgym.errors import RecipeError
+from lmgym.evaluation.budget import Budget
+from lmgym.policy.calls import Halted, Kept, Said
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS replies (
+    key TEXT PRIMARY KEY, reply TEXT NOT NULL, seconds REAL NOT NULL,
+    tokens_in INTEGER, tokens_out INTEGER, cost REAL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS exchanges (
+    id INTEGER PRIMARY KEY, session INTEGER NOT NULL, key TEXT NOT NULL, draw TEXT NOT NULL,
+    began REAL NOT NULL, ended REAL, outcome TEXT, note TEXT
+);
+"""  # draw: numbers of episode, try, seat and turn; outcome: reply, or what went wrong; NULL while under way
+
+
+class Calls:
+    """`calls.sqlite` of a run. One process at a time; any thread."""
+
+    def __init__(self, path: Path, budget: Budget) -> None:
+        self._budget = budget
+        self._lock = threading.Lock()
+        try:
+            self._file = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+            self._file.execute("PRAGMA journal_mode = WAL")
+            self._file.execute("PRAGMA synchronous = FULL")
+            self._file.executescript(SCHEMA)
+        except sqlite3.DatabaseError as error:
+            raise RecipeError(f"{path} is no book of calls: {error}; restore it, or begin anew with --out") from error
+        (latest,) = self._file.execute("SELECT coalesce(max(session), 0) FROM exchanges").fetchone()
+        self._session = latest + 1
+        for tokens_in, tokens_out, cost in self._file.execute("SELECT tokens_in, tokens_out, cost FROM replies"):
+            budget.add((tokens_in or 0) + (tokens_out or 0), cost)
+
+    def find(self, key: str) -> Kept | None:
+        """The reply to a call that was made before."""
+        with self._lock:
+            row = self._file.execute("SELECT reply, seconds FROM replies WHERE key = ?", (key,)).fetchone()
+        return None if row is None else Kept(raw=json.loads(row[0]), seconds=row[1])
+
+    def intend(self, key: str, draw: Sequence[int]) -> int:
+        """Write down that an exchange is about to begin. Raises Halted where a budget is used up."""
+        with self._lock:
+            if reason := self._budget.reached():
+                raise Halted(reason)
+            self._budget.flying += 1
+            row = (self._session, key, json.dumps(list(draw)), time.time())
+            sql = "INSERT INTO exchanges (session, key, draw, began) VALUES (?, ?, ?, ?)"
+            return int(self._file.execute(sql, row).lastrowid or 0)
+
+    def fail(self, exchange: int, ailment: str, note: str) -> None:
+        """Write down that an exchange brought nothing."""
+        with self._lock:
+            self._budget.flying -= 1
+            self._end(exchange, ailment, note)
+
+    def keep(self, exchange: int, key: str, kept: Kept, said: Said) -> None:
+        """Write down what an exchange brought."""
+        cost = said.usage.get("cost")
+        tokens = said.usage.get("in"), said.usage.get("out")
+        row = (key, json.dumps(kept.raw, ensure_ascii=True), kept.seconds, *tokens, cost)
+        with self._lock:
+            self._budget.flying -= 1
+            self._budget.add((tokens[0] or 0) + (tokens[1] or 0), cost)
+            self._file.execute("BEGIN")
+            self._file.execute("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?, ?)", row)
+            self._end(exchange, "reply", "")
+            self._file.execute("COMMIT")
+
+    def account(self) -> dict[str, Any]:
+        """Every exchange by how it ended, what the replies cost, and which may have been paid for in vain."""
+        with self._lock:
+            ended = dict(
+                self._file.execute("SELECT coalesce(outcome, 'lost'), count(*) FROM exchanges GROUP BY 1 ORDER BY 1")
+            )
+            sums = "SELECT count(*), count(cost), sum(tokens_in), sum(tokens_out), sum(cost) FROM replies"
+            replies, priced, tokens_in, tokens_out, cost = self._file.execute(sums).fetchone()
+            lost = self._file.execute(
+                "SELECT e.id, e.session, e.draw, r.key IS NOT NULL FROM exchanges e LEFT JOIN replies r USING (key) "
+                "WHERE e.outcome IS NULL ORDER BY e.id"
+            ).fetchall()
+        return {
+            "exchanges": sum(ended.values()),
+            "by_outcome": ended,
+            "replies": replies,
+            "tokens_in": tokens_in or 0,
+            "tokens_out": tokens_out or 0,
+            "cost": (cost or 0.0) if priced == replies else None,
+            "possibly_paid_twice": [
+                {"exchange": number, "session": session, "draw": json.loads(draw), "asked_again": bool(again)}
+                for number, session, draw, again in lost
+            ],
+        }
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._budget.flying = 0
+            self._file.close()
+
+    def _end(self, exchange: int, outcome: str, note: str) -> None:
+        sql = "UPDATE exchanges SET ended = ?, outcome = ?, note = ? WHERE id = ?"
+        self._file.execute(sql, (time.time(), outcome, note, exchange))

@@ -1,0 +1,238 @@
+"""The folder of an evaluation: what was asked for, every episode, every call, and the report.
+
+run.json        settings with their identity, policy, versions
+episodes.jsonl  one trajectory a line, as lmgym/rollout/episodes.py writes them
+pictures/       PNGs by digest, where observations bring any
+calls.sqlite    every exchange and reply, where a policy makes calls
+calls.json      the account of them
+report.json     outcomes of all episodes
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import platform
+import tempfile
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import IO, Any
+
+from lmgym.errors import RecipeError
+from lmgym.rollout import episodes
+from lmgym.types import FIRST_SEAT, Trajectory
+
+FACTS, EPISODES, REPORT, CALLS, ACCOUNT, PICTURES = (
+    "run.json",
+    "episodes.jsonl",
+    "report.json",
+    "calls.sqlite",
+    "calls.json",
+    "pictures",
+)
+FORMAT = 1
+PACKAGES = ("lmgym", "numpy", "gymnasium", "torch", "transformers", "openai", "anthropic", "litellm")
+
+
+class PictureFolder(MutableMapping[str, bytes]):
+    """PNGs by digest, on disk from the first: an evaluation shows more than memory holds."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._read = lru_cache(maxsize=256)(self._bytes)
+
+    def __getitem__(self, digest: str) -> bytes:
+        return self._read(digest)
+
+    def __setitem__(self, digest: str, png: bytes) -> None:
+        path = self._path(digest)
+        if not path.exists():
+            self._folder.mkdir(parents=True, exist_ok=True)
+            write_whole(path, png)
+
+    def __delitem__(self, digest: str) -> None:
+        self._path(digest).unlink()
+
+    def __contains__(self, digest: object) -> bool:
+        return isinstance(digest, str) and self._path(digest).exists()
+
+    def __iter__(self) -> Iterator[str]:
+        return (path.stem for path in self._folder.glob("*.png"))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def _path(self, digest: str) -> Path:
+        return self._folder / f"{digest}.png"
+
+    def _bytes(self, digest: str) -> bytes:
+        try:
+            return self._path(digest).read_bytes()
+        except FileNotFoundError:
+            raise KeyError(digest) from None
+
+
+class Record:
+    """A run's folder, held by one process at a time."""
+
+    def __init__(self, folder: Path, facts: Mapping[str, Any], *, resume: bool) -> None:
+        """Begin a run in `folder`, or go on with the one that is there.
+
+        Raises RecipeError where another run has the folder, where there is none to go on with, or with other settings.
+        """
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self._lock = _locked(folder)
+        try:
+            self._claim(facts, resume=resume)
+        except BaseException:
+            self.close()
+            raise
+        self.pictures = PictureFolder(folder / PICTURES)
+
+    def keep(self, seats: Sequence[Trajectory]) -> None:
+        """Add an episode: the views of all its seats, the agent's last, so that it vouches for the others."""
+        episodes.append(self.folder / EPISODES, sorted(seats, key=lambda trajectory: trajectory.seat == FIRST_SEAT))
+
+    def played(self) -> Iterator[Trajectory]:
+        """The agent's views of the episodes that are whole; others are taken out of the file."""
+        path = self.folder / EPISODES
+        if not path.exists():
+            return
+        views = 0
+        for trajectory in episodes.read(path):
+            views += 1
+            if trajectory.seat == FIRST_SEAT:
+                views = 0
+                yield trajectory
+        if views:
+            _drop_last(path, views)
+
+    def finish(self, report: Mapping[str, Any], order: Mapping[str, int], account: Mapping[str, Any] | None) -> None:
+        """Write the report and the account of calls, and put the episodes into the order of jobs."""
+        path = self.folder / EPISODES
+        path.touch()
+        _sort(path, order)
+        if account is not None:
+            write_whole(self.folder / ACCOUNT, (json.dumps(account, indent=1) + "\n").encode())
+        write_whole(self.folder / REPORT, (json.dumps(report, indent=1) + "\n").encode())
+
+    def close(self) -> None:
+        """Let other processes have the folder."""
+        self._lock.close()
+
+    def _claim(self, facts: Mapping[str, Any], *, resume: bool) -> None:
+        path = self.folder / FACTS
+        given = json.loads(json.dumps({"format": FORMAT, **facts}, default=repr))
+        if not resume:
+            if path.exists() or (self.folder / EPISODES).exists():
+                raise RecipeError(
+                    f"{self.folder} has a run already: go on with --resume, or choose another folder with --out"
+                )
+            write_whole(path, (json.dumps({**given, "versions": versions()}, indent=1) + "\n").encode())
+            return
+        if not path.exists():
+            raise RecipeError(f"nothing to resume: {self.folder} has no {FACTS}; leave --resume out to begin there")
+        begun = read_facts(self.folder)
+        for name in given:
+            if begun.get(name) != given[name]:
+                raise RecipeError(f"{self.folder} was begun with {_difference(name, begun.get(name), given[name])}")
+
+
+def read_facts(folder: Path) -> dict[str, Any]:
+    """What `run.json` says."""
+    try:
+        facts: dict[str, Any] = json.loads((folder / FACTS).read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise RecipeError(f"{folder / FACTS} is damaged: {error}; restore it, or begin anew with --out") from error
+    return facts
+
+
+def versions() -> dict[str, str | None]:
+    """Versions of what a run stands on; None for what is not installed."""
+    found: dict[str, str | None] = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = None
+    return found
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file as a whole: whoever reads `path` finds the old one or the new one."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+def _locked(folder: Path) -> IO[bytes]:
+    file = (folder / ".lock").open("wb")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        file.close()
+        raise RecipeError(f"{folder} is in use by another process: wait for it, or choose another --out") from error
+    return file
+
+
+def _difference(name: str, old: Any, new: Any) -> str:
+    """The first member in which two values differ, in words."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for member in {**old, **new}:
+            if old.get(member) != new.get(member):
+                return _difference(member, old.get(member), new.get(member))
+    return f"{name}={old!r}, not {new!r}: resume with the same settings, or begin anew with --out"
+
+
+def _offsets(path: Path) -> list[tuple[int, int, str]]:
+    """Place, length and id of every line."""
+    found = []
+    with path.open("rb") as file:
+        place = 0
+        for line in file:
+            if line.endswith(b"\n"):
+                found.append((place, len(line), _id(line)))
+            place += len(line)
+    return found
+
+
+def _id(line: bytes) -> str:
+    """The id of an episode, which is the first member of its line."""
+    head = line[:4096].decode(errors="replace").removeprefix('{"id": ')
+    name, _ = json.JSONDecoder().raw_decode(head)
+    return str(name)
+
+
+def _sort(path: Path, order: Mapping[str, int]) -> None:
+    """Put the lines of a file into the order of jobs, a line at a time; a seat's view goes with its episode."""
+    lines = _offsets(path)
+    wanted = sorted(lines, key=lambda line: order.get(line[2], order.get(line[2].rpartition("/")[0], len(order))))
+    if wanted == lines:
+        return
+    made = path.with_name(f".{path.name}.sorted")
+    with path.open("rb") as old, made.open("wb") as new:
+        for place, length, _ in wanted:
+            old.seek(place)
+            new.write(old.read(length))
+        new.flush()
+        os.fsync(new.fileno())
+    made.replace(path)
+
+
+def _drop_last(path: Path, views: int) -> None:
+    """Take the last lines out of a file."""
+    place = _offsets(path)[-views][0]
+    with path.open("r+b") as file:
+        file.truncate(place)

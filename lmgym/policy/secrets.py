@@ -1,0 +1,75 @@
+"""Keys come from the environment, and are struck out of everything that is kept or shown."""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from lmgym.errors import PolicyError
+
+NAMES = re.compile(r"(?:^|_)(?:API_?KEY|KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)(?:_|$)", re.IGNORECASE)
+SHORTEST = 8  # characters; shorter values are words like any other
+STRUCK = "[key]"
+HOSTS = {  # whose key is sent to which host; to others only what LMGYM_API_KEY holds
+    "api.openai.com": "OPENAI_API_KEY",
+    "api.anthropic.com": "ANTHROPIC_API_KEY",
+    "openrouter.ai": "OPENROUTER_API_KEY",
+}
+OTHERS = "LMGYM_API_KEY"
+
+
+class Secrets:
+    """Words that nobody may see."""
+
+    def __init__(self, words: Iterable[str]) -> None:
+        found = {form for word in words if len(word) >= SHORTEST for form in _forms(word)}
+        ordered = sorted(found, key=len, reverse=True)
+        self._pattern = re.compile("|".join(map(re.escape, ordered))) if ordered else None
+
+    @classmethod
+    def of_environment(cls, environment: Mapping[str, str] | None = None) -> Secrets:
+        """The values of all variables whose names say that they are keys, tokens or passwords."""
+        environment = os.environ if environment is None else environment
+        return cls(value for name, value in environment.items() if NAMES.search(name))
+
+    def struck(self, text: str) -> str:
+        """`text` without the secrets."""
+        return text if self._pattern is None else self._pattern.sub(STRUCK, text)
+
+    def struck_all(self, value: Any) -> Any:
+        """The same for all texts in a JSON value, names of members included."""
+        if isinstance(value, str):
+            return self.struck(value)
+        if isinstance(value, Mapping):
+            return {self.struck(str(name)): self.struck_all(item) for name, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.struck_all(item) for item in value]
+        return value
+
+
+def _forms(word: str) -> Iterable[str]:
+    """A secret as it may be written: plain, in a URL, in base64, between the quotes of JSON."""
+    encoded = base64.b64encode(word.encode()).decode().rstrip("=")
+    return (word, quote(word, safe=""), encoded, repr(word)[1:-1])
+
+
+def without_secrets(url: str, secrets: Secrets) -> str:
+    """`url`, if no key stands in it; raises PolicyError, which does not repeat it, where one does."""
+    parts = urlsplit(url)
+    names = {pair.partition("=")[0] for pair in parts.query.split("&") if pair}
+    host = parts.hostname or "the host"
+    if parts.username is not None or names - {"api-version"} or secrets.struck(url) != url:
+        raise PolicyError(
+            f"the address of {host} holds a user, a query or a key: keys come from the environment only, "
+            f"here from {key_variable(url)}"
+        )
+    return url
+
+
+def key_variable(url: str) -> str:
+    """The environment variable whose key is sent to this address."""
+    return HOSTS.get(urlsplit(url).hostname or "", OTHERS)

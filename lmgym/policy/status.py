@@ -1,0 +1,58 @@
+"""What an HTTP error means: wait and try again, stop at once, give this request up, or a result of its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from lmgym.policy.calls import Raw, Refused, Rejected, Said, Trouble
+from lmgym.policy.pace import retry_after
+from lmgym.types import Finish
+
+OVERFLOW = re.compile(  # how servers say that a conversation no longer fits
+    r"context_length_exceeded|exceed_context_size|maximum context length|context (?:window|size|length)"
+    r"|prompt is too long|input is too long|too many (?:input )?tokens|input token count"
+    r"|max_new_tokens.{0,40}must be|reduce the length",
+    re.IGNORECASE | re.DOTALL,
+)
+FILTERED = re.compile(r"content_filter|content_policy|moderation|responsible ?ai|safety system", re.IGNORECASE)
+BROKE = re.compile(r"insufficient_quota|credit balance|billing|payment required", re.IGNORECASE)
+AGAIN = (408, 409, 425)  # beside 5xx
+RESULT = "lmgym"  # member of a reply that we wrote in the place of an error that is a result
+
+
+def result_of(status: int, headers: Mapping[str, str], text: str) -> Raw:
+    """A reply that stands for an HTTP error, where this is a result: no room, or a filter.
+
+    Raises Trouble, Rejected or Refused for any other.
+    """
+    if status in (400, 413, 422) and OVERFLOW.search(text):
+        return {RESULT: "context", "status": status, "message": text[:400]}
+    if status in (400, 403, 422) and FILTERED.search(text):
+        return {RESULT: "filter", "status": status, "message": text[:400]}
+    raise error_of(status, headers, text)
+
+
+def said_by_result(raw: Raw) -> Said | None:
+    """What a reply says that stands for an error; None for an ordinary one."""
+    finishes: dict[Any, Finish] = {"context": "context", "filter": "filter"}
+    finish = finishes.get(raw.get(RESULT))
+    return None if finish is None else Said(text="", finish=finish, usage={"in": 0, "out": 0})
+
+
+def error_of(status: int, headers: Mapping[str, str], text: str) -> Trouble | Rejected | Refused:
+    """The error that an HTTP error is."""
+    words = f"HTTP {status}: {text}"
+    if status == 402 or (status == 429 and BROKE.search(text)):
+        return Refused(f"no credit left: {words}")
+    after = retry_after(
+        headers.get("retry-after"), milliseconds=headers.get("retry-after-ms"), date=headers.get("date")
+    )
+    if status == 429:
+        return Trouble("rate", words, after=after)
+    if status >= 500 or status in AGAIN:
+        return Trouble("server", words, after=after)
+    if status in (400, 413, 422):
+        return Rejected(words)
+    return Refused(f"{words}. Check the address, the model's name and the key")
