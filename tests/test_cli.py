@@ -46,7 +46,7 @@ def test_a_text_without_markers_is_refused() -> None:
         (("eval", "wordle", "--model", "hf:/no/such/folder"), "/no/such/folder"),
         (("eval", "wordle", "--model", "oracle", "--episodes", "0"), "must be at least 1; got 0"),
         (("play", "guess_number", "--player", "oracle", "--index", "5000"), "has instances 0 to 999; got index 5000"),
-        (("train", "gpro", "wordle"), "unknown baseline 'gpro'; known: bc, grpo"),
+        (("train", "gpro", "wordle"), "unknown baseline 'gpro'; known: "),
         (("train", "grpo", "wordle", "--stpes", "3"), "unknown argument '--stpes'"),
         (("train", "grpo", "wordle", "--steps", "many"), "--steps takes int"),
         (("train", "grpo", "wordle", "--option", "colour=1"), "has no option 'colour'"),
@@ -120,3 +120,14 @@ def test_switches_are_on_off_or_said(words: list[str], std: bool, autocast: bool
 def test_switches_that_make_no_sense_are_refused(words: list[str]) -> None:
     with pytest.raises(RecipeError):
         read_args(grpo.Args, words)
+
+
+def test_what_is_recorded_can_be_imitated(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    data = str(tmp_path / "games.parquet")
+    recorded = command(monkeypatch, "record", "guess_number", "--episodes", "16", "--stumble", "0.2", "--out", data)
+    assert recorded == 0
+    assert "16 episodes" in capsys.readouterr().out
+    words = ["--recorded", data, "--steps", "1", "--episodes", "4", "--evaluate", "2", "--out", str(tmp_path / "run")]
+    assert command(monkeypatch, "train", "bc", "guess_number", *words) == 0

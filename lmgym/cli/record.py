@@ -34,6 +34,7 @@ def record(
     from lmgym.evaluation import runner
     from lmgym.rollout import dataset
     from lmgym.rollout.engine import Engine
+    from lmgym.rollout.planner import Planner
     from lmgym.train.parts.planners import Stumble
 
     spec, options = find(task), task_options(option or [])
@@ -43,7 +44,7 @@ def record(
     env.close()
     jobs = runner.episodes(spec.id, split=split, size=size, count=episodes, tries=tries, seed=seed, options=options)
     policy = _policy(model, temperature, seed)
-    with Engine(planner=Stumble(stumble) if stumble else None) as engine:
+    with Engine(planner=Stumble(stumble) if stumble else Planner()) as engine:
         places = {job.id: place for place, job in enumerate(jobs)}
         found = sorted(engine.run(policy, jobs), key=lambda episode: places[episode.id])
     dataset.write(out, (dataset.labelled(episode, policy) for episode in found))

@@ -10,6 +10,7 @@ import gzip
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -70,7 +71,8 @@ def write(path: Path, trajectories: Iterable[Trajectory]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_name(f".{path.name}.partial")
         rows = [_to_row(trajectory) for trajectory in trajectories]
-        _datasets().Dataset.from_list(rows, features=_features()).to_parquet(str(partial))
+        with _no_progress_bars():
+            _datasets().Dataset.from_list(rows, features=_features()).to_parquet(str(partial))
         partial.replace(path)
     else:
         raise InstanceError(f"{path}: a data set is written as .jsonl or .parquet")
@@ -175,6 +177,18 @@ def _datasets() -> Any:
     except ModuleNotFoundError as error:
         raise MissingExtra("parquet data sets need: pip install 'lmgym[train]'") from error
     return datasets
+
+
+@contextmanager
+def _no_progress_bars() -> Iterator[None]:
+    kinds = _datasets()
+    shown = not kinds.are_progress_bars_disabled()
+    kinds.disable_progress_bars()
+    try:
+        yield
+    finally:
+        if shown:
+            kinds.enable_progress_bars()
 
 
 def _features() -> datasets.Features:

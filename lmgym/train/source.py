@@ -39,7 +39,7 @@ def recorded(
     """
     found = _read(path, _state(path), select)
     if not found:
-        raise RecipeError(f"{path} holds no episodes to imitate")
+        raise RecipeError(f"{path} holds no episodes to imitate" + (", or none that are kept" if select else ""))
     places = (divmod(place, len(found)) for place in range(step * count, (step + 1) * count))
     chosen = [(lap, found[order(seed, lap, len(found))[position]]) for lap, position in places]
     named = (replace(episode, id=f"{episode.id}@{lap}") for lap, episode in chosen)
