@@ -50,4 +50,5 @@ def record(
     dataset.write(out, (dataset.labelled(episode, policy) for episode in found))
     mean = sum(episode.reward for episode in found) / len(found)
     solved = sum(episode.success for episode in found) / len(found)
-    Console().print(f"wrote {out}: {len(found)} episodes, mean return {mean:.3f}, success {solved:.3f}")
+    said = f"wrote {out}: {len(found)} episodes, mean return {mean:.3f}, success {solved:.3f}"
+    Console(soft_wrap=True).print(said)
