@@ -10,16 +10,14 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from lmgym.board import strict
-from lmgym.board.entry import NAME, Entry, Episode, Ply, episode, episodes_path, folder_name, identity
+from lmgym.board.entry import NAME, Entry, Episode, Ply, episode, episodes_path, folder_name, identity, plain
 from lmgym.errors import InstanceError, SubmissionError
 from lmgym.evaluation.protocol import OFFICIAL_TESTS, Protocol, trains_on
 from lmgym.types import FIRST_SEAT
 
 STOPS = ("done", "max_turns", "context")  # what may end an episode: the task, its limit, the policy's want of room
-SUMMARISING = "Summarise"  # the context rule that asks for summaries
+SUMMARISING = "summarise"  # the context rule that asks for summaries
 LONGEST = 200  # characters of a title, name or declaration
 LINK = re.compile(r"https://[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+(/[A-Za-z0-9._~%!$&()*+,;=:@/?#-]*)?")
 PRIVATE = (  # what tells of the author's machine
@@ -38,7 +36,7 @@ def check_entry(entry: Entry, protocol: Protocol, path: Path) -> None:
     _check_place(entry, path)
     for where, words in _texts(entry):
         check_words(words, where)
-    for name, link in msgspec.to_builtins(entry.links).items():
+    for name, link in plain(entry.links).items():
         check_link(link, name)
     if not 1 <= len(entry.authors) <= 50 or not entry.title.strip():
         raise SubmissionError("an entry has a title and at least one author")
@@ -91,7 +89,7 @@ def _texts(entry: Entry) -> Iterator[tuple[str, str]]:
     yield from (("author", author) for author in entry.authors)
     yield "policy", entry.policy.name
     yield "user", entry.user or ""
-    for name, value in msgspec.to_builtins(entry.declared).items():
+    for name, value in plain(entry.declared).items():
         yield from ((name, words) for words in ([value] if isinstance(value, str) else value))
     yield from _words({name: value for name, value in entry.settings.items() if name != "prompt"}, "settings")
 

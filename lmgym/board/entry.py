@@ -8,8 +8,10 @@ one digest.
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -26,7 +28,7 @@ Finish = Literal["stop", "length", "context", "filter"]
 T = TypeVar("T")
 
 
-class Ply(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class Ply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A turn of any seat, in the order of play."""
 
     observation: str  # digest of what the seat was shown
@@ -42,7 +44,7 @@ class Ply(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     fresh: bool = True  # `prompt` renders the whole conversation
 
 
-class Episode(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class Episode(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One try at one instance."""
 
     index: int
@@ -60,7 +62,7 @@ class Episode(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     tokens_out: int = 0
 
 
-class Who(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class Who(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The policy that played."""
 
     name: str  # the string that makes it again, less paths and hosts
@@ -69,7 +71,7 @@ class Who(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     weights: str | None = None  # SHA-256 over the weights
 
 
-class Declared(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class Declared(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the author says and nobody can check."""
 
     training: str = "not said"  # data
@@ -79,7 +81,7 @@ class Declared(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     humans: str = "none"
 
 
-class Links(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class Links(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where to read more; https only."""
 
     code: str | None = None
@@ -135,7 +137,27 @@ def observation_digest(message: Message) -> str:
 
 def canonical(record: msgspec.Struct) -> bytes:
     """The one JSON text of a record."""
-    return strict.canonical(msgspec.to_builtins(record))
+    return strict.canonical(plain(record))
+
+
+def plain(record: msgspec.Struct) -> dict[str, Any]:
+    """A record as JSON has it, without the fields that have their defaults."""
+    defaults = _defaults(type(record))
+    values = ((name, getattr(record, name)) for name in record.__struct_fields__)
+    return {name: _plain(value) for name, value in values if name not in defaults or value != defaults[name]}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, msgspec.Struct):
+        return plain(value)
+    if isinstance(value, tuple):
+        return [_plain(part) for part in value] if value and isinstance(value[0], msgspec.Struct) else list(value)
+    return value
+
+
+@cache
+def _defaults(kind: type[msgspec.Struct]) -> dict[str, Any]:
+    return {field.name: field.default for field in msgspec.structs.fields(kind) if not field.required}
 
 
 def digest(entry: Entry) -> str:
@@ -209,7 +231,7 @@ def packed(episodes: Iterable[Episode]) -> bytes:
 
 def pretty(record: msgspec.Struct) -> bytes:
     """JSON to be read by people."""
-    return msgspec.json.format(msgspec.json.encode(record, order="sorted"), indent=1) + b"\n"
+    return json.dumps(plain(record), indent=1, sort_keys=True).encode() + b"\n"
 
 
 def all_paths(folder: Path) -> Iterator[Path]:

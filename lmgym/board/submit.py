@@ -1,4 +1,4 @@
-"""From the recorded episodes of an evaluation to an entry: what replaying needs, and nothing of the machine it ran on."""
+"""From the recorded episodes of an evaluation to an entry: what replaying needs, nothing of the machine it ran on."""
 
 from __future__ import annotations
 

@@ -1,0 +1,212 @@
+"""Whether a policy said the recorded ids itself: prompts made and ids scored again, surprise held against entropy.
+
+The conversations are those that the environments and the context rule make of the recorded actions, so a prompt cannot
+hold what was never shown. A stranger's words under a policy's name are too surprising to it, whatever log-probs are
+written beside them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from lmgym.board.entry import Entry, Episode, Ply
+from lmgym.errors import SubmissionError
+from lmgym.evaluation.protocol import Protocol as Rules
+from lmgym.policy.base import Conversation, SimpleSession
+from lmgym.rollout.context import Context, Full
+from lmgym.rollout.engine import Engine
+from lmgym.rollout.live import Part, number_of
+from lmgym.rollout.segments import segments
+from lmgym.types import FIRST_SEAT, Completion, Message, Trajectory
+
+Array = npt.NDArray[np.float64]
+
+TOLERANCE = 1e-3  # of a log-probability, in nats: float32 in batches of another make-up, and six digits written
+HALF = 3e-2  # the same for weights or sampling in 16 bits
+LARGEST_Z = 4.0  # of the surprisal over all tokens; a true policy exceeds it once in 16,000 entries
+ENOUGH = 10.0  # variance, nats squared, from which the sum counts as normal
+ALPHA = 1e-4  # chance of refusing a true policy by its episodes
+
+
+class Figures(Protocol):
+    """The sampled tokens of a segment under the model, each (N,)."""
+
+    logprobs: Array
+    entropy: Array
+    variance: Array
+    root: Array
+    gap: Array
+
+
+class Scorer(Protocol):
+    """A policy as this check sees it."""
+
+    def prompt(self, conversation: Conversation) -> tuple[list[int], bool]:
+        """Ids that are new in a conversation, and whether they render all of it."""
+
+    def text(self, answer: Sequence[int]) -> str:
+        """Words of an answer."""
+
+    def stops(self, answer: Sequence[int]) -> bool:
+        """Whether an answer ends as the policy ends one itself."""
+
+    def rescore(self, rows: Sequence[tuple[Sequence[int], Sequence[bool]]]) -> Sequence[Figures]:
+        """Score the sampled tokens of segments."""
+
+
+@dataclass
+class Recorded:
+    """Says what was recorded, after making sure that it answers what is asked."""
+
+    scorer: Scorer | None  # None: of a seat whose policy nobody has
+    plies: Mapping[tuple[int, ...], Ply]  # by the name of the sampling noise
+    limit: int | None  # tokens of an answer
+    name: str = "recorded"
+    version: int = 0
+    wants: frozenset[str] = frozenset()
+
+    def act(self, conversations: Sequence[Conversation]) -> list[Completion]:
+        """Say it."""
+        return [self._said(conversation) for conversation in conversations]
+
+    def count(self, messages: Sequence[Message]) -> int:
+        """Tokens of the messages rendered from nothing."""
+        if self.scorer is None:
+            return sum(len(message.text.split()) for message in messages)
+        return len(self.scorer.prompt(Conversation(messages=tuple(messages)))[0])
+
+    def session(self) -> SimpleSession:
+        """A session that answers at once."""
+        return SimpleSession(self)
+
+    def _said(self, conversation: Conversation) -> Completion:
+        ply = self.plies.get(conversation.noise)
+        if ply is None:
+            return Completion(text="", finish="context")  # the record ends here
+        words = ply.words if ply.words is not None else ply.action or ""
+        if self.scorer is not None:
+            self._check(self.scorer, ply, words, conversation)
+        return Completion(
+            text=words,
+            prompt_ids=ply.prompt,
+            ids=ply.ids,
+            logprobs=ply.logprobs,
+            entropy=ply.entropy,
+            finish=ply.finish,
+            fresh=ply.fresh,
+        )
+
+    def _check(self, scorer: Scorer, ply: Ply, words: str, conversation: Conversation) -> None:
+        if not ply.ids:
+            raise SubmissionError(f"an answer without token ids, {words[:40]!r}: there is nothing to score again")
+        if (list(ply.prompt), ply.fresh) != scorer.prompt(conversation):
+            raise SubmissionError(f"the ids before {words[:40]!r} are not what was shown, as this policy renders it")
+        if scorer.text(ply.ids) != words:
+            raise SubmissionError(f"the ids of {words[:40]!r} spell {scorer.text(ply.ids)[:40]!r}")
+        ended = scorer.stops(ply.ids)
+        if ended != (ply.finish == "stop") or (ply.finish == "length" and len(ply.ids) != self.limit):
+            raise SubmissionError(f"the answer {words[:40]!r} does not end as this policy ends one ({ply.finish})")
+
+
+def audit(
+    entry: Entry,
+    episodes: Sequence[Episode],
+    scorer: Scorer,
+    rules: Rules,
+    *,
+    context: Context | None = None,
+    tolerance: float = TOLERANCE,
+) -> dict[str, Any]:
+    """Hold the ids of episodes against a policy. Raises SubmissionError where it cannot have said them."""
+    heat = float(entry.settings.get("temperature", 1.0))
+    rows: list[tuple[Sequence[int], Sequence[bool]]] = []
+    stated: list[float] = []
+    owner: list[int] = []
+    for place, trajectory in enumerate(_played(entry, episodes, scorer, rules, context or Full())):
+        for segment in segments(trajectory):
+            rows.append((segment.ids, segment.sampled))
+            stated += [value for value, own in zip(segment.logprobs, segment.sampled, strict=True) if own]
+            owner.append(place)
+    found = scorer.rescore(rows)
+    if heat == 0:
+        return _greedy(found, tolerance)
+    _compare(np.array(stated), np.concatenate([each.logprobs for each in found]), tolerance)
+    return {"tolerance": tolerance, **_surprise(found, owner)}
+
+
+def _played(
+    entry: Entry, episodes: Sequence[Episode], scorer: Scorer, rules: Rules, context: Context
+) -> Iterator[Trajectory]:
+    """The agent's trajectories, in order, as the engine makes them of the recorded words."""
+    limit = entry.settings.get("max_tokens")
+    jobs = [rules.job(each.index, each.attempt) for each in episodes]
+    plies: dict[tuple[int, ...], Ply] = {}
+    for job, each in zip(jobs, episodes, strict=True):
+        for seat in entry.seats:
+            for number, ply in enumerate(ply for ply in each.turns if ply.seat == seat):
+                plies[number_of(job.id), job.attempt, number_of(seat), number] = ply
+    others = Recorded(None, plies, None)
+    cast = {seat: Part(policy=others) for seat in entry.seats if seat != FIRST_SEAT}
+    prompt = entry.settings.get("prompt")
+    cast |= {FIRST_SEAT: Part(prompt=prompt, policy=Recorded(scorer, plies, limit))}
+    engine = Engine(context=context, cast=cast, lockstep=True, player=None)
+    for trajectory in engine.run(Recorded(scorer, plies, limit), jobs):
+        if trajectory.seat == FIRST_SEAT:
+            yield trajectory
+
+
+def _compare(stated: Array, found: Array, tolerance: float) -> None:
+    if not len(found):
+        raise SubmissionError("this entry has no token ids: there is nothing to score again")
+    apart = np.abs(stated - found)
+    if not np.isfinite(found).all():
+        raise SubmissionError(f"{int((~np.isfinite(found)).sum())} tokens are cut off by this sampling (top-k, top-p)")
+    if float(apart.max()) > tolerance:
+        raise SubmissionError(
+            f"{int((apart > tolerance).sum())} of {len(apart)} log-probs are not this policy's: "
+            f"they differ by up to {apart.max():.3g}, over the tolerance of {tolerance:g}"
+        )
+
+
+def _surprise(found: Sequence[Figures], owner: Sequence[int]) -> dict[str, Any]:
+    """Hold surprisals against entropies: over all tokens, and in each episode by a bound that is exact.
+
+    Along what a policy samples the product of p(x)^(-1/2) / sum_v p(v)^(1/2) has mean 1, so that it exceeds n / a in
+    one of n episodes with a chance of at most a (Markov).
+    """
+    surprisal = np.concatenate([-each.logprobs for each in found])
+    excess = float((surprisal - np.concatenate([each.entropy for each in found])).sum())
+    variance = float(sum(each.variance.sum() for each in found))
+    z = excess / math.sqrt(variance) if variance > 0 else math.copysign(math.inf, excess) if abs(excess) > 1e-3 else 0.0
+    if variance >= ENOUGH and abs(z) > LARGEST_Z:
+        raise SubmissionError(
+            f"these ids surprise the policy by {surprisal.mean():.3f} nats a token, its own would by "
+            f"{surprisal.mean() - excess / len(surprisal):.3f} (z = {z:.1f}): it did not sample them"
+        )
+    episodes = len(set(owner))
+    weight = np.zeros(max(owner) + 1)
+    np.add.at(weight, owner, [float((-each.logprobs / 2 - each.root).sum()) for each in found])
+    bound = math.log(2 * episodes / ALPHA)
+    if (worst := float(weight.max())) > bound or float(weight.sum()) > math.log(2 / ALPHA):
+        raise SubmissionError(
+            f"the ids of an episode are too surprising for this policy to have sampled them (log-weight {worst:.1f}, "
+            f"bound {bound:.1f} over {episodes} episodes)"
+        )
+    return {"tokens": len(surprisal), "z": round(z, 3), "worst": round(worst, 3), "bound": round(bound, 3)}
+
+
+def _greedy(found: Sequence[Figures], tolerance: float) -> dict[str, Any]:
+    gap = np.concatenate([each.gap for each in found])
+    if not len(gap):
+        raise SubmissionError("this entry has no token ids: there is nothing to score again")
+    if float(gap.max()) > tolerance:
+        raise SubmissionError(
+            f"{int((gap > tolerance).sum())} of {len(gap)} tokens are not the policy's likeliest, as temperature 0 asks"
+        )
+    return {"tolerance": tolerance, "tokens": len(gap), "greedy": True}

@@ -1,0 +1,131 @@
+"""Recorded ids under a model again: what a check needs that a policy said them itself."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from lmgym.policy.base import Conversation
+from lmgym.policy.forward import head_of, known
+from lmgym.policy.local import LocalPolicy
+from lmgym.policy.sampling import Sampling, truncate
+from lmgym.policy.score import positions_of, states
+
+TOKENS = 8192  # padded tokens of one forward pass
+PIECE = 1 << 25  # logits made at a time
+
+Row = tuple[Sequence[int], Sequence[bool]]  # ids of a segment, and which of them were sampled
+
+
+@dataclass(frozen=True)
+class Rescored:
+    """The sampled tokens of a segment under the model, each (N,) in float64."""
+
+    logprobs: npt.NDArray[np.float64]  # as drawn: after temperature, top-k and top-p
+    entropy: npt.NDArray[np.float64]  # nats
+    variance: npt.NDArray[np.float64]  # of the surprisal
+    root: npt.NDArray[np.float64]  # log of the sum of the square roots of all probabilities
+    gap: npt.NDArray[np.float64]  # logit of the likeliest token above that of this one
+
+
+class Auditor:
+    """A local policy as a check sees it: prompts, words and scores, without sampling."""
+
+    def __init__(self, policy: LocalPolicy, sampling: Sampling) -> None:
+        self.policy = policy
+        self.sampling = sampling
+
+    def prompt(self, conversation: Conversation) -> tuple[list[int], bool]:
+        """Ids that are new in a conversation, and whether they render all of it."""
+        return self.policy.prompt(conversation)
+
+    def text(self, answer: Sequence[int]) -> str:
+        """Words of an answer."""
+        return self.policy.text(answer)
+
+    def stops(self, answer: Sequence[int]) -> bool:
+        """Whether an answer ends as the policy ends one itself."""
+        return bool(answer) and (answer[-1] in self.policy.stops or self.policy.stopped(answer))
+
+    @torch.inference_mode()
+    def rescore(self, rows: Sequence[Row]) -> list[Rescored]:
+        """Score the sampled tokens of segments, teacher-forced."""
+        found: dict[int, Rescored] = {}
+        for part in _passes([len(ids) for ids, _ in rows]):
+            found |= dict(zip(part, self._pass([rows[i] for i in part]), strict=True))
+        return [found[i] for i in range(len(rows))]
+
+    def _pass(self, rows: Sequence[Row]) -> Iterator[Rescored]:
+        longest = max(len(ids) for ids, _ in rows)
+        ids = torch.tensor([[*row, *[0] * (longest - len(row))] for row, _ in rows], device=self.policy.device)
+        attention = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row, _ in rows], device=ids.device)
+        sampled = torch.tensor([[*mask, *[False] * (longest - len(mask))] for _, mask in rows], device=ids.device)
+        at = sampled.nonzero()  # (N, 2)
+        columns = torch.cat([self._score(*piece) for piece in self._pieces(ids, attention, at)], 1).double().cpu()
+        ends = np.cumsum(sampled.sum(-1).cpu().numpy())[:-1]
+        for figures in np.split(columns.numpy(), ends, axis=1):
+            yield Rescored(*figures)
+
+    def _pieces(self, ids: Tensor, attention: Tensor, at: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+        """Logits (n, V) before the tokens `at`, and these tokens (n,), a piece at a time."""
+        model = self.policy.model
+        targets = ids[at[:, 0], at[:, 1]]
+        if not known(model):
+            logits = model(input_ids=ids, attention_mask=attention, position_ids=positions_of(attention)).logits
+            yield logits[at[:, 0], at[:, 1] - 1].float(), targets
+            return
+        head = head_of(model)
+        hidden = states(model, ids, attention)[at[:, 0], at[:, 1] - 1]
+        size = max(1, PIECE // head.shape[0])
+        for part, target in zip(hidden.split(size), targets.split(size), strict=True):
+            yield F.linear(part.to(head.dtype), head).float(), target
+
+    def _score(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """The five figures of tokens `targets` (n,) under `logits` (n, V); (5, n)."""
+        own = logits.gather(-1, targets[:, None])[:, 0]
+        gap = logits.max(-1).values - own
+        heat = self.sampling.temperature or 1.0
+        logp = torch.log_softmax(truncate(logits / heat, self.sampling), dim=-1)
+        probs, finite = logp.exp(), logp.nan_to_num(neginf=0.0)
+        entropy = -(probs * finite).sum(-1)
+        variance = ((probs * finite**2).sum(-1) - entropy**2).clamp(min=0.0)
+        root = torch.logsumexp(logp / 2, dim=-1)
+        return torch.stack([logp.gather(-1, targets[:, None])[:, 0], entropy, variance, root, gap])
+
+
+def auditor(policy: LocalPolicy, *, temperature: float, top_p: float, top_k: int) -> Auditor:
+    """The check of answers that `policy` drew in this way."""
+    return Auditor(policy, replace(policy.sampling, temperature=temperature, top_p=top_p, top_k=top_k))
+
+
+def weights_digest(policy: LocalPolicy) -> str:
+    """SHA-256 over the names, types, shapes and bits of a model's weights."""
+    digest = hashlib.sha256()
+    for name, weight in sorted(policy.model.state_dict().items()):
+        digest.update(f"{name} {weight.dtype} {tuple(weight.shape)}\n".encode())
+        digest.update(weight.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
+
+
+def parameters(policy: LocalPolicy) -> int:
+    """Numbers in a model's weights, shared ones once."""
+    return sum(weight.numel() for weight in policy.model.parameters())
+
+
+def _passes(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Places of rows that go through the model together, rows of like lengths."""
+    part: list[int] = []
+    for place in sorted(range(len(lengths)), key=lambda i: lengths[i]):
+        if part and lengths[place] * (len(part) + 1) > TOKENS:
+            yield part
+            part = []
+        part.append(place)
+    if part:
+        yield part

@@ -1,0 +1,294 @@
+"""Every forgery is refused, each with its own message: a board is as good as what it turns away."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+
+from lmgym.board import entry as entries
+from lmgym.board import strict
+from lmgym.board.verify import verify
+from lmgym.errors import SubmissionError
+from tests.board.forge import Change, Forger
+
+State = dict[str, Any]
+
+
+def won(episodes: list[State]) -> State:
+    """An episode that was won after several turns."""
+    return next(each for each in episodes if each["success"] and len(each["turns"]) > 2)
+
+
+def lost(episodes: list[State]) -> State:
+    return next(each for each in episodes if not each["success"])
+
+
+def all_won(entry: State, episodes: list[State]) -> None:
+    for each in episodes:
+        each.update(score=1.0, success=True)
+
+
+def swapped(entry: State, episodes: list[State]) -> None:
+    """The record of an instance that was won under the number of one that was lost, with its seed."""
+    good, bad = won(episodes), lost(episodes)
+    for key in ("turns", "final", "score", "success", "terminated", "truncated", "stop"):
+        bad[key] = good[key]
+
+
+def with_summary(entry: State, episodes: list[State]) -> None:
+    """An invalid turn that is called a summary, so that it costs no turn."""
+    entry["settings"]["context"] = "summarise:200"
+    episode = won(episodes)
+    episode["turns"][0] = {**episode["turns"][0], "action": None, "words": episode["turns"][0]["action"]}
+
+
+def late(entry: State, episodes: list[State]) -> None:
+    episode = next(each for each in episodes if each["success"] and len(each["turns"]) < 6)
+    episode["turns"] += episode["turns"][-1:]
+
+
+def summary_as_action(entry: State, episodes: list[State]) -> None:
+    episode = next(each for each in episodes if len(each["turns"]) == 4)
+    summary = {**episode["turns"][1], "action": "Nothing but a and e so far."}
+    episode["turns"].insert(1, summary)
+
+
+def cut_short(entry: State, episodes: list[State]) -> None:
+    episode = lost(episodes)
+    del episode["turns"][-1]
+    episode.update(stop="max_turns", terminated=False, truncated=True)
+
+
+def nothing(entry: State, episodes: list[State]) -> None:
+    """Changes nothing."""
+
+
+FORGERIES: dict[str, tuple[Change, str]] = {
+    # what the episodes say of themselves
+    "a score": (lambda _, es: lost(es).update(score=1.0), r"says its score is 1\.0; it is 0\.0"),
+    "success without score": (lambda _, es: lost(es).update(success=True), r"says success True; with score 0\.0"),
+    "all won": (all_won, "says its score is 1.0"),
+    "a reward": (lambda _, es: won(es)["turns"][0].update(reward=1.0), r"turn 0 says it earned 1\.0; it earns -1\.0"),
+    "an observation": (
+        lambda _, es: won(es)["turns"][1].update(observation="0" * 16),
+        "turn 1 was played to another observation",
+    ),
+    "the last observation": (lambda _, es: won(es).update(final="0" * 16), "ends with another observation"),
+    "an action": (lambda _, es: won(es)["turns"][0].update(action="zzzzz"), "was played to another observation"),
+    "the seed": (lambda _, es: es[3].update(seed=es[3]["seed"] + 1), "the protocol derives"),
+    "the ending": (lambda _, es: won(es).update(stop="max_turns"), "says that 'max_turns' ended it; it was 'done'"),
+    "an ending nobody knows": (lambda _, es: won(es).update(stop="enough"), "was stopped by 'enough'"),
+    "terminated for truncated": (
+        lambda _, es: won(es).update(terminated=False, truncated=True),
+        "says terminated False; it is True",
+    ),
+    "a score beyond 1": (lambda _, es: won(es).update(score=7.0), "scores are in"),
+    "a turn dropped": (cut_short, "before the environment ended it"),
+    "a turn after the end": (late, "comes after the episode was over"),
+    "turns beyond the limit": (
+        lambda _, es: lost(es).update(turns=lost(es)["turns"] + lost(es)["turns"][:1]),
+        "has 7 turns; the limit is 6",
+    ),
+    # which episodes they are
+    "an instance dropped": (lambda _, es: es.pop(40), "asks for 93 episodes; this entry has 92"),
+    "an instance dropped, and the last doubled": (
+        lambda _, es: (es.pop(40), es.append(es[-1])),
+        "instance 40, try 0 is missing",
+    ),
+    "an instance twice": (lambda _, es: es.__setitem__(41, es[40]), "instance 40, try 0 is there twice"),
+    "an instance in another's place": (swapped, "instance .* was played to another observation|says its score"),
+    "a foreign instance": (lambda _, es: es[-1].update(index=93), "is none of the 93 instances"),
+    "a try too many": (lambda _, es: es.insert(1, {**es[0], "attempt": 1}), "asks for 93 episodes; this entry has 94"),
+    "another try": (lambda _, es: es[5].update(attempt=1), "asks for 1 tries of each instance"),
+    "tries that nobody asks for": (lambda e, _: e.update(tries=2), "with tries 1; this entry states 2"),
+    "episodes in another order": (lambda _, es: es.reverse(), "instance 0, try 0 is missing"),
+    # what was played
+    "another split": (lambda e, _: e.update(split="train"), "ranked on split 'test'; this was played on 'train'"),
+    "another version": (lambda e, _: e.update(task="lmgym/Wordle-v9"), "no entry can be verified on .*Wordle-v9"),
+    "a task by another name": (lambda e, _: e.update(task="wordle"), "names its task by the id lmgym/Wordle-v0"),
+    "options": (lambda e, _: e.update(options={"colouring": "counting"}), "played with .*counting"),
+    "fewer instances": (lambda e, _: e.update(instances=10), "with instances 93; this entry states 10"),
+    "more turns allowed": (lambda e, _: e.update(max_turns=20), "with max_turns 6; this entry states 20"),
+    "tokens over the limit": (
+        lambda e, es: (e["settings"].update(max_tokens=3), es[0]["turns"][0].update(ids=[5, 6, 7, 8])),
+        "has 4 tokens; this entry's limit is 3",
+    ),
+    "log-probs of other tokens": (
+        lambda _, es: es[0]["turns"][0].update(ids=[5, 6], logprobs=[-0.5]),
+        "has 2 tokens and 1 logprobs",
+    ),
+    "a probability above 1": (
+        lambda _, es: es[0]["turns"][0].update(ids=[5], logprobs=[0.5]),
+        "a log-probability above 0",
+    ),
+    "a summary that no rule asks for": (
+        lambda _, es: won(es)["turns"][0].update(action=None),
+        "is a summary, but the context rule of this entry asks for none",
+    ),
+    "an action passed off as a summary": (with_summary, "another observation than the environment shows"),
+    "a summary passed off as an action": (summary_as_action, "another observation than the environment shows"),
+    "a seat nobody played": (
+        lambda _, es: won(es)["turns"][0].update(seat="user"),
+        "is of seat 'user', which this entry says nobody played",
+    ),
+    "an unnamed user": (lambda e, _: e.update(seats=["agent", "user"]), "names its user exactly where"),
+    # what the entry claims
+    "a mean": (nothing, "claims a mean score of 1.0; its episodes have 0.6"),
+    "trained on the split it is ranked on": (
+        lambda e, _: e["declared"].update(trained_on=["lmgym/Wordle-v0 test"]),
+        "trained on lmgym/Wordle-v0 test, which is held out",
+    ),
+    "trained on nothing known": (
+        lambda e, _: e["declared"].update(trained_on=["lmgym/Nothing-v0 train"]),
+        "trained_on 'lmgym/Nothing-v0 train': unknown task",
+    ),
+    "an identity": (nothing, "but these settings have"),
+    "other episodes": (nothing, "another than the one that the entry was signed with"),
+    "a field": (lambda e, _: e.update(mark="reproduced"), "unknown field `mark`"),
+    "a licence": (lambda e, _: e.update(licence="all rights reserved"), "Invalid enum value 'all rights reserved'"),
+    "a number for a word": (lambda e, _: e.update(title=7), "Expected `str`, got `int` - at `\\$.title`"),
+    "a day that never was": (lambda e, _: e.update(date="2026-02-30"), "date is written"),
+    # names, words, links
+    "a name that leaves the folder": (lambda e, _: e.update(name="../x"), "'../x' is no name of an entry"),
+    "a name that is not its file's": (lambda e, _: e.update(name="other"), "belongs into Wordle-v0/other.json"),
+    "markup in a title": (lambda e, _: e.update(title="<img src=x onerror=alert(1)>"), "has markup"),
+    "markup in an author": (lambda e, _: e.update(authors=["<b>A</b>"]), "author .* has markup"),
+    "a terminal's escape": (lambda e, _: e.update(title="\x1b[31mred"), "has control characters"),
+    "letters that run backwards": (lambda e, _: e.update(title="safe \u202e gnp"), "has control characters"),
+    "a script for a link": (lambda e, _: e["links"].update(code="javascript:alert(1)"), "no plain https address"),
+    "markup in a link": (lambda e, _: e["links"].update(paper='https://a.org/"><script>'), "no plain https address"),
+    "a folder of the author's": (
+        lambda e, _: e["policy"].update(name="hf:/home/someone/model"),
+        "names a path or a host",
+    ),
+    "a host": (lambda e, _: e["policy"].update(name="http://gpu7:8000/v1"), "names a path or a host"),
+    "a title without end": (lambda e, _: e.update(title="a" * 201), "has 201 characters; 200 are the most"),
+}
+UNSIGNED = {  # what is changed without making the rest fit
+    "a mean": lambda e, _: e["claim"].update(score=1.0),
+    "an identity": lambda e, _: e.update(identity="0" * 64),
+    "other episodes": lambda e, _: e["episodes"].update(sha256="0" * 64),
+}
+
+
+def test_the_honest_entry_is_verified(honest: Path) -> None:
+    verdict = verify(honest, workers=1)
+    assert (verdict.mark, verdict.level) == ("verified", "exact")
+    assert 0.5 < verdict.score.low < verdict.score.mean < verdict.score.high < 1
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_a_forgery_is_refused(forger: Forger, name: str) -> None:
+    change, message = FORGERIES[name]
+    path = forger.change(UNSIGNED.get(name, change), signed=name not in UNSIGNED)
+    with pytest.raises(SubmissionError, match=message):
+        verify(path, workers=1)
+
+
+def test_every_forgery_has_a_message_of_its_own() -> None:
+    assert len(FORGERIES) >= 30
+    assert len({message for _, message in FORGERIES.values()}) >= 50
+
+
+GIB = 1 << 30
+HOSTILE_JSON = {
+    "nested too deeply": (b"[" * 200_000, "nested deeper than 32"),
+    "a key twice": (b'{"schema":1,"schema":1}', "the key 'schema' stands there twice"),
+    "not a number": (b'{"schema":NaN}', "NaN is no number"),
+    "infinity": (b'{"schema":-Infinity}', "-Infinity is no number"),
+    "infinity in digits": (b'{"schema":1e999}', "1e999 is too large"),
+    "a number of 5,000 digits": (b'{"schema":' + b"9" * 5000 + b"}", "a whole number of 5,000 digits"),
+    "half a surrogate pair": (b'{"schema":"\\ud800"}', "half a surrogate pair"),
+    "not UTF-8": (b'{"schema":"\xff"}', "is not UTF-8"),
+    "no JSON": (b"{", "is no JSON"),
+    "something after it": (b"{} {}", "is no JSON: Extra data"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE_JSON)
+@pytest.mark.parametrize("place", ["entry", "episode"])
+def test_hostile_json_is_refused(forger: Forger, name: str, place: str) -> None:
+    content, message = HOSTILE_JSON[name]
+    path = forger.raw(content) if place == "entry" else forger.line(content)
+    with pytest.raises(SubmissionError, match=message):
+        verify(path, workers=1)
+
+
+def test_an_entry_of_many_bytes_is_not_read(forger: Forger) -> None:
+    with pytest.raises(SubmissionError, match="an entry has at most 262,144"):
+        verify(forger.raw(b" " * 262_145), workers=1)
+
+
+@pytest.mark.parametrize("spelling", ["spaces", "order", "defaults"])
+def test_an_episode_has_one_text_only(forger: Forger, spelling: str) -> None:
+    state = json.loads(next(strict.lines(entries.episodes_path(forger.path))))
+    if spelling == "order":
+        state = dict(reversed(state.items()))
+    if spelling == "defaults":
+        state["turns"][0]["seat"] = "agent"
+    text = json.dumps(state, separators=None if spelling == "spaces" else (",", ":"), sort_keys=spelling != "order")
+    with pytest.raises(SubmissionError, match="not written canonically"):
+        verify(forger.line(text.encode()), workers=1)
+
+
+def bomb(*, stated: bool) -> bytes:
+    """A frame of a GiB of line ends in 32 kB."""
+    frame = zstandard.ZstdCompressor(level=3).compressobj(size=GIB if stated else -1)
+    part = b"\n" * (1 << 20)
+    return b"".join(frame.compress(part) for _ in range(1024)) + frame.flush()
+
+
+def wide() -> bytes:
+    parameters = zstandard.ZstdCompressionParameters.from_level(3, window_log=27)
+    frame = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
+    return frame.compress(b"x\n") + frame.flush()
+
+
+def with_dictionary() -> bytes:
+    words = zstandard.ZstdCompressionDict(b"\x37\xa4\x30\xec" + b"dictionary" * 50, dict_type=0)
+    return zstandard.ZstdCompressor(dict_data=words).compress(b"dictionary\n" * 9)
+
+
+LINE = b'{"index":0}\n'
+FRAMES = {
+    "a bomb that says so": (lambda: bomb(stated=True), "states that it unpacks to 1,073,741,824 bytes"),
+    "a bomb that does not": (lambda: bomb(stated=False), "no JSON|unpacks to more"),
+    "one long line": (lambda: strict.compress(b"x" * ((1 << 23) + 2)), "a line is longer than 8,388,608 bytes"),
+    "an oversized window": (wide, "asks for a window of 134,217,728 bytes"),
+    "a second frame": (lambda: strict.compress(LINE) * 2, "something follows the zstd frame|at `"),
+    "bytes after the frame": (lambda: strict.compress(b"") + b"x", "something follows the zstd frame"),
+    "a frame to be skipped": (lambda: b"\x50\x2a\x4d\x18\x04\0\0\0abcd" + strict.compress(LINE), "follows the zstd"),
+    "half a frame": (lambda: strict.compress(b"")[:-2], "the zstd frame is cut off|no zstd file"),
+    "no frame": (lambda: b"plain text, not a frame", "is no zstd file"),
+    "nothing": (lambda: b"", "is no zstd file"),
+    "a line without an end": (lambda: strict.compress(b"{}"), "the last line has no end"),
+}
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_hostile_frames_are_refused(forger: Forger, name: str) -> None:
+    make, message = FRAMES[name]
+    with pytest.raises(SubmissionError, match=message):
+        verify(forger.raw_episodes(make()), workers=1)
+
+
+def test_the_bomb_fits_into_32_kilobytes() -> None:
+    assert len(bomb(stated=True)) < 33_000
+    assert len(bomb(stated=False)) < 33_000
+
+
+def test_a_missing_file_is_named(forger: Forger) -> None:
+    entries.episodes_path(forger.path).unlink()
+    with pytest.raises(SubmissionError, match="honest.episodes.jsonl.zst is missing"):
+        verify(forger.path, workers=1)
+
+
+def test_a_link_is_no_file(forger: Forger, honest: Path) -> None:
+    forger.path.unlink()
+    forger.path.symlink_to(honest)
+    with pytest.raises(SubmissionError, match="is a link"):
+        verify(forger.path, workers=1)
