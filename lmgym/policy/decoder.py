@@ -6,7 +6,7 @@ prompts in groups of similar length, what goes on from a cache by itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -42,6 +42,30 @@ class Decoder(Protocol):
     def feed(self, chunks: Sequence[Chunk]) -> tuple[Tensor, Tensor]:
         """Hidden states (R, H) and logits (R, V) in fp32 after the last token of each chunk."""
 
+    def copy(self, source: int, target: int, length: int) -> None:
+        """Give slot `target` the first `length` tokens of slot `source`."""
+
+
+class SideBySide:
+    """Two models fed with the same tokens: the logits of the first, the hidden states of both, one after the other."""
+
+    def __init__(
+        self, first: Callable[[KeyValues], Decoder], second: Callable[[KeyValues], Decoder], cache: KeyValues
+    ) -> None:
+        self.first, self.second = first(cache), second(KeyValues())
+        self.cache = cache
+
+    def feed(self, chunks: Sequence[Chunk]) -> tuple[Tensor, Tensor]:
+        """Hidden states (R, H1 + H2) and logits (R, V) in fp32 after the last token of each chunk."""
+        hidden, logits = self.first.feed(chunks)
+        beside, _ = self.second.feed(chunks)
+        return torch.cat([hidden, beside], -1), logits
+
+    def copy(self, source: int, target: int, length: int) -> None:
+        """Give slot `target` the first `length` tokens of slot `source`."""
+        self.first.copy(source, target, length)
+        self.second.copy(source, target, length)
+
 
 @dataclass
 class FusedDecoder:
@@ -67,6 +91,10 @@ class FusedDecoder:
         back[torch.tensor(order)] = torch.arange(len(order))
         hidden = hidden[plan.last[back.to(plan.last.device)]]
         return hidden, self.network.logits(hidden)
+
+    def copy(self, source: int, target: int, length: int) -> None:
+        """Give slot `target` the first `length` tokens of slot `source`."""
+        self.cache.copy(source, target, length)
 
     def _groups(self, chunks: Sequence[Chunk], first: int) -> list[Group]:
         """How chunks of one kind attend, the first of them at `first` in the pack."""

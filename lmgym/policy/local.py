@@ -18,7 +18,7 @@ from transformers.utils import logging
 
 from lmgym.errors import PolicyError
 from lmgym.policy.base import Conversation
-from lmgym.policy.decoder import Decoder, FusedDecoder
+from lmgym.policy.decoder import Decoder, FusedDecoder, SideBySide
 from lmgym.policy.forward import head_of, known, network
 from lmgym.policy.model_decoder import ModelDecoder
 from lmgym.policy.sampling import Adjust, Sampling
@@ -67,6 +67,7 @@ class LocalPolicy:
         self.context = min(context or _positions(model), _positions(model))
         _check_size(model, tokenizer)
         self._decoder: Callable[[KeyValues], Decoder] | None = None  # of the present weights
+        self._beside: PreTrainedModel | None = None  # a second model, whose states `adjust` reads
 
     @property
     def device(self) -> torch.device:
@@ -190,6 +191,16 @@ class LocalPolicy:
         except SafetensorError as error:  # a full disk is no OSError there
             raise OSError(f"cannot write the weights: {error}") from error
 
+    @contextmanager
+    def adjusted(self, adjust: Adjust, *, beside: PreTrainedModel | None = None) -> Iterator[None]:
+        """Pass all logits through `adjust`; what `beside` makes of the same tokens joins the hidden states it sees."""
+        before = (self.adjust, self._beside, self._decoder)
+        self.adjust, self._beside, self._decoder = adjust, beside, None
+        try:
+            yield
+        finally:
+            self.adjust, self._beside, self._decoder = before
+
     def decoder(self, cache: KeyValues | None = None) -> Decoder:
         """A decoder of the present weights, over `cache`."""
         if self._decoder is None:
@@ -198,11 +209,8 @@ class LocalPolicy:
 
     def _prepared(self) -> Callable[[KeyValues], Decoder]:
         """The weights as the sampler takes them, cast to its precision."""
-        with torch.no_grad():
-            if known(self.model):
-                return partial(FusedDecoder, network(self.model, self.dtype))
-            same = self.dtype == next(self.model.parameters()).dtype
-            return partial(ModelDecoder, self.model if same else deepcopy(self.model).to(self.dtype))
+        own = _sampling(self.model, self.dtype)
+        return own if self._beside is None else partial(SideBySide, own, _sampling(self._beside, self.dtype))
 
 
 @contextmanager
@@ -215,6 +223,15 @@ def no_progress_bars() -> Iterator[None]:
     finally:
         if shown:
             logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+
+
+def _sampling(model: PreTrainedModel, dtype: torch.dtype) -> Callable[[KeyValues], Decoder]:
+    """A model as the sampler takes it."""
+    with torch.no_grad():
+        if known(model):
+            return partial(FusedDecoder, network(model, dtype))
+        same = dtype == next(model.parameters()).dtype
+        return partial(ModelDecoder, model if same else deepcopy(model).to(dtype))  # type: ignore[arg-type]
 
 
 def _finished(session: LocalSession, count: int) -> list[Completion]:

@@ -43,6 +43,10 @@ class ModelDecoder:
         back = torch.tensor(order).argsort().to(self.model.device)
         return torch.cat(hidden)[back], torch.cat(logits)[back]
 
+    def copy(self, source: int, target: int, length: int) -> None:
+        """Give slot `target` the first `length` tokens of slot `source`."""
+        self.cache.copy(source, target, length)
+
     def _run(self, chunks: Sequence[Chunk]) -> tuple[Tensor, Tensor]:
         """The same for chunks of similar length."""
         pack = Pack(chunks, self.model.device)

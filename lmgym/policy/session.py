@@ -161,7 +161,7 @@ class LocalSession:
             slots[slot].origin = origin
 
     def _copy(self, copy: Copy, row: Row) -> None:
-        self._decoder.cache.copy(copy.source, copy.target, copy.length)
+        self._decoder.copy(copy.source, copy.target, copy.length)
         row.cached = copy.length
 
     def _advance(self, rows: list[Row]) -> list[tuple[Hashable, Completion]]:

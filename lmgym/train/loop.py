@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from lmgym.errors import RecipeError
 from lmgym.evaluation import runner
 from lmgym.evaluation.runner import Report
 from lmgym.policy.local import LocalPolicy
@@ -47,6 +48,10 @@ def run(
     quiet: bool = False,
 ) -> RunResult:
     """Train `policy` by `recipe` in `folder`; a resumed run must have the same `arguments`. For the rest see Manner."""
+    if recipe.replays and not runner.replays(task):
+        raise RecipeError(
+            f"{runner.id_of(task)} cannot be played again from a turn on, and this recipe rewinds episodes"
+        )
     chosen = dict(options or {})
     size = runner.size_of(task, "train", chosen)
     pool = Pool(task=runner.id_of(task), size=size, options=chosen, seed=seed)
@@ -154,7 +159,7 @@ class Training:
         jobs = runner.episodes(
             pool.task, split=stage.split, size=size, count=stage.episodes, seed=pool.seed, options=pool.options
         )
-        with watch("evaluate"):
+        with watch("evaluate"), self.learner.answering(stage.by):
             report = runner.evaluate(
                 self.policy, jobs, engine=self.services.engine(self.recipe.planner), seed=pool.seed
             )

@@ -7,6 +7,7 @@ a loss never calls an environment and a reward never sees an advantage.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -21,6 +22,7 @@ from lmgym.train.math import Aggregation
 from lmgym.types import Job, Trajectory
 
 if TYPE_CHECKING:
+    from lmgym.policy.local import LocalPolicy
     from lmgym.train.services import Services
 
 
@@ -201,6 +203,10 @@ class Critic:
         """Learn from a batch that has its values, and return figures for the log."""
         return {}
 
+    def guide(self, policy: LocalPolicy) -> AbstractContextManager[None]:
+        """Have the policy answer as the critic would have it, for as long as the block lasts."""
+        raise RecipeError(f"{type(self).__name__} judges answers and guides none: use Evaluate(by='policy')")
+
     def state_dict(self) -> dict[str, Any]:
         """Weights, targets and optimisers, for a checkpoint."""
         raise NotImplementedError
@@ -250,6 +256,7 @@ class Evaluate:
     split: str = "test"
     episodes: int = 100
     temperature: float | None = None  # None: that of the training
+    by: Literal["policy", "critic"] = "policy"  # critic: the policy as it guides it
 
     def __post_init__(self) -> None:
         if self.episodes < 1:
@@ -314,6 +321,7 @@ class Recipe:
     filter: Sequence[Filter] = ()
     credit: Credit = no_credit
     loss: Sequence[Term] = ()
-    critic: Callable[[Services], Critic] | None = None  # makes it, when the run begins
+    critic: Callable[[Services], Critic] | None = None  # makes it, when the first stage that needs one begins
     store: Callable[[], Store] | None = None  # makes it; without one a step learns from what it has just played
     temperature: float = 1.0
+    replays: bool = False  # plays episodes again from one of their turns on: the task must be deterministic

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
+from lmgym.errors import RecipeError
 from lmgym.rollout import dataset
 from lmgym.rollout import episodes as recording
 from lmgym.train import source
@@ -36,7 +38,7 @@ class Learner:
     def __init__(self, recipe: Recipe, services: Services) -> None:
         self.recipe, self.services = recipe, services
         self.policy = services.policy
-        self.critic: Critic | None = recipe.critic(services) if recipe.critic else None
+        self.critic: Critic | None = None
         self.store: Store | None = recipe.store() if recipe.store else None
         self.reference: Any = None  # the model that the stage began with, where a loss wants it
         self.updater: Updater | None = None
@@ -50,6 +52,8 @@ class Learner:
                 self.reference = copy.deepcopy(self.policy.model).requires_grad_(False)
             self.updater = Updater(self.policy.model, self.services.score, stage.optimiser, terms)
             self.updater.scores_old = isinstance(stage, Rl) and stage.rescore is None and stage.optimiser.single
+        if self.critic is None and self.recipe.critic is not None and isinstance(stage, Rl | FitCritic):
+            self.critic = self.recipe.critic(self.services)
         for part, name in ((self.updater, "updater"), (self.reference, "reference")):
             if part is not None and self._pending.get(name):
                 part.load_state_dict(self._pending[name])
@@ -58,6 +62,14 @@ class Learner:
     def end(self) -> None:
         """Let go of what was the stage's."""
         self.updater, self.reference = None, None
+
+    def answering(self, by: Literal["policy", "critic"]) -> AbstractContextManager[None]:
+        """The policy as it is, or as the critic guides it."""
+        if by == "policy":
+            return nullcontext()
+        if self.critic is None:
+            raise RecipeError("no critic has learned yet that could guide the policy: FitCritic goes before")
+        return self.critic.guide(self.policy)
 
     def step(self, stage: Learning, place: Place, progress: Progress, watch: Stopwatch) -> dict[str, float]:
         """Play, learn, and return the figures of it."""
@@ -85,29 +97,32 @@ class Learner:
         """From the episodes of a step to new weights; the figures of it."""
         learned: dict[str, float] = {}
         parts = stage if isinstance(stage, Sft) else self.recipe
+        critic, store = (None, None) if isinstance(stage, Sft) else (self.critic, self.store)
         with watch("collate"):
             for reward in parts.reward:
                 episodes = [reward(episode) for episode in episodes]
             episodes, out = _filtered(episodes, parts.filter)
-        if self.store is not None and not isinstance(stage, Sft):
-            self.store.put(episodes)
-        if self.critic is not None and not isinstance(stage, Sft):
+            if critic is not None:
+                episodes = [self.policy.encode(each) if each.truncated else each for each in episodes]
+        if store is not None:
+            store.put(episodes)
+        if critic is not None:
             with watch("critic"):
-                learned |= self.critic.fit(self.store, progress, seed=seed)
-        if self.store is not None and isinstance(stage, Rl):
+                learned |= critic.fit(store, progress, seed=seed)
+        if store is not None and isinstance(stage, Rl):
             with watch("play"):
-                episodes = self.store.draw(self.services, seed=seed)
+                episodes = store.draw(self.services, seed=seed)
         if not episodes:
             return {**learned, "trained_tokens": 0.0}
         with watch("collate"):
             given = isinstance(stage, Sft) or (isinstance(stage, FitCritic) and stage.recorded is not None)
-            batch = collate(episodes, trained="given" if given else "sampled")
+            batch = collate(episodes, trained="given" if given else "sampled", ends=critic is not None)
         with watch("score"):
             batch, gap = self._scored(batch, stage)
-        if self.critic is not None and not isinstance(stage, Sft):
+        if critic is not None:
             with watch("critic"):
-                batch = self.critic.value(batch)
-                learned |= self.critic.learn(batch, progress, seed=seed)
+                batch = critic.value(batch)
+                learned |= critic.learn(batch, progress, seed=seed)
         if isinstance(stage, FitCritic):
             return learned
         with watch("credit"):
@@ -166,9 +181,11 @@ class Learner:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a checkpoint; what belongs to the stage waits for its `begin`."""
-        for name, part in {"critic": self.critic, "store": self.store}.items():
-            if part is not None:
-                part.load_state_dict(state[name])
+        if state["critic"] is not None and self.recipe.critic is not None:
+            self.critic = self.recipe.critic(self.services)
+            self.critic.load_state_dict(state["critic"])
+        if self.store is not None:
+            self.store.load_state_dict(state["store"])
         self._pending = state
 
 
