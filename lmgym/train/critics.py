@@ -1,0 +1,97 @@
+"""What critics are made of: states of a network, heads that read them, targets, an optimiser of their own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from lmgym.errors import RecipeError
+from lmgym.policy.local import LocalPolicy
+from lmgym.policy.score import states
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+Base = Literal["own", "policy"]  # own: a copy of the policy's network that learns; policy: its present states, frozen
+
+
+class Trunk(nn.Module):
+    """Hidden states of rows of ids."""
+
+    def __init__(self, policy: LocalPolicy, base: Base) -> None:
+        super().__init__()
+        self.model: PreTrainedModel | None = None
+        if base == "own":
+            self.model = deepcopy(policy.model).requires_grad_(True)
+        self.width = int(policy.model.config.get_text_config().hidden_size)
+        self.device = policy.device
+        # a function, so that a copy of the trunk (a target) reads the same policy
+        self._frozen: Callable[[Tensor, Tensor], Tensor] = lambda ids, attention: policy.states(ids, attention)
+
+    def forward(self, ids: Tensor, attention: Tensor) -> Tensor:
+        """States (B, T, H) in fp32 of `ids`, (B, T); those of the policy have no gradient."""
+        if self.model is not None:
+            return states(self.model, ids, attention).float()
+        with torch.no_grad():
+            return self._frozen(ids, attention).float()
+
+
+def mlp(sizes: Sequence[int], *, seed: Sequence[int], bias: float | None = None) -> nn.Sequential:
+    """Linear layers of these widths with ReLU in between; with a `bias` the last one begins as that constant."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(np.random.default_rng(list(seed)).integers(1 << 31)))
+        layers = [nn.Linear(first, second) for first, second in zip(sizes[:-1], sizes[1:], strict=True)]
+    if bias is not None:
+        nn.init.zeros_(layers[-1].weight)
+        nn.init.constant_(layers[-1].bias, bias)
+    between = [part for layer in layers[:-1] for part in (layer, nn.ReLU())]
+    return nn.Sequential(*between, layers[-1])
+
+
+def polyak(target: nn.Module, online: nn.Module, share: float) -> None:
+    """Move the weights of a target by `share` of the way to those it follows."""
+    with torch.no_grad():
+        for slow, fast in zip(target.parameters(), online.parameters(), strict=True):
+            slow.lerp_(fast, share)
+
+
+class Estimator:
+    """A network that estimates values, its optimiser, and where it has a `share` a target that follows."""
+
+    def __init__(
+        self, online: nn.Module, *, lr: float, clip: float = 1.0, share: float | None = None, weight_decay: float = 0.0
+    ) -> None:
+        """`clip` is of the gradient's norm, 0 for none; `share` is what the target goes of its way in a step."""
+        self.online, self.clip, self.share = online, clip, share
+        self.target = None if share is None else deepcopy(online).requires_grad_(False)
+        self.weights = [weight for weight in online.parameters() if weight.requires_grad]
+        self.optimiser = torch.optim.AdamW(self.weights, lr=lr, weight_decay=weight_decay)
+
+    def step(self) -> float:
+        """Take the step that the gradients ask for; their norm before clipping."""
+        norm = float(nn.utils.clip_grad_norm_(self.weights, self.clip or math.inf))
+        if not math.isfinite(norm):
+            raise RecipeError(f"the gradient of the critic is {norm}; try a smaller rate of the critic")
+        self.optimiser.step()
+        self.optimiser.zero_grad(set_to_none=True)
+        if self.target is not None and self.share is not None:
+            polyak(self.target, self.online, self.share)
+        return norm
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a checkpoint keeps."""
+        target = None if self.target is None else self.target.state_dict()
+        return {"online": self.online.state_dict(), "target": target, "optimiser": self.optimiser.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a checkpoint."""
+        self.online.load_state_dict(state["online"])
+        if self.target is not None:
+            self.target.load_state_dict(state["target"])
+        self.optimiser.load_state_dict(state["optimiser"])
