@@ -39,6 +39,7 @@ def train(
     option: Annotated[list[str] | None, typer.Option(help="Option of the task, name=value; may be repeated.")] = None,
     dtype: Annotated[str | None, typer.Option(help="Of sampling; bfloat16 where in hardware.")] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="CPU threads; a resumed run must have the same.")] = None,
+    lora: Annotated[int | None, typer.Option(min=1, help="Rank of adapters, which alone learn; hf: models.")] = None,
     keep_episodes: Annotated[list[int] | None, typer.Option(help="Step whose episodes are kept; repeatable.")] = None,
 ) -> None:
     """Train a baseline; further options are fields of its Args, such as --steps 50 --no-std."""
@@ -49,11 +50,15 @@ def train(
     args = read_args(module.Args, context.args)
     _checked(spec, options)
     from lmgym.policy.load import load_local
+    from lmgym.policy.lora import adapt
     from lmgym.train.loop import run
 
     dtype = dtype or _half()
     policy = load_local(model, seed=seed, dtype=dtype)
+    if lora is not None:
+        adapt(policy.model, rank=lora, seed=seed)
     folder = out or Path("runs") / f"{algorithm}-{spec.name}-{_plain(model)}-{seed}"
+    known = {"algorithm": algorithm, "dtype": dtype, "threads": _threads(threads), "lora": lora}
     result = run(
         module.recipe(args),
         policy,
@@ -62,7 +67,7 @@ def train(
         folder=folder,
         seed=seed,
         resume=resume,
-        arguments={"algorithm": algorithm, "dtype": dtype, "threads": _threads(threads), **dataclasses.asdict(args)},
+        arguments={**known, **dataclasses.asdict(args)},
         keep_episodes=keep_episodes or (),
         lockstep=spec.player != "inline",
     )

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from lmgym.policy.fused import causal, rms
+from lmgym.policy.lora import weight_of
 
 KNOWN = ("qwen2", "qwen3", "llama")
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]  # (layer, q (N, Hq, D), k (N, Hk, D), v) -> (N, Hq * D)
@@ -178,15 +179,15 @@ def _block(layer: Any, config: Any, cast: Callable[[Any], Any]) -> Block:
         norms = torch.cat([w.expand(n, -1) for w, n in zip(weights, heads, strict=True)])
     return Block(
         norm=cast(layer.input_layernorm.weight),
-        qkv=cast(torch.cat([part.weight for part in project])),
+        qkv=cast(torch.cat([weight_of(part) for part in project])),
         qkv_bias=cast(_biases(*project)),
         qk_norm=cast(norms),
-        out=cast(attention.o_proj.weight),
+        out=cast(weight_of(attention.o_proj)),
         out_bias=cast(attention.o_proj.bias),
         mlp_norm=cast(layer.post_attention_layernorm.weight),
-        gate_up=cast(torch.cat([mlp.gate_proj.weight, mlp.up_proj.weight])),
+        gate_up=cast(torch.cat([weight_of(mlp.gate_proj), weight_of(mlp.up_proj)])),
         gate_up_bias=cast(_biases(mlp.gate_proj, mlp.up_proj)),
-        down=cast(mlp.down_proj.weight),
+        down=cast(weight_of(mlp.down_proj)),
         down_bias=cast(mlp.down_proj.bias),
     )
 

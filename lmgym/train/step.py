@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from lmgym.errors import RecipeError
+from lmgym.policy.lora import adapted, without_adapter
 from lmgym.rollout import dataset
 from lmgym.rollout import episodes as recording
 from lmgym.train import source
@@ -40,20 +41,27 @@ class Learner:
         self.policy = services.policy
         self.critic: Critic | None = None
         self.store: Store | None = recipe.store() if recipe.store else None
+        self.charge: Charge | None = recipe.charge() if recipe.charge else None
         self.reference: Any = None  # the model that the stage began with, where a loss wants it
         self.updater: Updater | None = None
         self._pending: Mapping[str, Any] = {}  # of a checkpoint, for the stage that it stands in
 
     def begin(self, stage: Learning) -> None:
         """Make what the stage needs; as the checkpoint has it, where the run stands within the stage."""
+        joint: Joint | None = None
+        if isinstance(stage, Rl | FitCritic) and self.recipe.critic is not None:
+            self.critic = self.critic or self.recipe.critic(self.services)
+            joint = self.critic.begin(stage)
         if isinstance(stage, Sft | Rl):
             terms = stage.loss if isinstance(stage, Sft) else self.recipe.loss
-            if any(term.reference for term in terms):
-                self.reference = copy.deepcopy(self.policy.model).requires_grad_(False)
+            if any(term.reference for term in terms) or (isinstance(stage, Rl) and (self.charge or stage.watch)):
+                model = self.policy.model  # with adapters, it is its own reference without them
+                self.reference = model if adapted(model) else copy.deepcopy(model).requires_grad_(False)
             self.updater = Updater(self.policy.model, self.services.score, stage.optimiser, terms)
+            if joint is not None:
+                terms = [*terms, joint.term]
+                self.updater = Updater(self.policy.model, joint.score, stage.optimiser, terms, [joint.weights])
             self.updater.scores_old = isinstance(stage, Rl) and stage.rescore is None and stage.optimiser.single
-        if self.critic is None and self.recipe.critic is not None and isinstance(stage, Rl | FitCritic):
-            self.critic = self.recipe.critic(self.services)
         for part, name in ((self.updater, "updater"), (self.reference, "reference")):
             if part is not None and self._pending.get(name):
                 part.load_state_dict(self._pending[name])
@@ -118,7 +126,7 @@ class Learner:
             given = isinstance(stage, Sft) or (isinstance(stage, FitCritic) and stage.recorded is not None)
             batch = collate(episodes, trained="given" if given else "sampled", ends=critic is not None)
         with watch("score"):
-            batch, gap = self._scored(batch, stage)
+            batch, factor, gap = self._scored(batch, stage, seed)
         if critic is not None:
             with watch("critic"):
                 batch = critic.value(batch)
@@ -126,7 +134,7 @@ class Learner:
         if isinstance(stage, FitCritic):
             return learned
         with watch("credit"):
-            batch = replace(batch, advantage=parts.credit(batch))
+            batch = replace(batch, advantage=parts.credit(batch) * factor)
             batch = masked(batch, turns_out(batch, episodes, out))
             if isinstance(stage, Sft) and stage.observation_weight:
                 batch = with_observations(batch, stage.observation_weight)
@@ -165,7 +173,8 @@ class Learner:
         tokens, gap, device = self.updater.micro_tokens, {}, self.policy.device
         if self.reference is not None:
             model = partial(self.services.score, model=self.reference)
-            batch = replace(batch, reference=logprobs_of(batch, model, device, tokens=tokens))
+            with without_adapter(self.policy.model):
+                batch = replace(batch, reference=logprobs_of(batch, model, device, tokens=tokens))
         exact = self.policy.dtype == torch.float32 and not self.updater.autocast
         if stage.rescore or (stage.rescore is None and not exact and not stage.optimiser.single):
             old = logprobs_of(batch, self.updater.scored, device, tokens=tokens)

@@ -17,8 +17,8 @@ from lmgym.train.batch import Batch, micro_batches
 from lmgym.train.math import aggregation
 from lmgym.train.recipe import Optimiser, Progress, Scored, Term
 
-Score = Callable[[Batch], tuple[Tensor, Tensor]]  # log-probs and entropies (B, T) of the tokens that have a weight
-ADAM_ONLY = ("embed", "lm_head")  # matrices whose rows are looked up, not multiplied
+Score = Callable[[Batch], tuple[Tensor, ...]]  # log-probs, entropies [and values] (B, T) of the tokens with a weight
+ADAM_ONLY = ("embed", "lm_head", "value")  # matrices whose rows are looked up, not multiplied, and heads
 
 
 @dataclass
@@ -29,9 +29,11 @@ class Updater:
     score: Score
     spec: Optimiser
     terms: Sequence[Term]
+    beside: Sequence[nn.Module] = ()  # what the terms train as well
 
     def __post_init__(self) -> None:
-        self.optimisers = optimisers(self.model, self.spec)
+        self.weights = nn.ModuleList([self.model, *self.beside])
+        self.optimisers = optimisers(self.weights, self.spec)
         self.device = next(self.model.parameters()).device
         self.micro_tokens = self.spec.micro_tokens or (4096 if self.device.type == "cpu" else 32_768)
         self.autocast = halves(self.device) if self.spec.autocast is None else self.spec.autocast
@@ -43,6 +45,7 @@ class Updater:
 
     def update(self, batch: Batch, progress: Progress, *, seed: Sequence[int]) -> dict[str, float]:
         """Train on a batch and return the means of what was seen; `seed` names the order of its episodes."""
+        batch = batch.rows(batch.weight.any(1).nonzero()[:, 0]) if bool(batch.weight.any()) else batch
         if not bool(batch.mask.any()):
             return {"trained_tokens": 0.0}
         sums: dict[str, float] = defaultdict(float)
@@ -73,7 +76,7 @@ class Updater:
         for rows in micro_batches(batch.lengths, self.micro_tokens, self._unit(batch)):
             part = batch.rows(rows)
             self._backward(part.to(self.device), [factor[rows].to(self.device) for factor in factors], sums, ratios)
-        norm = float(nn.utils.clip_grad_norm_(self.model.parameters(), self.spec.clip or math.inf))
+        norm = float(nn.utils.clip_grad_norm_(self.weights.parameters(), self.spec.clip or math.inf))
         if not math.isfinite(norm):
             raise RecipeError(f"the gradient is {norm}; {ADVICE}")
         self.steps += 1
@@ -94,9 +97,9 @@ class Updater:
 
     def _backward(self, batch: Batch, factors: list[Tensor], sums: dict[str, float], ratios: Ratios) -> None:
         """Accumulate the gradient of a micro-batch, whose share in the step's loss `factors` (B, 1) state."""
-        logprobs, entropy = self.scored(batch)
+        logprobs, entropy, *value = self.scored(batch)
         old = logprobs.detach() if self.scores_old else batch.logprobs
-        scored = Scored(batch=replace(batch, logprobs=old), logprobs=logprobs, entropy=entropy)
+        scored = Scored(batch=replace(batch, logprobs=old), logprobs=logprobs, entropy=entropy, value=next(iter(value), None))
         loss = torch.zeros((), dtype=torch.float64, device=self.device)
         for term, factor in zip(self.terms, factors, strict=True):
             tokens, seen = term.loss(scored)
@@ -110,8 +113,8 @@ class Updater:
         sums["entropy"] += _sum(entropy, batch.mask)
         ratios.see((logprobs.detach() - batch.logprobs)[batch.mask])
 
-    def scored(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Log-probs and entropies (B, T), in the precision of this stage."""
+    def scored(self, batch: Batch) -> tuple[Tensor, ...]:
+        """Log-probs, entropies and perhaps values (B, T), in the precision of this stage."""
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.autocast):
             return self.score(batch)
 
@@ -197,7 +200,8 @@ def optimisers(model: nn.Module, spec: Optimiser) -> list[torch.optim.Optimizer]
             matrices, lr=spec.muon_lr, weight_decay=spec.weight_decay, adjust_lr_fn="match_rms_adamw"
         )
         made.append(muon)
-    made.append(torch.optim.AdamW(rest, lr=spec.lr, betas=spec.betas, weight_decay=spec.weight_decay))
+    if rest:  # adapters are matrices all
+        made.append(torch.optim.AdamW(rest, lr=spec.lr, betas=spec.betas, weight_decay=spec.weight_decay))
     for optimiser in made:
         for group in optimiser.param_groups:
             group["peak"] = group["lr"]

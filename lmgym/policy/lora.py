@@ -1,0 +1,70 @@
+"""Low-rank adapters through peft: the base stays as it is, and is at hand without them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from lmgym.errors import MissingExtra, PolicyError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+
+def adapt(model: PreTrainedModel, *, rank: int, alpha: float | None = None, seed: int = 0) -> None:
+    """Give every linear layer of `model` an adapter, which alone is trained; scaled by `alpha / rank`, 2 by default.
+
+    Raises PolicyError for a rank below 1 and for a model made in code, which an adapter could not name as its base;
+    MissingExtra without peft.
+    """
+    if rank < 1:
+        raise PolicyError(f"an adapter has rank 1 or more; got {rank}")
+    if not model.name_or_path:
+        raise PolicyError("an adapter is saved without its base, which must be one that can be loaded: hf:NAME_OR_PATH")
+    try:
+        from peft import LoraConfig
+    except ModuleNotFoundError as error:
+        raise MissingExtra(f"adapters need: pip install 'lmgym[train]' ({error})") from error
+    config = LoraConfig(
+        r=rank,
+        lora_alpha=2 * rank if alpha is None else alpha,
+        target_modules="all-linear",
+        task_type="CAUSAL_LM",
+        base_model_name_or_path=model.name_or_path,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model.add_adapter(config)
+    model.eval()
+
+
+def adapted(model: nn.Module) -> bool:
+    """Whether a model has adapters."""
+    return bool(getattr(model, "_hf_peft_config_loaded", False))
+
+
+@contextmanager
+def without_adapter(model: Any) -> Iterator[None]:
+    """The base alone; models without adapters stay as they are."""
+    if not adapted(model):
+        yield
+        return
+    model.disable_adapters()
+    try:
+        yield
+    finally:
+        model.enable_adapters()
+
+
+def weight_of(linear: Any) -> Tensor:
+    """The matrix (out, in) by which a layer multiplies, its adapter included; differentiable in the adapter."""
+    weight: Tensor = linear.weight
+    if not hasattr(linear, "lora_A") or linear.disable_adapters or linear.merged:
+        return weight
+    for name in linear.active_adapters:
+        weight = weight + linear.get_delta_weight(name).to(weight.dtype)
+    return weight
