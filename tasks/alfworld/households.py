@@ -31,6 +31,8 @@ TREATED = {  # type -> what the object must be able to, and the appliance's clas
 }
 STREAM = {"train": 0, "test": 1}
 FEWEST = 3  # receptacles: a goal's and two sources, or a goal's, an appliance and a source
+MOST = 51  # receptacles: those of the largest room
+OBJECTS = (2, 200)  # far beyond what the largest room is for
 ALWAYS = ("SinkBasinType", "MicrowaveType", "FridgeType", "KnifeType", "ButterKnifeType")  # named by the domain
 
 
@@ -56,8 +58,10 @@ class Plan:
 
 def draw(split: str, index: int, *, receptacles: int, objects: int, types: tuple[str, ...] = TYPES) -> Plan:
     """Draw household `index` of `split`: at most so many receptacles and objects. Types take turns by index."""
-    if receptacles < FEWEST or objects < 2:
-        raise InstanceError(f"a household needs {FEWEST} receptacles and 2 objects; got {receptacles} and {objects}")
+    if not FEWEST <= receptacles <= MOST:
+        raise InstanceError(f"receptacles is {FEWEST} to {MOST}, those of the largest room; got {receptacles}")
+    if not OBJECTS[0] <= objects <= OBJECTS[1]:
+        raise InstanceError(f"objects is {OBJECTS[0]} to {OBJECTS[1]}; got {objects}")
     rng = np.random.default_rng([STREAM[split], index, receptacles, objects])
     type_ = types[index % len(types)]
     numbers = _rooms(type_, split)

@@ -11,8 +11,8 @@ from lmgym.errors import InstanceError
 from lmgym.tasks.alfworld import oracle
 from lmgym.tasks.alfworld.engine import Game
 from lmgym.tasks.alfworld.grammar import read_grammar, split_task
-from lmgym.tasks.alfworld.households import TREATED, TYPES, Plan, Wish, draw, write
-from lmgym.tasks.alfworld.rooms import NUMBERS, tables
+from lmgym.tasks.alfworld.households import MOST, TREATED, TYPES, Plan, Wish, draw, write
+from lmgym.tasks.alfworld.rooms import BLOCKS, NUMBERS, room, tables
 
 pytest.importorskip("alfworld", reason="the alfworld package is not installed")
 
@@ -169,8 +169,20 @@ def test_levels_change_the_size_and_types_the_goals() -> None:
     assert len(large.things) > 20
     only = [draw("train", i, receptacles=9, objects=8, types=("look_at_obj_in_light",)).wish.lamp for i in range(5)]
     assert all(lamp.endswith("Lamp") for lamp in only)
-    with pytest.raises(InstanceError, match="3 receptacles"):
-        draw("train", 0, receptacles=2, objects=8)
+
+
+def test_a_size_that_no_household_has_is_refused_with_those_there_are() -> None:
+    rooms = [room(block + number) for block in BLOCKS.values() for numbers in NUMBERS.values() for number in numbers]
+    assert max(len(one.receptacles) for one in rooms) == MOST
+    for receptacles, objects, message in (
+        (2, 8, "receptacles is 3 to 51, those of the largest room; got 2"),
+        (1000, 8, "receptacles is 3 to 51, those of the largest room; got 1000"),
+        (8, 1, "objects is 2 to 200; got 1"),
+        (8, 201, "objects is 2 to 200; got 201"),
+    ):
+        with pytest.raises(InstanceError, match=message):
+            draw("train", 0, receptacles=receptacles, objects=objects)
+    assert draw("train", 0, receptacles=MOST, objects=200).receptacles
 
 
 # The environment -------------------------------------------------------------------------------------------------

@@ -23,6 +23,15 @@ def official_data(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("official_data")
+def test_every_solvable_game_at_hand_is_found() -> None:
+    files = [json.loads(path.read_text()) for path in official.data_root().glob("valid_unseen/*/*/game.tw-pddl")]
+    found = official.games("valid_unseen")
+    assert len(found) == sum(contents.get("solvable") is True for contents in files)
+    assert len(found) >= 48  # of the 134 of the whole split
+    assert build("ALFWorldOfficial-v0", split="valid_unseen").unwrapped.size() == len(found)
+
+
+@pytest.mark.usefixtures("official_data")
 def test_the_oracle_ends_where_official_games_have_a_dead_end() -> None:
     for path in official.games("valid_unseen"):
         game = Game.read(json.loads(path.read_text()))
