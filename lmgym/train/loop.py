@@ -160,9 +160,8 @@ class Training:
             pool.task, split=stage.split, size=size, count=stage.episodes, seed=pool.seed, options=pool.options
         )
         with watch("evaluate"), self.learner.answering(stage.by):
-            report = runner.evaluate(
-                self.policy, jobs, engine=self.services.engine(self.recipe.planner), seed=pool.seed
-            )
+            engine = self.services.engine(stage.planner)
+            report = runner.evaluate(self.policy, jobs, engine=engine, seed=pool.seed)
         self.policy.sampling = training
         self._write(stage.name, of_evaluation(report), watch)
         return report

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from lmgym.errors import RecipeError
 from lmgym.rollout.context import Context
@@ -87,6 +87,7 @@ class Scored:
     batch: Batch
     logprobs: Tensor  # (B, T), with gradient; valid where `batch.mask`
     entropy: Tensor  # (B, T)
+    value: Tensor | None = None  # (B, T) of the state before the token, with gradient, where a critic learns along
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,6 +120,7 @@ class NoTasks:
 Reward = Callable[[Trajectory], Trajectory]  # with other rewards and terms in its turns
 Filter = Callable[[Sequence[Trajectory]], Verdict]
 Credit = Callable[[Batch], Tensor]  # advantages (B, T)
+Weights = Callable[[Batch, Tensor], Tensor]  # factors of advantages, by log-probs of trainer less sampler; (B, T)
 Loss = Callable[[Scored], tuple[Tensor, Mapping[str, Tensor]]]  # of each token (B, T); figures (B, T) for the log
 
 
@@ -168,6 +170,19 @@ def no_credit(batch: Batch) -> Tensor:
     return batch.reward.new_zeros(batch.reward.shape)
 
 
+class Charge(Protocol):
+    """What is taken from the rewards of tokens before anything is made of them: a divergence from the start policy."""
+
+    def charge(self, batch: Batch) -> tuple[Batch, Mapping[str, float]]:
+        """The batch with other rewards, by its `logprobs` and `reference`, and figures for the log."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a checkpoint keeps."""
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a checkpoint."""
+
+
 class Store(Protocol):
     """Episodes kept beyond their step."""
 
@@ -184,6 +199,15 @@ class Store(Protocol):
         """Go on from a checkpoint."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Joint:
+    """A critic that learns along with the policy: what it brings to the policy's update."""
+
+    score: Callable[[Batch], tuple[Tensor, Tensor, Tensor]]  # log-probs, entropies and values (B, T) in one pass
+    term: Term  # trains `Scored.value`
+    weights: nn.Module  # its own, for the policy's optimiser
+
+
 class Critic:
     """Knows what states are worth, and has its own weights and optimiser; the base of critics.
 
@@ -191,12 +215,16 @@ class Critic:
     the batch whose values it has just given.
     """
 
+    def begin(self, stage: Rl | FitCritic) -> Joint | None:
+        """A stage begins, or goes on from a checkpoint; None where the critic learns apart from the policy."""
+        return None
+
     def fit(self, store: Store | None, progress: Progress, *, seed: Sequence[int]) -> Mapping[str, float]:
         """Learn from what is kept, and return figures for the log."""
         return {}
 
     def value(self, batch: Batch) -> Batch:
-        """The batch with `value`, and with `boot` and `quality` where the critic knows them; without gradient."""
+        """The batch with `value`, and with what else the critic knows of it; without gradient."""
         return batch
 
     def learn(self, batch: Batch, progress: Progress, *, seed: Sequence[int]) -> Mapping[str, float]:
@@ -244,6 +272,7 @@ class Rl:
     name: str = "rl"
     optimiser: Optimiser = field(default_factory=Optimiser)
     rescore: bool | None = None  # old log-probs by the trainer; None: where its precision is not the sampler's
+    watch: int = 2048  # tokens of a step on which the divergence from the start policy is measured; 0: never
     evaluate: Evaluate | None = None
     evaluate_every: int = 0
 
@@ -257,6 +286,7 @@ class Evaluate:
     episodes: int = 100
     temperature: float | None = None  # None: that of the training
     by: Literal["policy", "critic"] = "policy"  # critic: the policy as it guides it
+    planner: Planner | None = None  # None: every episode to its end, whatever the training plays
 
     def __post_init__(self) -> None:
         if self.episodes < 1:
@@ -319,9 +349,15 @@ class Recipe:
     planner: Planner | None = None  # what is played; None: every episode to its end
     reward: Sequence[Reward] = ()
     filter: Sequence[Filter] = ()
+    charge: Callable[[], Charge] | None = None  # makes it: a cost of tokens, in the reward
     credit: Credit = no_credit
+    importance: Weights | None = None  # of tokens, where the sampler is not quite the policy
     loss: Sequence[Term] = ()
     critic: Callable[[Services], Critic] | None = None  # makes it, when the first stage that needs one begins
     store: Callable[[], Store] | None = None  # makes it; without one a step learns from what it has just played
     temperature: float = 1.0
     replays: bool = False  # plays episodes again from one of their turns on: the task must be deterministic
+
+    def __post_init__(self) -> None:
+        if self.charge is not None and any(term.reference for term in self.loss):
+            raise RecipeError("a KL both in the reward and in the loss counts it twice: set one of the two to 0")
