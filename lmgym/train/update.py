@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from lmgym.errors import RecipeError
 from lmgym.train.batch import Batch, micro_batches
 from lmgym.train.math import aggregation
-from lmgym.train.recipe import Optimiser, Progress, Scored, Term
+from lmgym.train.recipe import Optimiser, Scored, Term
+from lmgym.train.schedule import Progress
 
 Score = Callable[[Batch], tuple[Tensor, ...]]  # log-probs, entropies [and values] (B, T) of the tokens with a weight
 ADAM_ONLY = ("embed", "lm_head", "value")  # matrices whose rows are looked up, not multiplied, and heads
@@ -99,7 +100,9 @@ class Updater:
         """Accumulate the gradient of a micro-batch, whose share in the step's loss `factors` (B, 1) state."""
         logprobs, entropy, *value = self.scored(batch)
         old = logprobs.detach() if self.scores_old else batch.logprobs
-        scored = Scored(batch=replace(batch, logprobs=old), logprobs=logprobs, entropy=entropy, value=next(iter(value), None))
+        scored = Scored(
+            batch=replace(batch, logprobs=old), logprobs=logprobs, entropy=entropy, value=next(iter(value), None)
+        )
         loss = torch.zeros((), dtype=torch.float64, device=self.device)
         for term, factor in zip(self.terms, factors, strict=True):
             tokens, seen = term.loss(scored)
@@ -220,7 +223,7 @@ def halves(device: torch.device) -> bool:
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported())
     known: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()  # not in torch 2.11
-    return device.type == "cpu" and bool(known.get("amx_bf16", False))
+    return device.type == "cpu" and any(known.get(name, False) for name in ("amx_bf16", "avx512_bf16"))
 
 
 def _sum(values: Tensor, mask: Tensor) -> float:
