@@ -17,7 +17,8 @@ from lmgym.train.parts.filters import mask_stumbles
 from lmgym.train.parts.losses import nll
 from lmgym.train.parts.planners import Stumble
 from lmgym.train.parts.tasks import Uniform
-from lmgym.train.recipe import Evaluate, Optimiser, Recipe, Sft, Stage, Term, Until, linear
+from lmgym.train.recipe import Evaluate, Optimiser, Recipe, Sft, Stage, Term
+from lmgym.train.schedule import Until, linear
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,8 @@ from lmgym.errors import RecipeError
 from lmgym.train.parts.filters import Ties, Within, keep_top
 from lmgym.train.parts.losses import nll
 from lmgym.train.parts.tasks import Uniform
-from lmgym.train.recipe import Optimiser, Recipe, Rl, Sft, Term, Until, Verdict
+from lmgym.train.recipe import Optimiser, Recipe, Rl, Sft, Term, Verdict
+from lmgym.train.schedule import Until
 
 
 @dataclass(frozen=True, kw_only=True)

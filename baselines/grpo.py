@@ -24,7 +24,8 @@ from lmgym.train.parts.filters import drop_flat_groups
 from lmgym.train.parts.losses import kl_to_start
 from lmgym.train.parts.rewards import invalid_cost
 from lmgym.train.parts.tasks import Uniform
-from lmgym.train.recipe import Optimiser, Recipe, Rl, Scored, Term, Until, constant
+from lmgym.train.recipe import Optimiser, Recipe, Rl, Scored, Term
+from lmgym.train.schedule import Until, constant
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -22,6 +24,7 @@ class Batch:
     value: Tensor  # (B, T) of the state before the token, where there is a critic
     quality: Tensor  # (B, T) of the turn that the token is part of (Q), where the critic knows it
     cut: Tensor  # (B,) bool: the row ends where its episode was cut, after the last observation if that is there
+    target: Tensor  # (B, T) what `value` is trained towards, where there is a critic
     boot: Tensor  # (B,) value of the state after the row's last token, where the episode was cut there
     advantage: Tensor  # (B, T)
     weight: Tensor  # (B, T) factor of the token's loss; 0 is not trained
@@ -66,6 +69,13 @@ class Batch:
 def masked(batch: Batch, out: Tensor) -> Batch:
     """The batch with the tokens `out` (B, T) taken from the loss; statistics and rewards stay."""
     return replace(batch, mask=batch.mask & ~out, weight=batch.weight.masked_fill(out, 0.0))
+
+
+def some_rows(batch: Batch, tokens: int, *, seed: Sequence[int]) -> Tensor:
+    """Rows (R,) drawn at random, one or more, of `tokens` in all at most."""
+    order = torch.from_numpy(np.random.default_rng(list(seed)).permutation(len(batch)))
+    count = int((batch.lengths[order].cumsum(0) <= tokens).sum())
+    return order[: max(1, count)]
 
 
 def micro_batches(lengths: Tensor, budget: int, unit: Tensor | None = None) -> list[Tensor]:

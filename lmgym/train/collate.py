@@ -105,6 +105,7 @@ def _tensors(
         reward=_padded(rewards, torch.float32),
         value=zeros,
         quality=zeros,
+        target=zeros,
         boot=torch.zeros(len(mask)),
         advantage=zeros,
         weight=mask.float(),

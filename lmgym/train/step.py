@@ -20,11 +20,14 @@ from lmgym.policy.lora import adapted, without_adapter
 from lmgym.rollout import dataset
 from lmgym.rollout import episodes as recording
 from lmgym.train import source
-from lmgym.train.batch import Batch, masked
+from lmgym.train.batch import Batch, masked, some_rows
 from lmgym.train.collate import collate, turns_out
 from lmgym.train.figures import of_demonstrations, of_play
 from lmgym.train.log import Stopwatch, writing
-from lmgym.train.recipe import Critic, Filter, FitCritic, Generate, Learning, Progress, Recipe, Rl, Sft, Store
+from lmgym.train.parts.importance import figures as of_weights
+from lmgym.train.parts.kl import kl_estimate
+from lmgym.train.recipe import Charge, Critic, Filter, FitCritic, Generate, Joint, Learning, Recipe, Rl, Sft, Store
+from lmgym.train.schedule import Progress
 from lmgym.train.services import Services
 from lmgym.train.state import Place
 from lmgym.train.update import Updater, logprobs_of
@@ -166,26 +169,48 @@ class Learner:
         with writing(path):
             recording.write(path / f"{number:06d}.jsonl", episodes)
 
-    def _scored(self, batch: Batch, stage: Sft | Rl | FitCritic) -> tuple[Batch, dict[str, float]]:
-        """The batch with what the losses need: old log-probs by the trainer, log-probs of the start policy."""
+    def _scored(
+        self, batch: Batch, stage: Sft | Rl | FitCritic, seed: tuple[int, int]
+    ) -> tuple[Batch, Tensor, dict[str, float]]:
+        """The batch with what credit and losses need, factors (B, T) of its advantages, and figures."""
+        factor, figures = torch.ones_like(batch.reward), dict[str, float]()
         if not isinstance(stage, Rl) or self.updater is None:
-            return batch, {}
-        tokens, gap, device = self.updater.micro_tokens, {}, self.policy.device
-        if self.reference is not None:
-            model = partial(self.services.score, model=self.reference)
-            with without_adapter(self.policy.model):
-                batch = replace(batch, reference=logprobs_of(batch, model, device, tokens=tokens))
-        exact = self.policy.dtype == torch.float32 and not self.updater.autocast
-        if stage.rescore or (stage.rescore is None and not exact and not stage.optimiser.single):
-            old = logprobs_of(batch, self.updater.scored, device, tokens=tokens)
-            difference = (old - batch.logprobs)[batch.mask].abs()
-            gap = {"gap_mean": float(difference.mean()), "gap_max": float(difference.max())}
+            return batch, factor, figures
+        weigh, exact = self.recipe.importance, self.policy.dtype == torch.float32 and not self.updater.autocast
+        if stage.rescore or (stage.rescore is None and (weigh or not (exact or stage.optimiser.single))):
+            old = logprobs_of(batch, self.updater.scored, self.policy.device, tokens=self.updater.micro_tokens)
+            gap = (old - batch.logprobs)[batch.mask].abs()
+            figures |= {"gap_mean": float(gap.mean()), "gap_max": float(gap.max())}
+            if weigh is not None:
+                factor = weigh(batch, old - batch.logprobs)
+                figures |= of_weights(factor, batch.mask)
             batch = replace(batch, logprobs=old)
-        return batch, gap
+        if self.reference is not None:
+            batch, seen = self._referred(batch, stage, seed)
+            figures |= seen
+        return batch, factor, figures
+
+    def _referred(self, batch: Batch, stage: Rl, seed: tuple[int, int]) -> tuple[Batch, dict[str, float]]:
+        """The batch with log-probs of the start policy where they are asked for, and how far away that is."""
+        assert self.updater is not None
+        asked = self.charge is not None or any(term.reference for term in self.recipe.loss)
+        rows = torch.arange(len(batch)) if asked else some_rows(batch, stage.watch, seed=seed)
+        part, model = batch.rows(rows), partial(self.services.score, model=self.reference)
+        with without_adapter(self.policy.model):
+            start = logprobs_of(part, model, self.policy.device, tokens=self.updater.micro_tokens)
+        figures = {"kl_start": kl_estimate(part.logprobs[part.mask], start[part.mask])}
+        if not asked:
+            return batch, figures
+        batch = replace(batch, reference=start)
+        if self.charge is None:
+            return batch, figures
+        batch, seen = self.charge.charge(batch)
+        return batch, {**figures, **seen}
 
     def state_dict(self) -> dict[str, Any]:
         """What a checkpoint keeps."""
         parts = {"updater": self.updater, "critic": self.critic, "store": self.store, "reference": self.reference}
+        parts |= {"charge": self.charge}
         return {name: None if part is None else part.state_dict() for name, part in parts.items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -193,8 +218,9 @@ class Learner:
         if state["critic"] is not None and self.recipe.critic is not None:
             self.critic = self.recipe.critic(self.services)
             self.critic.load_state_dict(state["critic"])
-        if self.store is not None:
-            self.store.load_state_dict(state["store"])
+        for part, name in ((self.store, "store"), (self.charge, "charge")):
+            if part is not None:
+                part.load_state_dict(state[name])
         self._pending = state
 
 

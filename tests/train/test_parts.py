@@ -11,7 +11,8 @@ from lmgym.train.figures import of_demonstrations, of_play
 from lmgym.train.log import Log, read_metrics, replace_file
 from lmgym.train.parts.filters import drop_flat_groups, keep_top, mask_truncated
 from lmgym.train.parts.rewards import invalid_cost
-from lmgym.train.recipe import NoTasks, Pool, Until, linear
+from lmgym.train.recipe import NoTasks, Pool
+from lmgym.train.schedule import Until, linear
 from lmgym.types import Completion, Message, Trajectory, Turn
 
 TURN = Turn(observation=Message(role="user", text="?"), completion=Completion(text="x"), action="x")

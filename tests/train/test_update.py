@@ -12,7 +12,8 @@ from lmgym.baselines.grpo import surrogate
 from lmgym.errors import RecipeError
 from lmgym.train.batch import Batch, micro_batches
 from lmgym.train.parts.losses import kl_to_start, nll
-from lmgym.train.recipe import Optimiser, Progress, Term, constant
+from lmgym.train.recipe import Optimiser, Term
+from lmgym.train.schedule import Progress, constant
 from lmgym.train.update import Updater, logprobs_of, minibatches
 from tests.policy import models
 from tests.train.batches import make_batch

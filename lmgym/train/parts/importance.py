@@ -1,0 +1,101 @@
+"""Importance weights: a sampler of other precision or kernels does not quite sample what the trainer differentiates.
+
+They correct the sampler; the ratio of a surrogate corrects what the updates of a step change. All are without gradient
+and multiply a token's advantage, which is to multiply its loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from torch import Tensor
+
+from lmgym.errors import RecipeError
+from lmgym.train.batch import Batch
+
+Mode = Literal["token_cap", "sequence_cap", "token_mask", "sequence_mask", "geometric_mask", "outlier_mask"]
+BOUNDS: Mapping[Mode, tuple[float, float]] = {  # published defaults: least and most
+    "token_cap": (0.0, 2.0),
+    "sequence_cap": (0.0, 5.0),
+    "token_mask": (0.5, 2.0),
+    "sequence_mask": (0.0, 3.0),
+    "geometric_mask": (0.99, 1.01),
+    "outlier_mask": (1e-4, 100.0),
+}
+
+
+@dataclass(frozen=True)
+class Importance:
+    """How much a token counts, by w, its probability under the trainer over that under the sampler.
+
+    token_cap: min(w, most). sequence_cap: the same of the product over the episode. token_mask: w where it is between
+    least and most, else 0. sequence_mask: the product, or 0 above most (or below least). geometric_mask: 1 where the
+    geometric mean over the episode is within the bounds, else 0. outlier_mask: 1, but 0 for an episode with any w
+    beyond the bounds. Capped at 1 a weight guards against variance only: what is sampled too rarely
+    gains nothing.
+    """
+
+    mode: Mode
+    least: float | None = None  # None: as published
+    most: float | None = None
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Least and most."""
+        least, most = BOUNDS[self.mode]
+        return (least if self.least is None else self.least, most if self.most is None else self.most)
+
+    def __post_init__(self) -> None:
+        least, most = self.bounds
+        if not 0 <= least < most:
+            raise RecipeError(f"importance weights are kept between 0 <= least < most; got {least} and {most}")
+
+    def __call__(self, batch: Batch, difference: Tensor) -> Tensor:
+        """Factors (B, T) from log-probs of the trainer less those of the sampler (B, T)."""
+        least, most = self.bounds
+        logs = (difference * batch.mask).detach()
+        w = logs.clamp(-20.0, 20.0).exp()
+        episodes = int(batch.episode.max()) + 1
+        total = logs.new_zeros(episodes).index_add(0, batch.episode, logs.sum(1))
+        match self.mode:
+            case "token_cap":
+                return w.clamp(max=most)
+            case "token_mask":
+                return w * ((w > least) & (w < most))
+            case "outlier_mask":
+                beyond = ((w <= least) | (w >= most)) & batch.mask
+                count = logs.new_zeros(episodes).index_add(0, batch.episode, beyond.sum(1).to(logs))
+                factor = (count == 0).to(logs)
+            case "geometric_mask":
+                tokens = logs.new_zeros(episodes).index_add(0, batch.episode, batch.mask.sum(1).to(logs))
+                mean = (total / tokens.clamp(min=1)).exp()
+                factor = ((mean > least) & (mean < most)).to(logs)
+            case _:
+                product = total.clamp(-20.0, 20.0).exp()
+                within = (product > least) & (product < most)
+                factor = product * within if self.mode == "sequence_mask" else product.clamp(max=most)
+        return factor[batch.episode][:, None].expand_as(logs)
+
+
+def importance(mode: Mode | None, least: float | None = None, most: float | None = None) -> Importance | None:
+    """Weights of a mode; None for none."""
+    if mode is None and (least, most) != (None, None):
+        raise RecipeError("bounds of importance weights without a mode: say which, such as token_cap")
+    return None if mode is None else Importance(mode, least, most)
+
+
+def figures(factor: Tensor, mask: Tensor) -> dict[str, float]:
+    """What the weights (B, T) of the tokens of `mask` are like, for the log."""
+    weights = factor[mask].double()
+    if not len(weights):
+        return {}
+    effective = weights.sum().square() / weights.square().sum().clamp(min=1e-30)
+    return {
+        "importance_mean": float(weights.mean()),
+        "importance_min": float(weights.min()),
+        "importance_max": float(weights.max()),
+        "importance_zero": float((weights == 0).double().mean()),
+        "importance_effective": float(effective) / len(weights),  # share of the sample's size
+    }

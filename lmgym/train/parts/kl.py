@@ -1,0 +1,57 @@
+"""Divergence from the start policy in the reward: what it costs flows through credit to earlier tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from torch import Tensor
+
+from lmgym.errors import RecipeError
+from lmgym.train.batch import Batch
+
+STEP = 0.2  # most by which the relative error counts when the coefficient is adapted
+
+
+@dataclass
+class KlCharge:
+    """Takes `coef` times the log-ratio of policy to reference (k1, without gradient) from every token's reward.
+
+    With a `target` the coefficient follows the divergence that is seen: over `horizon` episodes it grows by a factor e
+    for each unit of relative error, which counts for 0.2 at most (Ziegler et al. 2019).
+    """
+
+    coef: float
+    target: float | None = None  # nats an episode; None: the coefficient is fixed
+    horizon: int = 10_000  # episodes
+
+    def __post_init__(self) -> None:
+        if self.coef <= 0 or (self.target is not None and self.target <= 0) or self.horizon < 1:
+            raise RecipeError(f"coefficient, target and horizon of a KL in the reward are above zero; got {self}")
+
+    def charge(self, batch: Batch) -> tuple[Batch, Mapping[str, float]]:
+        """The batch with lower rewards, and figures; then adapt the coefficient."""
+        ratio = ((batch.logprobs - batch.reference) * batch.mask).detach()
+        episodes = int(batch.episode.max()) + 1
+        kl = float(ratio.double().sum()) / episodes
+        figures = {"kl_episode": kl, "kl_coef": self.coef}
+        charged = replace(batch, reward=batch.reward - self.coef * ratio)
+        if self.target is not None:
+            error = min(max(kl / self.target - 1.0, -STEP), STEP)
+            self.coef *= 1.0 + error * episodes / self.horizon
+        return charged, figures
+
+    def state_dict(self) -> dict[str, Any]:
+        """The coefficient, for a checkpoint."""
+        return {"coef": self.coef}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a checkpoint."""
+        self.coef = state["coef"]
+
+
+def kl_estimate(logprobs: Tensor, reference: Tensor) -> float:
+    """Mean KL(policy || reference) of a token in nats, from samples (N,), by the estimator of least variance (k3)."""
+    d = (logprobs - reference).double().clamp(-20.0, 20.0)
+    return float(((-d).exp() - 1 + d).mean()) if len(d) else 0.0
