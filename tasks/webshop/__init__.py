@@ -1,0 +1,43 @@
+"""WebShop: buy in a simulated shop what an instruction asks for; a procedural shop, and the official one."""
+
+from dataclasses import replace
+
+from lmgym.env.spec import Standard, TaskSpec
+
+_RULES = "rules and reward of WebShop (MIT; Yao et al. 2022, arXiv 2207.01206); engine, catalogue and words our own"
+_PAPER: dict[str, float | str] = {
+    "learned, IL": "success 0.29 (arXiv 2207.01206, 1.18 M products, human goals)",
+    "rule": "success 0.096 (same)",
+    "human expert": "success 0.59 (same)",
+}
+SPEC = TaskSpec(
+    id="lmgym/WebShop-v0",
+    entry_point="lmgym.tasks.webshop.env:WebShop",
+    summary="Search, compare and buy in a shop of 1,000 generated products what an instruction asks for.",
+    max_turns=15,
+    splits={"train": 5059, "eval": 1000, "test": 500},
+    score="the share of the wanted attributes, options and price limit that the purchase meets, times the kind's match",
+    references={"null": 0.0, "oracle": 1.0},
+    extras=("webshop",),
+    source=_RULES,
+    held_out=("test",),
+    standard=Standard(split="test", instances=500),
+    options={"mode": "brief", "length": 5},
+)
+HUMAN = replace(
+    SPEC,
+    id="lmgym/WebShopHuman-v0",
+    summary="The same shop with instructions in varied human-style phrasing.",
+    splits={"train": 2500, "eval": 1000, "test": 500},
+    options={**SPEC.options, "goals": "human"},
+)
+OFFICIAL = replace(
+    SPEC,
+    id="lmgym/WebShopOfficial-v0",
+    summary="The official products and human goals, from $WEBSHOP_DATA.",
+    splits={"train": 0, "eval": 0, "test": 0},
+    references={"null": 0.0, "oracle": "1 but for the goals that the card's command lists", **_PAPER},
+    source=f"items_shuffle, items_ins_v2 and items_human_ins of WebShop (MIT) under $WEBSHOP_DATA; {_RULES}",
+    options={"source": "official", "goals": "human"},
+)
+VARIANTS = (HUMAN, OFFICIAL)

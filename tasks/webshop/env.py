@@ -1,0 +1,215 @@
+"""The WebShop task: buy what an instruction asks for, by `search[words]` and `click[label]`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from importlib import resources
+from typing import Any
+
+from lmgym.env.actions import parse_command
+from lmgym.env.env import Observation, Reply, TextEnv
+from lmgym.errors import InstanceError
+from lmgym.tasks.webshop import SPEC, demonstrator, goals, official, oracle, shop
+from lmgym.tasks.webshop.goals import GOALS, Goal
+from lmgym.tasks.webshop.nouns import FINDERS, finder
+from lmgym.tasks.webshop.reward import Breakdown, best, breakdown, progress
+from lmgym.tasks.webshop.session import Session, parse
+from lmgym.tasks.webshop.view import MODES, SEPARATOR
+
+
+class WebShop(TextEnv):
+    """Find, choose and buy; the reward of the purchase is the score."""
+
+    SPEC = SPEC
+
+    def __init__(
+        self,
+        *,
+        source: str = "procedural",
+        products: int = 1000,
+        goals: str = "synthetic",
+        mode: str = "text",
+        length: int = 10,
+        price_seed: int = 0,
+        nouns: str = "auto",
+        show_attributes: bool = False,
+        prefixes: bool = False,
+        previous_observations: int = 0,
+        previous_actions: int = 0,
+        progress: float = 0.0,
+        instructions: bool = False,
+        **common: Any,
+    ) -> None:
+        """Choose the shop and what is shown of it.
+
+        Args:
+            source: "procedural" or "official", as the id has it.
+            products: of the catalogue; 0 is all that the official files have.
+            goals: "synthetic" or "human".
+            mode: "text", "text_rich", "html", "url", or "brief" for small models.
+            length: products of a results page.
+            price_seed: of prices within a range and of what goals may cost.
+            nouns: who finds the nouns of titles: "spacy", "own", or "auto" for spaCy where its model is installed.
+            show_attributes: whether items have a fourth tab, Attributes.
+            prefixes: whether a search may start with <r>, <a>, <c> or <q>.
+            previous_observations: how many are repeated before the new one.
+            previous_actions: how many are repeated before the new observation.
+            progress: weight of AgentBoard's progress score, whose growth is then part of the reward.
+            instructions: whether the first observation starts with what actions there are.
+            common: what every task takes: split, others, render_mode.
+        """
+        super().__init__(**common)
+        own = self.task.options.get("source", "procedural")
+        known = {"source": (own,), "goals": GOALS, "mode": tuple(MODES), "nouns": FINDERS}
+        for name, value in (("source", source), ("goals", goals), ("mode", mode), ("nouns", nouns)):
+            if value not in known[name]:
+                raise InstanceError(f"{self.task.id}: {name} is {' or '.join(known[name])}; got {value!r}")
+        if length < 1 or min(previous_observations, previous_actions, price_seed) < 0:
+            raise InstanceError("length is 1 or more; price_seed and how much is repeated are 0 or more")
+        self.goals, self.mode, self.length, self.price_seed = goals, mode, length, price_seed
+        self.show_attributes, self.prefixes = show_attributes, prefixes
+        self.previous_observations, self.previous_actions = previous_observations, previous_actions
+        self.weight, self.instructions = progress, instructions
+        self.nouns_name, self.nouns = finder(nouns)
+        self.shop = official.shop(products) if source == "official" else shop.procedural(products)
+        self.goal: Goal | None = None
+        self.session: Session | None = None
+        self.verbose: Breakdown = {}  # what the reward of the purchase was made of
+        self._shown, self._said = [""], [""]
+        self._best = [0.0, 0.0, 0.0]  # match of a results page, of an item page, of the purchase
+
+    def size(self) -> int:
+        """Goals of the split."""
+        return goals.size(self.split, self.shop.count(self.goals))
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Open an episode; info names who finds the nouns of titles."""
+        observation, info = super().reset(seed=seed, options=options)
+        return observation, {**info, "nouns": self.nouns_name}
+
+    def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Answer an action; after the purchase, info says what its reward was made of."""
+        observation, reward, terminated, truncated, info = super().step(action)
+        if terminated:
+            info["verbose"] = dict(self.verbose)
+        return observation, reward, terminated, truncated, info
+
+    def begin(self, index: int) -> Reply:
+        """Open the start page with goal `index` of the split."""
+        return self._open(self.shop.goal(self.goals, goals.place(self.split, index), self.price_seed), index)
+
+    def load(self, instance: Mapping[str, Any]) -> Reply:
+        """Open an authored goal: a product's ASIN, the instruction, attributes, options and the price limit."""
+        return self._open(official.authored(self.shop, instance), -1)
+
+    def act(self, action: str) -> Reply:
+        """Follow one action; what the page does not have changes nothing."""
+        session = self._playing()
+        valid = self._follow(action)
+        earned = 0.0
+        if session.kind == "done" and session.item is not None:
+            price = self.shop.price(session.item, self.price_seed)
+            earned, self.verbose = breakdown(session.product, self._wanted(), price, session.options, self.nouns)
+        done = session.kind == "done"
+        reward = {"purchase": earned}
+        if self.weight:
+            reward["progress"] = self.weight * self._progressed(earned)
+        return Reply(self._page(action), reward=reward, done=done, score=earned if done else None, valid=valid)
+
+    def oracle(self) -> Iterator[str]:
+        """Yield actions that buy the goal's product with its options; none where no search finds it."""
+        goal, session = self._wanted(), self._playing()
+        return oracle.play(session, goal, self._price(goal), self.nouns)
+
+    def demonstrator(self) -> Iterator[str]:
+        """Yield actions of a buyer who knows the pages alone."""
+        return demonstrator.play(self._playing())
+
+    def admissible(self) -> list[str]:
+        """Return every click that the page offers; on the start page, a search for the instruction's words."""
+        session = self._playing()
+        if session.kind == "index":
+            return [f"search[{demonstrator.terms(session.instruction)}]"]
+        return [f"click[{label}]" for label in session.clickables()]
+
+    def answer(self) -> str:
+        """Return the product and options that the goal was made from."""
+        goal = self._wanted()
+        return " | ".join((goal.asin, *map(str, goal.options)))
+
+    def fingerprint(self) -> str:
+        """Return a digest of the goal."""
+        return hashlib.sha256(repr(self.goal).encode()).hexdigest()
+
+    def _open(self, goal: Goal, index: int) -> Reply:
+        self.goal, self.verbose, self._best = goal, {}, [0.0, 0.0, 0.0]
+        self.session = Session(
+            self.shop,
+            name="authored" if index < 0 else f"{self.split}_{index}",
+            instruction=goal.instruction,
+            length=self.length,
+            attributes=self.show_attributes,
+            chance=self.np_random if self.prefixes else None,
+        )
+        page = MODES[self.mode](self.session)
+        self._shown, self._said = [page], []
+        return Reply(f"{_prompt()}\n\n{page}" if self.instructions else page)
+
+    def _follow(self, action: str) -> bool:
+        """Do what an action says, if it can be done; its last line is tried where the whole is no action."""
+        session = self._playing()
+        name, argument = parse(action)
+        if name not in ("search", "click"):
+            name, argument = parse(parse_command(action))
+        if name == "search" and argument and session.kind != "done":
+            session.search(argument)
+            return True
+        return name == "click" and argument is not None and session.click(argument)
+
+    def _page(self, action: str) -> str:
+        """Return the page, after as many of the last observations and actions as were asked for."""
+        page = MODES[self.mode](self._playing())
+        self._said.append(action)
+        parts = [page]
+        for back in range(1, 1 + max(self.previous_observations, self.previous_actions)):
+            if back <= min(len(self._said), self.previous_actions):
+                parts.append(self._said[-back])
+            if back <= min(len(self._shown), self.previous_observations):
+                parts.append(self._shown[-back])
+        self._shown.append(page)
+        return SEPARATOR.join(reversed(parts))
+
+    def _progressed(self, earned: float) -> float:
+        """Return by how much AgentBoard's progress score grew."""
+        session, before = self._playing(), progress(self._best)
+        seen = {"search_results": session.listed, "item_page": [session.item], "item_sub_page": [session.item]}
+        here = max((self._match(place) for place in seen.get(session.kind, ()) if place is not None), default=0.0)
+        part = 0 if session.kind == "search_results" else 1
+        self._best[part] = max(self._best[part], here)
+        self._best[2] = max(self._best[2], earned)
+        return progress(self._best) - before
+
+    def _match(self, place: int) -> float:
+        price = self.shop.price(place, self.price_seed)
+        return best(self.shop.product(place), self._wanted(), price, self.nouns)[0]
+
+    def _price(self, goal: Goal) -> float:
+        number = self.shop.number(goal.asin)
+        return 0.0 if number is None else self.shop.price(number, self.price_seed)
+
+    def _wanted(self) -> Goal:
+        if self.goal is None:
+            raise InstanceError(f"{self.task.id}: call reset() first")
+        return self.goal
+
+    def _playing(self) -> Session:
+        if self.session is None:
+            raise InstanceError(f"{self.task.id}: call reset() first")
+        return self.session
+
+
+def _prompt() -> str:
+    return resources.files(__package__).joinpath("prompt.md").read_text(encoding="utf-8").strip()

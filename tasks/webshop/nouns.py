@@ -1,0 +1,78 @@
+"""Which words of a title are nouns: what the title score of the reward counts.
+
+The original asks spaCy's `en_core_web_sm`, a model that package indexes do not carry. Where it is installed it is
+asked here too; elsewhere words are nouns unless a table or their ending says otherwise. Records name the finder.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Callable
+from functools import cache, lru_cache
+from typing import Any
+
+from lmgym.errors import MissingExtra
+from lmgym.tasks.webshop.catalogue import lines
+
+MODEL = "en_core_web_sm"
+FINDERS = ("auto", "spacy", "own")
+NOUN_TAGS = ("PNOUN", "NOUN", "PROPN")  # the first is the original's, and no tag
+WORD = re.compile(r"[^\W_]+(?:['’.][^\W_]+)*")
+ENDINGS = re.compile(
+    r"(?:able|ible|less|ful|ous|ical|ized|ised|ly|ated|ted|ned|red|led|ded|ged|ked|med|ped|sed|wed|xed|zed)$"
+)
+GERUND = re.compile(r"[^\W\d_]{3,}ing$")  # "long lasting", "quick drying": what a product does, seldom what it is
+Nouns = Callable[[str], tuple[str, ...]]
+
+
+def finder(name: str) -> tuple[str, Nouns]:
+    """Return a finder's name as records have it, and the function; "auto" is spaCy's where it is installed."""
+    if name == "own" or (name == "auto" and importlib.util.find_spec(MODEL) is None):
+        return "own", own
+    return f"spacy {MODEL} {_model().meta['version']}", with_spacy
+
+
+@lru_cache(maxsize=65_536)
+def own(title: str) -> tuple[str, ...]:
+    """Return the nouns of a title by table and ending, in lower case, repeated where they are."""
+    return tuple(word for word in WORD.findall(title.lower()) if _is_noun(word))
+
+
+@lru_cache(maxsize=65_536)
+def with_spacy(title: str) -> tuple[str, ...]:
+    """Return the nouns and proper nouns that spaCy's model finds, as the original does."""
+    return tuple(token.text.lower() for token in _model()(title) if token.pos_ in NOUN_TAGS)
+
+
+def title_score(purchased: str, wanted: str, nouns: Nouns) -> float:
+    """Return the share of the wanted title's nouns that the purchased one has; 0.2 where it has none."""
+    asked = nouns(wanted)
+    return len(set(nouns(purchased)) & set(asked)) / len(asked) if asked else 0.2
+
+
+@cache
+def _known() -> dict[str, bool]:
+    """Whether a word of the table is a noun."""
+    words = [word for line in lines("modifiers.txt") for word in line.split()]
+    return {word.lstrip("+"): word.startswith("+") for word in words}
+
+
+def _is_noun(word: str) -> bool:
+    known = _known().get(word)
+    if known is not None or word[0].isdigit():
+        return bool(known)
+    return len(word) < 5 or not (ENDINGS.search(word) or GERUND.match(word))
+
+
+@cache
+def _model() -> Any:
+    try:
+        import spacy
+
+        return spacy.load(MODEL)
+    except (ImportError, OSError) as error:
+        raise MissingExtra(
+            f"nouns='spacy' needs spaCy's model {MODEL} (python -m spacy download {MODEL}): {error}; "
+            "nouns='own' needs nothing"
+        ) from error

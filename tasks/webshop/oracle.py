@@ -1,0 +1,73 @@
+"""The all-knowing buyer, who finds the goal's product and buys it as wanted; and the goals that nobody reaches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lmgym.tasks.webshop.demonstrator import click
+from lmgym.tasks.webshop.goals import Goal, ambiguous
+from lmgym.tasks.webshop.nouns import Nouns
+from lmgym.tasks.webshop.products import Product
+from lmgym.tasks.webshop.reward import best
+from lmgym.tasks.webshop.session import BUY, NEXT, PREVIOUS, Session, parse
+from lmgym.tasks.webshop.shop import Shop
+
+WORDS = 60  # of a query at most
+
+
+def play(session: Session, goal: Goal, price: float, nouns: Nouns) -> Iterator[str]:
+    """Yield actions from the present page to the purchase of the goal's product; none where no search finds it."""
+    number = session.shop.number(goal.asin)
+    if number is None:
+        return
+    product = session.shop.product(number)
+    _, chosen = best(product, goal, price, nouns)
+    if session.item != number:
+        found = query(session.shop, number)
+        if found is None:
+            return
+        words, rank = found
+        yield f"search[{words}]"
+        for _ in range(rank // session.length):
+            yield click(NEXT)
+        yield click(product.asin)
+    elif session.kind == "item_sub_page":
+        yield click(PREVIOUS)
+    for name, value in chosen.items():
+        if session.options.get(name) != value:
+            yield click(value)
+    yield click(BUY)
+
+
+def query(shop: Shop, number: int) -> tuple[str, int] | None:
+    """Return words that find a product, and its rank among the hits: those that rank it highest."""
+    product = shop.product(number)
+    best_found: tuple[str, int] | None = None
+    for text in (product.title, product.document, " ".join((product.title, *_values(product)))):
+        words = " ".join(text.replace("[", " ").replace("]", " ").lower().split()[:WORDS])
+        hits = shop.search(words)
+        if number in hits:
+            rank = list(hits).index(number)
+            if best_found is None or rank < best_found[1]:
+                best_found = words, rank
+    return best_found
+
+
+def unreachable(shop: Shop, goal: Goal, price: float, nouns: Nouns) -> str | None:
+    """Say why no purchase of a goal's own product earns 1; None where one does."""
+    number = shop.number(goal.asin)
+    if number is None:
+        return f"there is no product {goal.asin}"
+    earned, chosen = best(shop.product(number), goal, price, nouns)
+    if earned < 1.0:
+        return f"the product itself earns {earned:.3g}"
+    if ambiguous(tuple(chosen.items())):
+        return "two options have one button"
+    for value in chosen.values():
+        if parse(click(value)) != ("click", value):
+            return f"no action can name the option {value!r}"
+    return None if query(shop, number) else "no search finds the product"
+
+
+def _values(product: Product) -> list[str]:
+    return [value for values in product.options.values() for value in values]

@@ -1,0 +1,139 @@
+"""The search engine: BM25 in Lucene's variant over stemmed English words, its index kept on disk.
+
+An index is written once a user and read by memory map, so environments and processes share its pages. Document
+lengths count exactly, where Lucene rounds those above 40 words to one byte.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+
+import bm25s
+import numpy as np
+import Stemmer
+from numpy.typing import NDArray
+
+FORMAT = 1  # of the cache: a new one forgets the old files
+HITS = 50
+K1, B = 0.9, 0.4  # pyserini's
+STOPS = frozenset(  # Lucene's for English
+    ("a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it", "no", "not", "of")
+    + (
+        "on",
+        "or",
+        "such",
+        "that",
+        "the",
+        "their",
+        "then",
+        "there",
+        "these",
+        "they",
+        "this",
+        "to",
+        "was",
+        "will",
+        "with",
+    )
+)
+# Words by the rules of Unicode's annex 29, as far as English text needs them: "don't", "3.5" and "1,000" are one.
+WORD = re.compile(r"\w+(?:(?:(?<=[^\W\d_])['’.:](?=[^\W\d_])|(?<=\d)[.,;'’](?=\d))\w+)*")
+Document = tuple[str, int]  # what is indexed, and the goals that can be made of it
+
+
+def analyse(text: str) -> list[str]:
+    """Return the terms of a text: words in lower case without possessive and stop words, by Porter's stemmer."""
+    words = (word.lower().replace("’", "'").removesuffix("'s") for word in WORD.findall(text))
+    return [_stem(word) for word in words if word not in STOPS]
+
+
+class Index:
+    """What can be searched, and the numbers of goals that its documents have."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open the index that `build` wrote."""
+        self._engine = bm25s.BM25.load(folder, mmap=True, load_corpus=False)
+        self._terms: dict[str, int] = self._engine.vocab_dict
+        self.goals: NDArray[np.int64] = np.load(folder / "goals.npy", mmap_mode="r")
+        self.hits = lru_cache(maxsize=4096)(self._hits)
+
+    def _hits(self, query: str, count: int = HITS) -> tuple[int, ...]:
+        """Return the numbers of the best documents for a query, best first, of equal ones the first."""
+        known = [self._terms[term] for term in analyse(query) if term in self._terms]
+        if not known:
+            return ()
+        scores = self._engine.get_scores_from_ids(known)
+        found = np.flatnonzero(scores > 0)
+        if len(found) > count:
+            least = np.partition(scores[found], -count)[-count]
+            found = found[scores[found] >= least]
+        return tuple(found[np.lexsort((found, -scores[found]))][:count].tolist())
+
+
+def build(documents: Iterable[Document], folder: Path) -> None:
+    """Write the index of documents into a folder."""
+    texts, goals = [], []
+    for text, count in documents:
+        texts.append(analyse(text))
+        goals.append(count)
+    engine = bm25s.BM25(method="lucene", k1=K1, b=B)
+    engine.index(texts, show_progress=False)
+    engine.save(folder, corpus=None, show_progress=False)
+    np.save(folder / "goals.npy", np.asarray(goals, np.int64))
+
+
+def kept(recipe: Sequence[object], documents: Callable[[], Iterable[Document]]) -> Index:
+    """Return the index of a recipe, which names all that the documents follow from: from the cache, or newly built."""
+    parts = [FORMAT, version("bm25s"), version("PyStemmer"), *recipe]
+    name = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+    for folder in folders():
+        if (folder / name / "goals.npy").is_file():
+            return Index(folder / name)
+    for folder in folders():
+        if _write(folder / name, documents):
+            return Index(folder / name)
+    raise OSError(f"no index can be written to {' or '.join(map(str, folders()))}: set $LMGYM_CACHE to a folder")
+
+
+def folders() -> tuple[Path, Path]:
+    """Where indexes are kept: $LMGYM_CACHE or ~/.cache/lmgym, else the system's folder for temporary files."""
+    home = os.environ.get("LMGYM_CACHE") or os.path.join(os.path.expanduser("~"), ".cache", "lmgym")
+    return Path(home, "webshop"), Path(tempfile.gettempdir(), f"lmgym-{os.getuid()}", "webshop")
+
+
+def _write(folder: Path, documents: Callable[[], Iterable[Document]]) -> bool:
+    """Build an index beside its place and move it there whole; whether that was possible."""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        made = Path(tempfile.mkdtemp(prefix=".", suffix=".part", dir=folder.parent))
+    except OSError:
+        return False
+    try:
+        build(documents(), made)
+        os.rename(made, folder)
+    except OSError:
+        return (folder / "goals.npy").is_file()  # another process was first
+    finally:
+        with contextlib.suppress(OSError):
+            shutil.rmtree(made)
+    return True
+
+
+@lru_cache(maxsize=65_536)
+def _stem(word: str) -> str:
+    return str(_stemmer().stemWord(word))
+
+
+@lru_cache(maxsize=1)
+def _stemmer() -> Stemmer.Stemmer:
+    return Stemmer.Stemmer("porter")

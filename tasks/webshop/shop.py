@@ -1,0 +1,139 @@
+"""A shop: products, prices, goals and a search engine. One for all environments of a process that ask for the same."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from lmgym.errors import InstanceError
+from lmgym.tasks.webshop import catalogue, goals
+from lmgym.tasks.webshop.goals import HUMANS, Goal
+from lmgym.tasks.webshop.products import Product
+from lmgym.tasks.webshop.search import kept
+
+FEWEST, MOST = 500, 100_000  # products of the procedural shop
+ORDER = 233  # seed of the order of goals
+
+
+class Shop(Protocol):
+    """What an environment needs of a shop."""
+
+    def __len__(self) -> int:
+        """Products."""
+
+    def product(self, number: int) -> Product:
+        """A product by its place."""
+
+    def number(self, asin: str) -> int | None:
+        """The place of an ASIN, in whatever case; None where there is none."""
+
+    def search(self, query: str) -> Sequence[int]:
+        """Places of the hits, best first."""
+
+    def listed(self, prefix: str, words: str) -> Sequence[int]:
+        """Places of the products that have an attribute (<a>), a category (<c>) or a query (<q>)."""
+
+    def price(self, number: int, seed: int) -> float:
+        """Dollars that a product costs."""
+
+    def count(self, kind: str) -> int:
+        """Goals of a kind."""
+
+    def goal(self, kind: str, place: int, seed: int) -> Goal:
+        """The goal at a place of the order; prices by `seed`."""
+
+
+class Procedural:
+    """The shop of the generator: products are made when they are looked at."""
+
+    def __init__(self, products: int) -> None:
+        if not FEWEST <= products <= MOST:
+            raise InstanceError(f"the procedural shop has {FEWEST} to {MOST} products; got products={products}")
+        self.products = products
+        self.index = kept(["procedural", catalogue.SEED, products, _tables()], self._documents)
+        self.orders = {kind: np.random.default_rng(ORDER).permutation(self.count(kind)) for kind in goals.GOALS}
+        self._firsts = np.concatenate(([0], np.cumsum(self.index.goals)))  # number of a product's first goal
+
+    def __len__(self) -> int:
+        """Products."""
+        return self.products
+
+    def product(self, number: int) -> Product:
+        """A product by its place."""
+        return catalogue.product(number)
+
+    def number(self, asin: str) -> int | None:
+        """The place of an ASIN, in whatever case; None where there is none."""
+        if len(asin) != 7 or asin[0] not in "bB" or not (asin[1:].isascii() and asin[1:].isdigit()):
+            return None
+        number = catalogue.number_of(asin)
+        return number if number < self.products else None
+
+    def search(self, query: str) -> Sequence[int]:
+        """Places of the hits, best first."""
+        return self.index.hits(query)
+
+    def listed(self, prefix: str, words: str) -> Sequence[int]:
+        """Places of the products that have an attribute (<a>), a category (<c>) or a query (<q>)."""
+        return self._listings.get((prefix, words), ())
+
+    def price(self, number: int, seed: int) -> float:
+        """Dollars that a product costs."""
+        return goals.charged(self.product(number), (seed, number))
+
+    def count(self, kind: str) -> int:
+        """Goals of a kind."""
+        return self.products * HUMANS if kind == "human" else int(self.index.goals.sum())
+
+    def goal(self, kind: str, place: int, seed: int) -> Goal:
+        """The goal at a place of the order; prices by `seed`."""
+        goal = int(self.orders[kind][place])
+        if kind == "human":
+            number, which = divmod(goal, HUMANS)
+            words, attributes, options = goals.instruct(self.product(number), number, which)
+            return goals.human(self.product(number), words, attributes, options, self._ceiling(number, seed, 1, which))
+        number = int(np.searchsorted(self._firsts, goal, side="right")) - 1
+        product, which = self.product(number), goal - int(self._firsts[number])
+        return goals.synthetic(
+            product, goals.combination(product.options, which), self._ceiling(number, seed, 0, which)
+        )
+
+    @cached_property
+    def _listings(self) -> dict[tuple[str, str], list[int]]:
+        return listings(map(self.product, range(self.products)))
+
+    def _ceiling(self, number: int, seed: int, kind: int, which: int) -> float:
+        return goals.ceiling(self.price(number, seed), (seed, number, kind, which))
+
+    def _documents(self) -> list[tuple[str, int]]:
+        products = (self.product(number) for number in range(self.products))
+        return [(product.document, goals.combinations(product.options)) for product in products]
+
+
+def listings(products: Iterable[Product]) -> dict[tuple[str, str], list[int]]:
+    """Return the places of products by what the prefixes of a search ask for."""
+    found: dict[tuple[str, str], list[int]] = {}
+    for place, product in enumerate(products):
+        names = {("<c>", product.category), ("<q>", product.query), *(("<a>", name) for name in product.attributes)}
+        for name in names:
+            found.setdefault(name, []).append(place)
+    return found
+
+
+@lru_cache(maxsize=4)
+def procedural(products: int) -> Procedural:
+    """Return the procedural shop of so many products, the same object for all."""
+    return Procedural(products)
+
+
+@lru_cache(maxsize=1)
+def _tables() -> str:
+    """Return a digest of the tables that the catalogue is made from."""
+    folder = Path(catalogue.__file__).parent
+    names = ("kinds.txt", "options.txt", "brands.txt", "catalogue.py", "products.py")
+    return hashlib.sha256(b"".join((folder / name).read_bytes() for name in names)).hexdigest()
