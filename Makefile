@@ -26,6 +26,7 @@ help: ## show the targets
 	@touch $@
 
 .venv/.dev: .venv/.train
+	@PYTHON=$(PYTHON) .ci/debian-packages web
 	$(BIN)/pip install -q -c constraints.txt -e '.[dev]'
 	@touch $@
 
@@ -53,7 +54,7 @@ lint: .venv/.dev ## ruff and mypy on what would be shipped
 	rm -rf build && $(BIN)/pip install -q --no-deps --no-build-isolation --target build/typed .
 	cd build/typed && ../../$(BIN)/mypy --config-file ../../setup.cfg --cache-dir ../../.mypy_cache -p lmgym
 
-tasks: .venv/.train ## what every task owes
+tasks: .venv/.dev ## what every task owes
 	$(BIN)/lmgym check
 
 check: lint test tasks ## lint, types, the suite and what every task owes
