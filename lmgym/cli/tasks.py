@@ -39,12 +39,13 @@ def between_markers(text: str, content: str) -> str:
 
 
 def built_in() -> list[TaskSpec]:
-    """Return the specs of this package's own tasks."""
-    return [spec for spec in specs().values() if spec.package.startswith("lmgym.tasks.")]
+    """Return the specs of this package's own tasks, without the parts of others."""
+    return [spec for spec in specs().values() if spec.package.startswith("lmgym.tasks.") and not spec.part_of]
 
 
 def list_tasks(
     write: Annotated[bool, typer.Option("--write", help="Write the table into README.md and the cards.")] = False,
+    parts: Annotated[bool, typer.Option("--parts", help="Show the parts of tasks too: single pages.")] = False,
 ) -> None:
     """List the tasks."""
     if write:
@@ -57,19 +58,23 @@ def list_tasks(
         return
     table = Table("task", Column("id", no_wrap=True), "what", "turns", "splits")
     for spec in specs().values():
+        if spec.part_of and not parts:
+            continue
         table.add_row(spec.name, spec.id, spec.summary, str(spec.max_turns), ", ".join(spec.splits))
     Console().print(table)
 
 
 def check(
     tasks: Annotated[list[str] | None, typer.Argument(help="Ids or folders; all tasks if none is named.")] = None,
+    parts: Annotated[bool, typer.Option("--parts", help="Check the parts of tasks too: single pages.")] = False,
 ) -> None:
     """Check what every task owes; exit code 1 if something is amiss."""
     from lmgym.env.testing import findings
 
     console = Console()
     failed = 0
-    for spec in [find(name) for name in tasks] if tasks else list(specs().values()):
+    every = [spec for spec in specs().values() if parts or not spec.part_of]
+    for spec in [find(name) for name in tasks] if tasks else every:
         table = Table("check", "", "finding", title=spec.id, title_justify="left")
         for finding in findings(spec):
             mark = "[green]ok[/]" if finding.ok else "[red]FAILED[/]"

@@ -29,7 +29,7 @@ def texts(episodes: int) -> Iterator[str]:
 
     Games that must be compiled one by one, which come from processes, give a tenth of that.
     """
-    procedural = [spec for spec in specs().values() if all(spec.splits.values())]
+    procedural = [spec for spec in specs().values() if all(spec.splits.values()) and not spec.part_of]
     for spec in procedural:
         siblings = sum(other.name == spec.name for other in procedural)
         share = episodes // siblings // (1 if spec.player == "inline" else 10)

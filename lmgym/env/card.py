@@ -35,7 +35,9 @@ def card(spec: TaskSpec) -> str:
 
 
 def differs(spec: TaskSpec) -> str | None:
-    """Say how the README of the task's folder disagrees with its spec; None where it agrees."""
+    """Say how the README of the task's folder disagrees with its spec; None where it agrees, or is of a part."""
+    if spec.part_of:
+        return None
     path = folder(spec) / FILE
     if not path.is_file():
         return f"{FILE} is missing: write it by: lmgym list --write"

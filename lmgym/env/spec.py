@@ -36,6 +36,7 @@ class TaskSpec:
     options: Mapping[str, Any] = field(default_factory=dict)  # what this id sets; gym.make may override
     goldens: Literal["exact", "outcome"] = "exact"  # outcome: where pixels or trees differ between builds
     standard: Standard = field(default_factory=Standard)
+    part_of: str = ""  # id of the task that this is one page, game or level of: listed, and carded, with it
     runs_code: bool = False  # actions are executed: a stranger's are replayed in an isolating sandbox only
 
     @property

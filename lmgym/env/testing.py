@@ -92,7 +92,7 @@ def _run(check: Check, subject: Subject) -> Iterator[Finding]:
 def spec_and_card(subject: Subject) -> Iterator[str]:
     """The spec is sound and the README's card says the same."""
     spec = subject.spec
-    if not re.fullmatch(r"[\w-]+/\w+-v\d+", spec.id):
+    if not re.fullmatch(r"[\w-]+/\w[\w-]*-v\d+", spec.id):
         yield f"id {spec.id!r} is not of the form namespace/Name-v0"
     if not issubclass(load(spec), TextEnv):
         yield f"{spec.entry_point} is no TextEnv"
