@@ -8,7 +8,20 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("lmgym", "tasks", "baselines", "leaderboards")
-ALL = ("core", "env", "backends", "task", "registry", "checks", "policy", "rollout", "evaluation", "train", "board")
+ALL = (
+    "core",
+    "env",
+    "backends",
+    "task",
+    "registry",
+    "checks",
+    "policy",
+    "rollout",
+    "evaluation",
+    "train",
+    "viewer",
+    "board",
+)
 LAYERS = {  # module or package -> its layer; the longest name wins
     "lmgym": "root",
     "lmgym.types": "core",
@@ -24,6 +37,7 @@ LAYERS = {  # module or package -> its layer; the longest name wins
     "lmgym.rollout": "rollout",
     "lmgym.evaluation": "evaluation",
     "lmgym.train": "train",
+    "lmgym.viewer": "viewer",
     "lmgym.board": "board",
     "lmgym.leaderboards": "top",
     "lmgym.baselines": "top",
@@ -40,6 +54,7 @@ MAY_IMPORT = {  # every layer may import itself, a task only its own folder
     "rollout": ("core", "env", "registry"),
     "evaluation": ("core", "rollout", "registry"),
     "train": ("core", "policy", "rollout", "evaluation", "root"),  # root: the version's number
+    "viewer": ("core", "rollout", "evaluation"),
     "board": ("core", "rollout", "evaluation", "root"),
     "root": ("registry",),
     "top": (*ALL, "root", "top"),

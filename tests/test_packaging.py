@@ -16,7 +16,7 @@ FOLDERS = {
     "baselines": "lmgym/baselines",
     "leaderboards": "lmgym/leaderboards",
 }
-SHIPPED = {".py", ".md", ".json", ".jsonl", ".txt", ".typed"}
+SHIPPED = {".py", ".md", ".json", ".jsonl", ".txt", ".typed", ".html", ".css", ".js", ".svg"}
 
 
 @pytest.fixture(scope="module")

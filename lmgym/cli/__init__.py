@@ -1,4 +1,4 @@
-"""The command line: `lmgym list | play | train | eval | compare | power | replay | record | check | golden | new`."""
+"""The command line: `lmgym list | play | train | eval | compare | power | view | replay | check | golden | ...`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 import typer
 from rich.console import Console
 
-from lmgym.cli import compare, evaluate, play, record, replay, tasks, tokenizer, train
+from lmgym.cli import compare, evaluate, play, record, replay, tasks, tokenizer, train, view
 from lmgym.errors import LmgymError
 
 app = typer.Typer(
@@ -26,6 +26,7 @@ app.command("eval")(evaluate.evaluate)
 app.command()(compare.compare)
 app.command()(compare.power)
 app.command()(replay.replay)
+app.command()(view.view)
 app.command()(record.record)
 app.command()(tokenizer.tokenizer)
 

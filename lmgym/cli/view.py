@@ -1,0 +1,78 @@
+"""`lmgym view`: recorded episodes in a browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from lmgym.errors import InstanceError
+
+if TYPE_CHECKING:
+    from lmgym.viewer.episode import Decode
+    from lmgym.viewer.server import Viewer
+
+OUTCOMES = ("success", "failure", "truncated")
+
+
+def view(
+    runs: Annotated[list[Path], typer.Argument(help="Folder of a run, of several, or a file of episodes; repeatable.")],
+    export: Annotated[Path | None, typer.Option(help="Write one HTML file instead of serving.")] = None,
+    task: Annotated[str | None, typer.Option(help="Only of this task, or part of its name.")] = None,
+    outcome: Annotated[str | None, typer.Option(help="Only these: success, failure or truncated.")] = None,
+    instance: Annotated[int | None, typer.Option(help="Only of this instance.")] = None,
+    model: Annotated[str | None, typer.Option(help="Whose tokenizer shows tokens as text: tiny or hf:PATH.")] = None,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 0,
+    browser: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+) -> None:
+    """Look at episodes turn by turn: pictures, rewards, tokens, two runs side by side."""
+    from lmgym.viewer.export import export as write
+    from lmgym.viewer.index import Choice, open_runs
+    from lmgym.viewer.server import Viewer
+
+    if outcome not in (None, *OUTCOMES):
+        raise InstanceError(f"--outcome is one of {', '.join(OUTCOMES)}; got {outcome!r}")
+    choice = Choice(task=task, outcome=outcome, instance=instance)
+    opened = open_runs(runs)
+    rows = [row for run in opened for row in run.rows if choice.has(row)]
+    decode = None if model is None else _decode(model)
+    console = Console(highlight=False, soft_wrap=True)
+    if export is not None:
+        write(export, opened, rows, decode=decode)
+        console.print(Text(f"wrote {len(rows)} episodes to {export}"))
+        return
+    viewer = Viewer(opened, rows, host=host, port=port, decode=decode)
+    console.print(Text(f"{len(rows)} episodes at {viewer.url}"))
+    _serve(viewer, console, open_browser=browser)
+
+
+def _serve(viewer: Viewer, console: Console, *, open_browser: bool) -> None:
+    import webbrowser
+    from ipaddress import ip_address
+
+    if not ip_address(str(viewer.server_address[0])).is_loopback:
+        console.print("Others on the network reach this address: the token in it is all that keeps them out.")
+    console.print("Ctrl-C ends it.")
+    if open_browser:
+        webbrowser.open(viewer.url)
+    try:
+        viewer.serve_forever()
+    except KeyboardInterrupt:
+        console.print()
+    finally:
+        viewer.server_close()
+
+
+def _decode(model: str) -> Decode:
+    from lmgym.policy.load import load_local
+
+    tokenizer = load_local(model).tokenizer
+
+    def decode(ids: object) -> str:
+        return str(tokenizer.decode(ids))
+
+    return decode

@@ -1,0 +1,1 @@
+"""Recorded episodes in a browser: `lmgym view`, and one file that anybody can open."""

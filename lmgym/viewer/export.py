@@ -1,0 +1,64 @@
+"""One HTML file with the page, its episodes and their pictures: nothing is loaded, and only its own script runs."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TextIO
+
+from lmgym.types import Trajectory
+from lmgym.viewer.episode import Decode, shown
+from lmgym.viewer.index import Row, Run, listing
+from lmgym.viewer.server import as_json, page_file
+
+LINK, SCRIPT, HEAD = '<link rel="stylesheet" href="style.css">', '<script src="app.js" defer></script>', "<title>"
+ICON = '<link rel="icon" href="icon.svg">'
+
+
+def export(path: Path, runs: Sequence[Run], rows: Sequence[Row], *, decode: Decode | None = None) -> None:
+    """Write `path` as a whole; episode after episode, so that memory holds one of them."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    made = path.with_name(f".{path.name}.partial")
+    with made.open("w", encoding="utf-8") as file:
+        _write(file, runs, rows, decode)
+    made.replace(path)
+
+
+def _write(file: TextIO, runs: Sequence[Run], rows: Sequence[Row], decode: Decode | None) -> None:
+    script, style = page_file("app.js"), page_file("style.css")
+    before, after = page_file("index.html").split(SCRIPT)
+    policy = (
+        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+    )
+    policy = f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+    before = before.replace(LINK, f"<style>{style}</style>").replace(ICON, '<link rel="icon" href="data:,">')
+    file.write(before.replace(HEAD, policy + HEAD, 1))
+    file.write(_block("listing", as_json(listing(runs, rows))))
+    written: set[tuple[int, str]] = set()
+    for number, row in enumerate(rows):
+        trajectory = runs[row.run].trajectory(row)
+        file.write(_block(f"episode-{number}", as_json(shown(trajectory, decode=decode))))
+        for digest in _pictures(trajectory):
+            picture = None if (row.run, digest) in written else runs[row.run].picture(digest)
+            written.add((row.run, digest))
+            if picture is not None:
+                file.write(_block(f"picture-{row.run}-{digest}", as_json(base64.b64encode(picture).decode())))
+    file.write(f"<script>{script}</script>{after}")
+
+
+def _block(name: str, content: bytes) -> str:
+    """Data in a page: it does not run, and no end of an element is in it. `name` is made of numbers and digests."""
+    return f'<script type="application/json" id="{name}">{content.decode()}</script>\n'
+
+
+def _digest(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _pictures(trajectory: Trajectory) -> Iterator[str]:
+    messages = [turn.observation for turn in trajectory.turns] + ([trajectory.final] if trajectory.final else [])
+    for message in messages:
+        yield from (digest for digest in message.images if digest.isalnum())
