@@ -9,7 +9,6 @@ Xiong et al. 2025 (positive advantages alone, as in RAFT: the default here, for 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -19,12 +18,12 @@ from torch import Tensor
 from lmgym.baselines import bc
 from lmgym.errors import RecipeError
 from lmgym.train.batch import Batch
-from lmgym.train.math import Aggregation, Divergence, clipped, group_normal, ratio
+from lmgym.train.math import Aggregation, Divergence, group_normal
 from lmgym.train.parts.filters import drop_flat_groups
-from lmgym.train.parts.losses import kl_to_start
+from lmgym.train.parts.losses import kl_to_start, surrogate
 from lmgym.train.parts.rewards import invalid_cost
 from lmgym.train.parts.tasks import Uniform
-from lmgym.train.recipe import Optimiser, Recipe, Rl, Scored, Term
+from lmgym.train.recipe import Optimiser, Recipe, Rl, Term
 from lmgym.train.schedule import Until, constant
 
 
@@ -66,14 +65,6 @@ def credit(batch: Batch, *, std: bool, negative: float = 1.0) -> Tensor:
     advantage = group_normal(batch.returns(), group, std=std)
     advantage = torch.where(advantage < 0, negative * advantage, advantage)
     return advantage[batch.episode][:, None].float() * batch.mask
-
-
-def surrogate(scored: Scored, *, low: float, high: float, dual: float | None) -> tuple[Tensor, Mapping[str, Tensor]]:
-    """PPO's clipped loss of each token against the policy that spoke; (B, T)."""
-    advantage = scored.batch.advantage
-    rho = ratio(scored.logprobs, scored.batch.logprobs)
-    term = clipped(rho, advantage, low=low, high=high, dual=dual)
-    return -term, {"clipped": (term != rho * advantage).float()}
 
 
 def terms(args: Args) -> list[Term]:

@@ -40,9 +40,7 @@ def score(
     is 1 for real tokens, which stand together; padding is on either side.
     """
     attention = attention.bool()
-    asked = attention if mask is None else mask.bool() & attention
-    asked = asked & F.pad(attention, (1, -1))  # there is no state before the first token
-    at = asked.flatten().nonzero()[:, 0]
+    at = _computed(attention, mask)
     zeros = torch.zeros(ids.numel(), device=ids.device)
     if not at.numel():
         return zeros.view(ids.shape), zeros.view(ids.shape).clone()
@@ -63,6 +61,26 @@ def states(model: nn.Module, ids: Tensor, attention: Tensor, *, positions: Tenso
     inner: Any = model.base_model
     output = inner(input_ids=ids, attention_mask=attention.long(), position_ids=positions, use_cache=False)
     return output.last_hidden_state * attention[..., None]  # type: ignore[no-any-return]
+
+
+def score_states(
+    model: nn.Module, ids: Tensor, attention: Tensor, *, temperature: float = 1.0, mask: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """What `score` and `states` say, from one forward pass where the architecture is known."""
+    hidden = states(model, ids, attention)
+    at = _computed(attention.bool(), mask)
+    if not known(model) or not at.numel():
+        return (*score(model, ids, attention, temperature=temperature, mask=mask), hidden)
+    zeros = torch.zeros(ids.numel(), device=ids.device)
+    found = _by_pieces(hidden.flatten(0, 1)[at - 1], head_of(model), ids.flatten()[at], temperature)
+    logp, entropy = (zeros.index_put((at,), each).view(ids.shape) for each in found)
+    return logp, entropy, hidden
+
+
+def _computed(attention: Tensor, mask: Tensor | None) -> Tensor:
+    """Where among B T places the tokens of `mask` stand that have a real one before them; (n,)."""
+    asked = attention if mask is None else mask.bool() & attention
+    return (asked & F.pad(attention, (1, -1))).flatten().nonzero()[:, 0]
 
 
 def _packed_states(model: nn.Module, ids: Tensor, attention: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:

@@ -16,6 +16,7 @@ from lmgym.errors import RecipeError
 from lmgym.train.batch import Batch
 
 Mode = Literal["token_cap", "sequence_cap", "token_mask", "sequence_mask", "geometric_mask", "outlier_mask"]
+Choice = Literal["none", Mode]
 BOUNDS: Mapping[Mode, tuple[float, float]] = {  # published defaults: least and most
     "token_cap": (0.0, 2.0),
     "sequence_cap": (0.0, 5.0),
@@ -79,11 +80,11 @@ class Importance:
         return factor[batch.episode][:, None].expand_as(logs)
 
 
-def importance(mode: Mode | None, least: float | None = None, most: float | None = None) -> Importance | None:
+def importance(mode: Choice, least: float | None = None, most: float | None = None) -> Importance | None:
     """Weights of a mode; None for none."""
-    if mode is None and (least, most) != (None, None):
-        raise RecipeError("bounds of importance weights without a mode: say which, such as token_cap")
-    return None if mode is None else Importance(mode, least, most)
+    if mode == "none" and (least, most) != (None, None):
+        raise RecipeError("bounds of importance weights without weights: say which, such as token_cap")
+    return None if mode == "none" else Importance(mode, least, most)
 
 
 def figures(factor: Tensor, mask: Tensor) -> dict[str, float]:

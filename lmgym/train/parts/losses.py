@@ -36,6 +36,16 @@ def reinforce(scored: Scored) -> tuple[Tensor, Mapping[str, Tensor]]:
     return -scored.batch.advantage * scored.logprobs, {}
 
 
+def surrogate(
+    scored: Scored, *, low: float, high: float, dual: float | None = None
+) -> tuple[Tensor, Mapping[str, Tensor]]:
+    """PPO's clipped loss of each token against the policy that spoke; (B, T)."""
+    advantage = scored.batch.advantage
+    rho = ratio(scored.logprobs, scored.batch.logprobs)
+    term = clipped(rho, advantage, low=low, high=high, dual=dual)
+    return -term, {"clipped": (term != rho * advantage).float()}
+
+
 def unit_surrogate(
     scored: Scored, *, unit: Unit, low: float, high: float, dual: float | None = None
 ) -> tuple[Tensor, Mapping[str, Tensor]]:

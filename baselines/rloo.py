@@ -1,0 +1,116 @@
+"""RLOO: each episode is judged against the mean of the other tries of its task; the exact policy gradient.
+
+    lmgym train rloo guess_number --model tiny
+
+Kool et al. 2019 (leave-one-out baseline); Ahmadian et al. 2024, Back to Basics (for language models: an episode is one
+action, one update a batch, divergence in the reward). The baseline of an episode does not depend on it, so with
+`minibatches=1`, the default, the gradient is unbiased: no clip, no length in it, no deviation. Where a batch makes
+several updates, the ratio of whole episodes is clipped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from lmgym.baselines import bc
+from lmgym.errors import RecipeError
+from lmgym.train.batch import Batch
+from lmgym.train.math import Divergence, group_normal
+from lmgym.train.parts.credit import within_groups
+from lmgym.train.parts.filters import drop_flat_groups
+from lmgym.train.parts.importance import Choice, importance
+from lmgym.train.parts.kl import KlCharge
+from lmgym.train.parts.losses import Unit, kl_to_start, reinforce, unit_surrogate
+from lmgym.train.parts.rewards import invalid_cost
+from lmgym.train.parts.tasks import Uniform
+from lmgym.train.recipe import Optimiser, Recipe, Rl, Term
+from lmgym.train.schedule import Until, constant
+
+
+@dataclass(frozen=True, kw_only=True)
+class Args(bc.Begun):
+    """What RLOO takes, besides what the imitation before it does."""
+
+    steps: int | None = 45
+    seconds: float | None = None  # at most
+    instances: int = 16  # tasks of a step
+    group: int = 8  # tries of each
+    budget: int | None = 16  # turns of a training episode at most; evaluation keeps the task's own limit
+    lr: float = 1e-3
+    drop_flat: bool = False  # groups without variance, which otherwise count in the mean over episodes
+    kl_reward: float = 0.0  # cost of a nat away from the policy that RL began with, in every token's reward
+    kl_target: float | None = None  # nats an episode, which the cost then follows
+    kl: float = 0.0  # weight of the divergence in the loss, in place of that in the reward
+    kl_kind: Divergence = "k2"
+    epochs: int = 1
+    minibatches: int = 1  # optimiser steps of an epoch; with more than one update a ratio is clipped
+    ratio: Unit = "sequence"  # of what, then
+    clip: float = 0.2
+    importance: Choice = "none"  # weights of tokens, where the sampler is not the trainer
+    importance_least: float | None = None
+    importance_most: float | None = None
+    rescore: bool | None = None  # old log-probs by the trainer; None: where it or the sampler is not fp32
+    invalid: float = 0.0  # cost of an action that was none
+
+
+@within_groups
+def credit(batch: Batch) -> Tensor:
+    """Each episode's return less the mean of the others of its group, on all its tokens; (B, T)."""
+    first = batch.first_rows()
+    group = batch.group[first] * (int(batch.seat.max()) + 1) + batch.seat[first]  # statistics by (group, seat)
+    _, member, size = torch.unique(group, return_inverse=True, return_counts=True)
+    if int(size.min()) < 2:
+        raise RecipeError("RLOO compares the tries of a task: a group has a single episode; use group >= 2")
+    advantage = group_normal(batch.returns(), group, std=False) * (size / (size - 1))[member]
+    return advantage[batch.episode][:, None].to(batch.reward) * batch.mask
+
+
+def terms(args: Args) -> list[Term]:
+    """The policy gradient, or its clipped surrogate where there are several updates; and the divergence."""
+    term = partial(Term, aggregation="seq_sum")
+    if args.epochs * args.minibatches == 1:
+        found = [term(loss=reinforce)]
+    else:
+        clip = partial(unit_surrogate, unit=args.ratio, low=args.clip, high=args.clip)
+        found = [term(loss=clip, together=whole_episodes)]
+    if args.kl:
+        kl = partial(kl_to_start, kind=args.kl_kind)
+        found.append(term(loss=kl, name="kl", coef=constant(args.kl), reference=True))
+    return found
+
+
+def whole_episodes(batch: Batch) -> Tensor:
+    """Rows that a ratio of episodes must see at once; (B,)."""
+    return batch.episode
+
+
+def recipe(args: Args) -> Recipe:
+    """Imitation, RLOO, and the same evaluation before and after."""
+    if args.group < 2:
+        raise RecipeError(f"RLOO compares the tries of a task: group must be at least 2; got {args.group}")
+    rl = Rl(
+        until=Until(steps=args.steps, seconds=args.seconds),
+        optimiser=Optimiser(
+            lr=args.lr,
+            warmup=5,
+            epochs=args.epochs,
+            minibatches=args.minibatches,
+            autocast=args.autocast,
+            checkpointing=args.checkpointing,
+        ),
+        rescore=args.rescore,
+    )
+    return Recipe(
+        tasks=Uniform(args.instances, tries=args.group, budget=args.budget),
+        reward=[partial(invalid_cost, cost=args.invalid)] if args.invalid else [],
+        filter=[drop_flat_groups] if args.drop_flat else [],
+        charge=partial(KlCharge, args.kl_reward, target=args.kl_target) if args.kl_reward else None,
+        credit=credit,
+        importance=importance(args.importance, args.importance_least, args.importance_most),
+        loss=terms(args),
+        stages=bc.around(args, rl),
+    )
