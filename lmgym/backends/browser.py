@@ -1,0 +1,256 @@
+"""One Chromium for a process, behind synchronous calls.
+
+A background thread owns an event loop, Playwright's asynchronous API and the browser; whoever wants something from it
+hands over a coroutine and waits. So it works from any thread, inside a running event loop, and in a forked child,
+which starts a browser of its own. The browser comes up with the first session and goes down a while after the last.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import logging
+import os
+import shutil
+import signal
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import TimeoutError as FutureTimeout
+from functools import cache
+from multiprocessing import util
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from lmgym.errors import BackendError, MissingExtra
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser as Chromium
+    from playwright.async_api import Playwright
+
+LOG = logging.getLogger(__name__)
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome")
+EXECUTABLE = "LMGYM_CHROMIUM"  # environment variable: the browser to start
+IDLE = 5.0  # seconds that a browser nobody uses stays up
+FAREWELL = 5.0  # seconds for a browser to close
+STARTUP = 60.0  # seconds for a browser to start
+MEMORY = 1 << 30  # bytes a page's process may hold
+WATCH = 0.25  # seconds between two looks at the memory
+FLAGS = (
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-quic",
+    "--disable-frame-rate-limit",
+    "--disable-gpu-vsync",
+    "--disable-smooth-scrolling",
+    "--force-color-profile=srgb",
+    "--font-render-hinting=none",
+    "--disable-lcd-text",
+    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",  # a page reaches its gate, and nothing by name
+    f"--js-flags=--max-old-space-size={MEMORY >> 21}",  # MiB: half of it for scripts
+)
+Result = TypeVar("Result")
+
+
+def executable() -> str:
+    """Return the path of the Chromium to use; BackendError where there is none."""
+    if named := os.environ.get(EXECUTABLE):
+        if not Path(named).is_file():
+            raise BackendError(f"${EXECUTABLE} names {named}, which is no file")
+        return named
+    for name in NAMES:
+        if found := shutil.which(name):
+            return found
+    raise BackendError(f"no Chromium found: apt-get install chromium, or set ${EXECUTABLE} to a browser of that family")
+
+
+class Running:
+    """A browser that is up."""
+
+    def __init__(self, playwright: Playwright, chromium: Chromium, pid: int) -> None:
+        self.playwright, self.chromium, self.pid = playwright, chromium, pid
+        self.profile = _profile(pid)
+        self.watch = asyncio.get_running_loop().create_task(self._watch())
+
+    @property
+    def alive(self) -> bool:
+        """Whether it still answers."""
+        return self.chromium.is_connected()
+
+    async def bury(self) -> None:
+        """End it, whatever state it is in; no process and no profile folder stays."""
+        self.watch.cancel()
+        with contextlib.suppress(asyncio.TimeoutError, *_errors()):
+            await asyncio.wait_for(self.chromium.close(), FAREWELL)
+        family = _family(self.pid)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+        for pid in family:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(asyncio.TimeoutError, *_errors()):
+            await asyncio.wait_for(self.playwright.stop(), FAREWELL)
+        if self.profile is not None:
+            shutil.rmtree(self.profile, ignore_errors=True)
+
+    async def _watch(self) -> None:
+        """End any page's process that holds too much memory; its session notices and says so."""
+        page = os.sysconf("SC_PAGE_SIZE")
+        while True:
+            await asyncio.sleep(WATCH)
+            for pid in _family(self.pid):
+                with contextlib.suppress(OSError, ValueError):
+                    held = int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * page
+                    if held > MEMORY and b"--type=renderer" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                        LOG.warning("a page's process held %d MiB and was ended", held >> 20)
+                        os.kill(pid, signal.SIGKILL)
+
+
+class Browser:
+    """The thread that owns the browser, and the way to it."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()  # a forked child has no thread behind this object
+        self.sessions = 0
+        self._running: Running | None = None
+        self._leaving: asyncio.TimerHandle | None = None
+        self._starting = asyncio.Lock()
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever, name="lmgym-browser", daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, Result], patience: float) -> Result:
+        """Have the browser's thread do `work` and wait for it, `patience` seconds at most."""
+        future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        try:
+            return future.result(patience)
+        except FutureTimeout as error:
+            if not future.done():
+                future.cancel()
+                raise BackendError(f"the browser did not answer within {patience:g} seconds") from error
+            raise
+
+    async def ready(self) -> Running:
+        """Return the running browser, a new one where there is none or the last one died."""
+        async with self._starting:
+            if self._running is not None and not self._running.alive:
+                await self._stop()
+            if self._running is None:
+                self._running = await _start()
+            return self._running
+
+    def enter(self) -> None:
+        """Count a session that uses the browser. In its thread."""
+        self.sessions += 1
+        if self._leaving is not None:
+            self._leaving.cancel()
+            self._leaving = None
+
+    def leave(self) -> None:
+        """Count a session that is done; the last one lets the browser go. In its thread."""
+        self.sessions -= 1
+        if not self.sessions:
+            self._leaving = self.loop.call_later(IDLE, lambda: self.loop.create_task(self._rest()))
+
+    def close(self) -> None:
+        """End the browser now. For the end of the process."""
+        if self._thread.is_alive():
+            with contextlib.suppress(BackendError):
+                self.run(self._stop(), 3 * FAREWELL)
+            self.loop.call_soon_threadsafe(self.loop.stop)
+            self._thread.join(FAREWELL)
+
+    async def _rest(self) -> None:
+        async with self._starting:
+            if not self.sessions:
+                await self._stop()
+
+    async def _stop(self) -> None:
+        running, self._running = self._running, None
+        if running is not None:
+            await running.bury()
+
+
+class _Shared:
+    """The process's browser; a forked child forgets its parent's, which it must not touch."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._browser: Browser | None = None
+        self._parents: list[Browser] = []  # kept from the garbage collector, which would close their pipes
+        os.register_at_fork(after_in_child=self._forget)
+
+    def get(self) -> Browser:
+        with self._lock:
+            if self._browser is None:
+                self._browser = Browser()
+                atexit.register(self._browser.close)
+                util.Finalize(None, self._browser.close, exitpriority=10)  # a child of multiprocessing runs no atexit
+            return self._browser
+
+    def _forget(self) -> None:
+        self._lock = threading.Lock()
+        if self._browser is not None:
+            atexit.unregister(self._browser.close)
+            self._parents.append(self._browser)
+            self._browser = None
+
+
+@cache
+def _shared() -> _Shared:
+    return _Shared()
+
+
+def browser() -> Browser:
+    """Return the browser of this process."""
+    return _shared().get()
+
+
+async def _start() -> Running:
+    try:
+        from playwright.async_api import async_playwright
+    except ModuleNotFoundError as error:
+        raise MissingExtra("browser tasks need playwright: pip install 'lmgym[web]'") from error
+    path, root = executable(), os.geteuid() == 0
+    playwright = await async_playwright().start()
+    try:
+        chromium = await playwright.chromium.launch(
+            executable_path=path, chromium_sandbox=not root, args=list(FLAGS), timeout=STARTUP * 1000
+        )
+        session = await chromium.new_browser_cdp_session()
+        known = await session.send("SystemInfo.getProcessInfo")
+        await session.detach()
+    except _errors() as error:
+        await playwright.stop()
+        reason = str(error).partition("\n")[0]
+        hint = "" if root else "; its sandbox needs user namespaces, which this system may refuse"
+        raise BackendError(f"{path} does not start: {reason}{hint}") from error
+    pid = next(int(process["id"]) for process in known["processInfo"] if process["type"] == "browser")
+    sandbox = "without its sandbox, since this is root" if root else "in its own sandbox"
+    LOG.info("%s %s runs %s, process %d", path, chromium.version, sandbox, pid)
+    return Running(playwright, chromium, pid)
+
+
+def _errors() -> tuple[type[Exception], ...]:
+    """What Playwright raises."""
+    from playwright.async_api import Error
+
+    return (Error,)
+
+
+def _profile(pid: int) -> Path | None:
+    """The folder that the browser of this process keeps its profile in, as its command line says."""
+    with contextlib.suppress(OSError):
+        for argument in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
+            if argument.startswith(b"--user-data-dir="):
+                return Path(os.fsdecode(argument.partition(b"=")[2]))
+    return None
+
+
+def _family(pid: int) -> list[int]:
+    """All processes below `pid`."""
+    with contextlib.suppress(OSError):
+        children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        return [*children, *(below for child in children for below in _family(child))]
+    return []

@@ -1,0 +1,292 @@
+"""BrowserGym's actions: what a policy may do with a browser, by element, by coordinate, by address, by tab, by word.
+
+The names, arguments and their order are BrowserGym's (its set "python", which runs code, does not exist here). An
+action that cannot be done gives the words of an error for the next observation; nothing is waited for in real time
+that the page does not owe at once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from playwright.async_api import ElementHandle, Frame, Page
+
+    from lmgym.backends.browser_context import Context
+
+Button = Literal["left", "middle", "right"]
+Modifier = Literal["Alt", "Control", "Meta", "Shift"]
+BID = re.compile(r"((?:[a-z][A-Z]*)*)(\d{1,9})?")
+FRAME = re.compile(r"[a-z][A-Z]*")
+PATIENCE = 500  # milliseconds that an element has to become what an action needs
+LOAD = 15_000  # milliseconds for a page that was asked for
+FARTHEST = 100_000.0  # pixels
+LONGEST = 100_000  # characters filled in
+TYPED = 2_000  # characters typed one by one
+WAIT = 10_000.0  # milliseconds that noop may wait
+
+POINT = """element => {
+  element.scrollIntoViewIfNeeded();
+  if (element.disabled) return 'is disabled';
+  const boxes = [...element.getClientRects()].filter(box => box.width > 0 && box.height > 0);
+  if (!boxes.length || getComputedStyle(element).visibility !== 'visible') return 'is not visible';
+  const root = element.getRootNode();
+  const hit = (x, y) => {
+    const top = root.elementFromPoint(x, y);
+    return top && (element.contains(top) || top.getRootNode().host === element);
+  };
+  for (const box of boxes) {
+    for (const down of [0.5, 0.1, 0.3, 0.7, 0.9]) for (const right of [0.5, 0.1, 0.3, 0.7, 0.9]) {
+      const x = box.left + right * box.width, y = box.top + down * box.height;
+      if (hit(x, y)) return [x, y];
+    }
+  }
+  return 'is covered by other elements or outside of the window';
+}"""
+
+
+class Refused(Exception):
+    """An action that cannot be done; the message tells the policy why."""
+
+
+class Actions:
+    """The actions on one context; each public method is one."""
+
+    def __init__(self, context: Context, files: Path | None = None) -> None:
+        self._context = context
+        self._files = files  # folder whose files may be uploaded
+
+    # By element ------------------------------------------------------------------------------------------------
+
+    async def click(self, bid: str, button: Button = "left", modifiers: Sequence[Modifier] = ()) -> None:
+        """Click an element."""
+        await self._click(bid, button, modifiers, count=1)
+
+    async def dblclick(self, bid: str, button: Button = "left", modifiers: Sequence[Modifier] = ()) -> None:
+        """Click an element twice."""
+        await self._click(bid, button, modifiers, count=2)
+
+    async def hover(self, bid: str) -> None:
+        """Move the mouse onto an element."""
+        await self._page.mouse.move(*await self._point(bid))
+
+    async def fill(self, bid: str, value: str) -> None:
+        """Replace what a field holds."""
+        if len(value) > LONGEST:
+            raise Refused(f"ValueError: {len(value)} characters are more than {LONGEST}")
+        await (await self._element(bid)).fill(value, timeout=PATIENCE)
+
+    async def clear(self, bid: str) -> None:
+        """Empty a field."""
+        await (await self._element(bid)).fill("", timeout=PATIENCE)
+
+    async def check(self, bid: str) -> None:
+        """See that a checkbox or radio button is on."""
+        await (await self._element(bid)).check(timeout=PATIENCE)
+
+    async def uncheck(self, bid: str) -> None:
+        """See that a checkbox is off."""
+        await (await self._element(bid)).uncheck(timeout=PATIENCE)
+
+    async def select_option(self, bid: str, options: str | Sequence[str]) -> None:
+        """Choose options of a list by their value or label."""
+        await (await self._element(bid)).select_option(
+            options if isinstance(options, str) else list(options), timeout=PATIENCE
+        )
+
+    async def press(self, bid: str, key_comb: str) -> None:
+        """Focus an element and press a key or a combination such as Control+a."""
+        await (await self._element(bid)).press(key_comb, timeout=PATIENCE)
+
+    async def focus(self, bid: str) -> None:
+        """Focus an element."""
+        await (await self._element(bid)).focus()
+
+    async def drag_and_drop(self, from_bid: str, to_bid: str) -> None:
+        """Drag one element onto another."""
+        await self._page.mouse.move(*await self._point(from_bid))
+        await self._page.mouse.down()
+        await self._page.mouse.move(*await self._point(to_bid, covered=True))
+        await self._page.mouse.up()
+
+    async def upload_file(self, bid: str, file: str | Sequence[str]) -> None:
+        """Give files of the task's folder to a file field."""
+        names = [file] if isinstance(file, str) else list(file)
+        await (await self._element(bid)).set_input_files([self._file(name) for name in names], timeout=PATIENCE)
+
+    async def scroll(self, delta_x: float, delta_y: float) -> None:
+        """Turn the wheel by pixels, right and down."""
+        await self._page.mouse.wheel(_pixels(delta_x), _pixels(delta_y))
+        await self._context.frame_drawn()
+
+    # By coordinate ---------------------------------------------------------------------------------------------
+
+    async def scroll_at(self, x: float, y: float, delta_x: float, delta_y: float) -> None:
+        """Turn the wheel at a place."""
+        await self._page.mouse.move(_pixels(x), _pixels(y))
+        await self.scroll(delta_x, delta_y)
+
+    async def mouse_move(self, x: float, y: float) -> None:
+        """Move the mouse."""
+        await self._page.mouse.move(_pixels(x), _pixels(y))
+
+    async def mouse_up(self, x: float, y: float, button: Button = "left") -> None:
+        """Move the mouse and release a button."""
+        await self._page.mouse.move(_pixels(x), _pixels(y))
+        await self._page.mouse.up(button=button)
+
+    async def mouse_down(self, x: float, y: float, button: Button = "left") -> None:
+        """Move the mouse and hold a button."""
+        await self._page.mouse.move(_pixels(x), _pixels(y))
+        await self._page.mouse.down(button=button)
+
+    async def mouse_click(self, x: float, y: float, button: Button = "left") -> None:
+        """Click at a place."""
+        await self._page.mouse.click(_pixels(x), _pixels(y), button=button)
+
+    async def mouse_dblclick(self, x: float, y: float, button: Button = "left") -> None:
+        """Click at a place twice."""
+        await self._page.mouse.dblclick(_pixels(x), _pixels(y), button=button)
+
+    async def mouse_drag_and_drop(self, from_x: float, from_y: float, to_x: float, to_y: float) -> None:
+        """Drag from one place to another."""
+        await self._page.mouse.move(_pixels(from_x), _pixels(from_y))
+        await self._page.mouse.down()
+        await self._page.mouse.move(_pixels(to_x), _pixels(to_y))
+        await self._page.mouse.up()
+
+    async def mouse_upload_file(self, x: float, y: float, file: str | Sequence[str]) -> None:
+        """Click at a place that asks for files, and give files of the task's folder."""
+        names = [self._file(name) for name in ([file] if isinstance(file, str) else list(file))]
+        async with self._page.expect_file_chooser(timeout=PATIENCE) as chooser:
+            await self._page.mouse.click(_pixels(x), _pixels(y))
+        await (await chooser.value).set_files(names, timeout=PATIENCE)
+
+    async def keyboard_press(self, key: str) -> None:
+        """Press a key or a combination."""
+        await self._page.keyboard.press(key)
+
+    async def keyboard_down(self, key: str) -> None:
+        """Hold a key."""
+        await self._page.keyboard.down(key)
+
+    async def keyboard_up(self, key: str) -> None:
+        """Release a key."""
+        await self._page.keyboard.up(key)
+
+    async def keyboard_type(self, text: str) -> None:
+        """Type a text, key by key."""
+        if len(text) > TYPED:
+            raise Refused(f"ValueError: {len(text)} characters are more than {TYPED}; use keyboard_insert_text")
+        await self._page.keyboard.type(text)
+
+    async def keyboard_insert_text(self, text: str) -> None:
+        """Put a text where the focus is, without keys."""
+        if len(text) > LONGEST:
+            raise Refused(f"ValueError: {len(text)} characters are more than {LONGEST}")
+        await self._page.keyboard.insert_text(text)
+
+    # By address and tab ----------------------------------------------------------------------------------------
+
+    async def goto(self, url: str) -> None:
+        """Open an address."""
+        if not self._context.allow(url):
+            raise Refused(f"ValueError: {url[:200]!r} is outside of this task's sites")
+        await self._page.goto(url, timeout=LOAD)
+
+    async def go_back(self) -> None:
+        """Go back in the tab's history."""
+        await self._page.go_back(timeout=LOAD)
+
+    async def go_forward(self) -> None:
+        """Go forward in the tab's history."""
+        await self._page.go_forward(timeout=LOAD)
+
+    async def new_tab(self) -> None:
+        """Open an empty tab and go there."""
+        await self._context.open_tab()
+
+    async def tab_close(self) -> None:
+        """Close the tab."""
+        await self._context.close_tab()
+
+    async def tab_focus(self, index: int) -> None:
+        """Go to another tab."""
+        if not 0 <= index < len(self._context.tabs):
+            raise Refused(f"ValueError: there is no tab {index}; tabs are 0 to {len(self._context.tabs) - 1}")
+        await self._context.focus_tab(index)
+
+    # By word ---------------------------------------------------------------------------------------------------
+
+    async def send_msg_to_user(self, text: str) -> None:
+        """Say something to the user."""
+        self._context.messages.append(text)
+
+    async def report_infeasible(self, reason: str) -> None:
+        """Say that the task cannot be done."""
+        self._context.infeasible = reason
+
+    async def noop(self, wait_ms: float = 1000) -> None:
+        """Do nothing for so many milliseconds of the page's time."""
+        if not 0 <= wait_ms <= WAIT:
+            raise Refused(f"ValueError: wait_ms is between 0 and {WAIT:g}; got {wait_ms:g}")
+        self._context.wait = wait_ms
+
+    # Inside ----------------------------------------------------------------------------------------------------
+
+    @property
+    def _page(self) -> Page:
+        return self._context.tab.page
+
+    async def _click(self, bid: str, button: Button, modifiers: Sequence[Modifier], count: int) -> None:
+        x, y = await self._point(bid)
+        for key in modifiers:
+            await self._page.keyboard.down(key)
+        await self._page.mouse.click(x, y, button=button, click_count=count)
+        for key in modifiers:
+            await self._page.keyboard.up(key)
+
+    async def _element(self, bid: str) -> ElementHandle:
+        found = BID.fullmatch(bid)
+        if found is None or not bid:
+            raise Refused(f"ValueError: {bid[:50]!r} is no bid")
+        frame: Frame | None = self._page.main_frame
+        path = ""
+        for piece in FRAME.findall(found[1]) if found[2] else FRAME.findall(found[1])[:-1]:
+            path += piece
+            handle = await frame.query_selector(f'[bid="{path}"]') if frame else None
+            frame = await handle.content_frame() if handle else None
+        handle = await frame.query_selector(f'[bid="{bid}"]') if frame else None
+        if handle is None:
+            raise Refused(f"ValueError: no element with bid {bid!r}")
+        return handle
+
+    async def _point(self, bid: str, *, covered: bool = False) -> tuple[float, float]:
+        """Where to click an element: its middle, or another place where nothing lies above it."""
+        element = await self._element(bid)
+        place = await element.evaluate(POINT)
+        if isinstance(place, str) and covered and (box := await element.bounding_box()):
+            return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+        if isinstance(place, str):
+            raise Refused(f"Error: element {bid} {place}")
+        x, y = place
+        frame = await element.owner_frame()
+        if frame is not None and frame.parent_frame is not None:
+            outer = await frame.frame_element()
+            box = await outer.bounding_box() or {"x": 0.0, "y": 0.0}
+            left, top = await outer.evaluate("frame => [frame.clientLeft, frame.clientTop]")
+            return x + box["x"] + left, y + box["y"] + top
+        return x, y
+
+    def _file(self, name: str) -> Path:
+        path = (self._files / name).resolve() if self._files and "\0" not in name else None
+        if path is None or not path.is_relative_to(Path(self._files or "").resolve()) or not path.is_file():
+            raise Refused(f"ValueError: {name[:100]!r} is no file of this task")
+        return path
+
+
+def _pixels(value: float) -> float:
+    return max(-FARTHEST, min(FARTHEST, value))

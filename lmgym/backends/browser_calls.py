@@ -1,0 +1,85 @@
+"""Which browser actions there are, how they are described to a policy, and whether a call fits one of them."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from lmgym.backends.browser_actions import Actions, Refused
+
+SETS: Mapping[str, tuple[str, ...]] = {
+    "bid": (
+        *("scroll", "fill", "check", "uncheck", "select_option", "click", "dblclick", "hover", "press", "focus"),
+        *("clear", "drag_and_drop", "upload_file"),
+    ),
+    "coord": (
+        *("scroll", "scroll_at", "mouse_move", "mouse_up", "mouse_down", "mouse_click", "mouse_dblclick"),
+        *("mouse_drag_and_drop", "mouse_upload_file"),
+        *("keyboard_down", "keyboard_up", "keyboard_press", "keyboard_type", "keyboard_insert_text"),
+    ),
+    "nav": ("go_back", "go_forward", "goto"),
+    "tab": ("tab_close", "tab_focus", "new_tab"),
+    "chat": ("send_msg_to_user",),
+    "infeas": ("report_infeasible",),
+}
+
+
+def known(sets: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of the actions in these sets; `noop` is in all."""
+    return tuple(dict.fromkeys(name for part in sets for name in SETS[part])) + ("noop",)
+
+
+def describe(names: Iterable[str]) -> str:
+    """Return a line for each action: how it is called and what it does."""
+    lines = []
+    for name in names:
+        method = getattr(Actions, name)
+        arguments = ", ".join(_shown(parameter) for parameter in _parameters(name))
+        lines.append(f"{name}({arguments}): {(method.__doc__ or '').strip()}")
+    return "\n".join(lines)
+
+
+def bind(name: str, positional: Sequence[Any], named: Mapping[str, Any], allowed: Iterable[str]) -> dict[str, Any]:
+    """Return the arguments of a call by name; Refused, with the words for the policy, where it does not fit."""
+    if name not in allowed:
+        raise Refused(f"NameError: there is no action {name[:50]!r} here")
+    parameters = _parameters(name)
+    try:
+        bound = inspect.Signature(parameters).bind(*positional, **named).arguments
+    except TypeError as error:
+        raise Refused(f"TypeError: {name}(): {error}") from error
+    return {key: _fitting(name, key, value, str(_annotation(parameters, key))) for key, value in bound.items()}
+
+
+def _parameters(name: str) -> list[inspect.Parameter]:
+    return list(inspect.signature(getattr(Actions, name)).parameters.values())[1:]
+
+
+def _annotation(parameters: Sequence[inspect.Parameter], name: str) -> Any:
+    return next(parameter.annotation for parameter in parameters if parameter.name == name)
+
+
+def _shown(parameter: inspect.Parameter) -> str:
+    default = "" if parameter.default is parameter.empty else f"={parameter.default!r}"
+    return parameter.name + default.replace("()", "[]")
+
+
+def _fitting(name: str, key: str, value: Any, annotation: str) -> Any:
+    """Check one argument against what its parameter is written as."""
+    text, number = isinstance(value, str), isinstance(value, int | float) and not isinstance(value, bool)
+    texts = isinstance(value, list) and all(isinstance(item, str) for item in value)
+    if annotation == "float" and number and math.isfinite(value):
+        return float(value)
+    if annotation == "int" and number and float(value).is_integer():
+        return int(value)
+    if key in ("bid", "from_bid", "to_bid") and number and float(value).is_integer():
+        return str(int(value))
+    if annotation == "Button" and value in ("left", "middle", "right"):
+        return value
+    if annotation == "Sequence[Modifier]" and texts and set(value) <= {"Alt", "Control", "Meta", "Shift"}:
+        return value
+    if (annotation.startswith("str") and text) or (annotation == "str | Sequence[str]" and texts):
+        return value
+    raise Refused(f"TypeError: {name}(): {key} takes {annotation}; got {str(value)[:50]!r}")

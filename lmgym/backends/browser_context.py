@@ -1,0 +1,326 @@
+"""One browser context as its thread sees it: tabs, virtual time, what was refused. All of it asynchronous.
+
+Time: pages run on Playwright's fake clock, which stands still but for a fixed amount after each action. Playwright's
+own `run_for` leaves an init script behind at every call, so the clock it installed is turned by hand. Waiting is for
+what was begun only: a navigation that the page has asked for, requests under way, a pop-up on its way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lmgym.backends.browser import Running
+from lmgym.backends.browser_actions import Actions, Refused
+from lmgym.backends.browser_gate import Gate, Sites
+from lmgym.errors import BackendError
+
+if TYPE_CHECKING:
+    from playwright.async_api import BrowserContext, CDPSession, Dialog, Download, Page
+
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)  # when every page begins
+TABS = 8  # open at once; further pop-ups are closed
+LOAD = 15.0  # seconds for a page to load
+SETTLE = 5.0  # seconds to wait for what a page has begun
+ROUNDS = 4  # of waiting: a page may begin something anew when it has loaded
+SAID = 20  # messages of dialogs kept
+
+TURN = """(async function turn(view, ms) {
+  const clock = view.__pwClock;
+  if (clock) try { await clock.controller.runFor(ms); } catch (error) {}
+  for (let i = 0; i < view.frames.length; i++) try { await turn(view.frames[i], ms); } catch (error) {}
+})(window, %s)"""
+DRAWN = """new Promise(done => {
+  const real = window.__pwClock ? window.__pwClock.builtins.requestAnimationFrame : requestAnimationFrame;
+  real(() => real(done));
+})"""
+REFUSE = (
+    """(() => {
+  const refuse = kind => function () {
+    fetch(`http://${kind}.refused.invalid/`, {mode: 'no-cors'}).catch(() => {});
+    throw new DOMException(`${kind} is not available here`, 'NotSupportedError');
+  };
+  for (const name of ['RTCPeerConnection', 'webkitRTCPeerConnection', 'WebTransport']) {
+    Object.defineProperty(window, name, {value: refuse('webrtc'), configurable: false});
+  }
+  if (navigator.serviceWorker) navigator.serviceWorker.register = refuse('serviceworker');
+})()"""
+    % REFUSED
+)
+
+
+class Tab:
+    """A page, and what of it is under way."""
+
+    def __init__(self, page: Page, devtools: CDPSession) -> None:
+        self.page, self.devtools = page, devtools
+        self.moving: set[str] = set()  # frames that load
+        self.opening = 0  # pop-ups that were asked for
+        self.crashed = False
+        self.changed = asyncio.Event()
+        self.bids: dict[int, str] = {}  # by the number that Chromium gives an element
+
+    async def listen(self) -> None:
+        """Follow the page's frames."""
+        for name, begins in (
+            ("frameRequestedNavigation", True),
+            ("frameScheduledNavigation", True),
+            ("frameStartedLoading", True),
+            ("frameStoppedLoading", False),
+            ("frameDetached", False),
+            ("navigatedWithinDocument", False),
+        ):
+            self.devtools.on(f"Page.{name}", self._mark(begins))
+        self.devtools.on("Page.windowOpen", lambda _: self._expect())
+        self.page.on("crash", lambda _: self._crash())
+        await self.devtools.send("Page.enable")
+
+    def _mark(self, begins: bool) -> Any:
+        def note(event: Mapping[str, Any]) -> None:
+            here = event.get("disposition", "currentTab") == "currentTab" and not event.get("delay")
+            if begins and here:
+                self.moving.add(event["frameId"])
+            elif not begins:
+                self.moving.discard(event["frameId"])
+            self.changed.set()
+
+        return note
+
+    def _expect(self) -> None:
+        self.opening += 1
+
+    def _crash(self) -> None:
+        self.crashed = True
+        self.changed.set()
+
+
+class Context:
+    """A context with its gate and its tabs."""
+
+    def __init__(self, running: Running, sites: Sites, *, size: tuple[int, int], files: Path | None) -> None:
+        self.running, self.gate, self.size = running, Gate(sites), size
+        self.actions = Actions(self, files)
+        self.tabs: list[Tab] = []
+        self.active = 0
+        self.messages: list[str] = []  # to the user
+        self.infeasible: str | None = None  # the reason, once it was reported
+        self.said: list[str] = []  # by dialogs since the last action
+        self.refused: Counter[str] = Counter()
+        self.wait: float | None = None  # milliseconds that an action asked for
+        self.now = 0.0  # milliseconds of virtual time since the page was opened
+        self._context: BrowserContext | None = None
+        self._attaching: set[asyncio.Task[None]] = set()
+
+    @property
+    def tab(self) -> Tab:
+        """The tab that actions go to."""
+        return self.tabs[self.active]
+
+    async def start(self) -> None:
+        """Make the context."""
+        port = await self.gate.start()
+        width, height = self.size
+        self._context = context = await self.running.chromium.new_context(
+            viewport={"width": width, "height": height},
+            proxy={"server": f"http://127.0.0.1:{port}", "bypass": "<-loopback>"},
+            service_workers="block",
+            accept_downloads=False,
+            locale="en-US",
+            timezone_id="UTC",
+            color_scheme="light",
+            reduced_motion="reduce",
+        )
+        context.set_default_timeout(LOAD * 1000)
+        await context.clock.install(time=NOON)
+        await context.clock.pause_at(NOON + timedelta(seconds=1))
+        await context.add_init_script(REFUSE)
+        context.on("dialog", self._dialog)
+        context.on("page", self._popup)
+
+    async def open(self, url: str) -> None:
+        """Begin anew: one new tab, no cookies, nothing stored, and `url` in it."""
+        assert self._context is not None
+        old, self.tabs = self.tabs, []
+        self.messages, self.infeasible, self.said, self.now = [], None, [], 0.0
+        self.refused.clear()
+        self.gate.blocked.clear()
+        await self._context.clear_cookies()
+        await self.open_tab()
+        for tab in old:
+            await tab.page.close()
+        for place in (*self.gate.sites.served, *self.gate.sites.passed):
+            await self.tab.devtools.send(
+                "Storage.clearDataForOrigin", {"origin": place, "storageTypes": "local_storage,indexeddb,cache_storage"}
+            )
+        await self.tab.page.goto(url, wait_until="load")
+        await self.settle()
+
+    async def close(self) -> None:
+        """Give everything back; never raises."""
+        from playwright.async_api import Error
+
+        for task in self._attaching:
+            task.cancel()
+        with contextlib.suppress(Error, asyncio.TimeoutError):
+            if self._context is not None and self.running.alive:
+                await asyncio.wait_for(self._context.close(), SETTLE)
+        await self.gate.close()
+
+    async def do(self, name: str, arguments: Mapping[str, Any], tick: float) -> str:
+        """Perform an action and let `tick` milliseconds pass; what was wrong with it, "" if nothing."""
+        from playwright.async_api import Error
+
+        self.wait, self.said = None, []
+        wrong = ""
+        try:
+            await getattr(self.actions, name)(**arguments)
+        except Refused as error:
+            wrong = str(error)
+        except Error as error:
+            self.check()
+            wrong = f"{type(error).__name__}: {_first_line(str(error))}"
+        await self.advance(tick if self.wait is None else self.wait)
+        return wrong
+
+    async def advance(self, ms: float) -> None:
+        """Wait for what is under way, and let `ms` milliseconds pass on every page."""
+        from playwright.async_api import Error
+
+        await self.settle()
+        for tab in list(self.tabs):
+            with contextlib.suppress(Error):  # a page that went away meanwhile
+                await tab.devtools.send("Runtime.evaluate", {"expression": TURN % f"{ms:g}", "awaitPromise": True})
+        self.now += ms
+        await self.settle()
+
+    async def settle(self) -> None:
+        """Wait until nothing is under way, for a while at most."""
+        from playwright.async_api import Error
+
+        for _ in range(ROUNDS):
+            for tab in list(self.tabs):
+                with contextlib.suppress(Error):  # also brings in order what the page said before
+                    await tab.devtools.send("Runtime.evaluate", {"expression": "0"})
+            self.check()
+            if not self._busy():
+                break
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._quiet(), SETTLE)
+            for tab in self.tabs:
+                tab.moving.clear()
+                tab.opening = 0
+        await self._lost_tabs()
+
+    def check(self) -> None:
+        """Raise BackendError where something broke that no policy is to answer for."""
+        if not self.running.alive:
+            raise BackendError("Chromium died")
+        if any(tab.crashed for tab in self.tabs):
+            raise BackendError("a page's process died: it crashed, was killed, or held too much memory")
+        if self.gate.broken is not None:
+            raise BackendError(f"a site of this task broke: {self.gate.broken!r}") from self.gate.broken
+
+    def allow(self, url: str) -> bool:
+        """Whether a page may be opened, which is counted if it may not."""
+        allowed = self.gate.sites.allow(url)
+        self.refused["navigation"] += not allowed
+        return allowed
+
+    async def frame_drawn(self) -> None:
+        """Wait until the active page was drawn, wheel events included."""
+        await self.tab.devtools.send("Runtime.evaluate", {"expression": DRAWN, "awaitPromise": True})
+
+    async def open_tab(self) -> None:
+        """Open an empty tab and go there."""
+        assert self._context is not None
+        if len(self.tabs) >= TABS:
+            raise Refused(f"Error: {TABS} tabs are open already")
+        page = await self._context.new_page()
+        await asyncio.gather(*self._attaching)
+        self.active = next(i for i, tab in enumerate(self.tabs) if tab.page is page)
+
+    async def close_tab(self) -> None:
+        """Close the active tab."""
+        await self.tab.page.close()
+        await self._lost_tabs()
+
+    async def focus_tab(self, index: int) -> None:
+        """Go to another tab."""
+        self.active = index
+        await self.tab.page.bring_to_front()
+
+    async def _lost_tabs(self) -> None:
+        """Forget closed tabs; there is always one."""
+        here = self.tabs[self.active] if self.tabs else None
+        self.tabs = [tab for tab in self.tabs if not tab.page.is_closed()]
+        if not self.tabs:
+            self.active = 0
+            await self.open_tab()
+        self.active = self.tabs.index(here) if here in self.tabs else len(self.tabs) - 1
+
+    def _busy(self) -> bool:
+        under_way = any(tab.moving or tab.opening for tab in self.tabs if not tab.page.is_closed())
+        return bool(under_way or self.gate.in_flight or self._attaching)
+
+    async def _quiet(self) -> None:
+        while self._busy() and self.running.alive and not any(tab.crashed for tab in self.tabs):
+            self.gate.settled.clear()
+            for tab in self.tabs:
+                tab.changed.clear()
+            waits: Sequence[asyncio.Future[Any]] = [
+                asyncio.ensure_future(event.wait())
+                for event in (self.gate.settled, *(tab.changed for tab in self.tabs))
+            ]
+            await asyncio.wait([*waits, *self._attaching], return_when=asyncio.FIRST_COMPLETED, timeout=0.5)
+            for wait in waits:
+                wait.cancel()
+
+    def _popup(self, page: Page) -> None:
+        task = asyncio.get_running_loop().create_task(self._attach(page))
+        self._attaching.add(task)
+        task.add_done_callback(self._attaching.discard)
+
+    async def _attach(self, page: Page) -> None:
+        """Take a page in as a tab, or close it where there are too many."""
+        from playwright.async_api import Error
+
+        assert self._context is not None
+        with contextlib.suppress(Error):  # a page may close itself before it is known
+            for tab in self.tabs:
+                tab.opening = max(0, tab.opening - 1)
+            if len(self.tabs) >= TABS:
+                self.refused["pop-up"] += 1
+                await page.close()
+                return
+            tab = Tab(page, await self._context.new_cdp_session(page))
+            page.on("download", self._download)
+            page.on("close", lambda _: tab.changed.set())
+            await tab.listen()
+            self.tabs.append(tab)
+            self.active = len(self.tabs) - 1
+
+    async def _dialog(self, dialog: Dialog) -> None:
+        from playwright.async_api import Error
+
+        if len(self.said) < SAID:
+            self.said.append(f"{dialog.type}: {dialog.message[:500]}")
+        with contextlib.suppress(Error):
+            await (dialog.accept() if dialog.type in ("alert", "beforeunload") else dialog.dismiss())
+
+    async def _download(self, download: Download) -> None:
+        from playwright.async_api import Error
+
+        self.refused["download"] += 1
+        with contextlib.suppress(Error):
+            await download.cancel()
+
+
+def _first_line(text: str) -> str:
+    """An error of Playwright without its log."""
+    line = text.partition("\n")[0].partition(": ")
+    return (line[2] if line[0].startswith(("Page.", "ElementHandle.", "Mouse.", "Keyboard.")) else "".join(line))[:300]

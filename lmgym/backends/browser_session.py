@@ -1,0 +1,209 @@
+"""A browser session: one context behind synchronous calls, from whatever thread.
+
+What a policy does wrong comes back as words. What breaks (the browser, a page's process, a script without end) is
+raised as BackendError, and the session is lost with it; the next `open` begins with a new context.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import weakref
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgym.backends import browser_view
+from lmgym.backends.browser import Browser, browser
+from lmgym.backends.browser_actions import Refused
+from lmgym.backends.browser_calls import bind, known
+from lmgym.backends.browser_context import Context
+from lmgym.backends.browser_gate import Sites
+from lmgym.errors import BackendError
+
+Text = Literal["axtree", "html", "none"]
+Pixels = Literal["none", "screenshot", "som"]
+TICK = 500.0  # milliseconds of the page's time that an action takes
+OPENING = 60.0  # seconds for a context and its first page
+ACTING = 30.0  # seconds for an action, an observation or a question
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a session shows."""
+
+    text: str
+    picture: NDArray[np.uint8] | None  # (height, width, 3)
+    url: str
+    tabs: tuple[tuple[str, str], ...]  # title and address of each
+    active: int
+    said: tuple[str, ...]  # by dialogs during the last action
+
+
+class Session:
+    """One context: what it may load, what it may do, what it shows."""
+
+    def __init__(
+        self,
+        sites: Sites,
+        *,
+        sets: Iterable[str] = ("bid", "nav", "tab", "chat", "infeas"),
+        size: tuple[int, int] = (1280, 720),
+        tick: float = TICK,
+        files: Path | None = None,
+        hidden: str = "",
+        counted: str = "",
+    ) -> None:
+        """Name what there is; nothing is started before `open`.
+
+        Args:
+            sites: all that pages may load.
+            sets: BrowserGym's action sets that the session takes.
+            size: width and height of the window, in pixels.
+            tick: milliseconds of virtual time per action.
+            files: folder whose files may be uploaded.
+            hidden: selector of what belongs to no observation.
+            counted: selector of hidden elements that take a bid's number all the same.
+        """
+        self.sites, self.names = sites, known(sets)
+        self.size, self.tick, self.files = size, tick, files
+        self.hidden, self.counted = hidden, counted
+        self._context: Context | None = None
+        self._owner: Browser | None = None
+        self._release: Callable[[], object] | None = None
+
+    def open(self, url: str) -> None:
+        """Begin anew at `url`, with one tab and nothing remembered."""
+        if self._context is None:
+            owner = self._owner = browser()
+            self._context = owner.run(_start(owner, self.sites, self.size, self.files), OPENING)
+            self._release = weakref.finalize(self, _drop, owner, self._context)
+        self._run(lambda context: context.open(url), OPENING)
+
+    def do(self, name: str, positional: Sequence[Any] = (), named: Mapping[str, Any] | None = None) -> str:
+        """Perform an action and let one tick pass; why it could not be done, "" if it was."""
+        try:
+            arguments = bind(name, positional, named or {}, self.names)
+        except Refused as error:
+            name, arguments, wrong = "noop", {"wait_ms": self.tick}, str(error)
+        else:
+            wrong = ""
+        return self._run(lambda context: context.do(name, arguments, self.tick)) or wrong
+
+    def wait(self) -> None:
+        """Let one tick pass."""
+        self._run(lambda context: context.advance(self.tick))
+
+    def evaluate(self, script: str, argument: Any = None) -> Any:
+        """Run a script of the task's own in the active tab."""
+        return self._run(partial(_evaluate, script=script, argument=argument))
+
+    def look(self, text: Text = "axtree", pixels: Pixels = "none", *, places: bool = False) -> Seen:
+        """Show the active tab; with `places`, elements tell where their middle is."""
+        return self._run(lambda context: _look(context, (self.hidden, self.counted), text, pixels, places))
+
+    @property
+    def messages(self) -> tuple[str, ...]:
+        """What was said to the user."""
+        return tuple(self._context.messages) if self._context else ()
+
+    @property
+    def infeasible(self) -> str | None:
+        """Why the task cannot be done, if that was reported."""
+        return self._context.infeasible if self._context else None
+
+    @property
+    def elapsed(self) -> float:
+        """Milliseconds of virtual time since `open`."""
+        return self._context.now if self._context else 0.0
+
+    @property
+    def blocked(self) -> Counter[str]:
+        """What was refused since `open`, by kind or origin."""
+        return self._context.gate.blocked + self._context.refused if self._context else Counter()
+
+    def close(self) -> None:
+        """Give the context back."""
+        self._context = None
+        if self._release is not None:
+            self._release()
+            self._release = None
+
+    def _run(self, work: Callable[[Context], Coroutine[Any, Any, Result]], patience: float = ACTING) -> Result:
+        context = self._context
+        if context is None or self._owner is None:
+            raise BackendError("the browser session is not open")
+        if self._owner.pid != os.getpid():
+            raise BackendError("this browser session belongs to the parent process; open one after the fork")
+        try:
+            return self._owner.run(_guarded(context, work), patience)
+        except BackendError:
+            self.close()
+            raise
+
+
+async def _start(owner: Browser, sites: Sites, size: tuple[int, int], files: Path | None) -> Context:
+    from playwright.async_api import Error
+
+    running = await owner.ready()
+    context = Context(running, sites, size=size, files=files)
+    owner.enter()
+    try:
+        await context.start()
+    except Error as error:
+        await context.close()
+        owner.leave()
+        raise BackendError(f"no browser context: {error.message}") from error
+    return context
+
+
+async def _guarded(context: Context, work: Callable[[Context], Coroutine[Any, Any, Result]]) -> Result:
+    """Do it; an error of Playwright that got this far is one of the browser."""
+    from playwright.async_api import Error
+
+    try:
+        context.check()
+        result = await work(context)
+        context.check()
+    except Error as error:
+        context.check()
+        raise BackendError(f"the browser broke: {error.message.partition(chr(10))[0]}") from error
+    return result
+
+
+async def _evaluate(context: Context, *, script: str, argument: Any) -> Any:
+    return await context.tab.page.evaluate(script, argument)
+
+
+async def _look(context: Context, hidden: tuple[str, str], text: Text, pixels: Pixels, places: bool) -> Seen:
+    elements = await browser_view.mark(context, *hidden)
+    words = ""
+    if text == "axtree":
+        words = await browser_view.tree(context, elements, places=places)
+    elif text == "html":
+        words = await browser_view.html(context, hidden[0], places=places)
+    picture = None
+    if pixels != "none":
+        marks = browser_view.worth_marking(elements) if pixels == "som" else ()
+        picture = browser_view.pixels(await browser_view.picture(context), marks)
+    pages = [tab.page for tab in context.tabs]
+    titles = [(await page.title(), page.url) for page in pages] if len(pages) > 1 else [("", pages[0].url)]
+    return Seen(words, picture, context.tab.page.url, tuple(titles), context.active, tuple(context.said))
+
+
+def _drop(owner: Browser, context: Context) -> None:
+    """Close a context from whatever thread; nobody waits for it."""
+
+    async def farewell() -> None:
+        await context.close()
+        owner.leave()
+
+    if owner.loop.is_running() and owner.pid == os.getpid():
+        asyncio.run_coroutine_threadsafe(farewell(), owner.loop)

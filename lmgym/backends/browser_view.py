@@ -1,0 +1,238 @@
+"""What a policy sees of a page: the accessibility tree with bids, short HTML, a picture, a picture with marks."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgym.errors import MissingExtra
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+    from playwright.async_api import Frame
+
+    from lmgym.backends.browser_context import Context, Tab
+
+PASSED_OVER = frozenset({"editable", "readonly", "level", "settable", "multiline", "invalid", "focusable"})
+ONLY_IF_TRUE = frozenset({"required", "focused", "atomic", "busy", "hidden", "modal"})
+MARKED = frozenset({"input", "textarea", "select", "button", "a", "iframe", "video", "li", "td", "option"})
+SMALLEST = 20.0  # square pixels that a mark is worth
+COLOURS = ("#d00000", "#0050c8", "#007a33", "#8a00b8", "#a85400", "#006d77")
+
+
+@dataclass(frozen=True)
+class Element:
+    """Where an element is in the window, in pixels, and how much of it can be seen."""
+
+    bid: str
+    left: float
+    top: float
+    width: float
+    height: float
+    visible: float  # share of its area in [0, 1]
+    pressed: bool  # asks to be clicked
+    tag: str
+
+    @property
+    def middle(self) -> tuple[float, float]:
+        """Its centre."""
+        return self.left + self.width / 2, self.top + self.height / 2
+
+
+@cache
+def script(name: str) -> str:
+    """Return the source of a script that stands beside this module."""
+    return (resources.files("lmgym.backends") / name).read_text(encoding="utf-8")
+
+
+async def mark(context: Context, hidden: str = "", counted: str = "") -> list[Element]:
+    """Give all elements of the active tab their bids; what `hidden` selects gets none, with all below it.
+
+    What `counted` selects of the hidden takes a number all the same, so that bids are those of another suite.
+    """
+    elements: list[Element] = []
+    fresh = await _mark_frame(context.tab.page.main_frame, ["", hidden, counted], (0.0, 0.0), elements)
+    if fresh:
+        context.tab.bids.clear()
+    return elements
+
+
+async def _mark_frame(frame: Frame, how: list[str], shift: tuple[float, float], elements: list[Element]) -> int:
+    answer = await frame.evaluate(script("browser_mark.js"), how)
+    for bid, left, top, *rest in answer["found"]:
+        elements.append(Element(bid, left + shift[0], top + shift[1], *rest))
+    fresh = int(answer["fresh"])
+    for bid, left, top in answer["frames"]:
+        handle = await frame.query_selector(f'[bid="{bid}"]')
+        inner = await handle.content_frame() if handle else None
+        if inner is not None:
+            fresh += await _mark_frame(inner, [bid, "", ""], (shift[0] + left, shift[1] + top), elements)
+    return fresh
+
+
+async def tree(context: Context, elements: Iterable[Element], *, places: bool) -> str:
+    """Return the accessibility tree of the active tab, a node a line; call `mark` before."""
+    tab = context.tab
+    frames = await tab.devtools.send("Page.getFrameTree")
+    bids = tab.bids or await _learn(tab)
+    nodes = await _nodes(tab, frames["frameTree"])
+    shown = {element.bid: element for element in elements} if places else {}
+    return "\n".join(_lines(nodes[0], {node["nodeId"]: node for node in nodes}, bids, shown)) if nodes else ""
+
+
+async def _learn(tab: Tab) -> dict[int, str]:
+    """Find the bid of each element by the number that Chromium gives it."""
+    snapshot = await tab.devtools.send("DOMSnapshot.captureSnapshot", {"computedStyles": []})
+    names: list[str] = snapshot["strings"]
+    for document in snapshot["documents"]:
+        nodes = document["nodes"]
+        for number, attributes in zip(nodes["backendNodeId"], nodes["attributes"], strict=True):
+            for name, value in zip(attributes[::2], attributes[1::2], strict=True):
+                if names[name] == "bid":
+                    tab.bids[number] = names[value] if value >= 0 else ""
+    return tab.bids
+
+
+async def _nodes(tab: Tab, frame: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The nodes of a frame's tree, with those of its frames hung in where they stand."""
+    number = frame["frame"]["id"]
+    answer = await tab.devtools.send("Accessibility.getFullAXTree", {"frameId": number})
+    nodes: list[dict[str, Any]] = answer["nodes"]
+    for node in nodes:
+        node["nodeId"] = f"{number}/{node['nodeId']}"
+        node["childIds"] = [f"{number}/{child}" for child in node.get("childIds", ())]
+    for child in frame.get("childFrames", ()):
+        owner = await tab.devtools.send("DOM.getFrameOwner", {"frameId": child["frame"]["id"]})
+        inner = await _nodes(tab, child)
+        outer = next((node for node in nodes if node.get("backendDOMNodeId") == owner["backendNodeId"]), None)
+        if outer is not None and inner:
+            outer["childIds"] = [inner[0]["nodeId"]]
+            nodes.extend(inner)
+    return nodes
+
+
+def _lines(
+    root: Mapping[str, Any],
+    nodes: Mapping[str, Mapping[str, Any]],
+    bids: Mapping[int, str],
+    places: Mapping[str, Element],
+) -> Iterator[str]:
+    """Write the nodes below `root`, indented by tabs; a node that says nothing leaves its place to its children."""
+    waiting: list[tuple[Mapping[str, Any], int, str]] = [(root, 0, "")]
+    while waiting:
+        node, depth, above = waiting.pop()
+        bid = bids.get(node.get("backendDOMNodeId", -1))
+        if bid == "":
+            continue
+        line = _line(node, bid, above, places.get(bid or ""))
+        if line is not None:
+            yield "\t" * depth + line
+        name = _value(node.get("name")) if line is not None else above
+        below = depth + (line is not None)
+        for child in reversed(node["childIds"]):
+            if child in nodes:
+                waiting.append((nodes[child], below, str(name or "")))
+
+
+def _line(node: Mapping[str, Any], bid: str | None, above: str, place: Element | None) -> str | None:
+    role, name = str(_value(node.get("role")) or ""), _value(node.get("name"))
+    if node.get("ignored") or name is None or role in ("LineBreak", "InlineTextBox", "none"):
+        return None
+    if role == "StaticText" and str(name).strip() in above:
+        return None
+    attributes = [place_of(place)] if place is not None and place.visible and role != "RootWebArea" else []
+    extra = list(_attributes(node))
+    if role == "generic" and not extra:
+        return None
+    line = role if role == "generic" and not name else f"{role} {str(name).strip()!r}"
+    if bid and role not in ("StaticText", "RootWebArea"):
+        line = f"[{bid}] {line}"
+    value = _value(node.get("value")) or ""
+    line += f" value={value!r}" if value or role in ("textbox", "searchbox", "combobox") else ""
+    return ", ".join([line, *attributes, *extra])
+
+
+def place_of(element: Element) -> str:
+    """Return the middle of an element, as an attribute."""
+    x, y = element.middle
+    return f'at="{x:.0f},{y:.0f}"'
+
+
+def _attributes(node: Mapping[str, Any]) -> Iterator[str]:
+    for known in node.get("properties", ()):
+        name, value = known["name"], _value(known.get("value"))
+        if name in PASSED_OVER or value is None or name == "url":
+            continue
+        if name in ONLY_IF_TRUE:
+            if value:
+                yield name
+        else:
+            yield f"{name}={value!r}"
+
+
+def _value(field: Mapping[str, Any] | None) -> Any:
+    return field.get("value") if field is not None else None
+
+
+async def html(context: Context, hidden: str = "", *, places: bool) -> str:
+    """Return the active tab's page as short HTML with bids, frames below their bid; call `mark` before."""
+    return "\n".join([text async for text in _html_of(context.tab.page.main_frame, hidden, places)])
+
+
+async def _html_of(frame: Frame, hidden: str, places: bool) -> Any:
+    yield await frame.evaluate(script("browser_html.js"), [hidden, places])
+    for child in frame.child_frames:
+        name = await (await child.frame_element()).get_attribute("bid")
+        yield f"<!-- frame {json.dumps(name)} -->"
+        async for text in _html_of(child, "", places):
+            yield text
+
+
+async def picture(context: Context) -> bytes:
+    """Return the active tab's window as a PNG."""
+    return await context.tab.page.screenshot(animations="disabled", caret="hide", scale="css")
+
+
+def pixels(png: bytes, marks: Iterable[Element] = ()) -> NDArray[np.uint8]:
+    """Return a picture as an array of shape (height, width, 3), with a frame and the bid on each of `marks`."""
+    try:
+        from PIL import Image, ImageDraw
+    except ModuleNotFoundError as error:
+        raise MissingExtra("pictures of pages need pillow: pip install 'lmgym[web]'") from error
+    image: Image.Image = Image.open(io.BytesIO(png)).convert("RGB")
+    draw = ImageDraw.Draw(image)
+    for number, element in enumerate(marks):
+        colour = COLOURS[number % len(COLOURS)]
+        left, top = element.left, element.top
+        draw.rectangle((left, top, left + element.width, top + element.height), outline=colour)
+        box = draw.textbbox((left, top), element.bid)
+        draw.rectangle(box, fill=colour)
+        draw.text((left, top), element.bid, fill="white")
+    return np.asarray(image, np.uint8)
+
+
+def worth_marking(elements: Iterable[Element]) -> list[Element]:
+    """Return the elements that a set of marks shows: those to act on, seen by half, the innermost of each place."""
+    chosen: list[Element] = []
+    for element in elements:
+        acted_on = element.pressed or element.tag in MARKED
+        if not acted_on or element.visible < 0.5 or element.width * element.height < SMALLEST:
+            continue
+        chosen = [other for other in chosen if not _within(element, other) or other.tag in ("button", "a")]
+        if not any(_within(element, other) for other in chosen):
+            chosen.append(element)
+    return chosen
+
+
+def _within(inner: Element, outer: Element) -> bool:
+    right, bottom = inner.left + inner.width, inner.top + inner.height
+    across = outer.left <= inner.left and right <= outer.left + outer.width
+    return across and outer.top <= inner.top and bottom <= outer.top + outer.height
