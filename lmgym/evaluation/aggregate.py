@@ -7,6 +7,7 @@ Their intervals come from the bootstrap stratified by task: runs of a task are d
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -48,7 +49,11 @@ def improvement(before: Sequence[Sample], after: Sequence[Sample], *, seed: int 
 
 def profile(samples: Sequence[Sample], thresholds: Sequence[float], *, seed: int = 0) -> list[Interval]:
     """Share of runs and tasks with a mean score above each threshold."""
-    return [aggregate(samples, lambda scores, low=low: (scores > low).mean(-1), seed=seed) for low in thresholds]
+    return [aggregate(samples, partial(_above, low), seed=seed) for low in thresholds]
+
+
+def _above(low: float, scores: Array) -> npt.NDArray[np.float64]:
+    return np.asarray((scores > low).mean(-1))
 
 
 def _means(runs: Sample) -> Array:

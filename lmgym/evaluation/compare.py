@@ -168,8 +168,8 @@ class Comparisons:
         """As plain values; what is no number is null."""
         tasks = [comparison.state_dict() for comparison in self.tasks]
         overall = {name: state(interval) for name, interval in self.overall.items()}
-        profiles = {side: [state(share) for share in shares] for side, shares in self.profiles.items()}
-        profiles = {"thresholds": list(THRESHOLDS), **profiles}
+        shares = {side: [state(share) for share in found] for side, found in self.profiles.items()}
+        profiles = {"thresholds": list(THRESHOLDS), **shares}
         return {"tasks": tasks, "only": [list(names) for names in self.only], "overall": overall, "profiles": profiles}
 
 
