@@ -276,9 +276,9 @@ class Actions:
         frame = await element.owner_frame()
         if frame is not None and frame.parent_frame is not None:
             outer = await frame.frame_element()
-            box = await outer.bounding_box() or {"x": 0.0, "y": 0.0}
+            around = await outer.bounding_box()
             left, top = await outer.evaluate("frame => [frame.clientLeft, frame.clientTop]")
-            return x + box["x"] + left, y + box["y"] + top
+            return (x + around["x"] + left, y + around["y"] + top) if around else (x, y)
         return x, y
 
     def _file(self, name: str) -> Path:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,8 +39,7 @@ DRAWN = """new Promise(done => {
   const real = window.__pwClock ? window.__pwClock.builtins.requestAnimationFrame : requestAnimationFrame;
   real(() => real(done));
 })"""
-REFUSE = (
-    """(() => {
+REFUSE = """(() => {
   const refuse = kind => function () {
     fetch(`http://${kind}.refused.invalid/`, {mode: 'no-cors'}).catch(() => {});
     throw new DOMException(`${kind} is not available here`, 'NotSupportedError');
@@ -49,9 +48,7 @@ REFUSE = (
     Object.defineProperty(window, name, {value: refuse('webrtc'), configurable: false});
   }
   if (navigator.serviceWorker) navigator.serviceWorker.register = refuse('serviceworker');
-})()"""
-    % REFUSED
-)
+})()"""  # no gate knows that host: it counts there what pages may not have
 
 
 class Tab:
@@ -272,10 +269,8 @@ class Context:
             self.gate.settled.clear()
             for tab in self.tabs:
                 tab.changed.clear()
-            waits: Sequence[asyncio.Future[Any]] = [
-                asyncio.ensure_future(event.wait())
-                for event in (self.gate.settled, *(tab.changed for tab in self.tabs))
-            ]
+            events = (self.gate.settled, *(tab.changed for tab in self.tabs))
+            waits = [asyncio.ensure_future(event.wait()) for event in events]
             await asyncio.wait([*waits, *self._attaching], return_when=asyncio.FIRST_COMPLETED, timeout=0.5)
             for wait in waits:
                 wait.cancel()

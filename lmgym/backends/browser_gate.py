@@ -134,10 +134,10 @@ class Gate:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one connection's requests until it ends."""
-        with contextlib.suppress(OSError, EOFError, ValueError, asyncio.LimitOverrunError):
-            with contextlib.closing(writer):
-                while (head := await reader.readuntil(b"\r\n\r\n")) and await self._answer(head, reader, writer):
-                    pass
+        over = contextlib.suppress(OSError, EOFError, ValueError, asyncio.LimitOverrunError)
+        with over, contextlib.closing(writer):
+            while (head := await reader.readuntil(b"\r\n\r\n")) and await self._answer(head, reader, writer):
+                pass
 
     async def _answer(self, head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Answer one request; whether the connection may bring another."""

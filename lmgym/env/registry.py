@@ -64,7 +64,8 @@ def find(name: str) -> TaskSpec:
         if name in (spec.id, spec.id.partition("/")[2], spec.name):
             return spec
     words = [*{spec.name: None for spec in known.values()}, *(i.partition("/")[2] for i in known)]
-    whole = [word for word in words if not (spec := known.get(f"lmgym/{word}")) or not spec.part_of]
+    parts = {spec.id.partition("/")[2] for spec in known.values() if spec.part_of}
+    whole = [word for word in words if word not in parts]
     lowered = {word.lower(): word for word in words}
     near = [lowered[word] for word in difflib.get_close_matches(name.lower().removeprefix("lmgym/"), lowered, n=3)]
     hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(whole)}"

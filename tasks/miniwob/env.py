@@ -1,0 +1,197 @@
+"""MiniWoB++: small web pages, one goal each, judged by the page itself."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Iterator, Mapping
+from importlib import resources
+from pathlib import Path
+from string import Template
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from lmgym.backends.browser_calls import describe
+from lmgym.backends.browser_gate import Sites, folder, origin
+from lmgym.backends.browser_session import Seen, Session
+from lmgym.env.actions import parse_function_call
+from lmgym.env.env import Reply, TextEnv
+from lmgym.env.spaces import Images
+from lmgym.errors import BackendError, InstanceError, MissingExtra
+from lmgym.tasks.miniwob import SPEC
+from lmgym.tasks.miniwob.pages import PAGES, TEST, TRAIN, path, size
+
+DATA, URL = "MINIWOB_DATA", "MINIWOB_URL"  # environment variables: the pages' folder, or where they are served
+HOME = "http://miniwob.test"  # where pages of a folder appear to be
+HIDDEN = "#reward-display, #sync-task-cover, #click-canvas, #attention-canvas, #query, #query-wrap"
+COUNTED = "#query, #query-wrap"  # BrowserGym empties it, and removes the others
+FIRST_SEED = {"train": 0, "test": 1_000_000}
+READY = 20  # ticks that a page may take until it is ready
+TEXTS = {"axtree", "html", "none"}
+PIXELS = {"none", "screenshot", "som"}
+BEGIN = """([seed, mode]) => {
+  if (core.EP_TIMER !== null) core.endEpisode(0);
+  Math.seedrandom(seed);
+  core.setDataMode(mode);
+  core.startEpisodeReal();
+  clearTimeout(core.EP_TIMER);  // no end by time; the timer's name stays, by which the page knows that it plays
+  core.clearTimer();
+}"""
+GOAL = """() => {
+  const said = core.getUtterance();
+  return typeof said === 'string' ? said : said.utterance;
+}"""
+STATE = """() => typeof WOB_DONE_GLOBAL === 'undefined' ? null
+  : [WOB_DONE_GLOBAL, WOB_RAW_REWARD_GLOBAL, WOB_REWARD_GLOBAL, String(WOB_REWARD_REASON || ''), location.pathname]"""
+
+
+class MiniWoB(TextEnv):
+    """Pages of MiniWoB++ in a browser; 1 for what the page calls done right."""
+
+    SPEC = SPEC
+
+    def __init__(
+        self,
+        *,
+        page: str = "",
+        observe: str = "axtree",
+        pixels: str = "none",
+        places: bool = True,
+        decay: bool = False,
+        tick: int = 500,
+        **common: Any,
+    ) -> None:
+        """Choose what is played and shown.
+
+        Args:
+            page: name of the one page to play; "" plays the split's pages in turn.
+            observe: "axtree" shows the accessibility tree, "html" short HTML, "none" the goal only.
+            pixels: "screenshot" adds a picture of the page, "som" one with marks, "none" none.
+            places: whether elements tell where their middle is, for actions by coordinate.
+            decay: whether reward shrinks with time as the pages' own does: to 0 at a page's time limit.
+            tick: milliseconds of the page's time that an action takes.
+            common: what every task takes: split, others, render_mode.
+        """
+        if page and page not in PAGES:
+            raise InstanceError(f"MiniWoB++ has no page {page!r}; it has {', '.join(PAGES)}")
+        for name, value, known in (("observe", observe, TEXTS), ("pixels", pixels, PIXELS)):
+            if value not in known:
+                raise InstanceError(f"{name} is one of {', '.join(sorted(known))}; got {value!r}")
+        if tick < 0:
+            raise InstanceError(f"tick is a time in milliseconds; got {tick}")
+        self.window = size(page)
+        if pixels != "none":
+            self.PICTURES = Images(self.window[1], self.window[0])  # type: ignore[misc]  # of this environment
+        super().__init__(**common)
+        self.page, self.observe, self.pixels, self.places, self.decay = page, observe, pixels, places, decay
+        sites, self._root = _sites()
+        self.session = Session(
+            sites, sets=("bid", "coord"), size=self.window, tick=tick, hidden=HIDDEN, counted=COUNTED
+        )
+        self.goal = ""
+        self.opened = ""  # name of the page that is open
+
+    def begin(self, index: int) -> Reply:
+        """Open a page under a seed: index i is seed i of one page, or seed i // n of page i % n of n."""
+        pages = (self.page,) if self.page else {"train": TRAIN, "test": TEST}[self.split]
+        return self._open(pages[index % len(pages)], FIRST_SEED[self.split] + index // len(pages), self.split)
+
+    def load(self, instance: Mapping[str, Any]) -> Reply:
+        """Open `{"page": name, "seed": n}` with any seed; "mode" is train or test, for the pages that know both."""
+        page, seed, mode = instance.get("page", self.page), instance.get("seed"), instance.get("mode", "train")
+        known = page in PAGES and (not self.page or page == self.page) and mode in ("train", "test")
+        if not known or type(seed) is not int or not set(instance) <= {"page", "seed", "mode"}:
+            raise InstanceError(f"an authored MiniWoB++ instance is {{'page': name, 'seed': n}}; got {instance!r}")
+        return self._open(page, seed, mode)
+
+    def act(self, action: str) -> Reply:
+        """Do one call and let time pass; the page says whether that was it."""
+        call = parse_function_call(action)
+        if call is None:
+            self.session.wait()
+            wrong = "answer with one call, such as click('12')"
+        else:
+            wrong = self.session.do(call.name, call.positional, call.arguments)
+        state = self.session.evaluate(STATE)
+        if state is None or not state[-1].endswith(path(self.opened)):
+            return Reply("You left the page: the episode is over.", done=True, score=0.0, reward={"raw": -1.0})
+        done, raw, decayed, reason, _ = state
+        if not done:
+            return self._reply(f"Error: {wrong}\n\n" if wrong else "", valid=not wrong)
+        raw = min(float(raw), 0.0) if wrong else float(raw)  # an action that failed completes nothing
+        terms = {"raw": raw, "decay": float(decayed) - raw} if self.decay and not wrong else {"raw": raw}
+        said = f"The page says: {reason}. " if reason else ""
+        return self._ended(f"{said}The episode is over.", terms, max(0.0, min(1.0, raw)))
+
+    def close(self) -> None:
+        """Give the browser's context back."""
+        self.session.close()
+
+    def fingerprint(self) -> str:
+        """Return page and seed, which are the instance."""
+        return f"{self.opened} {self.seed} {self.mode}"
+
+    def _open(self, page: str, seed: int, mode: str) -> Reply:
+        self.opened, self.seed, self.mode = page, seed, mode
+        self.session.open(f"{self._root}/{path(page)}")
+        self.session.evaluate(BEGIN, [seed, mode])
+        for _ in range(READY):
+            self.session.wait()
+            if self.session.evaluate("() => WOB_TASK_READY"):
+                break
+        else:
+            raise BackendError(f"the page {page} was not ready after {READY} ticks")
+        self.goal = str(self.session.evaluate(GOAL))
+        reply = self._reply("")
+        prompt = Template(resources.files(__package__).joinpath("prompt.md").read_text(encoding="utf-8"))
+        width, height = self.window
+        reply.text = prompt.substitute(
+            width=width, height=height, actions=describe(self.session.names), goal=self.goal, page=reply.text
+        )
+        return reply
+
+    def _reply(self, before: str, *, valid: bool = True) -> Reply:
+        seen = self.session.look(self.observe, self.pixels, places=self.places)  # type: ignore[arg-type]  # checked
+        return Reply(before + seen.text, images=_images(seen), valid=valid)
+
+    def _ended(self, text: str, terms: Mapping[str, float], score: float) -> Reply:
+        seen = self.session.look("none", self.pixels) if self.pixels != "none" else None  # type: ignore[arg-type]
+        return Reply(text, images=_images(seen) if seen else (), reward=terms, done=True, score=score)
+
+
+class Solved(MiniWoB):
+    """A page that somebody has written a player for."""
+
+    def oracle(self) -> Iterator[str]:
+        """Yield the call that a player written for the page makes next; it reads the page's own variables."""
+        source = resources.files(__package__).joinpath("oracle.js").read_text(encoding="utf-8")
+        memory: Any = None
+        while True:
+            call, memory = self.session.evaluate(source, [self.opened, self.goal, memory])
+            yield call
+
+
+def _images(seen: Seen) -> tuple[Any, ...]:
+    return () if seen.picture is None else (seen.picture,)
+
+
+def _sites() -> tuple[Sites, str]:
+    """What the pages may load, and the address of the folder that holds them all."""
+    if served := os.environ.get(URL, "").rstrip("/"):
+        if served.startswith("file://"):
+            return _of_folder(Path(unquote(urlsplit(served).path)).parent, URL)
+        if not origin(served):
+            raise InstanceError(f"${URL} is an http:// or file:// address; got {served!r}")
+        return Sites(passed=frozenset({origin(served)})), served.rpartition("/")[0]
+    if named := os.environ.get(DATA):
+        return _of_folder(Path(named), DATA)
+    found = importlib.util.find_spec("miniwob")
+    if found is None or not found.submodule_search_locations:
+        raise MissingExtra(f"the pages of MiniWoB++ come with: pip install 'lmgym[web]' (or set ${DATA})")
+    return _of_folder(Path(found.submodule_search_locations[0]) / "html", "the package miniwob")
+
+
+def _of_folder(root: Path, origin_of: str) -> tuple[Sites, str]:
+    if not (root / "core" / "core.js").is_file():
+        raise InstanceError(f"{root}, named by {origin_of}, has no core/core.js: it is not the folder miniwob/html")
+    return Sites({HOME: folder(root)}), HOME

@@ -1,0 +1,41 @@
+"""The pages of MiniWoB++, by name: the 125 that benchmarks play, and the eight others there are."""
+
+_TRAIN = """
+book-flight book-flight-nodelay buy-ticket choose-date choose-date-easy choose-date-medium choose-date-nodelay
+circle-center click-checkboxes click-checkboxes-large click-checkboxes-soft click-checkboxes-transfer
+click-collapsible click-collapsible-2 click-collapsible-2-nodelay click-collapsible-nodelay click-dialog
+click-dialog-2 click-option click-shades click-test-2 click-test-transfer count-shape daily-calendar drag-box
+drag-items drag-shapes drag-shapes-2 drag-single-shape drag-sort-numbers draw-circle draw-line enter-date
+enter-password enter-text enter-text-2 enter-text-dynamic enter-time find-midpoint focus-text focus-text-2
+form-sequence identify-shape login-user login-user-popup multi-layouts multi-orderings navigate-tree odd-or-even
+read-table read-table-2 search-engine text-editor text-transform unicode-test use-autocomplete
+use-autocomplete-nodelay use-colorwheel use-colorwheel-2 use-slider use-slider-2 visual-addition
+"""
+_TEST = """
+ascending-numbers bisect-angle choose-list click-button click-button-sequence click-color click-link click-menu
+click-menu-2 click-pie click-pie-nodelay click-scroll-list click-shape click-tab click-tab-2 click-tab-2-easy
+click-tab-2-hard click-tab-2-medium click-test click-widget copy-paste copy-paste-2 count-sides drag-circle
+drag-cube drag-items-grid email-inbox email-inbox-delete email-inbox-forward email-inbox-forward-nl
+email-inbox-forward-nl-turk email-inbox-important email-inbox-nl-turk email-inbox-noscroll email-inbox-reply
+email-inbox-star-reply find-greatest find-word form-sequence-2 form-sequence-3 generate-number grid-coordinate
+guess-number highlight-text highlight-text-2 hot-cold number-checkboxes order-food phone-book resize-textarea
+right-angle scroll-text scroll-text-2 sign-agreement simple-algebra simple-arithmetic social-media social-media-all
+social-media-some stock-market terminal tic-tac-toe use-spinner
+"""
+TRAIN = tuple(_TRAIN.split())  # BrowserGym trains on these 62
+TEST = tuple(_TEST.split())  # and tests on these 63: no page of one is like a page of the other
+UNLISTED = ("button-delay", "chase-circle", "hover-shape", "moving-items", "simon-says")  # registered nowhere
+FLIGHTS = ("flight-AA", "flight-Alaska", "flight-Alaska-auto")  # airline sites, in a frame
+PAGES = (*sorted((*TRAIN, *TEST, *UNLISTED)), *FLIGHTS)
+
+
+def path(page: str) -> str:
+    """Return where a page is, below the folder of all."""
+    if page in FLIGHTS:
+        return f"flight/{page.removeprefix('flight-')}/wrapper.html"
+    return f"miniwob/{page}.html"
+
+
+def size(page: str) -> tuple[int, int]:
+    """Return width and height of a page's window, in pixels."""
+    return (375, 667) if page in FLIGHTS else (160, 210)
