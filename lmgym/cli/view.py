@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -72,7 +73,7 @@ def _decode(model: str) -> Decode:
 
     tokenizer = load_local(model).tokenizer
 
-    def decode(ids: object) -> str:
-        return str(tokenizer.decode(ids))
+    def decode(ids: Sequence[int]) -> str:
+        return str(tokenizer.decode(list(ids)))
 
     return decode
