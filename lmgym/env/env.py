@@ -165,14 +165,14 @@ class TextEnv(gymnasium.Env[Observation, str]):
             raise self._reset_needed()
         actor = self._seat
         reply = self.act(clean(action))
-        valid, terms = reply.valid, _terms(reply.reward)
+        valid, (reward, terms) = reply.valid, _summed(reply.reward)
         earned: dict[str, float] = {}
         if reply.others or reply.seat != FIRST_SEAT:
             reply, earned = self._with_others(reply)
             if actor in earned:
                 terms["others"] = earned.pop(actor)
+                reward = math.fsum(terms.values())
         self._seat = reply.seat
-        reward = math.fsum(terms.values())
         info = {"instance": self.instance_name, "valid": valid, "reward_terms": terms, "seat": reply.seat}
         if earned:
             info["seat_rewards"] = {actor: reward, **earned}
@@ -267,11 +267,12 @@ class TextEnv(gymnasium.Env[Observation, str]):
         return observation
 
 
-def _terms(reward: float | Mapping[str, float]) -> dict[str, float]:
-    """A reward by name."""
-    if type(reward) is float:
-        return {"reward": reward}
-    return dict(reward) if isinstance(reward, Mapping) else {"reward": float(reward)}
+def _summed(reward: float | Mapping[str, float]) -> tuple[float, dict[str, float]]:
+    """A reward and its terms by name."""
+    if type(reward) is float:  # by far the most
+        return reward, {"reward": reward}
+    terms = dict(reward) if isinstance(reward, Mapping) else {"reward": float(reward)}
+    return math.fsum(terms.values()), terms
 
 
 def _scripted_player(name: str) -> ScriptedPlayer:

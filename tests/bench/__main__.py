@@ -25,15 +25,21 @@ def imports(console: Console) -> None:
 
 def tasks(console: Console, seconds: float) -> None:
     """Print steps/s of every task that can run here, through `gym.make`, without and with admissible actions."""
-    table = Table("id", "steps/s", "with admissible", title="one process, through gym.make, resets included")
+    table = Table(
+        "id",
+        "steps/s",
+        "with admissible",
+        title=f"one process, through gym.make, resets included, {speeds.INSTANCES} instances in turn",
+    )
     for task, plain, shown in speeds.all_tasks(seconds):
-        table.add_row(task, f"{plain:,.0f}", "-" if shown is None else f"{shown:,.0f}")
+        table.add_row(task, plain, shown)
     console.print(table)
 
 
 def against_peers(console: Console, seconds: float) -> None:
     """Print our steps/s beside those of the peers on the same games, interleaved round by round."""
-    table = Table("game", "lmgym", "peer", "steps/s", "ratio", title="against peers, same game, same actions")
+    title = "steps/s against peers: same rules, words and actions, resets included"
+    table = Table("game", "tries of an instance", "lmgym", "peer", "peer's", "ratio", title=title)
     for row in peers.compare(seconds):
         table.add_row(*row)
     console.print(table)

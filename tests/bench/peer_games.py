@@ -1,65 +1,98 @@
 """Runs inside `.bench-venv`: prints a peer's steps/s on one game. Imports nothing of lmgym.
 
-Usage: peer_games.py PEER GAME SECONDS WORDS; WORDS is a folder that serves as NLTK's, our own word list its corpus.
+Usage: peer_games.py JOB; JOB is JSON: the peer, the game, actions, seconds, tries of an instance, and our word list.
+The peers' own list is NLTK's, which is a download: the game's class is theirs, the words are ours on both sides.
 """
 
 import contextlib
 import io
+import itertools
+import json
 import os
 import sys
+import tempfile
 import time
+from pathlib import Path
 
-GUESSES = [str(number) for number in range(1, 11)]
+GEM = {  # the registered game whose rules are nearest, and what makes it the same
+    "guess_number": ("game:GuessTheNumber-v0-easy", {"min_number": 1, "max_number": 10, "max_turns": 10}),
+    "wordle": ("game:Wordle-v0-hard", {"word_length": 5, "max_turns": 6}),
+}
+TEXTARENA = {
+    "guess_number": ("GuessTheNumber-v0", {"min_number": 1, "max_number": 10, "max_turns": 10}),
+    "wordle": ("Wordle-v0", {"word_length": 5, "num_guesses": 6}),
+}
 
 
-def gem(game, actions, seconds):
+def gem(job):
     import gem as library
 
-    env = library.make({"guess_number": "game:GuessTheNumber-v0-easy", "wordle": "game:Wordle-v0-easy"}[game])
-    steps, seed, end = 0, 0, time.perf_counter() + seconds
-    env.reset(seed=seed)
-    start = time.perf_counter()
-    while time.perf_counter() < end:
-        for action in actions:
-            _, _, terminated, truncated, _ = env.step(f"\\boxed{{{action}}}")
-            steps += 1
-            if terminated or truncated:
-                seed += 1
-                env.reset(seed=seed)
-    return steps / (time.perf_counter() - start)
+    name, options = GEM[job["game"]]
+    env = library.make(name, **options)
+
+    def step(action):
+        _, _, terminated, truncated, _ = env.step(f"\\boxed{{{action}}}")
+        return terminated or truncated
+
+    return rate(job, lambda seed: env.reset(seed=seed), step)
 
 
-def textarena(game, actions, seconds):
+def textarena(job):
     import textarena as library
 
-    env = library.make({"guess_number": "GuessTheNumber-v0", "wordle": "Wordle-v0"}[game])
-    steps, seed, end = 0, 0, time.perf_counter() + seconds
-    env.reset(num_players=1, seed=seed)
+    name, options = TEXTARENA[job["game"]]
+    if job["game"] == "wordle":
+        from textarena.envs.Wordle.env import WordleEnv
+
+        def ours(self, hardcore=False):  # theirs asks a tagger, another download, which words of NLTK's are nouns
+            self.word_list = list(job["words"])
+
+        WordleEnv._load_word_list = ours
+    env = library.make(name, **options)
+
+    def reset(seed):
+        env.close()
+        env.reset(num_players=1, seed=seed)
+
+    def step(action):
+        env.get_observation()
+        done, _ = env.step(f"[{action}]")
+        return done
+
+    env.reset(num_players=1, seed=0)  # what was never reset cannot be closed
+    return rate(job, reset, step)
+
+
+def rate(job, reset, step):
+    """Steps/s, counted as those of lmgym are: resets included, until an episode ends after the seconds."""
+    said = itertools.cycle(job["actions"])
+    steps = episodes = 0
     start = time.perf_counter()
-    while time.perf_counter() < end:
-        for action in actions:
-            env.get_observation()
-            done, _ = env.step(f"[{action}]")
+    while time.perf_counter() < start + job["seconds"]:
+        reset(episodes // job["tries"])
+        over = False
+        while not over:
+            over = step(next(said))
             steps += 1
-            if done:
-                env.close()
-                seed += 1
-                env.reset(num_players=1, seed=seed)
+        episodes += 1
     return steps / (time.perf_counter() - start)
 
 
 def main():
-    peer, game, seconds, words = sys.argv[1:]
-    os.environ["NLTK_DATA"] = words
-    with open(os.path.join(words, "corpora", "words", "en")) as lines:
-        actions = GUESSES if game == "guess_number" else lines.read().split()[:50]
-    noise = io.StringIO()
-    with contextlib.redirect_stdout(noise), contextlib.redirect_stderr(noise):
-        try:
-            rate = {"gem-llm": gem, "textarena": textarena}[peer](game, actions, float(seconds))
-        except LookupError as error:
-            rate = "needs NLTK's " + str(error).partition("Resource")[2].split()[0].strip("\x1b[93m0")
-    sys.stdout.write(f"{rate}\n")
+    job = json.loads(sys.argv[1])
+    with tempfile.TemporaryDirectory() as folder:
+        corpus = Path(folder, "corpora", "words")
+        corpus.mkdir(parents=True)
+        for name in ("en", "en-basic", "README"):
+            (corpus / name).write_text("\n".join(job["words"]) + "\n")
+        os.environ["NLTK_DATA"] = folder
+        noise = io.StringIO()
+        with contextlib.redirect_stdout(noise), contextlib.redirect_stderr(noise):
+            import nltk
+
+            nltk.download = lambda *names, **options: True  # there is no network to ask
+            found = {"gem-llm": gem, "textarena": textarena}[job["peer"]](job)
+    sys.stdout.write(f"{found}\n")
 
 
 main()

@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
+from typing import NamedTuple
 
+import gymnasium
 import speeds
+
+from lmgym.env.registry import find
 
 VENV = Path(".bench-venv")
 HERE = Path(__file__).parent
 PEERS = ("gem-llm", "textarena")
-GAMES = {"guess_number": {"highest": 10}, "wordle": {}}
+GAMES = {"guess_number": {"highest": 10, "max_turns": 10}, "wordle": {"max_turns": 6}}
+TRIES = (1, 8)  # episodes of an instance: a new one each time, and a group as GRPO plays it
 ROUNDS = 3
+
+
+class Row(NamedTuple):
+    """A line of the table."""
+
+    game: str
+    tries: str
+    ours: str  # steps/s
+    peer: str
+    theirs: str  # steps/s, or why it did not run
+    ratio: str
 
 
 def python() -> str:
@@ -28,43 +45,39 @@ def python() -> str:
     return str(interpreter)
 
 
-def words_folder(folder: Path) -> Path:
-    """Write our Wordle list as the corpus `words` of NLTK: the peers' own cannot be downloaded everywhere."""
-    corpus = folder / "corpora" / "words"
-    corpus.mkdir(parents=True)
-    listed = "\n".join(speeds.wordle_words())
-    for name in ("en", "en-basic", "README"):
-        (corpus / name).write_text(listed + "\n")
-    return folder
+def peer_rate(job: dict[str, object]) -> float | str:
+    """Return a peer's steps/s, or why it did not run."""
+    done = subprocess.run(
+        [python(), str(HERE / "peer_games.py"), json.dumps(job)], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        return "not run: " + (done.stderr.strip().split("\n") or [""])[-1][:100]
+    return float(done.stdout)
 
 
-def peer_rate(peer: str, game: str, seconds: float, words: Path) -> float | str:
-    """Return a peer's steps/s, or why it cannot run here."""
-    command = [python(), str(HERE / "peer_games.py"), peer, game, str(seconds), str(words)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    lines = done.stdout.split("\n")
-    if done.returncode or len(lines) < 2:
-        return "failed: " + (done.stderr.strip().split("\n") or [""])[-1][:80]
-    try:
-        return float(lines[-2])
-    except ValueError:
-        return lines[-2]
+def compare(seconds: float) -> Iterator[Row]:
+    """Yield medians of rounds in turn; both sides play the same rules, words and actions."""
+    words = speeds.wordle_words()
+    for game in GAMES:
+        actions = words[:50] if game == "wordle" else [str(number) for number in range(1, 11)]
+        for peer in PEERS:
+            for tries in TRIES:
+                job = {"peer": peer, "game": game, "seconds": seconds, "tries": tries}
+                job |= {"actions": actions, "words": words}
+                rounds = [(_our_rate(game, seconds, actions, tries), peer_rate(job)) for _ in range(ROUNDS)]
+                yield _row(game, tries, peer, rounds)
 
 
-def compare(seconds: float) -> Iterator[tuple[str, str, str, str, str]]:
-    """Yield (game, our steps/s, peer, its steps/s, ratio), medians of rounds in turn."""
-    with tempfile.TemporaryDirectory() as folder:
-        words = words_folder(Path(folder))
-        for game, options in GAMES.items():
-            actions = speeds.wordle_words()[:50] if game == "wordle" else [str(number) for number in range(1, 11)]
-            for peer in PEERS:
-                ours, theirs = [], []
-                for _ in range(ROUNDS):
-                    ours.append(speeds.task_rate(game, seconds, actions=actions, **options))
-                    theirs.append(peer_rate(peer, game, seconds, words))
-                mine = statistics.median(ours)
-                if any(isinstance(rate, str) for rate in theirs):
-                    yield game, f"{mine:,.0f}", peer, str(theirs[0]), "-"
-                else:
-                    other = statistics.median(theirs)
-                    yield game, f"{mine:,.0f}", peer, f"{other:,.0f}", f"{mine / other:.1f}"
+def _our_rate(game: str, seconds: float, actions: Sequence[str], tries: int) -> float:
+    with closing(gymnasium.make(find(game).id, **GAMES[game])) as env:
+        return speeds.task_rate(env, seconds, actions, tries=tries, instances=1 << 20)
+
+
+def _row(game: str, tries: int, peer: str, rounds: list[tuple[float, float | str]]) -> Row:
+    mine = statistics.median(ours for ours, _ in rounds)
+    theirs = [rate for _, rate in rounds if isinstance(rate, float)]
+    if len(theirs) < len(rounds):
+        why = next(rate for _, rate in rounds if isinstance(rate, str))
+        return Row(game, str(tries), f"{mine:,.0f}", peer, why, "-")
+    other = statistics.median(theirs)
+    return Row(game, str(tries), f"{mine:,.0f}", peer, f"{other:,.0f}", f"{mine / other:.2f}")

@@ -11,17 +11,23 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import gymnasium
 
-from lmgym.env.registry import find, specs
+from lmgym.env import golden
+from lmgym.env.env import TextEnv
+from lmgym.env.golden import Player
+from lmgym.env.registry import load, specs
+from lmgym.env.spec import TaskSpec
 from lmgym.env.wrappers import ShowAdmissible
-from lmgym.errors import InstanceError, MissingExtra
+from lmgym.errors import LmgymError
 
 ROUNDS = 3
+INSTANCES = 50  # that a task opens in turn
 
 
 def import_seconds() -> float:
@@ -36,55 +42,62 @@ def wordle_words() -> list[str]:
     return list(env.unwrapped.admissible())
 
 
-def _actions(env: Any) -> list[str]:
-    """Return 200 actions: those of the demonstrator on a few instances, so that most are valid."""
+def _actions(env: Any, player: Player) -> list[str]:
+    """Return 200 actions of a player on a few instances: the demonstrator's are mostly valid."""
     actions: list[str] = []
-    for index in itertools.count():
-        env.reset(seed=index, options={"index": index})
-        for action in env.unwrapped.demonstrator():
-            actions.append(action)
-            if len(actions) == 200:
-                return actions
-            _, _, terminated, truncated, _ = env.step(action)
-            if terminated or truncated:
-                break
-    return actions
+    for index in itertools.cycle(range(min(INSTANCES, env.unwrapped.size()))):
+        actions += golden.play(env, player, index=index, seed=index).actions
+        if len(actions) >= 200:
+            return actions[:200]
+    raise AssertionError("a split without instances was opened")
 
 
-def task_rate(task: str, seconds: float, *, actions: Sequence[str] = (), show: bool = False, **options: Any) -> float:
-    """Return steps/s of a task through `gym.make`, playing `actions` over and over, resets included."""
-    env: Any = gymnasium.make(find(task).id, **options)
-    env = ShowAdmissible(env) if show else env
-    actions = actions or _actions(env)
-    steps, seed = 0, 0
-    env.reset(seed=seed, options={"index": 0})
+def task_rate(env: Any, seconds: float, actions: Sequence[str], *, instances: int = INSTANCES, tries: int = 1) -> float:
+    """Return steps/s of an environment, playing `actions` over and over until an episode ends after `seconds`.
+
+    Episodes open `instances` in turn, each of them `tries` times in a row; resets are part of the time.
+    """
+    count = min(instances, env.unwrapped.size())
+    said = itertools.cycle(actions)
+    steps = episodes = 0
     start = time.perf_counter()
     while time.perf_counter() < start + seconds:
-        for action in actions:
-            _, _, terminated, truncated, _ = env.step(action)
+        instance = episodes // tries
+        env.reset(seed=instance, options={"index": instance % count})
+        over = False
+        while not over:
+            _, _, terminated, truncated, _ = env.step(next(said))
+            over = terminated or truncated
             steps += 1
-            if terminated or truncated:
-                seed += 1
-                env.reset(seed=seed, options={"index": seed % 50})
-    rate = steps / (time.perf_counter() - start)
-    env.close()
-    return rate
+        episodes += 1
+    return steps / (time.perf_counter() - start)
 
 
-def all_tasks(seconds: float) -> Iterator[tuple[str, float, float | None]]:
-    """Yield (id, steps/s, steps/s with admissible actions shown) of every task that runs here."""
+def _player(spec: TaskSpec) -> Player:
+    """The demonstrator where there is one or an oracle; else random actions."""
+    knows = golden.has_oracle(spec) or load(spec).demonstrator is not TextEnv.demonstrator
+    return (lambda env: env.demonstrator()) if knows else lambda env: itertools.islice(golden.at_random(env), 20)
+
+
+def all_tasks(seconds: float) -> Iterator[tuple[str, str, str]]:
+    """Yield (id, steps/s or why it was not run, steps/s with admissible actions shown) of every task."""
     for spec in specs().values():
-        if not all(spec.splits.values()):
-            continue  # official data, not procedural
-        try:
-            plain = statistics.median(task_rate(spec.id, seconds) for _ in range(ROUNDS))
-        except MissingExtra:
-            continue
-        try:
-            shown = statistics.median(task_rate(spec.id, seconds, show=True) for _ in range(ROUNDS))
-        except InstanceError:
-            shown = None
-        yield spec.id, plain, shown
+        if all(spec.splits.values()):  # procedural, not official data
+            try:
+                yield spec.id, *_rates(spec, seconds)
+            except LmgymError as error:  # a package, a browser or a container that is not here
+                yield spec.id, f"not run: {str(error).partition(chr(10))[0][:100]}", "-"
+
+
+def _rates(spec: TaskSpec, seconds: float) -> tuple[str, str]:
+    """Medians of rounds, without and with admissible actions."""
+    with closing(gymnasium.make(spec.id)) as env:
+        actions = _actions(env, _player(spec))
+        plain = statistics.median(task_rate(env, seconds, actions) for _ in range(ROUNDS))
+        if cast(TextEnv, env.unwrapped).admissible() is None:
+            return f"{plain:,.0f}", "-"
+        shown = statistics.median(task_rate(ShowAdmissible(env), seconds, actions) for _ in range(ROUNDS))
+        return f"{plain:,.0f}", f"{shown:,.0f}"
 
 
 @dataclass(frozen=True)
