@@ -1,89 +1,186 @@
-"""`lmgym eval`: a local policy over a split."""
+"""`lmgym eval`: a policy over a split of one task or several."""
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
-from lmgym.cli.options import task_options
-from lmgym.env.registry import build, find
-from lmgym.errors import PolicyError, RecipeError
+from lmgym.env.registry import find
 
 if TYPE_CHECKING:
-    from lmgym.evaluation.runner import Report
+    from lmgym.cli.evaluation import Wish
+    from lmgym.evaluation.budget import Budget
+    from lmgym.evaluation.record import Record
+    from lmgym.evaluation.runner import Outcome
+    from lmgym.evaluation.settings import Settings
     from lmgym.policy.base import Policy
-    from lmgym.types import Trajectory
+    from lmgym.types import Job
+
+Words = list[str] | None
+Opt = typer.Option
+MODELS = (
+    "tiny, hf:PATH, run:FOLDER, http://HOST/v1#MODEL, anthropic:MODEL, litellm:PROVIDER/MODEL, cmd:PROGRAM, oracle, "
+    "demonstrator, random, null, human, python:m:f."
+)
 
 
-def evaluate(
-    task: Annotated[str, typer.Argument(help="Id or folder.")],
-    model: Annotated[str, typer.Option(help="tiny, hf:PATH, oracle, demonstrator, random, null, human, python:m:f.")],
-    split: Annotated[str, typer.Option(help="Split to play.")] = "test",
-    episodes: Annotated[int, typer.Option(help="Instances; all of the split if it has fewer.")] = 100,
-    tries: Annotated[int, typer.Option(help="Of each instance.")] = 1,
-    temperature: Annotated[float, typer.Option(help="Of sampling.")] = 1.0,
-    seed: Annotated[int, typer.Option(min=0, help="Chance of the environments and of sampling.")] = 0,
-    option: Annotated[list[str] | None, typer.Option(help="Option of the task, name=value; may be repeated.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder for episodes.jsonl and report.json.")] = None,
+def evaluate(  # one line an option
+    tasks: Annotated[list[str], typer.Argument(help="Ids or folders.")],
+    model: Annotated[str, Opt(help=MODELS)],
+    split: Annotated[str, Opt(help="Split to play.")] = "test",
+    standard: Annotated[bool, Opt("--standard", help="The board's episodes, whatever else is said.")] = False,
+    episodes: Annotated[int, Opt(help="Instances; all of the split if it has fewer.")] = 100,
+    tries: Annotated[int, Opt(help="Of each instance.")] = 1,
+    temperature: Annotated[float, Opt(help="Of sampling.")] = 1.0,
+    max_tokens: Annotated[int | None, Opt(min=1, help="Of an answer; 32 for local models, 2048 for others.")] = None,
+    context: Annotated[str, Opt(help="Shown: full, window:TURNS, stub:KEEP, markov, summarise:TOKENS.")] = "full",
+    tools: Annotated[str, Opt(help="How tools are offered: auto, native, template, text, none.")] = "auto",
+    system: Annotated[str | None, Opt(help="System prompt, or @FILE.")] = None,
+    seat: Annotated[Words, Opt(help="Who plays another seat: user=MODEL; may be repeated.")] = None,
+    request: Annotated[Words, Opt(help="Further member of a request, name=value; may be repeated.")] = None,
+    seed: Annotated[int, Opt(min=0, help="Chance of the environments and of local sampling.")] = 0,
+    option: Annotated[Words, Opt(help="Option of the task, name=value; may be repeated.")] = None,
+    out: Annotated[Path | None, Opt(help="Folder of the run; runs/eval/TASK-MODEL where none is said.")] = None,
+    resume: Annotated[bool, Opt("--resume", help="Go on with the run; nothing is paid for twice.")] = False,
+    dry_run: Annotated[bool, Opt("--dry-run", help="Show what the run would take, and buy nothing.")] = False,
+    pilot: Annotated[bool, Opt("--pilot", help="Estimate from 3 episodes of the model, which the run keeps.")] = False,
+    budget_episodes: Annotated[int | None, Opt(help="Episodes at most, all sessions of the run together.")] = None,
+    budget_tokens: Annotated[int | None, Opt(help="Tokens at most, prompts and answers.")] = None,
+    budget_cost: Annotated[float | None, Opt(help="US dollars at most.")] = None,
+    budget_seconds: Annotated[float | None, Opt(help="Seconds of this session at most.")] = None,
+    prices: Annotated[Path | None, Opt(help="Table of prices that goes before lmgym's own.")] = None,
+    key_env: Annotated[str | None, Opt(help="Variable that holds the key; LMGYM_API_KEY for unknown hosts.")] = None,
+    concurrency: Annotated[int | None, Opt(min=1, help="Episodes, and calls, at once.")] = None,
+    timeout: Annotated[float, Opt(min=0.001, help="Seconds of one call.")] = 300.0,
+    retries: Annotated[int, Opt(min=1, help="Tries of a call that fails otherwise than by 429.")] = 8,
+    retry_wait: Annotated[float, Opt(min=0.0, help="Seconds before a second try; doubled for each next.")] = 0.5,
+    quiet: Annotated[bool, Opt("--quiet", help="No table while it runs.")] = False,
 ) -> None:
-    """Evaluate a policy; score, success, turns and their 95 % intervals."""
-    if episodes < 1 or tries < 1:
-        raise RecipeError(f"--episodes and --tries must be at least 1; got {episodes} and {tries}")
-    spec = find(task)
-    options = task_options(option or [])
-    if out is not None:  # before anything is played: a folder that cannot be written must not cost an evaluation
-        out.mkdir(parents=True, exist_ok=True)
-        (out / "report.json").touch()
-    env = build(spec.id, split=split, **options)
-    size = env.unwrapped.size()
-    env.close()
-    from lmgym.evaluation import runner
+    """Evaluate a policy: score, success, turns, tokens, cost and their 95 % intervals."""
+    given = dict(locals())
+    from lmgym.cli.evaluation import Wish, budget_of
+
+    wish = Wish(**given)
+    budget = budget_of(wish)
+    local: dict[str, Policy] = {}
+    for task in wish.tasks:
+        _task(wish, task, budget, local)
+
+
+def _task(wish: Wish, task: str, budget: Budget, local: dict[str, Policy]) -> None:
+    """Evaluate on one task, or say what that would take."""
+    from lmgym.cli import evaluation
+    from lmgym.evaluation.estimate import PILOT
+    from lmgym.evaluation.record import Record
+
+    jobs = evaluation.jobs_of(wish, task)
+    chosen = evaluation.settings_of(wish, jobs)
+    if wish.dry_run and not wish.pilot:
+        Console().print(_dry(wish, chosen, jobs))
+        return
+    facts = evaluation.facts_of(wish, chosen)
+    folder = evaluation.folder_of(wish, task, facts)
+    record = Record(folder, facts, resume=wish.resume)
+    try:
+        _play(wish, chosen, jobs[:PILOT] if wish.pilot else jobs, record, budget, local, planned=len(jobs))
+    finally:
+        record.close()
+
+
+def _play(
+    wish: Wish,
+    chosen: Settings,
+    jobs: list[Job],
+    record: Record,
+    budget: Budget,
+    local: dict[str, Policy],
+    *,
+    planned: int,
+) -> None:
+    from lmgym.cli import evaluation
+    from lmgym.cli.watch import Watcher, final, watching
+    from lmgym.evaluation import report as reports
+    from lmgym.evaluation.play import Session
+
+    calls = evaluation.book_of(wish, chosen, record, budget)
+    cast = evaluation.cast_of(wish, chosen, record, calls, local)
+    try:
+        priced = wish.price(wish.model) is not None
+        watcher = Watcher(f"{chosen.task} {chosen.split}, {wish.model}", budget, cast.watched, priced=priced)
+        with watching(watcher, quiet=wish.quiet) as watch:
+            session = Session(
+                record=record,
+                policy=cast.agent,
+                jobs=jobs,
+                engine=evaluation.engine_of(wish, cast, record),
+                budget=budget,
+                identity=chosen.identity(),
+                calls=calls,
+                seed=wish.seed,
+                watch=watch,
+                end=cast.close,
+            )
+            report = session.play()
+    finally:
+        cast.close()
+        if calls is not None:
+            calls.close()
+    console = Console()
+    if report.outcomes:
+        console.print(final(report, reports.statistics(report)))
+    if wish.pilot:
+        console.print(_estimate(wish, chosen, report.outcomes, planned, "from its first episodes"))
+    _closing_words(console, record, report.stopped, wish)
+    if session.error is not None:
+        raise session.error
+
+
+def _closing_words(console: Console, record: Record, stopped: str, wish: Wish) -> None:
+    if stopped:
+        console.print(Text(f"stopped early: {stopped}. Go on with the same command and --resume --out {record.folder}"))
+    elif wish.pilot:
+        console.print(Text(f"play the rest by the same command without --pilot, with --resume --out {record.folder}"))
+    console.print(Text(f"wrote {record.folder}; see lmgym replay {record.folder}/episodes.jsonl"), soft_wrap=True)
+
+
+def _dry(wish: Wish, chosen: Settings, jobs: list[Job]) -> Table:
+    """What the run would take if the model played as the task's demonstrator does, or as chance."""
+    from lmgym.cli.evaluation import price_of
+    from lmgym.errors import InstanceError
+    from lmgym.evaluation.estimate import PILOT, Weighed
+    from lmgym.evaluation.runner import evaluate as played
+    from lmgym.evaluation.settings import context_rule
+    from lmgym.policy.load import load_policy
     from lmgym.rollout.engine import Engine
 
-    policy = _policy(model, temperature, seed)
-    jobs = runner.episodes(spec.id, split=split, size=size, count=episodes, tries=tries, seed=seed, options=options)
-    kept: list[Trajectory] = []
-    report = runner.evaluate(policy, jobs, engine=Engine(), seed=seed, keep=kept.append)
-    Console().print(_table(report))
-    if out is not None:
-        _write(out, report, kept)
-        Console().print(f"wrote {out}/report.json and {out}/episodes.jsonl; see lmgym replay {out}/episodes.jsonl")
+    for player in ("demonstrator", "random"):
+        weighed = Weighed(load_policy(player), price_of(wish))
+        try:
+            report = played(weighed, jobs[:PILOT], engine=Engine(context=context_rule(wish.context)))
+        except InstanceError:
+            continue
+        return _estimate(wish, chosen, report.outcomes, len(jobs), f"as the {player} plays, in tokens of 4 characters")
+    raise InstanceError(f"{chosen.task} cannot be played by any player of its own: use --pilot")
 
 
-def _policy(model: str, temperature: float, seed: int) -> Policy:
-    from lmgym.policy.load import load_policy
+def _estimate(wish: Wish, chosen: Settings, pilot: Sequence[Outcome], planned: int, basis: str) -> Table:
+    from lmgym.evaluation.estimate import ceiling, estimate
 
-    kind = model.partition(":")[0].partition("?")[0]
-    if kind not in ("tiny", "hf"):
-        return load_policy(model, seed=seed)
-    try:
-        from lmgym.policy.sampling import Sampling
-    except ModuleNotFoundError as error:
-        raise PolicyError(f"{model} needs {error.name}: pip install 'lmgym[train]'") from error
-    return load_policy(model, seed=seed, sampling=Sampling(temperature=temperature, seed=seed))
-
-
-def _table(report: Report) -> Table:
-    name = f"{report.task} {report.split}, {report.policy}, {len(report.outcomes)} episodes"
-    table = Table("", "mean", "95 % interval", title=name, title_justify="left")
-    for label, interval in (("success", report.success), ("score", report.score), ("turns", report.turns)):
-        table.add_row(label, f"{interval.mean:.3f}", f"{interval.low:.3f} to {interval.high:.3f}")
-    turns = sum(outcome.turns for outcome in report.outcomes)
-    invalid = sum(outcome.invalid for outcome in report.outcomes)
-    table.add_row("invalid actions", f"{invalid / max(turns, 1):.3f}", "")
+    table = Table("", "expected", "at most", title=f"{chosen.task} {chosen.split}, {wish.model}", title_justify="left")
+    turns = chosen.options.get("max_turns") or find(chosen.task).max_turns
+    most = ceiling(planned, turns, wish.answer)
+    found = estimate([outcome for outcome in pilot if not outcome.voided], planned)
+    cost = "unknown" if found.cost is None else f"${found.cost:.4f}"
+    table.add_row("episodes", f"{planned:,}", f"{planned:,}")
+    table.add_row("calls", f"{found.turns:,.0f}", f"{most['calls']:,}")
+    table.add_row("tokens of prompts", f"{found.tokens_in:,.0f}", "")
+    table.add_row("tokens of answers", f"{found.tokens_out:,.0f}", f"{most['tokens_out']:,}")
+    table.add_row("cost", cost, "")
+    table.caption = f"expected {basis}"
     return table
-
-
-def _write(folder: Path, report: Report, episodes: list[Trajectory]) -> None:
-    from lmgym.rollout import episodes as records
-
-    records.write(folder / "episodes.jsonl", episodes)
-    state: dict[str, Any] = report.state_dict()
-    made = folder / "report.json.partial"
-    made.write_text(json.dumps(state, indent=1))
-    made.replace(folder / "report.json")

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from lmgym.cli.evaluate import _policy
 from lmgym.cli.options import task_options
+from lmgym.cli.policies import load_here
 from lmgym.env.registry import build, find
 from lmgym.errors import RecipeError
 
@@ -43,7 +43,7 @@ def record(
     size = env.unwrapped.size()
     env.close()
     jobs = runner.episodes(spec.id, split=split, size=size, count=episodes, tries=tries, seed=seed, options=options)
-    policy = _policy(model, temperature, seed)
+    policy = load_here(model, temperature, seed)
     with Engine(planner=Stumble(stumble) if stumble else Planner()) as engine:
         places = {job.id: place for place, job in enumerate(jobs)}
         found = sorted(engine.run(policy, jobs), key=lambda episode: places[episode.id])

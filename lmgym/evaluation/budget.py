@@ -55,8 +55,8 @@ class Budget:
             return f"the budget of ${self.cost:g} is used up: ${self.spent_cost:.4f} so far"
         return ""
 
-    def full(self) -> str:
-        """Whether another episode may begin: empty, or which limit does not allow it."""
-        if self.episodes is not None and self.played >= self.episodes:
+    def full(self, begun: int) -> str:
+        """Which limit does not allow another episode after `begun` of them; empty while all do."""
+        if self.episodes is not None and begun >= self.episodes:
             return f"the budget of {self.episodes} episodes is used up"
         return self.reached()

@@ -13,6 +13,7 @@ from lmgym.evaluation.runner import Outcome, Report, outcome, report_of
 from lmgym.policy.base import Policy
 from lmgym.policy.calls import Halted
 from lmgym.rollout.engine import Engine
+from lmgym.rollout.fork import episode_id
 from lmgym.types import FIRST_SEAT, Job, Trajectory
 
 INTERRUPTED = "interrupted"
@@ -42,6 +43,7 @@ class Session:
     calls: Calls | None = None
     seed: int = 0
     watch: Watch = lambda progress: None
+    end: Callable[[], object] = lambda: None  # lets policies go, before calls are accounted for
     error: LmgymError | None = None  # what ended the run, where it was no budget
 
     def play(self) -> Report:
@@ -61,8 +63,18 @@ class Session:
         except (PolicyError, BackendError) as error:
             stopped, self.error = str(error), error
         finally:
-            report = self._report(progress.outcomes, stopped)
-            self.record.finish(report.state_dict(), order, self._account())
+            self.end()
+        report = report_of(
+            self.jobs,
+            progress.outcomes,
+            over=not stopped,
+            policy=self.policy.name,
+            version=self.policy.version,
+            seed=self.seed,
+            identity=self.identity,
+            stopped=stopped,
+        )
+        self.record.finish(report, order, None if self.calls is None else self.calls.account())
         return report
 
     def _before(self, order: Mapping[str, int]) -> dict[str, Outcome]:
@@ -72,30 +84,26 @@ class Session:
     def _play(self, progress: Progress) -> str:
         """Play; which limit kept jobs from being begun, if any did."""
         left: list[str] = []
-
-        def admitted() -> Iterator[Job]:
-            begun = self.budget.played
-            for job in self.jobs:
-                if job.id in progress.outcomes:
-                    continue
-                limit = self.budget.episodes
-                full = self.budget.reached() or (self.budget.full() if limit is not None and begun >= limit else "")
-                if full:
-                    left.append(full)
-                    return
-                begun += 1
-                yield job
-
         seats: dict[str, list[Trajectory]] = {}  # views of episodes that ended, until all are there
-        for trajectory in self.engine.run(self.policy, admitted()):
-            episode = (
-                trajectory.id if trajectory.seat == FIRST_SEAT else trajectory.id.removesuffix(f"/{trajectory.seat}")
-            )
+        for trajectory in self.engine.run(self.policy, self._admitted(progress, left)):
+            episode = episode_id(trajectory.id, trajectory.seat)
             views = seats.setdefault(episode, [])
             views.append(trajectory)
             if len(views) == len({FIRST_SEAT, *self.engine.cast}):
                 self._keep(seats.pop(episode), progress)
         return left[0] if left else ""
+
+    def _admitted(self, progress: Progress, left: list[str]) -> Iterator[Job]:
+        """The jobs that are still to be played, until a budget is used up; then `left` says which."""
+        begun = self.budget.played
+        for job in self.jobs:
+            if job.id in progress.outcomes:
+                continue
+            if reason := self.budget.full(begun):
+                left.append(reason)
+                return
+            begun += 1
+            yield job
 
     def _keep(self, views: Sequence[Trajectory], progress: Progress) -> None:
         """Put a finished episode on record."""
@@ -105,18 +113,3 @@ class Session:
         progress.voided = self.engine.stats.voided
         self.budget.played += 1
         self.watch(progress)
-
-    def _report(self, outcomes: Mapping[str, Outcome], stopped: str) -> Report:
-        return report_of(
-            self.jobs,
-            outcomes,
-            over=not stopped,
-            policy=self.policy.name,
-            version=self.policy.version,
-            seed=self.seed,
-            identity=self.identity,
-            stopped=stopped,
-        )
-
-    def _account(self) -> dict[str, object] | None:
-        return None if self.calls is None else self.calls.account()

@@ -30,7 +30,8 @@ class Price:
             return None
         cached = min(int(usage.get("cached") or 0), int(usage["in"]))
         low = self.prompt if self.cached is None else self.cached
-        return ((usage["in"] - cached) * self.prompt + cached * low + usage["out"] * self.answer) / MILLION
+        dollars: float = ((usage["in"] - cached) * self.prompt + cached * low + usage["out"] * self.answer) / MILLION
+        return dollars
 
 
 def costs_by(price: Price | None) -> Callable[[Mapping[str, Any]], float | None]:

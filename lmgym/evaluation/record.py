@@ -22,17 +22,12 @@ from pathlib import Path
 from typing import IO, Any
 
 from lmgym.errors import RecipeError
+from lmgym.evaluation import report as reports
+from lmgym.evaluation.runner import Report
 from lmgym.rollout import episodes
 from lmgym.types import FIRST_SEAT, Trajectory
 
-FACTS, EPISODES, REPORT, CALLS, ACCOUNT, PICTURES = (
-    "run.json",
-    "episodes.jsonl",
-    "report.json",
-    "calls.sqlite",
-    "calls.json",
-    "pictures",
-)
+FACTS, EPISODES, CALLS, ACCOUNT, PICTURES = "run.json", "episodes.jsonl", "calls.sqlite", "calls.json", "pictures"
 FORMAT = 1
 PACKAGES = ("lmgym", "numpy", "gymnasium", "torch", "transformers", "openai", "anthropic", "litellm")
 
@@ -111,14 +106,14 @@ class Record:
         if views:
             _drop_last(path, views)
 
-    def finish(self, report: Mapping[str, Any], order: Mapping[str, int], account: Mapping[str, Any] | None) -> None:
+    def finish(self, report: Report, order: Mapping[str, int], account: Mapping[str, Any] | None) -> None:
         """Write the report and the account of calls, and put the episodes into the order of jobs."""
         path = self.folder / EPISODES
         path.touch()
         _sort(path, order)
         if account is not None:
             write_whole(self.folder / ACCOUNT, (json.dumps(account, indent=1) + "\n").encode())
-        write_whole(self.folder / REPORT, (json.dumps(report, indent=1) + "\n").encode())
+        reports.write(self.folder, report)
 
     def close(self) -> None:
         """Let other processes have the folder."""

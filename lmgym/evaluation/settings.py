@@ -45,19 +45,20 @@ class Settings:
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Settings:
         """From plain values."""
-        numbers = tuple(n for first, last in state["instances"] for n in range(first, last + 1))
+        spans = [span.split("-") for span in state["instances"].split()]
+        numbers = tuple(n for span in spans for n in range(int(span[0]), int(span[-1]) + 1))
         return cls(**{**state, "instances": numbers})
 
 
-def ranges(numbers: tuple[int, ...]) -> list[list[int]]:
-    """Runs of consecutive numbers as their first and last: (0, 1, 2, 5) gives [[0, 2], [5, 5]]."""
-    found: list[list[int]] = []
+def ranges(numbers: tuple[int, ...]) -> str:
+    """Runs of consecutive numbers: (0, 1, 2, 5) gives "0-2 5"."""
+    spans: list[list[int]] = []
     for number in numbers:
-        if found and number == found[-1][1] + 1:
-            found[-1][1] = number
+        if spans and number == spans[-1][1] + 1:
+            spans[-1][1] = number
         else:
-            found.append([number, number])
-    return found
+            spans.append([number, number])
+    return " ".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
 
 
 def context_rule(text: str) -> Context:

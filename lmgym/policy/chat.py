@@ -75,10 +75,10 @@ def parse(content: bytes) -> Raw:
         raise Trouble("broken", f"the reply is no JSON ({error}): {content[:80]!r}") from None
     if not isinstance(raw, dict):
         raise Trouble("broken", f"the reply is no JSON object: {content[:80]!r}")
-    error = raw.get("error")
-    if isinstance(error, dict) and not raw.get("choices"):
-        status = error.get("code")
-        return result_of(status if isinstance(status, int) and status >= 400 else 500, {}, str(error))
+    fault = raw.get("error")
+    if isinstance(fault, dict) and not raw.get("choices"):
+        status = fault.get("code")
+        return result_of(status if isinstance(status, int) and status >= 400 else 500, {}, str(fault))
     return raw
 
 

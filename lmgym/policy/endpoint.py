@@ -78,7 +78,7 @@ class Endpoint:
                 model=rest.pop("model"), messages=messages, extra_body=rest
             )
         except sdk.APIStatusError as error:
-            return result_of(error.status_code, error.response.headers, _shown(error.response.content))
+            return result_of(error.status_code, error.response.headers, shown(error.response.content))
         except sdk.APITimeoutError:
             raise Trouble("timeout", "the server took too long") from None
         except sdk.APIConnectionError as error:
@@ -96,5 +96,6 @@ class Endpoint:
         await self._client.close()
 
 
-def _shown(content: bytes) -> str:
+def shown(content: bytes) -> str:
+    """The body of an error as one line."""
     return " ".join(content.decode("utf-8", "replace").split())

@@ -12,12 +12,18 @@ from lmgym.policy import scripted
 from lmgym.policy.base import Policy
 
 if TYPE_CHECKING:
+    from lmgym.policy.calls import Provider
+    from lmgym.policy.endpoint import Asking
     from lmgym.policy.local import LocalPolicy
+    from lmgym.policy.pace import Patience
+    from lmgym.policy.remote import RemotePolicy
     from lmgym.policy.sampling import Sampling
 
 KINDS = (
-    "tiny, tiny:10m, tiny?seed=N, hf:NAME_OR_PATH, oracle, demonstrator, random, null, human, python:module:function"
+    "tiny, tiny:10m, tiny?seed=N, hf:NAME_OR_PATH, http://HOST/v1#MODEL, anthropic:MODEL, litellm:PROVIDER/MODEL, "
+    "cmd:PROGRAM, oracle, demonstrator, random, null, human, python:module:function"
 )
+REMOTE = ("http", "https", "anthropic", "litellm", "cmd")  # kinds that somebody else computes
 
 
 def load_policy(
@@ -46,13 +52,57 @@ def load_policy(
         return scripted.human()
     if kind == "python":
         return scripted.python(rest)
-    if kind in ("http", "https"):
-        raise PolicyError(f"{name}: endpoints are not part of this version; use one of {KINDS}")
+    if kind in REMOTE:
+        return load_remote(name)
     if kind.partition("?")[0] == "tiny" or kind == "hf":
         return load_local(
             name, sampling=sampling, device=device, dtype=dtype, context=context, seed=seed, options=options
         )
     raise PolicyError(f"There is no policy {name!r}; known: {KINDS}")
+
+
+def load_remote(
+    name: str,
+    *,
+    asking: Asking | None = None,
+    pictures: Mapping[str, bytes] | None = None,
+    patience: Patience | None = None,
+    **book: Any,
+) -> RemotePolicy:
+    """The same for endpoints and programs; `book` are further arguments of RemotePolicy.
+
+    `pictures` are PNGs by digest, where messages have any: those of the engine that plays.
+    """
+    from lmgym.policy.endpoint import Asking
+    from lmgym.policy.pace import Patience
+    from lmgym.policy.remote import RemotePolicy
+    from lmgym.policy.secrets import Secrets, without_secrets
+
+    secrets = book.setdefault("secrets", Secrets.of_environment())
+    asking, patience = asking or Asking(), patience or Patience()
+    kind, _, rest = name.partition(":")
+    if kind not in REMOTE or not rest:
+        raise PolicyError(f"{secrets.struck(name)} is no endpoint or program; known: {KINDS}")
+    shown: Mapping[str, bytes] = {} if pictures is None else pictures
+    provider: Provider
+    if kind == "cmd":
+        from lmgym.policy.command import Command
+
+        provider = Command(rest, asking=asking, pictures=shown)
+    elif kind in ("http", "https"):
+        from lmgym.policy.endpoint import Endpoint
+
+        address = without_secrets(name, secrets)
+        provider = Endpoint(address, asking=asking, pictures=shown, timeout=patience.timeout)
+    elif kind == "anthropic":
+        from lmgym.policy.anthropic_api import Anthropic
+
+        provider = Anthropic(rest, asking=asking, pictures=shown, timeout=patience.timeout)
+    else:
+        from lmgym.policy.litellm_api import LiteLlm
+
+        provider = LiteLlm(rest, asking=asking, pictures=shown, timeout=patience.timeout)
+    return RemotePolicy(provider, patience=patience, **book)
 
 
 def load_local(
@@ -110,7 +160,9 @@ def _hugging_face(path: str) -> tuple[Any, Any]:
         raise PolicyError("hf: needs a folder or a name, such as hf:runs/x/checkpoints/last")
     try:
         with no_progress_bars():
-            return AutoModelForCausalLM.from_pretrained(path, dtype="auto"), _tokenizer(path)
+            return _aligned(AutoModelForCausalLM.from_pretrained(path, dtype="auto")), _tokenizer(path)
+    except PolicyError:
+        raise
     except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:
         reason = str(error).strip().partition("\n")[0]
         if Path(path).is_dir():
@@ -120,13 +172,37 @@ def _hugging_face(path: str) -> tuple[Any, Any]:
         raise PolicyError(f"hf:{path} is no folder here and {where}") from error
 
 
+def _aligned(model: Any) -> Any:
+    """The model with weights where an allocator puts them: as mapped from a file they round otherwise in products."""
+    for weight in model.parameters():
+        weight.data = weight.data.clone()
+    return model
+
+
+class _NamedErrors:
+    """Makes a ValueError of Exception itself, which the tokenizers library raises for a file that it cannot read."""
+
+    def __enter__(self) -> None:
+        """Nothing to open."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        """Leave every other error as it is."""
+        if kind is Exception:
+            raise ValueError(str(error)) from error
+
+
 def _tokenizer(path: str) -> Any:
     """The tokenizer as it was saved: an automatic choice goes by the model and may cut words otherwise."""
     from transformers import AutoTokenizer, PreTrainedTokenizerFast
     from transformers.models.auto.tokenization_auto import get_tokenizer_config
 
     plain = get_tokenizer_config(path).get("tokenizer_class") in ("TokenizersBackend", "PreTrainedTokenizerFast")
-    return (PreTrainedTokenizerFast if plain else AutoTokenizer).from_pretrained(path)
+    try:
+        with _NamedErrors():
+            return (PreTrainedTokenizerFast if plain else AutoTokenizer).from_pretrained(path)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise PolicyError(f"hf:{path}: its tokenizer cannot be read ({type(error).__name__}: {reason})") from error
 
 
 def _dtype(name: str) -> Any:

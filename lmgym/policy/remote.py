@@ -80,10 +80,10 @@ class RemotePolicy:
             self._submit(self._halt(reason, grace)).result()
 
     def close(self) -> None:
-        """Let everything go. What is still on its way is lost, and stays in the book as begun."""
+        """Let everything go, once the replies on their way are there or have taken too long."""
         if self._loop.is_closed():
             return
-        self._submit(self._halt("the policy is closed", 0.0)).result()
+        self.halt("the policy is closed")
         self._submit(self.provider.close()).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()

@@ -82,10 +82,10 @@ def offered(conversation: Conversation) -> Conversation:
 
 @dataclass
 class Plain:
-    """Another policy that is told of tools in words, and whose thinking is kept apart from its action."""
+    """Another policy, told of tools in the way that a run says, and its thinking kept apart from its action."""
 
     policy: Policy
-    tell: bool = False  # tools in the system prompt, not by the template
+    tools: str = "native"  # "text": in the system prompt; "none": not at all; else as the policy does it
 
     @property
     def name(self) -> str:
@@ -116,7 +116,9 @@ class Plain:
 
     def told(self, conversation: Conversation) -> Conversation:
         """What the other policy is to read."""
-        return offered(conversation) if self.tell else conversation
+        if self.tools == "text":
+            return offered(conversation)
+        return replace(conversation, tools=()) if self.tools == "none" and conversation.tools else conversation
 
 
 @dataclass

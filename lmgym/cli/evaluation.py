@@ -1,0 +1,296 @@
+"""From the words of `lmgym eval` to a session: settings, folder, policy, engine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+from lmgym.cli.options import literal, task_options
+from lmgym.cli.policies import LOCAL_ANSWER, kind_of, load_here, run_folder
+from lmgym.env.registry import find, load
+from lmgym.errors import RecipeError
+from lmgym.evaluation import prices as price_table
+from lmgym.evaluation import runner, settings
+from lmgym.evaluation.cache import Calls
+from lmgym.evaluation.protocol import protocol
+from lmgym.evaluation.record import CALLS, FACTS, Record, read_facts
+from lmgym.policy.load import load_remote
+
+if TYPE_CHECKING:
+    from lmgym.evaluation.budget import Budget
+    from lmgym.policy.base import Policy
+    from lmgym.policy.remote import RemotePolicy
+    from lmgym.rollout.engine import Engine
+    from lmgym.types import Job
+
+RUNS = Path("runs/eval")
+REMOTE_ANSWER = 2048
+MANY = {"remote": 32, "local": 64}  # episodes at once
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wish:
+    """What was said on the command line."""
+
+    tasks: list[str]
+    model: str
+    split: str
+    standard: bool
+    episodes: int
+    tries: int
+    temperature: float
+    max_tokens: int | None
+    context: str
+    tools: str
+    system: str | None
+    seat: list[str] | None
+    request: list[str] | None
+    seed: int
+    option: list[str] | None
+    out: Path | None
+    resume: bool
+    dry_run: bool
+    pilot: bool
+    budget_episodes: int | None
+    budget_tokens: int | None
+    budget_cost: float | None
+    budget_seconds: float | None
+    prices: Path | None
+    key_env: str | None
+    concurrency: int | None
+    timeout: float
+    retries: int
+    retry_wait: float
+    quiet: bool
+
+    def __post_init__(self) -> None:
+        if self.episodes < 1 or self.tries < 1:
+            raise RecipeError(f"--episodes and --tries must be at least 1; got {self.episodes} and {self.tries}")
+        if self.tools not in ("auto", *get_args(settings.ToolMode)):
+            raise RecipeError(f"--tools is one of auto, {', '.join(get_args(settings.ToolMode))}; got {self.tools!r}")
+        if len(set(map(runner.id_of, self.tasks))) < len(self.tasks):
+            raise RecipeError(f"a task is named twice: {' '.join(self.tasks)}")
+        settings.context_rule(self.context)
+
+    @property
+    def kind(self) -> str:
+        """Of the policy: remote, local, or scripted."""
+        return kind_of(self.model)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Of the task."""
+        return task_options(self.option or [])
+
+    @property
+    def answer(self) -> int:
+        """Tokens of an answer at most."""
+        return self.max_tokens or (REMOTE_ANSWER if self.kind == "remote" else LOCAL_ANSWER)
+
+    @property
+    def many(self) -> int:
+        """Episodes at once."""
+        return self.concurrency or MANY["remote" if self.kind == "remote" else "local"]
+
+    def price(self, model: str) -> price_table.Price | None:
+        """Of a policy."""
+        return price_table.find_price(model, [self.prices] if self.prices else [])
+
+
+def jobs_of(wish: Wish, task: str) -> list[Job]:
+    """The episodes of a task, as asked for."""
+    if wish.standard:
+        if wish.options or wish.seed:
+            raise RecipeError("--standard is played without --option and --seed: the board fixes them")
+        found = protocol(task).jobs()
+    else:
+        split, options = wish.split, wish.options
+        size = runner.size_of(task, split, options)
+        chosen: Mapping[str, Any] = {"count": wish.episodes, "tries": wish.tries, "seed": wish.seed}
+        found = runner.episodes(runner.id_of(task), split=split, size=size, options=options, **chosen)
+    return [replace(job, prompt=system_prompt(wish.system)) for job in found]
+
+
+def system_prompt(text: str | None) -> str | None:
+    """A system prompt, or that of a file where it begins with @."""
+    return Path(text[1:]).read_text(encoding="utf-8") if text is not None and text.startswith("@") else text
+
+
+def settings_of(wish: Wish, jobs: list[Job]) -> settings.Settings:
+    """What the score will depend on."""
+    spec = find(jobs[0].task)
+    offers = getattr(load(spec), "tools").__module__ != "lmgym.env.env"  # noqa: B009  (of a class not known here)
+    mode = {"remote": "native", "local": "template"}.get(wish.kind, "none") if wish.tools == "auto" else wish.tools
+    if mode == "template" and wish.kind == "remote":
+        raise RecipeError(f"--tools template is for local models; {wish.model} takes native, text or none")
+    if mode == "native" and wish.kind == "local":
+        raise RecipeError(f"--tools native is for endpoints; {wish.model} takes template, text or none")
+    known: Any = mode if offers else "none"
+    return settings.Settings(
+        task=spec.id,
+        split=jobs[0].split,
+        options=dict(jobs[0].options),
+        instances=tuple(sorted({job.index for job in jobs if job.index is not None})),
+        tries=1 + max(job.attempt for job in jobs),
+        seed=wish.seed,
+        temperature=wish.temperature,
+        max_tokens=wish.answer,
+        context=wish.context,
+        tools=known,
+        prompt=jobs[0].prompt,
+        seats=pairs(wish.seat, "--seat takes seat=MODEL"),
+        request={name: literal(value) for name, value in pairs(wish.request, "--request takes name=value").items()},
+    )
+
+
+def pairs(words: list[str] | None, complaint: str) -> dict[str, str]:
+    """Words such as `name=value` by their names."""
+    found = {}
+    for word in words or []:
+        name, equals, value = word.partition("=")
+        if not equals or not name:
+            raise RecipeError(f"{complaint}; got {word!r}")
+        found[name] = value
+    return found
+
+
+def facts_of(wish: Wish, chosen: settings.Settings) -> dict[str, Any]:
+    """What `run.json` says of the run, and what a resumed one must agree with."""
+    price = wish.price(wish.model)
+    return {
+        "policy": wish.model,
+        "settings": chosen.state_dict(),
+        "identity": chosen.identity(),
+        "standard": wish.standard,
+        "price": None if price is None else vars(price),
+    }
+
+
+def folder_of(wish: Wish, task: str, facts: Mapping[str, Any]) -> Path:
+    """Where the run is recorded: as said, or beside the others under the names of task and model.
+
+    Where nothing is said a new run gets a new folder, and a resumed one is the latest with the same settings.
+    """
+    if wish.out is not None:
+        return wish.out if len(wish.tasks) == 1 else wish.out / find(task).name
+    base = f"{find(task).name}-{slug(wish.model)}"
+    numbered = [RUNS / base, *(RUNS / f"{base}-{number}" for number in range(2, 1 + len(list(RUNS.glob("*"))) + 2))]
+    taken = [folder for folder in numbered if (folder / FACTS).exists()]
+    if wish.resume:
+        same = [folder for folder in taken if read_facts(folder).get("identity") == facts["identity"]]
+        if not same:
+            raise RecipeError(f"nothing to resume: no run in {RUNS}/{base}* has these settings; name it with --out")
+        return same[-1]
+    return next(folder for folder in numbered if folder not in taken)
+
+
+def slug(model: str) -> str:
+    """A policy's name as part of a folder's: its last words."""
+    if kind_of(model) == "remote":
+        model = model.rpartition("#")[2] if "#" in model else model.partition(":")[2]
+    elif (folder := run_folder(model)) is not None:
+        model = folder.name
+    elif model.startswith("hf:"):
+        path = Path(model[3:])
+        model = path.parent.name if path.name == "policy" else path.name
+    return re.sub(r"[^A-Za-z0-9.]+", "-", model).strip("-.")[:60] or "policy"
+
+
+@dataclass(kw_only=True)
+class Cast:
+    """The policies of a run, which are closed when it ends."""
+
+    agent: Policy
+    seats: dict[str, Policy]
+    remote: list[RemotePolicy]
+
+    @property
+    def watched(self) -> RemotePolicy | None:
+        """Whose calls the table shows."""
+        return self.remote[0] if self.remote else None
+
+    def close(self) -> None:
+        """Let connections and programs go."""
+        for policy in self.remote:
+            policy.close()
+
+
+def cast_of(
+    wish: Wish, chosen: settings.Settings, record: Record | None, calls: Calls | None, local: dict[str, Policy]
+) -> Cast:
+    """Load the policies; local ones are kept in `local` for the next task."""
+    remote: list[RemotePolicy] = []
+
+    def loaded(model: str) -> Policy:
+        if kind_of(model) == "remote":
+            policy = _remote(wish, model, record, calls)
+            remote.append(policy)
+            return policy
+        if model not in local:
+            local[model] = load_here(model, wish.temperature, wish.seed, max_tokens=wish.answer)
+        return local[model]
+
+    try:
+        agent = loaded(wish.model)
+        if wish.kind != "scripted":
+            from lmgym.policy.words import Plain
+
+            agent = Plain(agent, tools=chosen.tools)
+        return Cast(agent=agent, seats={seat: loaded(name) for seat, name in chosen.seats.items()}, remote=remote)
+    except BaseException:
+        for policy in remote:
+            policy.close()
+        raise
+
+
+def _remote(wish: Wish, model: str, record: Record | None, calls: Calls | None) -> RemotePolicy:
+    from lmgym.policy.endpoint import Asking
+    from lmgym.policy.pace import Patience
+
+    more = {name: literal(value) for name, value in pairs(wish.request, "--request takes name=value").items()}
+    return load_remote(
+        model,
+        asking=Asking(temperature=wish.temperature, max_tokens=wish.answer, more=more, key=wish.key_env),
+        pictures=None if record is None else record.pictures,
+        patience=Patience(timeout=wish.timeout, tries=wish.retries, first=wish.retry_wait),
+        concurrency=wish.many,
+        ledger=calls,
+        costs=price_table.costs_by(wish.price(model)),
+    )
+
+
+def engine_of(wish: Wish, cast: Cast, record: Record | None) -> Engine:
+    """The engine that plays."""
+    from lmgym.rollout.engine import Engine
+    from lmgym.rollout.live import Part
+
+    parts = {seat: Part(policy=policy, trained=False) for seat, policy in cast.seats.items()}
+    pictures: Any = {} if record is None else record.pictures
+    return Engine(context=settings.context_rule(wish.context), cast=parts, concurrency=wish.many, pictures=pictures)
+
+
+def budget_of(wish: Wish) -> Budget:
+    """What the command may use up."""
+    from lmgym.evaluation.budget import Budget
+
+    return Budget(
+        episodes=wish.budget_episodes, tokens=wish.budget_tokens, cost=wish.budget_cost, seconds=wish.budget_seconds
+    )
+
+
+def price_of(wish: Wish) -> Callable[[Mapping[str, Any]], float | None]:
+    """US dollars of a call of the model by its usage; None: unknown."""
+    return price_table.costs_by(wish.price(wish.model))
+
+
+def book_of(wish: Wish, chosen: settings.Settings, record: Record, budget: Budget) -> Calls | None:
+    """The book of calls, where any policy makes calls."""
+    models = [wish.model, *chosen.seats.values()]
+    bought = [model for model in models if kind_of(model) == "remote"]
+    unpriced = [model for model in bought if wish.price(model) is None and not model.startswith("cmd:")]
+    if wish.budget_cost is not None and unpriced:
+        raise RecipeError(f"--budget-cost needs the price of {unpriced[0]}: give it in a table with --prices FILE")
+    return Calls(record.folder / CALLS, budget) if bought else None
