@@ -7,7 +7,7 @@ import sys
 import typer
 from rich.console import Console
 
-from lmgym.cli import compare, evaluate, play, record, replay, tasks, tokenizer, train, view
+from lmgym.cli import board, compare, evaluate, play, record, replay, submit, tasks, tokenizer, train, verify, view
 from lmgym.errors import LmgymError
 
 app = typer.Typer(
@@ -28,6 +28,9 @@ app.command()(compare.power)
 app.command()(replay.replay)
 app.command()(view.view)
 app.command()(record.record)
+app.command()(submit.submit)
+app.command()(verify.verify)
+app.add_typer(board.app, name="board")
 app.command()(tokenizer.tokenizer)
 
 
