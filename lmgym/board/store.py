@@ -13,7 +13,7 @@ from lmgym.board import history, strict
 from lmgym.board.entry import Entry
 from lmgym.board.verdict import Verdict
 from lmgym.errors import SubmissionError
-from lmgym.evaluation.protocol import Protocol
+from lmgym.evaluation.protocol import promise
 
 ENTRY_FILE = re.compile(r"entries/[^/]+/[^/]+(\.json|\.episodes\.jsonl\.zst)")
 
@@ -86,11 +86,11 @@ class Store:
             path.unlink(missing_ok=True)
         entries.episodes_path(self.path(task, name)).unlink(missing_ok=True)
 
-    def stale(self, rules: Protocol) -> list[Path]:
-        """Entries of a task that no verdict stands for, or one found when the task promised something else."""
-        folder = self.entries / entries.folder_name(rules.task)
-        found = [(path, self.verdict(entries.read(path))) for path in sorted(folder.glob("*.json"))]
-        return [path for path, verdict in found if verdict is None or verdict.promise != rules.promise()]
+    def stale(self) -> list[Path]:
+        """Entries that no verdict stands for, or one found when the task promised something else."""
+        found = [(path, entries.read(path)) for path in entries.all_paths(self.entries)]
+        verdicts = [(path, entry.task, self.verdict(entry)) for path, entry in found]
+        return [path for path, task, verdict in verdicts if verdict is None or verdict.promise != promise(task)]
 
     def commit(self, task: str, digest: str, *, reason: str) -> None:
         """Publish the digest of a hidden seed, before anything is drawn from it."""

@@ -50,6 +50,7 @@ class Verdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     turns: Figure
     invalid: float  # share of the turns whose action was none
     tokens: float | None = None  # sampled tokens of an episode, where ids are recorded
+    cost: float | None = None  # US dollars of all episodes, as recorded; None: not known
     cut: int = 0  # episodes that ended for want of the policy's room
     outcomes: Outcomes
     audit: dict[str, Any] | None = None  # what scoring the ids again found

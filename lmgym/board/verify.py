@@ -18,7 +18,7 @@ from lmgym.board.entry import Entry, Episode
 from lmgym.board.pool import Pool, isolating
 from lmgym.board.verdict import Level, Verdict, figures, outcomes
 from lmgym.errors import InstanceError, SubmissionError
-from lmgym.evaluation.protocol import Protocol, protocol
+from lmgym.evaluation.protocol import Protocol, promise, protocol
 from lmgym.types import FIRST_SEAT
 
 Told = Callable[[int, int], object]  # episodes done, of how many
@@ -43,12 +43,13 @@ def verify(path: Path, *, workers: int | None = None, told: Told | None = None) 
         task=found.task,
         name=found.name,
         entry=entries.digest(found),
-        promise=rules.promise(),
+        promise=promise(found.task) or "",
         lmgym=lmgym.__version__,
         level=level,
         mark="reported" if level == "none" else "verified",
         reason=reason,
         cut=summary["cut"],
+        cost=summary["cost"],
         **state,
     )
 
@@ -78,11 +79,13 @@ def _level(rules: Protocol) -> tuple[Level, str]:
 
 def _first_pass(found: Entry, rules: Protocol, path: Path) -> dict[str, Any]:
     """Check the whole record before any action of it is played."""
-    rows, cut = [], 0
+    rows, costs, cut = [], [], 0
     for _, episode in checked_episodes(found, rules, path):
         rows.append(recorded(episode))
+        costs.append(episode.cost)
         cut += episode.stop == "context"
-    return {"rows": rows, "cut": cut}
+    known = [cost for cost in costs if cost is not None]
+    return {"rows": rows, "cut": cut, "cost": round(math.fsum(known), 6) if len(known) == len(costs) else None}
 
 
 def recorded(episode: Episode) -> dict[str, Any]:

@@ -58,7 +58,8 @@ def checked(path: Path, *, workers: int | None = None) -> Verdict:
     """Verify an entry under a progress bar."""
     from lmgym.board import verify as board
 
-    with Progress(console=Console(stderr=True), transient=True) as progress:
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         bar = progress.add_task(f"replaying {path.stem}", total=None)
         return board.verify(
             path, workers=workers, told=lambda done, total: progress.update(bar, completed=done, total=total)

@@ -69,12 +69,6 @@ class Protocol:
         """Splits of the task on which a policy may not have been trained."""
         return {self.split, *self.spec.held_out, *(name for name in self.spec.splits if name in OFFICIAL_TESTS)}
 
-    def promise(self) -> str:
-        """Digest of the task's golden episodes: what the id promises, and what a verdict was found under."""
-        content = files(self.spec.package).joinpath("golden.jsonl").read_text(encoding="utf-8")
-        lines = [line for line in content.splitlines() if json.loads(line)["task"] == self.task]
-        return hashlib.sha256("\n".join(lines).encode()).hexdigest()
-
 
 def protocol(task: str) -> Protocol:
     """The protocol of a task. Raises InstanceError where official data says how much there is, and is missing."""
@@ -83,6 +77,16 @@ def protocol(task: str) -> Protocol:
     size = spec.splits[split] or _counted(spec, split)
     wanted = spec.standard.instances or (INLINE if spec.player == "inline" else ELSEWHERE)
     return Protocol(spec=spec, split=split, instances=min(size, wanted), tries=spec.standard.tries)
+
+
+def promise(task: str) -> str | None:
+    """Digest of a task's golden episodes: what its id promises. None for a task of another version of lmgym."""
+    spec = specs().get(task)
+    if spec is None:
+        return None
+    content = files(spec.package).joinpath("golden.jsonl").read_text(encoding="utf-8")
+    lines = [line for line in content.splitlines() if json.loads(line)["task"] == task]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def ranked() -> list[TaskSpec]:

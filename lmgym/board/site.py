@@ -1,0 +1,261 @@
+"""The static site: pages that open from disk, with every style and script inside them and named by its hash.
+
+Nothing of an entry reaches a page but through the templates' escaping, and every figure is a verdict's.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from email.utils import format_datetime
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import msgspec
+from markupsafe import Markup
+
+import lmgym
+from lmgym.board import entry as entries
+from lmgym.board import history
+from lmgym.board.curves import Curve, read_curves
+from lmgym.board.entry import Entry, folder_name
+from lmgym.board.history import Event
+from lmgym.board.store import Store
+from lmgym.board.tables import Overall, Row, Suite, overall, ranked, read_suite
+from lmgym.board.verdict import Figure, Verdict
+from lmgym.errors import SubmissionError
+from lmgym.evaluation.protocol import promise
+from lmgym.evaluation.protocol import ranked as all_tasks
+
+NEWS = 50  # events in the feed
+
+
+@dataclass(frozen=True)
+class TaskPage:
+    """A table and what belongs to it."""
+
+    id: str
+    name: str  # of its folder among the entries
+    family: str
+    summary: str
+    score: str  # what 1 means
+    rows: Sequence[Row] = ()
+    curves: Sequence[Curve] = ()
+
+    @property
+    def link(self) -> str:
+        """From the site's root."""
+        return f"tasks/{self.name}.html"
+
+    @property
+    def best(self) -> Row | None:
+        """The first that is no reference."""
+        return next((row for row in self.rows if row.entry.policy.kind in ("model", "script", "human")), None)
+
+
+@dataclass(frozen=True)
+class Board:
+    """All that the site shows."""
+
+    tasks: Sequence[TaskPage]
+    suites: Sequence[tuple[Suite, Sequence[Overall]]]
+    events: Sequence[Event]
+    archives: Mapping[str, Any] = field(default_factory=dict)  # tables of earlier versions, by task
+
+    @property
+    def rows(self) -> list[Row]:
+        """All entries."""
+        return [row for task in self.tasks for row in task.rows]
+
+
+def load(store: Store) -> Board:
+    """Read a leaderboard. Raises SubmissionError where an entry has no verdict, or the history does not hold it."""
+    events = history.read(store.log)
+    rows: dict[str, list[Row]] = {}
+    for found, verdict in store.all():
+        rows.setdefault(found.task, []).append(_row_of(found, verdict, events))
+    tasks = [
+        TaskPage(
+            id=spec.id,
+            name=folder_name(spec.id),
+            family=spec.name,
+            summary=spec.summary,
+            score=spec.score,
+            rows=ranked(rows.pop(spec.id, [])),
+            curves=read_curves(store.root / "curves" / folder_name(spec.id)),
+        )
+        for spec in all_tasks()
+    ]
+    if rows:
+        task = next(iter(rows))
+        raise SubmissionError(f"there are entries on {task}, no task of this version: lmgym board archive {task} NEW")
+    every = [row for task in tasks for row in task.rows]
+    suites = [read_suite(path) for path in sorted((store.root / "suites").glob("*.json"))]
+    archives = {path.stem: json.loads(path.read_bytes()) for path in sorted((store.root / "archive").glob("*.json"))}
+    return Board(tasks, [(suite, overall(suite, every)) for suite in suites], events, archives)
+
+
+def _row_of(found: Entry, verdict: Verdict | None, events: Sequence[Event]) -> Row:
+    """An entry with its verdict, if the history holds both and the task promises what it did."""
+    name = f"{found.name} on {found.task}"
+    if verdict is None:
+        raise SubmissionError(f"{name} was never verified as it is: lmgym board grade")
+    event = history.standing(events, found.task, found.name)
+    if event is None or (event.entry, event.score) != (verdict.entry, verdict.score.mean):
+        raise SubmissionError(f"the history does not hold {name} with this score")
+    if promise(found.task) not in (None, verdict.promise):
+        raise SubmissionError(f"{name} was verified when the task promised something else: lmgym board grade")
+    return Row(found, verdict)
+
+
+def write(board: Board, out: Path, *, address: str = "") -> list[Path]:
+    """Write all pages, `board.json` and the feed under `out`; links of the feed begin with `address`."""
+    site = Site(out)
+    site.page("index.html", "index.html", board=board)
+    site.page("tasks.html", "tasks.html", board=board)
+    site.page("methodology.html", "methodology.html", board=board)
+    site.page("history.html", "history.html", board=board)
+    for task in board.tasks:
+        if task.rows or task.curves:
+            site.page(task.link, "task.html", board=board, task=task)
+            for row in task.rows:
+                site.page(row.link, "entry.html", board=board, task=task, row=row)
+    for name, archive in board.archives.items():
+        site.page(f"archive/{name}.html", "archive.html", board=board, archive=archive)
+    site.put("board.json", json.dumps(as_json(board), indent=1, sort_keys=True, allow_nan=False) + "\n")
+    site.page("feed.xml", "feed.xml", items=_news(board.events), address=address.rstrip("/") or ".")
+    return site.written
+
+
+class Site:
+    """Templates and where they go."""
+
+    def __init__(self, out: Path) -> None:
+        self.out = out
+        self.written: list[Path] = []
+        folder = files("lmgym.leaderboards").joinpath("site")
+        self.style = folder.joinpath("board.css").read_text(encoding="utf-8")
+        self.script = folder.joinpath("board.js").read_text(encoding="utf-8")
+        self.templates = jinja2.Environment(
+            loader=jinja2.FileSystemLoader(str(folder)),
+            autoescape=True,
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self.templates.filters |= {"figure": shown, "percent": percent, "span": span, "number": number}
+        self.templates.globals |= {
+            "style": Markup(self.style),
+            "script": Markup(self.script),
+            "policy": content_policy(self.style, self.script),
+            "version": lmgym.__version__,
+            "folder_name": folder_name,
+        }
+
+    def page(self, name: str, template: str, **values: Any) -> None:
+        """Render a page; `root` leads from it to the site's root."""
+        root = "../" * name.count("/")
+        self.put(name, self.templates.get_template(template).render(root=root, **values))
+
+    def put(self, name: str, text: str) -> None:
+        """Write a file."""
+        path = self.out / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        self.written.append(path)
+
+
+def content_policy(style: str, script: str) -> str:
+    """A content-security policy that lets this style and this script through and nothing else."""
+    hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script)]
+    return (
+        f"default-src 'none'; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def shown(value: float | None) -> str:
+    """A figure with three digits."""
+    return "missing" if value is None else f"{value:.3f}"
+
+
+def percent(value: float | None) -> str:
+    """A share, in per cent."""
+    return "missing" if value is None else f"{100 * value:.1f}"
+
+
+def number(value: float | None) -> str:
+    """A count for people; a dash where it is not known."""
+    if value is None:
+        return "–"
+    for size, letter in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:.3g}{letter}"
+    return f"{value:.3g}"
+
+
+def span(found: Figure) -> str:
+    """The ends of an interval."""
+    return f"{found.low:.3f} to {found.high:.3f}"
+
+
+def as_json(board: Board) -> dict[str, Any]:
+    """The board for programs."""
+    return {
+        "lmgym": lmgym.__version__,
+        "tasks": {task.id: [_row(row) for row in task.rows] for task in board.tasks if task.rows},
+        "suites": {suite.title: [_overall(each) for each in found] for suite, found in board.suites},
+    }
+
+
+def _row(row: Row) -> dict[str, Any]:
+    verdict, found = row.verdict, row.entry
+    return {
+        "name": found.name,
+        "title": found.title,
+        "rank": row.rank,
+        "tied": row.tied,
+        "mark": verdict.mark,
+        "level": verdict.level,
+        "score": msgspec.to_builtins(verdict.score),
+        "success": msgspec.to_builtins(verdict.success),
+        "turns": msgspec.to_builtins(verdict.turns),
+        "invalid": verdict.invalid,
+        "tokens": verdict.tokens,
+        "tries": found.tries,
+        "user": found.user,
+        "parameters": found.policy.parameters,
+        "date": found.date,
+        "identity": found.identity,
+        "entry": verdict.entry,
+        "link": row.link,
+    }
+
+
+def _overall(each: Overall) -> dict[str, Any]:
+    score = None if each.score is None else msgspec.to_builtins(each.score)
+    return {"name": each.name, "score": score, "tasks": dict(each.tasks), "families": dict(each.families)}
+
+
+def _news(events: Sequence[Event]) -> Iterable[dict[str, Any]]:
+    """The latest events as items of a feed."""
+    for event in list(reversed(events))[:NEWS]:
+        day = date.fromisoformat(event.date)
+        link = f"entries/{folder_name(event.task)}/{event.name}.html" if event.name else "history.html"
+        yield {
+            "event": event,
+            "link": link if event.what in ("added", "regraded") else "history.html",
+            "date": format_datetime(datetime(day.year, day.month, day.day, tzinfo=UTC)),
+            "guid": strict_digest(event),
+        }
+
+
+def strict_digest(event: Event) -> str:
+    """Name of an event that no other has."""
+    return hashlib.sha256(entries.canonical(event)).hexdigest()

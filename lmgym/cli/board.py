@@ -1,0 +1,173 @@
+"""`lmgym board`: the site, and what its keepers do: grade, remove, archive, publish the digest of a hidden seed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from lmgym.cli.submit import needs_extra
+from lmgym.errors import SubmissionError
+
+if TYPE_CHECKING:
+    from lmgym.board.store import Store
+
+app = typer.Typer(help="Build the leaderboard's site, or keep the leaderboard.", no_args_is_help=False)
+
+Where = Annotated[Path, typer.Option(help="Folder with entries, verdicts and history.")]
+Why = Annotated[str, typer.Option(help="Stands in the history.")]
+LEADERBOARD = Path("leaderboards")
+
+
+def _store(folder: Path) -> Store:
+    try:
+        import jinja2  # noqa: F401
+
+        from lmgym.board.store import Store
+    except ModuleNotFoundError as error:
+        raise needs_extra(error) from error
+    return Store(folder)
+
+
+def _say(words: str) -> None:
+    Console(soft_wrap=True, highlight=False).print(words, markup=False)
+
+
+@app.callback(invoke_without_command=True)
+def build(
+    context: typer.Context,
+    leaderboard: Where = LEADERBOARD,
+    out: Annotated[Path, typer.Option(help="Folder of the site.")] = Path("build/board"),
+    address: Annotated[str, typer.Option(help="Where the site will be, for the links of its feed.")] = "",
+) -> None:
+    """Build the static site: it opens from disk."""
+    if context.invoked_subcommand is not None:
+        return
+    store = _store(leaderboard)
+    from lmgym.board import site
+
+    board = site.load(store)
+    written = site.write(board, out, address=address)
+    _say(f"wrote {len(written)} files of {len(board.rows)} entries; open {out}/index.html")
+
+
+@app.command()
+def references(
+    tasks: Annotated[list[str] | None, typer.Argument(help="Ids or folders; all tasks if none is named.")] = None,
+    leaderboard: Where = LEADERBOARD,
+) -> None:
+    """Play null, random and oracle by the protocol where the board lacks them, and grade what they made."""
+    store = _store(leaderboard)
+    from lmgym.board import references as players
+    from lmgym.env.registry import find, specs
+    from lmgym.policy.load import load_policy
+
+    wanted = [find(name).id for name in tasks] if tasks else list(specs())
+    for rules, name in players.lacking(store, wanted, lambda task, why: _say(f"left out {task}: {why}")):
+        path = players.play(store, rules, name, load_policy(name))
+        if path is None:
+            _say(f"left out {name} on {rules.task}: it has none")
+        else:
+            _grade(store, path, "")
+
+
+@app.command()
+def grade(
+    entries: Annotated[list[Path] | None, typer.Argument(help="JSON files; all that need it if none is named.")] = None,
+    reason: Why = "",
+    model: Annotated[str, typer.Option(help="The entry's policy: score its recorded ids again.")] = "",
+    leaderboard: Where = LEADERBOARD,
+) -> None:
+    """Verify entries, and put the verdicts on the board."""
+    store = _store(leaderboard)
+    paths = entries or store.stale()
+    for path in paths:
+        _grade(store, path, reason, model)
+    if not paths:
+        _say("every entry has its verdict")
+
+
+def _grade(store: Store, path: Path, reason: str, model: str = "") -> None:
+    from lmgym.board import entry as records
+    from lmgym.cli.verify import audited, checked, line
+
+    verdict, found = checked(path), records.read(path)
+    if model:
+        verdict = audited(path, found, verdict, model, None)
+    store.admit(found, verdict, reason=reason)
+    _say(line(found, verdict))
+
+
+@app.command()
+def remove(
+    task: Annotated[str, typer.Argument(help="Id.")],
+    name: Annotated[str, typer.Argument(help="Of the entry.")],
+    reason: Annotated[str, typer.Option(help="Stands in the history.")],
+    leaderboard: Where = LEADERBOARD,
+) -> None:
+    """Take an entry off the board. The history keeps that it was there."""
+    _store(leaderboard).remove(task, name, reason=reason)
+    _say(f"removed {name} on {task}")
+
+
+@app.command()
+def archive(
+    old: Annotated[str, typer.Argument(help="Id of the task's earlier version.")],
+    new: Annotated[str, typer.Argument(help="Id of its next version.")],
+    reason: Annotated[str, typer.Option(help="What changed.")],
+    leaderboard: Where = LEADERBOARD,
+) -> None:
+    """Close a table: replay its entries on the task's next version and keep it as it stood."""
+    store = _store(leaderboard)
+    from lmgym.board.archive import archive as close
+
+    _say(f"wrote {close(store, old, new, reason=reason)}")
+
+
+@app.command()
+def commit(
+    task: Annotated[str, typer.Argument(help="Id.")],
+    secret: Annotated[Path, typer.Argument(help="File with the hidden seed; it stays with you.")],
+    leaderboard: Where = LEADERBOARD,
+) -> None:
+    """Publish the digest of a hidden seed, from which fresh instances will be drawn."""
+    store = _store(leaderboard)
+    from lmgym.board import fresh
+    from lmgym.env.registry import find
+
+    spec = find(task)
+    digest = fresh.digest(spec.id, secret.read_text(encoding="utf-8").strip())
+    store.commit(spec.id, digest, reason="digest of a hidden seed")
+    _say(f"committed to {digest}")
+
+
+@app.command()
+def curve(
+    run: Annotated[Path, typer.Argument(help="Folder of a training run.")],
+    name: Annotated[str, typer.Option(help="Of the baseline.")],
+    leaderboard: Where = LEADERBOARD,
+) -> None:
+    """Put the learning curve of a training run on its task's page."""
+    store = _store(leaderboard)
+    from lmgym.board import curves
+    from lmgym.board.check import check_name
+    from lmgym.board.entry import folder_name
+    from lmgym.env.registry import find
+    from lmgym.train import folder
+
+    check_name(name)
+    arguments = folder.read(run)["arguments"]
+    task = find(str(arguments["task"])).id
+    command = f"lmgym train {arguments['algorithm']} {arguments['task']}"
+    found = curves.from_metrics((run / "metrics.jsonl").read_text().splitlines(), name=name, command=command)
+    place = store.root / "curves" / folder_name(task) / f"{name}.json"
+    if place.exists():
+        raise SubmissionError(f"{place} is there: choose another --name")
+    from lmgym.board.entry import canonical
+
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_bytes(canonical(found) + b"\n")
+    curves.read_curve(place)
+    _say(f"wrote {place}")
