@@ -178,7 +178,7 @@ def _other_values(rng: np.random.Generator, draft: Draft) -> tuple[Group, ...]:
 def _product(rng: np.random.Generator, draft: Draft, number: int) -> Product:
     """Write a draft's pages."""
     kind, (first, second, third) = draft.kind, draft.attributes
-    prices = (draft.price,)
+    prices: tuple[float, ...] = (draft.price,)
     if rng.random() < RANGED:
         prices = (draft.price, round(draft.price * rng.uniform(1.1, 1.5), 2))
     asked = [draft.attributes[i] for i in sorted(rng.permutation(3)[: 1 + int(rng.random() < 0.6)].tolist())]

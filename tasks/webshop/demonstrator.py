@@ -64,7 +64,7 @@ def choose(session: Session, left: set[str]) -> str | None:
     """Return the affordable listed product whose title has most words of the instruction, the first of the best."""
     wanted = set(terms(session.instruction).split())
     most = limit(session.instruction)
-    ranked = []
+    ranked: list[tuple[bool, bool, int, int, str]] = []
     for place in session.listed:
         product = session.shop.product(place)
         matches = len(wanted & set(product.title.lower().split()))

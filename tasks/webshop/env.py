@@ -185,8 +185,11 @@ class WebShop(TextEnv):
     def _progressed(self, earned: float) -> float:
         """Return by how much AgentBoard's progress score grew."""
         session, before = self._playing(), progress(self._best)
-        seen = {"search_results": session.listed, "item_page": [session.item], "item_sub_page": [session.item]}
-        here = max((self._match(place) for place in seen.get(session.kind, ()) if place is not None), default=0.0)
+        if session.kind == "search_results":
+            looked_at = session.listed
+        else:
+            looked_at = [] if session.item is None or session.kind == "done" else [session.item]
+        here = max(map(self._match, looked_at), default=0.0)
         part = 0 if session.kind == "search_results" else 1
         self._best[part] = max(self._best[part], here)
         self._best[2] = max(self._best[2], earned)

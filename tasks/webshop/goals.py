@@ -57,7 +57,8 @@ def charged(product: Product, key: Sequence[int]) -> float:
     prices = product.prices or (ASKED,)
     if len(prices) == 1:
         return prices[0]
-    return float(np.random.default_rng([PRICE, *key]).uniform(*prices[:2]))
+    low, high = prices[:2]
+    return low + (high - low) * float(np.random.default_rng([PRICE, *key]).random())
 
 
 def ceiling(price: float, key: Sequence[int]) -> float:
@@ -65,7 +66,8 @@ def ceiling(price: float, key: Sequence[int]) -> float:
     near = [dollars for dollars in CEILINGS if dollars > price][:4]
     if len(near) < 2:
         return NO_CEILING
-    return near[max(np.random.default_rng([CEILING, *key]).permutation(len(near))[:2].tolist())]
+    drawn = np.random.default_rng([CEILING, *key]).permutation(len(near))[:2]
+    return near[int(drawn.max())]
 
 
 def clause(dollars: float) -> str:

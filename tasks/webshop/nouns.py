@@ -67,12 +67,10 @@ def _is_noun(word: str) -> bool:
 
 @cache
 def _model() -> Any:
-    try:
-        import spacy
-
-        return spacy.load(MODEL)
-    except (ImportError, OSError) as error:
+    if importlib.util.find_spec(MODEL) is None:
         raise MissingExtra(
-            f"nouns='spacy' needs spaCy's model {MODEL} (python -m spacy download {MODEL}): {error}; "
-            "nouns='own' needs nothing"
-        ) from error
+            f"nouns='spacy' needs spaCy's model: python -m spacy download {MODEL}; nouns='own' needs nothing"
+        )
+    import spacy
+
+    return spacy.load(MODEL)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lmgym.tasks.webshop.demonstrator import click
-from lmgym.tasks.webshop.goals import Goal, ambiguous
+from lmgym.tasks.webshop.goals import Goal
 from lmgym.tasks.webshop.nouns import Nouns
 from lmgym.tasks.webshop.products import Product
 from lmgym.tasks.webshop.reward import best
@@ -61,8 +61,6 @@ def unreachable(shop: Shop, goal: Goal, price: float, nouns: Nouns) -> str | Non
     earned, chosen = best(shop.product(number), goal, price, nouns)
     if earned < 1.0:
         return f"the product itself earns {earned:.3g}"
-    if ambiguous(tuple(chosen.items())):
-        return "two options have one button"
     for value in chosen.values():
         if parse(click(value)) != ("click", value):
             return f"no action can name the option {value!r}"

@@ -58,7 +58,7 @@ def same_option(chosen: str, wanted: Option) -> bool:
     A synthetic goal's (name, value) is compared as the original does: written as Python writes a tuple, name and all,
     and coloured only where its value is exactly a colour's name.
     """
-    return fuzz.token_set_ratio(colour(chosen), colour(wanted)) > ENOUGH
+    return bool(fuzz.token_set_ratio(colour(chosen), colour(wanted)) > ENOUGH)
 
 
 def colour(value: Option) -> Option:
@@ -80,13 +80,18 @@ def has_attribute(product: Product, wanted: str) -> bool:
 
 
 def best(product: Product, goal: Goal, price: float, nouns: Nouns) -> tuple[float, dict[str, str]]:
-    """Return the most that buying a product can earn, and the options that earn it."""
+    """Return the most that buying a product can earn, and the options that earn it.
+
+    A value that several groups have is one button, which chooses it in the last of them.
+    """
     ways: dict[frozenset[int], dict[str, str]] = {frozenset(): {}}  # goal options matched -> what was chosen
-    for name, values in product.options.items():
+    groups = list(product.options.items())
+    for place, (name, values) in enumerate(groups):
+        later = {value for _, others in groups[place + 1 :] for value in others}
         for matched, chosen in list(ways.items()):
             for value in values:
                 more = matched | {n for n, wanted in enumerate(goal.options) if same_option(value, wanted)}
-                if more != matched and value not in chosen.values():
+                if more != matched and value not in later:
                     ways.setdefault(more, {**chosen, name: value})
     chosen = ways[max(ways, key=len)]
     return breakdown(product, goal, price, chosen, nouns)[0], chosen

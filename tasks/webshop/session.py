@@ -140,5 +140,6 @@ class Session:
         if self.chance is None or prefix not in ("<r>", "<a>", "<c>", "<q>"):
             return self.shop.search(" ".join(self.keywords))
         if prefix == "<r>":
-            return self.chance.permutation(len(self.shop))[:HITS].tolist()
+            drawn: list[int] = self.chance.permutation(len(self.shop))[:HITS].tolist()
+            return drawn
         return self.shop.listed(prefix, rest.partition(" ")[0] if prefix == "<c>" else rest)

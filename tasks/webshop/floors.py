@@ -1,0 +1,19 @@
+"""A buyer that takes the first hit: what a score is worth beside. `lmgym eval webshop --model python:` names it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+PRODUCT = re.compile(r"\b[bB](?=\w*\d)[0-9A-Za-z]{6,9}\b")  # an ASIN
+
+
+def first_hit(messages: Sequence[Mapping[str, Any]]) -> str:
+    """Search for the instruction as it stands, open the first product, buy it as it is."""
+    pages = [str(message["content"]) for message in messages if message["role"] == "user"]
+    if len(pages) == 1:
+        words = pages[0].partition("Instruction: [SEP] ")[2].partition(" [SEP] ")[0] or pages[0].partition("\n")[0]
+        return f"search[{words}]"
+    found = PRODUCT.search(pages[-1]) if len(pages) == 2 else None
+    return f"click[{found[0]}]" if found else "click[buy now]"

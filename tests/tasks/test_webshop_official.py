@@ -1,0 +1,177 @@
+"""The official shop: files in the official layout with every odd case, and the real instructions where present."""
+
+import json
+import os
+import random
+from pathlib import Path
+
+import pytest
+import webshop_files
+
+from lmgym.env.registry import build
+from lmgym.errors import InstanceError
+from lmgym.tasks.webshop import nouns, official, oracle
+from lmgym.tasks.webshop.goals import NO_CEILING
+
+DATA = Path(os.environ.get("LMGYM_TEST_DATA", Path(__file__).parents[3] / "shared" / "data")) / "webshop"
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return webshop_files.write(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture(autouse=True)
+def found(data, monkeypatch, tmp_path_factory):
+    monkeypatch.setenv("WEBSHOP_DATA", str(data))
+    monkeypatch.setenv("LMGYM_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
+@pytest.fixture
+def sold():
+    return official.shop(0)
+
+
+def of(sold, end):
+    return next(product for product in sold.products if product.asin.endswith(end))
+
+
+def test_nan_long_and_repeated_asins_are_left_out(sold):
+    assert [product.asin[-1] for product in sold.products] == list("12345678x")
+    assert of(sold, "1").title == "Rugly Washable Rug"
+
+
+def test_prices_are_the_first_two_numbers_or_100(sold):
+    assert {product.asin[-1]: (product.prices, product.tag) for product in sold.products} == {
+        "1": ((29.99,), "$29.99"),
+        "2": ((100.0,), "$100.0"),
+        "3": ((1299.0, 1499.5), "$1299.0 to $1499.5"),
+        "4": ((985.0,), "$985.0"),
+        "5": ((29.99,), "$29.99"),
+        "6": ((100.0,), "$100.0"),
+        "7": ((50.0, 40.0), "$50.0 to $40.0"),
+        "8": ((29.99,), "$29.99"),
+        "x": ((29.99,), "$29.99"),
+    }
+    backward = sold.number("B000000007")
+    assert 40.0 <= sold.price(backward, 0) <= 50.0
+
+
+def test_options_are_lowered_and_slashes_spaced(sold):
+    assert of(sold, "1").options == {"color": ("sky | blue", "red")}
+    assert of(sold, "2").options == {}
+    assert of(sold, "3").options == {}  # a group without a list is none
+
+
+def test_missing_attributes_and_texts_have_their_stand_ins(sold):
+    assert of(sold, "7").attributes == ("DUMMY_ATTR",)
+    assert of(sold, "7").description == ""
+    assert of(sold, "2").bullets == ("one string",)
+    assert of(sold, "1").query == "area rugs"
+
+
+def test_documents_hold_title_description_first_feature_and_options(sold):
+    wanted = "rugly washable rug rugly washable rug, described. soft color: sky | blue, red"
+    assert of(sold, "1").document == wanted
+
+
+def test_synthetic_goals_are_all_choices_of_options_but_the_ambiguous(sold):
+    made = [(sold.goal("synthetic", place, 0)) for place in range(sold.count("synthetic"))]
+    options = sorted((goal.asin[-1], goal.options) for goal in made)
+    assert [(end, tuple(value for _, value in pairs)) for end, pairs in options] == [
+        ("1", ("red",)),
+        ("1", ("sky | blue",)),
+        ("4", ("red",)),
+        ("4", ("sky | blue",)),
+        *(("5", pair) for pair in (("red", "plum"), ("teal", "plum"), ("teal", "red"))),
+        ("6", ("café",)),
+        ("6", ("dots [large]",)),
+        ("8", ("standard",)),
+        ("8", ("xl",)),
+    ]
+    first = next(goal for goal in made if goal.options == (("color", "red"),) and goal.asin.endswith("1"))
+    assert first.instruction.startswith("Find me washable area rugs with color: red, and price lower than ")
+    assert first.weight == pytest.approx(1 / 2)  # two goals have its one attribute
+    assert next(goal for goal in made if goal.asin.endswith("5")).weight == pytest.approx(1 / 3)
+
+
+def test_human_goals_skip_those_without_attributes_and_drop_trailing_dots(sold):
+    made = {sold.goal("human", place, 0).asin[-1]: sold.goal("human", place, 0) for place in range(sold.count("human"))}
+    assert sold.count("human") == 2
+    assert (
+        made["1"].instruction == f"i want a washable rug in red, and price lower than {made['1'].ceiling:.2f} dollars"
+    )
+    assert (made["1"].options, made["1"].weight) == (("red",), 1.0)
+    assert (made["4"].instruction, made["4"].ceiling) == ("a bright lamp", NO_CEILING)  # 985 dollars
+
+
+def test_goals_come_in_the_originals_order(sold):
+    numbered = [(n, w) for n, p in enumerate(sold.products) for w in range(4) if (n, w) in _goals(sold)]
+    random.Random(233).shuffle(numbered)
+    assert [goal[:2] for goal in sold._order("synthetic")] == numbered
+
+
+def _goals(sold):
+    return {goal[:2] for goal in sold._order("synthetic")}
+
+
+def test_a_smaller_catalogue_is_the_first_rows_or_a_file_of_its_own(data):
+    assert [product.asin[-1] for product in official.shop(3).products] == ["1"]
+    assert [product.asin[-1] for product in official.shop(5).products] == ["1", "2"]
+
+
+def test_the_goals_that_nobody_reaches_are_listed_with_reasons(sold):
+    reasons = {}
+    for place in range(sold.count("synthetic")):
+        goal = sold.goal("synthetic", place, 0)
+        price = sold.price(sold.number(goal.asin), 0)
+        if reason := oracle.unreachable(sold, goal, price, nouns.own):
+            reasons[goal.asin[-1], goal.options[0][1]] = reason
+    assert reasons == {
+        ("5", "red"): "the product itself earns 0.75",  # the button "red" chooses the trim
+        ("6", "dots [large]"): "no action can name the option 'dots [large]'",
+        ("8", "standard"): "the product itself earns 0.667",  # "standard" is tan
+    }
+
+
+def test_the_oracle_buys_what_can_be_bought(data):
+    env = build("WebShopOfficial-v0", split="test", products=0, goals="synthetic")
+    for index in range(env.unwrapped.size()):
+        env.reset(options={"index": index})
+        goal, unwrapped = env.unwrapped.goal, env.unwrapped
+        if oracle.unreachable(unwrapped.shop, goal, 0.0, nouns.own):
+            continue
+        for action in env.unwrapped.oracle():
+            *_, info = env.step(action)
+        assert info["success"], goal
+
+
+def test_an_option_called_like_a_tab_opens_the_tab(sold):
+    env = build("WebShopOfficial-v0", split="test", products=0)
+    env.reset(options={"index": 0})
+    env.step("search[reviews rug]")
+    env.step("click[b00000000x]")
+    env.step("click[reviews]")
+    session = env.unwrapped.session
+    assert (session.kind, session.tab, session.options) == ("item_sub_page", "Reviews", {})
+
+
+@pytest.mark.parametrize("content", ["", "{not json", None])
+def test_broken_and_absent_files_are_said_in_a_line(tmp_path, monkeypatch, content):
+    if content is not None:
+        (tmp_path / "items_shuffle.json").write_text(content)
+    monkeypatch.setenv("WEBSHOP_DATA", str(tmp_path))
+    with pytest.raises(InstanceError, match=r"items_shuffle"):
+        build("WebShopOfficial-v0", split="test").reset(options={"index": 0})
+    monkeypatch.setenv("WEBSHOP_DATA", "")
+    with pytest.raises(InstanceError, match=r"set \$WEBSHOP_DATA to the folder of items_shuffle.json"):
+        build("WebShopOfficial-v0", split="test")
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="no official instructions in $LMGYM_TEST_DATA or ../shared/data")
+def test_our_human_style_goals_are_as_long_as_the_real_ones():
+    real = json.loads((DATA / "human_goals.json").read_text())
+    env = build("WebShopHuman-v0", split="test").unwrapped
+    ours = [env.shop.goal("human", place, 0).instruction.rpartition(", and price lower")[0] for place in range(2000)]
+    words = [sum(len(text.split()) for text in texts) / len(texts) for texts in (real, ours)]
+    assert words[1] == pytest.approx(words[0], rel=0.15)

@@ -1,0 +1,252 @@
+"""WebShop's reward, worked by hand, and the nouns that its title score counts."""
+
+import importlib.util
+from dataclasses import replace
+
+import pytest
+from rapidfuzz.fuzz import token_set_ratio
+
+from lmgym.errors import MissingExtra
+from lmgym.tasks.webshop import catalogue, nouns, shop
+from lmgym.tasks.webshop.goals import NO_CEILING, SPLITS, Goal, ceiling
+from lmgym.tasks.webshop.products import Product
+from lmgym.tasks.webshop.reward import best, breakdown, colour, has_attribute, kind_match, progress, same_option
+
+RUG = Product(
+    asin="B1",
+    title="Rugly Washable Area Rug",
+    description="A rug for pets.",
+    bullets=("Soft pile", "Stain proof"),
+    attributes=("machine washable", "non slip"),
+    options={"color": ("navy blue", "red"), "size": ("2x3", "5x8")},
+    query="area rugs",
+    category="garden",
+    path="Home › Floor › Rugs",
+    prices=(30.0,),
+)
+GOAL = Goal(
+    asin="B1",
+    category="garden",
+    query="area rugs",
+    name="Rugly Washable Area Rug",
+    path="Home › Floor › Rugs",
+    instruction="",
+    attributes=("machine washable", "non slip"),
+    ceiling=40.0,
+    options=(("color", "red"), ("size", "5x8")),
+)
+
+
+def test_a_purchase_is_the_share_of_what_was_met():
+    earned, found = breakdown(RUG, GOAL, 50.0, {"color": "red"}, nouns.own)
+    assert earned == pytest.approx((2 + 1 + 0) / 5)  # both attributes, one of two options, too dear
+    assert found == {
+        "r_type": 1.0,
+        "query_match": True,
+        "category_match": True,
+        "title_score": 1.0,
+        "r_att": 1.0,
+        "w_att": 0.4,
+        "r_option": 0.5,
+        "w_option": 0.4,
+        "r_price": False,
+        "w_price": 0.2,
+    }
+
+
+def test_without_wanted_options_their_keys_are_absent():
+    earned, found = breakdown(RUG, replace(GOAL, options=()), 40.0, {"color": "red"}, nouns.own)
+    assert earned == 1.0
+    assert found.keys().isdisjoint({"r_option", "w_option"})
+
+
+def test_low_title_scores_overrule_a_query_that_matches():
+    other = replace(RUG, title="Lamp")
+    assert kind_match(other, GOAL, nouns.own)["r_type"] == 0.0
+    long = replace(GOAL, name=" ".join(f"word{chr(97 + n)}" for n in range(11)) + " lamp")
+    assert kind_match(other, long, nouns.own)["title_score"] == pytest.approx(1 / 12)
+    assert kind_match(other, long, nouns.own)["r_type"] == 0.1
+    nameless = replace(GOAL, name="Extra Soft")
+    assert kind_match(other, nameless, nouns.own) == {
+        "r_type": 1.0,
+        "query_match": True,
+        "category_match": True,
+        "title_score": 0.2,
+    }
+
+
+def test_another_kind_of_thing_with_a_like_title_is_worth_half():
+    other = replace(RUG, query="lamps", path="Home › Lamps › Rugs Lamps", title="Rug Zebra Yak Xenon Wolf")
+    goal = replace(GOAL, name="Rug Alpha Beta Gamma Delta")
+    assert kind_match(other, goal, nouns.own)["title_score"] == pytest.approx(0.2)
+    assert kind_match(other, goal, nouns.own)["r_type"] == 0.5
+
+
+def test_category_matches_count_levels_not_places():
+    assert kind_match(replace(RUG, path="Rugs › Floor"), GOAL, nouns.own)["category_match"]
+    assert not kind_match(replace(RUG, path="Home › Home › Lamps"), GOAL, nouns.own)["category_match"]
+
+
+def test_fuzzy_matches_process_their_texts_as_thefuzz_does():
+    raw = token_set_ratio("Machine-Washable!", "machine washable")
+    assert raw < 85  # without processing case and punctuation count
+    assert has_attribute(replace(RUG, attributes=("Machine-Washable!",)), "machine washable")
+
+
+def test_attributes_are_found_in_title_features_and_description():
+    assert [has_attribute(RUG, name) for name in ("soft pile", "for pets", "rugly", "wool")] == [
+        True,
+        True,
+        True,
+        False,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [("tank top", "tan"), ("navy blue", "blue"), ("washed", "ash"), ("xl", "xl"), (("fit", "tank"), ("fit", "tank")),
+     (("color", "red"), "red"), (("color", "dark red"), ("color", "dark red"))],
+)  # fmt: skip
+def test_colours_are_found_within_words_but_in_pairs_only_whole(value, found):
+    assert colour(value) == found
+
+
+def test_options_match_by_colour_and_by_words():
+    assert same_option("navy blue", "sky blue")  # both are blue
+    assert same_option("sky blue", ("color", "navy blue"))  # blue is a word of the pair as Python writes it
+    assert not same_option("tank", ("fit", "tank"))  # tan is not
+    assert same_option("5x8 ft", "5x8")
+    assert not same_option("2x3", ("size", "5x8"))
+
+
+def test_the_best_choice_is_what_earns_most():
+    earned, chosen = best(RUG, replace(GOAL, options=(("color", "blue"), ("size", "9x9"))), 30.0, nouns.own)
+    assert chosen == {"color": "navy blue"}
+    assert earned == pytest.approx(4 / 5)
+
+
+def test_progress_is_the_mean_of_three_matches():
+    assert progress([1.0, 0.5, 0.0]) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("price", [0.5, 29.99, 30.0, 955.0])
+def test_ceilings_are_the_larger_of_two_of_the_next_four_tens(price):
+    near = [10.0 * n for n in range(1, 100) if 10 * n > price][:4]
+    found = {ceiling(price, (0, n)) for n in range(60)}
+    assert found == set(near[1:])
+
+
+def test_there_is_no_ceiling_near_a_thousand_dollars():
+    assert ceiling(979.0, (0,)) == 990.0
+    assert ceiling(980.0, (0,)) == NO_CEILING
+
+
+# Nouns ------------------------------------------------------------------------------------------------------------
+
+PUBLISHED = [  # bought, wanted, the score that the original's tests expect of spaCy's model
+    (
+        "adidas Unisex-Adult D.o.n. Issue 2 Indoor Court Shoe",
+        "adidas Unisex-Adult D.o.n. Issue 2 Basketball Shoe",
+        0.85,
+    ),
+    (
+        "BRST AC Power Cord Outlet Socket Cable Plug Lead for Panasonic SC-HT830V DVD/VCR Combo Home Theater System",
+        "Saireed UL Listed 2 Prong Power Cord for JBL Bar 3.1 Bar 2.1 Channel 4K Ultra HD Soundbar Home Theater System "
+        "Subwoofer",
+        0.31,
+    ),
+    (
+        "BRST AC Power Cord Outlet Socket Cable Plug Lead for Panasonic SC-HT830V DVD/VCR Combo Home Theater System",
+        "Saireed UL Listed 2 Prong Power Cord for JBL Bar 3.1 Bar 2.1 Channel 4K Ultra HD Soundbar",
+        0.17,
+    ),
+    (
+        "Minkissy 2pcs Stainless Steel Eyebrow Tweezers Blackhead Acne Remover Portable Makeup Tweezers (Silver)",
+        "Rusticware 921ORB Kitchen and Bath Cabinet Knob",
+        0.0,
+    ),
+]
+
+
+@pytest.mark.parametrize(("bought", "wanted", "score"), PUBLISHED)
+def test_our_nouns_come_near_to_the_published_title_scores(bought, wanted, score):
+    assert nouns.title_score(bought, wanted, nouns.own) == pytest.approx(score, abs=0.03)
+
+
+def test_our_nouns_are_exact_on_the_procedural_catalogue():
+    for number in range(0, 20_000, 7):
+        assert nouns.own(catalogue.product(number).title) == catalogue.nouns(number)
+
+
+def test_records_name_who_found_the_nouns():
+    if importlib.util.find_spec(nouns.MODEL) is None:
+        assert nouns.finder("auto") == ("own", nouns.own)
+        with pytest.raises(MissingExtra, match=r"nouns='own' needs nothing"):
+            nouns.finder("spacy")
+    else:
+        assert nouns.finder("auto")[0].startswith("spacy en_core_web_sm")
+
+
+@pytest.mark.skipif(importlib.util.find_spec(nouns.MODEL) is None, reason="spaCy's en_core_web_sm is not installed")
+@pytest.mark.parametrize(("bought", "wanted", "score"), PUBLISHED)
+def test_spacys_nouns_give_the_published_title_scores(bought, wanted, score):
+    assert nouns.title_score(bought, wanted, nouns.with_spacy) == pytest.approx(score, abs=0.05)
+
+
+# Catalogue and goals ----------------------------------------------------------------------------------------------
+
+
+def test_the_catalogue_is_as_wide_as_the_card_says():
+    sold = list(catalogue.catalogue(1000))
+    assert len({product.asin for product in sold}) == 1000
+    assert len({product.category for product in sold}) == 8
+    assert len({product.query for product in sold}) == 66
+    assert {len(product.options) for product in sold} == {1, 2, 3, 4}
+    assert any(len(product.prices) == 2 for product in sold)
+    assert all(catalogue.number_of(product.asin) == number for number, product in enumerate(sold))
+
+
+def test_families_differ_in_one_thing():
+    for family in range(50):
+        sold = [catalogue.product(4 * family + n) for n in range(4)]
+        assert len({product.query for product in sold}) == 1
+        assert len({product.title.split()[0] for product in sold}) == 1
+        options = [product.options for product in sold]
+        assert sorted(options.count(value) for value in options) == [1, 3, 3, 3]
+        attributes = [product.attributes for product in sold]
+        assert sorted(attributes.count(value) for value in attributes) == [1, 1, 2, 2]
+
+
+def test_values_of_a_group_do_not_pass_for_each_other():
+    for values in catalogue.pools().values():
+        for value in values:
+            for other in values:
+                assert same_option(value, ("group", other)) == same_option(value, other) == (value == other)
+
+
+def test_every_goal_can_earn_1():
+    sold = shop.procedural(1000)
+    for kind, fewest in (("synthetic", 6000), ("human", 2000)):
+        assert sold.count(kind) >= fewest
+        for place in range(sold.count(kind)):
+            goal = sold.goal(kind, place, 0)
+            number = sold.number(goal.asin)
+            assert best(sold.product(number), goal, sold.price(number, 0), nouns.own)[0] == 1.0
+
+
+def test_only_prices_follow_from_the_price_seed():
+    sold = shop.procedural(1000)
+    for kind in ("synthetic", "human"):
+        first, second = ([sold.goal(kind, place, seed) for place in range(300)] for seed in (0, 1))
+        assert [replace(goal, ceiling=0.0, instruction="") for goal in first] == [
+            replace(goal, ceiling=0.0, instruction="") for goal in second
+        ]
+        assert sum(a.ceiling != b.ceiling for a, b in zip(first, second, strict=True)) > 100
+    ranged = next(n for n in range(1000) if len(sold.product(n).prices) == 2)
+    low, high = sold.product(ranged).prices
+    assert low <= sold.price(ranged, 0) <= high
+    assert sold.price(ranged, 0) == sold.price(ranged, 0) != sold.price(ranged, 1)
+
+
+def test_splits_are_those_of_the_original():
+    assert SPLITS == {"test": (0, 500), "eval": (500, 1500), "train": (1500, None)}
