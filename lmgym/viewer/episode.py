@@ -81,7 +81,8 @@ def plain(value: Any, *, depth: int = 0) -> Any:
     if isinstance(value, bool | str) or value is None:
         return value
     if isinstance(value, int):
-        return value if abs(value) < 1 << 53 else str(value)[:1000]
+        bits = value.bit_length()
+        return value if bits <= 53 else str(value) if bits < 4096 else f"a number of {bits} bits"
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     if depth > 20:

@@ -54,9 +54,10 @@ class Run:
             raise InstanceError(f"{path} has no {EPISODES}; lmgym eval --out and lmgym train --keep-episodes write one")
         self.name = path.name or str(path)
         self.number = number
-        self._file = self.path.open("rb")
-        empty = self.path.stat().st_size == 0
-        self._bytes: mmap.mmap | bytes = b"" if empty else mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
+        self._bytes: mmap.mmap | bytes = b""  # an empty file cannot be mapped
+        with self.path.open("rb") as file:
+            if self.path.stat().st_size:
+                self._bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         self.rows: list[Row] = [self._row(start, end) for start, end in self._lines()]
 
     def line(self, row: Row) -> bytes:
@@ -79,7 +80,6 @@ class Run:
         """Close the file."""
         if isinstance(self._bytes, mmap.mmap):
             self._bytes.close()
-        self._file.close()
 
     def _lines(self) -> Iterator[tuple[int, int]]:
         """First and last byte of each whole line; one that was cut off while it was written is none."""
