@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import os
 import pkgutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -52,9 +53,10 @@ def train(
     from lmgym.policy.load import load_local
     from lmgym.policy.lora import adapt
     from lmgym.train.loop import run
+    from lmgym.train.ranks import ranks
 
     dtype = dtype or _half()
-    policy = load_local(model, seed=seed, dtype=dtype)
+    policy = load_local(model, seed=seed, dtype=dtype, device=_device())
     if lora is not None:
         adapt(policy.model, rank=lora, seed=seed)
     folder = out or Path("runs") / f"{algorithm}-{spec.name}-{_plain(model)}-{seed}"
@@ -71,6 +73,8 @@ def train(
         keep_episodes=keep_episodes or (),
         lockstep=spec.player != "inline",
     )
+    if not ranks().main:
+        return
     console.print(closing_table(result, spec, options, algorithm))
     console.print(f"files: {result.folder}/ (metrics.jsonl, curve.png, tensorboard/, checkpoints/, policy/)")
     level = "".join(f" --option {pair}" for pair in option or [])
@@ -93,6 +97,14 @@ def _checked(spec: TaskSpec, options: dict[str, Any]) -> None:
     known = options_of(load(spec))
     if unknown := [name for name in options if name not in known]:
         raise RecipeError(f"{spec.id} has no option {unknown[0]!r}; it has {', '.join(sorted(known))}")
+
+
+def _device() -> str | None:
+    """Return the accelerator of this process where a launcher started several; None leaves the choice."""
+    import torch
+
+    place = os.environ.get("LOCAL_RANK")
+    return f"cuda:{place}" if place is not None and torch.cuda.is_available() else None
 
 
 def _threads(count: int | None) -> int:

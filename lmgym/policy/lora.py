@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 
-def adapt(model: PreTrainedModel, *, rank: int, alpha: float | None = None, seed: int = 0) -> None:
+def adapt(model: PreTrainedModel, *, rank: int, alpha: int | None = None, seed: int = 0) -> None:
     """Give every linear layer of `model` an adapter, which alone is trained; scaled by `alpha / rank`, 2 by default.
 
     Raises PolicyError for a rank below 1 and for a model made in code, which an adapter could not name as its base;
@@ -39,7 +39,7 @@ def adapt(model: PreTrainedModel, *, rank: int, alpha: float | None = None, seed
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model.add_adapter(config)
-    model.eval()
+    model.train(False)  # the adapters as well
 
 
 def adapted(model: nn.Module) -> bool:

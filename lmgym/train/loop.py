@@ -25,6 +25,7 @@ from lmgym.train import checkpoint, curve
 from lmgym.train.figures import of_evaluation
 from lmgym.train.folder import CHECKPOINTS, claim
 from lmgym.train.log import Log, Stopwatch, replace_file, writing
+from lmgym.train.ranks import ranks
 from lmgym.train.recipe import Evaluate, Learning, Pool, Recipe, unrolled
 from lmgym.train.services import Services
 from lmgym.train.state import Manner, Place, RunResult
@@ -56,7 +57,11 @@ def run(
     size = runner.size_of(task, "train", chosen)
     pool = Pool(task=runner.id_of(task), size=size, options=chosen, seed=seed)
     known = {"task": task, "options": chosen, "policy": policy.name, "seed": seed, **(arguments or {})}
-    saved = claim(folder, known, resume=resume)
+    together = ranks()
+    saved = together.agreed(claim(folder, known, resume=resume) if together.main else None)
+    if not together.main:  # it has all that the main one has, and writes where that does not
+        folder, quiet = folder / "processes" / str(together.rank), True
+        folder.mkdir(parents=True, exist_ok=True)
     manner = Manner(
         save_seconds=save_seconds,
         keep_episodes=keep_episodes,
@@ -86,7 +91,8 @@ class Training:
         saved: dict[str, Any] | None,
     ) -> None:
         self.recipe, self.policy, self.pool, self.folder, self.manner = recipe, policy, pool, folder, manner
-        policy.sampling = replace(policy.sampling, temperature=recipe.temperature, seed=pool.seed)
+        stop = recipe.stop or policy.sampling.stop
+        policy.sampling = replace(policy.sampling, temperature=recipe.temperature, seed=pool.seed, stop=stop)
         self.services = Services(
             policy,
             pool,
@@ -102,7 +108,7 @@ class Training:
         self.seconds: dict[str, dict[str, float]] = {}
         if saved is not None:
             self._restore(saved)
-        offset = 0 if saved is None else saved["metrics"]
+        offset = 0 if saved is None or not self.services.ranks.main else saved["metrics"]
         self.log = opened.enter_context(
             closing(Log(folder, offset=offset, step=self.place.run_step, quiet=manner.quiet))
         )
@@ -126,8 +132,9 @@ class Training:
 
     def _train(self, stage: Learning, begun: float) -> None:
         self.learner.begin(stage)
-        while not stage.until.reached(self.place.step, time.perf_counter() - begun):
-            progress = stage.until.progress(self.place.step, time.perf_counter() - begun)
+        agreed = self.services.ranks.agreed
+        while not stage.until.reached(self.place.step, elapsed := agreed(time.perf_counter() - begun)):
+            progress = stage.until.progress(self.place.step, elapsed)
             watch = Stopwatch()
             figures = self.learner.step(stage, self.place, progress, watch)
             parts = self.seconds.setdefault(stage.name, {})
@@ -161,7 +168,10 @@ class Training:
         )
         with watch("evaluate"), self.learner.answering(stage.by):
             engine = self.services.engine(stage.planner)
-            report = runner.evaluate(self.policy, jobs, engine=engine, seed=pool.seed)
+            mine = self.services.ranks.share(jobs)
+            report = runner.evaluate(self.policy, mine, engine=engine, seed=pool.seed)
+            outcomes = self.services.ranks.gathered(report.outcomes)
+            report = replace(report, outcomes=tuple(sorted(outcomes, key=lambda o: (o.index or 0, o.attempt))))
         self.policy.sampling = training
         self._write(stage.name, of_evaluation(report), watch)
         return report
@@ -176,6 +186,9 @@ class Training:
     def save(self) -> None:
         """Write a checkpoint."""
         self.place = replace(self.place, saves=self.place.saves + 1)
+        self.saved_at = time.perf_counter()
+        if not self.services.ranks.main:
+            return
         state = {
             "place": asdict(self.place),
             "model": self.policy.model.state_dict(),
@@ -202,6 +215,9 @@ class Training:
     def result(self) -> RunResult:
         """Write the policy, the curve and the reports."""
         target = self.folder / "policy"
+        done = RunResult(folder=self.folder, policy=target, reports=self.reports, seconds=self.seconds)
+        if not self.services.ranks.main:
+            return done
         partial_ = self.folder / "policy.partial"
         with writing(target):
             shutil.rmtree(partial_, ignore_errors=True)
@@ -211,7 +227,7 @@ class Training:
         curve.draw(self.folder)
         states = {name: report.state_dict() for name, report in self.reports.items()}
         replace_file(self.folder / "reports.json", json.dumps(states))
-        return RunResult(folder=self.folder, policy=target, reports=self.reports, seconds=self.seconds)
+        return done
 
 
 def _words(figures: Mapping[str, float]) -> str:

@@ -16,6 +16,7 @@ from lmgym.rollout.context import Context, Full
 from lmgym.rollout.engine import Engine
 from lmgym.rollout.planner import Planner
 from lmgym.train.batch import Batch
+from lmgym.train.ranks import ranks
 from lmgym.train.recipe import Pool
 from lmgym.train.state import Manner
 from lmgym.types import Completion, Trajectory, Turn
@@ -37,6 +38,7 @@ class Services:
     ) -> None:
         self.policy, self.pool, self.folder, self.manner = policy, pool, folder, manner
         self.context, self.temperature = context or Full(), temperature
+        self.ranks = ranks()
         self._opened = opened
         self._engines: dict[int, Engine] = {}  # by planner
 
@@ -63,7 +65,7 @@ class Services:
         The answers are forks of their trajectories: the turns before are shared, the new one is the last, without an
         action and without a reward. `noise` names their sampling noise; each prefix has its own by its number.
         """
-        views = [_view(trajectory, turn) for trajectory, turn in prefixes]
+        views = [view(trajectory, turn) for trajectory, turn in prefixes]
         answers = self.policy.sample(views, noise=noise)
         return [
             _spoken(trajectory, turn, said[0], number)
@@ -71,7 +73,7 @@ class Services:
         ]
 
 
-def _view(trajectory: Trajectory, turn: int) -> list[int]:
+def view(trajectory: Trajectory, turn: int) -> list[int]:
     """The ids that the policy had before its answer in `turn`."""
     start = max((n for n in range(turn + 1) if trajectory.turns[n].fresh), default=0)
     ids = [i for past in trajectory.turns[start:turn] for i in (*past.completion.prompt_ids, *past.completion.ids)]

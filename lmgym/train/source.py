@@ -20,8 +20,12 @@ from lmgym.types import Completion, Job, Trajectory
 
 def played(engine: Engine, policy: Policy, jobs: Sequence[Job]) -> list[Trajectory]:
     """Play `jobs`; the episodes in their order, what a planner added behind them."""
+    return in_order(engine.run(policy, jobs), jobs)
+
+
+def in_order(found: Iterable[Trajectory], jobs: Sequence[Job]) -> list[Trajectory]:
+    """Episodes in the order of their jobs; what a planner added behind them."""
     places = {job.id: place for place, job in enumerate(jobs)}
-    found = list(engine.run(policy, jobs))
     return sorted(found, key=lambda t: (places.get(t.id, len(places)), t.id))
 
 

@@ -64,6 +64,7 @@ class Learner:
             if joint is not None:
                 terms = [*terms, joint.term]
                 self.updater = Updater(self.policy.model, joint.score, stage.optimiser, terms, [joint.weights])
+            self.updater.ranks = self.services.ranks
             self.updater.scores_old = isinstance(stage, Rl) and stage.rescore is None and stage.optimiser.single
         for part, name in ((self.updater, "updater"), (self.reference, "reference")):
             if part is not None and self._pending.get(name):
@@ -123,6 +124,8 @@ class Learner:
         if store is not None and isinstance(stage, Rl):
             with watch("play"):
                 episodes = store.draw(self.services, seed=seed)
+        if isinstance(stage, FitCritic) and store is not None:
+            return learned  # from the store
         if not episodes:
             return {**learned, "trained_tokens": 0.0}
         with watch("collate"):
@@ -159,9 +162,11 @@ class Learner:
             draw = {"step": place.step, "count": len(jobs), "seed": pool.seed}
             return source.recorded(path, self.policy, select=select, **draw)
         planner = stage.planner if isinstance(stage, Sft | Generate) else self.recipe.planner
-        if isinstance(stage, Sft) or (isinstance(stage, Generate) and stage.demonstrated):
-            return source.demonstrated(services.engine(planner), self.policy, jobs)
-        return source.played(services.engine(planner), self.policy, jobs)
+        shown = isinstance(stage, Sft) or (isinstance(stage, Generate) and stage.demonstrated)
+        mine = services.ranks.share(jobs)
+        play = source.demonstrated if shown else source.played
+        found = play(services.engine(planner), self.policy, mine) if mine else []
+        return source.in_order(services.ranks.gathered(found), jobs)
 
     def _keep(self, episodes: Sequence[Trajectory], folder: str, number: int) -> None:
         """Write episodes into a folder of the run."""

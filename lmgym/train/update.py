@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from lmgym.errors import RecipeError
 from lmgym.train.batch import Batch, micro_batches
 from lmgym.train.math import aggregation
+from lmgym.train.ranks import Ranks, added
 from lmgym.train.recipe import Optimiser, Scored, Term
 from lmgym.train.schedule import Progress
 
@@ -31,6 +32,7 @@ class Updater:
     spec: Optimiser
     terms: Sequence[Term]
     beside: Sequence[nn.Module] = ()  # what the terms train as well
+    ranks: Ranks = Ranks()
 
     def __post_init__(self) -> None:
         self.weights = nn.ModuleList([self.model, *self.beside])
@@ -56,6 +58,8 @@ class Updater:
             for part in minibatches(batch, self.spec.minibatches, seed=[*seed, epoch], unit=self._unit(batch)):
                 norms.append(self._step(part, progress, sums, ratios))
                 ratios.first = False
+        sums = added(self.ranks.gathered([dict(sums)]))
+        ratios = Ratios.of_all(self.ranks.gathered([ratios]))
         tokens = sums.pop("trained_tokens")
         figures = {name: total / tokens for name, total in sums.items()}
         spoken = bool(batch.logprobs.any())  # demonstrations have no log-probs to compare with
@@ -74,9 +78,11 @@ class Updater:
             aggregation(batch.mask, batch.episode, term.aggregation, longest=term.longest) * term.coef(progress)
             for term in self.terms
         ]
-        for rows in micro_batches(batch.lengths, self.micro_tokens, self._unit(batch)):
+        runs = micro_batches(batch.lengths, self.micro_tokens // self.ranks.size, self._unit(batch))
+        for rows in self.ranks.share(runs):
             part = batch.rows(rows)
             self._backward(part.to(self.device), [factor[rows].to(self.device) for factor in factors], sums, ratios)
+        self.ranks.add_gradients(self.weights)
         norm = float(nn.utils.clip_grad_norm_(self.weights.parameters(), self.spec.clip or math.inf))
         if not math.isfinite(norm):
             raise RecipeError(f"the gradient is {norm}; {ADVICE}")
@@ -156,6 +162,17 @@ class Ratios:
             self.tokens += difference.numel()
             self.total += float(difference.abs().double().sum())
             self.largest = max(self.largest, float(difference.abs().max()))
+
+    @classmethod
+    def of_all(cls, parts: Sequence[Ratios]) -> Ratios:
+        """What several processes have seen."""
+        return cls(
+            least=min(part.least for part in parts),
+            most=max(part.most for part in parts),
+            tokens=sum(part.tokens for part in parts),
+            total=sum(part.total for part in parts),
+            largest=max(part.largest for part in parts),
+        )
 
     def figures(self) -> dict[str, float]:
         """Ratios, and log-probs of the first step against the sampler's."""
