@@ -39,11 +39,12 @@ class Args(bc.Begun):
     tries: int = 1  # episodes of each
     budget: int | None = 16  # turns of a training episode at most; evaluation keeps the task's own limit
     lr: float = 3e-4
-    gamma: float = 1.0  # of an action token, or of a turn
+    gamma: float = 0.99  # of an action token, or of a turn
     lam: float = 0.95
     level: Level = "token"  # of the estimate
     turn_gamma: float = 1.0  # where the level is both
     whiten: bool = True  # advantages over the batch
+    whiten_floor: float = 0.1  # least deviation that they are divided by, in units of return
     ratio: Literal["token", "turn"] = "token"  # what has one ratio
     clip: float = 0.2  # below 1
     clip_high: float = 0.2  # above 1
@@ -75,7 +76,7 @@ class Args(bc.Begun):
 def credit(args: Args) -> Credit:
     """Generalised advantages by the critic's values."""
     judge = partial(gae, gamma=args.gamma, lam=args.lam, level=args.level, turn_gamma=args.turn_gamma)
-    return whitened(judge) if args.whiten else judge
+    return whitened(judge, floor=args.whiten_floor) if args.whiten else judge
 
 
 def terms(args: Args) -> list[Term]:

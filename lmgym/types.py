@@ -83,7 +83,8 @@ class Trajectory:
     turns: tuple[Turn, ...] = ()
     info: Mapping[str, Any] = field(default_factory=dict)  # of reset; score and success of the end
     final: Message | None = None  # the observation after the last turn
-    final_ids: tuple[int, ...] = ()
+    final_ids: tuple[int, ...] = ()  # of a cut episode: what the seat would have been shown next
+    final_fresh: bool = False  # they render the whole view anew; False: they go on where the last answer ended
     terminated: bool = False
     truncated: bool = False
     stop: str = ""  # what ended it: "done", "max_turns", a planner's reason, "context", ...

@@ -30,6 +30,18 @@ class Conversation:
     max_tokens: int | None = None  # of the answer; None leaves it to the policy
 
 
+def extends(messages: Sequence[Message], before: Sequence[Message], said: Message | None) -> bool:
+    """Whether `messages` begin with what was seen `before` and what was `said` to it, and then only ask."""
+    size = len(before)
+    return (
+        said is not None
+        and len(messages) > size + 1
+        and messages[size] == said
+        and tuple(messages[:size]) == tuple(before)
+        and all(message.role != "assistant" for message in messages[size + 1 :])
+    )
+
+
 class Session(Protocol):
     """Conversations in flight. The engine puts, steps and drops; the policy batches."""
 

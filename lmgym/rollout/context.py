@@ -7,9 +7,9 @@ where it does not, the next turn is rendered anew.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from lmgym.types import Message, Turn
+from lmgym.types import Message, Trajectory, Turn
 
 Count = Callable[[Sequence[Message]], int]  # tokens that messages take
 
@@ -38,6 +38,28 @@ class History:
         task = self.turns[0].observation
         text = "\n\n".join((task.text, note, first.text))
         return [Message(role="user", text=text, images=task.images + first.images), *rest]
+
+
+def views(context: Context, trajectory: Trajectory, count: Count) -> list[list[Message]]:
+    """What a policy under `context` would have seen before each turn of an episode, and at its end.
+
+    They end where it would have been asked for a summary that nobody wrote.
+    """
+    prompt = None if trajectory.prompt is None else Message(role="system", text=trajectory.prompt)
+    seen: list[list[Message]] = []
+    history = History(Message(role="user", text=""), prompt)
+    for turn in trajectory.turns:
+        history.observation = turn.observation
+        messages = context.messages(history)
+        if context.request(history, messages, count) is not None:
+            return seen
+        seen.append(messages)
+        history.turns.append(turn)
+        history.said.append(Message(role="assistant", text=turn.completion.text))
+    if trajectory.final is not None:
+        history.observation = trajectory.final
+        seen.append(context.messages(history))
+    return seen
 
 
 class Context:
@@ -134,3 +156,9 @@ class Summarise(Context):
             return None
         made = sum(turn.kind == "summary" for turn in turns)
         return None if self.most is not None and made >= self.most else self.words
+
+
+def with_request(messages: Sequence[Message], words: str) -> list[Message]:
+    """The messages with `words` after the last observation."""
+    last = messages[-1]
+    return [*messages[:-1], replace(last, text=f"{last.text}\n\n{words}")]

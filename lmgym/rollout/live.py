@@ -10,8 +10,8 @@ from functools import lru_cache
 from typing import Any
 
 from lmgym.errors import ReplayError
-from lmgym.policy.base import Conversation, Policy
-from lmgym.rollout.context import Context, History
+from lmgym.policy.base import Conversation, Policy, extends
+from lmgym.rollout.context import Context, History, with_request
 from lmgym.rollout.fork import PLY, fork, seat_id
 from lmgym.rollout.planner import Fork
 from lmgym.rollout.stage import Shown
@@ -51,14 +51,8 @@ class Side:
 
     def extends(self, messages: Sequence[Message]) -> bool:
         """Whether `messages` begin with what was rendered last and what was said to it, and then only ask."""
-        size, said = len(self.rendered), self.history.said
-        return (
-            bool(said)
-            and len(messages) > size + 1
-            and messages[size] == said[-1]
-            and tuple(messages[:size]) == self.rendered
-            and all(message.role != "assistant" for message in messages[size + 1 :])
-        )
+        said = self.history.said
+        return extends(messages, self.rendered, said[-1] if said else None)
 
     def said(self, messages: Sequence[Message], completion: Completion, *, fresh: bool) -> None:
         """Remember what was answered to what. Words without ids cannot be gone on from."""
@@ -146,7 +140,7 @@ class Live:
         side = self.side
         messages = context.messages(side.history)
         self.summary = context.request(side.history, messages, side.policy.count)
-        self.asked = tuple(messages if self.summary is None else _with_request(messages, self.summary))
+        self.asked = tuple(messages if self.summary is None else with_request(messages, self.summary))
         if not side.extends(self.asked):
             side.spoken = []
         return Conversation(
@@ -184,7 +178,7 @@ class Live:
         self.position += 1
         messages = context.messages(side.history)
         if turn.kind == "summary":
-            messages = _with_request(messages, turn.observation.text)
+            messages = with_request(messages, turn.observation.text)
         elif self.exact and turn.observation != side.history.observation:
             raise ReplayError(
                 f"{self.job.id}: turn {self.position} was played to {turn.observation.text!r}, "
@@ -314,9 +308,3 @@ class Live:
 def _richer(turn: Turn, amount: float) -> Turn:
     terms = {**turn.terms, OTHERS: turn.terms.get(OTHERS, 0.0) + amount}
     return replace(turn, reward=turn.reward + amount, terms=terms)
-
-
-def _with_request(messages: Sequence[Message], words: str) -> list[Message]:
-    """The messages with `words` after the last observation."""
-    last = messages[-1]
-    return [*messages[:-1], replace(last, text=f"{last.text}\n\n{words}")]

@@ -82,3 +82,17 @@ def _segment(trajectory: Trajectory, start: int, stop: int, first: int) -> Segme
         logprobs=tuple(logprobs),
         entropy=tuple(entropy),
     )
+
+
+def joined(first: Segment, second: Segment) -> Segment:
+    """Two segments as one, which has the place of the first."""
+    return replace(
+        first,
+        stop=second.stop,
+        ids=first.ids + second.ids,
+        sampled=first.sampled + second.sampled,
+        given=first.given + second.given,
+        turn=first.turn + second.turn,
+        logprobs=first.logprobs + second.logprobs,
+        entropy=first.entropy + second.entropy,
+    )

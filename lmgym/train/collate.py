@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Literal
 
 import torch
 from torch import Tensor
 
 from lmgym.errors import RecipeError
-from lmgym.rollout.segments import Segment, segments
+from lmgym.rollout.segments import Segment, joined, segments
 from lmgym.train.batch import Batch
 from lmgym.types import Trajectory
 
@@ -20,7 +19,8 @@ Trained = Literal["sampled", "given"]  # what the policy said, or what it shall 
 def collate(trajectories: Sequence[Trajectory], *, trained: Trained = "sampled", ends: bool = False) -> Batch:
     """One batch of all tokens `trained`; the turns a fork shares with its parent are the parent's alone.
 
-    With `ends` the last row of an episode that was cut ends with its `final_ids`, for a critic to judge what was left.
+    With `ends` an episode that was cut ends with its `final_ids`, for a critic to judge what was left: at the end of
+    its last row, or in a row of their own.
     """
     cutter = ended if ends else segments
     rows = [(number, row) for number, trajectory in enumerate(trajectories) for row in cutter(trajectory)]
@@ -34,23 +34,25 @@ def collate(trajectories: Sequence[Trajectory], *, trained: Trained = "sampled",
 
 
 def ended(trajectory: Trajectory) -> list[Segment]:
-    """The segments of a trajectory, the last of one that was cut with the observation it was cut at."""
+    """The segments of a trajectory, and what it was cut at."""
     found = segments(trajectory)
     final = trajectory.final_ids if trajectory.truncated else ()
-    if not found or not final:
+    if not found or not final or (found[-1].stop < len(trajectory.turns) and not trajectory.final_fresh):
         return found
-    *rest, last = found
     no, zero = (False,) * len(final), (0.0,) * len(final)
-    whole = replace(
-        last,
-        ids=(*last.ids, *final),
-        sampled=last.sampled + no,
-        given=last.given + no,
-        turn=last.turn + (-1,) * len(final),
-        logprobs=last.logprobs + zero,
-        entropy=last.entropy + zero,
+    end = Segment(
+        trajectory=trajectory,
+        number=len(found),
+        start=len(trajectory.turns),
+        stop=len(trajectory.turns),
+        ids=final,
+        sampled=no,
+        given=no,
+        turn=(-1,) * len(final),
+        logprobs=zero,
+        entropy=zero,
     )
-    return [*rest, whole]
+    return [*found, end] if trajectory.final_fresh else [*found[:-1], joined(found[-1], end)]
 
 
 def _keys(trajectories: Sequence[Trajectory], rows: Sequence[tuple[int, Segment]]) -> dict[str, Tensor]:
@@ -65,7 +67,7 @@ def _keys(trajectories: Sequence[Trajectory], rows: Sequence[tuple[int, Segment]
         "segment": torch.tensor([row.number for _, row in rows]),
         "group": torch.tensor([groups[row.trajectory.group] for _, row in rows]),
         "seat": torch.tensor([seats[row.trajectory.seat] for _, row in rows]),
-        "version": torch.tensor([min(found) for found in versions]),
+        "version": torch.tensor([min(found, default=0) for found in versions]),
         "cut": torch.tensor(cut),
     }
 

@@ -14,6 +14,7 @@ from lmgym.policy.local import LocalPolicy
 from lmgym.policy.score import score
 from lmgym.rollout.context import Context, Full
 from lmgym.rollout.engine import Engine
+from lmgym.rollout.following import following
 from lmgym.rollout.planner import Planner
 from lmgym.train.batch import Batch
 from lmgym.train.ranks import ranks
@@ -58,6 +59,19 @@ class Services:
         """Log-probs and entropies (B, T) of the tokens that have a weight, under `model` or the policy."""
         chosen = self.policy.model if model is None else model
         return score(chosen, batch.ids, batch.attention, temperature=self.temperature, mask=batch.weight != 0)
+
+    def ended(self, trajectory: Trajectory) -> Trajectory:
+        """The trajectory with the ids of what it was cut at, as the next view would show it, where that fits."""
+        asked = None
+        if trajectory.truncated and not trajectory.final_ids:
+            asked = following(trajectory, self.context, self.policy.count)
+        if asked is None:
+            return trajectory
+        ids, fresh = self.policy.prompt(asked)
+        before = 0 if fresh else sum(len(said.prompt_ids) + len(said.ids) for said in asked.spoken)
+        if before + len(ids) > self.policy.context:
+            return trajectory
+        return replace(trajectory, final_ids=tuple(ids), final_fresh=fresh)
 
     def sample(self, prefixes: Sequence[tuple[Trajectory, int]], *, noise: Sequence[int]) -> list[Trajectory]:
         """What the policy says now, in place of the given turn of each trajectory; nothing is played.

@@ -115,7 +115,7 @@ class Learner:
                 episodes = [reward(episode) for episode in episodes]
             episodes, out = _filtered(episodes, parts.filter)
             if critic is not None:
-                episodes = [self.policy.encode(each) if each.truncated else each for each in episodes]
+                episodes = [self.services.ended(each) for each in episodes]
         if store is not None:
             store.put(episodes)
         if critic is not None:

@@ -116,12 +116,15 @@ def judged(batch: Batch, level: Level) -> Tensor:
     return batch.mask & new
 
 
-def whiten(advantage: Tensor, mask: Tensor) -> Tensor:
-    """Advantages (B, T) with mean 0 and (sample) deviation 1 over the tokens of `mask`, and 0 elsewhere."""
+def whiten(advantage: Tensor, mask: Tensor, *, floor: float = 0.0) -> Tensor:
+    """Advantages (B, T) with mean 0 and (sample) deviation 1 over the tokens of `mask`, and 0 elsewhere.
+
+    A deviation below `floor` is taken for that: where all went alike, what is left is noise, and not blown up.
+    """
     values = advantage[mask]
     if len(values) < 2:
         raise RecipeError(f"whitening needs two trained tokens or more; the batch has {len(values)}")
-    return ((advantage - values.mean()) / (values.std() + 1e-8)) * mask
+    return ((advantage - values.mean()) / (values.std().clamp(min=floor) + 1e-8)) * mask
 
 
 def within_groups(credit: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -130,7 +133,7 @@ def within_groups(credit: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return credit
 
 
-def whitened(credit: Credit) -> Credit:
+def whitened(credit: Credit, *, floor: float = 0.0) -> Credit:
     """A credit, whitened over the batch. Refused where it has compared within groups already."""
     inner: Any = credit
     while hasattr(inner, "func"):
@@ -142,6 +145,6 @@ def whitened(credit: Credit) -> Credit:
         )
 
     def white(batch: Batch) -> Tensor:
-        return whiten(credit(batch), batch.mask)
+        return whiten(credit(batch), batch.mask, floor=floor)
 
     return white

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from lmgym.policy.score import score_states
 from lmgym.train.batch import Batch, micro_batches
-from lmgym.train.critics import Trunk, mlp
+from lmgym.train.critics import Base, Trunk, mlp
 from lmgym.train.parts.credit import Level, gae, judged
 from lmgym.train.parts.losses import value_loss
 from lmgym.train.recipe import Critic, FitCritic, Joint, Optimiser, Rl, Term
@@ -24,7 +24,7 @@ from lmgym.train.schedule import Progress, constant
 from lmgym.train.services import Services
 from lmgym.train.update import Updater
 
-Place = Literal["head", "network", "joint"]
+Place = Literal["head", "small", "network", "joint"]
 NOT_OF_UPDATERS = ("entropy", "trained_tokens", "optimiser_steps", "lr")
 
 
@@ -48,7 +48,8 @@ class ValueCritic(Critic):
 
     def __init__(self, services: Services, spec: ValueSpec) -> None:
         self.spec, self.services, self.policy = spec, services, services.policy
-        self.trunk = Trunk(self.policy, "own" if spec.place == "network" else "policy")
+        base: Base = "small" if spec.place == "small" else "own" if spec.place == "network" else "policy"
+        self.trunk = Trunk(self.policy, base, seed=services.pool.seed)
         width = self.trunk.width
         self.head = mlp([width, width, 1], seed=(services.pool.seed, 1), bias=spec.bias).to(self.policy.device)
         self.weights = nn.ModuleDict({"trunk": self.trunk, "value_head": self.head})
