@@ -41,6 +41,8 @@ def train(
     dtype: Annotated[str | None, typer.Option(help="Of sampling; bfloat16 where in hardware.")] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="CPU threads; a resumed run must have the same.")] = None,
     lora: Annotated[int | None, typer.Option(min=1, help="Rank of adapters, which alone learn; hf: models.")] = None,
+    tokens: Annotated[int | None, typer.Option(min=1, help="Of actions, after which nothing more is played.")] = None,
+    evaluate_every: Annotated[int, typer.Option(min=0, help="Tokens of actions between evaluations; 0: none.")] = 0,
     keep_episodes: Annotated[list[int] | None, typer.Option(help="Step whose episodes are kept; repeatable.")] = None,
 ) -> None:
     """Train a baseline; further options are fields of its Args, such as --steps 50 --no-std."""
@@ -60,7 +62,7 @@ def train(
     if lora is not None:
         adapt(policy.model, rank=lora, seed=seed)
     folder = out or Path("runs") / f"{algorithm}-{spec.name}-{_plain(model)}-{seed}"
-    known = {"algorithm": algorithm, "dtype": dtype, "threads": _threads(threads), "lora": lora}
+    known = {"algorithm": algorithm, "dtype": dtype, "threads": _threads(threads), "lora": lora, "tokens": tokens}
     result = run(
         module.recipe(args),
         policy,
@@ -71,6 +73,8 @@ def train(
         resume=resume,
         arguments={**known, **dataclasses.asdict(args)},
         keep_episodes=keep_episodes or (),
+        tokens=tokens,
+        evaluate_every=evaluate_every,
         lockstep=spec.player != "inline",
     )
     if not ranks().main:

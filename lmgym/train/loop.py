@@ -31,6 +31,8 @@ from lmgym.train.services import Services
 from lmgym.train.state import Manner, Place, RunResult
 from lmgym.train.step import Learner
 
+ACTIONS = ("sampled_tokens", "demonstrated_tokens")  # figures of a step: tokens of answers that were played
+
 
 def run(
     recipe: Recipe,
@@ -47,6 +49,8 @@ def run(
     concurrency: int = 64,
     lockstep: bool = False,
     quiet: bool = False,
+    evaluate_every: int = 0,
+    tokens: int | None = None,
 ) -> RunResult:
     """Train `policy` by `recipe` in `folder`; a resumed run must have the same `arguments`. For the rest see Manner."""
     if recipe.replays and not runner.replays(task):
@@ -68,6 +72,8 @@ def run(
         concurrency=concurrency,
         lockstep=lockstep,
         quiet=quiet,
+        evaluate_every=evaluate_every,
+        tokens=tokens,
     )
     with ExitStack() as opened:
         training = Training(recipe, policy, pool, folder, manner, opened, saved)
@@ -133,25 +139,30 @@ class Training:
     def _train(self, stage: Learning, begun: float) -> None:
         self.learner.begin(stage)
         agreed = self.services.ranks.agreed
+        plays = getattr(stage, "recorded", None) is None
         while not stage.until.reached(self.place.step, elapsed := agreed(time.perf_counter() - begun)):
+            if plays and self.manner.tokens is not None and self.place.tokens >= self.manner.tokens:
+                break
             progress = stage.until.progress(self.place.step, elapsed)
             watch = Stopwatch()
             figures = self.learner.step(stage, self.place, progress, watch)
             parts = self.seconds.setdefault(stage.name, {})
             for part, seconds in watch.parts.items():
                 parts[part] = parts.get(part, 0.0) + seconds
+            before = self.place.tokens
             self.place = replace(
                 self.place,
                 step=self.place.step + 1,
                 run_step=self.place.run_step + 1,
+                tokens=before + (int(sum(figures.get(name, 0.0) for name in ACTIONS)) if plays else 0),
                 seconds=time.perf_counter() - begun,
             )
             self._write(stage.name, figures, watch)
             share = stage.until.progress(self.place.step, self.place.seconds).share
             self.log.show(stage.name, share, _words(figures))
-            evaluate, every = getattr(stage, "evaluate", None), getattr(stage, "evaluate_every", 0)
-            if evaluate and every and self.place.step % every == 0:
-                self._evaluate(evaluate)
+            every, last = self.manner.evaluate_every, self.recipe.stages[-1]
+            if every and before // every < self.place.tokens // every and isinstance(last, Evaluate):
+                self._evaluate(last)
             if time.perf_counter() - self.saved_at >= self.manner.save_seconds:
                 self.place = replace(self.place, seconds=time.perf_counter() - begun)
                 self.save()

@@ -215,8 +215,6 @@ class Sft:
     credit: Credit = no_credit
     observation_weight: float = 0.0  # of tokens that are no answer
     optimiser: Optimiser = field(default_factory=Optimiser)
-    evaluate: Evaluate | None = None
-    evaluate_every: int = 0  # steps; 0: never
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,8 +226,6 @@ class Rl:
     optimiser: Optimiser = field(default_factory=Optimiser)
     rescore: bool | None = None  # old log-probs by the trainer; None: where its precision is not the sampler's
     watch: int = 2048  # tokens of a step on which the divergence from the start policy is measured; 0: never
-    evaluate: Evaluate | None = None
-    evaluate_every: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -311,6 +307,7 @@ class Recipe:
     critic: Callable[[Services], Critic] | None = None  # makes it, when the first stage that needs one begins
     store: Callable[[], Store] | None = None  # makes it; without one a step learns from what it has just played
     temperature: float = 1.0
+    stop: tuple[str, ...] = ()  # an answer ends with the first of these; none: where the policy's own sampling says
     replays: bool = False  # plays episodes again from one of their turns on: the task must be deterministic
 
     def __post_init__(self) -> None:

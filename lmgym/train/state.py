@@ -18,6 +18,7 @@ class Place:
     step: int = 0  # of the stage
     seconds: float = 0.0  # in the stage, interruptions left out
     run_step: int = 0  # of all stages
+    tokens: int = 0  # of actions played or shown so far
     saves: int = 0
 
 
@@ -30,6 +31,8 @@ class Manner:
     concurrency: int = 64  # episodes at once
     lockstep: bool = False  # the same bits whatever lives in threads or processes
     quiet: bool = False  # no progress bar
+    evaluate_every: int = 0  # tokens of actions between evaluations as the last stage makes them; 0: none in between
+    tokens: int | None = None  # of actions, after which nothing more is played to learn from
 
 
 @dataclass(frozen=True, kw_only=True)

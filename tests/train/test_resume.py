@@ -195,3 +195,12 @@ def test_no_recorded_episodes_is_one_line(tmp_path):
     for name, words in (("none", "no episodes"), ("missing", "cannot read")):
         with pytest.raises(RecipeError, match=words):
             source.recorded(tmp_path / f"{name}.jsonl", toy_policy(), step=0, count=1, seed=0)
+
+
+def test_a_run_ends_when_its_tokens_are_spent_and_evaluates_on_the_way(tmp_path):
+    result = train(tmp_path / "run", tokens=300, evaluate_every=100)
+    rows = read_metrics(tmp_path / "run")
+    played = [row.get("sampled_tokens", 0) + row.get("demonstrated_tokens", 0) for row in rows]
+    assert sum(played) >= 300
+    assert sum(played[: max(place for place, tokens in enumerate(played) if tokens)]) < 300
+    assert len([row for row in rows if "evaluated_success" in row]) > len(result.reports)
