@@ -8,6 +8,7 @@ import re
 from contextlib import contextmanager
 
 import pytest
+from playwright import sync_api as playwright
 
 from lmgym.backends.browser import executable
 from lmgym.rollout import episodes
@@ -15,8 +16,6 @@ from lmgym.viewer.export import export
 from lmgym.viewer.index import open_runs
 from tests.viewer.conftest import serving
 from tests.viewer.planted import ATTACKS, PICTURE, episode, hostile_run, plain_run
-
-playwright = pytest.importorskip("playwright.sync_api")
 
 
 @pytest.fixture(scope="module")
