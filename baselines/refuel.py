@@ -32,7 +32,8 @@ from lmgym.rollout.live import number_of
 from lmgym.rollout.planner import Planner
 from lmgym.train.batch import Batch
 from lmgym.train.parts.tasks import Uniform
-from lmgym.train.recipe import Optimiser, Recipe, Rl, Scored, Term, Until, linear
+from lmgym.train.recipe import Optimiser, Recipe, Rl, Scored, Term
+from lmgym.train.schedule import Until, linear
 from lmgym.train.services import Services
 from lmgym.types import Job, Trajectory
 

@@ -5,37 +5,58 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from lmgym.errors import RecipeError
+from lmgym.policy.forward import head_of
 from lmgym.policy.local import LocalPolicy
 from lmgym.policy.score import states
+from lmgym.policy.tiny import tiny_model
+from lmgym.train.batch import micro_batches
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-Base = Literal["own", "policy"]  # own: a copy of the policy's network that learns; policy: its present states, frozen
+Net = TypeVar("Net", bound=nn.Module)
+Base = Literal["small", "own", "policy"]
+SMALL: dict[str, Any] = {
+    "hidden_size": 128,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 4,
+    "head_dim": 32,
+    "intermediate_size": 256,
+}
 
 
 class Trunk(nn.Module):
-    """Hidden states of rows of ids."""
+    """Hidden states of rows of ids.
 
-    def __init__(self, policy: LocalPolicy, base: Base) -> None:
+    small: of a transformer of one layer that begins anew and learns. own: of a copy of the policy's network that
+    learns. policy: of the policy as it is, without gradient.
+    """
+
+    def __init__(self, policy: LocalPolicy, base: Base, *, seed: int) -> None:
         super().__init__()
         self.model: PreTrainedModel | None = None
         if base == "own":
             self.model = deepcopy(policy.model).requires_grad_(True)
-        self.width = int(policy.model.config.get_text_config().hidden_size)
+        elif base == "small":
+            positions = {"max_position_embeddings": policy.context}
+            made: Any = tiny_model(vocab=len(head_of(policy.model)), seed=seed, changes=SMALL | positions)
+            self.model = made.eval().to(policy.device)
+        self.width = int((self.model or policy.model).config.get_text_config().hidden_size)
         self.device = policy.device
         # a function, so that a copy of the trunk (a target) reads the same policy
         self._frozen: Callable[[Tensor, Tensor], Tensor] = lambda ids, attention: policy.states(ids, attention)
 
     def forward(self, ids: Tensor, attention: Tensor) -> Tensor:
         """States (B, T, H) in fp32 of `ids`, (B, T); those of the policy have no gradient."""
+        ids, attention = ids.to(self.device), attention.to(self.device)
         if self.model is not None:
             return states(self.model, ids, attention).float()
         with torch.no_grad():
@@ -61,15 +82,15 @@ def polyak(target: nn.Module, online: nn.Module, share: float) -> None:
             slow.lerp_(fast, share)
 
 
-class Estimator:
+class Estimator(Generic[Net]):
     """A network that estimates values, its optimiser, and where it has a `share` a target that follows."""
 
     def __init__(
-        self, online: nn.Module, *, lr: float, clip: float = 1.0, share: float | None = None, weight_decay: float = 0.0
+        self, online: Net, *, lr: float, clip: float = 1.0, share: float | None = None, weight_decay: float = 0.0
     ) -> None:
         """`clip` is of the gradient's norm, 0 for none; `share` is what the target goes of its way in a step."""
         self.online, self.clip, self.share = online, clip, share
-        self.target = None if share is None else deepcopy(online).requires_grad_(False)
+        self.slow = deepcopy(online).requires_grad_(False) if share is not None else online  # the target
         self.weights = [weight for weight in online.parameters() if weight.requires_grad]
         self.optimiser = torch.optim.AdamW(self.weights, lr=lr, weight_decay=weight_decay)
 
@@ -80,18 +101,41 @@ class Estimator:
             raise RecipeError(f"the gradient of the critic is {norm}; try a smaller rate of the critic")
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
-        if self.target is not None and self.share is not None:
-            polyak(self.target, self.online, self.share)
+        if self.share is not None:
+            polyak(self.slow, self.online, self.share)
         return norm
 
     def state_dict(self) -> dict[str, Any]:
         """What a checkpoint keeps."""
-        target = None if self.target is None else self.target.state_dict()
+        target = None if self.share is None else self.slow.state_dict()
         return {"online": self.online.state_dict(), "target": target, "optimiser": self.optimiser.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from a checkpoint."""
         self.online.load_state_dict(state["online"])
-        if self.target is not None:
-            self.target.load_state_dict(state["target"])
+        if self.share is not None:
+            self.slow.load_state_dict(state["target"])
         self.optimiser.load_state_dict(state["optimiser"])
+
+
+Point = tuple[tuple[int, ...], int]  # a row of ids, and the place in it whose state is read
+
+
+def states_at(trunk: Callable[[Tensor, Tensor], Tensor], points: Sequence[Point], *, tokens: int) -> Tensor:
+    """The state (N, H) at each point; a row is computed once for all its points, `tokens` padded ones at a time."""
+    rows = list(dict.fromkeys(ids for ids, _ in points))
+    number = {ids: row for row, ids in enumerate(rows)}
+    row_of = torch.tensor([number[ids] for ids, _ in points])
+    place = torch.tensor([at for _, at in points])
+    ids = nn.utils.rnn.pad_sequence([torch.tensor(row) for row in rows], batch_first=True)
+    lengths = torch.tensor([len(row) for row in rows])
+    found, order = [], []
+    for run in micro_batches(lengths, tokens):
+        longest = int(lengths[run].max())
+        where = torch.full((len(rows),), -1).index_put((run,), torch.arange(len(run)))[row_of]
+        asked = (where >= 0).nonzero()[:, 0]
+        attention = torch.arange(longest) < lengths[run][:, None]
+        hidden = trunk(ids[run, :longest], attention)
+        found.append(hidden[where[asked], place[asked]])
+        order.append(asked)
+    return torch.cat(found)[torch.cat(order).argsort()]

@@ -1,0 +1,280 @@
+"""ArCHer: a critic of whole utterances, learnt off-policy, and a token-level actor that learns from it alone.
+
+    lmgym train archer guess_number --model tiny
+
+Zhou et al. 2024, ArCHer: Training Language Model Agents via Hierarchical Multi-Turn RL. Every turn that was played goes
+into a replay. Twin Q of an utterance after its observation and twin V of an observation are fitted to drawn turns by
+temporal differences; what the policy would say now is sampled anew at each drawn observation, without an environment.
+The actor learns by REINFORCE on utterances sampled anew at observations of the replay, each judged by min Q - min V.
+
+The release differs where its options stand at False or None here. Three of its habits are not offered: it encodes
+answers again as text by themselves (ids are born once), takes the logarithm of a softmax, and counts weights without a
+gradient when it clips.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from lmgym.baselines import bc
+from lmgym.errors import RecipeError
+from lmgym.train.batch import Batch, micro_batches
+from lmgym.train.critics import Base, Estimator, Point, Trunk, mlp, states_at
+from lmgym.train.parts.losses import reinforce
+from lmgym.train.parts.stores import Replay
+from lmgym.train.parts.tasks import Uniform
+from lmgym.train.recipe import Critic, FitCritic, Optimiser, Recipe, Rl, Store, Term
+from lmgym.train.schedule import Progress, Until
+from lmgym.train.services import Services, view
+from lmgym.types import Trajectory
+
+
+@dataclass(frozen=True, kw_only=True)
+class Args(bc.Begun):
+    """What ArCHer takes, besides what the imitation before it does."""
+
+    steps: int | None = 45  # iterations in which the actor learns
+    seconds: float | None = None  # at most
+    fit: int = 10  # iterations before, in which the critic learns alone
+    rollouts: int = 64  # episodes of an iteration
+    budget: int | None = 16  # turns of a training episode at most; evaluation keeps the task's own limit
+    capacity: int = 100_000  # turns in the replay
+    gamma: float = 0.95  # a turn
+    tau: float = 0.1  # what the targets go of their way at each step of the critic
+    encoder: Base = "small"  # that the critic reads: small and own learn with it, policy is the actor as it is
+    hidden: int = 256  # width of the heads' two inner layers
+    critic_draws: int = 512  # turns drawn in an iteration, an utterance sampled anew at each
+    critic_epochs: int = 10  # passes over them
+    critic_batch: int = 64  # turns of a step of the critic
+    critic_lr: float = 1e-3
+    actor_draws: int = 256  # utterances sampled anew in an iteration, to learn from
+    lr: float = 3e-4
+    epochs: int = 1  # passes over them
+    minibatches: int = 4  # optimiser steps of a pass
+    summed_batches: int | None = None  # the release: as many batches a step, their gradients summed, not averaged
+    truncated_is_done: bool = False  # the release: nothing follows where an episode was cut
+    untrained_stop: bool = False  # the release: the token that ends an utterance is not trained
+    cut_at_newline: bool = False  # the release: an utterance ends with its first line
+    critic_tokens: int | None = None  # the release: 512, what the critic sees of an observation, from its end
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transition:
+    """An utterance, what it earned and what followed; all of it as ids."""
+
+    before: tuple[int, ...]  # what the policy had seen
+    said: tuple[int, ...]
+    now: tuple[int, ...]  # what it would say at present
+    reward: float
+    after: tuple[int, ...] | None  # what it saw next; None where the episode was done
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """N transitions as the states that heads read: by the network that learns, and by its target."""
+
+    before: Tensor  # (N, H) after the observation
+    said: Tensor  # (N, H) after the utterance
+    slow_before: Tensor  # (N, H) the first of these by the target
+    slow_now: Tensor  # (N, H) after the utterance sampled anew
+    slow_after: Tensor  # (N, H) after the next observation; anything where it was done
+    reward: Tensor  # (N,)
+    done: Tensor  # (N,) bool
+
+
+class Heads(nn.Module):
+    """Twin Q of an utterance after an observation, twin V of an observation, on one encoder."""
+
+    def __init__(self, trunk: nn.Module, width: int, hidden: Sequence[int], *, seed: int) -> None:
+        """`width` is of the encoder's states; the four heads begin independently."""
+        super().__init__()
+        self.trunk = trunk
+        self.q = nn.ModuleList(mlp([2 * width, *hidden, 1], seed=[seed, n]) for n in (0, 1))
+        self.v = nn.ModuleList(mlp([width, *hidden, 1], seed=[seed, n]) for n in (2, 3))
+
+    def quality(self, before: Tensor, said: Tensor) -> Tensor:
+        """Q of both heads, (2, N), for states (N, H) of observations and utterances."""
+        both = torch.cat([before, said], -1)
+        return torch.stack([head(both)[:, 0] for head in self.q])
+
+    def value(self, before: Tensor) -> Tensor:
+        """V of both heads, (2, N), for states (N, H) of observations."""
+        return torch.stack([head(before)[:, 0] for head in self.v])
+
+
+def errors(online: Heads, target: Heads, seen: Seen, *, gamma: float) -> tuple[Tensor, Tensor]:
+    """Squared errors of Q and of V, each summed over the twins; both (N,).
+
+    Q follows the reward and the target's V of what came next, V the target's Q of what the policy says now. There is
+    no minimum in either: each twin follows its own.
+    """
+    with torch.no_grad():
+        q_goal = seen.reward + gamma * target.value(seen.slow_after) * ~seen.done
+        v_goal = target.quality(seen.slow_before, seen.slow_now)
+    q = (online.quality(seen.before, seen.said) - q_goal).square().sum(0)
+    v = (online.value(seen.before) - v_goal).square().sum(0)
+    return q, v
+
+
+class TwinCritic(Critic):
+    """Learns Q and V of utterances from a replay, and judges utterances by them."""
+
+    def __init__(self, services: Services, args: Args, heads: Heads | None = None) -> None:
+        self.services, self.args = services, args
+        seed = services.pool.seed
+        if heads is None:
+            trunk = Trunk(services.policy, args.encoder, seed=seed)
+            heads = Heads(trunk, trunk.width, [args.hidden] * 2, seed=seed).to(services.policy.device)
+        self.net = Estimator(heads, lr=args.critic_lr, share=args.tau)
+        self.tokens = 4096 if services.policy.device.type == "cpu" else 32_768  # padded, of a pass
+
+    def fit(self, store: Store | None, progress: Progress, *, seed: Sequence[int]) -> Mapping[str, float]:
+        """Passes over turns drawn from the replay, with what the policy would say now at each."""
+        assert isinstance(store, Replay), "ArCHer's critic learns from a replay"
+        drawn = store.turns(self.args.critic_draws, seed=[*seed, 1])
+        said = self.services.sample(drawn, noise=[*seed, 1])
+        pairs = [(turn, each.turns[-1].completion.ids) for turn, each in zip(drawn, said, strict=True)]
+        found = [self.transition(*turn, now=now) for turn, now in pairs if now]
+        if not found:
+            return {}
+        frozen = self.seen(found) if self.args.encoder == "policy" else None
+        steps = max(1, round(len(found) / (self.args.critic_batch * (self.args.summed_batches or 1))))
+        sums = np.zeros(3)
+        for epoch in range(self.args.critic_epochs):
+            order = np.random.default_rng([*seed, epoch]).permutation(len(found))
+            for part in np.array_split(order, steps):
+                sums += self._step(torch.from_numpy(part), found, frozen)
+        names = ("critic_q_loss", "critic_v_loss", "critic_gradient_norm")
+        means = sums / (steps * self.args.critic_epochs)
+        return {**dict(zip(names, means.tolist(), strict=True)), "replay": float(len(store))}
+
+    def transition(self, trajectory: Trajectory, number: int, *, now: tuple[int, ...]) -> Transition:
+        """A turn of the replay, and what the policy says `now` in its place."""
+        turn, before = trajectory.turns[number], tuple(view(trajectory, number))
+        past = () if trajectory.final_fresh else (*before, *turn.completion.ids)
+        after: tuple[int, ...] | None = (*past, *trajectory.final_ids)
+        if number + 1 < len(trajectory.turns):
+            after = tuple(view(trajectory, number + 1))
+        elif trajectory.terminated or self.args.truncated_is_done:
+            after = None
+        return Transition(before=before, said=turn.completion.ids, now=now, reward=turn.reward, after=after)
+
+    def seen(self, found: Sequence[Transition]) -> Seen:
+        """What the heads read of transitions; with the gradient of the encoder that learns, if it does."""
+        online, target = self.net.online.trunk, self.net.slow.trunk
+        read = [self._points(each.before, each.said, each.after) for each in found]
+        fast = states_at(online, [point for points in read for point in points], tokens=self.tokens)
+        branch = [self._points(each.before, each.now, None)[:2] for each in found]
+        with torch.no_grad():
+            slow = states_at(target, [point for points in branch for point in points], tokens=self.tokens)
+            after = fast[2::3] if self.args.encoder == "policy" else None
+            if after is None:
+                after = states_at(target, [points[2] for points in read], tokens=self.tokens)
+        device = fast.device
+        return Seen(
+            before=fast[0::3],
+            said=fast[1::3],
+            slow_before=slow[0::2],
+            slow_now=slow[1::2],
+            slow_after=after,
+            reward=torch.tensor([each.reward for each in found], device=device),
+            done=torch.tensor([each.after is None for each in found], device=device),
+        )
+
+    def _points(
+        self, before: tuple[int, ...], said: tuple[int, ...], after: tuple[int, ...] | None
+    ) -> tuple[Point, Point, Point]:
+        """Where an observation, the utterance after it and the next observation end; one row where that goes on."""
+        limit = self.args.critic_tokens or 0  # a slice from 0 on is all
+        before, after = before[-limit:], None if after is None else after[-limit:]
+        row = (*before, *said)
+        whole = after if after is not None and after[: len(row)] == row else row
+        last = whole if after is None else after
+        return (whole, len(before) - 1), (whole, len(row) - 1), (last, len(last) - 1)
+
+    def _step(self, part: Tensor, found: Sequence[Transition], frozen: Seen | None) -> tuple[float, float, float]:
+        """A step of the optimiser on some of the transitions; the errors of Q and V, and the gradient's norm."""
+        count = self.args.critic_batch if self.args.summed_batches else len(part)
+        lengths = torch.tensor([len(found[n].before) + len(found[n].said) for n in part.tolist()])
+        runs = [torch.arange(len(part))] if frozen is not None else micro_batches(lengths, self.tokens)
+        sums = torch.zeros(2, dtype=torch.float64)
+        for run in runs:
+            seen = self.seen([found[n] for n in part[run].tolist()]) if frozen is None else some(frozen, part[run])
+            q, v = errors(self.net.online, self.net.slow, seen, gamma=self.args.gamma)
+            torch.autograd.backward((q.sum() + v.sum()) / count)
+            sums += torch.stack([q.detach().sum(), v.detach().sum()]).double().cpu()
+        norm = self.net.step()
+        q_mean, v_mean = (sums / len(part)).tolist()
+        return q_mean, v_mean, norm
+
+    @torch.no_grad()
+    def value(self, batch: Batch) -> Batch:
+        """The batch with the smaller Q as `quality` and the smaller V as `value`, on every token of an utterance."""
+        owned = [sorted(set(turn[mask].tolist())) for turn, mask in zip(batch.turn, batch.mask, strict=True)]
+        turns = [(row, turn) for row, own in enumerate(owned) for turn in own]
+        points: list[Point] = []
+        for row, turn in turns:
+            at = ((batch.turn[row] == turn) & batch.mask[row]).nonzero()[:, 0].tolist()
+            ids = tuple(batch.ids[row].tolist())
+            points += self._points(ids[: at[0]], ids[at[0] : at[-1] + 1], None)[:2]
+        found = states_at(self.net.online.trunk, points, tokens=self.tokens)
+        quality = self.net.online.quality(found[0::2], found[1::2]).amin(0).cpu()
+        value = self.net.online.value(found[0::2]).amin(0).cpu()
+        batch = replace(batch, quality=torch.zeros_like(batch.reward), value=torch.zeros_like(batch.reward))
+        stops = torch.isin(batch.ids, torch.tensor(sorted(self.services.policy.stops)))
+        trained = batch.mask & ~stops if self.args.untrained_stop else batch.mask
+        for place, (row, turn) in enumerate(turns):
+            here = (batch.turn[row] == turn) & trained[row]
+            batch.quality[row, here], batch.value[row, here] = quality[place], value[place]
+        return batch
+
+    def state_dict(self) -> dict[str, Any]:
+        """Weights, target and optimiser."""
+        return self.net.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a checkpoint."""
+        self.net.load_state_dict(state)
+
+
+def some(seen: Seen, part: Tensor) -> Seen:
+    """Some of the transitions."""
+    return Seen(**{each.name: getattr(seen, each.name)[part.to(seen.reward.device)] for each in fields(Seen)})
+
+
+def credit(batch: Batch) -> Tensor:
+    """What an utterance is worth more than its observation, on each of its tokens; (B, T)."""
+    return (batch.quality - batch.value) * batch.mask
+
+
+def recipe(args: Args) -> Recipe:
+    """Imitation, the critic alone, actor and critic; the same evaluation before and after."""
+    if not 0 < args.tau <= 1 or not 0 <= args.gamma <= 1:
+        raise RecipeError(f"ArCHer needs tau in (0, 1] and gamma in [0, 1]; got tau={args.tau}, gamma={args.gamma}")
+    rl = Rl(
+        until=Until(steps=args.steps, seconds=args.seconds),
+        optimiser=Optimiser(
+            lr=args.lr,
+            warmup=5,
+            epochs=args.epochs,
+            minibatches=args.minibatches,
+            autocast=args.autocast,
+            checkpointing=args.checkpointing,
+        ),
+    )
+    return Recipe(
+        tasks=Uniform(args.rollouts, budget=args.budget),
+        critic=partial(TwinCritic, args=args),
+        store=lambda: Replay(args.capacity, draws=args.actor_draws),
+        credit=credit,
+        loss=[Term(loss=reinforce, aggregation="seq_sum")],
+        stages=bc.around(args, FitCritic(until=Until(steps=args.fit)), rl),
+        stop=("\n",) if args.cut_at_newline else (),
+    )
