@@ -69,11 +69,11 @@ class Anthropic:
 
     async def send(self, body: Mapping[str, Any]) -> Raw:
         """Make one exchange."""
-        sdk, rest = self._sdk, dict(body)
-        messages: Any = [_sent(message, self._pictures) for message in rest.pop("messages")]
-        try:
+        sdk = self._sdk
+        sent = {**body, "messages": [_sent(message, self._pictures) for message in body["messages"]]}
+        try:  # all goes into extra_body, as in endpoint.py
             reply = await self._client.messages.with_raw_response.create(
-                model=rest.pop("model"), max_tokens=rest.pop("max_tokens"), messages=messages, extra_body=rest
+                model=self._model, max_tokens=body["max_tokens"], messages=(), extra_body=sent
             )
         except sdk.APIStatusError as error:
             return result_of(error.status_code, error.response.headers, shown(error.response.content))

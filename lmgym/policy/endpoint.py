@@ -71,11 +71,11 @@ class Endpoint:
 
     async def send(self, body: Mapping[str, Any]) -> Raw:
         """Make one exchange."""
-        sdk, rest = self._sdk, dict(body)
-        messages: Any = chat.with_pictures(rest.pop("messages"), self._pictures)
-        try:
+        sdk = self._sdk
+        sent = {**body, "messages": chat.with_pictures(body["messages"], self._pictures)}
+        try:  # all goes into extra_body: the package would look at every part of every message for what to rename
             reply = await self._client.chat.completions.with_raw_response.create(
-                model=rest.pop("model"), messages=messages, extra_body=rest
+                model=self._model, messages=(), extra_body=sent
             )
         except sdk.APIStatusError as error:
             return result_of(error.status_code, error.response.headers, shown(error.response.content))

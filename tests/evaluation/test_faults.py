@@ -1,0 +1,73 @@
+"""Evaluations against servers that fail in every way: nothing is lost, nothing is counted twice, no score moves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from lmgym.evaluation import report as reports
+from lmgym.evaluation import runner
+from lmgym.evaluation.budget import Budget
+from lmgym.evaluation.cache import Calls
+from lmgym.evaluation.play import Session
+from lmgym.evaluation.record import CALLS, Record
+from lmgym.evaluation.runner import Outcome, Report
+from lmgym.policy.load import load_remote
+from lmgym.policy.pace import Patience
+from lmgym.rollout.engine import Engine
+
+from .server import FAULTS, Server, any_fault, peek, serving
+
+QUICK = Patience(timeout=5.0, tries=20, first=0.01, longest=0.1, obey=0.3, total=600)
+
+
+def play(folder: Path, server: Server, task: str, count: int, *, concurrency: int = 200, **more: Any):
+    """Evaluate on record; the report and the account of calls."""
+    record = Record(folder, {"settings": {}}, resume=more.pop("resume", False))
+    budget = Budget(**more.pop("budget", {}))
+    calls = Calls(folder / CALLS, budget)
+    policy = load_remote(server.model, patience=more.pop("patience", QUICK), concurrency=concurrency, ledger=calls)
+    size = runner.size_of(task, "test", {})
+    session = Session(
+        record=record,
+        policy=policy,
+        jobs=runner.episodes(runner.id_of(task), split="test", size=size, count=count, options={}),
+        engine=Engine(concurrency=concurrency),
+        budget=budget,
+        identity="",
+        calls=calls,
+        end=policy.close,
+    )
+    try:
+        report = session.play()
+        return report, calls.account(), session
+    finally:
+        policy.close()
+        calls.close()
+        record.close()
+
+
+def timeless(report: Report) -> list[Outcome]:
+    return [replace(outcome, seconds=0.0) for outcome in report.outcomes]
+
+
+def test_two_hundred_episodes_at_once_score_the_same_whatever_the_server_does(tmp_path):
+    with serving(peek, together=200) as clean:  # the first replies wait until two hundred requests are there
+        expected, account, _ = play(tmp_path / "clean", clean, "test/Jars-v0", 200)
+    assert clean.most == 200
+    assert len(expected.outcomes) == 200
+    assert 0 < expected.success.mean < 1
+    assert account["exchanges"] == account["replies"] == clean.requests == sum(o.turns for o in expected.outcomes)
+
+    with serving(peek, plan=any_fault(0.25, storm=range(100, 150))) as faulty:
+        found, account, session = play(tmp_path / "faulty", faulty, "test/Jars-v0", 200)
+    assert session.error is None
+    assert found.stopped == ""
+    assert timeless(found) == timeless(expected)
+    assert account["exchanges"] == faulty.requests == sum(account["by_outcome"].values())  # every call is accounted for
+    assert account["replies"] == account["by_outcome"]["reply"] == clean.requests  # and none was answered twice
+    assert account["exchanges"] - account["replies"] >= sum(faulty.faults.values()) > 150
+    assert set(faulty.faults) == {*FAULTS, ""}
+    assert account["possibly_paid_twice"] == []
+    assert reports.read(tmp_path / "faulty").outcomes == found.outcomes

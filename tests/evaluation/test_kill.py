@@ -1,0 +1,73 @@
+"""Runs that are killed and resumed: what reached the client is paid for once, and the report is an unbroken run's."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lmgym.evaluation import report as reports
+from lmgym.evaluation.record import ACCOUNT, CALLS
+
+from .server import Server, peek, serving
+
+ROOT = Path(__file__).resolve().parents[2]
+AT_ONCE = 8
+
+
+def start(server: Server, out: Path, plugin: Path, *more: str) -> subprocess.Popen[bytes]:
+    words = ["test/Jars-v0", "--model", server.model, "--episodes", "60", "--concurrency", str(AT_ONCE), "--quiet"]
+    return subprocess.Popen(
+        [sys.executable, "-c", "from lmgym.cli import main; main()", "eval", *words, "--out", str(out), *more],
+        env={**os.environ, "PYTHONPATH": f"{plugin}:{ROOT}"},
+        stdout=subprocess.DEVNULL,
+    )
+
+
+def killed_after(requests: int, server: Server, run: subprocess.Popen[bytes]) -> bool:
+    """Kill a run once the server has seen so many requests; False where it ended before."""
+    while server.requests < requests and run.poll() is None:
+        time.sleep(0.001)
+    run.send_signal(signal.SIGKILL)
+    return run.wait() != 0
+
+
+@pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.slow)])
+def test_a_killed_run_buys_no_reply_twice_and_reports_as_if_unbroken(tmp_path, plugin, kills):
+    with serving(peek) as server:
+        assert start(server, tmp_path / "whole", plugin).wait() == 0
+        needed = server.requests
+    chance = random.Random(kills)
+    moments = sorted(chance.sample(range(1, needed), kills))
+    out = tmp_path / "broken"
+    with serving(peek, pause=0.02) as server:
+        for number, moment in enumerate(moments):
+            run = start(server, out, plugin, *(["--resume"] if number else []))
+            assert killed_after(max(moment, server.requests + 1), server, run)
+        assert start(server, out, plugin, "--resume").wait() == 0
+        asked = Counter(json.dumps(body) for body in server.bodies)
+
+    before, after = (reports.read(folder).outcomes for folder in (tmp_path / "whole", out))
+    assert [replace(outcome, seconds=0) for outcome in after] == [replace(outcome, seconds=0) for outcome in before]
+    account = json.loads((out / ACCOUNT).read_text())
+    twice = account["possibly_paid_twice"]
+    assert account["replies"] == len(asked) == needed
+    assert 0 < len(twice) <= kills * AT_ONCE
+    assert sum(asked.values()) - len(asked) <= len(twice)  # a request that was made again is in the list
+    assert account["exchanges"] == account["replies"] + len(twice)
+    file = sqlite3.connect(out / CALLS)
+    assert file.execute("SELECT count(DISTINCT key), count(*) FROM exchanges WHERE outcome = 'reply'").fetchone() == (
+        needed,
+        needed,
+    )
+    file.close()
