@@ -2,7 +2,8 @@
 
 Four numbers in a row are a family: one kind of one brand with much the same attributes and options. Beside its first
 draft stand one with another attribute in the title, one with other values in an option group and one, dearer, with
-another attribute that only its description names. So the first hit of a search is often not what was asked for.
+another third attribute. The third stands under Features alone, which the search engine does not read beyond the first.
+So the first hit of a search is often not what was asked for.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Draft:
 
     kind: Kind
     brand: str
-    attributes: tuple[str, ...]  # two stand in the title, the third in the description
+    attributes: tuple[str, ...]  # two stand in the title, the third under Features
     groups: tuple[Group, ...]
     price: float
 
@@ -187,7 +188,7 @@ def _product(rng: np.random.Generator, draft: Draft, number: int) -> Product:
     return Product(
         asin=asin(number),
         title=f"{draft.brand} {first} {second} {kind.name}".title(),
-        description=f"{article(kind.name).capitalize()} by {draft.brand}: {first}, {second}, {third}.",
+        description=f"{article(kind.name).capitalize()} by {draft.brand}: {first}, {second}.",
         bullets=(f"{first.capitalize()} {kind.name}", f"{second.capitalize()}, {third}"),
         attributes=draft.attributes,
         options={group.name: group.values for group in draft.groups},
