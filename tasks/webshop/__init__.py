@@ -22,7 +22,7 @@ SPEC = TaskSpec(
     source=_RULES,
     held_out=("test",),
     standard=Standard(split="test", instances=500),
-    options={"mode": "brief", "length": 5},
+    options={"mode": "brief", "length": 5, "nouns": "own"},
 )
 HUMAN = replace(
     SPEC,
