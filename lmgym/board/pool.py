@@ -50,7 +50,11 @@ class Remote:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, env=environment
         )
         self.hung = False
-        self._write(json.dumps(order).encode())
+        try:
+            self._write(json.dumps(order).encode())
+        except Broken:
+            self.close()
+            raise
 
     def ask(self, line: bytes) -> dict[str, Any]:
         """What comes of an episode. Raises Broken where the process dies, or takes longer than the time limit."""

@@ -84,7 +84,7 @@ class Auditor:
         head = head_of(model)
         hidden = states(model, ids, attention)[at[:, 0], at[:, 1] - 1]
         size = max(1, PIECE // head.shape[0])
-        for part, target in zip(hidden.split(size), targets.split(size), strict=True):
+        for part, target in zip(torch.split(hidden, size), torch.split(targets, size), strict=True):
             yield F.linear(part.to(head.dtype), head).float(), target
 
     def _score(self, logits: Tensor, targets: Tensor) -> Tensor:

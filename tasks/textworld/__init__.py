@@ -21,7 +21,7 @@ SPEC = TaskSpec(
     },
     extras=("textworld",),
     player="process",
-    standard=Standard(instances=50),
+    standard=Standard(instances=25),
     source="games generated at first use by TextWorld 1.7 (MIT; Côté et al. 2018, arXiv 1806.11532)",
 )
 

@@ -1,0 +1,265 @@
+"""Verification: what replay compares, what it says, and what it does when a worker breaks."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lmgym.board import pool
+from lmgym.board import verify as board
+from lmgym.board.entry import Episode, Who, canonical, episode, folder_name, write
+from lmgym.board.replay import replay
+from lmgym.board.submit import build
+from lmgym.board.submit import episode as record
+from lmgym.errors import BackendError, SubmissionError
+from lmgym.evaluation.protocol import Protocol, promise, protocol
+from lmgym.policy.load import load_policy
+from lmgym.rollout.engine import Engine
+from lmgym.rollout.live import Part
+from lmgym.rollout.stage import Setting, Stage
+from lmgym.types import FIRST_SEAT, Job, Trajectory
+from tests.board.forge import signature, wavering
+from tests.rollout.conftest import plugin
+from tests.rollout.fakes import Bytes
+
+__all__ = ["plugin"]  # the tasks of tests/rollout/games.py, also for the processes that are made here
+ROOT = Path(__file__).resolve().parents[2]
+TRIO = "test/Trio-v0"
+
+
+@pytest.fixture
+def found_by_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let worker processes find the tests' plug-in."""
+    paths = [path for path in sys.path if (Path(path) / "games-1.dist-info").exists()]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([*paths, str(ROOT)]))
+
+
+def say(text: str) -> Bytes:
+    return Bytes(lambda _: text)
+
+
+def three_seats() -> Episode:
+    cast = {seat: Part(policy=say(f"I am {seat}")) for seat in ("red", "black")}
+    seats = {each.seat: each for each in Engine(cast=cast).run(say("me"), [Job(task=TRIO, split="train", index=0)])}
+    return record(seats)
+
+
+def stage(task: str, *seats: str, split: str = "train", **options: object) -> Stage:
+    return Stage(Setting(task=task, split=split, options=options, seats=frozenset(seats)))
+
+
+# Seats ---------------------------------------------------------------------------------------------------------
+
+
+def test_recorded_words_of_other_seats_are_played_again() -> None:
+    episode = three_seats()
+    # red, agent, black speak in turn, twice; a turn pays 1, and 10 to who comes next: the agent's two turns earn
+    # 1 + 10 (by red's second turn) and 1; what red's first turn brought came before its first turn: another 10
+    assert [ply.seat for ply in episode.turns] == ["red", "agent", "black"] * 2
+    assert [ply.reward for ply in episode.turns if ply.seat == "agent"] == [21.0, 1.0]
+    outcome = replay(stage(TRIO, "agent", "red", "black"), episode, exact=True)
+    assert outcome == {"score": 0.5, "success": False, "reward": 22.0, "turns": 2, "invalid": 0, "tokens": 6}  # m, e, end
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda plies: plies[0].update(action="another word"), "turn 1 was played to another observation"),
+        (lambda plies: plies[0].update(seat="black"), "turn 0 is of seat 'black', but it was the turn of 'red'"),
+        (lambda plies: plies[1].update(reward=22.0), r"turn 1 says it earned 22\.0; it earns 21\.0"),
+    ],
+    ids=["words", "seat", "income"],
+)
+def test_another_users_words_are_refused(change: object, message: str) -> None:
+    import json
+
+    state = json.loads(canonical(three_seats()))
+    change(state["turns"])
+    forged = episode(json.dumps(state, sort_keys=True, separators=(",", ":")).encode(), "line")
+    with pytest.raises(SubmissionError, match=message):
+        replay(stage(TRIO, "agent", "red", "black"), forged, exact=True)
+
+
+# Endings and levels --------------------------------------------------------------------------------------------
+
+
+def dice(budget: int | None = None) -> Trajectory:
+    (found,) = Engine().run(say("roll"), [Job(task="test/Dice-v0", split="train", index=0, seed=7, budget=budget)])
+    return found
+
+
+def test_an_episode_that_ran_out_of_room_is_cut_where_it_stood() -> None:
+    cut = dice(budget=2)
+    found = record({FIRST_SEAT: replace(cut, stop="context")})
+    outcome = replay(stage("test/Dice-v0", FIRST_SEAT), found, exact=True)
+    assert outcome["score"] == cut.score > 0
+    assert outcome["turns"] == 2
+
+
+def test_a_cut_that_the_task_would_have_made_is_none_of_the_policys() -> None:
+    found = record({FIRST_SEAT: replace(dice(), stop="context")})
+    with pytest.raises(SubmissionError, match="says that 'context' ended it; it was 'max_turns'"):
+        replay(stage("test/Dice-v0", FIRST_SEAT), found, exact=True)
+
+
+def test_outcomes_are_held_where_observations_are_not() -> None:
+    import json
+
+    state = json.loads(canonical(record({FIRST_SEAT: dice()})))
+    for ply in state["turns"]:
+        ply["observation"] = "0" * 16
+    found = episode(json.dumps(state, sort_keys=True, separators=(",", ":")).encode(), "line")
+    assert replay(stage("test/Dice-v0", FIRST_SEAT), found, exact=False)["score"] == dice().score
+    with pytest.raises(SubmissionError, match="another observation"):
+        replay(stage("test/Dice-v0", FIRST_SEAT), found, exact=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "isolating", "level", "reason"),
+    [
+        ({"deterministic": False}, True, "none", "the same actions may lead elsewhere"),
+        ({"runs_code": True}, False, "none", "no isolating sandbox"),
+        ({"runs_code": True}, True, "exact", ""),
+        ({"goldens": "outcome"}, True, "outcome", ""),
+    ],
+)
+def test_what_cannot_be_replayed_stays_reported(
+    honest: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, object], isolating: bool, level: str, reason: str
+) -> None:
+    rules = protocol("wordle")
+    monkeypatch.setattr(board, "protocol", lambda task: replace(rules, spec=replace(rules.spec, **change)))
+    monkeypatch.setattr(board, "isolating", lambda: isolating)
+    monkeypatch.setattr(pool, "BUBBLE", ("env",))  # where a sandbox is, it is tested below
+    verdict = board.verify(honest, workers=1)
+    assert (verdict.level, verdict.mark) == (level, "reported" if level == "none" else "verified")
+    assert reason in verdict.reason
+
+
+@pytest.mark.skipif(not pool.isolating(), reason="needs bubblewrap, and leave to make namespaces")
+def test_a_sandbox_has_no_network_and_nothing_to_write_to() -> None:
+    import subprocess
+
+    script = "import os, socket\nprint(os.listdir('/sys/class/net') if os.path.isdir('/sys/class/net') else [])\n"
+    script += "for place in ('/root', '/var/tmp', '/home'):\n"
+    script += "  try: open(place + '/x', 'w')\n  except OSError as e: print(e.errno)\n"
+    script += "try: socket.create_connection(('192.0.2.1', 80), 1)\nexcept OSError as e: print('no network')\n"
+    done = subprocess.run([*pool.BUBBLE, sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[1:] == ["30", "30", "30", "no network"]  # 30: read-only file system
+
+
+# Workers -------------------------------------------------------------------------------------------------------
+
+
+def lines(count: int, task: str = "test/Dice-v0", **options: object) -> Iterator[bytes]:
+    jobs = [Job(task=task, split="train", index=index, seed=index, options=options) for index in range(count)]
+    played = sorted(Engine().run(say("roll"), jobs), key=lambda each: each.index or 0)
+    return iter([canonical(record({FIRST_SEAT: each})) for each in played])
+
+
+ORDER = {"task": "test/Dice-v0", "split": "train", "seats": [FIRST_SEAT], "exact": True}
+
+
+@pytest.mark.usefixtures("found_by_workers")
+def test_workers_answer_every_line_once() -> None:
+    answers = dict(pool.Pool(ORDER, workers=2).run(lines(20)))
+    assert sorted(answers) == list(range(20))
+    assert all(answer["outcome"]["turns"] == 4 for answer in answers.values())
+
+
+@pytest.mark.usefixtures("found_by_workers")
+def test_a_hanging_worker_is_ended_and_said() -> None:
+    with pytest.raises(BackendError, match=r"episode 0 could not be replayed, 3 times: .* longer than 0\.001 seconds"):
+        dict(pool.Pool(ORDER, workers=1, timeout=0.001).run(lines(1)))
+
+
+def test_a_worker_that_cannot_start_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "BUBBLE", ("false",))
+    with pytest.raises(BackendError, match="a worker ended with code 1"):
+        dict(pool.Pool(ORDER, workers=1, isolated=True).run(lines(1)))
+
+
+def test_workers_get_no_secrets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "planted")
+    monkeypatch.setenv("PLAIN", "seen")
+    told = tmp_path / "environment"
+    monkeypatch.setattr(pool, "BUBBLE", ("sh", "-c", f"env > {told}; exit 1"))
+    with pytest.raises(BackendError):
+        dict(pool.Pool(ORDER, workers=1, isolated=True).run(lines(1)))
+    assert "PLAIN=seen" in told.read_text()
+    assert "planted" not in told.read_text()
+
+
+# Protocol and submission ---------------------------------------------------------------------------------------
+
+
+def test_seeds_are_of_version_instance_and_try() -> None:
+    rules = protocol("wordle")
+    next_version = replace(rules, spec=replace(rules.spec, id="lmgym/Wordle-v1"))
+    seeds = [rules.seed(0, 0), rules.seed(0, 1), rules.seed(1, 0), next_version.seed(0, 0)]
+    assert len(set(seeds)) == 4
+    assert all(0 <= seed < 1 << 31 for seed in seeds)
+    assert rules.seed(0, 0) == protocol("lmgym/Wordle-v0").seed(0, 0)
+
+
+def test_a_standard_set_is_the_split_or_its_first_instances() -> None:
+    assert (len(protocol("wordle")), len(protocol("alfworld")), len(protocol("textworld"))) == (93, 1000, 25)
+    assert list(replace(protocol("wordle"), instances=2, tries=2).names()) == [(0, 0), (0, 1), (1, 0), (1, 1)]
+
+
+def played(rules: Protocol) -> list[Trajectory]:
+    return sorted(Engine().run(wavering(), rules.jobs()), key=lambda each: each.index or 0)
+
+
+def test_a_run_that_is_not_the_protocols_is_refused() -> None:
+    rules = protocol("wordle")
+    whole = played(rules)
+    cases = {
+        "has no episodes": [],
+        "lacks 1 of them, the first of instance 5, try 0": whole[:5] + whole[6:],
+        "in this run twice": [*whole, whole[0]],
+        "is of lmgym/Wordle-v0 train": [replace(whole[0], split="train"), *whole[1:]],
+        "with options of its own": [replace(whole[0], options={"colouring": "lmrl"}), *whole[1:]],
+        "which is not the board's": [replace(whole[0], seed=1), *whole[1:]],
+        "goes on from another episode": [replace(whole[0], parent="e0"), *whole[1:]],
+    }
+    for message, trajectories in cases.items():
+        with pytest.raises(SubmissionError, match=message):
+            build(trajectories, signature())
+
+
+def test_an_entry_is_never_overwritten(tmp_path: Path) -> None:
+    entry, episodes = build(played(protocol("wordle")), signature())
+    path = write(tmp_path, entry, episodes)
+    before = path.read_bytes()
+    with pytest.raises(SubmissionError, match="never overwritten"):
+        write(tmp_path, entry, episodes)
+    assert path.read_bytes() == before
+    assert path.parent.name == folder_name("lmgym/Wordle-v0") == "Wordle-v0"
+
+
+def test_an_entry_tells_nothing_of_its_machine(honest: Path) -> None:
+    from lmgym.board import entry as entries
+    from lmgym.board import strict
+
+    words = honest.read_bytes() + b"".join(strict.lines(entries.episodes_path(honest)))
+    for told in (str(Path.home()), str(ROOT), os.uname().nodename, "/tmp"):
+        assert told.encode() not in words
+
+
+def test_a_verdict_names_what_the_task_promised(honest: Path) -> None:
+    verdict = board.verify(honest)
+    assert verdict.promise == promise("lmgym/Wordle-v0")
+    assert len(verdict.promise) == 64
+    assert promise("lmgym/Wordle-v9") is None
+
+
+def test_random_players_have_an_entry_as_well(tmp_path: Path) -> None:
+    rules = protocol("wordle")
+    who = Who(name="random", kind="random")
+    entry, episodes = build(Engine().run(load_policy("random"), rules.jobs()), signature("random", policy=who))
+    assert board.verify(write(tmp_path, entry, episodes), workers=1).mark == "verified"
