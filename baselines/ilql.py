@@ -13,53 +13,29 @@ as it is; the last evaluation plays by log pi + beta Q.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lmgym.baselines import bc
+from lmgym.baselines import mc
 from lmgym.errors import RecipeError
 from lmgym.policy.forward import head_of
-from lmgym.train.critics import Base, Estimator, Trunk, mlp
-from lmgym.train.parts.planners import Stumble
+from lmgym.train.critics import Estimator, Trunk, mlp
 from lmgym.train.parts.tasks import Uniform
-from lmgym.train.recipe import Evaluate, FitCritic, Generate, Recipe, Sft, Stage
-from lmgym.train.schedule import Until
+from lmgym.train.recipe import Recipe
 from lmgym.train.services import Services
 from lmgym.train.token_critic import DONE, Chain, TokenCritic
 
 
 @dataclass(frozen=True, kw_only=True)
-class Offline(bc.Begun):
-    """What learning values from recorded episodes takes, besides what the imitation before it does."""
-
-    recorded: str | None = None  # data set to learn from, and to imitate before; None: recorded by the run itself
-    demonstrated: int = 512  # episodes of the demonstrator to record, in steps of 64
-    stumbles: float = 0.3  # share of their turns at which something wrong is played
-    sampled: int = 1024  # episodes of the policy to record, in steps of 64
-    budget: int | None = None  # turns of a recorded episode at most
-    steps: int | None = 200
-    seconds: float | None = None  # at most
-    episodes: int = 64  # of a step
-    minibatches: int = 2  # optimiser steps of a step
-    base: Base = "own"  # that the heads read: own and small learn with them, policy stays as it is
-    lr: float = 3e-4
-    gamma: float = 0.99  # a token
-    tau_target: float = 0.005  # what targets go of their way at each optimiser step
-    bias: float = 0.0  # that all values begin with: about the mean return
-    beta: float = 16.0  # weight of Q beside the policy's log-probabilities
-
-
-@dataclass(frozen=True, kw_only=True)
-class Args(Offline):
+class Args(mc.Offline):
     """What ILQL takes, besides what all learning of values from records does."""
 
     tau: float = 0.7  # expectile that V is of Q; 0.5 is the mean
-    cql: float = 0.01  # weight of the cross-entropy that keeps the Q of answers not in the data down
+    tau_target: float = 0.005  # what targets go of their way at each optimiser step
 
 
 class Heads(nn.Module):
@@ -121,50 +97,9 @@ class Implicit(TokenCritic):
         return torch.minimum(*(head(states) for head in self.net.slow.q))
 
 
-def recording(args: Offline) -> list[Stage]:
-    """The stages that record a data set, in the folder `data` of the run; none where there is one."""
-    if args.recorded is not None:
-        return []
-    size = 64
-    made: list[Stage] = []
-    for name, count, demonstrated in (("demonstrate", args.demonstrated, True), ("record", args.sampled, False)):
-        if count:
-            stage = Generate(
-                until=Until(steps=-(-count // size)),
-                into="data",
-                tasks=Uniform(size, budget=args.budget),
-                planner=Stumble(args.stumbles) if demonstrated else None,
-                demonstrated=demonstrated,
-                name=name,
-            )
-            made.append(stage)
-    return made
-
-
-def offline(args: Offline) -> list[Stage]:
-    """Imitation, a data set, values fitted to it; the policy alone before, as the critic guides it after."""
-    fit = FitCritic(
-        until=Until(steps=args.steps, seconds=args.seconds), recorded=Path(args.recorded or "data"), name="values"
-    )
-    imitation, *between, after = bc.around(args, *recording(args), fit)
-    assert isinstance(imitation, Sft)
-    assert isinstance(after, Evaluate)
-    if args.recorded is not None:
-        imitation = replace(imitation, recorded=Path(args.recorded))
-    return [imitation, *between, replace(after, by="critic")]
-
-
-def checked(args: Offline) -> None:
-    """Raises RecipeError where there would be nothing to learn from."""
-    if args.recorded is None and not args.demonstrated and not args.sampled:
-        raise RecipeError("values are learnt from episodes: record some (demonstrated, sampled) or name a data set")
-    if not 0 <= args.gamma <= 1 or not 0 < args.tau_target <= 1:
-        raise RecipeError(f"gamma is in [0, 1], tau_target in (0, 1]; got {args.gamma} and {args.tau_target}")
-
-
 def recipe(args: Args) -> Recipe:
     """Imitation, recording, ILQL; the policy evaluated alone before, and guided by Q after."""
-    checked(args)
-    if not 0 < args.tau < 1:
-        raise RecipeError(f"tau is an expectile, in (0, 1); got {args.tau}")
-    return Recipe(tasks=Uniform(args.episodes), critic=partial(Implicit, args=args), stages=offline(args))
+    mc.checked(args)
+    if not 0 < args.tau < 1 or not 0 < args.tau_target <= 1:
+        raise RecipeError(f"tau and tau_target are in (0, 1); got {args.tau} and {args.tau_target}")
+    return Recipe(tasks=Uniform(args.episodes), critic=partial(Implicit, args=args), stages=mc.offline(args))
