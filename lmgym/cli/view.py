@@ -46,7 +46,10 @@ def view(
         write(export, opened, rows, decode=decode)
         console.print(Text(f"wrote {len(rows)} episodes to {export}"))
         return
-    viewer = Viewer(opened, rows, host=host, port=port, decode=decode)
+    try:
+        viewer = Viewer(opened, rows, host=host, port=port, decode=decode)
+    except OSError as error:
+        raise InstanceError(f"cannot listen on {host}, port {port}: {error.strerror}; try another --port") from error
     console.print(Text(f"{len(rows)} episodes at {viewer.url}"))
     _serve(viewer, console, open_browser=browser)
 
