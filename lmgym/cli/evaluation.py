@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, get_args
 from lmgym.cli.options import literal, task_options
 from lmgym.cli.policies import LOCAL_ANSWER, kind_of, load_here, run_folder
 from lmgym.env.registry import find, load
-from lmgym.errors import RecipeError
+from lmgym.errors import PolicyError, RecipeError
 from lmgym.evaluation import prices as price_table
 from lmgym.evaluation import runner, settings
 from lmgym.evaluation.cache import Calls
 from lmgym.evaluation.protocol import protocol
 from lmgym.evaluation.record import CALLS, FACTS, Record, read_facts
 from lmgym.policy.load import load_remote
+from lmgym.policy.secrets import Secrets, without_secrets
 
 if TYPE_CHECKING:
     from lmgym.evaluation.budget import Budget
@@ -74,6 +75,7 @@ class Wish:
         if len(set(map(runner.id_of, self.tasks))) < len(self.tasks):
             raise RecipeError(f"a task is named twice: {' '.join(self.tasks)}")
         settings.context_rule(self.context)
+        check_keys([self.model, *pairs(self.seat, "--seat takes seat=MODEL").values()], self.request or [])
 
     @property
     def kind(self) -> str:
@@ -98,6 +100,16 @@ class Wish:
     def price(self, model: str) -> price_table.Price | None:
         """Of a policy."""
         return price_table.find_price(model, [self.prices] if self.prices else [])
+
+
+def check_keys(models: list[str], others: list[str]) -> None:
+    """Raise PolicyError, which repeats no key, where one stands in what would be recorded."""
+    secrets = Secrets.of_environment()
+    for model in models:
+        if model.startswith(("http:", "https:")):
+            without_secrets(model, secrets)
+    if any(secrets.struck(word) != word for word in (*models, *others)):
+        raise PolicyError("a key stands on the command line: keys come from the environment only, see --key-env")
 
 
 def jobs_of(wish: Wish, task: str) -> list[Job]:

@@ -142,7 +142,7 @@ class Handler(BaseHTTPRequestHandler):
         with state.lock:
             number = len(state.bodies)
             state.bodies.append(body)
-            state.headers.append(dict(self.headers))
+            state.headers.append({name.lower(): value for name, value in self.headers.items()})
             fault = state.plan(number)
             state.faults[fault] += bool(fault)
             state.running += 1

@@ -1,0 +1,104 @@
+"""A key is in no file, no log and no message, whatever server or caller does with it."""
+
+from __future__ import annotations
+
+import base64
+import sys
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from lmgym.cli import main
+from lmgym.errors import PolicyError
+from lmgym.policy.secrets import STRUCK, Secrets, key_variable, without_secrets
+
+from .server import bisect, serving
+
+KEY = "sk-planted+0123/456789abcdef"
+FORMS = (KEY, quote(KEY, safe=""), base64.b64encode(KEY.encode()).decode().rstrip("="))
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capfd):
+    """Evaluate in this process, in an empty folder; the exit code and all that was printed."""
+
+    def evaluate(model: str, *more: str) -> tuple[int, str]:
+        words = ["guess_number", "--model", model, "--episodes", "4", "--option", "highest=8", "--retry-wait", "0"]
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("LMGYM_API_KEY", KEY)
+        monkeypatch.setattr(sys, "argv", ["lmgym", "eval", *words, *more])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = capfd.readouterr()
+        return int(ended.value.code or 0), printed.out + printed.err
+
+    return evaluate
+
+
+def found_in(folder: Path, printed: str) -> list[str]:
+    """Where the key is, in any form."""
+    places = {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    places |= {"printed": printed.encode()}
+    places |= {f"name {path}": str(path).encode() for path in folder.rglob("*")}
+    return [name for name, content in places.items() for form in FORMS if form.encode() in content]
+
+
+def echoing(body):
+    """Say what was asked for, and the key as well."""
+    said = bisect(body)
+    return {**said, "reasoning_content": f"my key is Bearer {KEY}, {quote(KEY, safe='')} in a URL"}
+
+
+def test_a_key_that_the_server_echoes_is_struck_out_of_everything(tmp_path, run):
+    chatty = {"status": 500, "error": {"message": f"no route for Bearer {KEY}"}, "headers": {"X-Echo": KEY}}
+    answers = iter([dict(chatty), dict(chatty)])
+    with serving(lambda body: next(answers, None) or echoing(body)) as server:
+        code, printed = run(server.model)
+    assert code == 0, printed
+    assert {headers["authorization"] for headers in server.headers} == {f"Bearer {KEY}"}
+    assert found_in(tmp_path, printed) == []
+    record = (tmp_path / "runs/eval/guess_number-fake/episodes.jsonl").read_text()
+    assert f"my key is Bearer {STRUCK}" in record
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 302, 402])
+def test_a_key_in_a_refusal_is_not_repeated(tmp_path, run, status):
+    refusal = {"status": status, "error": {"message": f"bad key {KEY}"}, "headers": {"Location": f"/x?key={KEY}"}}
+    with serving(lambda body: dict(refusal)) as server:
+        code, printed = run(server.model)
+    assert code == 2
+    assert f"HTTP {status}" in printed
+    assert found_in(tmp_path, printed) == []
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["http://user:{}@127.0.0.1:9/v1#m", "http://127.0.0.1:9/v1?key={}#m", "http://127.0.0.1:9/{}/v1#m", "cmd:cat {}"],
+)
+def test_a_key_on_the_command_line_is_refused_before_anything_is_written(tmp_path, run, address):
+    code, printed = run(address.format(KEY))
+    assert code == 2
+    assert "keys come from the environment only" in printed
+    assert list(tmp_path.iterdir()) == []
+    assert found_in(tmp_path, printed) == []
+
+
+def test_a_key_that_nobody_knows_of_is_refused_in_an_address():
+    with pytest.raises(PolicyError) as error:
+        without_secrets("https://someone:unheard-of@host/v1#m", Secrets([]))
+    assert "unheard-of" not in str(error.value)
+    assert without_secrets("https://host/v1?api-version=1#m", Secrets([])) == "https://host/v1?api-version=1#m"
+
+
+def test_an_openai_key_goes_to_openai_alone():
+    assert key_variable("https://api.openai.com/v1") == "OPENAI_API_KEY"
+    assert key_variable("https://api.openai.com.evil.example/v1") == "LMGYM_API_KEY"
+
+
+def test_secrets_are_struck_in_every_form_and_longest_first():
+    secrets = Secrets.of_environment({"A_KEY": "12345678", "B_TOKEN": "1234567890", "C_TOKENIZER": "none-of-it"})
+    assert secrets.struck_all({"12345678": ["x1234567890y", 7, "none-of-it"]}) == {
+        STRUCK: [f"x{STRUCK}y", 7, "none-of-it"]
+    }
+    assert Secrets.of_environment({"SHORT_KEY": "abc"}).struck("abc") == "abc"
