@@ -11,10 +11,11 @@ import statistics
 
 import peers
 import speeds
+import webshop
 from rich.console import Console
 from rich.table import Table
 
-SECTIONS = ("import", "tasks", "peers", "alfworld", "sampler")
+SECTIONS = ("import", "tasks", "peers", "alfworld", "webshop", "sampler")
 
 
 def imports(console: Console) -> None:
@@ -54,6 +55,25 @@ def alfworld(console: Console, seconds: float) -> None:
     console.print(table, f"ratio {ours.steps / stock.steps:,.0f} (aim: 300)")
 
 
+def webshops(console: Console, seconds: float) -> None:
+    """Print WebShop's speeds at two sizes, its pages against the original's way, and its instructions' shape."""
+    title = (
+        f"WebShop, {webshop.ENVIRONMENTS} environments of a process, mode text, demonstrated episodes, processor time"
+    )
+    columns = ("products", "first start (s)", "start (s)", "steps/s", "MB", "search p50 (ms)", "p99 (ms)")
+    table = Table(*columns, title=title)
+    for row in webshop.sizes(seconds):
+        table.add_row(*row)
+    direct, source, read = webshop.pages()
+    console.print(table, f"a page: {direct:.1f} us as text, {source:.1f} us as HTML, {read:,.0f} us read out of HTML")
+    console.print(f"ratio {read / direct:,.0f} (aim: 20)")
+    columns = ("instructions", "", "words", "10 %", "median", "90 %", "characters", "clauses")
+    table = Table(*columns, title="WebShop, human-style instructions without the price")
+    for row in webshop.instructions():
+        table.add_row(*row)
+    console.print(table)
+
+
 def sampler(console: Console) -> None:
     """Print sampled tokens/s of the session beside `generate` afresh each turn."""
     table = Table("sampler", "tokens/s", title="tiny, 64 environments, 10 turns, answers of 8 to 48 tokens")
@@ -81,6 +101,8 @@ def main() -> None:
         against_peers(console, arguments.seconds)
     if "alfworld" in wanted:
         alfworld(console, arguments.seconds)
+    if "webshop" in wanted:
+        webshops(console, arguments.seconds)
     if "sampler" in wanted:
         sampler(console)
 
