@@ -160,6 +160,8 @@ class Browser:
                 self.run(self._stop(), 3 * FAREWELL)
             self.loop.call_soon_threadsafe(self.loop.stop)
             self._thread.join(FAREWELL)
+        if not self._thread.is_alive():
+            self.loop.close()
 
     async def _rest(self) -> None:
         async with self._starting:

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -133,8 +133,7 @@ class Context:
             reduced_motion="reduce",
         )
         context.set_default_timeout(LOAD * 1000)
-        await context.clock.install(time=NOON)
-        await context.clock.pause_at(NOON + timedelta(seconds=1))
+        await context.clock.pause_at(NOON)  # without `install`, from which real time would run to here
         await context.add_init_script(REFUSE)
         context.on("dialog", self._dialog)
         context.on("page", self._popup)

@@ -36,6 +36,10 @@ BEGIN = """([seed, mode]) => {
   core.startEpisodeReal();
   clearTimeout(core.EP_TIMER);  // no end by time; the timer's name stays, by which the page knows that it plays
   core.clearTimer();
+  for (const name of ['reward-display', 'click-canvas']) {  // what is for people only, and makes the page wider
+    const shown = document.getElementById(name);
+    if (shown) shown.style.display = 'none';
+  }
 }"""
 GOAL = """() => {
   const said = core.getUtterance();

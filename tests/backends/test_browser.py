@@ -1,0 +1,336 @@
+"""The browser behind synchronous calls: threads, loops, forks, time, what is shown, what may be done."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import multiprocessing
+import os
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+pytest.importorskip("playwright")
+
+from lmgym.backends import browser
+from lmgym.backends.browser_calls import SETS, describe, known
+from lmgym.backends.browser_session import Session
+from lmgym.errors import BackendError
+
+from .pages import HERE, Site, sites
+
+try:
+    browser.executable()
+except BackendError as missing:
+    pytest.skip(str(missing), allow_module_level=True)
+
+
+@pytest.fixture(scope="module")
+def site() -> Site:
+    return Site()
+
+
+@pytest.fixture(scope="module")
+def session(site: Site) -> Iterator[Session]:
+    opened = Session(sites(site), sets=SETS, size=(640, 480))
+    yield opened
+    opened.close()
+
+
+def bid(session: Session, words: str) -> str:
+    """The bid that the tree shows before these words."""
+    found = re.search(rf"\[(\w+)\] [^\n]*{re.escape(words)}", session.look().text)
+    assert found is not None, session.look().text
+    return found[1]
+
+
+def title(session: Session) -> str:
+    return str(session.evaluate("document.title"))
+
+
+def test_a_link_is_followed_and_its_page_is_there_at_once(session):
+    session.open(HERE + "/")
+    assert session.do("click", [bid(session, "link 'Next'")]) == ""
+    assert session.look().url == HERE + "/next"
+    assert "second page" in session.look().text
+    assert session.do("go_back") == ""
+    assert title(session) == "Start"
+    assert session.do("go_forward") == ""
+    assert title(session) == "Next"
+
+
+def test_a_form_reaches_the_server_with_all_that_was_filled_in(session, site):
+    session.open(HERE + "/form")
+    assert session.do("fill", [bid(session, "textbox 'Name'"), "Ünal & 漢字"]) == ""
+    assert session.do("check", [bid(session, "checkbox")]) == ""
+    assert session.do("select_option", [bid(session, "combobox"), "blue"]) == ""
+    assert session.do("click", [bid(session, "button 'Send'")]) == ""
+    assert title(session) == "Said"
+    assert (
+        site.said[-1]
+        == "name=Ünal+%26+漢字&sure=yes&colour=b".replace("Ünal", "%C3%9Cnal")
+        .replace("漢字", "%E6%BC%A2%E5%AD%97")
+        .encode()
+    )
+
+
+def test_a_page_s_time_stands_still_but_for_actions(session):
+    session.open(HERE + "/clock")
+    read = "now.textContent"
+    assert session.evaluate(read) == ""
+    session.wait()
+    first = session.evaluate(read)
+    assert session.evaluate("new Promise(done => __pwClock.builtins.setTimeout(done, 200))") is None
+    assert session.evaluate(read) == first
+    session.do("noop", [2000])
+    then, now = (float(text.split()[0]) for text in (first, session.evaluate(read)))
+    assert now - then == 2000
+
+
+def test_two_sessions_of_one_page_show_the_same_time(session, site):
+    other = Session(sites(site))
+    texts = []
+    for each in (session, other):
+        each.open(HERE + "/clock")
+        each.wait()
+        texts.append(each.evaluate("now.textContent"))
+    other.close()
+    assert texts[0] == texts[1] != ""
+
+
+def test_what_a_page_does_later_waits_for_the_next_action(session):
+    session.open(HERE + "/late")
+    session.do("click", [bid(session, "later")])
+    assert title(session) == ""
+    session.wait()
+    assert title(session) == "late"
+
+
+def test_elements_of_frames_have_the_frame_s_letter_and_can_be_used(session):
+    session.open(HERE + "/frames")
+    tree = session.look().text
+    assert re.search(r"\[a\] Iframe", tree), tree
+    assert session.do("click", [bid(session, "button 'Press'")]) == ""
+    assert "button 'pressed'" in session.look().text
+    deep = bid(session, "textbox 'deep'")
+    assert re.fullmatch(r"aa\d+", deep)
+    assert session.do("fill", [deep, "found"]) == ""
+    assert "value='found'" in session.look().text
+
+
+def test_bids_count_standard_elements_in_document_order_and_stay(session):
+    session.open(HERE + "/")
+    session.look()
+    # html 0, head 1, title 2, body 3, h1 4, a 5
+    assert session.evaluate("[...document.querySelectorAll('*')].map(e => e.localName + e.getAttribute('bid'))") == [
+        *("html0", "head1", "title2", "body3", "h14", "a5")
+    ]
+    session.evaluate(
+        "() => document.querySelector('h1').insertAdjacentHTML('beforebegin', '<p>new<x-own></x-own></p>')"
+    )
+    session.look()
+    assert session.evaluate("[...document.querySelectorAll('p, h1, a, x-own')].map(e => e.getAttribute('bid'))") == [
+        *("6", None, "4", "5")
+    ]
+
+
+def test_elements_in_an_open_shadow_are_marked_and_clicked(session):
+    session.open(HERE + "/shadow")
+    inner, after = bid(session, "in the shadow"), bid(session, "button 'after'")
+    assert int(inner) < int(after)
+    assert session.do("click", [inner]) == ""
+
+
+def test_html_and_places_say_where_elements_are(session):
+    session.open(HERE + "/covered")
+    seen = session.look("html", places=True)
+    assert re.search(r'<button bid="\d+" id="under" at="50,30">under</button>', seen.text), seen.text
+    assert "[3] button" not in session.look("axtree").text or "at=" not in session.look("axtree").text
+
+
+def test_pictures_have_the_window_s_size_and_marks_are_drawn_on_them(session):
+    session.open(HERE + "/form")
+    plain, marked = session.look("none", "screenshot").picture, session.look("none", "som").picture
+    assert plain.shape == marked.shape == (480, 640, 3)
+    assert plain.dtype == np.uint8
+    assert (plain != marked).any(axis=2).sum() > 100
+    assert np.array_equal(plain, session.look("none", "screenshot").picture)
+
+
+def test_a_half_covered_element_is_clicked_where_it_can_be_seen(session):
+    session.open(HERE + "/covered")
+    assert session.do("click", [bid(session, "under")]) == ""
+    assert title(session) == "hit"
+
+
+def test_a_buried_element_cannot_be_clicked_and_the_answer_says_why(session):
+    session.open(HERE + "/buried")
+    assert "is covered by other elements" in session.do("click", [bid(session, "under")])
+
+
+def test_an_element_below_the_window_is_scrolled_to(session):
+    session.open(HERE + "/tall")
+    assert session.do("click", [bid(session, "low")]) == ""
+    assert title(session) == "low"
+    assert session.do("scroll", [0, -5000]) == ""
+    assert session.evaluate("scrollY") == 0
+    assert session.do("scroll_at", [100, 100, 0, 700]) == ""
+    assert session.evaluate("scrollY") == 700
+
+
+def test_keys_are_pressed_typed_and_inserted(session):
+    session.open(HERE + "/keys")
+    field = bid(session, "textbox")
+    for name, arguments in (("focus", [field]), ("keyboard_type", ["ab"]), ("press", [field, "Shift+X"])):
+        assert session.do(name, arguments) == ""
+    assert session.do("keyboard_insert_text", ["漢"]) == ""
+    assert title(session) == "abShiftX"
+    assert session.evaluate("a.value") == "abX漢"
+    assert "Unknown key" in session.do("keyboard_press", ["NoSuchKey"])
+
+
+def test_tabs_open_close_and_are_limited(session):
+    session.open(HERE + "/")
+    assert session.do("new_tab") == ""
+    assert session.do("goto", [HERE + "/next"]) == ""
+    assert session.look().active == 1
+    assert [name for name, _ in session.look().tabs] == ["Start", "Next"]
+    assert session.do("tab_focus", [0]) == ""
+    assert title(session) == "Start"
+    assert session.do("tab_close") == ""
+    assert title(session) == "Next"
+    assert session.do("tab_close") == ""
+    assert session.look().url == "about:blank"
+    assert "there is no tab 3" in session.do("tab_focus", [3])
+
+
+def test_words_to_the_user_are_kept_for_the_task(session):
+    session.open(HERE + "/")
+    session.do("send_msg_to_user", ["42"])
+    assert session.messages == ("42",)
+    session.do("report_infeasible", ["no such page"])
+    assert session.infeasible == "no such page"
+    session.open(HERE + "/")
+    assert (session.messages, session.infeasible) == ((), None)
+
+
+def test_open_forgets_everything(session):
+    texts = []
+    for _ in range(2):
+        session.open(HERE + "/store")
+        texts.append(session.evaluate("seen.textContent"))
+    assert texts[0] == texts[1] == "|||" + texts[0].split("|")[3] + "|"
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "wrong"),
+    [
+        ("fly", [], "there is no action 'fly'"),
+        ("click", [], "missing a required argument: 'bid'"),
+        ("click", ["1", "left", [], 4], "too many positional arguments"),
+        ("click", [["1"]], "bid takes str"),
+        ("click", ["1", "upper"], "button takes Button"),
+        ("click", ["999"], "no element with bid '999'"),
+        ("click", ["zz9"], "no element with bid 'zz9'"),
+        ("click", ["'] body"], "is no bid"),
+        ("mouse_click", ["left", 3], "x takes float"),
+        ("mouse_click", [float("nan"), 3], "x takes float"),
+        ("noop", [-1], "wait_ms is between 0 and"),
+        ("noop", [1e9], "wait_ms is between 0 and"),
+        ("goto", ["javascript:alert(1)"], "outside of this task's sites"),
+        ("upload_file", ["1", "/etc/passwd"], "is no file of this task"),
+        ("fill", ["4", "x"], "not an <input>"),
+        ("keyboard_type", ["x" * 5000], "use keyboard_insert_text"),
+        ("evaluate", ["1"], "there is no action"),
+        ("__init__", ["1"], "there is no action"),
+    ],
+)
+def test_an_action_that_cannot_be_done_is_answered(session, name, arguments, wrong):
+    session.open(HERE + "/")
+    session.look()
+    assert wrong in session.do(name, arguments)
+    assert title(session) == "Start"
+
+
+def test_far_away_coordinates_do_nothing(session):
+    session.open(HERE + "/")
+    assert session.do("mouse_click", [1e300, -1e300]) == ""
+    assert session.do("mouse_drag_and_drop", [0, 0, 1e9, 1e9]) == ""
+    assert title(session) == "Start"
+
+
+def test_every_action_is_described():
+    lines = describe(known(SETS)).splitlines()
+    assert lines[0] == "scroll(delta_x, delta_y): Turn the wheel by pixels, right and down."
+    assert len(lines) == len({name for names in SETS.values() for name in names}) + 1
+    assert "python" not in SETS
+
+
+def test_sessions_work_from_many_threads_at_once(site):
+    def visit(number: int) -> str:
+        session = Session(sites(site))
+        session.open(HERE + f"/next?{number}")
+        session.do("click", [bid(session, "link 'Back'")])
+        url = session.look().url
+        session.close()
+        return url
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(visit, range(4))) == [HERE + "/"] * 4
+
+
+def test_a_session_works_inside_a_running_event_loop(site):
+    async def cell() -> str:
+        session = Session(sites(site))
+        session.open(HERE + "/next")
+        text = session.look().text
+        session.close()
+        return text
+
+    assert "second page" in asyncio.run(cell())
+
+
+def _in_child(pipe, session: Session) -> None:
+    try:
+        session.look()
+    except BackendError as error:
+        pipe.send(str(error))
+    own = Session(sites(Site()))
+    own.open(HERE + "/next")
+    pipe.send(own.look().text)
+    own.close()
+
+
+def test_a_forked_child_has_a_browser_of_its_own(session):
+    session.open(HERE + "/")
+    here, there = multiprocessing.Pipe()
+    child = multiprocessing.get_context("fork").Process(target=_in_child, args=(there, session))
+    child.start()
+    assert "belongs to the parent process" in here.recv()
+    assert "second page" in here.recv()
+    child.join(20)
+    assert child.exitcode == 0
+    assert title(session) == "Start"
+
+
+def test_the_log_says_which_browser_runs_and_in_what_sandbox(caplog):
+    caplog.set_level(logging.INFO, logger="lmgym.backends.browser")
+    own = browser.Browser()
+    session_of_own = own.run(own.ready(), 60)
+    assert session_of_own.alive
+    own.close()
+    wanted = "without its sandbox, since this is root" if os.geteuid() == 0 else "in its own sandbox"
+    assert wanted in caplog.text
+
+
+def test_a_missing_browser_is_one_line(monkeypatch):
+    monkeypatch.setenv("PATH", "/nonexistent")
+    monkeypatch.delenv(browser.EXECUTABLE, raising=False)
+    with pytest.raises(BackendError, match=r"no Chromium found: apt-get install chromium, or set \$LMGYM_CHROMIUM"):
+        browser.executable()
+    monkeypatch.setenv(browser.EXECUTABLE, "/nonexistent/chromium")
+    with pytest.raises(BackendError, match="which is no file"):
+        browser.executable()
