@@ -157,3 +157,10 @@ def test_a_page_loads_and_runs_nothing():
     page = pages.as_html(reports.page(report([[1]]), reports.statistics(report([[1]]))))
     assert "default-src 'none'" in page
     assert {"script", "link", "img", "iframe", "a"} & set(Elements(page).names) == set()
+
+
+def test_a_gain_is_over_episodes_of_which_both_have_a_result():
+    before, after = report([[0], [0], [1]]), report([[1], [0], [1]])
+    broken = replace(after, outcomes=(*after.outcomes[:2], replace(after.outcomes[2], voided=True, success=False)))
+    assert broken.since(before).mean == pytest.approx(0.5)
+    assert after.since(before).mean == pytest.approx(1 / 3)
