@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from lmgym.errors import InstanceError
+from lmgym.evaluation import report
 from lmgym.rollout.episodes import parse
 from lmgym.types import Trajectory
 
@@ -76,6 +77,21 @@ class Run:
         content = path.read_bytes()
         return content if content.startswith(b"\x89PNG\r\n\x1a\n") else None
 
+    def absent(self) -> str:
+        """What the run's report counts and its file cannot hold, in words; nothing without a report."""
+        if not (self.path.parent / report.NAME).is_file():
+            return ""
+        try:
+            found = report.read(self.path.parent)
+        except InstanceError:
+            return f"{self.name}: {report.NAME} is damaged"
+        counts = {
+            "voided": len(found.outcomes) - len(found.played),
+            "missing": max(0, found.planned - len(found.outcomes)),
+        }
+        said = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+        return f"{self.name}: {said}" if said else ""
+
     def close(self) -> None:
         """Close the file."""
         if isinstance(self._bytes, mmap.mmap):
@@ -135,12 +151,18 @@ def _facts(before: Mapping[str, Any], after: Mapping[str, Any], turns: int) -> d
 
 
 def open_runs(paths: Sequence[Path]) -> list[Run]:
-    """The runs of `paths`: files, folders of a run, or folders with runs in them."""
-    files: list[Path] = []
-    for path in paths:
-        inside = sorted(found.parent for found in path.glob(f"*/{EPISODES}")) if path.is_dir() else []
-        files += inside if inside and not (path / EPISODES).exists() else [path]
+    """The runs of `paths`: files of episodes, folders of a run, folders with runs in them, steps that training kept."""
+    files = [file for path in paths for file in _files(path)]
     return [Run(file, number) for number, file in enumerate(files)]
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir() or (path / EPISODES).exists():
+        return [path]
+    for pattern in (f"*/{EPISODES}", "episodes/*.jsonl", "*.jsonl"):
+        if found := sorted(path.glob(pattern)):
+            return [file.parent if file.name == EPISODES else file for file in found]
+    return [path]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,4 +188,5 @@ def listing(runs: Sequence[Run], rows: Sequence[Row]) -> dict[str, Any]:
     names = ("run", "id", "task", "split", "index", "attempt", "seat", "turns", "score", "success", "truncated", "stop")
     columns = {name: [getattr(row, name) for row in rows] for name in names}
     columns["score"] = [None if score is None or score != score else score for score in columns["score"]]
-    return {"runs": [run.name for run in runs], "count": len(rows), "columns": columns}
+    absent = [said for run in runs if (said := run.absent())]
+    return {"runs": [run.name for run in runs], "absent": absent, "count": len(rows), "columns": columns}

@@ -8,12 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmgym.errors import InstanceError
+from lmgym.evaluation import report as reports
 from lmgym.rollout import episodes
 from lmgym.types import Message
 from lmgym.viewer import index
 from lmgym.viewer.episode import plain, tokens
 from lmgym.viewer.index import Choice, Run, listing, open_runs
 from lmgym.viewer.search import search
+from tests.evaluation.reports import outcome, report
 from tests.viewer.planted import ATTACKS, PICTURE, PNG, episode, hostile_run, plain_run
 
 NESTED = {"turns": [1], "info": {"turns": []}, "x": [{"observation": {"role": "user"}}, []]}
@@ -85,6 +87,22 @@ def test_a_folder_of_runs_is_several_runs(tmp_path):
     assert [run.name for run in runs] == ["a", "b"]
     with pytest.raises(InstanceError, match=r"has no episodes\.jsonl"):
         open_runs([tmp_path / "none"])
+
+
+def test_steps_that_training_kept_are_runs(tmp_path):
+    for step in ("000003", "000001"):
+        episodes.write(tmp_path / "episodes" / f"{step}.jsonl", [episode(0)])
+    assert [run.name for run in open_runs([tmp_path])] == ["000001.jsonl", "000003.jsonl"]
+
+
+def test_what_was_planned_and_has_no_episode_is_said(tmp_path):
+    run = Run(plain_run(tmp_path))
+    assert run.absent() == ""
+    made = report([[1]] * 6, planned=9)
+    reports.write(tmp_path, replace(made, outcomes=(*made.outcomes, outcome(6, voided=True))))
+    assert run.absent() == f"{tmp_path.name}: 1 voided, 2 missing"
+    (tmp_path / "report.json").write_text("{")
+    assert run.absent() == f"{tmp_path.name}: report.json is damaged"
 
 
 def test_rows_are_chosen_by_task_outcome_and_instance(tmp_path):

@@ -11,9 +11,11 @@ import pytest
 from playwright import sync_api as playwright
 
 from lmgym.backends.browser import executable
+from lmgym.evaluation import report as reports
 from lmgym.rollout import episodes
 from lmgym.viewer.export import export
 from lmgym.viewer.index import open_runs
+from tests.evaluation.reports import report
 from tests.viewer.conftest import serving
 from tests.viewer.planted import ATTACKS, PICTURE, episode, hostile_run, plain_run
 
@@ -78,6 +80,13 @@ def test_episodes_are_listed_and_the_first_is_open(plain):
     assert plain.locator("section.turn").count() == 2
     assert plain.locator("section.turn pre.said").first.inner_text() == "look 0"
     assert "look 0!" in plain.locator("section.turn details:has-text('was given') pre").first.text_content()
+
+
+def test_what_broke_is_said_beside_the_list(chromium, tmp_path):
+    run = plain_run(tmp_path / "run")
+    reports.write(run, report([[1]] * 6, planned=8))
+    with serving(run) as viewer, opened(chromium, viewer.url) as (page, _):
+        assert page.locator("#absent").inner_text() == "Not in the list: run: 2 missing."
 
 
 def test_pictures_of_the_run_are_shown_and_others_are_named(plain):

@@ -375,6 +375,8 @@ async function start() {
   fill($("run"), ["", ...rows.runs.keys()], ["all", ...rows.runs]);
   fill($("task"), ["", ...tasks], ["all", ...tasks]);
   fill($("against"), [""], ["nothing"]);
+  $("absent").hidden = rows.absent.length === 0;
+  $("absent").replaceChildren(...visible(`Not in the list: ${rows.absent.join("; ")}.`));
   for (const id of ["run", "task", "outcome"]) $(id).addEventListener("change", () => filter());
   for (const id of ["tokens", "against"]) $(id).addEventListener("change", () => show());
   $("instance").addEventListener("input", () => filter());
