@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,14 +15,16 @@ from rich.text import Text
 from lmgym.errors import InstanceError
 
 if TYPE_CHECKING:
+    from lmgym.rollout.segments import Segment
+    from lmgym.train.trained import TrainedRow
     from lmgym.types import Trajectory
 
 
 def replay(
     file: Annotated[Path, typer.Argument(help="Episodes as JSON lines.")],
     number: Annotated[int, typer.Option(help="Which episode of the file, from 0.")] = 0,
-    tokens: Annotated[bool, typer.Option("--tokens", help="Show every token with mask, log-prob, entropy.")] = False,
-    model: Annotated[str, typer.Option(help="Whose tokenizer the ids are of.")] = "tiny",
+    tokens: Annotated[bool, typer.Option("--tokens", help="Show every token and what was trained of it.")] = False,
+    model: Annotated[str | None, typer.Option(help="Whose tokenizer the ids are of; else the run's.")] = None,
     verify: Annotated[bool, typer.Option(help="Play the actions again and compare.")] = True,
 ) -> None:
     """Show a recorded episode; fail where playing its actions again gives something else."""
@@ -35,7 +38,7 @@ def replay(
         raise InstanceError(f"{file} has no episode {number}")
     console = Console(highlight=False)
     if tokens:
-        _tokens(found, model, console, siblings=list(episodes.read(file)))
+        _tokens(found, model, console, file=file)
     else:
         _turns(found, console)
     console.print(f"return {found.reward:g}, score {found.score:g}, success {found.success}, ended by {found.stop}")
@@ -53,34 +56,51 @@ def _turns(trajectory: Trajectory, console: Console) -> None:
         console.print(Text(trajectory.final.text))
 
 
-def _tokens(trajectory: Trajectory, model: str, console: Console, *, siblings: list[Trajectory]) -> None:
+def _tokens(trajectory: Trajectory, model: str | None, console: Console, *, file: Path) -> None:
+    """Print every token of an episode with what is known of it, segment by segment."""
     from lmgym.policy.load import load_local
     from lmgym.rollout.segments import segments
+    from lmgym.train import trained
 
-    policy = load_local(model)
-    advantage = _advantage(trajectory, siblings)
-    for number, segment in enumerate(segments(trajectory)):
-        table = Table(
-            "place", "turn", "token", "trained", "log-prob", "entropy", "advantage", title=f"segment {number}"
+    beside = trained.path_beside(file)
+    rows = trained.read(beside) if beside.is_file() else None
+    if rows is None:
+        console.print(f"what was trained is not known: there is no {beside}, as lmgym train --keep-episodes writes it")
+    elif not any(name == trajectory.id for name, _ in rows):
+        console.print(
+            f"nothing of this episode was trained in its step, says {beside}: a filter dropped it, or a store"
         )
-        for place, token in enumerate(segment.ids):
-            word = Text(repr(policy.tokenizer.decode([token]))[1:-1])
-            if not segment.sampled[place]:
-                table.add_row(str(place), "", word, "", "", "", "", style="dim")
-                continue
-            figures = (f"{segment.logprobs[place]:.3f}", f"{segment.entropy[place]:.3f}", advantage)
-            table.add_row(str(place), str(segment.turn[place]), word, "yes", *figures)
-        console.print(table)
+    policy = load_local(model or _model_of(file))
+    for number, segment in enumerate(segments(trajectory)):
+        row = (
+            None
+            if rows is None
+            else rows.get((trajectory.id, number), trained.nothing(trajectory.id, number, len(segment)))
+        )
+        console.print(_table(segment, row, policy.tokenizer.decode))
 
 
-def _advantage(trajectory: Trajectory, siblings: list[Trajectory]) -> str:
-    """Return the GRPO advantage (with std) among the tries of the same group in the file; "-" for a single try."""
-    group = [other.reward for other in siblings if (other.group, other.seat) == (trajectory.group, trajectory.seat)]
-    if len(group) < 2:
-        return "-"
-    import torch
+def _table(segment: Segment, row: TrainedRow | None, decode: Callable[[list[int]], str]) -> Table:
+    """A segment, a token a line; the last columns only where it is known what was trained."""
+    known = () if row is None else ("loss weight", "advantage")
+    table = Table("place", "turn", "token", "log-prob", "entropy", *known, title=f"segment {segment.number}")
+    for place, token in enumerate(segment.ids):
+        answer = segment.turn[place] >= 0
+        word = Text(repr(decode([token]))[1:-1])
+        cells = [str(segment.turn[place]) if answer else "", word]
+        sampled = segment.sampled[place]
+        cells += [f"{values[place]:.3f}" if sampled else "" for values in (segment.logprobs, segment.entropy)]
+        if row is not None:
+            weight, advantage = row.weight[place], row.advantage[place]
+            cells += [f"{weight:g}", f"{advantage:+.3f}" if weight else ""]
+        table.add_row(str(place), *cells, style=None if answer else "dim")
+    return table
 
-    from lmgym.train.math import group_normal
 
-    returns = torch.tensor([trajectory.reward, *group], dtype=torch.float64)
-    return f"{float(group_normal(returns[1:], torch.zeros(len(group)), std=True)[group.index(trajectory.reward)]):+.3f}"
+def _model_of(file: Path) -> str:
+    """The model of the run that kept a file of episodes; `tiny` where it is of no run."""
+    from lmgym.train import folder
+
+    run = file.parent.parent
+    facts = folder.read(run) if (run / folder.FACTS).is_file() else {}
+    return str(facts.get("arguments", {}).get("policy", "tiny"))

@@ -17,7 +17,7 @@ from torch import Tensor
 from transformers.utils import logging
 
 from lmgym.errors import PolicyError
-from lmgym.policy.base import Conversation
+from lmgym.policy.base import Conversation, extends
 from lmgym.policy.decoder import Decoder, FusedDecoder, SideBySide
 from lmgym.policy.forward import head_of, known, network
 from lmgym.policy.model_decoder import ModelDecoder
@@ -129,28 +129,32 @@ class LocalPolicy:
         tail = self.template.vocabulary.text(answer[-longest - 4 :])
         return any(stop in tail for stop in self.sampling.stop)
 
-    def encode(self, trajectory: Trajectory) -> Trajectory:
+    def encode(self, trajectory: Trajectory, views: Sequence[Sequence[Message]] | None = None) -> Trajectory:
         """Ids for words that nobody sampled: the same trajectory with its `given` turns, and `final`, encoded.
 
-        Turns that have ids keep them. The view is the whole conversation; a turn is fresh where the template says so.
+        Turns that have ids keep them. `views` are what is seen before each turn and at the end, as a Context shows it
+        (None: the whole conversation); turns beyond them are left out. A turn is fresh where its view does not extend
+        the one before, or where the template says so.
         """
-        messages = [] if trajectory.prompt is None else [Message(role="system", text=trajectory.prompt)]
+        views = _whole(trajectory) if views is None else views
         spoken: list[Completion] = []
         turns: list[Turn] = []
-        for turn in trajectory.turns:
-            messages.append(turn.observation)
+        before: Sequence[Message] = ()
+        for turn, messages in zip(trajectory.turns, views, strict=False):
+            if not _goes_on(turns, messages, before):
+                spoken = []
             if not turn.completion.ids:
                 turn = self._given(turn, messages, spoken)
             if turn.fresh:
                 spoken = []
             spoken.append(turn.completion)
             turns.append(turn)
-            messages.append(Message(role="assistant", text=turn.completion.text))
+            before = messages
         final_ids: Sequence[int] = trajectory.final_ids
-        if trajectory.final is not None and not final_ids:
-            messages.append(trajectory.final)
-            final_ids, fresh = self.prompt(Conversation(messages=tuple(messages), spoken=tuple(spoken)))
-            final_ids = () if fresh and spoken else final_ids
+        if trajectory.final is not None and not final_ids and len(views) > len(turns):
+            goes_on = not turns or _goes_on(turns, views[-1], before)
+            final_ids, fresh = self.prompt(Conversation(messages=tuple(views[-1]), spoken=tuple(spoken)))
+            final_ids = () if not goes_on or (fresh and spoken) else final_ids
         return replace(trajectory, turns=tuple(turns), final_ids=tuple(final_ids))
 
     def _given(self, turn: Turn, messages: Sequence[Message], spoken: Sequence[Completion]) -> Turn:
@@ -240,6 +244,23 @@ def _finished(session: LocalSession, count: int) -> list[Completion]:
     while len(session):
         done.update(session.step())
     return [done[i] for i in range(count)]
+
+
+def _whole(trajectory: Trajectory) -> list[list[Message]]:
+    """The whole conversation before each turn and at the end."""
+    messages = [] if trajectory.prompt is None else [Message(role="system", text=trajectory.prompt)]
+    views = []
+    for turn in trajectory.turns:
+        messages = [*messages, turn.observation]
+        views.append(messages)
+        messages = [*messages, Message(role="assistant", text=turn.completion.text)]
+    return views if trajectory.final is None else [*views, [*messages, trajectory.final]]
+
+
+def _goes_on(turns: Sequence[Turn], messages: Sequence[Message], before: Sequence[Message]) -> bool:
+    """Whether `messages` extend those `before` the last turn and what it said."""
+    said = Message(role="assistant", text=turns[-1].completion.text) if turns else None
+    return extends(messages, before, said)
 
 
 def _check_size(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:

@@ -12,7 +12,9 @@ from lmgym.policy.base import Policy
 from lmgym.policy.local import LocalPolicy
 from lmgym.policy.scripted import hinted
 from lmgym.rollout import dataset
+from lmgym.rollout.context import Context, Full, views
 from lmgym.rollout.engine import Engine
+from lmgym.rollout.segments import segments
 from lmgym.train.parts.tasks import order
 from lmgym.train.recipe import Filter
 from lmgym.types import Completion, Job, Trajectory
@@ -31,15 +33,23 @@ def in_order(found: Iterable[Trajectory], jobs: Sequence[Job]) -> list[Trajector
 
 def demonstrated(engine: Engine, policy: LocalPolicy, jobs: Sequence[Job]) -> list[Trajectory]:
     """Episodes of the task's demonstrator, with the ids that `policy` gives their words."""
-    return _encoded(policy, played(engine, hinted("demonstrator"), jobs))
+    return _encoded(policy, played(engine, hinted("demonstrator"), jobs), engine.context)
 
 
 def recorded(
-    path: Path, policy: LocalPolicy, *, step: int, count: int, seed: int, select: Filter | None = None
+    path: Path,
+    policy: LocalPolicy,
+    *,
+    step: int,
+    count: int,
+    seed: int,
+    select: Filter | None = None,
+    context: Context | None = None,
 ) -> list[Trajectory]:
     """The `count` episodes of a data set that step `step` is due, with ids; all of it in a new order each time around.
 
-    `select` drops some of the data set before; an episode without a turn is none.
+    `select` drops some of the data set before; an episode without a turn is none. Words get their ids as `context`
+    shows them.
     """
     found = _read(path, _state(path), select)
     if not found:
@@ -47,16 +57,22 @@ def recorded(
     places = (divmod(place, len(found)) for place in range(step * count, (step + 1) * count))
     chosen = [(lap, found[order(seed, lap, len(found))[position]]) for lap, position in places]
     named = (replace(episode, id=f"{episode.id}@{lap}") for lap, episode in chosen)
-    return _encoded(policy, (_given(episode, policy) for episode in named))
+    return _encoded(policy, (_given(episode, policy) for episode in named), context or Full())
 
 
-def _encoded(policy: LocalPolicy, found: Iterable[Trajectory]) -> list[Trajectory]:
-    """The episodes that fit into the policy's context, with ids."""
-    encoded = (policy.encode(trajectory) for trajectory in found)
-    fitting = [trajectory for trajectory in encoded if 0 < _tokens(trajectory) <= policy.context]
+def _encoded(policy: LocalPolicy, found: Iterable[Trajectory], context: Context) -> list[Trajectory]:
+    """The episodes that fit into what the policy can read, with ids: each turn as the policy would have seen it."""
+    encoded = (_with_ids(trajectory, policy, context) for trajectory in found)
+    fitting = [trajectory for trajectory in encoded if 0 < _longest(trajectory) <= policy.context]
     if not fitting:
         raise RecipeError(f"no episode to imitate fits into the {policy.context} tokens of the policy's context")
     return fitting
+
+
+def _with_ids(trajectory: Trajectory, policy: LocalPolicy, context: Context) -> Trajectory:
+    if all(turn.completion.ids for turn in trajectory.turns):
+        return policy.encode(trajectory)  # as it was seen when it was played
+    return policy.encode(trajectory, views(context, trajectory, policy.count))
 
 
 def _given(trajectory: Trajectory, policy: LocalPolicy) -> Trajectory:
@@ -73,8 +89,9 @@ def _unsaid(trajectory: Trajectory) -> Trajectory:
     return replace(trajectory, turns=tuple(given), final_ids=())
 
 
-def _tokens(trajectory: Trajectory) -> int:
-    return sum(len(turn.completion.prompt_ids) + len(turn.completion.ids) for turn in trajectory.turns)
+def _longest(trajectory: Trajectory) -> int:
+    """Tokens of the longest segment."""
+    return max((len(segment) for segment in segments(trajectory)), default=0)
 
 
 def _state(path: Path) -> tuple[tuple[str, int, int], ...]:

@@ -19,7 +19,7 @@ from lmgym.errors import RecipeError
 from lmgym.policy.lora import adapted, without_adapter
 from lmgym.rollout import dataset
 from lmgym.rollout import episodes as recording
-from lmgym.train import source
+from lmgym.train import source, trained
 from lmgym.train.batch import Batch, masked, some_rows
 from lmgym.train.collate import collate, turns_out
 from lmgym.train.figures import of_demonstrations, of_play
@@ -144,6 +144,8 @@ class Learner:
             batch = masked(batch, turns_out(batch, episodes, out))
             if isinstance(stage, Sft) and stage.observation_weight:
                 batch = with_observations(batch, stage.observation_weight)
+            if self.services.ranks.main and seed[1] in self.services.manner.keep_episodes:
+                trained.write(self.services.folder, seed[1], batch, episodes)
         with watch("update"):
             assert self.updater is not None
             learned |= self.updater.update(batch, progress, seed=seed)
@@ -160,7 +162,7 @@ class Learner:
             path = path if path.exists() else stage.recorded
             select = stage.select if isinstance(stage, Sft) else None
             draw = {"step": place.step, "count": len(jobs), "seed": pool.seed}
-            return source.recorded(path, self.policy, select=select, **draw)
+            return source.recorded(path, self.policy, select=select, context=services.context, **draw)
         planner = stage.planner if isinstance(stage, Sft | Generate) else self.recipe.planner
         shown = isinstance(stage, Sft) or (isinstance(stage, Generate) and stage.demonstrated)
         mine = services.ranks.share(jobs)

@@ -1,3 +1,4 @@
+import json
 import re
 import subprocess
 import sys
@@ -92,6 +93,24 @@ def test_a_broken_weights_file_is_refused(tmp_path):
     weights.write_bytes(weights.read_bytes()[:1000])
     with pytest.raises(PolicyError, match="without a causal language model"):
         load_policy(f"hf:{tmp_path}")
+
+
+@pytest.mark.parametrize("damage", ["", "[]", "{}", "cut", "kind", "merges"])
+def test_a_broken_tokenizer_file_is_one_line(tmp_path, damage):
+    policy("qwen3").save(tmp_path)
+    file = tmp_path / "tokenizer.json"
+    whole = file.read_text()
+    other = {"cut": whole[: len(whole) // 2], "kind": whole.replace('"BPE"', '"ABC"'), "merges": bad_merges(whole)}
+    file.write_text(other.get(damage, damage))
+    with pytest.raises(PolicyError, match="its tokenizer cannot be read") as caught:
+        load_policy(f"hf:{tmp_path}")
+    assert "\n" not in str(caught.value)
+
+
+def bad_merges(content: str) -> str:
+    tokenizer = json.loads(content)
+    tokenizer["model"]["merges"] = [["no", "such"]]
+    return json.dumps(tokenizer)
 
 
 def test_a_name_that_is_not_here_says_that_it_is_offline(monkeypatch):

@@ -7,9 +7,11 @@ import torch
 
 from lmgym.errors import RecipeError
 from lmgym.evaluation.runner import size_of
+from lmgym.policy.base import Conversation
 from lmgym.policy.scripted import hinted
-from lmgym.rollout.context import Window
+from lmgym.rollout.context import Full, MarkovState, Stub, Summarise, Window, views
 from lmgym.rollout.engine import Engine
+from lmgym.rollout.segments import segments
 from lmgym.train import source, step
 from lmgym.train.batch import masked
 from lmgym.train.collate import check, collate, turns_out
@@ -149,3 +151,45 @@ def test_the_tries_of_a_group_share_their_seed_and_differ_in_their_attempt():
 
 def test_sizes_come_from_the_environment():
     assert size_of("guess_number", "test", {}) == 1000
+
+
+@pytest.mark.parametrize("context", [MarkovState(), MarkovState(task=False), Window(1), Window(1, stride=2), Stub()])
+def test_imitated_words_follow_what_the_context_shows(context):
+    policy = chain_policy()
+    with Engine(context=context) as engine:
+        episodes = source.demonstrated(engine, policy, Uniform(6).draw(0, POOL))
+    for episode in episodes:
+        seen = views(context, episode, policy.count)
+        for turn, messages in zip(episode.turns, seen, strict=False):
+            whole = policy.prompt(Conversation(messages=tuple(messages)))[0]
+            assert before(episode, turn) == whole
+            assert turn.completion.ids == tuple(policy.template.answer(turn.completion.text))
+    batch = collate(episodes, trained="given")
+    assert int(batch.mask.sum()) == sum(len(turn.completion.ids) for episode in episodes for turn in episode.turns)
+    assert len(batch) > len(episodes)  # what the view leaves out makes rows of their own
+
+
+def before(episode, turn) -> list[int]:
+    """The ids that the answer of a turn follows in its row."""
+    (row,) = (row for row in segments(episode) if turn in episode.turns[row.start : row.stop])
+    place = row.turn.index(episode.turns.index(turn))
+    return list(row.ids[:place])
+
+
+def test_a_demonstration_ends_where_a_summary_would_be_asked_for():
+    policy = chain_policy()
+    with Engine(context=Summarise(limit=12)) as engine:
+        episodes = source.demonstrated(engine, policy, Uniform(2).draw(0, POOL))
+    longest = max(policy.count(list(messages)) for e in episodes for messages in views(Full(), e, policy.count)[:-1])
+    assert longest <= 12
+    assert [len(episode.turns) for episode in episodes] == [2, 2]
+
+
+def test_an_episode_is_as_long_as_its_longest_view():
+    policy = chain_policy()
+    policy.context = 12
+    jobs = Uniform(2).draw(0, POOL)
+    with pytest.raises(RecipeError, match="fits into the 12 tokens"), Engine() as engine:
+        source.demonstrated(engine, policy, jobs)
+    with Engine(context=MarkovState(task=False)) as engine:
+        assert len(source.demonstrated(engine, policy, jobs)) == 2
