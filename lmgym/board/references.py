@@ -47,5 +47,6 @@ def play(store: Store, rules: Protocol, name: str, policy: Policy) -> Path | Non
         authors=("lmgym",),
         date=date.today().isoformat(),
         policy=Who(name=name, kind=name),  # type: ignore[arg-type]  # the names of TITLES are kinds
+        settings={"seed": 0},
     )
     return entries.write(store.entries, *build(trajectories, signature))

@@ -67,6 +67,8 @@ def read(root: Path) -> RunFolder:
 def public_name(policy: str) -> str:
     """The name of a policy without the path or host it has on one machine: `hf:runs/x/policy` is `hf:x`."""
     kind, _, rest = policy.partition(":")
+    if not rest and "/" in policy:  # the folder of a run
+        kind, rest = "run", policy
     if kind in ("http", "https"):
         return f"endpoint: {_words(rest.partition('#')[2]) or 'unnamed'}"
     if kind not in ("hf", "run", "cmd"):
@@ -81,7 +83,7 @@ def public_name(policy: str) -> str:
 def kind_of(policy: str) -> Kind:
     """What a policy is."""
     kind = policy.partition(":")[0].partition("?")[0]
-    return "model" if kind in MODELS else OF_TASK.get(kind, "script")
+    return "model" if kind in MODELS or "/" in kind else OF_TASK.get(kind, "script")
 
 
 def slug(policy: str) -> str:

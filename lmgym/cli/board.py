@@ -64,7 +64,11 @@ def references(
     from lmgym.env.registry import find, specs
     from lmgym.policy.load import load_policy
 
-    wanted = [find(name).id for name in tasks] if tasks else list(specs())
+    wanted = list(specs())
+    if tasks:
+        named = [find(name) for name in tasks]
+        folders = {spec.package for spec, name in zip(named, tasks, strict=True) if name == spec.name}
+        wanted = [spec.id for spec in specs().values() if spec in named or spec.package in folders]
     for rules, name in players.lacking(store, wanted, lambda task, why: _say(f"left out {task}: {why}")):
         path = players.play(store, rules, name, load_policy(name))
         if path is None:

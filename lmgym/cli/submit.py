@@ -82,14 +82,12 @@ def _who(folder: RunFolder, model: str) -> Who:
     """The policy, with the digest of its weights where they are here."""
     from lmgym.board import run as runs
     from lmgym.board.entry import Who
+    from lmgym.cli.policies import kind_of, load_here
 
-    kind = runs.kind_of(folder.policy)
     facts: dict[str, Any] = {}
-    wanted = model or folder.policy
-    if kind == "model" and wanted.partition(":")[0].partition("?")[0] in ("tiny", "hf"):
+    if kind_of(model or folder.policy) == "local":
         from lmgym.policy.audit import parameters, weights_digest
-        from lmgym.policy.load import load_local
 
-        local = load_local(wanted, seed=int(folder.settings.get("seed", 0)))
+        local: Any = load_here(model or folder.policy, 1.0, int(folder.settings.get("seed", 0)))
         facts = {"parameters": parameters(local), "weights": weights_digest(local)}
-    return Who(name=runs.public_name(folder.policy), kind=kind, **facts)
+    return Who(name=runs.public_name(folder.policy), kind=runs.kind_of(folder.policy), **facts)

@@ -102,11 +102,13 @@ def audited(path: Path, found: Entry, verdict: Verdict, model: str, tolerance: f
 
 def _scorer(found: Entry, model: str) -> tuple[Any, Any]:
     """The policy of an entry, and how to score under it. Raises SubmissionError for other weights."""
+    from lmgym.cli.policies import kind_of, load_here
     from lmgym.policy.audit import auditor, weights_digest
-    from lmgym.policy.load import load_local
 
+    if kind_of(model) != "local":
+        raise SubmissionError(f"{model} has no weights here to score ids under: --model takes tiny, hf:, run:")
     settings = found.settings
-    policy = load_local(model, seed=int(settings.get("seed", 0)))
+    policy: Any = load_here(model, 1.0, int(settings.get("seed", 0)))
     digest = weights_digest(policy)
     if found.policy.weights != digest:
         stated = found.policy.weights or "none"

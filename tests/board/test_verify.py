@@ -63,7 +63,14 @@ def test_recorded_words_of_other_seats_are_played_again() -> None:
     assert [ply.seat for ply in episode.turns] == ["red", "agent", "black"] * 2
     assert [ply.reward for ply in episode.turns if ply.seat == "agent"] == [21.0, 1.0]
     outcome = replay(stage(TRIO, "agent", "red", "black"), episode, exact=True)
-    assert outcome == {"score": 0.5, "success": False, "reward": 22.0, "turns": 2, "invalid": 0, "tokens": 6}  # m, e, end
+    assert outcome == {
+        "score": 0.5,
+        "success": False,
+        "reward": 22.0,
+        "turns": 2,
+        "invalid": 0,
+        "tokens": 6,
+    }  # m, e, end
 
 
 @pytest.mark.parametrize(

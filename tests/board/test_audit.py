@@ -1,0 +1,194 @@
+"""Ids scored again: whose words they are, as far as a model can tell."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import msgspec
+import numpy as np
+import pytest
+import torch
+
+from lmgym.board import submit
+from lmgym.board.audit import audit
+from lmgym.board.entry import Entry, Episode, Ply, Who
+from lmgym.errors import SubmissionError
+from lmgym.evaluation.protocol import Protocol, protocol
+from lmgym.policy.audit import Auditor, auditor, parameters, weights_digest
+from lmgym.policy.load import load_local, load_policy
+from lmgym.policy.local import LocalPolicy
+from lmgym.policy.sampling import Sampling
+from lmgym.rollout.context import Window
+from lmgym.rollout.engine import Engine
+from lmgym.rollout.segments import segments
+from lmgym.types import Trajectory
+from tests.board.forge import signature
+
+LIMIT = 6  # tokens of an answer
+
+
+@pytest.fixture(scope="module")
+def tiny() -> LocalPolicy:
+    """The embedded model, less uniform than it is born: its logits are stretched."""
+    policy = load_local("tiny", seed=3, sampling=Sampling(max_tokens=LIMIT))
+    with torch.no_grad():
+        policy.model.get_input_embeddings().weight.mul_(4.0)
+    policy.update()
+    return policy
+
+
+@pytest.fixture
+def rules(monkeypatch: pytest.MonkeyPatch) -> Protocol:
+    """A protocol of twelve episodes."""
+    short = replace(protocol("guess_number"), instances=12)
+    monkeypatch.setattr(submit, "protocol", lambda task: short)
+    return short
+
+
+def scorer(policy: LocalPolicy, temperature: float = 1.0, **sampling: float) -> Auditor:
+    return auditor(policy, temperature=temperature, **{"top_p": 1.0, "top_k": 0, **sampling})
+
+
+def sampled(policy: LocalPolicy, rules: Protocol, engine: Engine | None = None, **sampling: float) -> list[Trajectory]:
+    drawn = LocalPolicy(policy.model, policy.tokenizer, name="tiny", sampling=Sampling(max_tokens=LIMIT, **sampling))
+    return list((engine or Engine()).run(drawn, rules.jobs()))
+
+
+def entry_of(trajectories: Sequence[Trajectory], **settings: object) -> tuple[Entry, list[Episode]]:
+    given = {"temperature": 1.0, "max_tokens": LIMIT, **settings}
+    return submit.build(trajectories, signature(policy=Who(name="tiny", kind="model"), settings=given))
+
+
+def change(episodes: list[Episode], edit: Callable[[Ply], Ply]) -> list[Episode]:
+    """Edit the second turn of the first episode."""
+    first, second, *rest = episodes[0].turns
+    return [msgspec.structs.replace(episodes[0], turns=(first, edit(second), *rest)), *episodes[1:]]
+
+
+def test_a_policys_own_ids_are_its_own(tiny: LocalPolicy, rules: Protocol) -> None:
+    entry, episodes = entry_of(sampled(tiny, rules))
+    found = audit(entry, episodes, scorer(tiny), rules)
+    assert found["tokens"] == sum(len(ply.ids) for each in episodes for ply in each.turns) > 500
+    assert abs(found["z"]) < 4
+
+
+@pytest.mark.parametrize("sampling", [{"temperature": 0.7}, {"top_p": 0.8}, {"top_k": 20}])
+def test_what_sampling_cut_off_is_taken_into_account(
+    tiny: LocalPolicy, rules: Protocol, sampling: dict[str, float]
+) -> None:
+    entry, episodes = entry_of(sampled(tiny, rules, **sampling), **sampling)
+    assert abs(audit(entry, episodes, scorer(tiny, **sampling), rules)["z"]) < 4
+    with pytest.raises(SubmissionError, match="log-probs are not this policy's"):
+        audit(entry, episodes, scorer(tiny), rules)
+
+
+def as_sampled(policy: LocalPolicy, trajectories: Sequence[Trajectory]) -> list[Trajectory]:
+    """Words of others with the ids and the log-probs that the policy gives them."""
+    found = []
+    for trajectory in (policy.encode(each) for each in trajectories):
+        (row,) = segments(trajectory)
+        scored = scorer(policy).rescore([(row.ids, row.given)])[0]
+        logprobs, entropy = (list(map(float, column)) for column in (scored.logprobs, scored.entropy))
+        turns = []
+        for turn in trajectory.turns:
+            count = len(turn.completion.ids)
+            said = replace(turn.completion, logprobs=tuple(logprobs[:count]), entropy=tuple(entropy[:count]))
+            logprobs, entropy = logprobs[count:], entropy[count:]
+            turns.append(replace(turn, completion=said, kind="act"))
+        found.append(replace(trajectory, turns=tuple(turns)))
+    return found
+
+
+@pytest.mark.parametrize("player", ["oracle", "demonstrator"])
+def test_anothers_actions_are_caught_even_with_log_probs_computed_anew(
+    tiny: LocalPolicy, rules: Protocol, player: str
+) -> None:
+    forged = as_sampled(tiny, list(Engine().run(load_policy(player), rules.jobs())))
+    entry, episodes = entry_of(forged)
+    assert entry.claim.success == 1.0
+    with pytest.raises(SubmissionError, match="it did not sample them|too surprising"):
+        audit(entry, episodes, scorer(tiny), rules)
+
+
+def test_one_episode_of_anothers_is_caught_among_its_own(tiny: LocalPolicy, rules: Protocol) -> None:
+    own = sorted(sampled(tiny, rules), key=lambda each: each.index or 0)
+    foreign = as_sampled(tiny, list(Engine().run(load_policy("demonstrator"), rules.jobs()[:1])))
+    entry, episodes = entry_of([*foreign, *own[1:]])
+    with pytest.raises(SubmissionError, match="it did not sample them|too surprising"):
+        audit(entry, episodes, scorer(tiny), rules)
+
+
+def test_likeliest_tokens_are_not_sampled_ones(tiny: LocalPolicy, rules: Protocol) -> None:
+    entry, episodes = entry_of(sampled(tiny, rules, temperature=0.0), temperature=0.0)
+    assert audit(entry, episodes, scorer(tiny, temperature=0.0), rules)["greedy"] is True
+    entry, episodes = entry_of(sampled(tiny, rules), temperature=0.0)
+    with pytest.raises(SubmissionError, match="tokens are not the policy's likeliest, as temperature 0 asks"):
+        audit(entry, episodes, scorer(tiny, temperature=0.0), rules)
+
+
+def test_greedy_words_under_a_samplers_name_surprise_too_little(tiny: LocalPolicy, rules: Protocol) -> None:
+    greedy = list(sampled(tiny, rules, temperature=0.0))
+    bare = [
+        replace(each, turns=tuple(replace(t, completion=replace(t.completion, ids=())) for t in each.turns))
+        for each in greedy
+    ]
+    entry, episodes = entry_of(as_sampled(tiny, bare))
+    with pytest.raises(SubmissionError, match="it did not sample them|does not end as this policy ends one"):
+        audit(entry, episodes, scorer(tiny), rules)
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda ply: msgspec.structs.replace(ply, logprobs=tuple(x - 0.01 for x in ply.logprobs)), "log-probs are not"),
+        (lambda ply: msgspec.structs.replace(ply, prompt=(7, *ply.prompt)), "are not what was shown"),
+        (lambda ply: msgspec.structs.replace(ply, fresh=True), "are not what was shown"),
+        (
+            lambda ply: msgspec.structs.replace(ply, ids=(300,) * LIMIT, logprobs=(-1.0,) * LIMIT, entropy=()),
+            "the ids of .* spell|does not end as",
+        ),
+        (lambda ply: msgspec.structs.replace(ply, ids=(), logprobs=(), entropy=()), "an answer without token ids"),
+        (lambda ply: msgspec.structs.replace(ply, finish="context"), "does not end as this policy ends one"),
+    ],
+    ids=["logprobs", "prompt", "fresh", "ids", "none", "finish"],
+)
+def test_forged_ids_are_refused(tiny: LocalPolicy, rules: Protocol, edit: Callable[[Ply], Ply], message: str) -> None:
+    entry, episodes = entry_of(sampled(tiny, rules))
+    with pytest.raises(SubmissionError, match=message):
+        audit(entry, change(episodes, edit), scorer(tiny), rules)
+
+
+def test_other_weights_have_other_log_probs_and_another_digest(tiny: LocalPolicy, rules: Protocol) -> None:
+    other = load_local("tiny", seed=4)
+    entry, episodes = entry_of(sampled(tiny, rules))
+    with pytest.raises(SubmissionError, match="log-probs are not this policy's"):
+        audit(entry, episodes, scorer(other), rules)
+    assert weights_digest(tiny) != weights_digest(other) == weights_digest(load_local("tiny?seed=4"))
+    assert parameters(other) == sum(weight.numel() for weight in other.model.parameters())
+
+
+def test_prompts_are_those_of_the_context_rule(tiny: LocalPolicy, rules: Protocol) -> None:
+    entry, episodes = entry_of(sampled(tiny, rules, Engine(context=Window(2))), context="window:2")
+    assert abs(audit(entry, episodes, scorer(tiny), rules, context=Window(2))["z"]) < 4
+    with pytest.raises(SubmissionError, match="are not what was shown"):
+        audit(entry, episodes, scorer(tiny), rules)
+
+
+def test_figures_of_a_token_are_those_of_its_distribution(tiny: LocalPolicy) -> None:
+    ids = [5, 17, 300, 9, 42]
+    found = scorer(tiny, temperature=0.5).rescore([(ids, [False, True, True, False, True])])[0]
+    with torch.no_grad():
+        logits = tiny.model(input_ids=torch.tensor([ids])).logits[0].double()
+    for place, token in enumerate((1, 2, 4)):
+        p = torch.softmax(logits[token - 1] / 0.5, -1).numpy()
+        surprisal = -np.log(p)
+        entropy = float((p * surprisal).sum())
+        assert found.logprobs[place] == pytest.approx(math.log(p[ids[token]]), abs=1e-4)
+        assert found.entropy[place] == pytest.approx(entropy, abs=1e-4)
+        assert found.variance[place] == pytest.approx(float((p * surprisal**2).sum()) - entropy**2, rel=1e-3)
+        assert found.root[place] == pytest.approx(math.log(np.sqrt(p).sum()), abs=1e-4)
+        assert found.gap[place] == pytest.approx(
+            float(logits[token - 1].max() - logits[token - 1][ids[token]]), abs=1e-3
+        )
