@@ -140,8 +140,11 @@ def _text(content: Any) -> str:
 
 def _calls(message: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """Names and arguments of the calls; arguments may be anything, a call without a name is a broken reply."""
+    calls = message.get("tool_calls") or []
+    if not isinstance(calls, list):
+        raise Trouble("broken", f"the reply's tool calls are no list: {str(calls)[:200]}")
     found = []
-    for call in message.get("tool_calls") or ():
+    for call in calls:
         function = call.get("function") if isinstance(call, Mapping) else None
         if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
             raise Trouble("broken", f"the reply calls a tool without a name: {str(call)[:200]}")

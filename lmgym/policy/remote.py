@@ -182,6 +182,8 @@ class RemotePolicy:
             return raw, self._read(raw)
         except TimeoutError:
             raise Trouble("timeout", f"no whole reply within {self.patience.timeout:g} seconds") from None
+        except RecursionError:
+            raise Trouble("broken", "the reply is nested too deep") from None
         except Trouble as error:
             raise Trouble(error.ailment, self._quoted(error), after=error.after) from None
         except PolicyError as error:

@@ -158,7 +158,8 @@ class Handler(BaseHTTPRequestHandler):
                 answer = state.speaker(body)
                 status = answer.pop("status", 200)
                 extra = answer.pop("headers", {})
-                self.send(status, answer if "choices" in answer or status != 200 else reply(answer), **extra)
+                bare = status != 200 or "choices" in answer
+                self.send(status, answer.get("raw") or (answer if bare else reply(answer)), **extra)
                 if status == 200:
                     digest = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
                     with state.lock:

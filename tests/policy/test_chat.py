@@ -1,0 +1,291 @@
+"""Requests and replies in the dialects of endpoints, and what their errors mean."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lmgym.errors import PolicyError
+from lmgym.policy import anthropic_api, chat, status
+from lmgym.policy.base import Conversation
+from lmgym.policy.calls import Refused, Rejected, Trouble, call_key
+from lmgym.policy.words import action_of_call
+from lmgym.types import Message
+
+TOOLS = ({"name": "peek", "description": "Look.", "parameters": {"type": "object"}},)
+CALL = action_of_call("I look.", "peek", {"jar": 1})
+RULES, ASKED = Message(role="system", text="rules"), Message(role="user", text="where?")
+PNG = {"d1": b"\x89PNG one", "d2": b"\x89PNG two"}
+
+
+def said(text: str) -> Message:
+    return Message(role="assistant", text=text)
+
+
+def shown(text: str, *images: str) -> Message:
+    return Message(role="user", text=text, images=images)
+
+
+def answer(finish: object = "stop", usage: object = None, **message: object) -> dict[str, object]:
+    return {"choices": [{"message": message, "finish_reason": finish}], "usage": usage}
+
+
+def test_messages_without_tools_are_as_they_are():
+    messages = (RULES, ASKED, said(CALL), shown("empty"))
+    assert chat.messages_of(Conversation(messages=messages)) == [
+        {"role": "system", "content": "rules"},
+        {"role": "user", "content": "where?"},
+        {"role": "assistant", "content": CALL},
+        {"role": "user", "content": "empty"},
+    ]
+
+
+def test_calls_and_results_are_native_where_tools_are_offered():
+    messages = (ASKED, said(CALL), shown("empty"), said("the third?"), shown("use a tool"), said("no call\n{}"))
+    first, call, result, words, complaint, last = chat.messages_of(Conversation(messages=messages, tools=TOOLS))
+    assert call["content"] == "I look."
+    assert call["tool_calls"][0]["function"] == {"name": "peek", "arguments": '{"jar": 1}'}
+    assert result == {"role": "tool", "tool_call_id": call["tool_calls"][0]["id"], "content": "empty"}
+    assert [m["role"] for m in (first, words, complaint, last)] == ["user", "assistant", "user", "assistant"]
+    assert chat.tools_of(Conversation(messages=(), tools=TOOLS))["tools"][0]["function"]["name"] == "peek"
+    assert chat.tools_of(Conversation(messages=messages)) == {}
+
+
+def test_pictures_are_digests_until_they_are_sent():
+    messages = chat.messages_of(Conversation(messages=(shown("look", "d1", "d2"),)))
+    assert "PNG" not in json.dumps(messages)
+    sent = chat.with_pictures(messages, PNG)[0]["content"]
+    assert sent[0] == {"type": "text", "text": "look"}
+    assert sent[1] == {
+        "type": "image_url",
+        "image_url": {"url": "data:image/png;base64," + base64.b64encode(PNG["d1"]).decode()},
+    }
+    with pytest.raises(PolicyError, match="picture d1 is not there"):
+        chat.with_pictures(messages, {})
+
+
+def test_the_picture_of_a_tools_result_is_shown_by_the_user():
+    messages = (ASKED, said(CALL), shown("a picture", "d1"))
+    result, picture = chat.messages_of(Conversation(messages=messages, tools=TOOLS))[2:]
+    assert (result["role"], result["content"]) == ("tool", "a picture")
+    assert (picture["role"], picture["content"][0]["type"]) == ("user", "image_url")
+
+
+@pytest.mark.parametrize(
+    ("reply", "text", "thinking", "finish"),
+    [
+        (answer(content="go"), "go", "", "stop"),
+        (answer(content=None), "", "", "stop"),
+        (answer(content="go", reasoning_content="why"), "go", "why", "stop"),
+        (answer(content="go", reasoning="why"), "go", "why", "stop"),
+        (answer(content="<think>why</think>go"), "go", "why", "stop"),
+        (answer(content="<think>wh", finish="length"), "", "wh", "length"),
+        (answer(content="go nor", finish="length"), "go nor", "", "length"),
+        (answer(content="", finish="content_filter"), "", "", "filter"),
+        (answer(content=None, refusal="I will not"), "I will not", "", "stop"),
+        (answer(content=[{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]), "ab", "", "stop"),
+        (answer(content="x\ud800y"), "x?y", "", "stop"),
+        (answer(finish=None, content="go"), "go", "", "stop"),
+        (
+            answer(content="I look.", tool_calls=[{"function": {"name": "peek", "arguments": '{"jar": 1}'}}]),
+            CALL,
+            "",
+            "stop",
+        ),
+        (
+            answer(content=None, tool_calls=[{"function": {"name": "a", "arguments": {"b": 1}}}]),
+            '{"name": "a", "arguments": {"b": 1}}',
+            "",
+            "stop",
+        ),
+    ],
+)
+def test_a_reply_is_read(reply, text, thinking, finish):
+    found = chat.read(reply)
+    assert (found.text, found.thinking, found.finish) == (text, thinking, finish)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        {},
+        {"choices": []},
+        {"choices": [7]},
+        {"choices": [{"finish_reason": "stop"}]},
+        answer(content=7),
+        answer(content="half", finish="error"),
+        answer(content=None, tool_calls=[{"function": {"arguments": "{}"}}]),
+        answer(content=None, tool_calls=["peek"]),
+    ],
+)
+def test_a_broken_reply_is_nobodys_answer(reply):
+    with pytest.raises(Trouble) as error:
+        chat.read(reply)
+    assert error.value.ailment == "broken"
+
+
+HOSTILE = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "choices",
+                    "message",
+                    "content",
+                    "tool_calls",
+                    "function",
+                    "name",
+                    "arguments",
+                    "usage",
+                    "finish_reason",
+                ]
+                + ["type", "text", "thinking", "input", "stop_reason", "prompt_tokens", "reasoning_content", "refusal"]
+            ),
+            inner,
+            max_size=5,
+        )
+    ),
+    max_leaves=25,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(HOSTILE)
+def test_whatever_a_server_says_is_an_answer_or_trouble(value):
+    for read, raw in ((chat.read, value), (chat.read, {"choices": [{"message": value}]}), (anthropic_api.read, value)):
+        if isinstance(raw, dict):
+            try:
+                found = read(raw)
+            except Trouble:
+                continue
+            assert isinstance(found.text, str)
+            found.text.encode()
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[1]", b"7", b"<html>", b"\xff\xfe", b"[" * 200_000, b'{"a": ' * 200_000]
+)
+def test_what_is_no_json_object_is_trouble(content):
+    with pytest.raises(Trouble, match="the reply is no JSON"):
+        chat.parse(content)
+
+
+def test_an_error_in_a_body_of_200_is_the_error_it_says():
+    with pytest.raises(Trouble) as error:
+        chat.parse(b'{"error": {"code": 429, "message": "busy"}}')
+    assert error.value.ailment == "rate"
+    with pytest.raises(Refused):
+        chat.parse(b'{"error": {"code": 401, "message": "who are you"}}')
+
+
+def test_usage_counts_what_the_server_counts():
+    usage = {
+        "prompt_tokens": 9,
+        "completion_tokens": 5,
+        "prompt_tokens_details": {"cached_tokens": 4},
+        "completion_tokens_details": {"reasoning_tokens": 3},
+    }
+    assert chat.read(answer(content="go", usage=usage)).usage == {"in": 9, "out": 5, "cached": 4, "thinking": 3}
+    assert chat.read(answer(content="go", usage={"prompt_tokens": "9"})).usage == {}
+    two = [{"function": {"name": name, "arguments": "{}"}} for name in "ab"]
+    assert chat.read(answer(content=None, tool_calls=two)).usage == {"calls_left_out": 1}
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "kind"),
+    [
+        (429, "slow down", "rate"),
+        (500, "oops", "server"),
+        (503, "busy", "server"),
+        (529, "overloaded", "server"),
+        (408, "late", "server"),
+        (400, "unknown field", Rejected),
+        (422, "image too large", Rejected),
+        (401, "bad key", Refused),
+        (403, "not yours", Refused),
+        (404, "no such model", Refused),
+        (302, "moved", Refused),
+        (402, "pay", Refused),
+        (429, "insufficient_quota: check your plan and billing", Refused),
+    ],
+)
+def test_what_an_http_error_means(code, text, kind):
+    with pytest.raises(PolicyError) as error:
+        status.result_of(code, {"retry-after": "2"}, text)
+    if isinstance(kind, str):
+        assert isinstance(error.value, Trouble)
+        assert (error.value.ailment, error.value.after) == (kind, 2.0)
+    else:
+        assert type(error.value) is kind
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "finish"),
+    [
+        (400, "This model's maximum context length is 4096 tokens", "context"),
+        (400, '{"error": {"code": "context_length_exceeded"}}', "context"),
+        (400, "prompt is too long: 210000 tokens > 200000 maximum", "context"),
+        (400, "the request exceeds the available context size", "context"),
+        (422, "`inputs` tokens + `max_new_tokens` must be <= 4096", "context"),
+        (400, "The response was filtered: content_filter", "filter"),
+        (403, "input was flagged by moderation", "filter"),
+    ],
+)
+def test_no_room_and_filters_are_results(code, text, finish):
+    found = chat.read(status.result_of(code, {}, text))
+    assert (found.text, found.finish) == ("", finish)
+
+
+def test_a_call_has_a_key_of_all_that_matters():
+    keys = {
+        call_key("a", {"x": 1}, (1, 0)),
+        call_key("b", {"x": 1}, (1, 0)),
+        call_key("a", {"x": 2}, (1, 0)),
+        call_key("a", {"x": 1}, (1, 1)),  # another try
+    }
+    assert len(keys) == 4
+    assert call_key("a", {"x": 1, "y": 2}, (1,)) == call_key("a", {"y": 2, "x": 1}, (1,))
+
+
+def test_messages_in_anthropics_dialect():
+    from lmgym.policy.anthropic_api import _messages
+
+    messages = (RULES, ASKED, said(CALL), shown("a picture", "d1"), said(""), shown("next"), shown("and next"))
+    turns = _messages(Conversation(messages=messages, tools=TOOLS))
+    assert [turn["role"] for turn in turns] == ["user", "assistant", "user", "assistant", "user"]
+    assert turns[1]["content"][1] == {"type": "tool_use", "id": "call00002", "name": "peek", "input": {"jar": 1}}
+    result = turns[2]["content"][0]
+    assert (result["type"], result["tool_use_id"], len(result["content"])) == ("tool_result", "call00002", 2)
+    assert turns[3]["content"] == [{"type": "text", "text": "(nothing)"}]
+    assert len(turns[4]["content"]) == 2
+    sent = anthropic_api._sent(turns[2], PNG)["content"][0]["content"][1]["source"]
+    assert base64.b64decode(sent["data"]) == PNG["d1"]
+
+
+def test_a_reply_in_anthropics_dialect():
+    raw = {
+        "content": [
+            {"type": "thinking", "thinking": "why"},
+            {"type": "text", "text": "I look."},
+            {"type": "tool_use", "id": "t", "name": "peek", "input": {"jar": 1}},
+        ],
+        "stop_reason": "tool_use",
+        "usage": {
+            "input_tokens": 3,
+            "cache_read_input_tokens": 10,
+            "cache_creation_input_tokens": 5,
+            "output_tokens": 2,
+        },
+    }
+    found = anthropic_api.read(raw)
+    assert (found.text, found.thinking, found.finish) == (CALL, "why", "stop")
+    assert found.usage == {"in": 18, "out": 2, "cached": 10}
+    assert anthropic_api.read({**raw, "stop_reason": "max_tokens"}).finish == "length"
+    with pytest.raises(Trouble):
+        anthropic_api.read({"content": "words"})

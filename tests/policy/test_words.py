@@ -1,0 +1,92 @@
+"""Thinking and tool calls: what is an action and what stands around it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmgym.env.actions import parse_json_call
+from lmgym.policy.base import Conversation
+from lmgym.policy.words import Plain, action_of_call, call_of_action, offered, split_thinking
+from lmgym.types import Completion, Message
+from tests.rollout.fakes import Bytes
+
+PEEK = {"name": "peek", "description": "Look.", "parameters": {"type": "object"}}
+ASKED = Message(role="user", text="where?")
+
+
+@pytest.mark.parametrize(
+    ("text", "thinking", "words"),
+    [
+        ("<think>why</think>go", "why", "go"),
+        ("  <think>\nwhy\n</think>\n\ngo north", "why", "go north"),
+        ("opened by the template</think>go", "opened by the template", "go"),
+        ("<think>cut off at the lim", "cut off at the lim", ""),
+        ("<think></think>go", "", "go"),
+        ("go", "", "go"),
+        ("say <think>x</think>", "", "say <think>x</think>"),
+        ("", "", ""),
+    ],
+)
+def test_thinking_is_what_stands_before_the_words(text, thinking, words):
+    assert split_thinking(text) == (thinking, words)
+
+
+@given(st.text())
+def test_no_text_without_marks_is_thinking(text):
+    if "think>" not in text:
+        assert split_thinking(text) == ("", text)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(
+    st.sampled_from(["", "I look.", "two\nlines", '{"a": 1}']), st.text(min_size=1), st.dictionaries(st.text(), JSON)
+)
+def test_a_native_call_and_its_action_are_the_same_call(words, name, arguments):
+    name, arguments = json.loads(json.dumps([name, arguments]).encode("utf-8", "replace"))
+    action = action_of_call(words, name, json.dumps(arguments))
+    assert call_of_action(action) == (words.strip(), name, arguments)
+    if words != '{"a": 1}':
+        call = parse_json_call(action)
+        assert call is not None
+        assert (call.name, call.arguments) == (name, arguments)
+
+
+@pytest.mark.parametrize("arguments", ['{"jar": ', "[1]", "7", "nothing", "[" * 100_000])
+def test_arguments_that_are_no_object_are_the_models_mistake_and_no_call(arguments):
+    action = action_of_call("", "peek", arguments)
+    assert parse_json_call(action) is None
+    assert call_of_action(action) is None
+
+
+def test_an_action_without_arguments_is_a_call():
+    assert action_of_call("", "look", None) == action_of_call("", "look", "") == '{"name": "look", "arguments": {}}'
+
+
+def test_tools_told_in_words_stand_in_the_system_prompt():
+    conversation = Conversation(messages=(Message(role="system", text="Be brief."), ASKED), tools=(PEEK,))
+    told = offered(conversation)
+    assert told.tools == ()
+    assert told.messages[0].text.startswith("Be brief.\n\nYou act by calling tools.")
+    assert json.dumps(PEEK) in told.messages[0].text
+    assert offered(Conversation(messages=(ASKED,), tools=(PEEK,))).messages[0].role == "system"
+    assert offered(Conversation(messages=(ASKED,))).messages == (ASKED,)
+
+
+def test_a_local_answer_loses_its_thinking_and_keeps_its_ids():
+    policy = Plain(Bytes(answer=lambda conversation: f"<think>{len(conversation.tools)} tools</think>go"), tools="none")
+    session = policy.session()
+    session.put("a", Conversation(messages=(ASKED,), tools=(PEEK,)))
+    ((_, said),) = session.step()
+    assert (said.text, said.thinking) == ("go", "0 tools")
+    assert bytes(said.ids[:-1]).decode() == "<think>0 tools</think>go"
+    assert isinstance(said, Completion)
