@@ -4,10 +4,11 @@ TASK ?= alfworld
 ALGO ?= grpo
 MODEL ?= tiny
 ARGS ?=
+SIZE ?= small
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help baseline test test-slow check lint tasks bench eval play list golden cards tokenizer clean
+.PHONY: help baseline test test-slow check lint tasks bench curves eval play list golden cards tokenizer clean
 
 help: ## show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -61,6 +62,9 @@ check: lint test tasks ## lint, types, the suite and what every task owes
 
 bench: .venv/.dev ## speeds, side by side in one run
 	$(BIN)/python tests/bench $(ARGS)
+
+curves: .venv/.train ## learning curves of all baselines: SIZE=small|full ARGS='--tune'
+	$(BIN)/lmgym curves --size $(SIZE) --write baselines/README.md $(ARGS)
 
 golden: .venv/.dev ## record the golden episodes of a task again: TASK=wordle
 	$(BIN)/lmgym golden $(TASK) --write

@@ -7,7 +7,21 @@ import sys
 import typer
 from rich.console import Console
 
-from lmgym.cli import board, compare, evaluate, play, record, replay, submit, tasks, tokenizer, train, verify, view
+from lmgym.cli import (
+    board,
+    compare,
+    curves,
+    evaluate,
+    play,
+    record,
+    replay,
+    submit,
+    tasks,
+    tokenizer,
+    train,
+    verify,
+    view,
+)
 from lmgym.errors import LmgymError
 
 app = typer.Typer(
@@ -28,6 +42,7 @@ app.command()(compare.power)
 app.command()(replay.replay)
 app.command()(view.view)
 app.command()(record.record)
+app.command()(curves.curves)
 app.command()(submit.submit)
 app.command()(verify.verify)
 app.add_typer(board.app, name="board")

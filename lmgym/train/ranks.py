@@ -62,7 +62,7 @@ class Ranks:
         weights = [weight for weight in model.parameters() if weight.requires_grad]
         whole = torch.cat([(w.new_zeros(w.shape) if w.grad is None else w.grad).flatten() for w in weights])
         torch.distributed.all_reduce(whole)
-        for weight, part in zip(weights, whole.split([w.numel() for w in weights]), strict=True):
+        for weight, part in zip(weights, torch.split(whole, [w.numel() for w in weights]), strict=True):
             weight.grad = part.view_as(weight)
 
 

@@ -1,0 +1,109 @@
+"""`lmgym curves`: learning curves of the baselines, from the same start to the same number of tokens."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from lmgym.errors import RecipeError
+
+if TYPE_CHECKING:
+    from lmgym.train.comparison import Course, Curve
+
+START, END = "<!-- curves: made by `make curves` -->", "<!-- /curves -->"
+
+
+def curves(
+    size: Annotated[str, typer.Option(help="small: for two cores; full: every cell, 5 seeds.")] = "small",
+    out: Annotated[Path, typer.Option(help="Folder of the runs; what is finished stays.")] = Path("runs/curves"),
+    task: Annotated[list[str] | None, typer.Option(help="Only this task; may be repeated.")] = None,
+    algorithm: Annotated[list[str] | None, typer.Option(help="Only this algorithm; may be repeated.")] = None,
+    at_once: Annotated[int, typer.Option(min=1, help="Runs at a time, a thread each.")] = 2,
+    tune: Annotated[bool, typer.Option("--tune", help="Try learning rates first, on another seed.")] = False,
+    write: Annotated[Path | None, typer.Option(help="README between whose markers the table goes.")] = None,
+) -> None:
+    """Make the runs, a table with intervals over seeds, and a picture."""
+    from lmgym.train import comparison
+
+    courses, seeds = _plan(size)
+    courses = [course for course in courses if not task or course.task in task]
+    console, begun = Console(soft_wrap=True), time.perf_counter()
+
+    def tell(name: str) -> None:
+        console.print(f"{time.perf_counter() - begun:6.0f} s  {name}")
+
+    rates = {name: importlib.import_module(f"lmgym.baselines.{name}").Args().lr for name in comparison.ALL}
+    chosen = [(course, name) for course in courses for name in course.algorithms if not algorithm or name in algorithm]
+    if not chosen:
+        raise RecipeError(f"nothing to run: {size} has no such task with such an algorithm")
+    if tune:
+        seed = comparison.TRIAL_SEED
+        trials = [
+            comparison.Cell(course=course, algorithm=name, seed=seed, rate=rate)
+            for course, name in chosen
+            for rate in comparison.RATES
+        ]
+        comparison.make_all(trials, out, rates=rates, at_once=at_once, tell=tell)
+        best = comparison.best_rates(comparison.read(cell, out) for cell in trials)
+        (out / "rates.json").write_text(json.dumps({**comparison.load_rates(out / "rates.json"), **best}, indent=1))
+    best = comparison.load_rates(out / "rates.json")
+    cells = [
+        comparison.Cell(course=course, algorithm=name, seed=seed, rate=best.get(f"{course.task}-{name}", 1.0))
+        for course, name in chosen
+        for seed in seeds
+    ]
+    comparison.make_all(cells, out, rates=rates, at_once=at_once, tell=tell)
+    found = [comparison.read(cell, out) for cell in cells]
+    content = report(found, size, tuned=bool(best))
+    console.print(content)
+    comparison.draw(found, out / "curves.png")
+    if write is not None:
+        comparison.draw(found, write.with_name("curves.png"))
+        write.write_text(between(write.read_text(), content))
+
+
+def _plan(size: str) -> tuple[list[Course], range]:
+    from lmgym.train.comparison import ALL, FEW, Course
+
+    small = [
+        Course(task="guess_number", algorithms=ALL, model="tiny:1m", warmup=20, tokens=60_000),
+        Course(task="wordle", algorithms=ALL, model="tiny:1m", warmup=60, tokens=60_000),
+        Course(task="textworld", algorithms=FEW, model="tiny:1m", warmup=60, tokens=40_000),
+        Course(task="alfworld", algorithms=FEW, warmup=40, tokens=60_000),
+    ]
+    if size == "small":
+        return small, range(3)
+    if size != "full":
+        raise RecipeError(f"--size is small or full; got {size!r}")
+    tasks = ("guess_number", "wordle", "textworld", "alfworld")
+    return [Course(task=name, algorithms=ALL, warmup=200, tokens=1_000_000, episodes=256) for name in tasks], range(5)
+
+
+def report(found: list[Curve], size: str, *, tuned: bool) -> str:
+    """Return the table with how it was made."""
+    from lmgym.train import comparison
+
+    trials = f"{len(comparison.RATES)} (learning rates)" if tuned else "0"
+    asked = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    commit = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+    said = (
+        f"Command: `make curves SIZE={size}`, commit {commit or 'unknown'}. Intervals: bootstrap over seeds, 95 %. "
+        f"Tuning trials of each arm, on another seed: {trials}; `rate` is the chosen factor of its own learning rate."
+    )
+    return f"{said}\n\n{comparison.table(found)}\n\n![success over tokens, steps and seconds](curves.png)"
+
+
+def between(text: str, content: str) -> str:
+    """Return `text` with what stands between the markers replaced."""
+    head, start, rest = text.partition(START)
+    _, end, tail = rest.partition(END)
+    if not start or not end:
+        raise RecipeError(f"no markers {START} ... {END} to write between")
+    return f"{head}{START}\n{content}\n{END}{tail}"
