@@ -19,6 +19,7 @@ from lmgym.baselines import bc
 from lmgym.errors import RecipeError
 from lmgym.train.batch import Batch
 from lmgym.train.math import Aggregation, Divergence, group_normal
+from lmgym.train.parts.credit import within_groups
 from lmgym.train.parts.filters import drop_flat_groups
 from lmgym.train.parts.losses import kl_to_start, surrogate
 from lmgym.train.parts.rewards import invalid_cost
@@ -53,6 +54,7 @@ class Args(bc.Begun):
     invalid: float = 0.0  # cost of an action that was none
 
 
+@within_groups
 def credit(batch: Batch, *, std: bool, negative: float = 1.0) -> Tensor:
     """Each episode's return against its group's, the same on all its tokens; (B, T).
 

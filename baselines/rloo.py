@@ -65,7 +65,7 @@ def credit(batch: Batch) -> Tensor:
     _, member, size = torch.unique(group, return_inverse=True, return_counts=True)
     if int(size.min()) < 2:
         raise RecipeError("RLOO compares the tries of a task: a group has a single episode; use group >= 2")
-    advantage = group_normal(batch.returns(), group, std=False) * (size / (size - 1))[member]
+    advantage = group_normal(batch.returns(), group, std=False) * (size.double() / (size - 1))[member]
     return advantage[batch.episode][:, None].to(batch.reward) * batch.mask
 
 

@@ -33,6 +33,8 @@ class Batch:
     segment: Tensor  # (B,) number of the segment within its episode
     group: Tensor  # (B,)
     seat: Tensor  # (B,)
+    parent: Tensor  # (B,) number of the episode that this one was forked from; -1 where that is not in the batch
+    forked: Tensor  # (B,) turns that are the parent's
     version: Tensor  # (B,) of the weights that spoke, the oldest of the row
 
     def __len__(self) -> int:

@@ -59,6 +59,7 @@ def _keys(trajectories: Sequence[Trajectory], rows: Sequence[tuple[int, Segment]
     """What a row belongs to; each (B,)."""
     groups = {group: number for number, group in enumerate(dict.fromkeys(t.group for t in trajectories))}
     seats = {seat: number for number, seat in enumerate(dict.fromkeys(t.seat for t in trajectories))}
+    numbers = {trajectory.id: number for number, trajectory in enumerate(trajectories)}
     last = {number: place for place, (number, _) in enumerate(rows)}
     cut = [last[number] == place and trajectories[number].truncated for place, (number, _) in enumerate(rows)]
     versions = [[turn.completion.version for turn in row.trajectory.turns[row.start : row.stop]] for _, row in rows]
@@ -67,6 +68,8 @@ def _keys(trajectories: Sequence[Trajectory], rows: Sequence[tuple[int, Segment]
         "segment": torch.tensor([row.number for _, row in rows]),
         "group": torch.tensor([groups[row.trajectory.group] for _, row in rows]),
         "seat": torch.tensor([seats[row.trajectory.seat] for _, row in rows]),
+        "parent": torch.tensor([numbers.get(row.trajectory.parent or "", -1) for _, row in rows]),
+        "forked": torch.tensor([row.trajectory.forked_at for _, row in rows]),
         "version": torch.tensor([min(found, default=0) for found in versions]),
         "cut": torch.tensor(cut),
     }

@@ -8,8 +8,8 @@ import torch
 
 from lmgym.train.batch import Batch
 
-INTEGER = {"ids", "turn", "episode", "segment", "group", "seat", "version"}
-ROW = {"episode", "segment", "group", "seat", "version", "boot", "cut"}
+INTEGER = {"ids", "turn", "episode", "segment", "group", "seat", "parent", "forked", "version"}
+ROW = {"episode", "segment", "group", "seat", "parent", "forked", "version", "boot", "cut"}
 
 
 def make_batch(mask, **columns) -> Batch:
@@ -21,6 +21,7 @@ def make_batch(mask, **columns) -> Batch:
         "attention": torch.ones_like(trained),
         "weight": trained.float(),
         "episode": torch.arange(rows),
+        "parent": torch.full((rows,), -1),
     }
     for field in fields(Batch):
         shape = (rows,) if field.name in ROW else (rows, length)
