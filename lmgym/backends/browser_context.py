@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)  # when every page begins
 TABS = 8  # open at once; further pop-ups are closed
-LOAD = 15.0  # seconds for a page to load
-SETTLE = 5.0  # seconds to wait for what a page has begun
-ROUNDS = 4  # of waiting: a page may begin something anew when it has loaded
+LOAD = 10.0  # seconds for a page to load
+SETTLE = 5.0  # seconds to wait for what a page has begun; then it is stopped
+ASKED = 2.0  # seconds to wait for what a page has asked for and not begun: it may be refused
 SAID = 20  # messages of dialogs kept
 
 TURN = """(async function turn(view, ms) {
@@ -56,6 +56,7 @@ class Tab:
 
     def __init__(self, page: Page, devtools: CDPSession) -> None:
         self.page, self.devtools = page, devtools
+        self.asked: set[str] = set()  # frames that want to go elsewhere
         self.moving: set[str] = set()  # frames that load
         self.opening = 0  # pop-ups that were asked for
         self.crashed = False
@@ -64,29 +65,28 @@ class Tab:
 
     async def listen(self) -> None:
         """Follow the page's frames."""
-        for name, begins in (
-            ("frameRequestedNavigation", True),
-            ("frameScheduledNavigation", True),
-            ("frameStartedLoading", True),
-            ("frameStoppedLoading", False),
-            ("frameDetached", False),
-            ("navigatedWithinDocument", False),
-        ):
-            self.devtools.on(f"Page.{name}", self._mark(begins))
+        for name in ("frameRequestedNavigation", "frameScheduledNavigation"):
+            self.devtools.on(f"Page.{name}", self._ask)
+        self.devtools.on("Page.frameStartedLoading", self._start)
+        for name in ("frameStoppedLoading", "frameDetached", "navigatedWithinDocument"):
+            self.devtools.on(f"Page.{name}", self._stop)
         self.devtools.on("Page.windowOpen", lambda _: self._expect())
         self.page.on("crash", lambda _: self._crash())
         await self.devtools.send("Page.enable")
 
-    def _mark(self, begins: bool) -> Any:
-        def note(event: Mapping[str, Any]) -> None:
-            here = event.get("disposition", "currentTab") == "currentTab" and not event.get("delay")
-            if begins and here:
-                self.moving.add(event["frameId"])
-            elif not begins:
-                self.moving.discard(event["frameId"])
-            self.changed.set()
+    def _ask(self, event: Mapping[str, Any]) -> None:
+        if event.get("disposition", "currentTab") == "currentTab" and not event.get("delay"):
+            self.asked.add(event["frameId"])
 
-        return note
+    def _start(self, event: Mapping[str, Any]) -> None:
+        self.moving.add(event["frameId"])
+        self.asked.discard(event["frameId"])
+        self.changed.set()
+
+    def _stop(self, event: Mapping[str, Any]) -> None:
+        self.moving.discard(event["frameId"])
+        self.asked.discard(event["frameId"])
+        self.changed.set()
 
     def _expect(self) -> None:
         self.opening += 1
@@ -112,6 +112,7 @@ class Context:
         self.now = 0.0  # milliseconds of virtual time since the page was opened
         self._context: BrowserContext | None = None
         self._attaching: set[asyncio.Task[None]] = set()
+        self._taken = 0  # tabs that are open or on their way
 
     @property
     def tab(self) -> Tab:
@@ -141,7 +142,7 @@ class Context:
     async def open(self, url: str) -> None:
         """Begin anew: one new tab, no cookies, nothing stored, and `url` in it."""
         assert self._context is not None
-        old, self.tabs = self.tabs, []
+        old, self.tabs, self._taken = self.tabs, [], 0
         self.messages, self.infeasible, self.said, self.now = [], None, [], 0.0
         self.refused.clear()
         self.gate.blocked.clear()
@@ -149,6 +150,7 @@ class Context:
         await self.open_tab()
         for tab in old:
             await tab.page.close()
+        self._taken = len(self.tabs)
         for place in (*self.gate.sites.served, *self.gate.sites.passed):
             await self.tab.devtools.send(
                 "Storage.clearDataForOrigin", {"origin": place, "storageTypes": "local_storage,indexeddb,cache_storage"}
@@ -195,21 +197,29 @@ class Context:
         await self.settle()
 
     async def settle(self) -> None:
-        """Wait until nothing is under way, for a while at most."""
+        """Wait until nothing is under way; what takes too long is stopped."""
         from playwright.async_api import Error
 
-        for _ in range(ROUNDS):
+        clock = asyncio.get_running_loop().time
+        since = clock()
+        while True:
             for tab in list(self.tabs):
                 with contextlib.suppress(Error):  # also brings in order what the page said before
                     await tab.devtools.send("Runtime.evaluate", {"expression": "0"})
             self.check()
-            if not self._busy():
+            passed = clock() - since
+            if not self._loading() and (not self._asking() or passed > ASKED):
                 break
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._quiet(), SETTLE)
-            for tab in self.tabs:
-                tab.moving.clear()
-                tab.opening = 0
+            if passed > SETTLE:
+                for tab in list(self.tabs):
+                    with contextlib.suppress(Error):
+                        await tab.devtools.send("Page.stopLoading")
+                break
+            await self._change(ASKED if not self._loading() else SETTLE - passed)
+        for tab in self.tabs:
+            tab.asked.clear()
+            tab.moving.clear()
+            tab.opening = 0
         await self._lost_tabs()
 
     def check(self) -> None:
@@ -254,25 +264,29 @@ class Context:
         """Forget closed tabs; there is always one."""
         here = self.tabs[self.active] if self.tabs else None
         self.tabs = [tab for tab in self.tabs if not tab.page.is_closed()]
+        self._taken = len(self.tabs)
         if not self.tabs:
             self.active = 0
             await self.open_tab()
         self.active = self.tabs.index(here) if here in self.tabs else len(self.tabs) - 1
 
-    def _busy(self) -> bool:
-        under_way = any(tab.moving or tab.opening for tab in self.tabs if not tab.page.is_closed())
-        return bool(under_way or self.gate.in_flight or self._attaching)
+    def _loading(self) -> bool:
+        moving = any(tab.moving for tab in self.tabs if not tab.page.is_closed())
+        return bool(moving or self.gate.in_flight or self._attaching)
 
-    async def _quiet(self) -> None:
-        while self._busy() and self.running.alive and not any(tab.crashed for tab in self.tabs):
-            self.gate.settled.clear()
-            for tab in self.tabs:
-                tab.changed.clear()
-            events = (self.gate.settled, *(tab.changed for tab in self.tabs))
-            waits = [asyncio.ensure_future(event.wait()) for event in events]
-            await asyncio.wait([*waits, *self._attaching], return_when=asyncio.FIRST_COMPLETED, timeout=0.5)
-            for wait in waits:
-                wait.cancel()
+    def _asking(self) -> bool:
+        return any(tab.asked or tab.opening for tab in self.tabs if not tab.page.is_closed())
+
+    async def _change(self, patience: float) -> None:
+        """Wait until something has changed, or for `patience` seconds."""
+        self.gate.settled.clear()
+        for tab in self.tabs:
+            tab.changed.clear()
+        events = (self.gate.settled, *(tab.changed for tab in self.tabs))
+        waits = [asyncio.ensure_future(event.wait()) for event in events]
+        await asyncio.wait([*waits, *self._attaching], return_when=asyncio.FIRST_COMPLETED, timeout=max(0.01, patience))
+        for wait in waits:
+            wait.cancel()
 
     def _popup(self, page: Page) -> None:
         task = asyncio.get_running_loop().create_task(self._attach(page))
@@ -287,7 +301,8 @@ class Context:
         with contextlib.suppress(Error):  # a page may close itself before it is known
             for tab in self.tabs:
                 tab.opening = max(0, tab.opening - 1)
-            if len(self.tabs) >= TABS:
+            self._taken += 1
+            if self._taken > TABS:
                 self.refused["pop-up"] += 1
                 await page.close()
                 return

@@ -60,6 +60,7 @@ class Session:
         files: Path | None = None,
         hidden: str = "",
         counted: str = "",
+        patience: float = ACTING,
     ) -> None:
         """Name what there is; nothing is started before `open`.
 
@@ -71,9 +72,10 @@ class Session:
             files: folder whose files may be uploaded.
             hidden: selector of what belongs to no observation.
             counted: selector of hidden elements that take a bid's number all the same.
+            patience: seconds for an action or an observation; then the episode is void.
         """
         self.sites, self.names = sites, known(sets)
-        self.size, self.tick, self.files = size, tick, files
+        self.size, self.tick, self.files, self.patience = size, tick, files, patience
         self.hidden, self.counted = hidden, counted
         self._context: Context | None = None
         self._owner: Browser | None = None
@@ -136,14 +138,14 @@ class Session:
             self._release()
             self._release = None
 
-    def _run(self, work: Callable[[Context], Coroutine[Any, Any, Result]], patience: float = ACTING) -> Result:
+    def _run(self, work: Callable[[Context], Coroutine[Any, Any, Result]], patience: float | None = None) -> Result:
         context = self._context
         if context is None or self._owner is None:
             raise BackendError("the browser session is not open")
         if self._owner.pid != os.getpid():
             raise BackendError("this browser session belongs to the parent process; open one after the fork")
         try:
-            return self._owner.run(_guarded(context, work), patience)
+            return self._owner.run(_guarded(context, work), patience or self.patience)
         except BackendError:
             self.close()
             raise

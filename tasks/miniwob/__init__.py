@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from lmgym.env.spec import Standard, TaskSpec
-from lmgym.tasks.miniwob.pages import PAGES, TEST, TRAIN
+from lmgym.tasks.miniwob.pages import PAGES, SOLVED, TEST, TRAIN, TURNS
 
 _ENV = "lmgym.tasks.miniwob.env"
 SPEC = TaskSpec(
@@ -20,17 +20,16 @@ SPEC = TaskSpec(
     goldens="outcome",
     standard=Standard(instances=5 * len(TEST)),
 )
-ORACLES: dict[str, int] = {}  # by page that has one: the turns it needs at most, where they are more than 10
 
 
 def _page(name: str) -> TaskSpec:
-    solved = name in ORACLES
+    solved = name in SOLVED
     return replace(
         SPEC,
         id=f"lmgym/MiniWoB-{name}-v0",
         entry_point=f"{_ENV}:{'Solved' if solved else 'MiniWoB'}",
         summary=f"Reach the goal of the page {name}.",
-        max_turns=max(10, ORACLES.get(name, 10)),
+        max_turns=TURNS.get(name, 10),
         splits={"train": 1_000, "test": 100},
         references={"null": 0.0, **({"oracle": 1.0} if solved else {})},
         options={"page": name},

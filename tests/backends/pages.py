@@ -29,7 +29,7 @@ PAGES = {
     "/buried": """<button style='position:absolute;left:10px;top:10px'>under</button>
         <div style='position:absolute;left:0;top:0;width:300px;height:300px;background:white'></div>""",
     "/outside": """<img src='http://there.test/a.png'><iframe src='http://there.test/'></iframe>
-        <script>fetch('http://127.0.0.1:22/').catch(() => {}); new WebSocket('ws://there.test/socket');
+        <script>fetch('http://127.0.0.1:8123/').catch(() => {}); new WebSocket('ws://there.test/socket');
         try { new RTCPeerConnection(); } catch (error) { document.title = error.name; }</script>""",
     "/redirected": "<a href='/away'>away</a>",
     "/links": """<a href='http://there.test/'>there</a><a href='file:///etc/passwd'>file</a>

@@ -1,0 +1,269 @@
+"""What pages may not do to the machine, and what becomes of a session when the browser breaks."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.request import ProxyHandler, build_opener
+
+import pytest
+
+pytest.importorskip("playwright")
+
+from lmgym.backends import browser
+from lmgym.backends.browser import _family
+from lmgym.backends.browser_calls import SETS
+from lmgym.backends.browser_gate import Response, Sites, folder, origin
+from lmgym.backends.browser_session import Session
+from lmgym.errors import BackendError, InstanceError
+
+from .pages import HERE, THERE, Site, sites
+from .test_browser import bid, title
+
+SHORT = 4.0  # seconds that a hopeless page is given here
+
+
+@pytest.fixture
+def session() -> Iterator[Session]:
+    opened = Session(sites(Site()), sets=SETS, size=(400, 300))
+    yield opened
+    opened.close()
+
+
+def running() -> browser.Running:
+    owner = browser.browser()
+    return owner.run(owner.ready(), 60)
+
+
+def test_pages_load_nothing_from_elsewhere_and_it_is_counted(session):
+    session.open(HERE + "/outside")
+    session.wait()
+    assert session.blocked[THERE] == 2  # the picture and the frame
+    assert session.blocked["http://127.0.0.1:8123"] == 1
+    assert session.blocked[f"websocket {THERE}"] == 1
+    assert session.blocked["http://webrtc.refused.invalid"] == 1
+    assert title(session) == "NotSupportedError"
+
+
+def test_a_redirect_to_elsewhere_is_blocked(session):
+    session.open(HERE + "/redirected")
+    session.do("click", [bid(session, "away")])
+    assert session.blocked[THERE] == 1
+    assert "landed" not in session.look().text
+
+
+@pytest.mark.parametrize("words", ["there", "file", "data"])
+def test_links_lead_nowhere_else(session, words):
+    session.open(HERE + "/links")
+    session.do("click", [bid(session, f"link '{words}'")])
+    text = session.look().text
+    assert "root:" not in text
+    assert "heading 'hi'" not in text
+
+
+def test_downloads_are_refused_and_counted(session):
+    session.open(HERE + "/links")
+    session.evaluate("document.querySelector('a[download]').click()")
+    session.wait()
+    deadline = time.monotonic() + 10
+    while not session.blocked["download"] and time.monotonic() < deadline:
+        session.wait()
+    assert session.blocked["download"] == 1
+
+
+@pytest.mark.parametrize(
+    "url", ["file:///etc/passwd", "data:text/html,x", "chrome://version", THERE, "http://127.0.0.1:1"]
+)
+def test_goto_stays_within_the_sites_and_is_counted(session, url):
+    session.open(HERE + "/")
+    assert "outside of this task's sites" in session.do("goto", [url])
+    assert session.blocked["navigation"] == 1
+    assert title(session) == "Start"
+
+
+def test_pop_ups_are_tabs_and_limited(session):
+    session.open(HERE + "/popups")
+    session.do("click", [bid(session, "go")])
+    assert len(session.look().tabs) <= 8
+
+
+def test_dialogs_are_answered_and_told(session):
+    session.open(HERE + "/alert")
+    session.do("click", [bid(session, "warn")])
+    assert session.look().said == ("alert: mind the gap",)
+    session.do("click", [bid(session, "ask")])
+    assert session.look().said == ("confirm: sure?",)
+    assert title(session) == ""
+
+
+def test_a_page_that_closes_itself_leaves_the_others(session):
+    session.open(HERE + "/close")
+    session.do("click", [bid(session, "link 'open'")])
+    assert session.look().url == HERE + "/closing"
+    session.do("click", [bid(session, "close")])
+    assert title(session) == "Closing"
+
+
+def test_endless_redirects_of_a_server_end(session):
+    session.open(HERE + "/")
+    assert "ERR_TOO_MANY_REDIRECTS" in session.do("goto", [HERE + "/round"])
+
+
+@pytest.mark.slow
+def test_endless_redirects_of_a_page_are_stopped(session):
+    session.open(HERE + "/")
+    session.do("goto", [HERE + "/again"])
+    assert session.look("none").url.startswith(HERE)
+
+
+@pytest.mark.parametrize("path", ["/loop", "/alerts"])
+def test_a_page_without_end_voids_the_episode_and_the_next_one_runs(session, path):
+    session.open(HERE + path)
+    button = bid(session, "go")
+    session.patience = SHORT
+    with pytest.raises(BackendError, match="did not answer within"):
+        session.do("click", [button])
+    with pytest.raises(BackendError, match="is not open"):
+        session.look()
+    session.open(HERE + "/")
+    assert title(session) == "Start"
+
+
+def test_a_page_that_takes_all_memory_is_ended(session):
+    session.open(HERE + "/hog")
+    with pytest.raises(BackendError, match="held too much memory"):
+        session.do("click", [bid(session, "go")])
+    session.open(HERE + "/")
+    assert title(session) == "Start"
+
+
+def test_a_broken_site_voids_the_episode(session):
+    session.open(HERE + "/")
+    with pytest.raises(BackendError, match="a mistake of the site"):
+        session.do("goto", [HERE + "/broken"])
+
+
+def look_again_and_again(session: Session) -> None:
+    for _ in range(50):
+        session.look()
+
+
+def gone(pids: list[int]) -> bool:
+    deadline = time.monotonic() + 20
+    while any(Path(f"/proc/{pid}").exists() and _state(pid) != "Z" for pid in pids):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def _state(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "Z"
+
+
+def test_chromium_killed_leaves_nothing_behind_and_the_next_open_starts_another(session):
+    session.open(HERE + "/")
+    first = running()
+    family = [first.pid, *_family(first.pid)]
+    assert first.profile is not None
+    assert first.profile.is_dir()
+    os.kill(first.pid, signal.SIGKILL)
+    with pytest.raises(BackendError):
+        look_again_and_again(session)
+    session.open(HERE + "/")
+    assert title(session) == "Start"
+    assert running().pid != first.pid
+    assert gone(family)
+    assert not first.profile.exists()
+
+
+def test_a_killed_renderer_voids_its_session_only(session):
+    session.open(HERE + "/")
+    before = set(_family(running().pid))
+    other = Session(sites(Site()))
+    other.open(HERE + "/next")
+    renderers = [
+        pid
+        for pid in set(_family(running().pid)) - before
+        if b"--type=renderer" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    ]
+    for pid in renderers:
+        os.kill(pid, signal.SIGKILL)
+    with pytest.raises(BackendError, match="a page's process died"):
+        look_again_and_again(other)
+    assert title(session) == "Start"
+    other.close()
+
+
+def test_the_browser_ends_with_its_owner():
+    owner = browser.Browser()
+    up = owner.run(owner.ready(), 60)
+    family = [up.pid, *_family(up.pid)]
+    owner.close()
+    owner.close()
+    assert gone(family)
+    assert up.profile is not None
+    assert not up.profile.exists()
+
+
+def test_sites_are_named_by_their_origin():
+    with pytest.raises(InstanceError, match="named by its origin"):
+        Sites({"http://here.test/": lambda request: Response()})
+    with pytest.raises(InstanceError, match="http:// one"):
+        Sites({"https://here.test": lambda request: Response()})
+
+
+@pytest.mark.parametrize(
+    ("url", "named"),
+    [
+        ("http://a.test/x?y#z", "http://a.test"),
+        ("HTTP://A.test:80", "http://a.test"),
+        ("https://a.test:443/", "https://a.test"),
+        ("http://a.test:8080/", "http://a.test:8080"),
+        ("http://a.test@b.test/", "http://b.test"),
+        ("http://[::1]:99/", "http://[::1]:99"),
+        ("http://a.test:99999/", ""),
+        ("file:///etc/passwd", ""),
+        ("ftp://a.test", ""),
+        ("", ""),
+        ("\x00", ""),
+    ],
+)
+def test_origins(url, named):
+    assert origin(url) == named
+
+
+@pytest.mark.parametrize(
+    "path", ["/../secret", "/..%2fsecret", "/%2e%2e/secret", "/link", "/\x00", "/" + "a" * 5000, "/"]
+)
+def test_a_folder_shows_its_files_only(tmp_path, path):
+    (tmp_path / "shown").mkdir()
+    (tmp_path / "secret").write_text("secret")
+    (tmp_path / "shown" / "page.html").write_text("page")
+    (tmp_path / "shown" / "link").symlink_to(tmp_path / "secret")
+    site = folder(tmp_path / "shown")
+    from lmgym.backends.browser_gate import Request
+
+    assert site(Request("GET", path, {})).status == 404
+    assert site(Request("GET", "/page.html?x", {})).body == b"page"
+
+
+def test_a_gate_refuses_malformed_requests_and_stays_up(session):
+    session.open(HERE + "/")
+    import socket
+
+    port = session.evaluate("0") or next(int(sock.getsockname()[1]) for sock in session._context.gate._server.sockets)
+    for bad in (b"\r\n\r\n", b"GET\r\n\r\n", b"GET http://x HTTP/1.1\r\nContent-Length: x\r\n\r\n", b"\xff" * 70000):
+        with socket.create_connection(("127.0.0.1", port), 5) as raw:
+            raw.sendall(bad)
+            raw.shutdown(socket.SHUT_WR)
+            while raw.recv(1000):
+                pass
+    opener = build_opener(ProxyHandler({"http": f"http://127.0.0.1:{port}"}))
+    assert b"Hello" in opener.open(HERE + "/", timeout=5).read()
