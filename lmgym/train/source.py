@@ -14,7 +14,6 @@ from lmgym.policy.scripted import hinted
 from lmgym.rollout import dataset
 from lmgym.rollout.context import Context, Full, views
 from lmgym.rollout.engine import Engine
-from lmgym.rollout.segments import segments
 from lmgym.train.parts.tasks import order
 from lmgym.train.recipe import Filter
 from lmgym.types import Completion, Job, Trajectory
@@ -91,7 +90,12 @@ def _unsaid(trajectory: Trajectory) -> Trajectory:
 
 def _longest(trajectory: Trajectory) -> int:
     """Tokens of the longest segment."""
-    return max((len(segment) for segment in segments(trajectory)), default=0)
+    longest = length = 0
+    for turn in trajectory.turns:
+        tokens = len(turn.completion.prompt_ids) + len(turn.completion.ids)
+        length = tokens if turn.fresh else length + tokens
+        longest = max(longest, length)
+    return longest
 
 
 def _state(path: Path) -> tuple[tuple[str, int, int], ...]:
