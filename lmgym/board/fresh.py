@@ -12,7 +12,7 @@ from lmgym.board.history import Event, committed
 from lmgym.board.verdict import Verdict
 from lmgym.errors import SubmissionError
 from lmgym.evaluation.protocol import Protocol
-from lmgym.evaluation.stats import by_instance, unit
+from lmgym.evaluation.stats import Array, by_instance, unit
 from lmgym.types import Job, Trajectory
 
 SHORTEST = 16  # characters of a secret: shorter ones are found by trying
@@ -47,18 +47,23 @@ def jobs(rules: Protocol, secret: str, count: int, events: Sequence[Event]) -> l
 
 def compare(verdict: Verdict, played: Sequence[Trajectory]) -> dict[str, Any]:
     """The fresh mean beside the entry's, over instances. Raises SubmissionError where it is lower beyond chance."""
-    from scipy.stats import ttest_ind
-
     old, _ = by_instance(verdict.outcomes.score, verdict.outcomes.index)
     new, _ = by_instance([each.score for each in played], [each.index for each in played])
     found = unit(new, range(len(new)))
-    if np.ptp(old) == 0 and np.ptp(new) == 0:
-        p = float(new.mean() >= old.mean() - 1e-12)
-    else:
-        p = float(ttest_ind(new, old, equal_var=False, alternative="less").pvalue)
+    p = _p_lower(new, old)
     if p < ALPHA:
         raise SubmissionError(
             f"on {len(new)} fresh instances the policy scores {found.mean:.3f} [{found.low:.3f}, {found.high:.3f}], "
             f"below the entry's {verdict.score.mean:.3f} (p = {p:.2g})"
         )
     return {"instances": len(new), "score": found.mean, "low": found.low, "high": found.high, "p": p}
+
+
+def _p_lower(new: Array, old: Array) -> float:
+    """One-sided p that new scores are no lower: Fisher's exact test for 0 and 1, else that of Mann and Whitney."""
+    from scipy.stats import fisher_exact, mannwhitneyu
+
+    if np.isin(np.concatenate([new, old]), (0.0, 1.0)).all():
+        table = [[int((each == 1).sum()), int((each == 0).sum())] for each in (new, old)]
+        return float(fisher_exact(table, alternative="less").pvalue)
+    return float(mannwhitneyu(new, old, alternative="less").pvalue)

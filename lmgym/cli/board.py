@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from lmgym.cli.again import Again
 from lmgym.cli.submit import needs_extra
 from lmgym.errors import SubmissionError
 
@@ -62,9 +63,10 @@ def references(
     store = _store(leaderboard)
     from lmgym.board import references as players
     from lmgym.env.registry import find, specs
+    from lmgym.evaluation.protocol import ranked
     from lmgym.policy.load import load_policy
 
-    wanted = list(specs())
+    wanted = [spec.id for spec in ranked()]
     if tasks:
         named = [find(name) for name in tasks]
         folders = {spec.package for spec, name in zip(named, tasks, strict=True) if name == spec.name}
@@ -74,7 +76,7 @@ def references(
         if path is None:
             _say(f"left out {name} on {rules.task}: it has none")
         else:
-            _grade(store, path, "")
+            _grade(store, path, "", Again(""))
 
 
 @app.command()
@@ -82,24 +84,25 @@ def grade(
     entries: Annotated[list[Path] | None, typer.Argument(help="JSON files; all that need it if none is named.")] = None,
     reason: Why = "",
     model: Annotated[str, typer.Option(help="The entry's policy: score its recorded ids again.")] = "",
+    secret: Annotated[Path | None, typer.Option(help="File of a hidden seed: play MODEL on fresh instances.")] = None,
+    instances: Annotated[int, typer.Option(min=2, help="Fresh ones.")] = 100,
     leaderboard: Where = LEADERBOARD,
 ) -> None:
     """Verify entries, and put the verdicts on the board."""
     store = _store(leaderboard)
     paths = entries or store.stale()
     for path in paths:
-        _grade(store, path, reason, model)
+        _grade(store, path, reason, Again(model, secret=secret, instances=instances))
     if not paths:
         _say("every entry has its verdict")
 
 
-def _grade(store: Store, path: Path, reason: str, model: str = "") -> None:
+def _grade(store: Store, path: Path, reason: str, again: Again) -> None:
     from lmgym.board import entry as records
-    from lmgym.cli.verify import audited, checked, line
+    from lmgym.cli.verify import checked, line
 
     verdict, found = checked(path), records.read(path)
-    if model:
-        verdict = audited(path, found, verdict, model, None)
+    verdict = again.judge(path, found, verdict, store.log)
     store.admit(found, verdict, reason=reason)
     _say(line(found, verdict))
 

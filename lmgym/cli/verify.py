@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.progress import Progress
 
+from lmgym.cli.again import Again
 from lmgym.cli.submit import needs_extra
 from lmgym.errors import SubmissionError
 
@@ -21,6 +22,8 @@ def verify(
     entries: Annotated[list[Path], typer.Argument(help="JSON files of entries; with --base a leaderboard's folder.")],
     model: Annotated[str, typer.Option(help="The entry's policy: score its recorded ids again.")] = "",
     tolerance: Annotated[float | None, typer.Option(help="Of a log-prob in nats; 0.001, 0.03 for 16 bits.")] = None,
+    secret: Annotated[Path | None, typer.Option(help="File of a hidden seed: play MODEL on fresh instances.")] = None,
+    instances: Annotated[int, typer.Option(min=2, help="Fresh ones.")] = 100,
     base: Annotated[Path | None, typer.Option(help="Leaderboard before: verify what the other adds to it.")] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; one a core.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the verdicts as JSON.")] = None,
@@ -44,8 +47,8 @@ def verify(
         found = records.read(path)
         log = Store(base).log if base is not None else path.parent.parent.parent / "history.jsonl"
         history.check_new(history.read(log), found.task, found.name, verdict.entry)
-        if model:
-            verdict = audited(path, found, verdict, model, tolerance)
+        again = Again(model, tolerance=tolerance, secret=secret, instances=instances)
+        verdict = again.judge(path, found, verdict, log)
         console.print(line(found, verdict), markup=False)
         if out is not None:
             out.mkdir(parents=True, exist_ok=True)
@@ -71,53 +74,7 @@ def line(found: Entry, verdict: Verdict) -> str:
     score = f"score {verdict.score.mean:.4f} [{verdict.score.low:.4f}, {verdict.score.high:.4f}]"
     success = f"success {verdict.success.mean:.4f} [{verdict.success.low:.4f}, {verdict.success.high:.4f}]"
     audit = "" if verdict.audit is None else f", ids scored again: {verdict.audit}"
+    audit += "" if verdict.fresh is None else f", fresh instances: {verdict.fresh}"
     why = f" ({verdict.reason})" if verdict.reason else f" ({verdict.level})"
     episodes = len(verdict.outcomes.index)
     return f"{verdict.mark}{why}: {found.name} on {found.task}, {episodes} episodes, {score}, {success}{audit}"
-
-
-def audited(path: Path, found: Entry, verdict: Verdict, model: str, tolerance: float | None) -> Verdict:
-    """A verdict after the recorded ids were scored under `model` again."""
-    import msgspec
-
-    from lmgym.board import audit
-    from lmgym.board.check import checked_episodes
-    from lmgym.evaluation.protocol import protocol
-    from lmgym.evaluation.settings import context_rule
-
-    policy, scorer = _scorer(found, model)
-    rules = protocol(found.task)
-    result = audit.audit(
-        found,
-        [episode for _, episode in checked_episodes(found, rules, path)],
-        scorer,
-        rules,
-        context=context_rule(str(found.settings.get("context", "full"))),
-        tolerance=tolerance if tolerance is not None else _tolerance(policy),
-    )
-    return msgspec.structs.replace(
-        verdict, mark="reproduced" if verdict.mark == "verified" else "reported", audit=result
-    )
-
-
-def _scorer(found: Entry, model: str) -> tuple[Any, Any]:
-    """The policy of an entry, and how to score under it. Raises SubmissionError for other weights."""
-    from lmgym.cli.policies import kind_of, load_here
-    from lmgym.policy.audit import auditor, weights_digest
-
-    if kind_of(model) != "local":
-        raise SubmissionError(f"{model} has no weights here to score ids under: --model takes tiny, hf:, run:")
-    settings = found.settings
-    policy: Any = load_here(model, 1.0, int(settings.get("seed", 0)))
-    digest = weights_digest(policy)
-    if found.policy.weights != digest:
-        stated = found.policy.weights or "none"
-        raise SubmissionError(f"the entry's weights are {stated[:16]}, those of {model} are {digest[:16]}")
-    heat, top_p, top_k = (settings.get(name, off) for name, off in (("temperature", 1.0), ("top_p", 1.0), ("top_k", 0)))
-    return policy, auditor(policy, temperature=float(heat), top_p=float(top_p), top_k=int(top_k))
-
-
-def _tolerance(policy: Any) -> float:
-    from lmgym.board.audit import HALF, TOLERANCE
-
-    return TOLERANCE if str(policy.dtype) == "torch.float32" else HALF

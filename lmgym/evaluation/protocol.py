@@ -90,8 +90,8 @@ def promise(task: str) -> str | None:
 
 
 def ranked() -> list[TaskSpec]:
-    """Tasks that a board can have a table of: all there are."""
-    return list(specs().values())
+    """Tasks that a board can have a table of: all but the pages and levels of others."""
+    return [spec for spec in specs().values() if not spec.part_of]
 
 
 def trains_on(stated: str) -> tuple[TaskSpec, str]:

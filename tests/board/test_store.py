@@ -1,0 +1,235 @@
+"""The leaderboard's folder: verdicts, a history that only grows, proposals that only add, versions that close."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from lmgym.board import archive, fresh, history
+from lmgym.board import entry as entries
+from lmgym.board.store import Store, new_entries
+from lmgym.board.verdict import Verdict
+from lmgym.board.verify import verify
+from lmgym.errors import SubmissionError
+from lmgym.evaluation.protocol import protocol
+from lmgym.policy.load import load_policy
+from lmgym.rollout.engine import Engine
+
+WORDLE = "lmgym/Wordle-v0"
+
+
+@pytest.fixture(scope="session")
+def verdict(honest: Path) -> Verdict:
+    return verify(honest)
+
+
+@pytest.fixture
+def store(honest: Path, tmp_path: Path) -> Store:
+    """A leaderboard with one entry that is not graded yet."""
+    found = Store(tmp_path / "leaderboards")
+    shutil.copytree(honest.parent.parent, found.entries)
+    return found
+
+
+def test_a_verdict_is_of_one_entry_and_one_promise(store: Store, verdict: Verdict) -> None:
+    path = store.path(WORDLE, "honest")
+    found = entries.read(path)
+    assert store.stale() == [path]
+    store.admit(found, verdict)
+    assert store.stale() == []
+    assert store.verdict(found) == verdict
+    assert store.verdict(msgspec.structs.replace(found, title="Another title")) is None
+    store.verdict_path(WORDLE, "honest").write_bytes(
+        entries.canonical(msgspec.structs.replace(verdict, promise="0" * 64))
+    )
+    assert store.stale() == [path]
+
+
+def test_history_holds_what_happened(store: Store, verdict: Verdict) -> None:
+    found = entries.read(store.path(WORDLE, "honest"))
+    store.admit(found, verdict)
+    with pytest.raises(SubmissionError, match="say why it is again"):
+        store.admit(found, verdict)
+    store.admit(found, msgspec.structs.replace(verdict, mark="reproduced"), reason="ids scored again")
+    store.remove(WORDLE, "honest", reason="the author asked for it")
+    events = history.read(store.log)
+    assert [(event.number, event.what, event.mark, event.reason) for event in events] == [
+        (1, "added", "verified", ""),
+        (2, "regraded", "reproduced", "ids scored again"),
+        (3, "removed", "", "the author asked for it"),
+    ]
+    assert history.standing(events[:2], WORDLE, "honest") == events[1]
+    assert history.standing(events, WORDLE, "honest") is None
+    assert not store.path(WORDLE, "honest").exists()
+    with pytest.raises(SubmissionError, match="there is no entry honest"):
+        store.remove(WORDLE, "honest", reason="once more")
+
+
+def test_a_name_is_never_given_twice(store: Store, verdict: Verdict) -> None:
+    found = entries.read(store.path(WORDLE, "honest"))
+    store.admit(found, verdict)
+    other = msgspec.structs.replace(found, title="A better player")
+    events = history.read(store.log)
+    history.check_new(events, WORDLE, "honest", entries.digest(found))
+    with pytest.raises(SubmissionError, match="is another entry's name since"):
+        history.check_new(events, WORDLE, "honest", entries.digest(other))
+    store.remove(WORDLE, "honest", reason="gone")
+    with pytest.raises(SubmissionError, match="is another entry's name since"):
+        store.admit(other, msgspec.structs.replace(verdict, entry=entries.digest(other)))
+
+
+def test_a_verdict_of_another_entry_is_refused(store: Store, verdict: Verdict) -> None:
+    found = msgspec.structs.replace(entries.read(store.path(WORDLE, "honest")), title="Another")
+    with pytest.raises(SubmissionError, match="about another entry"):
+        store.admit(found, verdict)
+
+
+def lines(count: int, path: Path) -> list[bytes]:
+    for number in range(count):
+        history.append(path, date="2026-11-21", what="committed", task=WORDLE, digest=str(number))
+    return path.read_bytes().splitlines(keepends=True)
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda found: found[:1] + found[2:], "line 2 is not as it was written"),
+        (lambda found: [found[0].replace(b"2026-11-21", b"2020-01-01"), *found[1:]], "line 2 does not follow line 1"),
+        (lambda found: found[1:], "line 1 is not as it was written"),
+        (lambda found: [found[0].replace(b'","', b'", "'), *found[1:]], "line 1 is not as it was written"),
+        (lambda found: [*found, b"{}\n"], "line 4: Object missing required field"),
+    ],
+    ids=["dropped", "edited", "beginning", "spaces", "added"],
+)
+def test_a_broken_chain_is_refused(tmp_path: Path, edit: object, message: str) -> None:
+    found = lines(3, tmp_path / "history.jsonl")
+    assert len(history.parse(b"".join(found))) == 3
+    with pytest.raises(SubmissionError, match=message):
+        history.parse(b"".join(edit(found)))
+
+
+def test_history_may_only_grow(tmp_path: Path) -> None:
+    found = lines(3, tmp_path / "history.jsonl")
+    history.check_extends(b"".join(found[:2]), b"".join(found))
+    other = lines(2, tmp_path / "other.jsonl")
+    assert other == found[:2]
+    with pytest.raises(SubmissionError, match="lines may only be added"):
+        history.check_extends(b"".join(found), b"".join(found[:2]))
+
+
+# Proposals -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def proposal(store: Store, verdict: Verdict, tmp_path: Path) -> tuple[Path, Path]:
+    """A leaderboard, and a copy of it to which an entry was added."""
+    store.admit(entries.read(store.path(WORDLE, "honest")), verdict)
+    changed = tmp_path / "proposed"
+    shutil.copytree(store.root, changed)
+    for name in ("newcomer.json", "newcomer.episodes.jsonl.zst"):
+        shutil.copy(
+            changed / "entries/Wordle-v0" / name.replace("newcomer", "honest"), changed / "entries/Wordle-v0" / name
+        )
+    return store.root, changed
+
+
+def test_a_proposal_adds_entries(proposal: tuple[Path, Path]) -> None:
+    base, changed = proposal
+    assert new_entries(base, changed) == [changed / "entries/Wordle-v0/newcomer.json"]
+    assert new_entries(base, base) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("entries/Wordle-v0/honest.json", b"{}", "was changed; a proposal adds"),
+        ("history.jsonl", b"", "was changed; a proposal adds"),
+        ("verdicts/Wordle-v0/honest.json", b"{}", "was changed; a proposal adds"),
+        ("verdicts/Wordle-v0/newcomer.json", b"{}", "is no file of an entry; verdicts and history are written by"),
+        ("entries/Wordle-v0/script.sh", b"true", "is no file of an entry"),
+        ("entries/Wordle-v0/alone.episodes.jsonl.zst", b"", "has no JSON file beside it"),
+        ("entries/deep/er/entry.json", b"{}", "is no file of an entry"),
+        ("site/board.js", b"alert(1)", "is no file of an entry"),
+    ],
+)
+def test_a_proposal_does_nothing_else(proposal: tuple[Path, Path], name: str, content: bytes, message: str) -> None:
+    base, changed = proposal
+    (changed / name).parent.mkdir(parents=True, exist_ok=True)
+    (changed / name).write_bytes(content)
+    with pytest.raises(SubmissionError, match=message):
+        new_entries(base, changed)
+
+
+def test_a_proposal_takes_nothing_away(proposal: tuple[Path, Path]) -> None:
+    base, changed = proposal
+    (changed / "entries/Wordle-v0/honest.json").unlink()
+    with pytest.raises(SubmissionError, match="was removed; a proposal adds"):
+        new_entries(base, changed)
+
+
+def test_a_proposal_is_no_link(proposal: tuple[Path, Path], tmp_path: Path) -> None:
+    base, changed = proposal
+    secret = tmp_path / "secret"
+    secret.write_text("planted")
+    (changed / "entries/Wordle-v0/newcomer.json").unlink()
+    (changed / "entries/Wordle-v0/newcomer.json").symlink_to(secret)
+    with pytest.raises(SubmissionError, match="is a link"):
+        new_entries(base, changed)
+
+
+# Versions ------------------------------------------------------------------------------------------------------
+
+
+def test_a_next_version_replays_all_entries_and_closes_the_table(store: Store, verdict: Verdict) -> None:
+    store.admit(entries.read(store.path(WORDLE, "honest")), verdict)
+    table = archive.archive(store, WORDLE, "lmgym/WordleCounting-v0", reason="Letters are counted.")
+    import json
+
+    kept = json.loads(table.read_text())
+    (row,) = kept["rows"]
+    assert row["score"] == msgspec.to_builtins(verdict.score)
+    assert row["holds"].startswith("no: instance ")  # letters are coloured otherwise there
+    assert (kept["task"], kept["next"]) == (WORDLE, "lmgym/WordleCounting-v0")
+    assert not store.path(WORDLE, "honest").exists()
+    assert (store.root / "archive/Wordle-v0/honest.json").is_file()
+    assert [event.what for event in history.read(store.log)] == ["added", "removed", "archived"]
+
+
+def test_what_did_not_change_holds_on_the_next_version(store: Store, verdict: Verdict) -> None:
+    store.admit(entries.read(store.path(WORDLE, "honest")), verdict)
+    import json
+
+    table = archive.archive(store, WORDLE, WORDLE, reason="The card says more.")
+    assert json.loads(table.read_text())["rows"][0]["holds"] == "yes"
+
+
+# Hidden seeds --------------------------------------------------------------------------------------------------
+
+SECRET = "a long secret that nobody guesses"
+
+
+def test_fresh_instances_come_from_a_seed_that_was_committed_to(store: Store, verdict: Verdict) -> None:
+    rules = protocol("guess_number")
+    with pytest.raises(SubmissionError, match="no digest of this seed was published"):
+        fresh.jobs(rules, SECRET, 40, history.read(store.log))
+    store.commit(rules.task, fresh.digest(rules.task, SECRET), reason="")
+    jobs = fresh.jobs(rules, SECRET, 40, history.read(store.log))
+    assert jobs == fresh.jobs(rules, SECRET, 40, history.read(store.log))
+    assert {job.split for job in jobs} == {"train"}
+    assert len({job.index for job in jobs}) == 40
+    assert fresh.digest(rules.task, SECRET) != fresh.digest(WORDLE, SECRET)
+    with pytest.raises(SubmissionError, match="at least 16 characters"):
+        fresh.digest(rules.task, "short")
+
+
+def test_a_score_that_fresh_instances_do_not_bear_out_is_refused(verdict: Verdict) -> None:
+    rules = replace(protocol("guess_number"), instances=60)
+    found = list(Engine().run(load_policy("null"), rules.jobs()))
+    with pytest.raises(SubmissionError, match="below the entry's 0.6"):
+        fresh.compare(verdict, found)
+    solved = list(Engine().run(load_policy("oracle"), rules.jobs()))
+    assert fresh.compare(verdict, solved)["score"] == 1.0
