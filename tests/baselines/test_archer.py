@@ -1,0 +1,288 @@
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import fields, replace
+
+import pytest
+import torch
+from torch import nn
+
+from lmgym.baselines import archer
+from lmgym.errors import RecipeError
+from lmgym.rollout.context import MarkovState
+from lmgym.rollout.engine import Engine
+from lmgym.train import source
+from lmgym.train.collate import collate
+from lmgym.train.critics import Estimator
+from lmgym.train.math import aggregation
+from lmgym.train.parts.losses import reinforce
+from lmgym.train.parts.stores import Replay
+from lmgym.train.parts.tasks import Uniform
+from lmgym.train.recipe import Pool, Scored
+from lmgym.train.schedule import Progress
+from lmgym.train.services import Services, view
+from lmgym.train.state import Manner
+from tests import oracles, oracles_values
+from tests.oracles_values import WORDS
+from tests.train.batches import make_batch
+from tests.train.chain import SPEC, chain_policy
+
+SEEN = ["", "x", "y"]
+POOL = Pool(task=SPEC.id, size=1000)
+HERE = Progress(0, 0.0)
+QUICK = archer.Args(hidden=8, critic_draws=40, critic_batch=16, critic_epochs=2, actor_draws=12)
+
+
+# The two-turn MDP, with a state of its own for everything that can be seen ------------------------------------------
+
+
+def before(seen):
+    return SEEN.index(seen)
+
+
+def after(seen, word):
+    return len(SEEN) + SEEN.index(seen) * len(WORDS) + WORDS.index(word)
+
+
+def transitions(behaviour):
+    """All that can happen, with its chance: `behaviour` says how often an (observation, word) is in the replay."""
+    for seen in SEEN:
+        for word in WORDS:
+            x = oracles_values.chance_of_x(word)
+            nexts = [("x", x), ("y", 1 - x)] if seen == "" else [(None, 1.0)]
+            for now in WORDS:
+                for following, chance in nexts:
+                    weight = behaviour(seen, word) * oracles_values.word_probability(seen, now, oracles.LOG_ODDS)
+                    reward = -0.1 if seen == "" else oracles.final_reward(seen, word)
+                    yield seen, word, now, following, reward, weight * chance
+
+
+def enumerated(behaviour):
+    found = list(transitions(behaviour))
+    eye = torch.eye(len(SEEN) * (len(WORDS) + 1), dtype=torch.float64)
+    return archer.Seen(
+        before=eye[[before(t[0]) for t in found]],
+        said=eye[[after(t[0], t[1]) for t in found]],
+        slow_before=eye[[before(t[0]) for t in found]],
+        slow_now=eye[[after(t[0], t[2]) for t in found]],
+        slow_after=eye[[before(t[3] or "") for t in found]],
+        reward=torch.tensor([t[4] for t in found], dtype=torch.float64),
+        done=torch.tensor([t[3] is None for t in found]),
+    ), torch.tensor([t[5] for t in found], dtype=torch.float64)
+
+
+@pytest.mark.parametrize("name", ["uniform", "actor"])
+def test_temporal_differences_end_at_the_values_of_the_actor_whoever_filled_the_replay(name):
+    def actor(seen, word):
+        return oracles_values.word_probability(seen, word, oracles.LOG_ODDS)
+
+    seen, weight = enumerated(actor if name == "actor" else lambda seen, word: 0.25)
+    width = seen.before.shape[1]
+    heads = archer.Heads(nn.Identity(), width, [], seed=0).double()
+    net = Estimator(heads, lr=0.1, share=0.1, clip=0.0)
+    for step in range(500):
+        net.optimiser.param_groups[0]["lr"] = 0.1 * 0.982**step
+        q, v = archer.errors(net.online, net.slow, seen, gamma=0.95)
+        ((q + v) * weight).sum().backward()
+        net.step()
+    states = torch.eye(width, dtype=torch.float64)
+    q_exact, v_exact = oracles_values.two_turn_values(oracles.LOG_ODDS, 0.95)
+    with torch.no_grad():
+        value = heads.value(states[[before(s) for s in SEEN]])
+        quality = heads.quality(states[[before(s) for s, _ in q_exact]], states[[after(*pair) for pair in q_exact]])
+    for twin in (0, 1):
+        assert value[twin].tolist() == pytest.approx([v_exact[s] for s in SEEN], abs=1e-4)
+        assert quality[twin].tolist() == pytest.approx(list(q_exact.values()), abs=1e-4)
+
+
+def test_the_oracle_has_the_published_values():
+    q, v = oracles_values.two_turn_values(oracles.LOG_ODDS, 0.95)
+    assert (q["", "ab"], q["", "aa"], v[""]) == pytest.approx((0.1795719, 0.1320425, 0.1470545), abs=1e-7)
+    q, v = oracles_values.two_turn_values(oracles.LOG_ODDS, 1.0)
+    assert (q["", "ab"], q["", "aa"], v[""]) == pytest.approx((0.1942862, 0.1442552, 0.1600574), abs=1e-7)
+    assert (v["x"], v["y"]) == pytest.approx((0.3142986, 0.2142367), abs=1e-7)
+
+
+def test_the_actors_direction_with_an_exact_critic_is_the_enumerated_one():
+    q, v = oracles_values.two_turn_values(oracles.LOG_ODDS, 0.95)
+    often = oracles_values.visits(oracles.LOG_ODDS)
+    pairs = [(seen, word) for seen in SEEN for word in WORDS]
+    wide = [[0.0, 1.0, 1.0]] * len(pairs)
+    mask = torch.tensor(wide, dtype=torch.float64)
+    batch = make_batch(
+        [[0, 1, 1]] * len(pairs),
+        quality=torch.tensor([q[pair] for pair in pairs], dtype=torch.float64)[:, None] * mask,
+        value=torch.tensor([v[seen] for seen, _ in pairs], dtype=torch.float64)[:, None] * mask,
+    )
+    theta = torch.tensor(oracles.LOG_ODDS, dtype=torch.float64, requires_grad=True)
+    context = [[0, oracles.CONTEXTS.index(seen), oracles.CONTEXTS.index(seen + word[0])] for seen, word in pairs]
+    sign = torch.tensor([[0.0, *(1.0 if token == "a" else -1.0 for token in word)] for _, word in pairs])
+    logprobs = nn.functional.logsigmoid(theta[torch.tensor(context)] * sign) * mask
+    batch = replace(batch, advantage=archer.credit(batch))
+    losses, _ = reinforce(Scored(batch=batch, logprobs=logprobs, entropy=torch.zeros_like(logprobs)))
+    chance = [often[s] * oracles_values.word_probability(s, word, oracles.LOG_ODDS) for s, word in pairs]
+    factor = aggregation(batch.mask, batch.episode, "seq_sum") * len(pairs) * torch.tensor(chance)[:, None]
+    (losses * factor).sum().backward()
+    assert -theta.grad.numpy() == pytest.approx(oracles_values.archer_direction(oracles.LOG_ODDS, 0.95), abs=1e-7)
+    printed = [0.006388, -0.006758, 0, 0.057759, 0.068367, 0, -0.041151, 0, -0.077598]
+    assert -theta.grad.numpy() == pytest.approx(printed, abs=1e-6)
+
+
+# With real episodes ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def services(tmp_path):
+    with ExitStack() as opened:
+        yield Services(
+            chain_policy(), POOL, folder=tmp_path, manner=Manner(), context=None, temperature=1.0, opened=opened
+        )
+
+
+@pytest.fixture
+def episodes(services):
+    found = source.played(services.engine(), services.policy, Uniform(24).draw(0, POOL))
+    return [services.ended(each) if each.truncated else each for each in found]
+
+
+def test_a_cut_episode_goes_on_and_a_done_one_does_not(services, episodes):
+    critic = archer.TwinCritic(services, QUICK)
+    cut = next(each for each in episodes if each.truncated)
+    last = len(cut.turns) - 1
+    assert cut.final_ids
+    done = replace(cut, terminated=True, truncated=False)
+    going, ended = (critic.transition(each, last, now=(6,)) for each in (cut, done))
+    assert going.after == (*view(cut, last), *cut.turns[last].completion.ids, *cut.final_ids)
+    assert ended.after is None
+    early = archer.TwinCritic(services, replace(QUICK, truncated_is_done=True))
+    assert early.transition(cut, last, now=(6,)).after is None
+    assert early.transition(cut, last - 1, now=(6,)).after == tuple(view(cut, last))
+    seen = critic.seen([going, ended])
+    with torch.no_grad():
+        next_value = critic.net.slow.value(seen.slow_after)[:, :1]
+        now = critic.net.online.quality(seen.before, seen.said)
+        goals = torch.cat([going.reward + 0.95 * next_value, torch.full((2, 1), ended.reward)], 1)
+        q, _ = archer.errors(critic.net.online, critic.net.slow, seen, gamma=0.95)
+    assert q.tolist() == pytest.approx((now - goals).square().sum(0).tolist(), abs=1e-6)
+
+
+@pytest.mark.parametrize("encoder", ["small", "own", "policy"])
+def test_states_are_read_where_observations_and_utterances_end(services, episodes, encoder):
+    critic = archer.TwinCritic(services, replace(QUICK, encoder=encoder))
+    episode = max(episodes, key=lambda each: len(each.turns))
+    found = [critic.transition(episode, n, now=(7, 1)) for n in (0, 2)]
+    seen = critic.seen(found)
+    trunk = critic.net.online.trunk
+
+    def state(ids):
+        row = torch.tensor([ids])
+        return trunk(row, torch.ones_like(row, dtype=torch.bool))[0, -1]
+
+    for n, each in enumerate(found):
+        for name, ids in {
+            "before": each.before,
+            "said": each.before + each.said,
+            "slow_before": each.before,
+            "slow_now": each.before + each.now,
+            "slow_after": each.after,
+        }.items():
+            assert (getattr(seen, name)[n] - state(ids)).abs().max() < 1e-4, name
+    assert seen.said.requires_grad == (encoder != "policy")
+    assert not any(getattr(seen, name).requires_grad for name in ("slow_before", "slow_now", "slow_after", "reward"))
+
+
+def test_answers_sampled_anew_are_judged_by_the_smaller_twin(services, episodes):
+    critic, store = archer.TwinCritic(services, QUICK), Replay(1000, draws=12)
+    store.put(episodes)
+    forks = store.draw(services, seed=(0, 1))
+    batch = critic.value(collate(forks))
+    for row, fork in enumerate(forks):
+        found = critic.seen([critic.transition(fork, len(fork.turns) - 1, now=(6,))])
+        quality = critic.net.online.quality(found.before, found.said).min().item()
+        value = critic.net.online.value(found.before).min().item()
+        trained = batch.mask[row]
+        assert batch.ids[row][trained].tolist() == list(fork.turns[-1].completion.ids)
+        assert batch.quality[row][trained].tolist() == pytest.approx([quality] * int(trained.sum()), abs=1e-5)
+        assert batch.value[row][trained].tolist() == pytest.approx([value] * int(trained.sum()), abs=1e-5)
+        assert archer.credit(batch)[row][~trained].abs().sum() == 0
+
+
+def test_the_stop_token_can_be_left_out_as_in_the_release(services, episodes):
+    store = Replay(1000, draws=12)
+    store.put(episodes)
+    batch = collate(store.draw(services, seed=(0, 1)))
+    stops = batch.mask & torch.isin(batch.ids, torch.tensor(sorted(services.policy.stops)))
+    assert stops.any()
+    with_stop = archer.credit(archer.TwinCritic(services, QUICK).value(batch))
+    without = archer.credit(archer.TwinCritic(services, replace(QUICK, untrained_stop=True)).value(batch))
+    assert with_stop[stops].abs().min() > 0
+    assert without[stops].abs().max() == 0
+    assert torch.equal(with_stop[~stops], without[~stops])
+
+
+def test_summed_batches_have_as_many_times_the_gradient(services, episodes):
+    norms = []
+    for changes in ({}, {"critic_batch": 4, "summed_batches": 4}):
+        critic = archer.TwinCritic(services, replace(QUICK, **changes))
+        found = [critic.transition(each, 0, now=(6, 1)) for each in episodes[:16]]
+        norms.append(critic._step(torch.arange(16), found, None)[2])
+    assert norms[1] == pytest.approx(4 * norms[0], rel=1e-5)
+
+
+def test_the_critic_sees_the_end_of_what_is_too_long_for_it(services, episodes):
+    critic = archer.TwinCritic(services, replace(QUICK, critic_tokens=3))
+    (whole, at), (same, end), (after_row, last) = critic._points((1, 2, 3, 4, 5), (6, 7), (1, 2, 3, 4, 5, 6, 7, 8))
+    assert (whole, at, end) == ((3, 4, 5, 6, 7), 2, 4)
+    assert same == whole
+    assert (after_row, last) == ((6, 7, 8), 2)
+
+
+def test_twins_begin_apart_and_their_targets_as_they_do(services):
+    critic = archer.TwinCritic(services, QUICK)
+    for heads in (critic.net.online.q, critic.net.online.v):
+        assert not torch.equal(heads[0][0].weight, heads[1][0].weight)
+    pairs = zip(critic.net.online.parameters(), critic.net.slow.parameters(), strict=True)
+    assert all(torch.equal(fast, slow) and fast is not slow for fast, slow in pairs)
+
+
+def test_fitting_lowers_the_error_of_q_and_leaves_the_policy_alone(services, episodes):
+    critic, store = archer.TwinCritic(services, replace(QUICK, critic_lr=3e-3)), Replay(1000, draws=12)
+    store.put(episodes)
+    weights = [weight.clone() for weight in services.policy.model.parameters()]
+    first, *_, last = [critic.fit(store, HERE, seed=(0, step)) for step in range(8)]
+    assert last["critic_q_loss"] < 0.5 * first["critic_q_loss"]
+    assert all(torch.equal(a, b) for a, b in zip(weights, services.policy.model.parameters(), strict=True))
+
+
+def test_a_view_that_is_rendered_anew_is_a_row_of_its_own(tmp_path):
+    policy = chain_policy()
+    jobs = Uniform(8).draw(0, POOL)
+    (episode, *_) = [e for e in source.played(Engine(context=MarkovState()), policy, jobs) if len(e.turns) > 2]
+    with ExitStack() as opened:
+        services = Services(
+            policy, POOL, folder=tmp_path, manner=Manner(), context=MarkovState(), temperature=1.0, opened=opened
+        )
+        critic = archer.TwinCritic(services, QUICK)
+        found = critic.transition(episode, 1, now=(6, 1))
+        assert found.before == episode.turns[1].completion.prompt_ids
+        assert found.after == episode.turns[2].completion.prompt_ids
+        seen = critic.seen([found])
+        row = torch.tensor([found.after])
+        state = critic.net.slow.trunk(row, torch.ones_like(row, dtype=torch.bool))[0, -1]
+        assert (seen.slow_after[0] - state).abs().max() < 1e-5
+
+
+def test_settings_that_cannot_be_are_refused():
+    for wrong in (archer.Args(tau=0.0), archer.Args(gamma=1.5)):
+        with pytest.raises(RecipeError, match="tau in"):
+            archer.recipe(wrong)
+
+
+def test_the_release_can_be_asked_for():
+    recipe = archer.recipe(archer.Args(cut_at_newline=True))
+    assert recipe.stop == ("\n",)
+    off = {field.name: getattr(archer.Args(), field.name) for field in fields(archer.Args)}
+    assert not any(
+        off[name]
+        for name in ("truncated_is_done", "untrained_stop", "cut_at_newline", "summed_batches", "critic_tokens")
+    )
