@@ -32,7 +32,7 @@ from lmgym.train.schedule import Until, constant
 class Args(bc.Begun):
     """What GRPO takes, besides what the imitation before it does."""
 
-    steps: int | None = 45
+    steps: int | None = 60
     seconds: float | None = None  # at most
     instances: int = 16  # tasks of a step
     group: int = 8  # tries of each
