@@ -8,7 +8,7 @@ SIZE ?= small
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help baseline test test-slow check lint tasks bench curves eval play list golden cards tokenizer clean
+.PHONY: help baseline test test-slow check lint tasks bench curves eval board play list golden cards tokenizer clean
 
 help: ## show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -36,6 +36,9 @@ baseline: .venv/.train ## train a reference baseline: TASK=alfworld ALGO=grpo MO
 
 eval: .venv/.eval ## evaluate a policy: TASK=alfworld MODEL=oracle ARGS='--episodes 64'
 	$(BIN)/lmgym eval $(TASK) --model '$(MODEL)' $(ARGS)
+
+board: .venv/.dev ## build the leaderboard's site under build/board
+	$(BIN)/lmgym board $(ARGS)
 
 play: .venv/.train ## play a task yourself: TASK=wordle
 	$(BIN)/lmgym play $(TASK) $(ARGS)

@@ -129,7 +129,7 @@ def write(board: Board, out: Path, *, address: str = "") -> list[Path]:
     for name, archive in board.archives.items():
         site.page(f"archive/{name}.html", "archive.html", board=board, archive=archive)
     site.put("board.json", json.dumps(as_json(board), indent=1, sort_keys=True, allow_nan=False) + "\n")
-    site.page("feed.xml", "feed.xml", items=_news(board.events), address=address.rstrip("/") or ".")
+    site.page("feed.xml", "feed.html", items=_news(board.events), address=address.rstrip("/") or ".")
     return site.written
 
 
