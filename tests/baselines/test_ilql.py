@@ -1,0 +1,301 @@
+"""ILQL and MC returns: chains, targets, expectiles, what they make of a maze, and how they guide a policy."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+
+from lmgym.baselines import ilql, mc
+from lmgym.errors import RecipeError
+from lmgym.policy.score import states
+from lmgym.rollout.context import Window
+from lmgym.rollout.engine import Engine
+from lmgym.train import source
+from lmgym.train.collate import collate
+from lmgym.train.parts.tasks import Uniform
+from lmgym.train.recipe import Pool
+from lmgym.train.schedule import Progress
+from lmgym.train.services import Services
+from lmgym.train.state import Manner
+from lmgym.train.token_critic import DONE, Chain, links
+from tests import oracles_values
+from tests.train.batches import make_batch
+from tests.train.chain import SPEC, chain_policy
+
+POOL = Pool(task=SPEC.id, size=1000)
+HERE = Progress(0, 0.0)
+
+
+def chain_of(reward, *, following=None, ids=None, behaviour=None) -> Chain:
+    count = len(reward)
+    return Chain(
+        states=torch.zeros(count, 1),
+        slow=torch.zeros(count, 1),
+        behaviour=torch.zeros(0, 1) if behaviour is None else behaviour,
+        ids=torch.zeros(count, dtype=torch.long) if ids is None else torch.tensor(ids),
+        reward=torch.tensor(reward, dtype=torch.float64),
+        following=torch.tensor([*range(1, count), DONE] if following is None else following),
+    )
+
+
+def goals(chain: Chain, v: torch.Tensor) -> list[float]:
+    """What ILQL's Q is drawn towards: minus its gradient where Q is 0."""
+    q = tuple(torch.zeros(len(chain.ids), 2, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    slow = tuple(torch.zeros(len(chain.ids), 2, dtype=torch.float64) for _ in range(2))
+    of_q, _, _ = ilql.losses(q, v, slow, chain, gamma=0.99, tau=0.7)
+    of_q.sum().backward()
+    assert torch.equal(q[0].grad, q[1].grad)
+    return [-float(q[0].grad[n, token]) for n, token in enumerate(chain.ids)]
+
+
+# The arithmetic -------------------------------------------------------------------------------------------------------
+
+
+def test_targets_are_those_worked_by_hand():
+    v = torch.tensor([0.1, 0.2, 0.3, 0.4], dtype=torch.float64)
+    found = goals(chain_of([0.0, -1.0, 0.0, 0.0]), v)
+    assert found == pytest.approx([0.198, -0.703, 0.396, 0.0], abs=1e-12)
+    assert found == pytest.approx(oracles_values.chained_targets([0, -1, 0, 0], v.tolist(), 0.99), abs=1e-12)
+
+
+def test_where_an_episode_was_cut_the_value_of_its_end_follows():
+    v = torch.tensor([0.1, 0.2, 0.3, 0.4, 0.5], dtype=torch.float64)
+    found = goals(chain_of([0.0, -1.0, 0.0, 0.0], following=[1, 2, 3, 4]), v)
+    assert found == pytest.approx([0.198, -0.703, 0.396, 0.495], abs=1e-12)
+
+
+def test_no_gradient_reaches_the_value_through_a_target_nor_the_targets_q():
+    chain = chain_of([0.0, 1.0])
+    v = torch.tensor([0.1, 0.2], dtype=torch.float64, requires_grad=True)
+    q, slow = (tuple(torch.ones(2, 2, dtype=torch.float64, requires_grad=True) for _ in range(2)) for _ in range(2))
+    of_q, of_v, of_cql = ilql.losses(q, v, slow, chain, gamma=0.99, tau=0.7)
+    (of_q + of_cql).sum().backward()
+    assert v.grad is None
+    of_v.sum().backward()
+    assert v.grad.tolist() == pytest.approx([-0.7 * 0.9, -0.7 * 0.8])
+    assert slow[0].grad is None
+
+
+def test_v_follows_the_smaller_of_the_targets():
+    slow = (torch.tensor([[3.0, 9.0]]), torch.tensor([[2.0, -9.0]]))
+    q = tuple(torch.zeros(1, 2) for _ in range(2))
+    _, of_v, _ = ilql.losses(q, torch.tensor([1.0]), slow, replace(chain_of([0.0])), gamma=0.99, tau=0.9)
+    assert of_v.tolist() == pytest.approx([0.9 * (2 - 1) ** 2 / 2])
+
+
+@pytest.mark.parametrize(("tau", "expected"), [(0.5, 0.35), (0.7, 0.49), (0.9, 0.75)])
+def test_an_expectile_is_where_it_was_worked_out(tau, expected):
+    values, chances = [0.0, 0.5, 1.0], [0.5, 0.3, 0.2]
+    v = torch.zeros((), dtype=torch.float64, requires_grad=True)
+    optimiser = torch.optim.LBFGS([v], max_iter=200, tolerance_grad=1e-12, tolerance_change=1e-14)
+
+    def closure():
+        optimiser.zero_grad()
+        difference = torch.tensor(values, dtype=torch.float64) - v
+        loss = (ilql.expectile(difference, tau) * torch.tensor(chances, dtype=torch.float64)).sum()
+        loss.backward()
+        return loss
+
+    for _ in range(5):
+        optimiser.step(closure)
+    assert float(v.detach()) == pytest.approx(expected, abs=1e-6)
+    assert oracles_values.expectile_of(values, chances, tau) == pytest.approx(expected, abs=1e-9)
+    assert oracles_values.expectile_of([0.0, 1.0], [0.5, 0.5], tau) == pytest.approx(tau, abs=1e-9)
+
+
+def test_returns_to_go_are_those_worked_by_hand():
+    found = mc.returns(chain_of([0.0, -1.0, 0.0, 2.0]), torch.zeros(0, dtype=torch.float64), gamma=0.99)
+    assert found.tolist() == pytest.approx([0.950598, 0.9602, 1.98, 2.0], abs=1e-6)
+    cut = chain_of([0.0, -1.0, 0.0, 2.0], following=[1, 2, 3, 4])
+    found = mc.returns(cut, torch.tensor([0.5], dtype=torch.float64), gamma=0.99)
+    assert found.tolist() == pytest.approx(oracles_values.returns_to_go([0, -1, 0, 2], 0.99, 0.5), abs=1e-6)
+
+
+def test_the_cross_entropy_takes_q_for_logits():
+    q = (torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 0.0]]))
+    _, _, of_cql = ilql.losses(q, torch.zeros(1), q, chain_of([0.0]), gamma=0.99, tau=0.7)
+    first = -torch.log_softmax(torch.tensor([1.0, 0.0]), 0)[0]
+    assert float(of_cql) == pytest.approx(float(first) + 0.693147, abs=1e-5)
+
+
+# The maze in which no episode is the best way -------------------------------------------------------------------------
+
+
+def maze_chain() -> Chain:
+    steps = [step for episode in oracles_values.MAZE for step in episode]
+    ends = torch.tensor([n for episode in oracles_values.MAZE for n in range(len(episode) - 1, -1, -1)])
+    following = torch.arange(1, len(steps) + 1)
+    eye = torch.eye(oracles_values.STATES, dtype=torch.float64)
+    at = eye[[state for state, _, _ in steps]]
+    return Chain(
+        states=at,
+        slow=at,
+        behaviour=torch.zeros(0, 1),
+        ids=torch.tensor([action for _, action, _ in steps]),
+        reward=torch.tensor([reward for _, _, reward in steps], dtype=torch.float64),
+        following=torch.where(ends == 0, DONE, following),
+    )
+
+
+def maze_q(tau: float, *, gamma: float = 0.9) -> torch.Tensor:
+    """Q (states, actions) that ILQL finds, with a table in place of a network."""
+    chain = maze_chain()
+    twins = [torch.zeros(oracles_values.STATES, oracles_values.ACTIONS, dtype=torch.float64) for _ in range(2)]
+    tables = [*twins, torch.zeros(oracles_values.STATES, 1, dtype=torch.float64)]
+    for table in tables:
+        table.requires_grad_()
+    optimiser = torch.optim.SGD(tables, lr=0.5)
+    for _ in range(1000):
+        q, v = tuple(chain.states @ table for table in tables[:2]), (chain.states @ tables[2])[:, 0]
+        of_q, of_v, _ = ilql.losses(q, v, tuple(each.detach() for each in q), chain, gamma=gamma, tau=tau)
+        optimiser.zero_grad()
+        (of_q + of_v).sum().backward()
+        optimiser.step()
+    return torch.minimum(*twins).detach()
+
+
+def test_ilql_puts_pieces_of_episodes_together_and_mc_does_not():
+    start, crossing = oracles_values.START, oracles_values.CROSSING
+    best = oracles_values.maze_best(0.9)
+    found = maze_q(0.99)
+    assert best[start, 0] == pytest.approx(0.9)
+    assert float(found[start, 0]) == pytest.approx(best[start, 0], abs=0.02)
+    assert int(found[start].argmax()) == 0  # the road to the crossing, and there the right turn
+    assert int(found[crossing].argmax()) == 0
+    chain = maze_chain()
+    returns = mc.returns(chain, torch.zeros(0, dtype=torch.float64), gamma=0.9)
+    at_start = {int(a): float(g) for a, g, s in zip(chain.ids, returns, chain.states[:, start], strict=True) if s}
+    assert max(at_start, key=at_start.get) == 1  # the short way home, the best that any episode from there did
+
+
+def test_the_middle_expectile_gives_the_values_of_whoever_made_the_data():
+    found = maze_q(0.5)
+    for (state, action), value in oracles_values.maze_sarsa(0.9).items():
+        assert float(found[state, action]) == pytest.approx(value, abs=1e-6)
+
+
+# Chains in batches ----------------------------------------------------------------------------------------------------
+
+
+def test_the_next_state_is_that_before_the_next_sampled_token_of_the_episode():
+    batch = make_batch(
+        [[0, 1, 1, 0, 1], [0, 1, 0, 0, 0], [0, 1, 1, 0, 0], [0, 0, 0, 0, 0]],
+        episode=[0, 1, 0, 1],
+        segment=[0, 0, 1, 1],
+        cut=[False, False, False, True],
+    )
+    places, following, cut = links(batch)
+    assert places.tolist() == [1, 2, 4, 11, 12, 6]
+    assert following.tolist() == [1, 2, 3, 4, DONE, 6]
+    assert cut.tolist() == [3]
+
+
+@pytest.fixture
+def services(tmp_path):
+    with ExitStack() as opened:
+        yield Services(
+            chain_policy(), POOL, folder=tmp_path, manner=Manner(), context=None, temperature=1.0, opened=opened
+        )
+
+
+def episodes_of(services, context=None):
+    engine = services.engine() if context is None else Engine(context=context)
+    found = source.played(engine, services.policy, Uniform(16).draw(0, POOL))
+    return [services.ended(each) for each in found]
+
+
+def small(module, **changes):
+    return module.Args(**{"base": "small", "lr": 3e-3, "minibatches": 1, **changes})
+
+
+@pytest.mark.parametrize(("module", "critic"), [(ilql, ilql.Implicit), (mc, mc.MonteCarlo)])
+def test_rows_cut_into_micro_batches_have_the_same_gradient(services, module, critic):
+    batch, found = collate(episodes_of(services, Window(2)), ends=True), []
+    assert len(batch) > 16
+    assert batch.cut.any()
+    for tokens in (1, 100, 10_000):
+        made = critic(services, small(module, bias=0.3))
+        for head in [*made.net.online.q.modules()]:
+            if isinstance(head, nn.Linear):
+                nn.init.normal_(head.weight, generator=torch.Generator().manual_seed(1))
+        made.tokens, made.net.clip = tokens, 0.0
+        made.net.optimiser.step = lambda: None
+        found.append(made.learn(batch, HERE, seed=(0,)))
+    for other in found[1:]:
+        assert other == pytest.approx(found[0], rel=1e-4)
+
+
+def test_what_the_environment_says_between_costs_no_discount(services):
+    cut = next(e for e in episodes_of(services) if e.truncated)
+    won = replace(cut, terminated=True, truncated=False, turns=(*cut.turns[:-1], replace(cut.turns[-1], reward=1.0)))
+    batch = collate([won], ends=True)
+    made = mc.MonteCarlo(services, small(mc, gamma=0.5))
+    goal = mc.returns(made.chain(batch), torch.zeros(0), gamma=0.5)
+    tokens = int(batch.mask.sum())
+    assert goal.tolist() == pytest.approx([0.5 ** (tokens - 1 - n) for n in range(tokens)])
+
+
+def test_the_return_of_a_cut_episode_goes_on_with_what_the_policy_would_say(services):
+    made = mc.MonteCarlo(services, small(mc, bias=0.4))
+    cut = next(e for e in episodes_of(services) if e.truncated)
+    chain = made.chain(collate([cut], ends=True))
+    assert chain.behaviour.shape[0] == 1
+    assert float(chain.behaviour.sum()) == pytest.approx(1.0, abs=1e-5)
+    _, figures = made.losses(chain)
+    count = len(chain.ids)
+    assert figures["critic_return"].tolist() == pytest.approx(
+        [0.4 * 0.99 ** (count - n) for n in range(count)], abs=1e-5
+    )
+
+
+# Guidance -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("base", ["small", "own", "policy"])
+def test_a_guided_policy_samples_from_log_pi_plus_beta_q(services, base):
+    policy = services.policy
+    made = ilql.Implicit(services, small(ilql, base=base, beta=4.0))
+    for head in made.net.slow.q:
+        nn.init.normal_(head[-1].weight, std=0.3, generator=torch.Generator().manual_seed(3))
+    plain = source.played(services.engine(), policy, Uniform(6).draw(1, POOL))
+    with made.guide(policy):
+        guided = source.played(services.engine(), policy, Uniform(6).draw(1, POOL))
+    again = source.played(services.engine(), policy, Uniform(6).draw(1, POOL))
+    assert [e.turns for e in again] == [e.turns for e in plain]
+    assert [e.turns for e in guided] != [e.turns for e in plain]
+    batch = collate(guided)
+    with torch.no_grad():
+        logits = nn.functional.linear(states(policy.model, batch.ids, batch.attention), policy.model.lm_head.weight)
+        wanted = torch.log_softmax(logits, -1) + 4.0 * made.quality(made.net.slow.trunk(batch.ids, batch.attention))
+    logprobs = torch.log_softmax(wanted, -1)[:, :-1].gather(-1, batch.ids[:, 1:, None])[..., 0]
+    assert (logprobs - batch.logprobs[:, 1:])[batch.mask[:, 1:]].abs().max() < 1e-4
+
+
+@pytest.mark.parametrize("base", ["small", "own", "policy"])
+def test_learning_values_leaves_the_policy_alone(services, base):
+    policy = services.policy
+    weights = [weight.clone() for weight in policy.model.parameters()]
+    made = ilql.Implicit(services, small(ilql, base=base))
+    before = [weight.clone() for weight in made.net.slow.parameters()]
+    made.learn(collate(episodes_of(services), ends=True), HERE, seed=(0,))
+    assert all(torch.equal(a, b) for a, b in zip(weights, policy.model.parameters(), strict=True))
+    after = list(made.net.slow.parameters())
+    fast = list(made.net.online.parameters())
+    moved = [(old, slow, new) for old, slow, new in zip(before, after, fast, strict=True) if not torch.equal(old, new)]
+    assert moved
+    for old, slow, new in moved:
+        assert (slow - (old + 0.005 * (new - old))).abs().max() < 1e-6
+
+
+def test_settings_that_cannot_be_are_refused():
+    with pytest.raises(RecipeError, match="tau and tau_target"):
+        ilql.recipe(ilql.Args(tau=1.0))
+    for module in (ilql, mc):
+        with pytest.raises(RecipeError, match="name a data set"):
+            module.recipe(module.Args(demonstrated=0, sampled=0))
+        with pytest.raises(RecipeError, match="gamma"):
+            module.recipe(module.Args(gamma=2.0))
