@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from lmgym.env import registry
+from tests.train import tt
 from tests.train.chain import SPEC
 
 
@@ -20,6 +21,6 @@ def one_thread():
 
 @pytest.fixture(autouse=True)
 def chain(monkeypatch):
-    """The task `test/Chain-v0`."""
-    known = MappingProxyType({**registry.specs(), SPEC.id: SPEC})
+    """The tasks `test/Chain-v0` and `test/TwoTurns-v0`."""
+    known = MappingProxyType({**registry.specs(), SPEC.id: SPEC, tt.SPEC.id: tt.SPEC})
     monkeypatch.setattr(registry, "specs", lambda: known)

@@ -89,7 +89,7 @@ class Paths:
         for row, number in enumerate(self.batch.episode.tolist()):
             found[row] = weighed[number]
             for at, forks in self.forks[number].items():
-                found[row] += (turn[row] < at) * sum(whole[each] for each in forks)
+                found[row] += (turn[row] < at).double() * sum(whole[each] for each in forks)
         return (found * self._scale()).to(self.batch.reward) * self.batch.mask
 
     def shares(self) -> Tensor:
