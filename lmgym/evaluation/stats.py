@@ -1,7 +1,7 @@
 """Intervals for evaluations, where the tries of an instance are one sample: whole instances are what was drawn.
 
-Which interval is used where was decided by the coverage found in simulated evaluations; `docs/evaluation.md` shows the
-table and `tests/evaluation/test_coverage.py` holds it.
+Which interval is used where was decided by the coverage found in simulated evaluations; `docs/statistics.md` shows
+the table and `tests/evaluation/test_coverage.py` holds it.
 """
 
 from __future__ import annotations
@@ -69,8 +69,9 @@ def unit(values: Sequence[float] | Array, instances: Sequence[object]) -> Interv
 
     A single try of each instance at success is plain Wilson. Several tries are worth between as many trials as
     there are instances (all tries alike) and as there are tries (instances alike), by the variance found between
-    instances. For outcomes of 0 and 1 that variance is taken with one more instance as unlike as can be. Without any
-    variance at a bound an instance is a trial, so that 0 of 50 is never [0, 0]; `constant` elsewhere.
+    instances. For outcomes of 0 and 1 few instances may tell that variance, those with any success or, if fewer, any
+    failure: it is averaged over them and one instance as unlike as can be. Without any variance at a bound an instance
+    is a trial, so that 0 of 50 is never [0, 0]; `constant` elsewhere.
     """
     means, tries = by_instance(values, instances)
     count = len(means)
@@ -85,7 +86,8 @@ def unit(values: Sequence[float] | Array, instances: Sequence[object]) -> Interv
         if tries.max() == 1:
             return wilson(float(means.sum()), count)
         largest = mean * (1 - mean)  # variance of instances each of which always or never succeeds
-        variance = (float(means.var()) * count + largest) / count
+        telling = min(int((means > 0).sum()), int((means < 1).sum()))
+        variance = (float(means.var(ddof=1)) * telling + largest) / (telling + 1)
         trials = min(max(largest * count / variance, count), count * count / float((1 / tries).sum()))
     else:
         if count == 1 or np.ptp(means) < 1e-12:

@@ -28,7 +28,7 @@ def solved(instances: int, success: float, *, tries: int = TRIES, icc: float = I
 
 def share(intervals: list[Interval], truth: float) -> float:
     """Of the intervals, that hold the truth."""
-    return sum(interval.low <= truth <= interval.high for interval in intervals) / len(intervals)
+    return float(np.mean([interval.low <= truth <= interval.high for interval in intervals]))
 
 
 def coverage(instances: int, success: float, **more) -> dict[str, float]:
@@ -47,10 +47,15 @@ def coverage(instances: int, success: float, **more) -> dict[str, float]:
 
 def main() -> None:
     kinds = ("unclustered", "stated", "t", "bootstrap")
-    lines = [f"| instances | success | {' | '.join(kinds)} |", f"|{'---|' * 6}"]
-    for instances, success in product((50, 200), (0.02, 0.05, 0.2, 0.5, 0.8)):
-        found = coverage(instances, success)
-        lines.append(f"| {instances} | {success} | {' | '.join(f'{100 * found[name]:.1f}' for name in kinds)} |")
+    lines = [f"| instances | tries | between | success | {' | '.join(kinds)} |", f"|{'---|' * 8}"]
+    settings = [
+        *product((50, 200), [(4, 0.35)], (0.02, 0.05, 0.2, 0.5, 0.8)),
+        *product((50, 200), [(8, 0.6)], (0.02, 0.05, 0.2)),
+    ]
+    for instances, (tries, icc), success in settings:
+        found = coverage(instances, success, tries=tries, icc=icc)
+        figures = " | ".join(f"{100 * found[name]:.1f}" for name in kinds)
+        lines.append(f"| {instances} | {tries} | {icc} | {success} | {figures} |")
     sys.stdout.write("\n".join(lines) + "\n")
 
 
