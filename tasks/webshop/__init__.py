@@ -41,4 +41,17 @@ OFFICIAL = replace(
     source=f"items_shuffle, items_ins_v2 and items_human_ins of WebShop (MIT) under $WEBSHOP_DATA; {_RULES}",
     options={"source": "official", "goals": "human"},
 )
-VARIANTS = (HUMAN, OFFICIAL)
+BROWSER = replace(
+    SPEC,
+    id="lmgym/WebShopBrowser-v0",
+    entry_point="lmgym.tasks.webshop.browser:WebShopBrowser",
+    summary="The same shop as a web site in Chromium, by accessibility tree, HTML or pictures.",
+    max_turns=30,
+    references={"null": 0.0, "oracle": 1.0},
+    extras=("webshop", "web"),
+    player="thread",
+    options={"length": 10, "nouns": "own"},
+    goldens="outcome",
+    standard=Standard(split="test", instances=100),
+)
+VARIANTS = (HUMAN, OFFICIAL, BROWSER)

@@ -196,6 +196,7 @@ def _product(rng: np.random.Generator, draft: Draft, number: int) -> Product:
         category=kind.category,
         path=kind.path,
         prices=prices,
+        image=f"/pictures/{asin(number)}.svg",
         instruction=opening.format(article(wanted) if wanted.endswith(kind.name) else wanted),
         asked=tuple(asked),
     )

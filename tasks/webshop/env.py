@@ -107,17 +107,8 @@ class WebShop(TextEnv):
 
     def act(self, action: str) -> Reply:
         """Follow one action; what the page does not have changes nothing."""
-        session = self._playing()
         valid = self._follow(action)
-        earned = 0.0
-        if session.kind == "done" and session.item is not None:
-            price = self.shop.price(session.item, self.price_seed)
-            earned, self.verbose = breakdown(session.product, self._wanted(), price, session.options, self.nouns)
-        done = session.kind == "done"
-        reward = {"purchase": earned}
-        if self.weight:
-            reward["progress"] = self.weight * self._progressed(earned)
-        return Reply(self._page(action), reward=reward, done=done, score=earned if done else None, valid=valid)
+        return self._answer(self._page(action), valid)
 
     def oracle(self) -> Iterator[str]:
         """Yield actions that buy the goal's product with its options; none where no search finds it."""
@@ -157,6 +148,18 @@ class WebShop(TextEnv):
         page = MODES[self.mode](self.session)
         self._shown, self._said = [page], []
         return Reply(f"{_prompt()}\n\n{page}" if self.instructions else page)
+
+    def _answer(self, text: str, valid: bool, images: tuple[Any, ...] = ()) -> Reply:
+        """Return the reply to an action, with what it earned."""
+        session, earned = self._playing(), 0.0
+        done = session.kind == "done"
+        if done and session.item is not None:
+            price = self.shop.price(session.item, self.price_seed)
+            earned, self.verbose = breakdown(session.product, self._wanted(), price, session.options, self.nouns)
+        reward = {"purchase": earned}
+        if self.weight:
+            reward["progress"] = self.weight * self._progressed(earned)
+        return Reply(text, images=images, reward=reward, done=done, score=earned if done else None, valid=valid)
 
     def _follow(self, action: str) -> bool:
         """Do what an action says, if it can be done; its last line is tried where the whole is no action."""

@@ -15,8 +15,21 @@ STYLE = (
     ".btn{font:inherit;padding:.3em .8em;margin:.2em;border:1px solid #456;border-radius:4px;background:#eef;"
     "cursor:pointer}"
     ".item{display:flex;gap:1em;border:1px solid #ccd;border-radius:6px;padding:.6em;margin:.6em 0}"
-    "img{width:96px;height:96px;flex:none}.options{margin:.4em 0}label{border:1px solid #99a;border-radius:4px;"
-    "padding:.15em .6em;margin:.15em;cursor:pointer}input:checked+label{background:#cde}.purchase{background:#fd8}"
+    "img{width:96px;height:96px;flex:none;display:block}.options{margin:.4em 0}label{border:1px solid #99a;"
+    "border-radius:4px;padding:.15em .6em;margin:.15em;cursor:pointer}input:checked+label{background:#cde}"
+    ".purchase{background:#fd8}"
+)
+
+
+FORM = (  # what buttons post: their own label; the script posts a chosen option in the same way
+    '<form method="post" action="/click" id="say"><input type="hidden" name="label" disabled></form>\n'
+    "<script>addEventListener('change', event => {\n"
+    "  if (!event.target.matches('[data-say]')) return;\n"
+    "  const form = document.getElementById('say'), label = form.querySelector('input');\n"
+    "  label.disabled = false;\n"
+    "  label.value = event.target.value;\n"
+    "  form.submit();\n"
+    "});</script>"
 )
 
 
@@ -48,16 +61,12 @@ def _index(session: Session) -> str:
 def _head(session: Session, *names: str) -> str:
     buttons = "\n".join(_button(name) for name in (BACK, *names))
     words = escape(session.instruction)
-    return f'<div id="instruction-text">\n<h4>Instruction:<br>{words}</h4>\n</div>\n{buttons}'
+    return f'<div id="instruction-text">\n<h4>Instruction:<br>{words}</h4>\n</div>\n{FORM}\n{buttons}'
 
 
 def _button(name: str, kind: str = "btn") -> str:
-    """A button that posts its own name."""
     shown = escape(name)
-    return (
-        f'<form method="post" action="/click" style="display:inline">\n<input type="hidden" name="label" '
-        f'value="{shown.lower()}">\n<button class="{kind}" type="submit">{shown}</button>\n</form>'
-    )
+    return f'<button class="{kind}" type="submit" form="say" name="label" value="{shown.lower()}">{shown}</button>'
 
 
 def _results(session: Session) -> str:
@@ -96,7 +105,7 @@ def _group(session: Session, place: int, name: str) -> str:
         checked = " checked" if session.options.get(name) == value else ""
         rows.append(
             f'<input type="radio" id="radio_{place}_{number}" name="{escape(name)}" value="{escape(value)}" '
-            f'data-click{checked}>\n<label for="radio_{place}_{number}">{escape(value)}</label>'
+            f'data-say{checked}>\n<label for="radio_{place}_{number}">{escape(value)}</label>'
         )
     return f'<div class="options">\n<h4>{escape(name)}</h4>\n' + "\n".join(rows) + "\n</div>"
 

@@ -1,0 +1,138 @@
+"""The same shop as a web site in Chromium: seen by accessibility tree, HTML or picture, used by BrowserGym's calls."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from importlib import resources
+from string import Template
+from typing import Any
+from urllib.parse import parse_qs, quote, unquote, urlsplit
+
+from lmgym.backends.browser_calls import describe
+from lmgym.backends.browser_gate import Request, Response, Sites
+from lmgym.backends.browser_session import Session as Window
+from lmgym.env.actions import parse_function_call
+from lmgym.env.env import Reply
+from lmgym.env.spaces import Images
+from lmgym.errors import InstanceError
+from lmgym.tasks.webshop import BROWSER
+from lmgym.tasks.webshop.env import WebShop
+from lmgym.tasks.webshop.goals import Goal
+from lmgym.tasks.webshop.page import html
+from lmgym.tasks.webshop.picture import svg
+from lmgym.tasks.webshop.session import BACK, HOST, parse
+
+SITE = "http://shop.test"
+WIDTH, HEIGHT = 1024, 768
+TEXTS, PIXELS = ("axtree", "html", "none"), ("none", "screenshot", "som")
+NAMED = re.compile(r"""\s*\[(\w+)\] (button|link|radio|textbox|searchbox) ('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
+
+
+class WebShopBrowser(WebShop):
+    """Shop in a browser. The site shows where the buyer stands, whatever address is asked for."""
+
+    SPEC = BROWSER
+
+    def __init__(self, *, observe: str = "axtree", pixels: str = "none", places: bool = False, **common: Any) -> None:
+        """Choose what is seen.
+
+        Args:
+            observe: "axtree" shows the accessibility tree, "html" short HTML, "none" the address only.
+            pixels: "screenshot" adds a picture of the window, "som" one with marks, "none" none.
+            places: whether elements tell where their middle is, for actions by coordinate.
+            common: what WebShop takes; `mode` and what is repeated do not apply.
+        """
+        for name, value, known in (("observe", observe, TEXTS), ("pixels", pixels, PIXELS)):
+            if value not in known:
+                raise InstanceError(f"{name} is one of {', '.join(known)}; got {value!r}")
+        if pixels != "none":
+            self.PICTURES = Images(HEIGHT, WIDTH)  # type: ignore[misc]  # of this environment
+        super().__init__(**common)
+        self.observe, self.pixels, self.places = observe, pixels, places
+        self.window = Window(Sites({SITE: self._serve}), sets=("bid", "coord", "nav"), size=(WIDTH, HEIGHT))
+
+    def act(self, action: str) -> Reply:
+        """Do one call in the browser."""
+        call = parse_function_call(action)
+        if call is None:
+            wrong = "answer with one call, such as click('12')"
+        else:
+            wrong = self.window.do(call.name, call.positional, call.arguments)
+        text, images = self._look()
+        return self._answer(f"Error: {wrong}\n\n{text}" if wrong else text, not wrong, images)
+
+    def oracle(self) -> Iterator[str]:
+        """Yield calls that buy the goal's product with its options."""
+        for action in super().oracle():
+            yield from self.calls(action)
+
+    def demonstrator(self) -> Iterator[str]:
+        """Yield calls of a buyer who knows the pages alone."""
+        for action in super().demonstrator():
+            yield from self.calls(action)
+
+    def admissible(self) -> list[str] | None:  # type: ignore[override]  # calls with any argument cannot be listed
+        """Return None: what can be typed has no end."""
+        return None
+
+    def calls(self, action: str) -> Iterator[str]:
+        """Yield the calls that do what an action of the text shop does, as the page is when each is asked for."""
+        name, argument = parse(action)
+        if name == "click":
+            yield self._click(argument or "", "button", "link", "radio")
+            return
+        if self._playing().kind != "index":
+            yield self._click(BACK.lower(), "button")
+        yield f"fill({self._bid('search', 'textbox', 'searchbox')!r}, {argument!r})"
+        yield self._click("search", "button")
+
+    def close(self) -> None:
+        """Give the browser's context back."""
+        self.window.close()
+
+    def _open(self, goal: Goal, index: int) -> Reply:
+        super()._open(goal, index)
+        self.window.open(SITE)
+        page, images = self._look()
+        prompt = Template(resources.files(__package__).joinpath("browser.md").read_text(encoding="utf-8"))
+        words = prompt.substitute(width=WIDTH, height=HEIGHT, actions=describe(self.window.names), page=page)
+        return Reply(words.strip(), images=images)
+
+    def _look(self) -> tuple[str, tuple[Any, ...]]:
+        """Return the page's words under its address, and its picture where there is one."""
+        seen = self.window.look(self.observe, self.pixels, places=self.places)  # type: ignore[arg-type]  # checked
+        images = () if seen.picture is None else (seen.picture,)
+        return f"{seen.url}\n{seen.text}".rstrip(), images
+
+    def _click(self, label: str, *roles: str) -> str:
+        return f"click({self._bid(label, *roles)!r})"
+
+    def _bid(self, label: str, *roles: str) -> str:
+        """Return the number of the element of that name and one of these roles; InstanceError where there is none."""
+        for line in self.window.look("axtree").text.splitlines():
+            found = NAMED.match(line)
+            if found and found[2] in roles and str(ast.literal_eval(found[3])).lower() == label:
+                return found[1]
+        raise InstanceError(f"the page has no {' or '.join(roles)} {label!r}")
+
+    def _serve(self, request: Request) -> Response:
+        """Answer the browser: what was posted is done, then the buyer is sent to the page where it led."""
+        session, path = self._playing(), unquote(urlsplit(request.path).path)
+        if path.startswith("/pictures/"):
+            number = self.shop.number(path.removeprefix("/pictures/").removesuffix(".svg"))
+            if number is None:
+                return Response(b"no such picture", "text/plain", 404)
+            return Response(svg(self.shop.product(number)).encode(), "image/svg+xml")
+        form = parse_qs(request.body.decode("utf-8", "replace"))
+        if request.method == "POST" and path == "/search" and session.kind == "index":
+            if words := form.get("search_query", [""])[0].lower():
+                session.search(words)
+        elif request.method == "POST" and path == "/click":
+            session.click(form.get("label", [""])[0].lower())
+        elif path.startswith("/item/") and session.kind == "search_results":
+            session.click(path.removeprefix("/item/").lower())
+        elif request.method != "POST":
+            return Response(html(session).encode(), headers={"Cache-Control": "no-store"})
+        return Response(status=303, headers={"Location": SITE + quote(session.url.removeprefix(HOST), safe="/+")})

@@ -1,0 +1,132 @@
+"""The shop in Chromium: the same rewards as in text, walls and pictures."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("playwright")
+
+from lmgym.backends import browser
+from lmgym.env.hostile import HOSTILE
+from lmgym.env.registry import build
+from lmgym.env.testing import check_task
+from lmgym.errors import BackendError, InstanceError
+from lmgym.tasks.webshop import catalogue
+from lmgym.tasks.webshop.picture import svg
+
+try:
+    browser.executable()
+except BackendError as missing:
+    pytest.skip(str(missing), allow_module_level=True)
+
+
+@pytest.fixture(scope="module")
+def window():
+    env = build("WebShopBrowser-v0", split="test", max_turns=1000)
+    yield env
+    env.close()
+
+
+def both(window, index, choose, turns):
+    """Play the same actions in text and in the browser; their rewards and addresses, side by side."""
+    text = build("WebShop-v0", split="test", max_turns=1000)
+    text.reset(options={"index": index})
+    window.reset(options={"index": index})
+    for turn in range(turns):
+        action = choose(text.unwrapped, turn)
+        if action is None:
+            return
+        *_, reward, over, _, _ = text.step(action)
+        for call in window.unwrapped.calls(action):
+            *_, seen, ended, _, info = window.step(call)
+            assert info["valid"], (action, call)
+        assert (seen, ended) == (reward, over), action
+        assert window.unwrapped.session.url == text.unwrapped.session.url
+        if over:
+            return
+
+
+def at_random(seed):
+    rng = np.random.default_rng(seed)
+
+    def choose(shop, turn):
+        actions = shop.admissible()
+        return actions[rng.integers(len(actions))]
+
+    return choose
+
+
+@pytest.mark.parametrize("index", [0, 3])
+def test_the_oracle_earns_1_in_both(window, index):
+    said = []
+
+    def choose(shop, turn):
+        if not said:
+            said.append(shop.oracle())
+        return next(said[0], None)
+
+    both(window, index, choose, 20)
+    assert window.unwrapped.verbose["r_type"] == 1.0
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_random_walks_earn_the_same_in_both(window, seed):
+    both(window, seed, at_random(seed), 6)
+
+
+@pytest.mark.slow
+def test_50_random_walks_earn_the_same_in_both(window):
+    for seed in range(50):
+        both(window, seed, at_random(seed), 12)
+
+
+@pytest.mark.slow
+def test_the_task_owes_nothing():
+    check_task("WebShopBrowser-v0")
+
+
+def test_addresses_and_histories_lead_nowhere_else(window):
+    observation, _ = window.reset(options={"index": 0})
+    assert "goto" in observation["text"]
+    session = window.unwrapped.session
+    for call in ("goto('http://shop.test/done/x/B105943/{}')", "goto('http://shop.test/item/b105943')", "go_back()"):
+        *_, terminated, _, _ = window.step(call)
+        assert (terminated, session.kind) == (False, "index")
+    *_, info = window.step("goto('http://example.com')")
+    assert not info["valid"]
+
+
+def test_malformed_calls_never_raise(window):
+    window.reset(options={"index": 0})
+    for action in [
+        *(text[:2000] for text in HOSTILE[:14]),
+        "click('999')",
+        "click(nan)",
+        "mouse_click(1e9, -5)",
+        "click()",
+    ]:
+        observation, reward, _, _, info = window.step(action)
+        assert reward == 0.0
+        assert info["valid"] != observation["text"].startswith("Error: ")
+
+
+def test_pictures_show_the_page():
+    env = build("WebShopBrowser-v0", split="test", pixels="screenshot")
+    observation, _ = env.reset(options={"index": 0})
+    assert observation["images"].shape == (1, 768, 1024, 3)
+    assert observation in env.observation_space
+    start = observation["images"][0]
+    for call in env.unwrapped.calls("search[dog bed]"):
+        observation, *_ = env.step(call)
+    assert (observation["images"][0] != start).any()
+    env.close()
+
+
+def test_every_product_has_a_drawing():
+    drawn = {svg(catalogue.product(number)) for number in range(1000)}
+    assert len(drawn) > 250
+    assert all(picture.startswith("<svg") and "<script" not in picture for picture in drawn)
+
+
+def test_unknown_ways_of_seeing_are_refused():
+    with pytest.raises(InstanceError, match="observe is one of axtree"):
+        build("WebShopBrowser-v0", observe="braille")
