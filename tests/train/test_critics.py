@@ -1,0 +1,161 @@
+"""Targets, heads, states that critics read, and the replay that some of them learn from."""
+
+from __future__ import annotations
+
+import copy
+import math
+from contextlib import ExitStack
+
+import pytest
+import torch
+from torch import nn
+
+from lmgym.errors import RecipeError
+from lmgym.train import checkpoint, source
+from lmgym.train.collate import collate
+from lmgym.train.critics import Estimator, Trunk, mlp, polyak, states_at
+from lmgym.train.parts.stores import Replay, lean
+from lmgym.train.parts.tasks import Uniform
+from lmgym.train.recipe import Pool
+from lmgym.train.services import Services
+from lmgym.train.state import Manner
+from tests.train.chain import SPEC, chain_policy
+
+POOL = Pool(task=SPEC.id, size=1000)
+
+
+@pytest.fixture
+def services(tmp_path):
+    with ExitStack() as opened:
+        yield Services(
+            chain_policy(), POOL, folder=tmp_path, manner=Manner(), context=None, temperature=1.0, opened=opened
+        )
+
+
+@pytest.fixture
+def episodes(services):
+    return source.played(services.engine(), services.policy, Uniform(8).draw(0, POOL))
+
+
+def test_a_target_is_behind_by_what_is_left_of_each_step():
+    online, target = nn.Linear(3, 2), nn.Linear(3, 2)
+    error = (target.weight - online.weight).detach().clone()
+    for step in range(1, 20):
+        polyak(target, online, 0.1)
+        assert (target.weight - online.weight - 0.9**step * error).abs().max() < 1e-6
+
+
+def test_a_target_follows_every_step_of_the_optimiser_and_only_then():
+    net = Estimator(nn.Linear(2, 1), lr=0.1, share=0.25)
+    before = copy.deepcopy(net.slow.weight)
+    net.online(torch.ones(1, 2)).sum().backward()
+    assert torch.equal(net.slow.weight, before)
+    net.step()
+    assert (net.slow.weight - (0.75 * before + 0.25 * net.online.weight)).abs().max() < 1e-7
+    assert net.online.weight.grad is None
+
+
+def test_without_a_share_there_is_no_target():
+    net = Estimator(nn.Linear(2, 1), lr=0.1)
+    assert net.slow is net.online
+
+
+def test_a_gradient_that_is_no_number_stops_the_run_and_leaves_the_weights():
+    net = Estimator(nn.Linear(2, 1), lr=0.1, share=0.5)
+    before = net.online.weight.detach().clone()
+    (net.online(torch.ones(1, 2)) * math.inf).sum().backward()
+    with pytest.raises(RecipeError, match="gradient of the critic"):
+        net.step()
+    assert torch.equal(net.online.weight, before)
+
+
+def test_heads_follow_from_their_seed_alone_and_can_begin_as_a_constant():
+    torch.manual_seed(1)
+    first, other = mlp([4, 8, 3], seed=[5, 0]), mlp([4, 8, 3], seed=[5, 1])
+    drawn = torch.rand(1)
+    torch.manual_seed(1)
+    assert torch.equal(torch.rand(1), drawn)  # the run's own chance is left alone
+    assert torch.equal(first[0].weight, mlp([4, 8, 3], seed=[5, 0])[0].weight)
+    assert not torch.equal(first[0].weight, other[0].weight)
+    assert mlp([4, 8, 3], seed=[0], bias=-4.1)(torch.randn(2, 4)).tolist() == [[pytest.approx(-4.1)] * 3] * 2
+
+
+@pytest.mark.parametrize("base", ["small", "own", "policy"])
+def test_a_copy_of_a_trunk_shares_the_policy_and_nothing_else(services, base):
+    trunk = Trunk(services.policy, base, seed=0)
+    target = copy.deepcopy(trunk)
+    ids = torch.randint(1, 13, (2, 5))
+    attention = torch.ones(2, 5, dtype=torch.bool)
+    assert torch.equal(trunk(ids, attention), target(ids, attention))
+    assert trunk(ids, attention).shape == (2, 5, trunk.width)
+    for weight in services.policy.model.parameters():
+        weight.data += 0.1
+    moved = not torch.equal(trunk(ids, attention), target(ids, attention))
+    assert not moved  # both read the policy as it is, or neither
+    assert len(list(trunk.parameters())) == (0 if base == "policy" else len(list(target.parameters())))
+
+
+def test_a_state_does_not_depend_on_what_else_is_read(services):
+    trunk = Trunk(services.policy, "small", seed=0)
+    rows = [(1, 2, 3, 4, 5, 6), (7, 8), (1, 2, 3, 4, 5, 6), (9, 10, 11, 12)]
+    points = list(zip(rows, (2, 1, 5, 0), strict=True))
+    together = states_at(trunk, points, tokens=1000)
+    pieces = states_at(trunk, points, tokens=1)
+    alone = torch.cat([states_at(trunk, [point], tokens=1000) for point in points])
+    assert (together - alone).abs().max() < 1e-5
+    assert (pieces - alone).abs().max() < 1e-5
+    assert not torch.allclose(together[0], together[2])
+
+
+# The replay -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_replay_keeps_the_newest_turns(episodes):
+    store = Replay(7, draws=1)
+    store.put(episodes)
+    everything = [(e.id, n) for e in episodes for n in range(len(e.turns))]
+    assert [(e.id, n) for e, n in store.kept] == everything[-7:]
+
+
+def test_a_replay_is_drawn_with_replacement_and_by_its_seed(episodes):
+    store = Replay(100, draws=1)
+    store.put(episodes[:1])
+    first, again, other = ([n for _, n in store.turns(40, seed=seed)] for seed in ([0, 1], [0, 1], [0, 2]))
+    assert len(first) == 40 > len(store)
+    assert first == again != other
+    assert set(first) == set(range(len(store)))
+    assert Replay(5, draws=1).turns(3, seed=[0]) == []
+
+
+def test_the_turns_that_a_fork_shares_are_kept_once(services, episodes):
+    store, (parent, *_) = Replay(100, draws=1), episodes
+    (said,) = services.sample([(parent, 2)], noise=(1,))
+    store.put([parent, said])
+    assert [(e.id, n) for e, n in store.kept] == [*((parent.id, n) for n in range(len(parent.turns))), (said.id, 2)]
+
+
+def test_answers_drawn_from_a_replay_are_new_and_the_policys_present_ones(services, episodes):
+    store = Replay(100, draws=30)
+    store.put(episodes)
+    forks = store.draw(services, seed=(0, 3))
+    batch = collate(forks)
+    logprobs, _ = services.policy.score(batch.ids, batch.attention, mask=batch.mask)
+    assert (logprobs - batch.logprobs).abs().max() < 1e-4
+    assert [fork.turns for fork in store.draw(services, seed=(0, 3))] == [fork.turns for fork in forks]
+    kept = {episode.id: episode for episode in episodes}
+    same = [fork.turns[-1].completion.ids == kept[fork.parent].turns[fork.forked_at].completion.ids for fork in forks]
+    assert sum(same) < len(same) / 2
+    assert all(fork.turns[-1].action is None and fork.turns[-1].reward == 0 for fork in forks)
+
+
+def test_a_replay_goes_on_from_a_checkpoint(services, episodes, tmp_path):
+    stores = [Replay(20, draws=10) for _ in range(2)]
+    stores[0].put(episodes)
+    checkpoint.save(tmp_path, {"store": stores[0].state_dict()}, number=1)
+    stores[1].load_state_dict(checkpoint.load(tmp_path)["store"])
+    assert list(stores[1].kept) == list(stores[0].kept)
+    for store in stores:
+        store.put([lean(e) for e in episodes[:1]])
+    drawn = [[fork.turns[-1].completion for fork in store.draw(services, seed=(0, 3))] for store in stores]
+    assert drawn[0] == drawn[1]
+    assert stores[0].state_dict() == stores[1].state_dict()

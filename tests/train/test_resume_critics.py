@@ -1,0 +1,86 @@
+"""Runs with critics, targets, stores and records, interrupted and gone on with, end with the same bits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from lmgym.baselines import archer, ilql, mc, refuel
+from lmgym.train import checkpoint, loop
+from lmgym.train.log import read_metrics
+from tests.train.victim import train
+
+SHORT = {"warmup": 2, "warmup_episodes": 4, "evaluate": 4}
+CASES = {
+    "archer": (
+        archer,
+        {"fit": 2, "steps": 3, "rollouts": 4, "hidden": 8, "critic_draws": 12, "critic_batch": 4, "critic_epochs": 2}
+        | {"actor_draws": 8, "minibatches": 2, "capacity": 30},
+    ),
+    "archer, own encoder": (
+        archer,
+        {"fit": 1, "steps": 2, "rollouts": 4, "hidden": 8, "critic_draws": 8, "critic_epochs": 1, "actor_draws": 8}
+        | {"encoder": "own"},
+    ),
+    "refuel": (refuel, {"steps": 3, "pairs": 6, "minibatches": 2}),
+    "mc": (mc, {"steps": 3, "demonstrated": 8, "sampled": 8, "episodes": 6, "base": "small"}),
+    "ilql": (ilql, {"steps": 3, "demonstrated": 8, "sampled": 8, "episodes": 6}),
+}
+
+
+class Interrupted(Exception):
+    """Stands for the end of the process."""
+
+
+def bits(folder: Path) -> list[torch.Tensor]:
+    """Everything that learns, as the last checkpoint has it."""
+    state = checkpoint.load(folder / "checkpoints")
+    found: list[torch.Tensor] = []
+    waiting = [state["model"], state["learner"]["critic"], state["learner"]["store"]]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, torch.Tensor):
+            found.append(item)
+        elif isinstance(item, dict):
+            waiting += item.values()
+        elif isinstance(item, list | tuple):
+            waiting += item
+        elif isinstance(item, str):
+            found.append(torch.tensor(list(item.encode())))
+    return found
+
+
+def figures(folder: Path) -> list[dict[str, object]]:
+    rows = read_metrics(folder)
+    return [{name: value for name, value in row.items() if not name.startswith("seconds")} for row in rows]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_interrupted_run_ends_with_the_same_bits(tmp_path, monkeypatch, name):
+    module, changes = CASES[name]
+    args = module.Args(**SHORT, **changes)
+    train(tmp_path / "whole", args=args, recipe=module.recipe(args))
+    save, calls = loop.Training.save, []
+
+    def dying(self):
+        """Dies at every third checkpoint, before it is written."""
+        calls.append(1)
+        if len(calls) % 3 == 0:
+            raise Interrupted
+        save(self)
+
+    monkeypatch.setattr(loop.Training, "save", dying)
+    ends = 0
+    for _ in range(40):
+        try:
+            train(tmp_path / "cut", args=args, recipe=module.recipe(args), resume=ends > 0)
+            break
+        except Interrupted:
+            ends += 1
+    assert ends >= 3
+    assert figures(tmp_path / "cut") == figures(tmp_path / "whole")
+    whole, cut = bits(tmp_path / "whole"), bits(tmp_path / "cut")
+    assert len(whole) == len(cut) > 10
+    assert all(torch.equal(a, b) for a, b in zip(whole, cut, strict=True))
