@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
 import torch
@@ -157,18 +158,21 @@ class Learner:
         services, pool = self.services, replace(self.services.pool, stage=stage.name)
         tasks = self.recipe.tasks if isinstance(stage, Rl | FitCritic) else stage.tasks
         jobs = tasks.draw(place.step, pool)
-        if not isinstance(stage, Generate) and not isinstance(stage, Rl) and stage.recorded is not None:
-            path = services.folder / stage.recorded
-            path = path if path.exists() else stage.recorded
-            select = stage.select if isinstance(stage, Sft) else None
-            draw = {"step": place.step, "count": len(jobs), "seed": pool.seed}
-            return source.recorded(path, self.policy, select=select, context=services.context, **draw)
+        if isinstance(stage, Sft | FitCritic) and stage.recorded is not None:
+            return self._recorded(stage, stage.recorded, step=place.step, count=len(jobs), seed=pool.seed)
         planner = stage.planner if isinstance(stage, Sft | Generate) else self.recipe.planner
         shown = isinstance(stage, Sft) or (isinstance(stage, Generate) and stage.demonstrated)
         mine = services.ranks.share(jobs)
         play = source.demonstrated if shown else source.played
         found = play(services.engine(planner), self.policy, mine) if mine else []
         return source.in_order(services.ranks.gathered(found), jobs)
+
+    def _recorded(self, stage: Sft | FitCritic, path: Path, **draw: int) -> list[Trajectory]:
+        """Episodes of a data set, which may be one that the run made itself."""
+        own = self.services.folder / path
+        select = stage.select if isinstance(stage, Sft) else None
+        found = own if own.exists() else path
+        return source.recorded(found, self.policy, select=select, context=self.services.context, **draw)
 
     def _keep(self, episodes: Sequence[Trajectory], folder: str, number: int) -> None:
         """Write episodes into a folder of the run."""
