@@ -108,8 +108,7 @@ def _play(
     from lmgym.evaluation import report as reports
     from lmgym.evaluation.play import Session
 
-    calls = evaluation.book_of(wish, chosen, record, budget)
-    cast = evaluation.cast_of(wish, chosen, record, calls, local)
+    calls, cast = evaluation.staffed(wish, chosen, record, budget, local)
     try:
         priced = wish.price(wish.model) is not None
         watcher = Watcher(f"{chosen.task} {chosen.split}, {wish.model}", budget, cast.watched, priced=priced)

@@ -274,6 +274,21 @@ def _remote(wish: Wish, model: str, record: Record | None, calls: Calls | None) 
     )
 
 
+def staffed(
+    wish: Wish, chosen: settings.Settings, record: Record, budget: Budget, local: dict[str, Policy]
+) -> tuple[Calls | None, Cast]:
+    """The book of calls and the policies; where they cannot be had, the run that was to begin leaves nothing behind."""
+    calls = None
+    try:
+        calls = book_of(wish, chosen, record, budget)
+        return calls, cast_of(wish, chosen, record, calls, local)
+    except BaseException:
+        if calls is not None:
+            calls.close()
+        record.discard()
+        raise
+
+
 def engine_of(wish: Wish, cast: Cast, record: Record | None) -> Engine:
     """The engine that plays."""
     from lmgym.rollout.engine import Engine

@@ -16,6 +16,7 @@ import os
 import platform
 import tempfile
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -28,6 +29,7 @@ from lmgym.rollout import episodes
 from lmgym.types import FIRST_SEAT, Trajectory
 
 FACTS, EPISODES, CALLS, ACCOUNT, PICTURES = "run.json", "episodes.jsonl", "calls.sqlite", "calls.json", "pictures"
+LOCK = ".lock"
 FORMAT = 1
 PACKAGES = ("lmgym", "numpy", "gymnasium", "torch", "transformers", "openai", "anthropic", "litellm")
 
@@ -80,6 +82,7 @@ class Record:
         """
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
+        self._resumed = resume
         self._lock = _locked(folder)
         try:
             self._claim(facts, resume=resume)
@@ -114,6 +117,14 @@ class Record:
         if account is not None:
             write_whole(self.folder / ACCOUNT, (json.dumps(account, indent=1) + "\n").encode())
         reports.write(self.folder, report)
+
+    def discard(self) -> None:
+        """Take back a run of which nothing was played."""
+        if not self._resumed and not (self.folder / EPISODES).exists():
+            for name in (FACTS, CALLS, f"{CALLS}-wal", f"{CALLS}-shm", LOCK):
+                (self.folder / name).unlink(missing_ok=True)
+            with suppress(OSError):  # it holds something else
+                self.folder.rmdir()
 
     def close(self) -> None:
         """Let other processes have the folder."""
@@ -173,7 +184,7 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def _locked(folder: Path) -> IO[bytes]:
-    file = (folder / ".lock").open("wb")
+    file = (folder / LOCK).open("wb")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:

@@ -81,12 +81,12 @@ class Run:
 
     def play(self) -> Iterator[Trajectory]:
         """Play all jobs."""
-        self._admit()
-        while self.live:
+        while self.live or self._admit():
             self._hear_environments()
             yield from self._due()
             if not self._admit():  # those that begin are heard before the policies speak
                 self._hear_policies()
+        yield from self._due()  # those that waited for an episode which a policy broke
         if self.stats.voided and not self.stats.played:
             raise BackendError(
                 f"no episode could be played: all {self.stats.voided} attempts broke; {self.stats.latest}"

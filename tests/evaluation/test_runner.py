@@ -5,9 +5,12 @@ import json
 import pytest
 
 from lmgym.evaluation import runner
+from lmgym.evaluation.protocol import protocol
 from lmgym.evaluation.runner import Report
+from lmgym.policy.base import SimpleSession
 from lmgym.policy.load import load_policy
 from lmgym.rollout.engine import Engine
+from lmgym.types import Completion
 
 OPTIONS = {"highest": 8, "max_turns": 3}
 
@@ -49,3 +52,38 @@ def test_a_report_comes_back_from_plain_values():
 def test_a_small_split_is_played_whole():
     jobs = runner.episodes("guess_number", split="test", size=5, count=9, options={})
     assert [job.index for job in jobs] == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("lockstep", [False, True])
+def test_a_policy_that_breaks_voids_its_episode_and_no_other(lockstep):
+    class Breaks:
+        name, version, wants = "breaks", 0, frozenset()
+
+        def act(self, conversations):
+            return [
+                Completion(text="", finish="broken", usage={"fault": "gone"})
+                if c.noise[1] == 0
+                else Completion(text="4")
+                for c in conversations
+            ]
+
+        def count(self, messages):
+            return 0
+
+        def session(self):
+            return SimpleSession(self)
+
+    jobs = runner.episodes("guess_number", split="test", size=1000, count=2, tries=2, options=OPTIONS)
+    engine = Engine(lockstep=lockstep)
+    found = runner.evaluate(Breaks(), jobs, engine=engine)
+    assert [(o.attempt, o.voided, o.stop == "void") for o in found.outcomes] == [(0, True, True), (1, False, False)] * 2
+    assert (engine.stats.voided, engine.stats.abandoned, engine.stats.latest) == (6, 2, "gone")
+    assert len(found.played) == 2
+
+
+def test_seeds_of_tries_are_the_boards():
+    rules = protocol("wordle")
+    jobs = runner.episodes("wordle", split=rules.split, size=5, count=5, tries=2, options={})
+    assert [job.seed for job in jobs] == [rules.seed(job.index, job.attempt) for job in jobs]
+    assert len({job.seed for job in jobs}) == 10
+    assert runner.try_seed("wordle", "test", 0, 0, seed=1) != runner.try_seed("wordle", "test", 0, 0)

@@ -1,0 +1,238 @@
+"""Endpoints on loopback: what stops a run, what voids an episode, what is a result, and what budgets do."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from lmgym.errors import BackendError, PolicyError
+from lmgym.evaluation import runner
+from lmgym.evaluation.record import PICTURES, PictureFolder
+from lmgym.policy.base import Conversation
+from lmgym.policy.calls import Refused
+from lmgym.policy.endpoint import Asking
+from lmgym.policy.load import load_policy, load_remote
+from lmgym.policy.pace import Patience
+from lmgym.policy.words import Plain
+from lmgym.rollout import episodes
+from lmgym.rollout.engine import Engine
+from lmgym.types import Message
+
+from .server import bisect, peek, reply, serving
+from .test_faults import QUICK, play
+
+ASKED = Message(role="user", text="I think of a whole number from 1 to 8. Guess.")
+
+
+def error(status: int, message: str = "no"):
+    return {"status": status, "error": {"message": message}}
+
+
+def game(body) -> int:
+    """Which game of Jars a request is of."""
+    return int(body["messages"][0]["content"].partition(":")[0].split()[1])
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_what_no_call_can_get_past_stops_the_run_at_once(tmp_path, status):
+    with serving(lambda body: error(status)) as server:
+        report, account, session = play(tmp_path, server, "guess_number", 50, concurrency=4)
+    assert server.requests <= 4
+    assert isinstance(session.error, Refused)
+    assert report.outcomes == ()
+    assert f"HTTP {status}" in report.stopped
+    assert account["by_outcome"] == {"refused": server.requests}
+
+
+def test_a_run_that_was_refused_goes_on_when_it_is_resumed(tmp_path):
+    with serving(lambda body: error(401) if len(body["messages"]) > 3 else bisect(body)) as server:
+        report, first, _ = play(tmp_path, server, "guess_number", 20, concurrency=4)
+        assert "HTTP 401" in report.stopped
+        server.speaker = bisect
+        report, account, session = play(tmp_path, server, "guess_number", 20, concurrency=4, resume=True)
+    assert session.error is None
+    assert len(report.outcomes) == report.planned == 20
+    assert report.stopped == ""
+    assert account["replies"] == sum(outcome.turns for outcome in report.outcomes)
+    assert account["by_outcome"]["refused"] == first["by_outcome"]["refused"]
+
+
+@pytest.mark.parametrize(("status", "ailment", "tries"), [(400, "rejected", 1), (500, "server", 2)])
+def test_a_call_that_nothing_comes_of_voids_its_episode_alone(tmp_path, status, ailment, tries):
+    last = runner.episodes("test/Jars-v0", split="test", size=200, count=40, options={})[-1].index
+    with serving(lambda body: error(status, "no") if game(body) == last else peek(body)) as server:
+        patience = replace(QUICK, tries=2)
+        report, account, session = play(tmp_path, server, "test/Jars-v0", 40, concurrency=5, patience=patience)
+    assert session.error is None
+    assert [(outcome.index, outcome.stop) for outcome in report.outcomes if outcome.voided] == [(last, "void")]
+    assert len(report.played) == 39
+    assert account["by_outcome"][ailment] == 3 * tries  # a void episode is played three times
+
+
+def test_a_server_that_answers_nobody_ends_the_run(tmp_path):
+    with serving(lambda body: error(500)) as server:
+        patience = replace(QUICK, tries=2)
+        report, account, session = play(tmp_path, server, "test/Jars-v0", 40, concurrency=5, patience=patience)
+    assert isinstance(session.error, BackendError)
+    assert "20 faults in 20 episodes; the last: HTTP 500" in report.stopped
+    assert report.outcomes == ()
+    assert set(account["by_outcome"]) == {"server"}
+
+
+def test_a_conversation_that_no_longer_fits_is_cut_and_scored(tmp_path):
+    with serving(lambda body: error(400, "maximum context length") if len(body["messages"]) > 5 else bisect(body)) as s:
+        report, account, session = play(tmp_path, s, "guess_number", 30)
+    stops = Counter(outcome.stop for outcome in report.outcomes)
+    assert session.error is None
+    assert set(stops) == {"context", "done"}
+    assert all(outcome.turns == 3 and outcome.truncated for outcome in report.outcomes if outcome.stop == "context")
+    assert account["exchanges"] == s.requests == account["replies"]
+
+
+def test_answers_cut_short_or_filtered_are_the_models(tmp_path):
+    def speaker(body):
+        turns = len(body["messages"]) // 2
+        if turns == 0:
+            return reply({"content": "<think>it may be"}, "length")
+        return reply({"content": None}, "content_filter") if turns == 1 else {"content": "7", "reasoning_content": "!"}
+
+    with serving(speaker) as server:
+        report, _, _ = play(tmp_path, server, "guess_number", 5)
+    (trajectory, *_) = episodes.read(tmp_path / "episodes.jsonl")
+    first, second, third = (turn.completion for turn in trajectory.turns[:3])
+    assert (first.text, first.thinking, first.finish) == ("", "it may be", "length")
+    assert (second.text, second.finish) == ("", "filter")
+    assert (third.text, third.thinking, trajectory.turns[2].action) == ("7", "!", "7")
+    assert [(outcome.cut, outcome.filtered, outcome.invalid) for outcome in report.outcomes] == [(1, 1, 2)] * 5
+    assert all("it may be" not in json.dumps(body["messages"]) for body in server.bodies)
+
+
+def test_tries_are_calls_of_their_own_and_repeats_are_not():
+    with serving() as server:
+        policy = load_remote(server.model)
+        asked = [Conversation(messages=(ASKED,), noise=(1, attempt, 0, 0)) for attempt in (0, 1, 2, 1)]
+        answers = policy.act(asked)
+        policy.act(asked)
+        policy.close()
+    assert server.requests == 3
+    assert [answer.text for answer in answers] == ["4"] * 4
+
+
+def test_what_is_asked_for_is_in_the_request():
+    with serving() as server:
+        more = {"top_p": 0.5, "parallel_tool_calls": None}
+        policy = load_remote(server.model, asking=Asking(temperature=0.3, max_tokens=77, more=more))
+        policy.act([Conversation(messages=(ASKED,)), Conversation(messages=(ASKED,), max_tokens=5, noise=(1,))])
+        policy.close()
+    first, second = sorted(server.bodies, key=lambda body: -body["max_tokens"])
+    assert first == {
+        "model": "fake",
+        "messages": [{"role": "user", "content": ASKED.text}],
+        "temperature": 0.3,
+        "max_tokens": 77,
+        "top_p": 0.5,
+    }
+    assert second["max_tokens"] == 5
+
+
+def test_tools_in_words_reach_an_endpoint_that_has_none(tmp_path):
+    def speaker(body):
+        assert "tools" not in body
+        assert body["messages"][0]["role"] == "system"
+        return {"content": 'I try.\n{"name": "answer", "arguments": {"jar": 1}}'}
+
+    with serving(speaker) as server:
+        policy = load_remote(server.model)
+        jobs = runner.episodes("test/Jars-v0", split="test", size=200, count=20, options={})
+        report = runner.evaluate(Plain(policy, tools="text"), jobs, engine=Engine())
+        policy.close()
+    assert 0 < report.success.mean < 1
+    assert all(outcome.invalid == 0 and outcome.turns == 1 for outcome in report.outcomes)
+
+
+def test_a_policy_that_is_closed_says_so_and_closes_twice():
+    with serving() as server:
+        policy = load_policy(server.model)
+        policy.close()
+        policy.close()
+        with pytest.raises(PolicyError, match="is closed"):
+            policy.act([Conversation(messages=(ASKED,))])
+
+
+@pytest.mark.parametrize("name", ["http://127.0.0.1:9/v1", "http:", "cmd:", "cmd:'"])
+def test_names_that_name_nothing_are_refused(name):
+    with pytest.raises(PolicyError):
+        load_policy(name)
+
+
+# Budgets -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("budget", "why"),
+    [({"episodes": 7}, "7 episodes"), ({"tokens": 12 * 40}, "480 tokens"), ({"seconds": 1e-9}, "1e-09 seconds")],
+)
+def test_a_budget_ends_a_run_cleanly_and_more_of_it_goes_on(tmp_path, budget, why):
+    with serving() as server:
+        report, account, session = play(tmp_path, server, "guess_number", 20, concurrency=3, budget=budget)
+        assert why in report.stopped
+        assert session.error is None
+        assert len(report.outcomes) < report.planned == 20
+        assert account["possibly_paid_twice"] == []
+        used = account["tokens_in"] + account["tokens_out"]
+        assert used <= budget.get("tokens", used)
+        assert len(report.outcomes) == 7 or "episodes" not in budget
+        report, account, _ = play(tmp_path, server, "guess_number", 20, concurrency=3, resume=True)
+    assert (report.stopped, len(report.outcomes)) == ("", 20)
+    assert account["exchanges"] == account["replies"] == server.requests == sum(o.turns for o in report.outcomes)
+
+
+def test_replies_on_their_way_are_kept_when_a_run_ends_early(tmp_path):
+    def speaker(body):
+        return error(401) if server.requests >= 30 else bisect(body)
+
+    with serving(speaker, pause=0.05) as server:
+        _, account, session = play(tmp_path, server, "guess_number", 60, concurrency=12)
+    assert isinstance(session.error, Refused)
+    assert account["possibly_paid_twice"] == []
+    assert account["replies"] == sum(server.replies.values())
+
+
+# Other things --------------------------------------------------------------------------------------------------
+
+
+def test_pictures_of_a_run_are_kept_once_on_disk(tmp_path):
+    pictures = PictureFolder(tmp_path / PICTURES)
+    pictures.update({"a": b"1", "b": b"2"})
+    pictures["a"] = b"again"
+    assert dict(pictures) == {"a": b"1", "b": b"2"}
+    assert "c" not in pictures
+    with pytest.raises(KeyError):
+        pictures["c"]
+    del pictures["a"]
+    assert len(pictures) == 1
+
+
+def test_an_anthropic_model_plays(tmp_path, monkeypatch):
+    def speaker(body):
+        assert "system" not in body
+        assert [tool["name"] for tool in body["tools"]] == ["peek", "answer"]
+        call = {"type": "tool_use", "id": "x", "name": "answer", "input": {"jar": 2}}
+        parts = [{"type": "thinking", "thinking": "the second"}, call]
+        return {"raw": {"content": parts, "stop_reason": "tool_use", "usage": {"input_tokens": 4, "output_tokens": 3}}}
+
+    plan = lambda number: "429 seconds" if number == 1 else "half a JSON" if number == 2 else ""  # noqa: E731
+    with serving(speaker, plan=plan) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url.removesuffix("/v1"))
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-planted-key")
+        policy = load_remote("anthropic:claude-test", patience=Patience(first=0.01))
+        jobs = runner.episodes("test/Jars-v0", split="test", size=200, count=12, options={})
+        report = runner.evaluate(policy, jobs, engine=Engine())
+        policy.close()
+    assert server.requests == 14
+    assert all("sk-ant-planted-key" in str(headers) for headers in server.headers)
+    assert 0 < report.success.mean < 1
+    assert all((o.invalid, o.tokens_in, o.tokens_out) == (0, 4, 3) for o in report.outcomes)

@@ -1,0 +1,263 @@
+"""`lmgym eval`: folders, pilots, resuming, several tasks, our own runs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lmgym.cli import main
+from lmgym.cli.watch import Watcher, clock
+from lmgym.evaluation import report as reports
+from lmgym.evaluation.budget import Budget
+from lmgym.evaluation.play import Progress
+from lmgym.evaluation.record import FACTS
+from lmgym.evaluation.settings import Settings
+from lmgym.rollout.context import Full, MarkovState, Stub, Summarise, Window
+
+from .server import bisect, peek, serving
+
+
+@pytest.fixture
+def lmgym(tmp_path, monkeypatch, capfd):
+    """Run `lmgym eval WORDS` in an empty folder; the exit code and all that was printed."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words: str) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", ["lmgym", "eval", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = capfd.readouterr()
+        return int(ended.value.code or 0), printed.out + printed.err
+
+    return run
+
+
+def outcomes(folder: Path | str):
+    return [replace(outcome, seconds=0.0) for outcome in reports.read(Path(folder)).outcomes]
+
+
+def test_runs_are_beside_each_other_and_the_latest_is_resumed(lmgym):
+    for _ in range(2):
+        assert lmgym("guess_number", "--model", "demonstrator", "--episodes", "3")[0] == 0
+    assert lmgym("guess_number", "--model", "demonstrator", "--episodes", "4")[0] == 0
+    assert sorted(path.name for path in Path("runs/eval").iterdir()) == [
+        f"guess_number-demonstrator{number}" for number in ("", "-2", "-3")
+    ]
+    code, printed = lmgym("guess_number", "--model", "demonstrator", "--episodes", "3", "--resume")
+    assert (code, "wrote runs/eval/guess_number-demonstrator-2;" in printed) == (0, True)
+    code, printed = lmgym("guess_number", "--model", "demonstrator", "--episodes", "5", "--resume")
+    assert (code, "nothing to resume" in printed) == (2, True)
+
+
+def test_a_folder_is_one_runs(lmgym):
+    assert lmgym("guess_number", "--model", "random", "--episodes", "3", "--out", "x")[0] == 0
+    code, printed = lmgym("guess_number", "--model", "random", "--episodes", "3", "--out", "x")
+    assert (code, "x has a run already" in printed) == (2, True)
+    for words, difference in (
+        (["--model", "random", "--temperature", "0.5"], "temperature=1.0, not 0.5"),
+        (["--model", "oracle"], "policy='random', not 'oracle'"),
+    ):
+        code, printed = lmgym("guess_number", "--episodes", "3", "--out", "x", "--resume", *words)
+        assert (code, difference in printed) == (2, True), printed
+    assert lmgym("guess_number", "--model", "random", "--episodes", "3", "--out", "y", "--resume")[0] == 2
+
+
+def test_a_dry_run_buys_and_writes_nothing(lmgym, tmp_path):
+    with serving() as server:
+        code, printed = lmgym("guess_number", "wordle", "--model", server.model, "--dry-run", "--episodes", "50")
+        assert server.requests == 0
+    assert code == 0
+    assert list(tmp_path.iterdir()) == []
+    assert "as the demonstrator plays" in printed
+    assert "500" in printed  # calls at most: 50 episodes of 10 turns
+
+
+def test_a_pilot_is_part_of_the_run_that_follows(lmgym):
+    prices = {"models": {}}
+    with serving() as server:
+        prices["models"][server.model] = {"prompt": 1.0, "answer": 10.0}
+        Path("prices.json").write_text(json.dumps(prices))
+        words = ("guess_number", "--model", server.model, "--episodes", "30", "--prices", "prices.json", "--quiet")
+        assert lmgym(*words, "--out", "whole")[0] == 0
+        needed = server.requests
+        code, printed = lmgym(*words, "--out", "x", "--pilot")
+        assert code == 0
+        pilot = outcomes("x")
+        dollars = sum(outcome.turns for outcome in pilot) * 10 * (10 * 1.0 + 2 * 10.0) / 1e6  # three of thirty episodes
+        assert len(pilot) == 3
+        assert f"${dollars:.4f}" in printed
+        assert lmgym(*words, "--out", "x", "--resume")[0] == 0
+        assert server.requests == 2 * needed  # nothing of the pilot was bought again
+    assert outcomes("x") == outcomes("whole")
+    assert outcomes("x")[0].cost == pytest.approx(outcomes("x")[0].turns * 30e-6)
+
+
+def test_money_is_not_spent_without_a_price(lmgym):
+    with serving() as server:
+        code, printed = lmgym("guess_number", "--model", server.model, "--budget-cost", "1")
+        assert (code, server.requests) == (2, 0)
+        assert "needs the price of" in printed
+        assert lmgym("guess_number", "--model", "hf:/no/such/folder", "--out", "x")[0] == 2
+        assert list(Path.cwd().rglob("*.*")) == []  # what cannot begin leaves no folder behind
+        code, printed = lmgym("guess_number", "--model", server.model, "--episodes", "2")
+    assert (code, "unknown" in printed) == (0, True)
+    assert outcomes("runs/eval/guess_number-fake")[0].cost is None
+
+
+def test_a_budget_of_money_is_kept_to_the_cent(lmgym):
+    with serving() as server:
+        Path("p.json").write_text(json.dumps({"models": {server.model: {"prompt": 0.0, "answer": 5000.0}}}))
+        words = ["guess_number", "--model", server.model, "--prices", "p.json", "--out", "x", "--concurrency", "2"]
+        code, printed = lmgym(*words, "--budget-cost", "0.4")  # a call is one cent
+        assert (code, "the budget of $0.4 is used up" in printed) == (0, True)
+        assert 35 <= server.requests <= 40
+        account = json.loads(Path("x/calls.json").read_text())
+    assert account["cost"] == pytest.approx(server.requests * 0.01)
+
+
+def test_several_tasks_share_a_budget(lmgym):
+    words = ["--model", "demonstrator", "--episodes", "5", "--out", "x"]
+    code, printed = lmgym("guess_number", "wordle", *words, "--budget-episodes", "8")
+    assert code == 0
+    assert [len(outcomes(f"x/{task}")) for task in ("guess_number", "wordle")] == [5, 3]
+    assert "the budget of 8 episodes is used up" in printed
+    code, printed = lmgym("wordle", "lmgym/Wordle-v0", "--model", "oracle")
+    assert (code, "named twice" in printed) == (2, True)
+
+
+def test_the_tools_of_a_task_are_offered_as_asked_for(lmgym):
+    with serving(peek) as server:
+        assert lmgym("test/Jars-v0", "--model", server.model, "--episodes", "10", "--out", "native")[0] == 0
+        assert all("tools" in body for body in server.bodies)
+        server.speaker = lambda body: {"content": '{"name": "answer", "arguments": {"jar": 1}}'}
+        server.bodies.clear()
+        words = ("test/Jars-v0", "--model", server.model, "--episodes", "10", "--tools", "text", "--out", "text")
+        assert lmgym(*words)[0] == 0
+    assert all("tools" not in body and body["messages"][0]["role"] == "system" for body in server.bodies)
+    facts = [json.loads(Path(folder, FACTS).read_text()) for folder in ("native", "text")]
+    assert [each["settings"]["tools"] for each in facts] == ["native", "text"]
+    assert facts[0]["identity"] != facts[1]["identity"]
+    assert {outcome.invalid for outcome in outcomes("text")} == {0}
+
+
+def test_a_system_prompt_and_a_window_reach_the_model(lmgym):
+    Path("rules.txt").write_text("Be brief.")
+    with serving(lambda body: {"content": "50"}) as server:
+        words = ("--episodes", "2", "--system", "@rules.txt", "--context", "window:1", "--request", "top_p=0.5")
+        assert lmgym("guess_number", "--model", server.model, *words)[0] == 0
+    assert {len(body["messages"]) for body in server.bodies} == {2, 4}
+    assert all(body["messages"][0] == {"role": "system", "content": "Be brief."} for body in server.bodies)
+    assert {body["top_p"] for body in server.bodies} == {0.5}
+
+
+def test_the_standard_episodes_are_the_boards(lmgym):
+    code, _ = lmgym("wordle", "--model", "oracle", "--standard", "--budget-episodes", "5", "--out", "x")
+    assert code == 0
+    assert [outcome.index for outcome in outcomes("x")] == [0, 1, 2, 3, 4]
+    assert reports.read(Path("x")).planned > 5
+    assert lmgym("wordle", "--model", "oracle", "--standard", "--seed", "3")[0] == 2
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_a_run_of_ours_is_evaluated_by_its_folder(lmgym, ended):
+    import torch
+
+    from lmgym.policy.load import load_local
+    from lmgym.train import checkpoint
+
+    policy = load_local("tiny", seed=3)
+    with torch.no_grad():
+        next(policy.model.parameters()).add_(0.1)  # not what a seed makes
+    run = Path("runs/grpo")
+    run.mkdir(parents=True)
+    (run / FACTS).write_text(json.dumps({"arguments": {"policy": "tiny", "seed": 3}}))
+    if ended:
+        policy.save(run / "policy")
+    else:
+        checkpoint.save(run / "checkpoints", {"model": policy.model.state_dict()}, number=1)
+    words = ("guess_number", "--episodes", "2", "--max-tokens", "3", "--option", "max_turns=2")
+    assert lmgym(*words, "--model", "run:runs/grpo", "--out", "a")[0] == 0
+    assert lmgym(*words, "--model", "runs/grpo", "--out", "b")[0] == 0
+    assert Path("a/episodes.jsonl").read_text() == Path("b/episodes.jsonl").read_text()
+    assert lmgym(*words, "--model", "tiny?seed=3", "--out", "c")[0] == 0
+    assert Path("a/episodes.jsonl").read_text() != Path("c/episodes.jsonl").read_text()
+    assert lmgym(*words, "--model", "run:nowhere")[0] == 2
+
+
+def test_an_identity_is_of_everything_but_the_policy():
+    base = Settings(task="lmgym/Wordle-v0", split="test", instances=(0, 1, 2, 5))
+    assert Settings.from_state(json.loads(json.dumps(base.state_dict()))) == base
+    assert base.state_dict()["instances"] == "0-2 5"
+    changes = [
+        {"task": "lmgym/Wordle-v1"},
+        {"split": "train"},
+        {"options": {"a": 1}},
+        {"instances": (0, 1, 2)},
+        {"tries": 2},
+        {"seed": 1},
+        {"temperature": 0.0},
+        {"max_tokens": 5},
+        {"context": "markov"},
+        {"tools": "text"},
+        {"prompt": "Be brief."},
+        {"seats": {"user": "http://host/v1#m"}},
+        {"request": {"top_p": 0.5}},
+    ]
+    identities = [replace(base, **change).identity() for change in changes]
+    assert len({base.identity(), *identities}) == len(changes) + 1
+
+
+def test_context_rules_have_names(lmgym):
+    from lmgym.evaluation.settings import context_rule
+
+    rules = ["full", "window:8", "window:8:4", "stub:2", "markov", "summarise:500"]
+    assert [context_rule(rule) for rule in rules] == [
+        *(Full(), Window(8), Window(8, 4), Stub(2), MarkovState(), Summarise(500))
+    ]
+    for rule in ("windows", "window", "window:0", "window:a", "markov:1", "full:3", "window:1:2:3:4"):
+        code, printed = lmgym("guess_number", "--model", "oracle", "--context", rule)
+        assert (code, "--context is one of full, window:TURNS" in printed) == (2, True), rule
+
+
+def test_the_table_of_a_running_evaluation_says_how_far_it_is():
+    from lmgym.evaluation import runner
+    from lmgym.policy.load import load_remote
+
+    jobs = runner.episodes("guess_number", split="test", size=1000, count=4, options={})
+    found = {job.id: replace(runner.void(job), voided=False, success=True) for job in jobs[:2]}
+    with serving() as server:
+        policy = load_remote(server.model)
+        budget = Budget()
+        watcher = Watcher("title", budget, policy, priced=True)
+        assert dict(watcher.rows())["episodes"] == "starting"
+        budget.add(300, 0.25)
+        watcher(Progress(jobs=jobs, outcomes=found, before=1, voided=3))
+        rows = dict(watcher.rows())
+        policy.close()
+    assert rows["episodes"] == "2 of 4, 3 voided"
+    assert rows["success"].startswith("1.000, 95 % interval 0.")
+    assert (rows["tokens"], rows["cost"]) == ("300", "$0.2500")
+    assert rows["calls"] == "0 in flight, 64 allowed, slowed 0 times"
+    assert "a minute" in rows["rate"]
+    assert clock(3723) == "1:02:03"
+
+
+def test_evaluating_an_endpoint_loads_no_tensors(tmp_path, plugin):
+    import os
+    import subprocess
+
+    with serving(bisect) as server:
+        code = (
+            "import sys\n"
+            f"sys.argv = ['lmgym', 'eval', 'guess_number', '--model', {server.model!r}, '--episodes', '2']\n"
+            "from lmgym.cli import main\n"
+            "try: main()\n"
+            "except SystemExit as end: assert not end.code, end.code\n"
+            "assert not {'torch', 'transformers'} & set(sys.modules), 'heavy'"
+        )
+        subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=tmp_path, check=True, env=dict(os.environ))
+        assert server.requests

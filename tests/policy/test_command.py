@@ -1,0 +1,96 @@
+"""Programs as policies: real ones, which answer out of order, die, hang and talk nonsense."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from lmgym.policy.base import Conversation
+from lmgym.policy.calls import Refused
+from lmgym.policy.load import load_remote
+from lmgym.policy.pace import Patience
+from lmgym.types import Message
+
+PLAYER = Path(__file__).with_name("players.py")
+QUICK = Patience(timeout=20.0, tries=3, first=0.01, longest=0.02)
+
+
+@pytest.fixture
+def player():
+    """Load `players.py` in a mood; closed after the test."""
+    made = []
+
+    def load(*words: object, patience: Patience = QUICK, **more):
+        made.append(
+            load_remote(f"cmd:{sys.executable} {PLAYER} {' '.join(map(str, words))}", patience=patience, **more)
+        )
+        return made[-1]
+
+    yield load
+    for policy in made:
+        policy.close()
+
+
+def asked(*texts: str, **more) -> list[Conversation]:
+    messages = [(Message(role="user", text=text),) for text in texts]
+    return [Conversation(messages=each, noise=(place,), **more) for place, each in enumerate(messages)]
+
+
+def test_a_program_answers_with_thinking_and_its_own_costs(player):
+    (said,) = player("plain").act(asked("go"))
+    assert (said.text, said.thinking) == ("go!", "hm")
+    assert {name: said.usage[name] for name in ("in", "out", "cost")} == {"in": 3, "out": 1, "cost": 0.5}
+
+
+def test_answers_may_come_in_any_order(player):
+    assert [said.text for said in player("backwards").act(asked("a", "b", "c", "d"))] == ["a!", "b!", "c!", "d!"]
+
+
+@pytest.mark.parametrize(("mood", "ailment"), [("dies", 20.0), ("babbles", 20.0), ("hangs", 1.5)])
+def test_a_program_that_breaks_once_is_started_again(player, tmp_path, mood, ailment):
+    policy = player(mood, tmp_path / "flag", patience=Patience(timeout=ailment, tries=3, first=0.01))
+    assert [said.text for said in policy.act(asked("a", "b"))] == ["a!", "b!"]
+    assert (tmp_path / "flag").exists()
+
+
+def test_a_program_that_never_answers_is_given_up_with_its_last_words(player):
+    with pytest.raises(Refused, match="ended 3 times without an answer: no such weights"):
+        player("stillborn", patience=Patience(tries=9, first=0.01)).act(asked("a"))
+
+
+def test_a_program_that_is_not_there_is_refused_at_once():
+    policy = load_remote("cmd:/no/such/program")
+    with pytest.raises(Refused, match="cannot be started: No such file"):
+        policy.act(asked("a"))
+    policy.close()
+
+
+@pytest.mark.parametrize(("mood", "words"), [("complains", "out of memory"), ("empty", "has no text")])
+def test_an_answer_that_is_none_voids(player, mood, words):
+    (said,) = player(mood).act(asked("a"))
+    assert said.finish == "broken"
+    assert words in said.usage["fault"]
+
+
+def test_a_program_may_call_tools(player):
+    tool = {"type": "function", "function": {"name": "peek", "parameters": {}}}
+    (said,) = player("calls").act(asked("a", tools=(tool,)))
+    assert said.text == '{"name": "peek", "arguments": {"jar": 1}}'
+
+
+def test_a_program_is_told_everything(player):
+    tool = {"name": "peek", "parameters": {}}
+    message = Message(role="user", text="look", images=("d1",))
+    policy = player("shows", pictures={"d1": b"png"})
+    (said,) = policy.act([Conversation(messages=(message,), noise=(5, 2), tools=(tool,), max_tokens=9)])
+    assert json.loads(said.text) == {
+        "id": 0,
+        "messages": [{"role": "user", "content": "look", "images": ["cG5n"]}],
+        "tools": [tool],
+        "temperature": 1.0,
+        "max_tokens": 9,
+        "draw": [5, 2],
+    }
