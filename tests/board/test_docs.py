@@ -1,4 +1,4 @@
-"""The commands of docs/leaderboard.md, one after the other as they stand there, and the workflow that runs on proposals."""
+"""The commands of docs/leaderboard.md, one after the other as they stand there, and the workflow for proposals."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ COMMANDS = [
     for block in re.findall(r"```sh\n(.*?)```", (ROOT / "docs/leaderboard.md").read_text(), re.DOTALL)
     for line in block.splitlines()
 ]
+REFERENCES = ("null", "random", "oracle")
 WORKFLOW = (ROOT / ".github/workflows/leaderboard.yml").read_text()
 
 
@@ -43,15 +44,15 @@ def test_every_command_runs(
     assert [
         (event.what, event.name, event.mark) for event in events if event.name not in ("null", "random", "oracle")
     ] == [
-        ("added", "tiny-untrained", "verified"),
         ("added", "demonstrator", "verified"),
+        ("added", "tiny-untrained", "verified"),
         ("regraded", "tiny-untrained", "reproduced"),
         ("committed", "", ""),
         ("regraded", "demonstrator", "verified"),
         ("regraded", "tiny-untrained", "reproduced"),
         ("removed", "demonstrator", ""),
     ]
-    assert (tmp_path / "build/board/entries/GuessNumber-v0/tiny-untrained.html").is_file()
+    assert (tmp_path / "build/board/entries/Wordle-v0/tiny-untrained.html").is_file()
     assert (tmp_path / "build/verdicts/Wordle-v0-demonstrator.json").is_file()
 
 

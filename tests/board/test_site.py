@@ -1,0 +1,340 @@
+"""The site: every figure a verdict's, ties as ties, what is missing shown, nothing of an entry trusted."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import msgspec
+import numpy as np
+import pytest
+
+from lmgym.board import curves, history, site
+from lmgym.board import entry as entries
+from lmgym.board.entry import Entry, Links
+from lmgym.board.site import Board, TaskPage, write
+from lmgym.board.store import Store
+from lmgym.board.tables import Row, Suite, overall, ranked
+from lmgym.board.verdict import Verdict, figures, outcomes
+from lmgym.board.verify import verify
+from lmgym.errors import SubmissionError
+from lmgym.policy.load import load_policy
+from tests.board.forge import played
+
+WORDLE = "lmgym/Wordle-v0"
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="session")
+def board_store(honest: Path, tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """A leaderboard of four entries on Wordle, all verified."""
+    store = Store(tmp_path_factory.mktemp("store") / "leaderboards")
+    shutil.copytree(honest.parent.parent, store.entries)
+    for name in ("null", "random", "oracle"):
+        entries.write(store.entries, *played("wordle", load_policy(name), name=name, title=f"The {name}"))
+    for path in store.stale():
+        store.admit(entries.read(path), verify(path))
+    suites = store.root / "suites"
+    suites.mkdir()
+    (suites / "words-1.json").write_text(json.dumps({"name": "words", "version": 1, "families": {"Wordle": [WORDLE]}}))
+    both = {"Wordle": [WORDLE], "Counting": ["lmgym/WordleCounting-v0"]}
+    (suites / "both-1.json").write_text(json.dumps({"name": "both", "version": 1, "families": both}))
+    return store
+
+
+@pytest.fixture(scope="session")
+def pages(board_store: Store, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site of that leaderboard."""
+    out = tmp_path_factory.mktemp("site")
+    write(site.load(board_store), out, address="https://example.org/board/")
+    return out
+
+
+def row(name: str, scores: Sequence[float], template: Row, **changes: object) -> Row:
+    """A row of a system that scored so on single tries."""
+    found = outcomes(
+        [
+            {"index": i, "attempt": 0, "score": s, "success": s == 1, "turns": 3, "invalid": 0, "tokens": 0}
+            for i, s in enumerate(scores)
+        ]
+    )
+    entry = msgspec.structs.replace(template.entry, name=name, title=name, **changes)
+    verdict = msgspec.structs.replace(template.verdict, name=name, **figures(found))
+    return Row(entry, verdict)
+
+
+@pytest.fixture
+def template(board_store: Store) -> Row:
+    found = entries.read(board_store.path(WORDLE, "honest"))
+    verdict = board_store.verdict(found)
+    assert verdict is not None
+    return Row(found, verdict)
+
+
+# Tables --------------------------------------------------------------------------------------------------------
+
+
+def test_ranks_are_shared_where_a_paired_test_sees_no_difference(template: Row) -> None:
+    # b differs from a on 4 of 40 instances, all worse: sign test p = 2 / 2^4 = 0.125, a tie; c on 20: p = 2e-6
+    best = np.ones(40)
+    near, far = best.copy(), best.copy()
+    near[:4], far[:20] = 0, 0
+    found = ranked([row("c", far, template), row("a", best, template), row("b", near, template)])
+    assert [(each.entry.name, each.rank, each.tied) for each in found] == [
+        ("a", 1, True),
+        ("b", 1, True),
+        ("c", 3, False),
+    ]
+
+
+def test_entries_of_another_user_are_not_compared(template: Row) -> None:
+    found = ranked(
+        [row("a", [1.0] * 40, template), row("b", [0.0] * 40, template, user="user: other", seats=("agent", "user"))]
+    )
+    assert [(each.entry.name, each.rank) for each in found] == [("a", 1), ("b", 1)]
+
+
+def test_overall_puts_random_at_0_and_the_oracle_at_100(template: Row) -> None:
+    suite = Suite("one", 1, {"Wordle": (WORDLE,)})
+    half = [1.0, 0.0] * 20
+    rows = [row("random", [0.2] * 40, template), row("oracle", [1.0] * 40, template), row("mine", half, template)]
+    found = {each.name: each for each in overall(suite, rows)}
+    means = {name: each.score.mean for name, each in found.items() if each.score}
+    assert means == pytest.approx({"random": 0.0, "oracle": 100.0, "mine": 100 * (0.5 - 0.2) / 0.8})
+    mine = found["mine"].score
+    assert mine is not None
+    # sd of a score is 0.5 / 0.8, its mean's 62.5 / sqrt(40) = 9.88: 95 % is 37.5 -+ 19.4
+    assert mine.low == pytest.approx(37.5 - 19.4, abs=2)
+    assert mine.high == pytest.approx(37.5 + 19.4, abs=2)
+
+
+def test_a_missing_task_is_shown_and_nothing_is_averaged(template: Row) -> None:
+    suite = Suite("two", 1, {"Wordle": (WORDLE,), "Counting": ("lmgym/WordleCounting-v0",)})
+    rows = [row(name, [value] * 40, template) for name, value in (("random", 0.0), ("oracle", 1.0), ("mine", 0.5))]
+    counting = [
+        row(name, [value] * 40, template, task="lmgym/WordleCounting-v0")
+        for name, value in (("random", 0.0), ("oracle", 1.0))
+    ]
+    found = overall(suite, rows + counting)
+    assert [(each.name, each.missing, each.score is None) for each in found] == [
+        ("oracle", 0, False),
+        ("random", 0, False),
+        ("mine", 1, True),
+    ]
+    assert found[2].tasks == {WORDLE: 50.0, "lmgym/WordleCounting-v0": None}
+    assert found[2].families == {"Wordle": 50.0, "Counting": None}
+
+
+def test_families_weigh_alike(template: Row) -> None:
+    suite = Suite("three", 1, {"A": ("a/1", "a/2"), "B": ("b/1",)})
+    scores = {"a/1": 1.0, "a/2": 1.0, "b/1": 0.0}
+    rows = [
+        row(name, [value] * 10, template, task=task)
+        for task, mine in scores.items()
+        for name, value in (("random", 0.0), ("oracle", 1.0), ("mine", mine))
+    ]
+    (mine,) = [each for each in overall(suite, rows) if each.name == "mine"]
+    assert mine.score is not None
+    assert mine.score.mean == pytest.approx(50.0)  # not 66.7: two tasks of a family are one part of two
+
+
+def test_what_was_only_reported_counts_nowhere(template: Row) -> None:
+    suite = Suite("one", 1, {"Wordle": (WORDLE,)})
+    rows = [row(name, [value] * 40, template) for name, value in (("random", 0.0), ("oracle", 1.0), ("mine", 0.5))]
+    reported = msgspec.structs.replace(rows[2].verdict, mark="reported")
+    assert [each.name for each in overall(suite, [*rows[:2], Row(rows[2].entry, reported)])] == ["oracle", "random"]
+
+
+# What is loaded ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def copied(board_store: Store, tmp_path: Path) -> Store:
+    shutil.copytree(board_store.root, tmp_path / "copy")
+    return Store(tmp_path / "copy")
+
+
+def test_an_entry_without_a_verdict_stops_the_build(copied: Store) -> None:
+    copied.verdict_path(WORDLE, "honest").unlink()
+    with pytest.raises(SubmissionError, match="honest on lmgym/Wordle-v0 was never verified as it is"):
+        site.load(copied)
+
+
+def test_a_verdict_that_history_does_not_hold_stops_the_build(copied: Store, template: Row) -> None:
+    better = msgspec.structs.replace(template.verdict.score, mean=1.0)
+    forged = msgspec.structs.replace(template.verdict, score=better)
+    copied.verdict_path(WORDLE, "honest").write_bytes(entries.canonical(forged))
+    with pytest.raises(SubmissionError, match="history does not hold honest on lmgym/Wordle-v0 with this score"):
+        site.load(copied)
+
+
+def test_a_task_that_promises_something_else_stops_the_build(copied: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(site, "promise", lambda task: "0" * 64)
+    with pytest.raises(SubmissionError, match="was verified when the task promised something else"):
+        site.load(copied)
+
+
+def test_a_broken_history_stops_the_build(copied: Store) -> None:
+    copied.log.write_bytes(b"".join(copied.log.read_bytes().splitlines(keepends=True)[1:]))
+    with pytest.raises(SubmissionError, match="not as it was written"):
+        site.load(copied)
+
+
+# Pages ---------------------------------------------------------------------------------------------------------
+
+
+class Reader(HTMLParser):
+    """Elements with their attributes, and the text of style and script."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.inside: dict[str, str] = {}
+        self._latest = ""
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        self._latest = tag
+
+    def handle_data(self, data: str) -> None:
+        if self._latest in ("style", "script"):
+            self.inside[self._latest] = self.inside.get(self._latest, "") + data
+
+    def handle_endtag(self, tag: str) -> None:
+        self._latest = ""
+
+
+def test_pages_load_nothing_and_run_only_their_own_script(pages: Path) -> None:
+    found = sorted(pages.rglob("*.html"))
+    assert len(found) == 9  # overall, tasks, methodology, history, a task, four entries
+    for path in found:
+        read = Reader(path)
+        (rules,) = [a["content"] or "" for tag, a in read.elements if a.get("http-equiv") == "Content-Security-Policy"]
+        assert rules.startswith("default-src 'none'; ")
+        for tag in ("style", "script"):
+            digest = base64.b64encode(hashlib.sha256(read.inside[tag].encode()).digest()).decode()
+            assert f"{tag}-src 'sha256-{digest}'" in rules
+        assert [
+            a for _, a in read.elements if "src" in a or "style" in a or any(name.startswith("on") for name in a)
+        ] == []
+
+
+def test_every_link_leads_to_a_file(pages: Path) -> None:
+    for path in pages.rglob("*.html"):
+        for tag, attributes in Reader(path).elements:
+            link = attributes.get("href")
+            if tag in ("a", "link") and link and not link.startswith(("#", "https://")):
+                assert (path.parent / link.partition("#")[0]).is_file(), (path, link)
+
+
+def test_figures_are_the_verdicts_not_the_claims(board_store: Store, tmp_path: Path) -> None:
+    loaded = site.load(board_store)
+    (task,) = [task for task in loaded.tasks if task.rows]
+    claims = [
+        replace(each, entry=msgspec.structs.replace(each.entry, claim=entries.Claim(score=0.777, success=0.777)))
+        for each in task.rows
+    ]
+    write(replace(loaded, tasks=[replace(task, rows=claims)]), tmp_path / "b")
+    write(loaded, tmp_path / "a")
+    assert (tmp_path / "a/tasks/Wordle-v0.html").read_text() == (tmp_path / "b/tasks/Wordle-v0.html").read_text()
+    assert "0.777" not in "".join(path.read_text() for path in (tmp_path / "b").rglob("*.html"))
+
+
+def test_json_and_feed_say_what_the_pages_say(pages: Path, board_store: Store) -> None:
+    state = json.loads((pages / "board.json").read_text())
+    rows = {each["name"]: each for each in state["tasks"][WORDLE]}
+    assert rows["oracle"]["rank"] == 1
+    assert rows["honest"]["rank"] == 2
+    assert rows["null"]["tied"]
+    assert rows["random"]["rank"] == rows["null"]["rank"] == 3
+    both = {each["name"]: each for each in state["suites"]["both-1"]}
+    assert both["oracle"]["score"] is None
+    assert both["oracle"]["tasks"]["lmgym/WordleCounting-v0"] is None
+    assert "incomplete" in (pages / "index.html").read_text()
+    feed = ElementTree.parse(pages / "feed.xml").getroot()
+    items = feed.findall("channel/item")
+    assert len(items) == len(history.read(board_store.log)) == 4
+    assert items[0].findtext("link", "").startswith("https://example.org/board/entries/Wordle-v0/")
+
+
+def test_markup_of_an_entry_is_shown_as_words(template: Row, tmp_path: Path) -> None:
+    """Whatever the checks let through: the templates escape it."""
+    planted = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
+    hostile: Entry = msgspec.structs.replace(
+        template.entry,
+        title=planted,
+        authors=(planted,),
+        user=planted,
+        settings={planted: planted, "prompt": planted},
+        policy=msgspec.structs.replace(template.entry.policy, name=planted),
+        links=Links(code=f'https://example.org/"onclick="{planted}'),
+    )
+    verdict: Verdict = msgspec.structs.replace(template.verdict, mark="reported", reason=planted)
+    page = TaskPage(id=WORDLE, name="Wordle-v0", family="wordle", summary=planted, score=planted)
+    event = history.Event(number=1, previous="", date="2026-11-21", what="removed", task=planted, reason=planted)
+    write(Board([replace(page, rows=[Row(hostile, verdict, 1)])], [], [event]), tmp_path)
+    for path in tmp_path.rglob("*.html"):
+        read = Reader(path)
+        assert [tag for tag, _ in read.elements].count("script") == 1
+        assert "img" not in [tag for tag, _ in read.elements]
+        assert not any(name.startswith("on") for _, attributes in read.elements for name in attributes)
+    ElementTree.parse(tmp_path / "feed.xml")
+
+
+# Curves --------------------------------------------------------------------------------------------------------
+
+METRICS = [
+    {"stage": "before RL", "run_step": 0, "evaluated_success": 0.25, "evaluated_low": 0.2, "evaluated_high": 0.3},
+    *({"stage": "rl", "run_step": step, "success": step / 400} for step in range(1, 401)),
+    {"stage": "after RL", "run_step": 401, "evaluated_success": 0.75, "evaluated_low": 0.7, "evaluated_high": 0.8},
+]
+
+
+def test_a_curve_is_what_the_run_recorded(tmp_path: Path) -> None:
+    found = curves.from_metrics(map(json.dumps, METRICS), name="grpo", command="lmgym train grpo wordle")
+    assert [(point.step, point.mean) for point in found.points] == [(0, 0.25), (401, 0.75)]
+    assert len(found.played) == 200
+    # the running mean of steps 1 to 10 is 5.5 / 400
+    assert dict(curves.from_metrics(map(json.dumps, METRICS[:12]), name="x", command="y").played)[10] == 0.01375
+    page = TaskPage(id=WORDLE, name="Wordle-v0", family="wordle", summary="", score="", curves=[found])
+    write(Board([page], [], []), tmp_path)
+    drawing = (tmp_path / "tasks/Wordle-v0.html").read_text()
+    assert re.search(r'<circle class="point" cx="600.0" cy="50.0"', drawing)
+    assert drawing.count("<circle") == 2
+
+
+@pytest.mark.parametrize(
+    ("points", "message"),
+    [
+        ([[0, 0.5, 0.4, 0.6], [0, 0.5, 0.4, 0.6]], "steps of a curve go up"),
+        ([[0, 0.5, 0.6, 0.7]], "0 <= low <= mean <= high <= 1"),
+        ([], "has 0 points"),
+    ],
+)
+def test_a_curve_that_is_none_is_refused(tmp_path: Path, points: list[list[float]], message: str) -> None:
+    state = [dict(zip(("step", "mean", "low", "high"), point, strict=True)) for point in points]
+    path = tmp_path / "curve.json"
+    path.write_text(json.dumps({"name": "grpo", "command": "lmgym train grpo wordle", "points": state}))
+    with pytest.raises(SubmissionError, match=message):
+        curves.read_curve(path)
+
+
+# The board of this repository ----------------------------------------------------------------------------------
+
+
+def test_our_own_board_can_be_built(tmp_path: Path) -> None:
+    loaded = site.load(Store(ROOT / "leaderboards"))
+    assert write(loaded, tmp_path)
+    names = {task.id: {each.entry.name for each in task.rows} for task in loaded.tasks}
+    for suite, _ in loaded.suites:
+        for task in suite.tasks:
+            assert {"null", "random", "oracle"} <= names[task], task
