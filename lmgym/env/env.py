@@ -134,6 +134,14 @@ class TextEnv(gymnasium.Env[Observation, str]):
         """Return what tells the instance just opened from others, where the first words and actions do not."""
         return None
 
+    def title(self, index: int) -> str | None:
+        """Return what names an instance of official data, however much of it is present; None for all other data."""
+        return None
+
+    def titled(self, title: str) -> int | None:
+        """Return the index of the instance that has this title, None where it is not here."""
+        return None
+
     # Gymnasium's side ------------------------------------------------------------------------------------------
 
     def reset(

@@ -10,6 +10,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -133,31 +134,54 @@ def folder(spec: TaskSpec) -> Path:
 
 def read(spec: TaskSpec) -> list[dict[str, Any]]:
     """Return the recorded episodes of `spec`; ReplayError where there are none."""
-    path = folder(spec) / FILE
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    episodes = [episode for line in lines if (episode := json.loads(line))["task"] == spec.id]
+    episodes = _recorded(spec)
     if not episodes:
         raise ReplayError(f"{spec.id} has no episodes in {FILE}: record them by: lmgym golden {spec.id} --write")
     return episodes
 
 
+def owed(spec: TaskSpec) -> bool:
+    """Whether `spec` has golden episodes, or must: all must, but ids of official data alone."""
+    return any(spec.splits.values()) or bool(_recorded(spec))
+
+
+def _recorded(spec: TaskSpec) -> list[dict[str, Any]]:
+    path = folder(spec) / FILE
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    return [episode for line in lines if (episode := json.loads(line))["task"] == spec.id]
+
+
 def record(spec: TaskSpec) -> list[dict[str, Any]]:
-    """Play the golden episodes of `spec` on every split whose size it knows."""
+    """Play the golden episodes of `spec` on every split: of official data, where it is here and has titles."""
     names = [name for name in PLAYERS if name != "oracle" or has_oracle(spec)]
     return [
         _record(spec, split, name, index)
         for split, size in spec.splits.items()
         for name in names
-        for index in range(min(PLAYERS[name][1], size))
+        for index in range(min(PLAYERS[name][1], size or _at_hand(spec, split)))
     ]
 
 
+def _at_hand(spec: TaskSpec, split: str) -> int:
+    """Instances of a split of official data that can be recorded here."""
+    try:
+        with closing(build(spec, split=split)) as env:
+            size: int = env.unwrapped.size()
+            return size if size and env.unwrapped.title(0) is not None else 0
+    except InstanceError:
+        return 0
+
+
 def write(spec: TaskSpec) -> Path:
-    """Record `spec` anew into its folder's file; the episodes of other ids stay."""
+    """Record `spec` anew into its folder's file; the episodes of other ids, and of absent official data, stay."""
     path = folder(spec) / FILE
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    kept = [line for line in lines if json.loads(line)["task"] != spec.id]
-    fresh = [json.dumps(episode, ensure_ascii=False, sort_keys=True) for episode in record(spec)]
+    episodes = record(spec)
+    played = {episode["split"] for episode in episodes}
+    absent = {split for split, size in spec.splits.items() if not size} - played  # official data that is not here
+    heads = [json.loads(line) for line in lines]
+    kept = [line for line, e in zip(lines, heads, strict=True) if e["task"] != spec.id or e["split"] in absent]
+    fresh = [json.dumps(episode, ensure_ascii=False, sort_keys=True) for episode in episodes]
     if (size := sum(len(line.encode()) + 1 for line in fresh)) > LARGEST:
         raise ReplayError(f"{spec.id}: golden episodes take {size} bytes, over {LARGEST}; shorten observations")
     path.write_text("".join(f"{line}\n" for line in kept + fresh), encoding="utf-8")
@@ -165,20 +189,36 @@ def write(spec: TaskSpec) -> Path:
 
 
 def replay(spec: TaskSpec) -> list[str]:
-    """Play the recorded episodes of `spec` again; one line for each that differs."""
+    """Play the recorded episodes of `spec` again that are here; one line for each that differs."""
     return [difference for episode in read(spec) if (difference := _difference(spec, episode))]
+
+
+def absent(spec: TaskSpec) -> int:
+    """How many recorded episodes cannot be played again, as their official instances are not here."""
+    return sum(_find(spec, episode) is None for episode in read(spec))
+
+
+def _find(spec: TaskSpec, episode: Mapping[str, Any]) -> int | None:
+    """The index of an episode's instance; None where it is not here."""
+    if "title" not in episode:
+        return int(episode["index"])
+    try:
+        with closing(build(spec, split=episode["split"])) as env:
+            found: int | None = env.unwrapped.titled(episode["title"])
+            return found
+    except InstanceError:
+        return None
 
 
 def _record(spec: TaskSpec, split: str, name: str, index: int) -> dict[str, Any]:
     player, _ = PLAYERS[name]
     limit = spec.max_turns if name == "oracle" else min(spec.max_turns, TURNS)
     env = build(spec, split=split, max_turns=limit)
-    try:
+    with closing(env):
         trace = play(env, player, index=index)
-    finally:
-        env.close()
+        title = env.unwrapped.title(index)
     head = {"task": spec.id, "player": name, "split": split, "index": index, "seed": 0, "max_turns": limit}
-    return {**head, **_content(spec, trace)}
+    return {**head, **({} if title is None else {"title": title}), **_content(spec, trace)}
 
 
 def _content(spec: TaskSpec, trace: Trace) -> dict[str, Any]:
@@ -199,12 +239,12 @@ def _content(spec: TaskSpec, trace: Trace) -> dict[str, Any]:
 
 
 def _difference(spec: TaskSpec, episode: Mapping[str, Any]) -> str | None:
-    """Name the first field in which an episode played again differs from its record."""
-    env = build(spec, split=episode["split"], max_turns=episode["max_turns"])
-    try:
-        trace = play(env, given(episode["actions"]), index=episode["index"], seed=episode["seed"])
-    finally:
-        env.close()
+    """Name the first field in which an episode played again differs from its record; None for none, or not here."""
+    index = _find(spec, episode)
+    if index is None:
+        return None
+    with closing(build(spec, split=episode["split"], max_turns=episode["max_turns"])) as env:
+        trace = play(env, given(episode["actions"]), index=index, seed=episode["seed"])
     name = f"{episode['player']} {episode['split']}/{episode['index']}"
     for key, value in _content(spec, trace).items():
         if not _same(episode[key], value):

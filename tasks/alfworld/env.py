@@ -118,6 +118,14 @@ class ALFWorld(TextEnv):
         """Return a digest of the household and its goal."""
         return self._print
 
+    def title(self, index: int) -> str | None:
+        """Return an official game's folders and the digest of its file."""
+        return official.title(self.split, index) if self.source == "official" else None
+
+    def titled(self, title: str) -> int | None:
+        """Return where that game stands among those at hand."""
+        return official.titled(self.split, title) if self.source == "official" else None
+
     def _recall(self, game: Game) -> Memory:
         if self._memory is None:
             put = game.grammar.commands["putobject"].format(o="{}", r="{}")

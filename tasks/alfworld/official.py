@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -49,6 +50,21 @@ def _solvable(path: Path) -> bool:
 def game(split: str, index: int) -> dict[str, Any]:
     """Return the contents of game `index` of a split."""
     return _read(games(split)[index])
+
+
+def title(split: str, index: int) -> str:
+    """Return the folders of game `index` and 12 hex digits of its file: releases of the data word games differently."""
+    path = games(split)[index]
+    return f"{'/'.join(path.parts[-3:-1])} {hashlib.sha256(path.read_bytes()).hexdigest()[:12]}"
+
+
+def titled(split: str, wanted: str) -> int | None:
+    """Return the index of the game with a title, None where it is not here."""
+    folders = wanted.partition(" ")[0]
+    for index, path in enumerate(games(split)):
+        if "/".join(path.parts[-3:-1]) == folders:
+            return index if title(split, index) == wanted else None
+    return None
 
 
 def annotation(split: str, index: int, number: int) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from lmgym.env.env import Reply, TextEnv
 from lmgym.env.spaces import Images
 from lmgym.env.spec import TaskSpec
+from lmgym.errors import InstanceError
 
 RACE = TaskSpec(
     id="test/Race-v0",
@@ -71,6 +72,27 @@ class Ledger(Race):
 
     def standing(self) -> dict[str, float]:
         return {"agent": (self.sum - 2) / 4, "black": (6 - self.sum) / 4}
+
+
+class Archive(Race):
+    """The race on official data, of which as many sums as SHELF has are here."""
+
+    SHELF: ClassVar[list[int]] = []
+
+    def size(self) -> int:
+        if not self.SHELF:
+            raise InstanceError("no official sums here")
+        return len(self.SHELF)
+
+    def begin(self, index: int) -> Reply:
+        return replace(super().begin(index), text=f"official {self.SHELF[index]}")
+
+    def title(self, index: int) -> str:
+        return f"sum-{self.SHELF[index]}"
+
+    def titled(self, title: str) -> int | None:
+        titles = [self.title(index) for index in range(self.size())]
+        return titles.index(title) if title in titles else None
 
 
 def says_two(text: str) -> str:

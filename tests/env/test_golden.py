@@ -9,7 +9,7 @@ from lmgym.env.golden import observation_digest, play
 from lmgym.env.registry import build, find
 from lmgym.errors import ReplayError
 
-from .games import GALLERY, RACE
+from .games import GALLERY, RACE, Archive
 
 GUESS = find("guess_number")
 
@@ -103,6 +103,32 @@ def test_a_task_without_goldens_says_how_to_get_them(folder):
 def test_splits_of_official_data_are_not_recorded(folder):
     golden.write(replace(GUESS, splits={"official": 0, "test": 1}))
     assert {episode["split"] for episode in golden.read(GUESS)} == {"test"}
+
+
+OFFICIAL = replace(RACE, id="test/Archive-v0", entry_point=f"{Archive.__module__}:Archive", splits={"official": 0})
+
+
+def test_titles_find_the_instances_of_official_data_wherever_they_stand(folder, monkeypatch):
+    monkeypatch.setattr(Archive, "SHELF", [3, 5, 8])
+    golden.write(OFFICIAL)
+    assert {episode["title"] for episode in golden.read(OFFICIAL)} == {"sum-3", "sum-5"}  # the oracle's two
+    monkeypatch.setattr(Archive, "SHELF", [1, 2, 3])  # sum-3 is the third now, sum-5 is not here
+    assert golden.replay(OFFICIAL) == []
+    assert golden.absent(OFFICIAL) == 1
+    lines = (folder / golden.FILE).read_text()
+    (folder / golden.FILE).write_text(lines.replace('"success": true', '"success": false'))
+    assert golden.replay(OFFICIAL) == ["oracle official/0: success was False, is True"]
+
+
+def test_recording_without_the_official_data_keeps_what_was_recorded_with_it(folder, monkeypatch):
+    monkeypatch.setattr(Archive, "SHELF", [3, 5, 8])
+    before = golden.write(OFFICIAL).read_text()
+    monkeypatch.setattr(Archive, "SHELF", [])
+    assert golden.write(OFFICIAL).read_text() == before
+    assert golden.replay(OFFICIAL) == []
+    assert golden.absent(OFFICIAL) == len(golden.read(OFFICIAL)) == 4
+    assert golden.owed(OFFICIAL)
+    assert not golden.owed(replace(OFFICIAL, id="test/Other-v0"))
 
 
 def test_playing_stops_at_the_end_or_when_the_actions_do():

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lmgym.env.registry import build
+from lmgym.env import golden
+from lmgym.env.registry import build, find
 from lmgym.errors import InstanceError
 from lmgym.tasks.alfworld import official, oracle
 from lmgym.tasks.alfworld.engine import Game
@@ -29,6 +30,27 @@ def test_every_solvable_game_at_hand_is_found() -> None:
     assert len(found) == sum(contents.get("solvable") is True for contents in files)
     assert len(found) >= 48  # of the 134 of the whole split
     assert build("ALFWorldOfficial-v0", split="valid_unseen").unwrapped.size() == len(found)
+
+
+@pytest.mark.usefixtures("official_data")
+def test_the_official_goldens_replay_on_the_games_they_name() -> None:
+    spec = find("ALFWorldOfficial-v0")
+    assert len(golden.read(spec)) == 4
+    assert golden.absent(spec) == 0
+    assert golden.replay(spec) == []
+
+
+@pytest.mark.usefixtures("official_data")
+def test_a_title_is_of_the_files_content_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = official.games("valid_unseen")[0]
+    title = official.title("valid_unseen", 0)
+    assert official.titled("valid_unseen", title) == 0
+    copy = tmp_path / "json_2.1.1" / "valid_unseen" / first.parts[-3] / first.parts[-2]
+    shutil.copytree(first.parent, copy)
+    monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path))
+    assert official.titled("valid_unseen", title) == 0
+    (copy / "game.tw-pddl").write_text(first.read_text() + " ")  # another release
+    assert official.titled("valid_unseen", title) is None
 
 
 @pytest.mark.usefixtures("official_data")
