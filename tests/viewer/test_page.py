@@ -6,6 +6,7 @@ import base64
 import hashlib
 import re
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 from playwright import sync_api as playwright
@@ -268,6 +269,17 @@ MISTAKES = """async () => {
     await new Promise((resume) => setTimeout(resume, 50));
     return fails;
 }"""  # what a page that forgot itself might do
+
+
+def test_a_flood_is_shown_too(chromium, tmp_path):
+    flood = episode(0, "\x00" * 100_000)
+    turns = (*flood.turns[:1], *episode(0).turns * 500)
+    episodes.write(tmp_path / "episodes.jsonl", [replace(flood, turns=turns, options={}, tags={}, prompt=None)])
+    with serving(tmp_path) as viewer, opened(chromium, viewer.url) as (page, _):
+        said = page.locator("#turn-0 pre.said")
+        assert said.locator(".control").count() == 2000
+        assert said.text_content().count("\ufffd") == 98_000
+        assert page.locator("section.turn").count() == 1001
 
 
 def test_the_policy_stops_what_a_mistake_in_the_page_would_let_through(chromium, tmp_path):

@@ -4,6 +4,7 @@
 const ROW = 44; // pixels of a row in the list, as in style.css
 const MARKS = 60; // rows drawn at once
 const NATS = [0.05, 0.25, 0.7, 1.2, 2, 3, 5]; // lower ends of the shades h1 to h7, of surprisal and of entropy
+const CONTROLS = 2000; // characters of one text that are written out
 const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\ud800-\udfff]/gu;
 
 const $ = (id) => document.getElementById(id);
@@ -18,17 +19,20 @@ function element(name, attributes = {}, ...children) {
   return made;
 }
 
-// What does not show, or turns text around, is written out.
+// What does not show, or turns text around, is written out; past CONTROLS of them it is a mark each.
 function visible(text) {
   const parts = [];
   let from = 0;
+  let count = 0;
   for (const found of text.matchAll(HIDDEN)) {
+    if (++count > CONTROLS) break;
     if (found.index > from) parts.push(text.slice(from, found.index));
     const code = found[0].codePointAt(0).toString(16).toUpperCase().padStart(4, "0");
     parts.push(element("span", { class: "control", title: "a character that does not show" }, `U+${code}`));
     from = found.index + found[0].length;
   }
-  parts.push(text.slice(from));
+  const rest = text.slice(from);
+  parts.push(count > CONTROLS ? rest.replace(HIDDEN, "\ufffd") : rest);
   return parts;
 }
 
