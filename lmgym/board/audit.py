@@ -47,6 +47,10 @@ class Figures(Protocol):
 class Scorer(Protocol):
     """A policy as this check sees it."""
 
+    @property
+    def context(self) -> int:
+        """Tokens that a segment can have."""
+
     def prompt(self, conversation: Conversation) -> tuple[list[int], bool]:
         """Ids that are new in a conversation, and whether they render all of it."""
 
@@ -87,8 +91,9 @@ class Recorded:
 
     def _said(self, conversation: Conversation) -> Completion:
         ply = self.plies.get(conversation.noise)
-        if ply is None:
-            return Completion(text="", finish="context")  # the record ends here
+        if ply is None:  # the record ends here
+            self._check_room(conversation)
+            return Completion(text="", finish="context")
         words = ply.words if ply.words is not None else ply.action or ""
         if self.scorer is not None:
             self._check(self.scorer, ply, words, conversation)
@@ -109,9 +114,27 @@ class Recorded:
             raise SubmissionError(f"the ids before {words[:40]!r} are not what was shown, as this policy renders it")
         if scorer.text(ply.ids) != words:
             raise SubmissionError(f"the ids of {words[:40]!r} spell {scorer.text(ply.ids)[:40]!r}")
-        ended = scorer.stops(ply.ids)
-        if ended != (ply.finish == "stop") or (ply.finish == "length" and len(ply.ids) != self.limit):
+        room = scorer.context - _tokens(conversation) - len(ply.prompt)
+        full = {"length": self.limit == len(ply.ids), "context": len(ply.ids) >= room}.get(ply.finish, True)
+        if not full or scorer.stops(ply.ids) != (ply.finish == "stop"):
             raise SubmissionError(f"the answer {words[:40]!r} does not end as this policy ends one ({ply.finish})")
+
+    def _check_room(self, conversation: Conversation) -> None:
+        """Whether the policy had no room left, as a record says that ends before its episode does."""
+        if self.scorer is None:
+            return
+        prompt, fresh = self.scorer.prompt(conversation)
+        used = len(prompt) + (0 if fresh else _tokens(conversation))
+        if used < self.scorer.context:
+            raise SubmissionError(
+                f"an episode was stopped for want of room, but {used} tokens are less than this policy's "
+                f"{self.scorer.context}"
+            )
+
+
+def _tokens(conversation: Conversation) -> int:
+    """Ids of a segment so far."""
+    return sum(len(said.prompt_ids) + len(said.ids) for said in conversation.spoken)
 
 
 def audit(

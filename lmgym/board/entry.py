@@ -237,3 +237,12 @@ def pretty(record: msgspec.Struct) -> bytes:
 def all_paths(folder: Path) -> Iterator[Path]:
     """JSON files of the entries under a folder, by task and name."""
     return iter(sorted(folder.glob("*/*.json")))
+
+
+def schemas() -> dict[str, bytes]:
+    """JSON Schemas of both files, by the names that they are published under."""
+    kinds: dict[str, type[msgspec.Struct]] = {"entry.json": Entry, "episode.json": Episode}
+    return {
+        name: json.dumps(msgspec.json.schema(kind), indent=1, sort_keys=True).encode() + b"\n"
+        for name, kind in kinds.items()
+    }

@@ -151,6 +151,19 @@ def commit(
 
 
 @app.command()
+def schema(leaderboard: Where = LEADERBOARD) -> None:
+    """Write the JSON Schemas of entries and episodes."""
+    store = _store(leaderboard)
+    from lmgym.board.entry import schemas
+
+    for name, content in schemas().items():
+        path = store.root / "schema" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        _say(f"wrote {path}")
+
+
+@app.command()
 def curve(
     run: Annotated[Path, typer.Argument(help="Folder of a training run.")],
     name: Annotated[str, typer.Option(help="Of the baseline.")],
@@ -160,7 +173,7 @@ def curve(
     store = _store(leaderboard)
     from lmgym.board import curves
     from lmgym.board.check import check_name
-    from lmgym.board.entry import folder_name
+    from lmgym.board.entry import canonical, folder_name
     from lmgym.env.registry import find
     from lmgym.train import folder
 
@@ -172,8 +185,6 @@ def curve(
     place = store.root / "curves" / folder_name(task) / f"{name}.json"
     if place.exists():
         raise SubmissionError(f"{place} is there: choose another --name")
-    from lmgym.board.entry import canonical
-
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_bytes(canonical(found) + b"\n")
     curves.read_curve(place)

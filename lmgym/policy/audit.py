@@ -42,6 +42,11 @@ class Auditor:
         self.policy = policy
         self.sampling = sampling
 
+    @property
+    def context(self) -> int:
+        """Tokens that a segment can have."""
+        return self.policy.context
+
     def prompt(self, conversation: Conversation) -> tuple[list[int], bool]:
         """Ids that are new in a conversation, and whether they render all of it."""
         return self.policy.prompt(conversation)

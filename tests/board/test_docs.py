@@ -31,6 +31,7 @@ def run(monkeypatch: pytest.MonkeyPatch, command: str) -> int:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_every_command_runs(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -338,3 +338,8 @@ def test_our_own_board_can_be_built(tmp_path: Path) -> None:
     for suite, _ in loaded.suites:
         for task in suite.tasks:
             assert {"null", "random", "oracle"} <= names[task], task
+
+
+def test_schemas_are_those_of_the_records() -> None:
+    for name, content in entries.schemas().items():
+        assert (ROOT / "leaderboards/schema" / name).read_bytes() == content, "run `lmgym board schema`"
