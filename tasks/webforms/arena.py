@@ -1,0 +1,173 @@
+"""Tasks in WebArena's layout: on our portal, or the official ones on sites that somebody runs."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import urllib.request
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from lmgym.backends.browser_gate import Sites, origin
+from lmgym.env.env import Reply
+from lmgym.errors import BackendError, InstanceError
+from lmgym.tasks.webforms.browsing import Browsing
+from lmgym.tasks.webforms.evaluators import Ending, Judge, Scoring, evaluate, needs_judge
+from lmgym.tasks.webforms.portal import HOME, Portal, furnished
+
+DATA = "WEBARENA_DATA"  # environment variable: the official test.raw.json
+RESET = "WEBARENA_RESET"  # environment variable: an address that restores the official sites
+PLACES = ("SHOPPING", "SHOPPING_ADMIN", "REDDIT", "GITLAB", "MAP", "WIKIPEDIA", "HOMEPAGE")  # WA_SHOPPING=http://...
+AND = " |AND| "
+FURNITURE = [63]  # seed of the portal that our tasks are about
+SCORINGS = ("strict", "official")
+RESTORE = 600.0  # seconds that restoring the official sites may take
+
+
+class Arena(Browsing):
+    """A task in WebArena's layout; 1 if all its evaluators hold."""
+
+    def __init__(self, *, scoring: str = "strict", judge: str = "", **common: Any) -> None:
+        """Choose how endings are judged.
+
+        Args:
+            scoring: "strict" closes the benchmark's known holes, "official" has them.
+            judge: "python:module:function", which says whether an answer means the same as a reference; "" leaves
+                out the tasks that need one.
+            common: what every task in a browser takes: observe, pixels, places, tick, split.
+        """
+        super().__init__(**common)
+        if scoring not in SCORINGS:
+            raise InstanceError(f"scoring is one of {', '.join(SCORINGS)}; got {scoring!r}")
+        self.scoring: Scoring = "strict" if scoring == "strict" else "official"
+        self.judge = _judge(judge) if judge else None
+        self.item: Mapping[str, Any] = {}
+
+    def items(self) -> tuple[Mapping[str, Any], ...]:
+        """All tasks of the split."""
+        raise NotImplementedError
+
+    def opened(self, item: Mapping[str, Any]) -> Sites:
+        """Restore the sites, and say what may be loaded."""
+        raise NotImplementedError
+
+    def size(self) -> int:
+        """Tasks of the split that can be judged."""
+        return len(self.items())
+
+    def begin(self, index: int) -> Reply:
+        """Open a task."""
+        self.item = self.items()[index]
+        return self.begin_at(self.opened(self.item), self.item["start_url"].split(AND), self.item["intent"])
+
+    def judged(self) -> float:
+        """The product of the task's evaluators."""
+        return self._evaluated()
+
+    def standing(self) -> float:
+        """Officially an episode that was cut is judged as if it had answered N/A; otherwise it is worth nothing."""
+        return self._evaluated() if self.scoring == "official" else 0.0
+
+    def fingerprint(self) -> str:
+        """Return the task's number and words."""
+        return f"{self.item['task_id']} {self.item['intent']}"
+
+    def _evaluated(self) -> float:
+        messages, url = self.browser.messages, self.browser.look("none").url
+        said = messages[-1] if messages else None
+        ending = Ending(said, self.browser.infeasible is not None, url, self._read)
+        return evaluate(self.item, ending, scoring=self.scoring, judge=self.judge)
+
+    def _read(self, url: str, locator: str, prepare: Any) -> str:
+        """Return what a locator says on a page, or the page."""
+        if url != "last" and (wrong := self.browser.do("goto", [url])):
+            raise BackendError(f"the evaluator cannot open {url}: {wrong}")
+        for script in prepare:
+            self.browser.evaluate(f"() => {{ {script} }}")
+        if not locator.strip():
+            return str(self.browser.evaluate("() => document.documentElement.outerHTML"))
+        return str(
+            self.browser.evaluate(f"() => {{ try {{ return {locator}; }} catch (error) {{ return ''; }} }}") or ""
+        )
+
+
+class PortalArena(Arena):
+    """Our own tasks in WebArena's layout, at the portal, which is furnished anew for each."""
+
+    def items(self) -> tuple[Mapping[str, Any], ...]:
+        """Return our tasks."""
+        return own_tasks()
+
+    def opened(self, item: Mapping[str, Any]) -> Sites:
+        """Furnish the portal; who is to be signed in already is."""
+        state = furnished(FURNITURE)
+        state.user = "ada" if item["require_login"] else ""
+        self.portal = Portal(state)
+        return Sites({HOME: self.portal})
+
+    def oracle(self) -> Iterator[str]:
+        """Yield the calls of the task's plan."""
+        return self.played([tuple(step) for step in self.item["plan"]], HOME)
+
+
+class WebArena(Arena):
+    """The official tasks on sites that somebody runs, whose state a given address restores."""
+
+    def items(self) -> tuple[Mapping[str, Any], ...]:
+        """Return the official tasks that can be judged here."""
+        path = os.environ.get(DATA)
+        if not path:
+            return ()
+        placed = _placed(path, tuple(os.environ.get(f"WA_{name}", "") for name in PLACES))
+        return tuple(item for item in placed if self.judge is not None or not needs_judge(item))
+
+    def opened(self, item: Mapping[str, Any]) -> Sites:
+        """Restore the sites by the address that is given, and let all of them be loaded."""
+        if reset := os.environ.get(RESET):
+            try:
+                with urllib.request.urlopen(reset, timeout=RESTORE) as answer:
+                    answer.read()
+            except OSError as error:
+                raise BackendError(f"${RESET} {reset}: {error}") from error
+        there = {origin(url) for name in PLACES if (url := os.environ.get(f"WA_{name}", ""))}
+        if missing := [name.lower() for name in map(str.upper, item["sites"]) if not os.environ.get(f"WA_{name}")]:
+            raise InstanceError(f"task {item['task_id']} needs the site {missing[0]}: set $WA_{missing[0].upper()}")
+        return Sites(passed=frozenset(there))
+
+
+@cache
+def own_tasks() -> tuple[Mapping[str, Any], ...]:
+    """Return our tasks as their file has them, with the portal's address in place."""
+    text = resources.files(__package__).joinpath("arena.json").read_text(encoding="utf-8")
+    return tuple(json.loads(text.replace("__PORTAL__", HOME)))
+
+
+@cache
+def _placed(path: str, places: tuple[str, ...]) -> tuple[Mapping[str, Any], ...]:
+    """Read the official file and put the sites' addresses in place."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+        for name, url in zip(PLACES, places, strict=True):
+            text = text.replace(f"__{name}__", url.rstrip("/"))
+        items = json.loads(text)
+        if not isinstance(items, list):
+            raise TypeError("it is no list")
+        return tuple(item for item in items if item["eval"]["eval_types"] and item["start_url"])
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise InstanceError(f"${DATA} {path} is not in the layout of WebArena's test.raw.json: {error!r}") from error
+
+
+def _judge(name: str) -> Judge:
+    kind, _, target = name.partition(":")
+    module, _, function = target.partition(":")
+    try:
+        judge: Judge = getattr(importlib.import_module(module), function)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InstanceError(f"judge={name!r} is not 'python:module:function': {error}") from error
+    if kind != "python":
+        raise InstanceError(f"judge={name!r} is not 'python:module:function'")
+    return judge

@@ -1,0 +1,53 @@
+"""Goals at the portal: forms, tables, a cart; judged by what the server keeps and by what was said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from lmgym.backends.browser_gate import Sites
+from lmgym.env.env import Reply
+from lmgym.errors import InstanceError
+from lmgym.tasks.webforms import SPEC
+from lmgym.tasks.webforms.browsing import Browsing
+from lmgym.tasks.webforms.goals import KINDS, Goal, drawn
+from lmgym.tasks.webforms.portal import HOME, Portal, furnished
+
+STREAM = {"train": 61, "test": 62}
+
+
+class WebForms(Browsing):
+    """One thing to do at the portal; 1 if the server keeps what it should and nothing else, and the answer is right."""
+
+    SPEC = SPEC
+
+    def __init__(self, *, kind: str = "", **common: Any) -> None:
+        """Choose what there is to do.
+
+        Args:
+            kind: one kind of goal, such as "cart" or "travel"; "" draws among all.
+            common: what every task in a browser takes: observe, pixels, places, tick, split.
+        """
+        super().__init__(**common)
+        if kind and kind not in KINDS:
+            raise InstanceError(f"kind is one of {', '.join(KINDS)}, or empty; got {kind!r}")
+        self.kind = kind
+
+    def begin(self, index: int) -> Reply:
+        """Furnish the portal and draw a goal."""
+        state = furnished([STREAM[self.split], index, 0])
+        rng = np.random.default_rng([STREAM[self.split], index, 1])
+        self.task_goal: Goal = KINDS[self.kind](state.copy(), rng) if self.kind else drawn(state, rng)
+        self.portal = Portal(state)
+        return self.begin_at(Sites({HOME: self.portal}), [f"{HOME}/"], self.task_goal.text)
+
+    def judged(self) -> float:
+        """1 if everything is as it should be."""
+        said = self.browser.messages[-1] if self.browser.messages else None
+        return float(self.task_goal.reached(self.portal.state, said, self.browser.infeasible is not None))
+
+    def oracle(self) -> Iterator[str]:
+        """Yield the calls of the goal's plan."""
+        return self.played(self.task_goal.plan, HOME)

@@ -1,0 +1,141 @@
+"""WebArena's evaluators: of the answer, of the address, of what pages hold in the end.
+
+`official` scores as the benchmark does, its known holes included: an answer that must include "17" may say "2017",
+an address need only contain the right one, and who never answers has answered "N/A", which passes where a task cannot
+be done. `strict`, the default, closes them: words and numbers must stand alone, paths must be equal, and that a task
+cannot be done has to be reported. Alternatives joined by " |OR| " hold everywhere; officially answers overlook them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+from urllib.parse import parse_qs, urlsplit
+
+from lmgym.errors import InstanceError
+
+Scoring = Literal["strict", "official"]
+Judge = Callable[[str, str, str], bool]  # question, reference, answer -> whether they mean the same
+OR = " |OR| "
+UNACHIEVABLE = "N/A"
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How an episode ended."""
+
+    answer: str | None  # what was said last; None if nothing was
+    infeasible: bool  # it was reported that the task cannot be done
+    url: str  # of the active tab
+    read: Callable[[str, str, Sequence[str]], str]  # (address or "last", locator, preparing scripts) -> text
+
+
+def evaluate(task: Mapping[str, Any], ending: Ending, *, scoring: Scoring, judge: Judge | None) -> float:
+    """Return the product of the evaluators that a task names."""
+    wanted = task["eval"]
+    score = 1.0
+    for name in wanted["eval_types"]:
+        if name == "string_match":
+            score *= _answered(task, ending, scoring, judge)
+        elif name == "url_match":
+            score *= _arrived(wanted["reference_url"], ending.url, scoring)
+        elif name == "program_html":
+            score *= all(_holds(target, ending, scoring) for target in wanted["program_html"])
+        else:
+            raise InstanceError(f"task {task['task_id']} names the evaluator {name!r}, which there is none of")
+    return float(score)
+
+
+def unachievable(task: Mapping[str, Any]) -> bool:
+    """Whether a task is meant not to be done."""
+    answers = task["eval"].get("reference_answers") or {}
+    return UNACHIEVABLE in (answers.get("fuzzy_match"), answers.get("exact_match"))
+
+
+def needs_judge(task: Mapping[str, Any]) -> bool:
+    """Whether a model has to say whether an answer is right."""
+    answers = task["eval"].get("reference_answers") or {}
+    return "fuzzy_match" in answers and not unachievable(task)
+
+
+def cleaned(text: str) -> str:
+    """Return an answer without one pair of quotes, in lower case."""
+    text = text.strip()
+    if len(text) >= 2 and text[0] == text[-1] and text[0] in "'\"":
+        text = text[1:-1]
+    return text.lower()
+
+
+def _answered(task: Mapping[str, Any], ending: Ending, scoring: Scoring, judge: Judge | None) -> float:
+    if unachievable(task) and scoring == "strict":
+        return float(ending.infeasible)
+    said = UNACHIEVABLE if ending.infeasible or ending.answer is None else ending.answer
+    if scoring == "strict" and (ending.infeasible or ending.answer is None):
+        return 0.0
+    score = 1.0
+    for name, reference in task["eval"]["reference_answers"].items():
+        if name == "exact_match" or (name == "fuzzy_match" and reference == UNACHIEVABLE):
+            score *= _either(reference, scoring, lambda one: cleaned(one) == cleaned(said))
+        elif name == "must_include":
+            alone = len(reference) == 1
+            score *= all(_included(item, said, scoring, alone=alone) for item in reference)
+        elif name == "fuzzy_match":
+            if judge is None:
+                raise InstanceError(f"task {task['task_id']} needs a judge: give judge='python:module:function'")
+            items = [reference] if isinstance(reference, str) else reference
+            score *= all(judge(task["intent"], item, said) for item in items)
+        else:
+            raise InstanceError(f"task {task['task_id']} wants the answer to {name!r}, which is no rule")
+    return float(score)
+
+
+def _either(reference: str, scoring: Scoring, holds: Callable[[str], bool]) -> bool:
+    return holds(reference) if scoring == "official" else any(holds(one) for one in reference.split(OR))
+
+
+def _included(item: str, said: str, scoring: Scoring, *, alone: bool) -> bool:
+    text = cleaned(said)
+    if scoring == "official":
+        wanted = cleaned(item)
+        return wanted in re.findall(r"\w+|[^\w\s]", text) if alone and len(wanted) == 1 else wanted in text
+    return any(stands_alone(cleaned(one), text) for one in item.split(OR))
+
+
+def stands_alone(wanted: str, text: str) -> bool:
+    """Whether `wanted` occurs in `text` and is no part of a longer word or number."""
+    return re.search(rf"(?<![\w.,]\B)(?<!\w)(?<!\d[.,]){re.escape(wanted)}(?!\w)(?![.,]\d)", text) is not None
+
+
+def _arrived(reference: str, url: str, scoring: Scoring) -> bool:
+    return any(_same_place(one, url, scoring) for one in reference.split(OR))
+
+
+def _same_place(reference: str, url: str, scoring: Scoring) -> bool:
+    wanted, there = urlsplit(reference), urlsplit(url)
+    base, here = f"{wanted.netloc}{wanted.path}".rstrip("/"), f"{there.netloc}{there.path}".rstrip("/")
+    if (base not in here) if scoring == "official" else (base != here):
+        return False
+    asked, found = parse_qs(wanted.query), parse_qs(there.query)
+    return all(any(value in found.get(name, []) for value in values) for name, values in asked.items())
+
+
+def _holds(target: Mapping[str, Any], ending: Ending, scoring: Scoring) -> bool:
+    """Whether a page holds what it should."""
+    for part in ("url", "locator"):
+        if str(target[part]).startswith("func:"):
+            raise InstanceError(
+                f"{target[part]!r} asks a helper of the official sites, which is not among the evaluators"
+            )
+    text = ending.read(target["url"], target["locator"], target.get("prep_actions") or ())
+    wanted = target["required_contents"]
+    if "exact_match" in wanted:
+        return cleaned(text) == cleaned(wanted["exact_match"])
+    return all(
+        any(
+            cleaned(one) in cleaned(text) if scoring == "official" else stands_alone(cleaned(one), cleaned(text))
+            for one in item.split(OR)
+        )
+        for item in wanted["must_include"]
+    )

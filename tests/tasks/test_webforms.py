@@ -1,0 +1,352 @@
+"""What is odd about WebForms: state on a server, what cannot be done, WebArena's evaluators with and without their holes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+pytest.importorskip("playwright")
+
+from lmgym.backends import browser
+from lmgym.backends.browser_gate import Request
+from lmgym.env import golden
+from lmgym.env.golden import play
+from lmgym.env.registry import build
+from lmgym.env.testing import check_task
+from lmgym.errors import BackendError, InstanceError
+from lmgym.tasks.webforms.arena import own_tasks
+from lmgym.tasks.webforms.evaluators import Ending, cleaned, evaluate, needs_judge, stands_alone, unachievable
+from lmgym.tasks.webforms.goals import KINDS
+from lmgym.tasks.webforms.portal import HOME, Portal, furnished
+
+try:
+    browser.executable()
+except BackendError as missing:
+    pytest.skip(str(missing), allow_module_level=True)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("task", ["lmgym/WebForms-v0", "lmgym/WebFormsArena-v0"])
+def test_a_task_owes_what_every_task_owes(task):
+    check_task(task)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_plan_of_every_kind_of_goal_reaches_it(kind):
+    env = build("lmgym/WebForms-v0", kind=kind)
+    trace = play(env, lambda env: env.oracle(), index=4)
+    env.close()
+    assert all(info["valid"] for info in trace.infos)
+    assert trace.infos[-1]["success"]
+
+
+def test_saying_done_without_doing_it_scores_nothing():
+    env = build("lmgym/WebForms-v0", kind="cart")
+    trace = play(env, golden.given(["send_msg_to_user('done')"]), index=0)
+    env.close()
+    assert (trace.terminated, trace.infos[-1]["score"]) == (True, 0.0)
+
+
+def test_doing_it_and_something_else_scores_nothing():
+    env = build("lmgym/WebForms-v0", kind="signin")
+    *calls, last = play(env, lambda env: env.oracle(), index=0).actions
+    env.reset(options={"index": 0})
+    for call in calls:
+        env.step(call)
+    number = next(item["id"] for item in env.unwrapped.portal.state.items[:6] if item["stock"])
+    env.step(f"goto('{HOME}/catalogue')")
+    env.step(
+        f"click('{env.unwrapped.session.evaluate('id => document.getElementById(id).getAttribute(`bid`)', 'add' + number)}')"
+    )
+    _, _, terminated, _, info = env.step(last)
+    env.close()
+    assert (terminated, info["score"]) == (True, 0.0)
+
+
+def test_a_report_ends_a_task_that_can_be_done_with_nothing():
+    env = build("lmgym/WebForms-v0", kind="cart")
+    trace = play(env, golden.given(["report_infeasible('too hard')"]), index=0)
+    env.close()
+    assert (trace.terminated, trace.infos[-1]["score"]) == (True, 0.0)
+
+
+def test_goals_that_cannot_be_done_are_among_all():
+    rows = [build("lmgym/WebForms-v0") for _ in range(1)]
+    env = rows[0].unwrapped
+    kinds, hopeless = set(), 0
+    for index in range(60):
+        import numpy as np
+
+        from lmgym.tasks.webforms.goals import drawn
+
+        goal = drawn(furnished([61, index, 0]), np.random.default_rng([61, index, 1]))
+        kinds.add(goal.kind)
+        hopeless += goal.impossible
+    env.close()
+    assert kinds == set(KINDS)
+    assert 5 < hopeless < 25
+
+
+def request(portal: Portal, path: str, body: str | None = None) -> Any:
+    return portal(Request("POST" if body is not None else "GET", path, {}, (body or "").encode()))
+
+
+def test_the_portal_answers_nonsense_politely():
+    portal = Portal(furnished([1]))
+    kept = portal.state.kept()
+    for path, body in (
+        ("/nowhere", None),
+        ("/catalogue?page=99999999999999999999", None),
+        ("/catalogue?page=-1&q=<script>alert(1)</script>", None),
+        ("/orders/1001", None),
+        ("/people/999", None),
+        ("/cart/add", "id=999&quantity=1"),
+        ("/cart/add", "id=1&quantity=-5"),
+        ("/cart/add", "id=1&quantity=1e9"),
+        ("/checkout", "address="),
+        ("/travel/3", ""),
+        ("/travel/1", "destination=x&leave=2026-02-02&back=2026-01-01"),
+        ("/login", "user=ada&password=wrong"),
+        ("/login?next=//evil.test/", None),
+        ("/account", "email=x@y"),
+        ("/\ud83d", None),
+    ):
+        answer = request(portal, path, body)
+        assert answer.status in (200, 303, 404)
+        assert b"<script>alert" not in answer.body
+        assert not answer.headers.get("Location", HOME).startswith("//")
+    assert portal.state.kept() == kept
+    assert portal.state.user == ""
+
+
+def test_a_strange_order_is_not_shown_or_cancelled():
+    portal = Portal(furnished([63]))
+    request(portal, "/login", f"user=grace&password={portal.state.users['grace']['password']}")
+    assert portal.state.user == "grace"
+    assert b"You have no order" in request(portal, "/orders/1043").body
+    request(portal, "/orders/1043/cancel", "")
+    assert next(order for order in portal.state.orders if order["id"] == "1043")["status"] == "pending"
+
+
+@pytest.mark.parametrize("scoring", ["strict", "official"])
+def test_plans_of_our_arena_tasks_pass_and_doing_nothing_passes_official_na_only(scoring):
+    env = build("lmgym/WebFormsArena-v0", scoring=scoring)
+    idle = build("lmgym/WebFormsArena-v0", scoring=scoring, max_turns=1, observe="none")
+    passed = []
+    for index in (0, 9, 15, 16, 18, 20, 23, 30):
+        trace = play(env, lambda env: env.oracle(), index=index)
+        overlooked = scoring == "official" and " |OR| " in json.dumps(own_tasks()[index]["eval"]["reference_answers"])
+        assert trace.infos[-1]["success"] is not overlooked, own_tasks()[index]["intent"]
+        if play(idle, golden.given(["noop(1)"]), index=index).infos[-1]["success"]:
+            passed.append(index)
+    env.close()
+    idle.close()
+    assert passed == ([16] if scoring == "official" else [])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("index", range(len(own_tasks())))
+def test_every_plan_of_our_arena_tasks_passes(index):
+    env = build("lmgym/WebFormsArena-v0")
+    trace = play(env, lambda env: env.oracle(), index=index)
+    env.close()
+    assert trace.infos[-1]["success"]
+
+
+def test_there_are_thirty_arena_tasks_of_all_evaluators():
+    tasks = own_tasks()
+    assert len(tasks) >= 30
+    assert {name for task in tasks for name in task["eval"]["eval_types"]} == {
+        "string_match",
+        "url_match",
+        "program_html",
+    }
+    assert sum(unachievable(task) for task in tasks) >= 3
+    assert not any(needs_judge(task) for task in tasks)
+    assert all(task["start_url"].startswith(HOME) for task in tasks)
+
+
+def ending(answer: str | None = None, *, url: str = HOME, infeasible: bool = False, text: str = "") -> Ending:
+    return Ending(answer, infeasible, url, lambda where, locator, prepare: text)
+
+
+def asked(**reference: Any) -> dict[str, Any]:
+    return {"task_id": 0, "intent": "?", "eval": {"eval_types": ["string_match"], "reference_answers": reference}}
+
+
+@pytest.mark.parametrize(
+    ("reference", "answer", "strict", "official"),
+    [
+        ({"exact_match": "Blue"}, "'blue'", 1, 1),
+        ({"exact_match": "Blue"}, "light blue", 0, 0),
+        ({"must_include": ["17"]}, "It was in 2017", 0, 1),
+        ({"must_include": ["17"]}, "17 of them", 1, 1),
+        ({"must_include": ["17"]}, "17.5 of them", 0, 1),
+        ({"must_include": ["7"]}, "17 of them", 0, 0),
+        ({"must_include": ["7"]}, "there are 7.", 1, 1),
+        ({"must_include": ["red", "blue"]}, "blue and red", 1, 1),
+        ({"must_include": ["red", "blue"]}, "blue", 0, 0),
+        ({"must_include": ["art"]}, "a party", 0, 1),
+        ({"must_include": ["one |OR| two"]}, "two", 1, 0),
+        ({"exact_match": "one |OR| two"}, "two", 1, 0),
+        ({"fuzzy_match": "N/A"}, "N/A", 0, 1),
+        ({"fuzzy_match": "N/A"}, None, 0, 1),
+        ({"fuzzy_match": "N/A"}, "no idea", 0, 0),
+    ],
+)
+def test_answers_are_judged_as_officially_or_without_the_holes(reference, answer, strict, official):
+    task = asked(**reference)
+    assert evaluate(task, ending(answer), scoring="strict", judge=None) == strict
+    assert evaluate(task, ending(answer), scoring="official", judge=None) == official
+
+
+def test_what_cannot_be_done_has_to_be_reported():
+    task = asked(fuzzy_match="N/A")
+    for scoring in ("strict", "official"):
+        assert evaluate(task, ending(infeasible=True), scoring=scoring, judge=None) == 1.0
+    assert evaluate(asked(exact_match="x"), ending(infeasible=True), scoring="strict", judge=None) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("reference", "url", "strict", "official"),
+    [
+        ("http://a.test/x", "http://a.test/x/", 1, 1),
+        ("http://a.test/x", "http://a.test/x/y", 0, 1),
+        ("http://a.test/x?p=2", "http://a.test/x?p=2&q=1", 1, 1),
+        ("http://a.test/x?p=2", "http://a.test/x?p=3", 0, 0),
+        ("http://a.test/x |OR| http://a.test/y", "http://a.test/y", 1, 1),
+    ],
+)
+def test_addresses_are_judged_as_officially_or_without_the_holes(reference, url, strict, official):
+    task = {"task_id": 0, "eval": {"eval_types": ["url_match"], "reference_url": reference}}
+    assert evaluate(task, ending(url=url), scoring="strict", judge=None) == strict
+    assert evaluate(task, ending(url=url), scoring="official", judge=None) == official
+
+
+def test_pages_are_read_where_the_task_says_and_scores_multiply():
+    places = []
+
+    def read(where: str, locator: str, prepare: Any) -> str:
+        places.append((where, locator, tuple(prepare)))
+        return "Order 1078: 2 jars"
+
+    target = {
+        "url": "last",
+        "locator": "x",
+        "prep_actions": ["y"],
+        "required_contents": {"must_include": ["jars |OR| mugs"]},
+    }
+    task = {
+        "task_id": 0,
+        "eval": {
+            "eval_types": ["program_html", "url_match"],
+            "program_html": [target, target | {"required_contents": {"exact_match": "order 1078: 2 JARS"}}],
+            "reference_url": "http://a.test",
+        },
+    }
+    there = Ending(None, False, "http://a.test/", read)
+    assert evaluate(task, there, scoring="strict", judge=None) == 1.0
+    assert places == [("last", "x", ("y",))] * 2
+    elsewhere = Ending(None, False, "http://b.test/", read)
+    assert evaluate(task, elsewhere, scoring="strict", judge=None) == 0.0
+
+
+def test_a_judge_is_asked_for_fuzzy_answers_only_and_must_be_there():
+    task = asked(fuzzy_match=["blue"])
+    with pytest.raises(InstanceError, match="needs a judge"):
+        evaluate(task, ending("azure"), scoring="strict", judge=None)
+    assert (
+        evaluate(task, ending("azure"), scoring="strict", judge=lambda *words: words == ("?", "blue", "azure")) == 1.0
+    )
+
+
+def test_unknown_rules_and_helpers_of_the_official_sites_are_refused():
+    with pytest.raises(InstanceError, match="evaluator 'page_image_query'"):
+        evaluate({"task_id": 0, "eval": {"eval_types": ["page_image_query"]}}, ending(), scoring="strict", judge=None)
+    with pytest.raises(InstanceError, match="which is no rule"):
+        evaluate(asked(one_of=["x"]), ending("x"), scoring="strict", judge=None)
+    target = {
+        "url": "func:shopping_get_latest_order_url()",
+        "locator": "",
+        "required_contents": {"must_include": ["x"]},
+    }
+    with pytest.raises(InstanceError, match="helper of the official sites"):
+        task = {"task_id": 0, "eval": {"eval_types": ["program_html"], "program_html": [target]}}
+        evaluate(task, ending(), scoring="strict", judge=None)
+
+
+def test_words_stand_alone():
+    assert cleaned(' "Two Words" ') == "two words"
+    assert stands_alone("$5.00", "it costs $5.00, no more")
+    assert not stands_alone("5.00", "15.00")
+    assert not stands_alone("5", "5.00")
+    assert stands_alone("c++", "c++ and rust")
+
+
+def test_official_tasks_are_read_in_their_layout(monkeypatch, tmp_path):
+    item = own_tasks()[0] | {"sites": ["shopping"], "start_url": "__SHOPPING__/people"}
+    fuzzy = item | {"eval": {"eval_types": ["string_match"], "reference_answers": {"fuzzy_match": ["x"]}}}
+    path = tmp_path / "test.raw.json"
+    path.write_text(json.dumps([item, fuzzy]))
+    monkeypatch.setenv("WEBARENA_DATA", str(path))
+    monkeypatch.setenv("WA_SHOPPING", "http://127.0.0.1:7770/")
+    plain, judged = build("lmgym/WebArena-v0"), build("lmgym/WebArenaJudged-v0", judge="python:operator:contains")
+    assert (plain.unwrapped.size(), judged.unwrapped.size()) == (1, 2)
+    assert plain.unwrapped.items()[0]["start_url"] == "http://127.0.0.1:7770/people"
+    monkeypatch.delenv("WA_SHOPPING")
+    with pytest.raises(InstanceError, match="needs the site shopping"):
+        plain.reset(options={"index": 0})
+    path.write_text("{}")
+    monkeypatch.setenv("WA_SHOPPING", "http://127.0.0.1:7771/")
+    with pytest.raises(InstanceError, match="not in the layout"):
+        plain.unwrapped.size()
+    with pytest.raises(InstanceError, match="not 'python:module:function'"):
+        build("lmgym/WebArenaJudged-v0", judge="gpt-4")
+
+
+def test_official_tasks_are_played_on_a_site_over_the_network(monkeypatch, tmp_path):
+    import threading
+    from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+    class Shop(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = b"<title>Shop</title><a href='/deep'>deeper</a>" if self.path == "/" else b"<title>Deep</title>found"
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *words: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Shop)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    base = f"http://127.0.0.1:{server.server_port}"
+    target = {"url": "last", "locator": "document.body.innerText", "required_contents": {"must_include": ["found"]}}
+    item = own_tasks()[0] | {
+        "sites": ["shopping"],
+        "start_url": "__SHOPPING__/",
+        "eval": {
+            "eval_types": ["program_html", "url_match"],
+            "program_html": [target],
+            "reference_url": f"{base}/deep",
+        },
+    }
+    path = tmp_path / "test.raw.json"
+    path.write_text(json.dumps([item]))
+    monkeypatch.setenv("WEBARENA_DATA", str(path))
+    monkeypatch.setenv("WA_SHOPPING", base)
+    monkeypatch.setenv("WEBARENA_RESET", base + "/reset")
+    env = build("lmgym/WebArena-v0")
+    first, _ = env.reset(options={"index": 0})
+    bid = env.unwrapped.session.evaluate("document.querySelector('a').getAttribute('bid')")
+    env.step(f"click('{bid}')")
+    *_, info = env.step("send_msg_to_user('done')")
+    env.close()
+    server.shutdown()
+    server.server_close()
+    assert "link 'deeper'" in first["text"]
+    assert info["score"] == 1.0
