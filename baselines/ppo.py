@@ -39,10 +39,10 @@ class Args(bc.Begun):
     tries: int = 1  # episodes of each
     budget: int | None = 16  # turns of a training episode at most; evaluation keeps the task's own limit
     lr: float = 3e-4
-    gamma: float = 0.99  # of an action token, or of a turn
+    gamma: float = 0.99  # of an action token, or of a turn; at 1 an episode that is cut loses nothing by never ending
     lam: float = 0.95
     level: Level = "token"  # of the estimate
-    turn_gamma: float = 1.0  # where the level is both
+    turn_gamma: float = 0.95  # of a turn, where the level is both
     whiten: bool = True  # advantages over the batch
     whiten_floor: float = 0.1  # least deviation that they are divided by, in units of return
     ratio: Literal["token", "turn"] = "token"  # what has one ratio

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lmgym.baselines import bc, filtered_bc, grpo
+from lmgym.baselines import bc, filtered_bc, grpo, ppo, rloo
 from lmgym.train import loop
 from tests.train.chain import SPEC, chain_policy
 
@@ -79,3 +79,69 @@ def test_filtered_bc_does_not_learn_the_other_way(tmp_path, monkeypatch):
     monkeypatch.setattr(filtered_bc, "nll", turned(filtered_bc.nll))
     before, after = successes(filtered_bc, FILTERED, tmp_path / "run")
     assert after < before - 0.05
+
+
+VALUED = ppo.Args(steps=20, instances=64, lr=5e-3, gamma=0.95, critic_lr=1e-2, evaluate=100, autocast=False)
+
+
+def test_ppo_learns(tmp_path):
+    before, after = successes(ppo, VALUED, tmp_path / "run")
+    assert 0.05 < before < 0.6
+    assert after > 0.9
+
+
+def test_ppo_does_not_learn_the_other_way(tmp_path, monkeypatch):
+    monkeypatch.setattr(ppo, "surrogate", turned(ppo.surrogate))
+    before, after = successes(ppo, VALUED, tmp_path / "run")
+    assert after < before - 0.05
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {
+            "critic": "network",
+            "critic_lr": 3e-3,
+            "level": "turn",
+            "ratio": "turn",
+            "aggregation": "seq_sum",
+            "lr": 1e-2,
+        },
+        {"critic": "joint", "epochs": 2, "value_clip": 0.5, "entropy": 1e-3, "kl_reward": 0.0, "kl": 0.01},
+        pytest.param({"critic": "small", "kl_target": 0.5, "importance": "token_cap"}, marks=pytest.mark.slow),
+        pytest.param({"critic": "small", "whiten": False, "lam": 1.0, "lr": 1e-2}, marks=pytest.mark.slow),
+    ],
+)
+def test_every_variant_of_ppo_learns(tmp_path, changes):
+    before, after = successes(ppo, replace(VALUED, **changes), tmp_path / "run")
+    assert after > before + 0.2
+
+
+LEFT_OUT = rloo.Args(steps=20, instances=8, group=8, lr=1.5e-2, evaluate=100, autocast=False)
+
+
+def test_rloo_learns(tmp_path):
+    before, after = successes(rloo, LEFT_OUT, tmp_path / "run")
+    assert 0.05 < before < 0.6
+    assert after > 0.85
+
+
+def test_rloo_does_not_learn_the_other_way(tmp_path, monkeypatch):
+    monkeypatch.setattr(rloo, "reinforce", turned(rloo.reinforce))
+    before, after = successes(rloo, LEFT_OUT, tmp_path / "run")
+    assert after < before - 0.05
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"minibatches": 2, "epochs": 2, "clip": 0.3, "lr": 5e-3},
+        pytest.param(
+            {"kl_reward": 0.01, "importance": "sequence_cap", "rescore": True, "drop_flat": True, "lr": 1e-2},
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_every_variant_of_rloo_learns(tmp_path, changes):
+    before, after = successes(rloo, replace(LEFT_OUT, **changes), tmp_path / "run")
+    assert after > before + 0.2

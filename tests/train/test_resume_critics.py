@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from lmgym.baselines import archer, ilql, mc, refuel
+from lmgym.baselines import archer, ilql, mc, ppo, refuel, rloo
 from lmgym.train import checkpoint, loop
 from lmgym.train.log import read_metrics
 from tests.train.victim import train
@@ -24,6 +24,13 @@ CASES = {
         {"fit": 1, "steps": 2, "rollouts": 4, "hidden": 8, "critic_draws": 8, "critic_epochs": 1, "actor_draws": 8}
         | {"encoder": "own"},
     ),
+    "ppo": (
+        ppo,
+        {"critic_steps": 2, "steps": 3, "instances": 6, "minibatches": 2, "epochs": 2, "kl_target": 0.5}
+        | {"critic": "network", "critic_epochs": 1},
+    ),
+    "ppo, joint critic": (ppo, {"critic_steps": 2, "steps": 3, "instances": 6, "minibatches": 2, "critic": "joint"}),
+    "rloo": (rloo, {"steps": 4, "instances": 3, "group": 2, "kl_reward": 0.1, "kl_target": 0.5}),
     "refuel": (refuel, {"steps": 3, "pairs": 6, "minibatches": 2}),
     "mc": (mc, {"steps": 3, "demonstrated": 8, "sampled": 8, "episodes": 6, "base": "small"}),
     "ilql": (ilql, {"steps": 3, "demonstrated": 8, "sampled": 8, "episodes": 6}),
