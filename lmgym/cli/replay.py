@@ -72,22 +72,19 @@ def _tokens(trajectory: Trajectory, model: str | None, console: Console, *, file
         )
     policy = load_local(model or _model_of(file))
     for number, segment in enumerate(segments(trajectory)):
-        row = (
-            None
-            if rows is None
-            else rows.get((trajectory.id, number), trained.nothing(trajectory.id, number, len(segment)))
-        )
+        nothing = trained.nothing(trajectory.id, number, len(segment))
+        row = None if rows is None else rows.get((trajectory.id, number), nothing)
         console.print(_table(segment, row, policy.tokenizer.decode))
 
 
-def _table(segment: Segment, row: TrainedRow | None, decode: Callable[[list[int]], str]) -> Table:
+def _table(segment: Segment, row: TrainedRow | None, decode: Callable[[list[int]], object]) -> Table:
     """A segment, a token a line; the last columns only where it is known what was trained."""
     known = () if row is None else ("loss weight", "advantage")
     table = Table("place", "turn", "token", "log-prob", "entropy", *known, title=f"segment {segment.number}")
     for place, token in enumerate(segment.ids):
         answer = segment.turn[place] >= 0
         word = Text(repr(decode([token]))[1:-1])
-        cells = [str(segment.turn[place]) if answer else "", word]
+        cells: list[str | Text] = [str(segment.turn[place]) if answer else "", word]
         sampled = segment.sampled[place]
         cells += [f"{values[place]:.3f}" if sampled else "" for values in (segment.logprobs, segment.entropy)]
         if row is not None:
