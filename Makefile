@@ -8,7 +8,7 @@ SIZE ?= small
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help baseline test test-slow check lint tasks bench curves eval board play list golden cards tokenizer clean
+.PHONY: FORCE help baseline test test-slow check lint tasks bench curves eval board play list golden cards tokenizer clean
 
 help: ## show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -18,7 +18,15 @@ help: ## show the targets
 	$(PYTHON) -m venv .venv
 	@touch $@
 
-.venv/.train: .venv/.made setup.cfg constraints.txt
+# what an installation depends on: not the settings of pytest, mypy and coverage, which stand behind
+NEEDS = sed '/^\[tool:pytest\]/,$$d' setup.cfg | cat - constraints.txt
+
+.venv/.needs: .venv/.made FORCE
+	@$(NEEDS) | cmp -s - $@ || $(NEEDS) > $@
+
+FORCE:
+
+.venv/.train: .venv/.made .venv/.needs
 	$(BIN)/pip install -q -c constraints.txt -e '.[train,textworld,alfworld,webshop]'
 	@touch $@
 
