@@ -106,13 +106,13 @@ def _play(
     from lmgym.cli import evaluation
     from lmgym.cli.watch import Watcher, final, watching
     from lmgym.evaluation import report as reports
-    from lmgym.evaluation.play import Session
+    from lmgym.evaluation.play import INTERRUPTED, Session
 
     calls, cast = evaluation.staffed(wish, chosen, record, budget, local)
     try:
         priced = wish.price(wish.model) is not None
         watcher = Watcher(f"{chosen.task} {chosen.split}, {wish.model}", budget, cast.watched, priced=priced)
-        with watching(watcher, quiet=wish.quiet) as watch:
+        with watching(watcher, quiet=wish.quiet or wish.model == "human") as watch:
             session = Session(
                 record=record,
                 policy=cast.agent,
@@ -138,6 +138,8 @@ def _play(
     _closing_words(console, record, report.stopped, wish)
     if session.error is not None:
         raise session.error
+    if report.stopped == INTERRUPTED:
+        raise typer.Exit(130)
 
 
 def _closing_words(console: Console, record: Record, stopped: str, wish: Wish) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from lmgym.env.actions import parse_json_call
 from lmgym.env.env import Reply, TextEnv
 from lmgym.env.spec import TaskSpec
+from tests.env.games import RACE
 
 JARS = 4
 SPEC = TaskSpec(
@@ -21,6 +23,8 @@ SPEC = TaskSpec(
     score="1 when the right jar is named",
     references={},
 )
+DUEL = replace(RACE, id="test/Duel-v0", splits={"test": 10})  # two seats
+VARIANTS = (DUEL,)
 JAR = {"type": "object", "properties": {"jar": {"type": "integer"}}, "required": ["jar"]}
 
 

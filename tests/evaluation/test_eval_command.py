@@ -16,6 +16,7 @@ from lmgym.evaluation.budget import Budget
 from lmgym.evaluation.play import Progress
 from lmgym.evaluation.record import FACTS
 from lmgym.evaluation.settings import Settings
+from lmgym.rollout import episodes
 from lmgym.rollout.context import Full, MarkovState, Stub, Summarise, Window
 
 from .server import bisect, peek, serving
@@ -160,6 +161,54 @@ def test_the_standard_episodes_are_the_boards(lmgym):
     assert [outcome.index for outcome in outcomes("x")] == [0, 1, 2, 3, 4]
     assert reports.read(Path("x")).planned > 5
     assert lmgym("wordle", "--model", "oracle", "--standard", "--seed", "3")[0] == 2
+
+
+def test_a_model_in_another_seat_is_recorded_and_its_words_are_not_bought_again(lmgym):
+    with serving(lambda body: {"content": "2"}) as server:
+        words = ["test/Duel-v0", "--model", "random", "--seat", f"black={server.model}", "--out", "x"]
+        assert lmgym(*words, "--budget-episodes", "4")[0] == 0
+        first = server.requests
+        assert lmgym(*words, "--resume")[0] == 0
+        assert server.requests > first
+        account = json.loads(Path("x/calls.json").read_text())
+        assert account["exchanges"] == account["replies"] == server.requests
+    found = list(episodes.read(Path("x/episodes.jsonl")))
+    assert [trajectory.seat for trajectory in found] == ["black", "agent"] * 10
+    assert len(outcomes("x")) == 10
+    facts = json.loads(Path("x", FACTS).read_text())
+    assert facts["settings"]["seats"] == {"black": server.model}
+
+
+def test_a_local_model_is_told_of_tools_by_its_template_or_in_words(lmgym):
+    prompts = {}
+    for mode in ("template", "text", "none"):
+        words = ("test/Jars-v0", "--model", "tiny", "--episodes", "1", "--max-tokens", "2", "--option", "max_turns=1")
+        assert lmgym(*words, "--tools", mode, "--out", mode)[0] == 0
+        (trajectory,) = episodes.read(Path(mode, "episodes.jsonl"))
+        prompts[mode] = len(trajectory.turns[0].completion.prompt_ids)
+    assert prompts["text"] > prompts["none"]
+    assert prompts["template"] >= prompts["none"]
+    assert lmgym("test/Jars-v0", "--model", "tiny", "--tools", "native")[0] == 2
+
+
+def test_an_interrupted_run_leaves_a_report_and_goes_on(lmgym, monkeypatch):
+    from lmgym.evaluation import play
+
+    kept = play.Session._keep
+
+    def interrupted(session, views, progress):
+        kept(session, views, progress)
+        if len(progress.outcomes) == 3:
+            raise KeyboardInterrupt
+
+    words = ("guess_number", "wordle", "--model", "demonstrator", "--episodes", "10", "--out", "x")
+    monkeypatch.setattr(play.Session, "_keep", interrupted)
+    code, printed = lmgym(*words)
+    assert (code, "stopped early: interrupted" in printed) == (130, True)
+    assert not Path("x/wordle").exists()
+    monkeypatch.setattr(play.Session, "_keep", kept)
+    assert lmgym("guess_number", *words[2:-1], "x/guess_number", "--resume")[0] == 0
+    assert (len(outcomes("x/guess_number")), reports.read(Path("x/guess_number")).stopped) == (10, "")
 
 
 @pytest.mark.parametrize("ended", [True, False])
