@@ -246,7 +246,7 @@ def page(found: Comparisons) -> Page:
     ]
     if found.overall:
         overall = [[name, figure(one.mean), span(state(one))] for name, one in found.overall.items()]
-        parts.insert(1, Table("Scores over tasks", ("", "estimate", "95 % interval"), overall))
+        parts.insert(1, Table("Scores over tasks", ("figure", "estimate", "95 % interval"), overall))
         ps = [[f"{one.task} {one.split}", f"{one.success.p:.2g}", f"{one.holm:.2g}"] for one in found.tasks]
         parts.insert(1, Table("Success, adjusted for the number of tasks", ("task", "p", "p by Holm"), ps))
     for side, shares in found.profiles.items():

@@ -14,8 +14,9 @@ from pathlib import Path
 MARKED = re.compile(r"[\\`*_{}\[\]#!|~:@$]|(?<=www)\.", re.IGNORECASE)  # what Markdown, or a site's, takes for more
 
 STYLE = """
-:root { color-scheme: light dark; --line: #8884; --soft: #777; --mark: #2a6fb0; }
+:root { color-scheme: light dark; --line: #8884; --soft: light-dark(#59616d, #a5adb8); --mark: #2a6fb0; }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+html { background: light-dark(#fff, #16181c); }
 h1 { font-size: 1.4rem; overflow-wrap: anywhere; } h2 { font-size: 1.1rem; margin-top: 2rem; }
 table { border-collapse: collapse; } td, th { padding: .25rem .8rem; border-bottom: 1px solid var(--line); }
 th { text-align: left; } td { overflow-wrap: anywhere; } td + td { font-variant-numeric: tabular-nums; }
@@ -97,7 +98,7 @@ def _bar(cells: Sequence[str]) -> str:
 
 def _points(curve: Curve) -> Table:
     rows = [[f"{x:g}", f"{y:.3f}", f"{low:.3f} to {high:.3f}"] for x, y, low, high in curve.points]
-    return Table(curve.title, ("", "mean", "95 % interval"), rows, curve.note)
+    return Table(curve.title, ("at", "mean", "95 % interval"), rows, curve.note)
 
 
 def as_html(page: Page) -> str:

@@ -195,14 +195,16 @@ def page(report: Report, found: Mapping[str, Any]) -> pages.Page:
     settings += [[str(name), str(value)] for name, value in report.options.items()]
     settings += [["identity", report.identity]] if report.identity else []
     curve = [(point["turns"], point["mean"], point["low"], point["high"]) for point in found["success_by_turns"]]
-    parts: list[pages.Table | pages.Curve] = [pages.Table("", ("", "mean", "95 % interval", "how"), _results(found))]
-    parts.append(pages.Table("Episodes", ("", "number"), _episodes(found), _warning(found)))
+    parts: list[pages.Table | pages.Curve] = [
+        pages.Table("", ("figure", "mean", "95 % interval", "how"), _results(found))
+    ]
+    parts.append(pages.Table("Episodes", ("episodes", "number"), _episodes(found), _warning(found)))
     if found["tries"]["most"] > 1:
         parts.append(_pass_table(found))
     parts.append(pages.Curve("Success by turn budget", curve, "Share solved within so many turns, by number of turns."))
-    parts.append(pages.Table("Per episode", ("", "mean", "95 % interval", "in all"), _costs(found)))
-    parts.append(pages.Table("What ended episodes", ("", "episodes"), _pairs(found["stops"])))
-    parts.append(pages.Table("Settings", ("", ""), settings))
+    parts.append(pages.Table("Per episode", ("figure", "mean", "95 % interval", "in all"), _costs(found)))
+    parts.append(pages.Table("What ended episodes", ("reason", "episodes"), _pairs(found["stops"])))
+    parts.append(pages.Table("Settings", ("setting", "value"), settings))
     return pages.Page(f"{report.task} {report.split}: {report.policy}", parts)
 
 
