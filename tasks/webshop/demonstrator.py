@@ -16,6 +16,7 @@ CLAUSE = re.compile(r",? and price lower than ([\d.]+) dollars$")
 PAIR = re.compile(r"(?:with|, and) ([\w ]+): (.+?)(?=, and [\w ]+: |$)")
 WORD = re.compile(r"[^\s,;:!?()\[\]]+")
 PATIENCE = 2  # products that are looked at and left
+WORDS, CHARACTERS = 7, 46  # of a search: with its name, 32 tokens of the embedded model at most
 FILLER = frozenset(
     word
     for phrase in (*OPENINGS, *TRAITS, *CHOICES, "a an and with find me color size pack design edition that one too")
@@ -33,7 +34,7 @@ def play(session: Session) -> Iterator[str]:
 def next_action(session: Session, left: set[str]) -> str:
     """Return what to do on a page; `left` grows by a product that is given up."""
     if session.kind == "index":
-        return f"search[{terms(session.instruction)}]"
+        return f"search[{query(session.instruction)}]"
     if session.kind == "search_results":
         code = choose(session, left)
         return click(code or BACK)
@@ -52,6 +53,14 @@ def terms(instruction: str) -> str:
     words = WORD.findall(CLAUSE.sub("", instruction).lower())
     kept = [word.strip(".'\"") for word in words if word not in FILLER]
     return " ".join(word for word in kept if word) or "product"
+
+
+def query(instruction: str) -> str:
+    """Return what is searched for: the first of those words, as many as a short answer holds."""
+    kept = terms(instruction).split()[:WORDS]
+    while len(kept) > 1 and len(" ".join(kept)) > CHARACTERS:
+        kept.pop()
+    return " ".join(kept)
 
 
 def limit(instruction: str) -> float:

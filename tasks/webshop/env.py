@@ -123,7 +123,7 @@ class WebShop(TextEnv):
         """Return every click that the page offers; on the start page, a search for the instruction's words."""
         session = self._playing()
         if session.kind == "index":
-            return [f"search[{demonstrator.terms(session.instruction)}]"]
+            return [f"search[{demonstrator.query(session.instruction)}]"]
         return [f"click[{label}]" for label in session.clickables()]
 
     def answer(self) -> str:
