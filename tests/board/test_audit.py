@@ -202,7 +202,7 @@ def test_an_episode_is_not_stopped_while_there_is_room(
     cut = list(Engine().run(short, rules.jobs()))
     assert {each.stop for each in cut} == {"context"}
     entry, episodes = entry_of(cut)
-    assert audit(entry, episodes, scorer(short), rules)["tokens"] > 100
+    assert audit(entry, episodes, scorer(short), rules)["tokens"] >= 80
 
 
 def test_figures_of_a_token_are_those_of_its_distribution(tiny: LocalPolicy) -> None:
