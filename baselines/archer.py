@@ -172,18 +172,16 @@ class TwinCritic(Critic):
         read = [self._points(each.before, each.said, each.after) for each in found]
         fast = states_at(online, [point for points in read for point in points], tokens=self.tokens)
         branch = [self._points(each.before, each.now, None)[:2] for each in found]
+        ways = [(*now, played[2]) for now, played in zip(branch, read, strict=True)]
         with torch.no_grad():
-            slow = states_at(target, [point for points in branch for point in points], tokens=self.tokens)
-            after = fast[2::3] if self.args.encoder == "policy" else None
-            if after is None:
-                after = states_at(target, [points[2] for points in read], tokens=self.tokens)
+            slow = states_at(target, [point for points in ways for point in points], tokens=self.tokens)
         device = fast.device
         return Seen(
             before=fast[0::3],
             said=fast[1::3],
-            slow_before=slow[0::2],
-            slow_now=slow[1::2],
-            slow_after=after,
+            slow_before=slow[0::3],
+            slow_now=slow[1::3],
+            slow_after=slow[2::3],
             reward=torch.tensor([each.reward for each in found], device=device),
             done=torch.tensor([each.after is None for each in found], device=device),
         )

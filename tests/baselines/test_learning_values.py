@@ -1,0 +1,67 @@
+"""The off-policy baselines learn chain(3, 5) on a toy policy, and do not when their loss is turned around."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lmgym.baselines import archer, ilql, mc, refuel
+from tests.baselines.test_learning import successes, turned
+
+PAIRED = refuel.Args(steps=16, pairs=64, lr=1e-2, epochs=2, evaluate=100, autocast=False)
+RECORDED = {"demonstrated": 0, "sampled": 256, "lr": 3e-3, "evaluate": 100, "autocast": False}
+RETURNS = mc.Args(steps=40, **RECORDED)
+IMPLICIT = ilql.Args(steps=60, tau_target=0.05, **RECORDED)
+TWINS = archer.Args(
+    fit=5,
+    steps=12,
+    rollouts=32,
+    encoder="own",
+    hidden=32,
+    critic_draws=256,
+    critic_epochs=4,
+    critic_lr=5e-3,
+    actor_draws=768,
+    lr=3e-3,
+    evaluate=100,
+    autocast=False,
+)
+
+
+def test_archer_learns(tmp_path):
+    before, after = successes(archer, TWINS, tmp_path / "run")
+    assert 0.05 < before < 0.6
+    assert after > before + 0.2
+
+
+def test_archer_does_not_learn_the_other_way(tmp_path, monkeypatch):
+    monkeypatch.setattr(archer, "reinforce", turned(archer.reinforce))
+    before, after = successes(archer, replace(TWINS, fit=2, steps=4), tmp_path / "run")
+    assert after < before - 0.05
+
+
+def test_refuel_learns(tmp_path):
+    before, after = successes(refuel, PAIRED, tmp_path / "run")
+    assert 0.05 < before < 0.6
+    assert after > 0.8
+
+
+def test_refuel_does_not_learn_the_other_way(tmp_path, monkeypatch):
+    monkeypatch.setattr(refuel, "regression", turned(refuel.regression))
+    before, after = successes(refuel, replace(PAIRED, steps=6), tmp_path / "run")
+    assert after < before - 0.05
+
+
+@pytest.mark.parametrize(("module", "args", "least"), [(mc, RETURNS, 0.15), (ilql, IMPLICIT, 0.3)])
+def test_values_from_records_guide_the_policy_to_more(tmp_path, module, args, least):
+    before, after = successes(module, args, tmp_path / "run")
+    assert 0.05 < before < 0.6
+    assert after > before + least
+
+
+@pytest.mark.parametrize(("module", "args", "critic"), [(mc, RETURNS, mc.MonteCarlo), (ilql, IMPLICIT, ilql.Implicit)])
+def test_values_learnt_the_other_way_guide_it_to_less(tmp_path, monkeypatch, module, args, critic):
+    monkeypatch.setattr(critic, "losses", turned(critic.losses))
+    before, after = successes(module, replace(args, steps=10), tmp_path / "run")
+    assert after < before - 0.05
