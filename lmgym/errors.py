@@ -16,7 +16,15 @@ class InstanceError(LmgymError, ValueError):
 
 
 class BackendError(LmgymError, RuntimeError):
-    """An engine, container, browser or server broke: the episode is void, never scored."""
+    """An engine, container, browser or server broke: the episode is void, never scored.
+
+    Several episodes may be lost to one event, such as the death of a browser; then all their errors name it, and it
+    counts as one fault.
+    """
+
+    def __init__(self, message: str = "", *, event: str = "") -> None:
+        super().__init__(message)
+        self.event = event
 
 
 class PolicyError(LmgymError, RuntimeError):

@@ -225,7 +225,7 @@ class Context:
     def check(self) -> None:
         """Raise BackendError where something broke that no policy is to answer for."""
         if not self.running.alive:
-            raise BackendError("Chromium died")
+            raise BackendError("Chromium died", event=f"death of Chromium, process {self.running.pid}")
         if any(tab.crashed for tab in self.tabs):
             raise BackendError("a page's process died: it crashed, was killed, or held too much memory")
         if self.gate.broken is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from lmgym.env.registry import find
@@ -41,10 +41,13 @@ class Stats:
     abandoned: int = 0  # jobs given up after three voids
     faults: int = 0  # what broke: one worker's death may void many episodes
     latest: str = ""  # of the faults
+    events: set[str] = field(default_factory=set)  # faults that come as an error in each of the episodes they void
 
     def void(self, fault: Fault, episodes: int) -> None:
         """Count a fault. Raises BackendError where more than a tenth of the episodes would be lost to such."""
-        self.faults += 1
+        self.faults += fault.error.event not in self.events
+        if fault.error.event:
+            self.events.add(fault.error.event)
         self.latest = str(fault.error)
         self.voided += episodes
         ended = self.played + self.voided
