@@ -66,10 +66,10 @@ def test_every_kind_is_a_policy_with_a_session(name):
     ("name", "words"),
     [
         ("gpt", "There is no policy 'gpt'; known: tiny"),
-        ("tiny:9z", "There is no tiny:9z; known: tiny, tiny:10m"),
+        ("tiny:9z", "There is no tiny:9z; known: tiny, tiny:1m, tiny:10m"),
         ("tiny?sed=3", "seed=N"),
         ("tiny?seed=x", "seed=N"),
-        ("http://localhost:8000/v1#qwen3", "endpoints are not part of this version"),
+        ("http://localhost:8000/v1", "names no model: write it behind the address"),
         ("hf:", "a folder or a name"),
         ("python:nowhere:f", "not to be found"),
         ("python:os:sep", "is no function but str"),
@@ -85,6 +85,12 @@ def test_a_folder_without_a_model_is_refused(tmp_path):
     with pytest.raises(PolicyError, match="without a causal language model") as caught:
         load_policy(f"hf:{tmp_path}")
     assert "\n" not in str(caught.value)
+
+
+def test_saving_and_loading_show_no_bars(tmp_path, capfd):
+    policy("qwen3").save(tmp_path)
+    load_policy(f"hf:{tmp_path}")
+    assert capfd.readouterr() == ("", "")
 
 
 def test_a_broken_weights_file_is_refused(tmp_path):
