@@ -28,6 +28,7 @@ def replay(
     verify: Annotated[bool, typer.Option(help="Play the actions again and compare.")] = True,
 ) -> None:
     """Show a recorded episode; fail where playing its actions again gives something else."""
+    from lmgym.evaluation.pages import visible
     from lmgym.rollout import episodes
     from lmgym.rollout.replay import replay as played_again
 
@@ -41,19 +42,25 @@ def replay(
         _tokens(found, model, console, file=file)
     else:
         _turns(found, console)
-    console.print(f"return {found.reward:g}, score {found.score:g}, success {found.success}, ended by {found.stop}")
+    ending = f"return {found.reward:g}, score {found.score:g}, success {found.success}, ended by {found.stop}"
+    console.print(Text(visible(ending)))
     if verify:
         played_again(found)
         console.print("played again without a difference")
 
 
 def _turns(trajectory: Trajectory, console: Console) -> None:
-    console.print(f"{trajectory.task} {trajectory.split} {trajectory.index} ({trajectory.id})", style="bold")
+    """Print an episode; what commands a terminal is written out, as texts come from anywhere."""
+    from lmgym.evaluation.pages import visible_lines
+
+    name = f"{trajectory.task} {trajectory.split} {trajectory.index} ({trajectory.id})"
+    console.print(Text(visible_lines(name), style="bold"))
     for turn in trajectory.turns:
-        console.print(Text(turn.observation.text))
-        console.print(Text(f"> {turn.completion.text}", style="bold"), Text(f"  {turn.reward:+g}", style="dim"))
+        console.print(Text(visible_lines(turn.observation.text)))
+        said = Text(f"> {visible_lines(turn.completion.text)}", style="bold")
+        console.print(said, Text(f"  {turn.reward:+g}", style="dim"))
     if trajectory.final is not None:
-        console.print(Text(trajectory.final.text))
+        console.print(Text(visible_lines(trajectory.final.text)))
 
 
 def _tokens(trajectory: Trajectory, model: str | None, console: Console, *, file: Path) -> None:

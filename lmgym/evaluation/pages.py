@@ -62,6 +62,11 @@ def visible(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
+def visible_lines(text: str) -> str:
+    """The same, line by line."""
+    return "\n".join(visible(line) for line in text.split("\n"))
+
+
 def in_markdown(text: str) -> str:
     """Return text that Markdown shows as it is: no markup, link, cell or line begins in it."""
     return html.escape(MARKED.sub(r"\\\g<0>", visible(text)), quote=False)

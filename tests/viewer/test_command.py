@@ -18,7 +18,7 @@ from lmgym.rollout import episodes
 from lmgym.rollout.engine import Engine
 from lmgym.viewer.episode import tokens
 from tests.test_cli import command
-from tests.viewer.planted import hostile_run, plain_run
+from tests.viewer.planted import ATTACKS, hostile_run, plain_run
 
 
 def test_it_serves_until_it_is_interrupted(tmp_path):
@@ -47,6 +47,14 @@ def test_a_hostile_run_says_nothing_to_the_terminal(monkeypatch, capsys, tmp_pat
     assert command(monkeypatch, "view", str(run), "--export", str(tmp_path / "out.html")) == 0
     printed = capsys.readouterr()
     assert "\x1b" not in printed.out + printed.err
+
+
+@pytest.mark.parametrize("number", range(len(ATTACKS)))
+def test_replaying_a_hostile_episode_says_nothing_to_the_terminal(monkeypatch, capsys, tmp_path, number):
+    file = str(hostile_run(tmp_path) / "episodes.jsonl")
+    assert command(monkeypatch, "replay", file, "--number", str(number), "--no-verify") == 0
+    printed = capsys.readouterr()
+    assert all(line.isprintable() for line in (printed.out + printed.err).split("\n"))
 
 
 @pytest.mark.parametrize(
