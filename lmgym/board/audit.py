@@ -37,11 +37,25 @@ ALPHA = 1e-4  # chance of refusing a true policy by its episodes
 class Figures(Protocol):
     """The sampled tokens of a segment under the model, each (N,)."""
 
-    logprobs: Array
-    entropy: Array
-    variance: Array
-    root: Array
-    gap: Array
+    @property
+    def logprobs(self) -> Array:
+        """As drawn."""
+
+    @property
+    def entropy(self) -> Array:
+        """Nats."""
+
+    @property
+    def variance(self) -> Array:
+        """Of the surprisal."""
+
+    @property
+    def root(self) -> Array:
+        """Log of the sum of the square roots of all probabilities."""
+
+    @property
+    def gap(self) -> Array:
+        """Logit of the likeliest token above that of this one."""
 
 
 class Scorer(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,21 @@ PRIVATE = (  # what tells of the author's machine
     re.compile(r"\b(?:\d{1,3}\.){3}\d{1,3}\b"),
     re.compile(r"\blocalhost\b|\S@\S+\.\S", re.IGNORECASE),
 )
+DIGEST = re.compile(r"[0-9a-f]{16}")
+WEIGHTS = re.compile(r"[0-9a-f]{64}")
+SEAT = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+SETTINGS: Mapping[str, type | tuple[type, ...]] = {
+    "seed": int,
+    "temperature": (int, float),
+    "top_p": (int, float),
+    "top_k": int,
+    "max_tokens": int,
+    "context": str,
+    "tools": str,
+    "prompt": str,
+    "seats": dict,
+    "request": dict,
+}
 MARKUP = frozenset('<>&"`\\')
 
 
@@ -41,6 +56,7 @@ def check_entry(entry: Entry, protocol: Protocol, path: Path) -> None:
     if not 1 <= len(entry.authors) <= 50 or not entry.title.strip():
         raise SubmissionError("an entry has a title and at least one author")
     _check_date(entry.date)
+    _check_settings(entry)
     _check_protocol(entry, protocol)
     _check_training(entry, protocol)
     if entry.identity != identity(entry):
@@ -110,6 +126,20 @@ def _check_date(text: str) -> None:
         well = False
     if not well:
         raise SubmissionError(f"date is written 2026-01-31; got {text[:40]!r}")
+
+
+def _check_settings(entry: Entry) -> None:
+    for name, value in entry.settings.items():
+        if name not in SETTINGS:
+            raise SubmissionError(f"settings have no {name[:40]!r}; they have {', '.join(SETTINGS)}")
+        if isinstance(value, bool) or not isinstance(value, SETTINGS[name]):
+            raise SubmissionError(f"the setting {name} cannot be {str(value)[:40]!r}")
+    if entry.policy.weights is not None and not WEIGHTS.fullmatch(entry.policy.weights):
+        raise SubmissionError(f"weights are named by 64 hexadecimal digits; got {entry.policy.weights[:70]!r}")
+    if entry.policy.parameters is not None and entry.policy.parameters < 0:
+        raise SubmissionError(f"a policy has no {entry.policy.parameters} parameters")
+    if wrong := [seat for seat in entry.seats if not SEAT.fullmatch(seat)]:
+        raise SubmissionError(f"{wrong[0][:40]!r} is no name of a seat")
 
 
 def _check_protocol(entry: Entry, protocol: Protocol) -> None:
@@ -204,5 +234,9 @@ def _check_ply(ply: Ply, shown: str, entry: Entry) -> None:
             raise SubmissionError(f"{shown} has {len(ply.ids)} tokens and {given} {name}")
     if any(value > 0.0 for value in ply.logprobs):
         raise SubmissionError(f"{shown} has a log-probability above 0")
+    if not DIGEST.fullmatch(ply.observation):
+        raise SubmissionError(
+            f"{shown}: an observation is named by 16 hexadecimal digits; got {ply.observation[:40]!r}"
+        )
     if any(value < 0 for value in (*ply.ids, *ply.prompt)):
         raise SubmissionError(f"{shown} has a token id below 0")

@@ -187,7 +187,7 @@ def shown(value: float | None) -> str:
 
 def percent(value: float | None) -> str:
     """A share, in per cent."""
-    return "missing" if value is None else f"{100 * value:.1f}"
+    return "not known" if value is None else f"{100 * value:.1f}"
 
 
 def number(value: float | None) -> str:

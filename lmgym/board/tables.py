@@ -50,7 +50,7 @@ class Row:
 
     entry: Entry
     verdict: Verdict
-    rank: int = 0  # 1 + entries that are better beyond chance; ties share it
+    rank: int = 0  # 1 + entries that are better beyond chance; ties share it; 0 where nothing was replayed
     tied: bool = False
 
     @property
@@ -82,11 +82,15 @@ class Overall:
 
 
 def ranked(rows: Sequence[Row]) -> list[Row]:
-    """Rows by score, with ranks by paired tests; entries of another user are never compared."""
+    """Rows by score, with ranks by paired tests; what was only reported has none and stands last.
+
+    Entries of another user are never compared.
+    """
     found: list[Row] = []
-    for user in sorted({row.entry.user or "" for row in rows}):
-        found += _ranked([row for row in rows if (row.entry.user or "") == user])
-    return found
+    known = [row for row in rows if row.verdict.mark != "reported"]
+    for user in sorted({row.entry.user or "" for row in known}):
+        found += _ranked([row for row in known if (row.entry.user or "") == user])
+    return found + sorted((row for row in rows if row.verdict.mark == "reported"), key=lambda row: row.entry.name)
 
 
 def _ranked(rows: Sequence[Row]) -> list[Row]:

@@ -29,7 +29,7 @@ class Outcomes(msgspec.Struct, frozen=True):
     score: tuple[float, ...]
     success: tuple[bool, ...]
     turns: tuple[int, ...]
-    invalid: tuple[int, ...]
+    invalid: tuple[int | None, ...]  # None: nothing was replayed
     tokens: tuple[int, ...]  # with ids
 
 
@@ -48,7 +48,7 @@ class Verdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     score: Figure
     success: Figure
     turns: Figure
-    invalid: float  # share of the turns whose action was none
+    invalid: float | None  # share of the turns whose action was none; None: nothing was replayed
     tokens: float | None = None  # sampled tokens of an episode, where ids are recorded
     cost: float | None = None  # US dollars of all episodes, as recorded; None: not known
     cut: int = 0  # episodes that ended for want of the policy's room
@@ -71,11 +71,12 @@ def figures(found: Outcomes) -> dict[str, Any]:
     """What follows from the episodes: scores, turns, invalid actions, tokens."""
     index = list(found.index)
     turns = np.array(found.turns, np.float64)
+    invalid = [count for count in found.invalid if count is not None]
     return {
         "score": figure(unit(np.array(found.score), index)),
         "success": figure(unit(np.array(found.success, np.float64), index)),
         "turns": figure(bootstrap(turns, bounds=(0.0, float(turns.max(initial=1.0))))),
-        "invalid": round(sum(found.invalid) / max(1, sum(found.turns)), 6),
+        "invalid": round(sum(invalid) / max(1, sum(found.turns)), 6) if len(invalid) == len(index) else None,
         "tokens": round(sum(found.tokens) / len(index), 3) if any(found.tokens) else None,
         "outcomes": found,
     }

@@ -97,7 +97,7 @@ def recorded(episode: Episode) -> dict[str, Any]:
         "score": episode.score,
         "success": episode.success,
         "turns": sum(ply.action is not None for ply in mine),
-        "invalid": 0,
+        "invalid": None,
         "tokens": sum(len(ply.ids) for ply in mine),
     }
 

@@ -136,6 +136,13 @@ FORGERIES: dict[str, tuple[Change, str]] = {
         "is of seat 'user', which this entry says nobody played",
     ),
     "an unnamed user": (lambda e, _: e.update(seats=["agent", "user"]), "names its user exactly where"),
+    "settings nobody knows": (lambda e, _: e["settings"].update(luck=1), "settings have no 'luck'"),
+    "settings of another kind": (lambda e, _: e["settings"].update(temperature="hot"), "temperature cannot be 'hot'"),
+    "weights by a word": (lambda e, _: e["policy"].update(weights="mine"), "named by 64 hexadecimal digits"),
+    "an observation by a word": (
+        lambda _, es: won(es)["turns"][0].update(observation="seen"),
+        "named by 16 hexadecimal digits; got 'seen'",
+    ),
     # what the entry claims
     "a mean": (nothing, "claims a mean score of 1.0; its episodes have 0.6"),
     "trained on the split it is ranked on": (

@@ -102,6 +102,14 @@ def test_entries_of_another_user_are_not_compared(template: Row) -> None:
     assert [(each.entry.name, each.rank) for each in found] == [("a", 1), ("b", 1)]
 
 
+def test_what_was_only_reported_has_no_rank(template: Row) -> None:
+    claim = row("a", [1.0] * 40, template)
+    found = ranked(
+        [Row(claim.entry, msgspec.structs.replace(claim.verdict, mark="reported")), row("b", [0.0] * 40, template)]
+    )
+    assert [(each.entry.name, each.rank) for each in found] == [("b", 1), ("a", 0)]
+
+
 def test_overall_puts_random_at_0_and_the_oracle_at_100(template: Row) -> None:
     suite = Suite("one", 1, {"Wordle": (WORDLE,)})
     half = [1.0, 0.0] * 20
