@@ -11,11 +11,12 @@ import statistics
 
 import peers
 import speeds
+import web
 import webshop
 from rich.console import Console
 from rich.table import Table
 
-SECTIONS = ("import", "tasks", "peers", "alfworld", "webshop", "sampler")
+SECTIONS = ("import", "tasks", "peers", "alfworld", "webshop", "web", "sampler")
 
 
 def imports(console: Console) -> None:
@@ -74,6 +75,15 @@ def webshops(console: Console, seconds: float) -> None:
     console.print(table)
 
 
+def browsers(console: Console, seconds: float) -> None:
+    """Print MiniWoB++'s steps/s and resets/s in several contexts of one browser."""
+    title = "MiniWoB++ in one Chromium, a thread a context, the page's time included"
+    table = Table("observation", "contexts", "steps/s", "resets/s", title=title)
+    for view, contexts, steps, resets in web.rates(seconds):
+        table.add_row(view, str(contexts), f"{steps:,.0f}", f"{resets:,.1f}")
+    console.print(table, "aim: 170 to 370 steps/s without pixels, 54 to 150 with")
+
+
 def sampler(console: Console) -> None:
     """Print sampled tokens/s of the session beside `generate` afresh each turn."""
     table = Table("sampler", "tokens/s", title="tiny, 64 environments, 10 turns, answers of 8 to 48 tokens")
@@ -103,6 +113,8 @@ def main() -> None:
         alfworld(console, arguments.seconds)
     if "webshop" in wanted:
         webshops(console, arguments.seconds)
+    if "web" in wanted:
+        browsers(console, arguments.seconds)
     if "sampler" in wanted:
         sampler(console)
 

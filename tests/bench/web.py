@@ -1,0 +1,59 @@
+"""Speeds of browser tasks: MiniWoB++ episodes in 1, 8 and 16 contexts at once, with and without pixels."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from lmgym.env.registry import build
+
+PAGES = ("click-button", "click-checkboxes", "enter-text", "click-option", "use-slider", "read-table")
+CONTEXTS = (1, 8, 16)
+VIEWS = {
+    "short HTML": {"observe": "html", "pixels": "none"},
+    "accessibility tree": {"observe": "axtree", "pixels": "none"},
+    "picture": {"observe": "none", "pixels": "screenshot"},
+}
+
+
+def rates(seconds: float) -> Iterator[tuple[str, int, float, float]]:
+    """Yield (view, contexts, steps/s, resets/s of the same contexts)."""
+    for view, options in VIEWS.items():
+        for contexts in CONTEXTS:
+            yield (view, contexts, *_rate(contexts, seconds, options))
+
+
+def _rate(contexts: int, seconds: float, options: dict[str, Any]) -> tuple[float, float]:
+    """Steps and resets per second of that many environments, a thread each, resets counted apart."""
+    envs = [build(f"lmgym/MiniWoB-{PAGES[i % len(PAGES)]}-v0", max_turns=100_000, **options) for i in range(contexts)]
+    for index, env in enumerate(envs):
+        env.reset(seed=0, options={"index": index})
+    steps = _shared(envs, seconds, lambda env, number: env.step(f"mouse_move({20 + number % 100}, {60 + number % 90})"))
+    resets = _shared(envs, seconds, lambda env, number: env.reset(seed=0, options={"index": number % 1000}))
+    for env in envs:
+        env.close()
+    return steps, resets
+
+
+def _shared(envs: list[Any], seconds: float, act: Any) -> float:
+    """How often per second `act` is done by all environments together."""
+    counts = [0] * len(envs)
+    start = time.perf_counter()
+    end = start + seconds
+
+    def work(place: int) -> None:
+        for number in itertools.count():
+            if time.perf_counter() > end:
+                return
+            act(envs[place], number)
+            counts[place] += 1
+
+    threads = [threading.Thread(target=work, args=(place,)) for place in range(len(envs))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sum(counts) / (time.perf_counter() - start)
