@@ -91,6 +91,7 @@ class Learner:
         if place.run_step in self.services.manner.keep_episodes:
             self._keep(episodes, "episodes", place.run_step)
         demonstrated = isinstance(stage, Sft) or (isinstance(stage, Generate) and stage.demonstrated)
+        demonstrated |= isinstance(stage, FitCritic) and stage.recorded is not None
         figures = of_demonstrations(episodes) if demonstrated else of_play(episodes)
         if isinstance(stage, Generate):
             kept, _ = _filtered(episodes, stage.filter)

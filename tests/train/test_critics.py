@@ -10,13 +10,14 @@ import pytest
 import torch
 from torch import nn
 
+from lmgym.baselines import archer
 from lmgym.errors import RecipeError
-from lmgym.train import checkpoint, source
+from lmgym.train import checkpoint, loop, source
 from lmgym.train.collate import collate
 from lmgym.train.critics import Estimator, Trunk, mlp, polyak, states_at
 from lmgym.train.parts.stores import Replay, lean
 from lmgym.train.parts.tasks import Uniform
-from lmgym.train.recipe import Pool
+from lmgym.train.recipe import Evaluate, Pool, Recipe
 from lmgym.train.services import Services
 from lmgym.train.state import Manner
 from tests.train.chain import SPEC, chain_policy
@@ -105,6 +106,14 @@ def test_a_state_does_not_depend_on_what_else_is_read(services):
     assert (together - alone).abs().max() < 1e-5
     assert (pieces - alone).abs().max() < 1e-5
     assert not torch.allclose(together[0], together[2])
+
+
+def test_an_evaluation_by_a_critic_needs_one_that_guides(services, tmp_path):
+    alone = Recipe(stages=[Evaluate(name="after", episodes=2, by="critic")])
+    with pytest.raises(RecipeError, match="FitCritic goes before"):
+        loop.run(alone, chain_policy(), task=SPEC.id, folder=tmp_path / "run", quiet=True)
+    with pytest.raises(RecipeError, match="guides none"):
+        archer.TwinCritic(services, archer.Args(hidden=4)).guide(services.policy)
 
 
 # The replay -----------------------------------------------------------------------------------------------------------
