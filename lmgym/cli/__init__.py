@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import NoReturn
 
 import typer
 from rich.console import Console
@@ -54,10 +55,14 @@ def main() -> None:
     try:
         app()
     except LmgymError as error:
-        Console(stderr=True, soft_wrap=True, highlight=False).print(f"lmgym: {error}", markup=False)
-        sys.exit(2)
+        _fail(str(error))
     except OSError as error:
-        Console(stderr=True, soft_wrap=True, highlight=False).print(
-            f"lmgym: {error.strerror or error}: {error.filename or ''}", markup=False
-        )
-        sys.exit(2)
+        _fail(f"{error.strerror or error}: {error.filename or ''}")
+
+
+def _fail(words: str) -> NoReturn:
+    """End with a line; what a server, a model or a file put into it is text, and commands no terminal."""
+    from lmgym.evaluation.pages import visible
+
+    Console(stderr=True, soft_wrap=True, highlight=False).print(f"lmgym: {visible(words)}", markup=False)
+    sys.exit(2)

@@ -143,8 +143,11 @@ def _play(
 
 
 def _closing_words(console: Console, record: Record, stopped: str, wish: Wish) -> None:
+    from lmgym.evaluation.pages import visible
+
     if stopped:
-        console.print(Text(f"stopped early: {stopped}. Go on with the same command and --resume --out {record.folder}"))
+        words = f"stopped early: {visible(stopped)}. Go on with the same command and --resume --out {record.folder}"
+        console.print(Text(words))
     elif wish.pilot:
         console.print(Text(f"play the rest by the same command without --pilot, with --resume --out {record.folder}"))
     console.print(Text(f"wrote {record.folder}; see lmgym replay {record.folder}/episodes.jsonl"), soft_wrap=True)

@@ -57,6 +57,13 @@ def test_replaying_a_hostile_episode_says_nothing_to_the_terminal(monkeypatch, c
     assert all(line.isprintable() for line in (printed.out + printed.err).split("\n"))
 
 
+def test_an_error_says_nothing_to_the_terminal(monkeypatch, capsys, tmp_path):
+    assert command(monkeypatch, "view", str(tmp_path / ATTACKS[11].replace("/", ":"))) == 2
+    printed = capsys.readouterr().err
+    assert r"\x1b[2J" in printed
+    assert printed.rstrip("\n").isprintable()
+
+
 @pytest.mark.parametrize(
     ("words", "line"),
     [
