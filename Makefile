@@ -35,7 +35,7 @@ FORCE:
 	@touch $@
 
 .venv/.dev: .venv/.train
-	@PYTHON=$(PYTHON) .ci/debian-packages web
+	@PYTHON=$(PYTHON) .ci/debian-packages web sandbox
 	$(BIN)/pip install -q -c constraints.txt -e '.[dev]'
 	@touch $@
 

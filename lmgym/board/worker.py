@@ -32,11 +32,9 @@ class Bench:
             return {"outcome": replay(self.stage, found, exact=self.exact)}
         except SubmissionError as error:
             return {"refused": str(error)}
-        except BackendError as error:
+        except LmgymError as error:  # no fault of the record: a backend, a missing package, missing data
             self.close()
             return {"broke": str(error)}
-        except LmgymError as error:
-            return {"refused": f"instance {found.index}, try {found.attempt}: {error}"}
 
     def close(self) -> None:
         """Close the environment, which may be broken."""

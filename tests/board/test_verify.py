@@ -159,6 +159,14 @@ def test_a_sandbox_has_no_network_and_nothing_to_write_to() -> None:
     assert done.stdout.splitlines()[1:] == ["30", "30", "30", "no network"]  # 30: read-only file system
 
 
+@pytest.mark.skipif(not pool.isolating(), reason="needs bubblewrap, and leave to make namespaces")
+def test_actions_that_are_code_are_replayed_in_a_sandbox(honest: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = protocol("wordle")
+    monkeypatch.setattr(board, "protocol", lambda task: replace(rules, spec=replace(rules.spec, runs_code=True)))
+    verdict = board.verify(honest, workers=1)
+    assert (verdict.level, verdict.mark) == ("exact", "verified")
+
+
 # Workers -------------------------------------------------------------------------------------------------------
 
 
@@ -188,6 +196,12 @@ def test_a_worker_that_cannot_start_says_why(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(pool, "BUBBLE", ("false",))
     with pytest.raises(BackendError, match="a worker ended with code 1"):
         dict(pool.Pool(ORDER, workers=1, isolated=True).run(lines(1)))
+
+
+def test_what_is_missing_here_is_no_forgery() -> None:
+    order = {**ORDER, "task": "lmgym/ALFWorldOfficial-v0", "split": "valid_unseen"}
+    with pytest.raises(BackendError, match="could not be replayed, 3 times: .*valid_unseen"):
+        dict(pool.Pool(order, workers=1).run(lines(1)))
 
 
 def test_workers_get_no_secrets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

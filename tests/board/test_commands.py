@@ -1,0 +1,133 @@
+"""The commands of the leaderboard: what they print, and one clear line for what goes wrong."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from lmgym.board import entry as entries
+from lmgym.board import run as runs
+from lmgym.board import strict
+from lmgym.cli import main
+from tests.board.forge import Forger
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def command(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["lmgym", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return int(ended.value.code or 0)
+
+
+def test_a_run_becomes_an_entry_that_is_verified_and_shown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = ("eval", "wordle", "--model", "demonstrator", "--standard", "--quiet", "--out", "runs/demonstrator")
+    assert command(monkeypatch, *run) == 0
+    assert command(monkeypatch, "submit", "runs/demonstrator", "--author", "A. Uthor") == 0
+    assert "next:  lmgym verify leaderboards/entries/Wordle-v0/demonstrator.json" in capsys.readouterr().out
+    path = "leaderboards/entries/Wordle-v0/demonstrator.json"
+    assert command(monkeypatch, "verify", path, "--out", "verdicts") == 0
+    said = capsys.readouterr().out
+    assert said.startswith("verified (exact): demonstrator on lmgym/Wordle-v0, 93 episodes, score 1.0000 [0.9603, ")
+    assert json.loads(Path("verdicts/Wordle-v0-demonstrator.json").read_bytes())["mark"] == "verified"
+    assert command(monkeypatch, "board") == 2
+    assert "demonstrator on lmgym/Wordle-v0 was never verified as it is" in capsys.readouterr().err
+    assert command(monkeypatch, "board", "grade") == 0
+    assert command(monkeypatch, "board", "--out", "site") == 0
+    assert "First" not in capsys.readouterr().out
+    assert "0.960 to 1.000" in Path("site/tasks/Wordle-v0.html").read_text()
+    assert command(monkeypatch, "submit", "runs/demonstrator", "--author", "A. Uthor") == 2
+    assert "an entry is never overwritten" in capsys.readouterr().err
+
+
+def test_a_refusal_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], forger: Forger
+) -> None:
+    path = forger.change(lambda entry, episodes: episodes[7].update(score=1.0 - episodes[7]["score"]))
+    assert command(monkeypatch, "verify", str(path)) == 2
+    said = capsys.readouterr()
+    assert said.err.count("\n") == 1
+    assert "instance 7, try 0 says its score is" in said.err
+    assert said.out == ""
+
+
+def test_a_proposal_is_verified_against_the_board_before(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], honest: Path, tmp_path: Path
+) -> None:
+    base, proposed = tmp_path / "base", tmp_path / "proposed"
+    base.mkdir()
+    shutil.copytree(honest.parent.parent, proposed / "entries")
+    assert command(monkeypatch, "verify", str(proposed), "--base", str(base)) == 0
+    assert "verified (exact): honest on lmgym/Wordle-v0" in capsys.readouterr().out
+    (proposed / "verdicts").mkdir()
+    (proposed / "verdicts/honest.json").write_text("{}")
+    assert command(monkeypatch, "verify", str(proposed), "--base", str(base)) == 2
+    assert "verdicts and history are written by the board" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("submit", "no/such", "--author", "A"), "no/such is no run: it has no episodes.jsonl"),
+        (("verify", "no/such.json"), "no/such.json is missing"),
+        (("verify", "no/UPPER.json"), "'UPPER' is no name of an entry"),
+        (("verify", "a", "b", "--base", "c"), "with --base goes one folder"),
+        (("board", "commit", "wordle", "short.txt"), "a hidden seed has at least 16 characters; this one has 5"),
+        (("board", "remove", "lmgym/Wordle-v0", "nobody", "--reason", "none"), "there is no entry nobody"),
+        (("board", "archive", "lmgym/Wordle-v0", "lmgym/Wordle-v1", "--reason", "none"), "there are no entries on"),
+    ],
+)
+def test_what_goes_wrong_is_one_line(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    words: tuple[str, ...],
+    line: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("short.txt").write_text("short")
+    assert command(monkeypatch, *words) == 2
+    said = capsys.readouterr()
+    assert line in said.err
+    assert said.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("policy", "name", "kind"),
+    [
+        ("tiny?seed=3", "tiny?seed=3", "model"),
+        ("hf:Qwen/Qwen3-0.6B", "hf: Qwen/Qwen3-0.6B", "model"),
+        ("hf:/home/someone/models/mine", "hf: mine", "model"),
+        ("hf:runs/grpo-alfworld-tiny-0/policy", "hf: grpo-alfworld-tiny-0", "model"),
+        ("run:../else/grpo-1", "run: grpo-1", "model"),
+        ("runs/grpo-1", "run: grpo-1", "model"),
+        ("http://gpu7.lab:8000/v1#qwen3", "endpoint: qwen3", "model"),
+        ("https://user:key@host/v1", "endpoint: unnamed", "model"),
+        ("cmd:/opt/agent/run.sh --fast", "cmd: run.sh", "script"),
+        ("python:my.module:play", "python:my.module:play", "script"),
+        ("oracle", "oracle", "oracle"),
+        ("demonstrator", "demonstrator", "script"),
+    ],
+)
+def test_a_policys_name_tells_no_path_and_no_host(policy: str, name: str, kind: str) -> None:
+    from lmgym.board.check import check_name, check_words
+
+    assert runs.public_name(policy) == name
+    assert runs.kind_of(policy) == kind
+    check_words(name, "policy")
+    check_name(runs.slug(policy))
+
+
+def test_entries_of_this_repository_tell_nothing_of_a_machine() -> None:
+    for path in entries.all_paths(ROOT / "leaderboards/entries"):
+        words = path.read_bytes() + b"".join(strict.lines(entries.episodes_path(path)))
+        assert str(Path.home()).encode() + b"/" not in words
+        assert b"/tmp/" not in words
