@@ -176,7 +176,9 @@ def _dry(wish: Wish, chosen: Settings, jobs: list[Job]) -> Table:
 def _estimate(wish: Wish, chosen: Settings, pilot: Sequence[Outcome], planned: int, basis: str) -> Table:
     from lmgym.evaluation.estimate import ceiling, estimate
 
-    table = Table("", "expected", "at most", title=f"{chosen.task} {chosen.split}, {wish.model}", title_justify="left")
+    table = Table(
+        "", "expected", "at most", title=Text(f"{chosen.task} {chosen.split}, {wish.model}"), title_justify="left"
+    )
     turns = chosen.options.get("max_turns") or find(chosen.task).max_turns
     most = ceiling(planned, turns, wish.answer)
     found = estimate([outcome for outcome in pilot if not outcome.voided], planned)

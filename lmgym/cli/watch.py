@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
 from lmgym.evaluation import report as reports
 from lmgym.evaluation.runner import report_of
@@ -42,7 +43,7 @@ class Watcher:
 
     def __rich__(self) -> Table:
         """As the terminal shows it."""
-        table = Table(title=self._title, title_justify="left", show_header=False)
+        table = Table(title=Text(self._title), title_justify="left", show_header=False)
         for name, value in self.rows():
             table.add_row(name, value)
         return table
@@ -92,7 +93,7 @@ def final(report: Report, statistics: Mapping[str, Any]) -> Table:
     """The result of a run."""
     count = statistics["episodes"]
     title = f"{report.task} {report.split}, {report.policy}, {count['played']} of {count['planned']} episodes"
-    table = Table("", "mean", "95 % interval", "", title=title, title_justify="left")
+    table = Table("", "mean", "95 % interval", "", title=Text(title), title_justify="left")
     for row in reports.rows(statistics):
         table.add_row(*row)
     if count["voided"]:

@@ -195,7 +195,9 @@ class RemotePolicy:
         return said if cost is None else replace(said, usage={**said.usage, "cost": cost})
 
     def _quoted(self, error: PolicyError) -> str:
-        return " ".join(self.secrets.struck(str(error)).split())[:400]
+        """An error in one line, without secrets and without what a terminal would obey."""
+        words = "".join(letter if letter.isprintable() else " " for letter in self.secrets.struck(str(error)))
+        return " ".join(words.split())[:400]
 
 
 def _ailment(error: PolicyError) -> str:

@@ -47,6 +47,14 @@ def test_what_no_call_can_get_past_stops_the_run_at_once(tmp_path, status):
     assert account["by_outcome"] == {"refused": server.requests}
 
 
+def test_what_a_server_says_cannot_command_a_terminal(tmp_path):
+    with serving(lambda body: error(403, "no\x1b]0;title\x07 \x1b[2Jscreen\r\n")) as server:
+        report, _, session = play(tmp_path, server, "guess_number", 2)
+    assert report.stopped.isprintable()
+    assert str(session.error).isprintable()
+    assert b"\x1b" not in (tmp_path / "calls.sqlite").read_bytes()
+
+
 def test_a_run_that_was_refused_goes_on_when_it_is_resumed(tmp_path):
     with serving(lambda body: error(401) if len(body["messages"]) > 3 else bisect(body)) as server:
         report, first, _ = play(tmp_path, server, "guess_number", 20, concurrency=4)

@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+import zstandard
 
 from lmgym.cli import main
 from lmgym.errors import PolicyError
@@ -23,8 +24,8 @@ FORMS = (KEY, quote(KEY, safe=""), base64.b64encode(KEY.encode()).decode().rstri
 def run(tmp_path, monkeypatch, capfd):
     """Evaluate in this process, in an empty folder; the exit code and all that was printed."""
 
-    def evaluate(model: str, *more: str) -> tuple[int, str]:
-        words = ["guess_number", "--model", model, "--episodes", "4", "--option", "highest=8", "--retry-wait", "0"]
+    def evaluate(model: str, *more: str, task: str = "guess_number") -> tuple[int, str]:
+        words = [task, "--model", model, "--episodes", "4", "--retry-wait", "0"]
         monkeypatch.chdir(tmp_path)
         monkeypatch.setenv("LMGYM_API_KEY", KEY)
         monkeypatch.setattr(sys, "argv", ["lmgym", "eval", *words, *more])
@@ -60,6 +61,31 @@ def test_a_key_that_the_server_echoes_is_struck_out_of_everything(tmp_path, run)
     assert found_in(tmp_path, printed) == []
     record = (tmp_path / "runs/eval/guess_number-fake/episodes.jsonl").read_text()
     assert f"my key is Bearer {STRUCK}" in record
+
+
+def test_a_key_that_the_server_echoes_is_in_no_entry_and_on_no_page(tmp_path, run, monkeypatch, capfd):
+    def speaker(body):
+        return {"content": f"crane {KEY}", "reasoning_content": f"Bearer {KEY}"}
+
+    def command(*words: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["lmgym", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert not ended.value.code, capfd.readouterr().err
+        return capfd.readouterr().out
+
+    with serving(speaker) as server:
+        code, printed = run(server.model, "--standard", "--out", "run", "--concurrency", "64", task="wordle")
+    assert code == 0, printed
+    printed += command("submit", "run", "--name", "echo", "--author", "Nobody")
+    printed += command("view", "run", "--export", "page.html")
+    entry = (tmp_path / "leaderboards/entries/Wordle-v0/echo.json").read_text()
+    assert '"name":"echo"' in entry.replace(" ", "").replace("\n", "")
+    frame = tmp_path / "leaderboards/entries/Wordle-v0/echo.episodes.jsonl.zst"
+    with zstandard.open(frame, "rb") as lines:
+        (tmp_path / "unpacked.jsonl").write_bytes(lines.read())
+    assert STRUCK in (tmp_path / "unpacked.jsonl").read_text()
+    assert found_in(tmp_path, printed) == []
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 302, 402])
