@@ -331,3 +331,18 @@ def test_one_file_runs_its_own_script_alone(tmp_path):
     assert f"script-src 'sha256-{digest}';" in text
     assert text.count("</script>") == text.count("<script")
     assert "window.planted = 1</script>" not in text
+
+
+@pytest.mark.parametrize("text", ATTACKS)
+def test_planted_attacks_are_text_in_a_report(chromium, tmp_path, text):
+    made = report(
+        [[1, 0], [1, 1]], policy=text, task=text, options={text: text}, stopped=text, identity=text, planned=9
+    )
+    reports.write(tmp_path, made)
+    page = chromium.new_page()
+    witness = Witness(page)
+    page.goto((tmp_path / "report.html").as_uri())
+    nothing_happened(page, witness, "file:")
+    assert witness.said == []
+    assert page.locator("svg polyline.curve").count() == 1
+    page.close()
