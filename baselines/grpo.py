@@ -21,6 +21,7 @@ from lmgym.train.batch import Batch
 from lmgym.train.math import Aggregation, Divergence, group_normal
 from lmgym.train.parts.credit import within_groups
 from lmgym.train.parts.filters import drop_flat_groups
+from lmgym.train.parts.importance import Choice, importance
 from lmgym.train.parts.losses import kl_to_start, surrogate
 from lmgym.train.parts.rewards import invalid_cost
 from lmgym.train.parts.tasks import Uniform
@@ -50,6 +51,9 @@ class Args(bc.Begun):
     kl_kind: Divergence = "k2"
     epochs: int = 1
     minibatches: int = 4  # optimiser steps of an epoch
+    importance: Choice = "none"  # weights of tokens, where the sampler is not the trainer
+    importance_least: float | None = None
+    importance_most: float | None = None
     rescore: bool | None = None  # old log-probs by the trainer; None: where it or the sampler is not fp32
     invalid: float = 0.0  # cost of an action that was none
 
@@ -101,6 +105,7 @@ def recipe(args: Args) -> Recipe:
         reward=[partial(invalid_cost, cost=args.invalid)] if args.invalid else [],
         filter=[drop_flat_groups] if args.drop_flat else [],
         credit=partial(credit, std=args.std, negative=args.negative),
+        importance=importance(args.importance, args.importance_least, args.importance_most),
         loss=terms(args),
         stages=bc.around(args, rl),
     )

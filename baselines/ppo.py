@@ -24,7 +24,7 @@ from lmgym.train.parts.losses import entropy_bonus, kl_to_start, surrogate, unit
 from lmgym.train.parts.rewards import invalid_cost
 from lmgym.train.parts.tasks import Uniform
 from lmgym.train.parts.value import Place, ValueCritic, ValueSpec
-from lmgym.train.recipe import Credit, Critic, FitCritic, Optimiser, Recipe, Rl, Term
+from lmgym.train.recipe import Credit, Critic, FitCritic, Loss, Optimiser, Recipe, Rl, Term
 from lmgym.train.schedule import Until, constant
 from lmgym.train.services import Services
 
@@ -81,8 +81,9 @@ def credit(args: Args) -> Credit:
 
 def terms(args: Args) -> list[Term]:
     """The surrogate and, where they have a weight, the entropy and the divergence."""
-    bounds = {"low": args.clip, "high": args.clip_high, "dual": args.dual}
-    clip = partial(surrogate, **bounds) if args.ratio == "token" else partial(unit_surrogate, unit="turn", **bounds)
+    clip: Loss = partial(surrogate, low=args.clip, high=args.clip_high, dual=args.dual)
+    if args.ratio == "turn":
+        clip = partial(unit_surrogate, unit="turn", low=args.clip, high=args.clip_high, dual=args.dual)
     term = partial(Term, aggregation=args.aggregation, longest=args.longest)
     found = [term(loss=clip)]
     if args.entropy:

@@ -66,7 +66,8 @@ def credit(batch: Batch) -> Tensor:
     if int(size.min()) < 2:
         raise RecipeError("RLOO compares the tries of a task: a group has a single episode; use group >= 2")
     advantage = group_normal(batch.returns(), group, std=False) * (size.double() / (size - 1))[member]
-    return advantage[batch.episode][:, None].to(batch.reward) * batch.mask
+    spread: Tensor = advantage[batch.episode][:, None].to(batch.reward)
+    return spread * batch.mask
 
 
 def terms(args: Args) -> list[Term]:

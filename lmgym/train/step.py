@@ -208,7 +208,8 @@ class Learner:
         asked = self.charge is not None or any(term.reference for term in self.recipe.loss)
         rows = torch.arange(len(batch)) if asked else some_rows(batch, stage.watch, seed=seed)
         part, model = batch.rows(rows), partial(self.services.score, model=self.reference)
-        with without_adapter(self.policy.model):
+        half = torch.autocast(self.policy.device.type, torch.bfloat16, enabled=self.updater.autocast)
+        with half, without_adapter(self.policy.model):
             start = logprobs_of(part, model, self.policy.device, tokens=self.updater.micro_tokens)
         figures = {"kl_start": kl_estimate(part.logprobs[part.mask], start[part.mask])}
         if not asked:

@@ -11,7 +11,7 @@ import torch
 from lmgym.baselines.grpo import surrogate
 from lmgym.errors import RecipeError
 from lmgym.train.batch import Batch, micro_batches
-from lmgym.train.parts.losses import kl_to_start, nll
+from lmgym.train.parts.losses import kl_to_start, nll, unit_surrogate
 from lmgym.train.recipe import Optimiser, Term
 from lmgym.train.schedule import Progress, constant
 from lmgym.train.update import Updater, logprobs_of, minibatches
@@ -21,6 +21,7 @@ from tests.train.toys import VOCABULARY, Bigram, gradient, scorer, toy_model
 
 HERE = Progress(0, 0.0)
 CLIP = Term(loss=partial(surrogate, low=0.2, high=0.28, dual=3.0))
+EPISODES = Term(loss=partial(unit_surrogate, unit="geometric", low=9.0, high=9.0), together=lambda batch: batch.episode)
 
 
 def ragged(seed: int = 0, rows: int = 9, length: int = 24) -> Batch:
@@ -44,7 +45,7 @@ def frozen(model, score, *terms, **spec) -> Updater:
 
 
 @pytest.mark.parametrize("kind", ["token_mean", "seq_mean", "seq_sum", "const_norm"])
-@pytest.mark.parametrize("term", [Term(loss=nll), CLIP])
+@pytest.mark.parametrize("term", [Term(loss=nll), CLIP, EPISODES])
 def test_micro_batches_change_the_gradient_by_rounding_only(kind, term):
     batch, found = ragged(), []
     for tokens in (1, 60, 10_000):

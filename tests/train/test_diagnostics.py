@@ -1,0 +1,61 @@
+"""What a practitioner looks for first is in the log of an RL step."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from lmgym.baselines import ppo, rloo
+from lmgym.train.log import read_metrics
+from tests.train import victim
+
+COMMON = {
+    "return", "success", "turns", "truncated", "invalid", "flat_groups", "entropy", "kl_start", "ratio_min",
+    "ratio_max", "gap_mean", "gap_max", "gradient_norm", "seconds_play", "seconds_score", "seconds_update",
+}  # fmt: skip
+SHORT = {"warmup": 1, "warmup_episodes": 4, "steps": 2, "evaluate": 4, "autocast": False}
+
+
+def steps_of(tmp_path, module, **changes):
+    args = module.Args(**SHORT, **changes)
+    victim.train(tmp_path / "run", args=args, recipe=module.recipe(args))
+    return [row for row in read_metrics(tmp_path / "run") if row["stage"] in ("rl", "critic")]
+
+
+def test_a_step_of_ppo_tells_how_it_went(tmp_path):
+    warmup, first, second = steps_of(
+        tmp_path, ppo, instances=8, critic_steps=1, kl_target=0.5, importance="token_cap", minibatches=2, invalid=0.5
+    )
+    assert first.keys() >= COMMON | {
+        "explained_variance", "value_loss", "clipped", "kl_episode", "kl_coef", "importance_mean",
+        "importance_effective", "seconds_critic",
+    }  # fmt: skip
+    assert {"explained_variance", "value_loss"} <= warmup.keys()
+    assert "gradient_norm" not in warmup
+    assert first["kl_start"] == pytest.approx(0, abs=1e-6)
+    assert second["kl_start"] > 1e-6
+    assert second["kl_coef"] != first["kl_coef"]
+    assert first["importance_mean"] == pytest.approx(1, abs=1e-4)
+
+
+def test_a_step_of_rloo_watches_the_way_from_the_start(tmp_path):
+    first, second = steps_of(tmp_path, rloo, instances=4, group=2)
+    assert first.keys() >= COMMON
+    assert first["kl_start"] == pytest.approx(0, abs=1e-6)
+    assert second["kl_start"] > 0
+    assert first["gap_max"] < 1e-3
+
+
+def test_a_sampler_of_half_precision_is_weighed(tmp_path, monkeypatch):
+    whole = victim.toy_policy
+
+    def half():
+        policy = whole()
+        policy.dtype = torch.bfloat16
+        return policy
+
+    monkeypatch.setattr(victim, "toy_policy", half)
+    first, _ = steps_of(tmp_path, rloo, instances=4, group=2, importance="sequence_mask")
+    assert first["gap_max"] > 1e-4
+    assert first["importance_mean"] != 1
+    assert 0 < first["importance_effective"] <= 1
