@@ -35,18 +35,24 @@ def all_pairs(count):
 
 
 def expected_loss(logprobs, old, q, eta):
-    """The mean loss over all pairs by their chance, through credit and loss of the baseline."""
-    batch, answer = all_pairs(len(q))
+    """The mean loss over all pairs by their chance, where an answer always brings the same."""
+    return expected_over([(number, value, old[number]) for number, value in enumerate(q)], logprobs, old, eta)
+
+
+def expected_over(outcomes, logprobs, old, eta):
+    """The mean loss over all pairs of `outcomes` (answer, return, chance), through credit and loss of the baseline."""
+    batch, outcome = all_pairs(len(outcomes))
+    answer = torch.tensor([each[0] for each in outcomes])[outcome]
     reward = torch.zeros(len(answer), 2, dtype=torch.float64)
-    reward[:, 1] = torch.tensor(q, dtype=torch.float64)[answer]
-    old = torch.tensor(old, dtype=torch.float64)
+    reward[:, 1] = torch.tensor([each[1] for each in outcomes], dtype=torch.float64)[outcome]
     spoken = torch.zeros_like(reward)
-    spoken[:, 1] = old.log()[answer]
+    spoken[:, 1] = torch.tensor(old, dtype=torch.float64).log()[answer]
     batch = replace(batch, reward=reward, logprobs=spoken)
     batch = replace(batch, advantage=refuel.credit(batch, eta=eta, scale="none"))
     mine = torch.stack([torch.zeros_like(spoken[:, 1]), logprobs[answer]], 1)
     tokens, _ = refuel.regression(Scored(batch=batch, logprobs=mine, entropy=torch.zeros_like(mine)))
-    chance = old[answer].view(-1, 2).prod(1).repeat_interleave(2)
+    chance = torch.tensor([each[2] for each in outcomes], dtype=torch.float64)[outcome]
+    chance = chance.view(-1, 2).prod(1).repeat_interleave(2)
     return (tokens[:, 1] * chance).sum() / 2  # a pair's loss stands on both of its rows
 
 
@@ -97,6 +103,32 @@ def test_words_of_two_tokens_end_at_soft_improvement_as_well():
 
     minimised(theta, lambda: expected_loss(logprobs(), old, q, 1.0))
     assert logprobs().exp().tolist() == pytest.approx([0.554755, 0.184662, 0.110893, 0.149690], abs=1e-6)
+
+
+def test_returns_may_be_noisy_their_means_are_what_counts():
+    words, log_odds = oracles_values.WORDS, oracles.LOG_ODDS
+    old = [oracles_values.word_probability("", word, log_odds) for word in words]
+    exact, values = oracles_values.two_turn_values(log_odds, 1.0)
+    outcomes = []
+    for number, word in enumerate(words):
+        x = oracles_values.chance_of_x(word)
+        won = x * values["x"] + (1 - x) * values["y"]
+        outcomes += [(number, 0.9, old[number] * won), (number, -0.1, old[number] * (1 - won))]
+    logits = torch.tensor(old, dtype=torch.float64).log().requires_grad_()
+    minimised(logits, lambda: expected_over(outcomes, torch.log_softmax(logits, -1), old, 3.0))
+    best = oracles_values.soft_improvement(old, [exact["", word] for word in words], 3.0)
+    assert torch.softmax(logits, -1).tolist() == pytest.approx(best, abs=1e-7)
+
+
+def test_the_gradient_is_that_of_finite_differences():
+    batch = one_pair(logprobs=torch.tensor([[0, -1.0, -2.0], [0, -3.0, -0.5]], dtype=torch.float64))
+    batch = replace(batch, advantage=refuel.credit(batch, eta=0.7, scale="none").double())
+    mine = (batch.logprobs + 0.3).requires_grad_()
+
+    def loss(logprobs):
+        return refuel.regression(Scored(batch=batch, logprobs=logprobs, entropy=torch.zeros_like(logprobs)))[0]
+
+    assert torch.autograd.gradcheck(loss, (mine,))
 
 
 def one_pair(**columns):
