@@ -72,7 +72,7 @@ class Store:
             entry=digest,
             mark=verdict.mark,
             score=verdict.score.mean,
-            reason=reason,
+            reason="" if before is None else reason,
         )
 
     def remove(self, task: str, name: str, *, reason: str) -> None:

@@ -91,6 +91,7 @@ def grade(
     """Verify entries, and put the verdicts on the board."""
     store = _store(leaderboard)
     paths = entries or store.stale()
+    reason = reason or ("" if entries else "the task's recorded episodes changed")
     for path in paths:
         _grade(store, path, reason, Again(model, secret=secret, instances=instances))
     if not paths:

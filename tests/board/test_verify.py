@@ -200,7 +200,7 @@ def test_a_worker_that_cannot_start_says_why(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_what_is_missing_here_is_no_forgery() -> None:
     order = {**ORDER, "task": "lmgym/ALFWorldOfficial-v0", "split": "valid_unseen"}
-    with pytest.raises(BackendError, match="could not be replayed, 3 times: .*valid_unseen"):
+    with pytest.raises(BackendError, match="could not be replayed, 3 times: no official ALFWorld games"):
         dict(pool.Pool(order, workers=1).run(lines(1)))
 
 
