@@ -1,7 +1,7 @@
 """A good buyer who knows only what was shown: what imitation learns from.
 
-It searches for the words of the instruction that say something, opens the affordable product whose title has most of
-them, clicks the options that the instruction names, goes back once if a named one is missing, and buys.
+It searches for the last words of the instruction that say something, opens the affordable product whose title has most
+of them, clicks the options that the instruction names, leaves two products at most that lack a named one, and buys.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ def terms(instruction: str) -> str:
 
 
 def query(instruction: str) -> str:
-    """Return what is searched for: the first of those words, as many as a short answer holds."""
-    kept = terms(instruction).split()[:WORDS]
+    """Return what is searched for: the last of those words, the kind and options among them, in a short answer."""
+    kept = terms(instruction).split()[-WORDS:]
     while len(kept) > 1 and len(" ".join(kept)) > CHARACTERS:
-        kept.pop()
+        kept.pop(0)
     return " ".join(kept)
 
 

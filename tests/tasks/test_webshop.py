@@ -237,7 +237,7 @@ def test_the_demonstrator_knows_the_pages_alone():
 def test_the_demonstrator_is_good_and_not_perfect():
     env = build("WebShop-v0", split="train")
     scores = [played(env, lambda e: e.demonstrator(), index)["score"] for index in range(200)]
-    assert 0.9 < np.mean(scores) < 1.0
+    assert 0.85 < np.mean(scores) < 1.0
 
 
 def test_the_first_hit_is_often_wrong():

@@ -28,7 +28,7 @@ def window():
 
 def both(window, index, choose, turns):
     """Play the same actions in text and in the browser; their rewards and addresses, side by side."""
-    text = build("WebShop-v0", split="test", max_turns=1000)
+    text = build("WebShop-v0", split="test", length=10, max_turns=1000)
     text.reset(options={"index": index})
     window.reset(options={"index": index})
     for turn in range(turns):
@@ -37,8 +37,7 @@ def both(window, index, choose, turns):
             return
         *_, reward, over, _, _ = text.step(action)
         for call in window.unwrapped.calls(action):
-            *_, seen, ended, _, info = window.step(call)
-            assert info["valid"], (action, call)
+            _, seen, ended, *_ = window.step(call)
         assert (seen, ended) == (reward, over), action
         assert window.unwrapped.session.url == text.unwrapped.session.url
         if over:
