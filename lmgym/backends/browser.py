@@ -83,10 +83,10 @@ class Running:
         self.watch.cancel()
         with contextlib.suppress(asyncio.TimeoutError, *_errors()):
             await asyncio.wait_for(self.chromium.close(), FAREWELL)
-        family = _family(self.pid)
+        below = family(self.pid)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
-        for pid in family:
+        for pid in below:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         with contextlib.suppress(asyncio.TimeoutError, *_errors()):
@@ -99,7 +99,7 @@ class Running:
         page = os.sysconf("SC_PAGE_SIZE")
         while True:
             await asyncio.sleep(WATCH)
-            for pid in _family(self.pid):
+            for pid in family(self.pid):
                 with contextlib.suppress(OSError, ValueError):
                     held = int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * page
                     if held > MEMORY and b"--type=renderer" in Path(f"/proc/{pid}/cmdline").read_bytes():
@@ -250,9 +250,9 @@ def _profile(pid: int) -> Path | None:
     return None
 
 
-def _family(pid: int) -> list[int]:
+def family(pid: int) -> list[int]:
     """All processes below `pid`."""
     with contextlib.suppress(OSError):
         children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-        return [*children, *(below for child in children for below in _family(child))]
+        return [*children, *(below for child in children for below in family(child))]
     return []

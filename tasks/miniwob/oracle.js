@@ -59,9 +59,12 @@
       return press(one('.ui-slider-handle', slider), value > now ? 'ArrowRight' : 'ArrowLeft');
     }
     const box = slider.getBoundingClientRect(), share = (value - least) / (most - least);
-    return state.slider('option', 'orientation') === 'horizontal'
-      ? say('mouse_click', box.left + share * box.width, box.top + box.height / 2)
-      : say('mouse_click', box.left + box.width / 2, box.bottom - share * box.height);
+    const within = (start, size, part) => Math.min(start + size - 1, Math.max(start + 1, start + part * size));
+    const place = state.slider('option', 'orientation') === 'horizontal'
+      ? [within(box.left, box.width, share), box.top + box.height / 2]
+      : [box.left + box.width / 2, within(box.top, box.height, 1 - share)];
+    const handle = one('.ui-slider-handle', slider);  // which takes no click: it has to go out of the way
+    return document.elementFromPoint(...place) === handle ? press(handle, share < 0.5 ? 'End' : 'Home') : say('mouse_click', ...place);
   };
   const date = () => {
     const [month, day, year] = /(\d+)\/(\d+)\/(\d+)/.exec(goal).slice(1).map(Number);

@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("playwright")
 
 from lmgym.backends import browser
-from lmgym.backends.browser import _family
+from lmgym.backends.browser import family
 from lmgym.backends.browser_session import Session
 from lmgym.errors import BackendError
 from lmgym.policy.load import load_policy
@@ -66,9 +66,9 @@ def test_a_kill_during_fifty_episodes_voids_and_replays_them(victim):
     def kill() -> None:
         time.sleep(8)  # the fifty are under way
         up = running()
-        families.extend([up.pid, *_family(up.pid)])
+        families.extend([up.pid, *family(up.pid)])
         profiles.append(up.profile)
-        renderers = [p for p in _family(up.pid) if b"--type=renderer" in Path(f"/proc/{p}/cmdline").read_bytes()]
+        renderers = [p for p in family(up.pid) if b"--type=renderer" in Path(f"/proc/{p}/cmdline").read_bytes()]
         killed.append(up.pid if victim == "chromium" else renderers[len(renderers) // 2])
         os.kill(killed[0], signal.SIGKILL)
 
@@ -98,6 +98,6 @@ def test_two_thousand_resets_leave_memory_flat():
         session.look()
         if number in (200, 600, 1000, 1400, 1800, 1999):
             up = running()
-            held.append(memory([os.getpid()]) + memory([up.pid, *_family(up.pid)]) + memory(_family(os.getpid())))
+            held.append(memory([os.getpid()]) + memory([up.pid, *family(up.pid)]) + memory(family(os.getpid())))
     session.close()
     assert max(held[1:]) <= 1.05 * held[0], [value >> 20 for value in held]

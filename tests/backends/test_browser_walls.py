@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("playwright")
 
 from lmgym.backends import browser
-from lmgym.backends.browser import _family
+from lmgym.backends.browser import family
 from lmgym.backends.browser_calls import SETS
 from lmgym.backends.browser_gate import Response, Sites, folder, origin
 from lmgym.backends.browser_session import Session
@@ -170,7 +170,7 @@ def _state(pid: int) -> str:
 def test_chromium_killed_leaves_nothing_behind_and_the_next_open_starts_another(session):
     session.open(HERE + "/")
     first = running()
-    family = [first.pid, *_family(first.pid)]
+    family = [first.pid, *family(first.pid)]
     assert first.profile is not None
     assert first.profile.is_dir()
     os.kill(first.pid, signal.SIGKILL)
@@ -185,12 +185,12 @@ def test_chromium_killed_leaves_nothing_behind_and_the_next_open_starts_another(
 
 def test_a_killed_renderer_voids_its_session_only(session):
     session.open(HERE + "/")
-    before = set(_family(running().pid))
+    before = set(family(running().pid))
     other = Session(sites(Site()))
     other.open(HERE + "/next")
     renderers = [
         pid
-        for pid in set(_family(running().pid)) - before
+        for pid in set(family(running().pid)) - before
         if b"--type=renderer" in Path(f"/proc/{pid}/cmdline").read_bytes()
     ]
     for pid in renderers:
@@ -204,7 +204,7 @@ def test_a_killed_renderer_voids_its_session_only(session):
 def test_the_browser_ends_with_its_owner():
     owner = browser.Browser()
     up = owner.run(owner.ready(), 60)
-    family = [up.pid, *_family(up.pid)]
+    family = [up.pid, *family(up.pid)]
     owner.close()
     owner.close()
     assert gone(family)

@@ -78,9 +78,9 @@ def webshops(console: Console, seconds: float) -> None:
 def browsers(console: Console, seconds: float) -> None:
     """Print MiniWoB++'s steps/s and resets/s in several contexts of one browser."""
     title = "MiniWoB++ in one Chromium, a thread a context, the page's time included"
-    table = Table("observation", "contexts", "steps/s", "resets/s", title=title)
-    for view, contexts, steps, resets in web.rates(seconds):
-        table.add_row(view, str(contexts), f"{steps:,.0f}", f"{resets:,.1f}")
+    table = Table("observation", "contexts", "steps/s", "resets/s", "processor ms/step", title=title)
+    for view, contexts, steps, resets, taken in web.rates(seconds):
+        table.add_row(view, str(contexts), f"{steps:,.0f}", f"{resets:,.1f}", f"{taken:.1f}")
     console.print(table, "aim: 170 to 370 steps/s without pixels, 54 to 150 with")
 
 

@@ -82,7 +82,7 @@ def _player(spec: TaskSpec) -> Player:
 def all_tasks(seconds: float) -> Iterator[tuple[str, str, str]]:
     """Yield (id, steps/s or why it was not run, steps/s with admissible actions shown) of every task."""
     for spec in specs().values():
-        if all(spec.splits.values()):  # procedural, not official data
+        if all(spec.splits.values()) and not spec.part_of:  # procedural, not official data
             try:
                 yield spec.id, *_rates(spec, seconds)
             except LmgymError as error:  # a package, a browser or a container that is not here

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import os
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+from lmgym.backends.browser import family
 from lmgym.env.registry import build
 
 PAGES = ("click-button", "click-checkboxes", "enter-text", "click-option", "use-slider", "read-table")
@@ -19,23 +23,34 @@ VIEWS = {
 }
 
 
-def rates(seconds: float) -> Iterator[tuple[str, int, float, float]]:
-    """Yield (view, contexts, steps/s, resets/s of the same contexts)."""
+def rates(seconds: float) -> Iterator[tuple[str, int, float, float, float]]:
+    """Yield (view, contexts, steps/s, resets/s of the same contexts, processor ms a step of all processes together)."""
     for view, options in VIEWS.items():
         for contexts in CONTEXTS:
             yield (view, contexts, *_rate(contexts, seconds, options))
 
 
-def _rate(contexts: int, seconds: float, options: dict[str, Any]) -> tuple[float, float]:
-    """Steps and resets per second of that many environments, a thread each, resets counted apart."""
+def _rate(contexts: int, seconds: float, options: dict[str, Any]) -> tuple[float, float, float]:
+    """Steps and resets per second of that many environments, a thread each, resets counted apart; ms of a step."""
     envs = [build(f"lmgym/MiniWoB-{PAGES[i % len(PAGES)]}-v0", max_turns=100_000, **options) for i in range(contexts)]
     for index, env in enumerate(envs):
         env.reset(seed=0, options={"index": index})
+    before, start = _processor(), time.perf_counter()
     steps = _shared(envs, seconds, lambda env, number: env.step(f"mouse_move({20 + number % 100}, {60 + number % 90})"))
+    taken = (_processor() - before) / (steps * (time.perf_counter() - start)) * 1e3
     resets = _shared(envs, seconds, lambda env, number: env.reset(seed=0, options={"index": number % 1000}))
     for env in envs:
         env.close()
-    return steps, resets
+    return steps, resets, taken
+
+
+def _processor() -> float:
+    """Processor seconds of this process and all below it: Playwright's driver and the browser."""
+    ticks = 0
+    for pid in (os.getpid(), *family(os.getpid())):
+        with contextlib.suppress(OSError):
+            ticks += sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _shared(envs: list[Any], seconds: float, act: Any) -> float:
