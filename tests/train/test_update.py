@@ -98,12 +98,13 @@ def test_masked_tokens_get_exactly_no_gradient():
     assert logprobs.grad[batch.mask].all()
 
 
-def test_what_masked_tokens_hold_changes_nothing():
+@pytest.mark.parametrize("term", [CLIP, EPISODES])
+def test_what_masked_tokens_hold_changes_nothing(term):
     batch, found = ragged(), []
     noise = torch.full(batch.ids.shape, 7.0).masked_fill(batch.mask, 0.0)
     for other in (batch, replace(batch, advantage=batch.advantage + noise, logprobs=batch.logprobs + noise)):
         model = toy_model()
-        frozen(model, scorer(model), CLIP).update(other, HERE, seed=(0,))
+        frozen(model, scorer(model), term).update(other, HERE, seed=(0,))
         found.append(gradient(model))
     assert torch.equal(*found)
 

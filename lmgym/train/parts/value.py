@@ -55,7 +55,7 @@ class ValueCritic(Critic):
         self.weights = nn.ModuleDict({"trunk": self.trunk, "value_head": self.head})
         self.loss = partial(value_loss, clip=spec.clip, level=spec.level)
         term = Term(loss=self.loss, name="value_loss")
-        self.updater = Updater(self.weights, self._with_values, spec.optimiser, [term])
+        self.updater = Updater(self.weights, self._with_values, spec.optimiser, [term], ranks=services.ranks)
         self.joint = False  # within an RL stage, where that is its place
         self._states: Tensor | None = None  # (N, H) before the judged tokens of the batch last valued
 
