@@ -50,8 +50,8 @@ class Args(bc.Begun):
     tau: float = 0.1  # what the targets go of their way at each step of the critic
     encoder: Base = "small"  # that the critic reads: small and own learn with it, policy is the actor as it is
     hidden: int = 256  # width of the heads' two inner layers
-    critic_draws: int = 512  # turns drawn in an iteration, an utterance sampled anew at each
-    critic_epochs: int = 10  # passes over them
+    critic_draws: int = 256  # turns drawn in an iteration, an utterance sampled anew at each
+    critic_epochs: int = 4  # passes over them
     critic_batch: int = 64  # turns of a step of the critic
     critic_lr: float = 1e-3
     actor_draws: int = 256  # utterances sampled anew in an iteration, to learn from
