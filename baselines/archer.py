@@ -126,12 +126,10 @@ def errors(online: Heads, target: Heads, seen: Seen, *, gamma: float) -> tuple[T
 class TwinCritic(Critic):
     """Learns Q and V of utterances from a replay, and judges utterances by them."""
 
-    def __init__(self, services: Services, args: Args, heads: Heads | None = None) -> None:
+    def __init__(self, services: Services, args: Args) -> None:
         self.services, self.args = services, args
-        seed = services.pool.seed
-        if heads is None:
-            trunk = Trunk(services.policy, args.encoder, seed=seed)
-            heads = Heads(trunk, trunk.width, [args.hidden] * 2, seed=seed).to(services.policy.device)
+        trunk = Trunk(services.policy, args.encoder, seed=services.pool.seed)
+        heads = Heads(trunk, trunk.width, [args.hidden] * 2, seed=services.pool.seed).to(services.policy.device)
         self.net = Estimator(heads, lr=args.critic_lr, share=args.tau)
         self.tokens = 4096 if services.policy.device.type == "cpu" else 32_768  # padded, of a pass
 
