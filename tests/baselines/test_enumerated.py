@@ -220,6 +220,44 @@ def test_the_gradient_through_forked_episodes_is_the_enumerated_one(context):
     assert_same(ahead, expected)
 
 
+class Values(nn.Module):
+    """A value for each context."""
+
+    def __init__(self, numbers, count):
+        super().__init__()
+        self.numbers = numbers  # (B, T)
+        self.known = nn.Parameter(torch.zeros(count, dtype=torch.float64))
+
+    def score(self, batch):
+        """Zeros and values (B, T); the ids of a batch say which places of the whole it has."""
+        value = self.known[self.numbers.flatten()[batch.ids]]
+        return torch.zeros_like(value), torch.zeros_like(value), value
+
+
+@pytest.mark.parametrize("lam", [1.0, 0.5, 0.0])
+def test_values_trained_towards_their_returns_come_to_be_those_of_dynamic_programming(lam):
+    odds = log_odds(MARKOV)
+    episodes, chances = played(MARKOV, odds)
+    batch = collate(episodes)
+    names = {name: number for number, name in enumerate(odds)}
+    numbers = torch.zeros_like(batch.ids)
+    for row, column in batch.mask.nonzero().tolist():
+        numbers[row, column] = names["".join(map(chr, batch.ids[row, :column].tolist()))]
+    values = Values(numbers, len(names))
+    weight = batch.mask * torch.tensor(chances, dtype=torch.float64)[batch.episode][:, None] * len(episodes)
+    batch = replace(batch, weight=weight, ids=torch.arange(batch.ids.numel()).view(batch.ids.shape))
+    term = Term(loss=partial(value_loss, clip=None), aggregation="seq_sum")
+    updater = Updater(values, values.score, Optimiser(clip=0), [term])
+    updater.optimisers = [torch.optim.SGD(values.parameters(), lr=1.0)]
+    updater.optimisers[0].param_groups[0]["peak"] = 1.0
+    for _ in range(150):
+        valued = replace(batch, value=(values.score(batch)[2] * batch.mask).detach())
+        target = gae(valued, gamma=1.0, lam=lam) + valued.value
+        updater.update(replace(valued, target=target), HERE, seed=(0,))
+    known = oracles.state_values(oracles.LOG_ODDS)
+    assert values.known.tolist() == pytest.approx([known[name] for name in oracles.CONTEXTS], abs=1e-4)
+
+
 def spread(batch):
     paths = Paths(batch)
     return paths.spread(paths.returns())

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from lmgym.baselines import ppo, rloo
+from lmgym.errors import RecipeError
+from lmgym.train.batch import masked
+from tests.train.batches import make_batch
+
+
+def test_a_group_of_one_is_refused():
+    with pytest.raises(RecipeError, match="at least 2"):
+        rloo.recipe(rloo.Args(group=1))
+    with pytest.raises(RecipeError, match="group >= 2"):
+        rloo.credit(make_batch([[0, 1], [0, 1], [0, 1]], group=[0, 0, 1]))
+
+
+def test_an_episode_in_two_rows_has_one_return_and_seats_have_their_own_statistics():
+    batch = make_batch(
+        [[0, 1, 1], [0, 1, 0], [0, 1, 1], [0, 0, 1], [0, 1, 1]],
+        episode=[0, 0, 1, 2, 3],
+        seat=[0, 0, 0, 1, 1],
+        reward=torch.tensor([[0, 0, 0.5], [0, 0.5, 0], [0, 0, 0], [0, 0, 7.0], [0, 0, 7.0]]),
+    )
+    expected = [[0, 1, 1], [0, 1, 0], [0, -1, -1], [0, 0, 0], [0, 0, 0]]
+    assert rloo.credit(batch).tolist() == expected
+
+
+def test_a_group_without_variance_gets_exactly_zero_whatever_its_return():
+    batch = make_batch([[0, 1]] * 3, reward=torch.full((3, 2), 0.1) * torch.tensor([0.0, 1.0]))
+    assert rloo.credit(batch).tolist() == [[0, 0]] * 3
+
+
+def test_masked_episodes_count_in_the_baseline_of_the_others():
+    batch = make_batch([[0, 1]] * 3, reward=torch.tensor([[0, 3.0], [0, 0], [0, 0]]))
+    batch = masked(replace(batch, advantage=rloo.credit(batch)), torch.tensor([[True] * 2, [False] * 2, [False] * 2]))
+    assert batch.advantage[1:, 1].tolist() == [-1.5, -1.5]
+    assert not batch.weight[0].any()
+
+
+def test_one_update_is_the_policy_gradient_and_several_clip_a_ratio():
+    (single,) = rloo.terms(rloo.Args())
+    (several,) = rloo.terms(rloo.Args(minibatches=2))
+    assert single.loss is rloo.reinforce
+    assert (single.aggregation, several.aggregation) == ("seq_sum", "seq_sum")
+    assert several.together is rloo.whole_episodes
+
+
+def test_a_ratio_of_turns_needs_an_advantage_of_turns():
+    with pytest.raises(RecipeError, match="level=turn"):
+        ppo.recipe(ppo.Args(ratio="turn"))
