@@ -94,7 +94,9 @@ def nodes(tree, *, inside_functions):
     while waiting:
         node = waiting.pop()
         yield node
-        if of_type_checking(node) or (isinstance(node, ast.FunctionDef | ast.Lambda) and not inside_functions):
+        if of_type_checking(node) or (
+            isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) and not inside_functions
+        ):
             continue
         waiting.extend(ast.iter_child_nodes(node))
 

@@ -18,8 +18,7 @@ from lmgym.env.actions import parse_function_call
 from lmgym.env.env import Reply, TextEnv
 from lmgym.env.spaces import Images
 from lmgym.errors import BackendError, InstanceError, MissingExtra
-from lmgym.tasks.miniwob import SPEC
-from lmgym.tasks.miniwob.pages import PAGES, TEST, TRAIN, path, size
+from lmgym.tasks.miniwob import FLIGHTS, PAGES, SPEC, TEST, TRAIN
 
 DATA, URL = "MINIWOB_DATA", "MINIWOB_URL"  # environment variables: the pages' folder, or where they are served
 HOME = "http://miniwob.test"  # where pages of a folder appear to be
@@ -199,3 +198,15 @@ def _of_folder(root: Path, origin_of: str) -> tuple[Sites, str]:
     if not (root / "core" / "core.js").is_file():
         raise InstanceError(f"{root}, named by {origin_of}, has no core/core.js: it is not the folder miniwob/html")
     return Sites({HOME: folder(root)}), HOME
+
+
+def path(page: str) -> str:
+    """Return where a page is, below the folder of all."""
+    if page in FLIGHTS:
+        return f"flight/{page.removeprefix('flight-')}/wrapper.html"
+    return f"miniwob/{page}.html"
+
+
+def size(page: str) -> tuple[int, int]:
+    """Return width and height of a page's window, in pixels."""
+    return (375, 667) if page in FLIGHTS else (160, 210)
