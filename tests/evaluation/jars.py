@@ -11,7 +11,7 @@ import numpy as np
 from lmgym.env.actions import parse_json_call
 from lmgym.env.env import Reply, TextEnv
 from lmgym.env.spec import TaskSpec
-from tests.env.games import RACE
+from tests.env.games import GALLERY, RACE
 
 JARS = 4
 SPEC = TaskSpec(
@@ -24,7 +24,8 @@ SPEC = TaskSpec(
     references={},
 )
 DUEL = replace(RACE, id="test/Duel-v0", splits={"test": 10})  # two seats
-VARIANTS = (DUEL,)
+PICTURES = replace(GALLERY, id="test/Pictures-v0", splits={"test": 10}, max_turns=2)
+VARIANTS = (DUEL, PICTURES)
 JAR = {"type": "object", "properties": {"jar": {"type": "integer"}}, "required": ["jar"]}
 
 

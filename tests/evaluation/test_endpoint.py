@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections import Counter
 from dataclasses import replace
@@ -10,7 +11,9 @@ import pytest
 
 from lmgym.errors import BackendError, PolicyError
 from lmgym.evaluation import runner
-from lmgym.evaluation.record import PICTURES, PictureFolder
+from lmgym.evaluation.budget import Budget
+from lmgym.evaluation.cache import Calls
+from lmgym.evaluation.record import CALLS, PICTURES, PictureFolder, Record
 from lmgym.policy.base import Conversation
 from lmgym.policy.calls import Refused
 from lmgym.policy.endpoint import Asking
@@ -21,7 +24,7 @@ from lmgym.rollout import episodes
 from lmgym.rollout.engine import Engine
 from lmgym.types import Message
 
-from .server import bisect, peek, reply, serving
+from .server import any_fault, bisect, peek, reply, serving
 from .test_faults import QUICK, play
 
 ASKED = Message(role="user", text="I think of a whole number from 1 to 8. Guess.")
@@ -222,6 +225,41 @@ def test_pictures_of_a_run_are_kept_once_on_disk(tmp_path):
         pictures["c"]
     del pictures["a"]
     assert len(pictures) == 1
+
+
+def test_pictures_reach_an_endpoint_as_data_and_the_folder_as_files(tmp_path):
+    with serving(lambda body: {"content": "next"}) as server:
+        record = Record(tmp_path, {}, resume=False)
+        policy = load_remote(server.model, pictures=record.pictures)
+        jobs = runner.episodes("test/Pictures-v0", split="test", size=10, count=1, options={})
+        engine = Engine(pictures=record.pictures)
+        runner.evaluate(policy, jobs, engine=engine, keep=lambda trajectory: record.keep([trajectory]))
+        policy.close()
+        record.close()
+    (trajectory,) = record.played()
+    shown = [digest for turn in trajectory.turns for digest in turn.observation.images]
+    parts = [part for body in server.bodies for part in body["messages"][-1]["content"] if isinstance(part, dict)]
+    sent = [part["image_url"]["url"].partition(",")[2] for part in parts if part["type"] == "image_url"]
+    assert len(shown) == len(sent) > 0
+    assert [base64.b64decode(data) for data in sent] == [record.pictures[digest] for digest in shown]
+    assert {path.stem for path in (tmp_path / PICTURES).iterdir()} >= set(shown)
+
+
+def test_a_server_that_is_full_is_asked_less_and_then_more_again(tmp_path):
+    with serving(plan=any_fault(0.0, storm=range(10, 40)), pause=0.01) as server:
+        record, budget = Record(tmp_path, {}, resume=False), Budget()
+        calls = Calls(tmp_path / CALLS, budget)
+        policy = load_remote(server.model, patience=QUICK, concurrency=16, ledger=calls)
+        lowest: list[float] = []
+        jobs = runner.episodes("guess_number", split="test", size=1000, count=40, options={})
+        seen = lambda _: lowest.append(policy.pace.limit)  # noqa: E731
+        runner.evaluate(policy, jobs, engine=Engine(concurrency=16), keep=seen)
+        assert policy.pace.slowed > 0
+        assert min(lowest) < policy.pace.limit <= 16
+        policy.close()
+        assert calls.account()["by_outcome"] == {"rate": 30, "reply": server.requests - 30}
+        calls.close()
+        record.close()
 
 
 def test_an_anthropic_model_plays(tmp_path, monkeypatch):
