@@ -14,9 +14,8 @@ import numpy.typing as npt
 from lmgym.board import entry as entries
 from lmgym.board import strict
 from lmgym.board.entry import Entry, folder_name
-from lmgym.board.verdict import Figure, Verdict, figure
+from lmgym.board.verdict import Figure, Verdict
 from lmgym.errors import SubmissionError
-from lmgym.evaluation.aggregate import aggregate
 from lmgym.evaluation.compare import holm, permutation_test, sign_test
 from lmgym.evaluation.stats import by_instance
 
@@ -133,27 +132,46 @@ def overall(suite: Suite, rows: Sequence[Row]) -> list[Overall]:
     return sorted(found, key=lambda each: (each.missing, -(each.score.mean if each.score else 0.0), each.name))
 
 
-def _scaled(rows: Mapping[str, Row]) -> dict[str, Array]:
-    """Scores of the instances by system, such that the mean of random is 0 and that of the oracle 100."""
+def _scaled(rows: Mapping[str, Row]) -> dict[str, Figure]:
+    """Scores by system, on the scale where random is 0 and the oracle 100; nothing where either is missing."""
     if any(name not in rows for name in REFERENCES):
         return {}
     low, high = (rows[name].verdict.score.mean for name in REFERENCES)
     if high <= low:
         return {}
-    return {name: 100.0 * (row.means - low) / (high - low) for name, row in rows.items()}
+    return {name: _on_scale(row.verdict.score, low, high) for name, row in rows.items()}
 
 
-def _system(name: str, title: str, suite: Suite, scaled: Mapping[str, Mapping[str, Array]]) -> Overall:
-    samples = {task: scaled[task].get(name) for task in suite.tasks}
-    means = {task: None if sample is None else float(sample.mean()) for task, sample in samples.items()}
-    whole = [sample for sample in samples.values() if sample is not None]
-    score = None
+def _on_scale(score: Figure, low: float, high: float) -> Figure:
+    ends = (100.0 * (value - low) / (high - low) for value in (score.mean, score.low, score.high))
+    return Figure(*(round(end, 6) + 0.0 for end in ends))
+
+
+def _system(name: str, title: str, suite: Suite, scaled: Mapping[str, Mapping[str, Figure]]) -> Overall:
+    found = {task: scaled[task].get(name) for task in suite.tasks}
+    means = {task: None if score is None else score.mean for task, score in found.items()}
+    whole = [score for score in found.values() if score is not None]
+    overall_score = None
     if len(whole) == len(suite.tasks):
-        weights = np.array([1 / len(family) for family in suite.families.values() for _ in family])
-        score = figure(aggregate([[sample] for sample in whole], lambda drawn: drawn @ weights / weights.sum()))
-    return Overall(name, title, means, {family: _mean(means, ids) for family, ids in suite.families.items()}, score)
+        shares = [1 / len(family) / len(suite.families) for family in suite.families.values() for _ in family]
+        overall_score = combined(whole, shares)
+    families = {family: _mean(means, ids) for family, ids in suite.families.items()}
+    return Overall(name, title, means, families, overall_score)
+
+
+def combined(scores: Sequence[Figure], weights: Sequence[float]) -> Figure:
+    """A weighted sum of independent estimates with the interval that theirs imply (Zou and Donner's MOVER).
+
+    Distances to the ends add up as standard deviations do, each side by itself: an interval of positive width on
+    every task gives one overall.
+    """
+    pairs = list(zip(scores, weights, strict=True))
+    mean = math.fsum(weight * score.mean for score, weight in pairs)
+    below = math.hypot(*(weight * (score.mean - score.low) for score, weight in pairs))
+    above = math.hypot(*(weight * (score.high - score.mean) for score, weight in pairs))
+    return Figure(*(round(value, 6) + 0.0 for value in (mean, mean - below, mean + above)))
 
 
 def _mean(means: Mapping[str, float | None], ids: Sequence[str]) -> float | None:
     found = [value for task in ids if (value := means[task]) is not None]
-    return math.fsum(found) / len(found) if len(found) == len(ids) else None
+    return round(math.fsum(found) / len(found), 6) + 0.0 if len(found) == len(ids) else None

@@ -22,8 +22,8 @@ from lmgym.board import entry as entries
 from lmgym.board.entry import Entry, Links
 from lmgym.board.site import Board, TaskPage, write
 from lmgym.board.store import Store
-from lmgym.board.tables import Row, Suite, overall, ranked
-from lmgym.board.verdict import Verdict, figures, outcomes
+from lmgym.board.tables import Row, Suite, combined, overall, ranked
+from lmgym.board.verdict import Figure, Verdict, figures, outcomes
 from lmgym.board.verify import verify
 from lmgym.errors import SubmissionError
 from lmgym.policy.load import load_policy
@@ -119,9 +119,17 @@ def test_overall_puts_random_at_0_and_the_oracle_at_100(template: Row) -> None:
     assert means == pytest.approx({"random": 0.0, "oracle": 100.0, "mine": 100 * (0.5 - 0.2) / 0.8})
     mine = found["mine"].score
     assert mine is not None
-    # sd of a score is 0.5 / 0.8, its mean's 62.5 / sqrt(40) = 9.88: 95 % is 37.5 -+ 19.4
-    assert mine.low == pytest.approx(37.5 - 19.4, abs=2)
-    assert mine.high == pytest.approx(37.5 + 19.4, abs=2)
+    # Wilson's interval of 20 in 40 is 0.5 -+ 0.148, on this scale 19.0 to 56.0
+    assert (mine.low, mine.high) == pytest.approx((19.0, 56.0), abs=0.01)
+    oracle = found["oracle"].score
+    assert oracle is not None
+    assert oracle.low < oracle.mean == oracle.high == 100.0
+
+
+def test_intervals_of_tasks_give_one_of_their_mean() -> None:
+    # (10 + 30) / 2 = 20; below sqrt(3^2 + 4^2) / 2 = 2.5, above sqrt(6^2 + 8^2) / 2 = 5
+    found = combined([Figure(10, 7, 16), Figure(30, 26, 38)], [0.5, 0.5])
+    assert found == Figure(20.0, 17.5, 25.0)
 
 
 def test_a_missing_task_is_shown_and_nothing_is_averaged(template: Row) -> None:
