@@ -7,11 +7,14 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
 from lmgym.env.registry import build, find, specs
-from lmgym.env.spec import TaskSpec
 from lmgym.errors import InstanceError
 from lmgym.types import Job
+
+if TYPE_CHECKING:
+    from lmgym.env.spec import TaskSpec
 
 INLINE, ELSEWHERE = 1_000, 100  # instances of a standard set that states no number, by where the task is played
 OFFICIAL_TESTS = ("test", "valid_seen", "valid_unseen")  # splits that are for testing whatever the spec says
