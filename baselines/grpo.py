@@ -64,6 +64,8 @@ def credit(batch: Batch, *, std: bool, negative: float = 1.0) -> Tensor:
 
     What was worse than its group weighs `negative`: it says of a hundred tokens that one of them was wrong.
     """
+    if bool(batch.forked.any()):
+        raise RecipeError("GRPO compares whole episodes: where some fork, use lmgym.train.parts.trees.tree_credit")
     first = batch.first_rows()
     group = batch.group[first] * (int(batch.seat.max()) + 1) + batch.seat[first]  # statistics by (group, seat)
     if int(torch.unique(group, return_counts=True)[1].min()) < 2:

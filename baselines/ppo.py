@@ -4,7 +4,8 @@
 
 Schulman et al. 2017 (clipped surrogate), 2016 (generalised advantages); Ziegler et al. 2019 (divergence from the start
 policy in the reward, its coefficient adapted). Tokens are chained over what the environment writes and over segments;
-an episode that was cut is worth what the critic says of the observation it was cut at, one that ended nothing more.
+an episode that was cut is worth what the critic says of the observation it was cut at, one that ended nothing more; the
+task's own limit of turns counts as an end, since those who fail mostly fail there, or as a cut (`limit_ends=False`).
 `level="turn"` with `ratio="turn"` is PPO over whole answers (VLA-RL), `level="both"` the bi-level advantages of RAGEN.
 """
 
@@ -21,10 +22,10 @@ from lmgym.train.parts.credit import Level, gae, whitened
 from lmgym.train.parts.importance import Choice, importance
 from lmgym.train.parts.kl import KlCharge
 from lmgym.train.parts.losses import entropy_bonus, kl_to_start, surrogate, unit_surrogate
-from lmgym.train.parts.rewards import invalid_cost
+from lmgym.train.parts.rewards import invalid_cost, limit_ends
 from lmgym.train.parts.tasks import Uniform
 from lmgym.train.parts.value import Place, ValueCritic, ValueSpec
-from lmgym.train.recipe import Credit, Critic, FitCritic, Loss, Optimiser, Recipe, Rl, Term
+from lmgym.train.recipe import Credit, Critic, FitCritic, Loss, Optimiser, Recipe, Reward, Rl, Term
 from lmgym.train.schedule import Until, constant
 from lmgym.train.services import Services
 
@@ -71,6 +72,7 @@ class Args(bc.Begun):
     importance_most: float | None = None
     rescore: bool | None = None  # old log-probs by the trainer; None: where it or the sampler is not fp32
     invalid: float = 0.0  # cost of an action that was none
+    limit_ends: bool = True  # the task's own limit of turns is an end as any failure; False: a cut like others
 
 
 def credit(args: Args) -> Credit:
@@ -120,6 +122,7 @@ def recipe(args: Args) -> Recipe:
     """Imitation, a warm-up of the critic, PPO, and the same evaluation before and after."""
     if args.ratio == "turn" and args.level != "turn":
         raise RecipeError("a ratio of whole turns needs one advantage a turn: set level=turn")
+    reward: list[Reward] = [partial(invalid_cost, cost=args.invalid)] if args.invalid else []
     rl = Rl(
         until=Until(steps=args.steps, seconds=args.seconds),
         optimiser=Optimiser(
@@ -134,7 +137,7 @@ def recipe(args: Args) -> Recipe:
     )
     return Recipe(
         tasks=Uniform(args.instances, tries=args.tries, budget=args.budget),
-        reward=[partial(invalid_cost, cost=args.invalid)] if args.invalid else [],
+        reward=[*reward, limit_ends] if args.limit_ends else reward,
         charge=partial(KlCharge, args.kl_reward, target=args.kl_target) if args.kl_reward else None,
         credit=credit(args),
         importance=importance(args.importance, args.importance_least, args.importance_most),

@@ -60,6 +60,8 @@ class Args(bc.Begun):
 @within_groups
 def credit(batch: Batch) -> Tensor:
     """Each episode's return less the mean of the others of its group, on all its tokens; (B, T)."""
+    if bool(batch.forked.any()):
+        raise RecipeError("RLOO compares whole episodes: where some fork, use lmgym.train.parts.trees.tree_credit")
     first = batch.first_rows()
     group = batch.group[first] * (int(batch.seat.max()) + 1) + batch.seat[first]  # statistics by (group, seat)
     _, member, size = torch.unique(group, return_inverse=True, return_counts=True)

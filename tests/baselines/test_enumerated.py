@@ -12,7 +12,8 @@ import pytest
 import torch
 from torch import nn
 
-from lmgym.baselines import rloo
+from lmgym.baselines import grpo, rloo
+from lmgym.errors import RecipeError
 from lmgym.rollout.context import Full, MarkovState, Summarise
 from lmgym.rollout.engine import Engine
 from lmgym.rollout.fork import fork
@@ -278,6 +279,12 @@ def test_trees_are_compared_with_the_values_worked_by_hand():
     # A is worth 1/2, B 0: paths get 1/2 + 1 - 1/2, 1/2 + 0 - 1/2 and -1/2; those of A weigh 1/2; 3 paths, 2 trees
     expected = [[0, 0.75, 0.75], [0, 0, 0], [0, -0.75, -0.75]]
     assert tree_credit(tree_batch()).tolist() == [pytest.approx(row) for row in expected]
+
+
+@pytest.mark.parametrize("credit", [rloo.credit, partial(grpo.credit, std=False)])
+def test_credit_of_whole_episodes_refuses_forks(credit):
+    with pytest.raises(RecipeError, match="tree_credit"):
+        credit(tree_batch())
 
 
 def test_a_fork_of_a_fork_weighs_by_whose_turns_it_shares():

@@ -10,7 +10,7 @@ from lmgym.train import curve
 from lmgym.train.figures import of_demonstrations, of_play
 from lmgym.train.log import Log, read_metrics, replace_file
 from lmgym.train.parts.filters import drop_flat_groups, keep_top, mask_truncated
-from lmgym.train.parts.rewards import invalid_cost
+from lmgym.train.parts.rewards import invalid_cost, limit_ends
 from lmgym.train.recipe import NoTasks, Pool
 from lmgym.train.schedule import Until, linear
 from lmgym.types import Completion, Message, Trajectory, Turn
@@ -41,6 +41,12 @@ def test_an_invalid_action_costs():
     assert charged.turns[0].reward == pytest.approx(0.3)
     assert charged.turns[0].terms == {"reward": 0.5, "invalid": -0.2}
     assert charged.turns[1] is TURN
+
+
+def test_only_the_limit_of_the_task_counts_as_an_end():
+    for stop, ends in (("max_turns", True), ("budget", False), ("context", False)):
+        found = limit_ends(episode("a", "1", 0, truncated=True, stop=stop))
+        assert (found.terminated, found.truncated) == (ends, not ends)
 
 
 def test_a_stage_ends_at_the_first_of_its_limits():

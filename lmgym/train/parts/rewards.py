@@ -16,3 +16,14 @@ def invalid_cost(trajectory: Trajectory, *, cost: float) -> Trajectory:
         return replace(turn, reward=turn.reward - cost, terms={**turn.terms, "invalid": -cost})
 
     return replace(trajectory, turns=tuple(charged(turn) for turn in trajectory.turns))
+
+
+def limit_ends(trajectory: Trajectory) -> Trajectory:
+    """Has the task's own limit of turns end an episode like any failure: a critic expects nothing behind it.
+
+    The transcript tells how many turns are left, and an evaluation ends there too (Pardo et al. 2018). What else cuts an
+    episode, a budget or a full context, still does.
+    """
+    if not trajectory.truncated or trajectory.stop != "max_turns":
+        return trajectory
+    return replace(trajectory, truncated=False, terminated=True)
