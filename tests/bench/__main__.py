@@ -68,6 +68,8 @@ def webshops(console: Console, seconds: float) -> None:
     direct, source, read = webshop.pages()
     console.print(table, f"a page: {direct:.1f} us as text, {source:.1f} us as HTML, {read:,.0f} us read out of HTML")
     console.print(f"ratio {read / direct:,.0f} (aim: 20)")
+    said = "; ".join(f"{theirs} {ours}" for theirs, ours in webshop.titles())
+    console.print(f"title scores of the original's tests, by spaCy's nouns and by ours: {said}")
     columns = ("instructions", "", "words", "10 %", "median", "90 %", "characters", "clauses")
     table = Table(*columns, title="WebShop, human-style instructions without the price")
     for row in webshop.instructions():

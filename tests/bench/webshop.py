@@ -106,6 +106,17 @@ def pages(rounds: int = 5) -> tuple[float, float, float]:
     return statistics.median(direct), statistics.median(source), statistics.median(out_of_html)
 
 
+def titles() -> Iterator[tuple[str, str]]:
+    """Yield the title scores that the original's tests expect of spaCy's model, and ours."""
+    from lmgym.tasks.webshop import nouns
+
+    sys.path.insert(0, str(Path(__file__).parents[1] / "tasks"))
+    from webshop_files import PUBLISHED
+
+    for bought, wanted, score in PUBLISHED:
+        yield f"{score:.2f}", f"{nouns.title_score(bought, wanted, nouns.own):.2f}"
+
+
 def _microseconds(function: object, sessions: Sequence[object], times: int) -> float:
     start = time.process_time()
     for _ in range(times):

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 from rapidfuzz.fuzz import token_set_ratio
+from webshop_files import PUBLISHED
 
 from lmgym.errors import MissingExtra
 from lmgym.tasks.webshop import catalogue, nouns, shop
@@ -142,30 +143,6 @@ def test_there_is_no_ceiling_near_a_thousand_dollars():
 
 
 # Nouns ------------------------------------------------------------------------------------------------------------
-
-PUBLISHED = [  # bought, wanted, the score that the original's tests expect of spaCy's model
-    (
-        "adidas Unisex-Adult D.o.n. Issue 2 Indoor Court Shoe",
-        "adidas Unisex-Adult D.o.n. Issue 2 Basketball Shoe",
-        0.85,
-    ),
-    (
-        "BRST AC Power Cord Outlet Socket Cable Plug Lead for Panasonic SC-HT830V DVD/VCR Combo Home Theater System",
-        "Saireed UL Listed 2 Prong Power Cord for JBL Bar 3.1 Bar 2.1 Channel 4K Ultra HD Soundbar Home Theater System "
-        "Subwoofer",
-        0.31,
-    ),
-    (
-        "BRST AC Power Cord Outlet Socket Cable Plug Lead for Panasonic SC-HT830V DVD/VCR Combo Home Theater System",
-        "Saireed UL Listed 2 Prong Power Cord for JBL Bar 3.1 Bar 2.1 Channel 4K Ultra HD Soundbar",
-        0.17,
-    ),
-    (
-        "Minkissy 2pcs Stainless Steel Eyebrow Tweezers Blackhead Acne Remover Portable Makeup Tweezers (Silver)",
-        "Rusticware 921ORB Kitchen and Bath Cabinet Knob",
-        0.0,
-    ),
-]
 
 
 @pytest.mark.parametrize(("bought", "wanted", "score"), PUBLISHED)

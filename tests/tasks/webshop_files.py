@@ -1,4 +1,4 @@
-"""A small official shop in the official layout, with every oddity that the loader knows."""
+"""A small official shop in the official layout, with every oddity that the loader knows; titles and their scores."""
 
 import json
 
@@ -72,6 +72,30 @@ HUMANS = {
     ],
     "B999999999": [{"instruction": "of no product", "instruction_attributes": ["x"], "instruction_options": []}],
 }  # fmt: skip
+
+PUBLISHED = [  # bought, wanted, the score that the original's tests expect of spaCy's model
+    (
+        "adidas Unisex-Adult D.o.n. Issue 2 Indoor Court Shoe",
+        "adidas Unisex-Adult D.o.n. Issue 2 Basketball Shoe",
+        0.85,
+    ),
+    (
+        "BRST AC Power Cord Outlet Socket Cable Plug Lead for Panasonic SC-HT830V DVD/VCR Combo Home Theater System",
+        "Saireed UL Listed 2 Prong Power Cord for JBL Bar 3.1 Bar 2.1 Channel 4K Ultra HD Soundbar Home Theater System "
+        "Subwoofer",
+        0.31,
+    ),
+    (
+        "BRST AC Power Cord Outlet Socket Cable Plug Lead for Panasonic SC-HT830V DVD/VCR Combo Home Theater System",
+        "Saireed UL Listed 2 Prong Power Cord for JBL Bar 3.1 Bar 2.1 Channel 4K Ultra HD Soundbar",
+        0.17,
+    ),
+    (
+        "Minkissy 2pcs Stainless Steel Eyebrow Tweezers Blackhead Acne Remover Portable Makeup Tweezers (Silver)",
+        "Rusticware 921ORB Kitchen and Bath Cabinet Knob",
+        0.0,
+    ),
+]
 
 
 def write(folder):
