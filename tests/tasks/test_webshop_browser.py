@@ -73,6 +73,7 @@ def test_random_walks_earn_the_same_in_both(window, seed):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_50_random_walks_earn_the_same_in_both(window):
     for seed in range(50):
         both(window, seed, at_random(seed), 12)
