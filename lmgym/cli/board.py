@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -181,7 +182,7 @@ def curve(
     check_name(name)
     arguments = folder.read(run)["arguments"]
     task = find(str(arguments["task"])).id
-    command = f"lmgym train {arguments['algorithm']} {arguments['task']}"
+    command = _train_command(arguments)
     found = curves.from_metrics((run / "metrics.jsonl").read_text().splitlines(), name=name, command=command)
     place = store.root / "curves" / folder_name(task) / f"{name}.json"
     if place.exists():
@@ -190,3 +191,24 @@ def curve(
     place.write_bytes(canonical(found) + b"\n")
     curves.read_curve(place)
     _say(f"wrote {place}")
+
+
+def _train_command(arguments: Mapping[str, Any]) -> str:
+    """The command of a training run: what differs from the defaults of its baseline."""
+    import dataclasses
+    import importlib
+    import shlex
+
+    algorithm = str(arguments["algorithm"])
+    kind = importlib.import_module(f"lmgym.baselines.{algorithm}").Args
+    words = ["lmgym", "train", algorithm, str(arguments["task"]), "--model", str(arguments.get("policy", "tiny"))]
+    words += [
+        word for name, value in dict(arguments.get("options", {})).items() for word in ("--option", f"{name}={value}")
+    ]
+    for field in dataclasses.fields(kind):
+        value = arguments.get(field.name, field.default)
+        if value != field.default and field.default is not dataclasses.MISSING:
+            words.append(f"--{field.name.replace('_', '-')}={value}")
+    if arguments.get("seed"):
+        words += ["--seed", str(arguments["seed"])]
+    return shlex.join(words)

@@ -126,6 +126,27 @@ def test_a_policys_name_tells_no_path_and_no_host(policy: str, name: str, kind: 
     check_name(runs.slug(policy))
 
 
+def test_a_curve_names_the_command_that_made_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("run").mkdir()
+    arguments = {"task": "lmgym/Wordle-v0", "algorithm": "grpo", "policy": "tiny", "options": {"colouring": "lmrl"}}
+    Path("run/run.json").write_text(json.dumps({"arguments": {**arguments, "seed": 2, "steps": 7, "group": 8}}))
+    points = [
+        {"run_step": step, "evaluated_success": 0.5, "evaluated_low": 0.4, "evaluated_high": 0.6} for step in (3, 10)
+    ]
+    Path("run/metrics.jsonl").write_text("".join(json.dumps(point) + "\n" for point in points))
+    assert command(monkeypatch, "board", "curve", "run", "--name", "grpo-2") == 0
+    found = json.loads(Path("leaderboards/curves/Wordle-v0/grpo-2.json").read_bytes())
+    assert found["command"] == (
+        "lmgym train grpo lmgym/Wordle-v0 --model tiny --option colouring=lmrl --steps=7 --seed 2"
+    )
+    assert [point["step"] for point in found["points"]] == [3, 10]
+    assert command(monkeypatch, "board", "curve", "run", "--name", "grpo-2") == 2
+    assert "choose another --name" in capsys.readouterr().err
+
+
 def test_entries_of_this_repository_tell_nothing_of_a_machine() -> None:
     for path in entries.all_paths(ROOT / "leaderboards/entries"):
         words = path.read_bytes() + b"".join(strict.lines(entries.episodes_path(path)))
