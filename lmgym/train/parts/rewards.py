@@ -21,8 +21,8 @@ def invalid_cost(trajectory: Trajectory, *, cost: float) -> Trajectory:
 def limit_ends(trajectory: Trajectory) -> Trajectory:
     """Has the task's own limit of turns end an episode like any failure: a critic expects nothing behind it.
 
-    The transcript tells how many turns are left, and an evaluation ends there too (Pardo et al. 2018). What else cuts an
-    episode, a budget or a full context, still does.
+    The transcript tells how many turns are left, and an evaluation ends there too (Pardo et al. 2018). What else cuts
+    an episode, a budget or a full context, still does.
     """
     if not trajectory.truncated or trajectory.stop != "max_turns":
         return trajectory
