@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import tempfile
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from importlib.metadata import version
@@ -26,6 +27,8 @@ from numpy.typing import NDArray
 FORMAT = 1  # of the cache: a new one forgets the old files
 HITS = 50
 K1, B = 0.9, 0.4  # pyserini's
+LONGEST = 255  # characters of a word: Lucene cuts longer ones
+REMEMBERED = 1000  # characters of a query whose hits are kept
 STOPS = frozenset(  # Lucene's for English
     ("a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it", "no", "not", "of")
     + (
@@ -53,7 +56,8 @@ Document = tuple[str, int]  # what is indexed, and the goals that can be made of
 
 def analyse(text: str) -> list[str]:
     """Return the terms of a text: words in lower case without possessive and stop words, by Porter's stemmer."""
-    words = (word.lower().replace("’", "'").removesuffix("'s") for word in WORD.findall(text))
+    found = (word.lower().replace("’", "'").removesuffix("'s") for word in WORD.findall(text))
+    words = (word[start : start + LONGEST] for word in found for start in range(0, len(word), LONGEST))
     return [_stem(word) for word in words if word not in STOPS]
 
 
@@ -65,10 +69,14 @@ class Index:
         self._engine = bm25s.BM25.load(folder, mmap=True, load_corpus=False)
         self._terms: dict[str, int] = self._engine.vocab_dict
         self.goals: NDArray[np.int64] = np.load(folder / "goals.npy", mmap_mode="r")
-        self.hits = lru_cache(maxsize=4096)(self._hits)
+        self._remembered = lru_cache(maxsize=4096)(self._hits)
+
+    def hits(self, query: str) -> tuple[int, ...]:
+        """Return the numbers of the best documents for a query, best first, of equal ones the first."""
+        return self._remembered(query) if len(query) <= REMEMBERED else self._hits(query)
 
     def _hits(self, query: str, count: int = HITS) -> tuple[int, ...]:
-        """Return the numbers of the best documents for a query, best first, of equal ones the first."""
+        """Look a query up."""
         known = [self._terms[term] for term in analyse(query) if term in self._terms]
         if not known:
             return ()
@@ -131,9 +139,10 @@ def _write(folder: Path, documents: Callable[[], Iterable[Document]]) -> bool:
 
 @lru_cache(maxsize=65_536)
 def _stem(word: str) -> str:
-    return str(_stemmer().stemWord(word))
+    return str(_stemmer(threading.get_ident()).stemWord(word))
 
 
-@lru_cache(maxsize=1)
-def _stemmer() -> Stemmer.Stemmer:
+@lru_cache(maxsize=64)
+def _stemmer(thread: int) -> Stemmer.Stemmer:
+    """Return the thread's own stemmer: they are not to be shared."""
     return Stemmer.Stemmer("porter")

@@ -3,6 +3,7 @@
 import math
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -56,6 +57,18 @@ def test_equal_documents_come_in_their_order_and_at_most_50(tmp_path):
 @pytest.mark.parametrize("query", ["", "the and", "xyzzy", "  ", "\x00"])
 def test_what_is_in_no_document_finds_nothing(index, query):
     assert index.hits(query) == ()
+
+
+def test_threads_search_at_once(index):
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda n: index.hits(f"rugs red{n} lamps"), range(200)))
+    assert found == [index.hits("rugs lamps")] * 200
+
+
+def test_endless_words_are_cut_and_not_remembered(index):
+    assert [len(word) for word in analyse("x" * 600)] == [255, 255, 90]
+    assert index.hits("rug " + "x" * 1_000_000) == index.hits("rug")
+    assert index._remembered.cache_info().currsize == 1
 
 
 def test_an_index_is_built_once_and_read_by_other_processes(tmp_path, monkeypatch):
