@@ -10,7 +10,7 @@ import torch
 
 from lmgym.baselines.grpo import surrogate
 from lmgym.errors import RecipeError
-from lmgym.train.batch import Batch, micro_batches
+from lmgym.train.batch import Batch, masked, micro_batches
 from lmgym.train.parts.losses import kl_to_start, nll, unit_surrogate
 from lmgym.train.recipe import Optimiser, Term
 from lmgym.train.schedule import Progress, constant
@@ -107,6 +107,18 @@ def test_what_masked_tokens_hold_changes_nothing(term):
         frozen(model, scorer(model), term).update(other, HERE, seed=(0,))
         found.append(gradient(model))
     assert torch.equal(*found)
+
+
+def test_episodes_that_are_masked_whole_are_left_out_of_the_update():
+    batch = ragged()
+    out = (batch.episode == 0)[:, None] & batch.mask
+    found = []
+    for tokens in (1, 10_000):
+        model = toy_model()
+        figures = frozen(model, scorer(model), CLIP, micro_tokens=tokens).update(masked(batch, out), HERE, seed=(0,))
+        found.append(gradient(model))
+    assert figures["trained_tokens"] == int(batch.mask.sum() - out.sum())
+    assert (found[0] - found[1]).norm() < 1e-6 * found[0].norm()
 
 
 def test_the_ratio_is_one_at_the_first_step_and_moves_after_it():
