@@ -128,7 +128,7 @@ class TwinCritic(Critic):
 
     def __init__(self, services: Services, args: Args) -> None:
         self.services, self.args = services, args
-        trunk = Trunk(services.policy, args.encoder, seed=services.pool.seed)
+        trunk = Trunk(services.policy, args.encoder, seed=services.pool.seed, autocast=args.autocast)
         heads = Heads(trunk, trunk.width, [args.hidden] * 2, seed=services.pool.seed).to(services.policy.device)
         self.net = Estimator(heads, lr=args.critic_lr, share=args.tau)
         self.tokens = 4096 if services.policy.device.type == "cpu" else 32_768  # padded, of a pass

@@ -44,14 +44,14 @@ class Args(bc.Begun):
 
     steps: int | None = 45  # iterations: a data set of pairs each
     seconds: float | None = None  # at most
-    pairs: int = 64  # of an iteration, each of an instance of its own
+    pairs: int = 256  # of an iteration, each of an instance of its own; those that say the same twice are dropped
     budget: int | None = 16  # turns of a training episode at most; evaluation keeps the task's own limit
     eta: float = 1.0  # nats for a unit of return
     scale: Literal["none", "std"] = "std"  # of returns: their differences in a data set, divided by their deviation
-    lr: float = 3e-4
+    lr: float = 1e-4
     decay: float = 1.0  # share of `lr` at the end of the run
     epochs: int = 1  # passes over the pairs of an iteration
-    minibatches: int = 4  # optimiser steps of a pass
+    minibatches: int = 2  # optimiser steps of a pass
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from lmgym.policy.local import LocalPolicy
 from lmgym.policy.score import states
 from lmgym.policy.tiny import tiny_model
 from lmgym.train.batch import micro_batches
+from lmgym.train.update import halves
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -40,8 +41,10 @@ class Trunk(nn.Module):
     learns. policy: of the policy as it is, without gradient.
     """
 
-    def __init__(self, policy: LocalPolicy, base: Base, *, seed: int) -> None:
+    def __init__(self, policy: LocalPolicy, base: Base, *, seed: int, autocast: bool | None = False) -> None:
+        """`autocast` is bfloat16 in the products of a network that learns; None: where the machine has it."""
         super().__init__()
+        self.autocast = halves(policy.device) if autocast is None else autocast
         self.model: PreTrainedModel | None = None
         if base == "own":
             self.model = deepcopy(policy.model).requires_grad_(True)
@@ -58,7 +61,8 @@ class Trunk(nn.Module):
         """States (B, T, H) in fp32 of `ids`, (B, T); those of the policy have no gradient."""
         ids, attention = ids.to(self.device), attention.to(self.device)
         if self.model is not None:
-            return states(self.model, ids, attention).float()
+            with torch.autocast(self.device.type, torch.bfloat16, enabled=self.autocast):
+                return states(self.model, ids, attention).float()
         with torch.no_grad():
             return self._frozen(ids, attention).float()
 

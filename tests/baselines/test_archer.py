@@ -30,7 +30,7 @@ from tests.train.chain import SPEC, chain_policy
 SEEN = ["", "x", "y"]
 POOL = Pool(task=SPEC.id, size=1000)
 HERE = Progress(0, 0.0)
-QUICK = archer.Args(hidden=8, critic_draws=40, critic_batch=16, critic_epochs=2, actor_draws=12)
+QUICK = archer.Args(autocast=False, hidden=8, critic_draws=40, critic_batch=16, critic_epochs=2, actor_draws=12)
 
 
 # The two-turn MDP, with a state of its own for everything that can be seen ------------------------------------------

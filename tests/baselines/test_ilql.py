@@ -209,7 +209,7 @@ def episodes_of(services, context=None):
 
 
 def small(module, **changes):
-    return module.Args(**{"base": "small", "lr": 3e-3, "minibatches": 1, **changes})
+    return module.Args(**{"base": "small", "lr": 3e-3, "minibatches": 1, "autocast": False, **changes})
 
 
 @pytest.mark.parametrize(("module", "critic"), [(ilql, ilql.Implicit), (mc, mc.MonteCarlo)])
