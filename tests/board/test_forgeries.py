@@ -225,6 +225,12 @@ def test_hostile_json_is_refused(forger: Forger, name: str, place: str) -> None:
         verify(path, workers=1)
 
 
+def test_a_key_twice_among_very_many_is_found_in_one_pass() -> None:
+    keys = ",".join(f'"{number}":0' for number in [*range(300_000), 299_999])
+    with pytest.raises(SubmissionError, match="the key '299999' stands there twice"):
+        strict.parse(f"{{{keys}}}".encode(), "a line")
+
+
 def test_an_entry_of_many_bytes_is_not_read(forger: Forger) -> None:
     with pytest.raises(SubmissionError, match="an entry has at most 262,144"):
         verify(forger.raw(b" " * 262_145), workers=1)
