@@ -16,6 +16,7 @@ from lmgym.types import Finish, Message
 
 PICTURE = "picture"  # member of a part that stands for a picture by its digest, until it is sent
 FINISHES: dict[str, Finish] = {"length": "length", "content_filter": "filter"}  # all others: stop
+MOST = 1 << 40  # tokens of one call; what is said to be more is no count
 BROKEN = ("error", "abort", "aborted")  # reasons to finish that are the server's
 Pictures = Mapping[str, bytes]  # PNG by digest
 
@@ -115,9 +116,13 @@ def whole(text: str) -> str:
 
 
 def tokens(usage: Mapping[str, Any], **names: str) -> dict[str, int]:
-    """Those of the named figures that are whole numbers."""
+    """Those of the named figures that are numbers of tokens."""
     found = {ours: usage.get(theirs) for ours, theirs in names.items()}
-    return {name: value for name, value in found.items() if isinstance(value, int) and not isinstance(value, bool)}
+    return {
+        name: value
+        for name, value in found.items()
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MOST
+    }
 
 
 def _choice(raw: Raw) -> Mapping[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import math
 import shlex
 from asyncio.subprocess import PIPE, Process
 from collections import deque
@@ -104,7 +105,7 @@ class Command:
             text=said.text,
             thinking=said.thinking,
             finish=said.finish,
-            usage={**said.usage, **(usage if isinstance(usage, Mapping) else {})},
+            usage={**said.usage, **(_usage(usage) if isinstance(usage, Mapping) else {})},
         )
 
     async def close(self) -> None:
@@ -178,3 +179,11 @@ class Command:
     def _kill(self, process: Process) -> None:
         with suppress(ProcessLookupError):
             process.kill()
+
+
+def _usage(usage: Mapping[str, Any]) -> dict[str, Any]:
+    """What the program counts, as far as these are figures."""
+    cost = usage.get("cost")
+    known = isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost < math.inf
+    counted = chat.tokens(usage, **{name: name for name in ("in", "out", "cached", "thinking")})
+    return {**counted, "cost": cost} if known else dict(counted)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from lmgym.policy.calls import Raw, Refused, Rejected, Said, Trouble
 from lmgym.policy.pace import retry_after
@@ -36,8 +35,8 @@ def result_of(status: int, headers: Mapping[str, str], text: str) -> Raw:
 
 def said_by_result(raw: Raw) -> Said | None:
     """What a reply says that stands for an error; None for an ordinary one."""
-    finishes: dict[Any, Finish] = {"context": "context", "filter": "filter"}
-    finish = finishes.get(raw.get(RESULT))
+    finishes: dict[str, Finish] = {"context": "context", "filter": "filter"}
+    finish = finishes.get(str(raw.get(RESULT)))
     return None if finish is None else Said(text="", finish=finish, usage={"in": 0, "out": 0})
 
 

@@ -115,6 +115,7 @@ def test_a_reply_is_read(reply, text, thinking, finish):
         {},
         {"choices": []},
         {"choices": [7]},
+        {status.RESULT: ["context"]},
         {"choices": [{"finish_reason": "stop"}]},
         answer(content=7),
         answer(content="half", finish="error"),
@@ -193,6 +194,7 @@ def test_usage_counts_what_the_server_counts():
     }
     assert chat.read(answer(content="go", usage=usage)).usage == {"in": 9, "out": 5, "cached": 4, "thinking": 3}
     assert chat.read(answer(content="go", usage={"prompt_tokens": "9"})).usage == {}
+    assert chat.read(answer(content="go", usage={"prompt_tokens": -9, "completion_tokens": 10**30})).usage == {}
     two = [{"function": {"name": name, "arguments": "{}"}} for name in "ab"]
     assert chat.read(answer(content=None, tool_calls=two)).usage == {"calls_left_out": 1}
 

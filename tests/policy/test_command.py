@@ -10,6 +10,8 @@ import pytest
 
 from lmgym.policy.base import Conversation
 from lmgym.policy.calls import Refused
+from lmgym.policy.command import Command
+from lmgym.policy.endpoint import Asking
 from lmgym.policy.load import load_remote
 from lmgym.policy.pace import Patience
 from lmgym.types import Message
@@ -43,6 +45,12 @@ def test_a_program_answers_with_thinking_and_its_own_costs(player):
     (said,) = player("plain").act(asked("go"))
     assert (said.text, said.thinking) == ("go!", "hm")
     assert {name: said.usage[name] for name in ("in", "out", "cost")} == {"in": 3, "out": 1, "cost": 0.5}
+
+
+@pytest.mark.parametrize("usage", ['{"in": "many", "out": -1, "cost": "free"}', '{"cost": NaN, "in": 1.5}', "7"])
+def test_figures_that_are_none_are_not_counted(usage):
+    program = Command("player", asking=Asking(), pictures={})
+    assert program.read({"text": "go", "usage": json.loads(usage)}).usage == {}
 
 
 def test_answers_may_come_in_any_order(player):
