@@ -75,7 +75,9 @@ class Wish:
         if len(set(map(runner.id_of, self.tasks))) < len(self.tasks):
             raise RecipeError(f"a task is named twice: {' '.join(self.tasks)}")
         settings.context_rule(self.context)
-        check_keys([self.model, *pairs(self.seat, "--seat takes seat=MODEL").values()], self.request or [])
+        check_keys(
+            [self.model, *pairs(self.seat, "--seat takes seat=MODEL").values()], self.request or [], key=self.key_env
+        )
 
     @property
     def kind(self) -> str:
@@ -102,9 +104,9 @@ class Wish:
         return price_table.find_price(model, [self.prices] if self.prices else [])
 
 
-def check_keys(models: list[str], others: list[str]) -> None:
-    """Raise PolicyError, which repeats no key, where one stands in what would be recorded."""
-    secrets = Secrets.of_environment()
+def check_keys(models: list[str], others: list[str], *, key: str | None = None) -> None:
+    """Raise PolicyError, which repeats no key, where one stands in what would be recorded; `key` names its variable."""
+    secrets = Secrets.of_environment(key=key)
     for model in models:
         if model.startswith(("http:", "https:")):
             without_secrets(model, secrets)

@@ -78,8 +78,8 @@ def load_remote(
     from lmgym.policy.remote import RemotePolicy
     from lmgym.policy.secrets import Secrets, without_secrets
 
-    secrets = book.setdefault("secrets", Secrets.of_environment())
     asking, patience = asking or Asking(), patience or Patience()
+    secrets = book.setdefault("secrets", Secrets.of_environment(key=asking.key))
     kind, _, rest = name.partition(":")
     if kind not in REMOTE or not rest:
         raise PolicyError(f"{secrets.struck(name)} is no endpoint or program; known: {KINDS}")

@@ -31,10 +31,10 @@ class Secrets:
         self._pattern = re.compile("|".join(map(re.escape, ordered))) if ordered else None
 
     @classmethod
-    def of_environment(cls, environment: Mapping[str, str] | None = None) -> Secrets:
-        """The values of all variables whose names say that they are keys, tokens or passwords."""
+    def of_environment(cls, environment: Mapping[str, str] | None = None, *, key: str | None = None) -> Secrets:
+        """The values of all variables whose names say that they are keys, tokens or passwords, and that of `key`."""
         environment = os.environ if environment is None else environment
-        return cls(value for name, value in environment.items() if NAMES.search(name))
+        return cls(value for name, value in environment.items() if name == key or NAMES.search(name))
 
     def struck(self, text: str) -> str:
         """`text` without the secrets."""

@@ -117,6 +117,15 @@ def test_a_key_that_nobody_knows_of_is_refused_in_an_address():
     assert without_secrets("https://host/v1?api-version=1#m", Secrets([])) == "https://host/v1?api-version=1#m"
 
 
+def test_a_variable_that_is_named_as_the_keys_is_struck_whatever_it_is_called(tmp_path, run, monkeypatch):
+    monkeypatch.setenv("LLMPASS", other := "planted-under-another-name")
+    with serving(lambda body: {**bisect(body), "reasoning_content": other}) as server:
+        code, printed = run(server.model, "--key-env", "LLMPASS")
+    assert code == 0, printed
+    assert {headers["authorization"] for headers in server.headers} == {f"Bearer {other}"}
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and other.encode() in path.read_bytes()]
+
+
 def test_an_openai_key_goes_to_openai_alone():
     assert key_variable("https://api.openai.com/v1") == "OPENAI_API_KEY"
     assert key_variable("https://api.openai.com.evil.example/v1") == "LMGYM_API_KEY"
