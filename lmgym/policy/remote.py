@@ -10,7 +10,8 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
 from queue import Empty, SimpleQueue
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 from tenacity import AsyncRetrying, retry_if_exception_type
 
@@ -27,7 +28,7 @@ LETTERS = 4  # of a token, where nobody counts
 
 
 class RemotePolicy:
-    """Asks a provider; works in a thread of its own, which `close` ends."""
+    """Asks a provider; works in a thread of its own, which `close` ends, or the end of a `with` block."""
 
     version = 0
     wants: frozenset[str] = frozenset()
@@ -88,6 +89,16 @@ class RemotePolicy:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+    def __enter__(self) -> Self:
+        """Close when the block ends."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close."""
+        self.close()
 
     def _submit(self, work: Coroutine[Any, Any, Any]) -> Future[Any]:
         if self._loop.is_closed():
