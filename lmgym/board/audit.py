@@ -22,16 +22,18 @@ from lmgym.policy.base import Conversation, SimpleSession
 from lmgym.rollout.context import Context, Full
 from lmgym.rollout.engine import Engine
 from lmgym.rollout.live import Part, number_of
-from lmgym.rollout.segments import segments
+from lmgym.rollout.segments import Segment, segments
 from lmgym.types import FIRST_SEAT, Completion, Message, Trajectory
 
 Array = npt.NDArray[np.float64]
+Row = tuple[Sequence[int], Sequence[bool], Sequence[float]]  # ids of a segment, which were sampled, by what noise
 
 TOLERANCE = 1e-3  # of a log-probability, in nats: float32 in batches of another make-up, and six digits written
 HALF = 3e-2  # the same for weights or sampling in 16 bits
 LARGEST_Z = 4.0  # of the surprisal over all tokens; a true policy exceeds it once in 16,000 entries
 ENOUGH = 10.0  # variance, nats squared, from which the sum counts as normal
 ALPHA = 1e-4  # chance of refusing a true policy by its episodes
+DRAWN = 0.95  # of the tokens, at least, that the board's noise draws; other hardware misses a few
 
 
 class Figures(Protocol):
@@ -57,6 +59,10 @@ class Figures(Protocol):
     def gap(self) -> Array:
         """Logit of the likeliest token above that of this one."""
 
+    @property
+    def drawn(self) -> Array:
+        """1 where the noise draws this token."""
+
 
 class Scorer(Protocol):
     """A policy as this check sees it."""
@@ -74,7 +80,10 @@ class Scorer(Protocol):
     def stops(self, answer: Sequence[int]) -> bool:
         """Whether an answer ends as the policy ends one itself."""
 
-    def rescore(self, rows: Sequence[tuple[Sequence[int], Sequence[bool]]]) -> Sequence[Figures]:
+    def noise(self, name: Sequence[int], count: int) -> list[float]:
+        """The first `count` draws of the stream that an answer has by its name."""
+
+    def rescore(self, rows: Sequence[Row]) -> Sequence[Figures]:
         """Score the sampled tokens of segments."""
 
 
@@ -162,19 +171,38 @@ def audit(
 ) -> dict[str, Any]:
     """Hold the ids of episodes against a policy. Raises SubmissionError where it cannot have said them."""
     heat = float(entry.settings.get("temperature", 1.0))
-    rows: list[tuple[Sequence[int], Sequence[bool]]] = []
+    rows: list[Row] = []
     stated: list[float] = []
     owner: list[int] = []
     for place, trajectory in enumerate(_played(entry, episodes, scorer, rules, context or Full())):
         for segment in segments(trajectory):
-            rows.append((segment.ids, segment.sampled))
+            rows.append((segment.ids, segment.sampled, _noise(scorer, trajectory, segment)))
             stated += [value for value, own in zip(segment.logprobs, segment.sampled, strict=True) if own]
             owner.append(place)
     found = scorer.rescore(rows)
     if heat == 0:
         return _greedy(found, tolerance)
     _compare(np.array(stated), np.concatenate([each.logprobs for each in found]), tolerance)
-    return {"tolerance": tolerance, **_surprise(found, owner)}
+    surprise = _surprise(found, owner)
+    return {"tolerance": tolerance, **surprise, "drawn": _drawn(found)}
+
+
+def _noise(scorer: Scorer, trajectory: Trajectory, segment: Segment) -> list[float]:
+    """What the sampled tokens of a segment were drawn by: the engine names the noise of each turn."""
+    seat = (number_of(trajectory.id), trajectory.attempt, number_of(trajectory.seat))
+    turns = enumerate(trajectory.turns[segment.start : segment.stop], segment.start)
+    return [draw for number, turn in turns for draw in scorer.noise((*seat, number), len(turn.completion.ids))]
+
+
+def _drawn(found: Sequence[Figures]) -> float:
+    """Share of the tokens that the board's noise draws: then there were no other tries to choose from."""
+    share = float(np.concatenate([each.drawn for each in found]).mean())
+    if share < DRAWN:
+        raise SubmissionError(
+            f"the board's noise draws {share:.1%} of these tokens: they are the policy's, but of another try than that "
+            "which the protocol has (seed 0, lmgym eval --standard)"
+        )
+    return round(share, 6)
 
 
 def _played(

@@ -53,7 +53,7 @@ class Again:
         return audit.audit(
             found,
             [episode for _, episode in checked_episodes(found, rules, path)],
-            auditor(policy, temperature=heat, top_p=top_p, top_k=int(settings.get("top_k", 0))),
+            auditor(policy, temperature=heat, top_p=top_p, top_k=int(settings.get("top_k", 0)), seed=0),
             rules,
             context=context_rule(str(settings.get("context", "full"))),
             tolerance=self.tolerance if self.tolerance is not None else _tolerance(policy),

@@ -15,13 +15,16 @@ from torch import Tensor
 from lmgym.policy.base import Conversation
 from lmgym.policy.forward import head_of, known
 from lmgym.policy.local import LocalPolicy
+from lmgym.policy.noise import stream, uniform
 from lmgym.policy.sampling import Sampling, truncate
 from lmgym.policy.score import positions_of, states
 
 TOKENS = 8192  # padded tokens of one forward pass
 PIECE = 1 << 25  # logits made at a time
 
-Row = tuple[Sequence[int], Sequence[bool]]  # ids of a segment, and which of them were sampled
+EDGE = 1e-3  # of a cumulative probability, by which a draw may miss its token on other hardware
+
+Row = tuple[Sequence[int], Sequence[bool], Sequence[float]]  # ids of a segment, which were sampled, by what noise
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,7 @@ class Rescored:
     variance: npt.NDArray[np.float64]  # of the surprisal
     root: npt.NDArray[np.float64]  # log of the sum of the square roots of all probabilities
     gap: npt.NDArray[np.float64]  # logit of the likeliest token above that of this one
+    drawn: npt.NDArray[np.float64]  # 1 where the noise draws this token
 
 
 class Auditor:
@@ -59,41 +63,49 @@ class Auditor:
         """Whether an answer ends as the policy ends one itself."""
         return bool(answer) and (answer[-1] in self.policy.stops or self.policy.stopped(answer))
 
+    def noise(self, name: Sequence[int], count: int) -> list[float]:
+        """The first `count` draws of the stream that an answer has by its name."""
+        keys = np.full(count, stream(self.sampling.seed, name), np.uint64)
+        return [float(draw) for draw in uniform(keys, np.arange(count, dtype=np.uint64))]
+
     @torch.inference_mode()
     def rescore(self, rows: Sequence[Row]) -> list[Rescored]:
         """Score the sampled tokens of segments, teacher-forced."""
         found: dict[int, Rescored] = {}
-        for part in _passes([len(ids) for ids, _ in rows]):
+        for part in _passes([len(row[0]) for row in rows]):
             found |= dict(zip(part, self._pass([rows[i] for i in part]), strict=True))
         return [found[i] for i in range(len(rows))]
 
     def _pass(self, rows: Sequence[Row]) -> Iterator[Rescored]:
-        longest = max(len(ids) for ids, _ in rows)
-        ids = torch.tensor([[*row, *[0] * (longest - len(row))] for row, _ in rows], device=self.policy.device)
-        attention = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row, _ in rows], device=ids.device)
-        sampled = torch.tensor([[*mask, *[False] * (longest - len(mask))] for _, mask in rows], device=ids.device)
+        longest = max(len(ids) for ids, _, _ in rows)
+        ids = torch.tensor([[*row, *[0] * (longest - len(row))] for row, _, _ in rows], device=self.policy.device)
+        attention = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row, _, _ in rows], device=ids.device)
+        sampled = torch.tensor([[*mask, *[False] * (longest - len(mask))] for _, mask, _ in rows], device=ids.device)
         at = sampled.nonzero()  # (N, 2)
-        columns = torch.cat([self._score(*piece) for piece in self._pieces(ids, attention, at)], 1).double().cpu()
+        noise = torch.tensor([draw for _, _, draws in rows for draw in draws], device=ids.device)  # (N,)
+        pieces = self._pieces(ids, attention, at)
+        columns = torch.cat([self._score(*piece, noise[start:]) for start, *piece in pieces], 1).double().cpu()
         ends = np.cumsum(sampled.sum(-1).cpu().numpy())[:-1]
         for figures in np.split(columns.numpy(), ends, axis=1):
             yield Rescored(*figures)
 
-    def _pieces(self, ids: Tensor, attention: Tensor, at: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-        """Logits (n, V) before the tokens `at`, and these tokens (n,), a piece at a time."""
+    def _pieces(self, ids: Tensor, attention: Tensor, at: Tensor) -> Iterator[tuple[int, Tensor, Tensor]]:
+        """Where a piece begins, logits (n, V) before its tokens, and these tokens (n,)."""
         model = self.policy.model
         targets = ids[at[:, 0], at[:, 1]]
         if not known(model):
             logits = model(input_ids=ids, attention_mask=attention, position_ids=positions_of(attention)).logits
-            yield logits[at[:, 0], at[:, 1] - 1].float(), targets
+            yield 0, logits[at[:, 0], at[:, 1] - 1].float(), targets
             return
         head = head_of(model)
         hidden = states(model, ids, attention)[at[:, 0], at[:, 1] - 1]
         size = max(1, PIECE // head.shape[0])
-        for part, target in zip(torch.split(hidden, size), torch.split(targets, size), strict=True):
-            yield F.linear(part.to(head.dtype), head).float(), target
+        for start in range(0, len(targets), size):
+            part = hidden[start : start + size].to(head.dtype)
+            yield start, F.linear(part, head).float(), targets[start : start + size]
 
-    def _score(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """The five figures of tokens `targets` (n,) under `logits` (n, V); (5, n)."""
+    def _score(self, logits: Tensor, targets: Tensor, noise: Tensor) -> Tensor:
+        """The six figures of tokens `targets` (n,) under `logits` (n, V), given draws (n or more,); (6, n)."""
         own = logits.gather(-1, targets[:, None])[:, 0]
         gap = logits.max(-1).values - own
         heat = self.sampling.temperature or 1.0
@@ -102,12 +114,17 @@ class Auditor:
         entropy = -(probs * finite).sum(-1)
         variance = ((probs * finite**2).sum(-1) - entropy**2).clamp(min=0.0)
         root = torch.logsumexp(logp / 2, dim=-1)
-        return torch.stack([logp.gather(-1, targets[:, None])[:, 0], entropy, variance, root, gap])
+        total = probs.cumsum(-1)
+        above = total.gather(-1, targets[:, None])[:, 0]
+        below = above - probs.gather(-1, targets[:, None])[:, 0]
+        draw = noise[: len(targets)] * total[:, -1]
+        drawn = ((draw >= below - EDGE) & (draw <= above + EDGE)).float()
+        return torch.stack([logp.gather(-1, targets[:, None])[:, 0], entropy, variance, root, gap, drawn])
 
 
-def auditor(policy: LocalPolicy, *, temperature: float, top_p: float, top_k: int) -> Auditor:
+def auditor(policy: LocalPolicy, *, temperature: float, top_p: float, top_k: int, seed: int = 0) -> Auditor:
     """The check of answers that `policy` drew in this way."""
-    return Auditor(policy, replace(policy.sampling, temperature=temperature, top_p=top_p, top_k=top_k))
+    return Auditor(policy, replace(policy.sampling, temperature=temperature, top_p=top_p, top_k=top_k, seed=seed))
 
 
 def weights_digest(policy: LocalPolicy) -> str:

@@ -80,6 +80,14 @@ def test_a_policys_own_ids_are_its_own(tiny: LocalPolicy, rules: Protocol, own: 
     found = audit(entry, episodes, scorer(tiny), rules)
     assert found["tokens"] == sum(len(ply.ids) for each in episodes for ply in each.turns) > 300
     assert abs(found["z"]) < 4
+    assert found["drawn"] == 1.0
+
+
+def test_another_try_than_the_protocols_is_seen(tiny: LocalPolicy, rules: Protocol) -> None:
+    """Of many seeds the best cannot be handed in: the board's noise is one."""
+    entry, episodes = entry_of(sampled(tiny, rules, seed=5))
+    with pytest.raises(SubmissionError, match="the board's noise draws .* of these tokens: they are the policy's, but"):
+        audit(entry, episodes, scorer(tiny), rules)
 
 
 @pytest.mark.parametrize("sampling", [{"temperature": 0.7}, {"top_p": 0.8}, {"top_k": 20}])
@@ -97,7 +105,7 @@ def as_sampled(policy: LocalPolicy, trajectories: Sequence[Trajectory]) -> list[
     found = []
     for trajectory in (policy.encode(each) for each in trajectories):
         (row,) = segments(trajectory)
-        scored = scorer(policy).rescore([(row.ids, row.given)])[0]
+        scored = scorer(policy).rescore([(row.ids, row.given, [0.5] * sum(row.given))])[0]
         logprobs, entropy = (list(map(float, column)) for column in (scored.logprobs, scored.entropy))
         turns = []
         for turn in trajectory.turns:
@@ -207,7 +215,8 @@ def test_an_episode_is_not_stopped_while_there_is_room(
 
 def test_figures_of_a_token_are_those_of_its_distribution(tiny: LocalPolicy) -> None:
     ids = [5, 17, 300, 9, 42]
-    found = scorer(tiny, temperature=0.5).rescore([(ids, [False, True, True, False, True])])[0]
+    noise = [0.0, 0.5, 1.0 - 2.0**-24]
+    found = scorer(tiny, temperature=0.5).rescore([(ids, [False, True, True, False, True], noise)])[0]
     with torch.no_grad():
         logits = tiny.model(input_ids=torch.tensor([ids])).logits[0].double()
     for place, token in enumerate((1, 2, 4)):
