@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from lmgym.cli.options import literal, task_options
-from lmgym.cli.policies import LOCAL_ANSWER, kind_of, load_here, run_folder
+from lmgym.cli.policies import LOCAL_ANSWER, check_tools, kind_of, load_here, run_folder
 from lmgym.env.registry import find, load
 from lmgym.errors import PolicyError, RecipeError
 from lmgym.evaluation import prices as price_table
@@ -249,6 +249,8 @@ def cast_of(
 
     try:
         agent = loaded(wish.model)
+        if chosen.tools == "template":
+            check_tools(agent)  # type: ignore[arg-type]  # of a local kind
         if wish.kind != "scripted":
             from lmgym.policy.words import Plain
 

@@ -37,6 +37,19 @@ def load_here(model: str, temperature: float, seed: int, *, max_tokens: int = LO
     return load_policy(model, seed=seed, sampling=sampling) if folder is None else load_run(folder, sampling=sampling)
 
 
+def check_tools(policy: LocalPolicy) -> None:
+    """Raise PolicyError where a model's chat template leaves out the tools that it is given."""
+    from lmgym.policy.base import Conversation
+    from lmgym.policy.words import wrapped
+    from lmgym.types import Message
+
+    asked = (Message(role="user", text="?"),)
+    probe = tuple(wrapped([{"name": "probe", "description": "probe", "parameters": {"type": "object"}}]))
+    told, untold = (policy.prompt(Conversation(messages=asked, tools=tools))[0] for tools in (probe, ()))
+    if told == untold:
+        raise PolicyError(f"the chat template of {policy.name} shows no tools: offer them in words, --tools text")
+
+
 def run_folder(model: str) -> Path | None:
     """The folder of the run that `model` names; None where it names something else."""
     folder = Path(model.removeprefix("run:"))

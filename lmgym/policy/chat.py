@@ -11,7 +11,7 @@ from lmgym.errors import PolicyError
 from lmgym.policy.base import Conversation
 from lmgym.policy.calls import Raw, Said, Trouble
 from lmgym.policy.status import result_of, said_by_result
-from lmgym.policy.words import action_of_call, call_of_action, functions, split_thinking
+from lmgym.policy.words import action_of_call, call_of_action, split_thinking, wrapped
 from lmgym.types import Finish, Message
 
 PICTURE = "picture"  # member of a part that stands for a picture by its digest, until it is sent
@@ -44,8 +44,7 @@ def tools_of(conversation: Conversation) -> dict[str, Any]:
     """The members of a request that offer tools."""
     if not conversation.tools:
         return {}
-    tools = [{"type": "function", "function": schema} for schema in functions(conversation.tools)]
-    return {"tools": tools, "parallel_tool_calls": False}
+    return {"tools": wrapped(conversation.tools), "parallel_tool_calls": False}
 
 
 def with_pictures(messages: Sequence[Mapping[str, Any]], pictures: Pictures) -> list[dict[str, Any]]:

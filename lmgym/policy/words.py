@@ -66,6 +66,11 @@ def functions(tools: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [dict(tool["function"]) if "function" in tool else dict(tool) for tool in tools]
 
 
+def wrapped(tools: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Schemas as endpoints and chat templates want them."""
+    return [{"type": "function", "function": schema} for schema in functions(tools)]
+
+
 def offered(conversation: Conversation) -> Conversation:
     """The conversation with its tools told in the system prompt."""
     if not conversation.tools:
@@ -118,7 +123,9 @@ class Plain:
         """What the other policy is to read."""
         if self.tools == "text":
             return offered(conversation)
-        return replace(conversation, tools=()) if self.tools == "none" and conversation.tools else conversation
+        if not conversation.tools:
+            return conversation
+        return replace(conversation, tools=() if self.tools == "none" else tuple(wrapped(conversation.tools)))
 
 
 @dataclass

@@ -180,15 +180,25 @@ def test_a_model_in_another_seat_is_recorded_and_its_words_are_not_bought_again(
 
 
 def test_a_local_model_is_told_of_tools_by_its_template_or_in_words(lmgym):
+    from lmgym.policy.load import load_local
+
+    policy = load_local("tiny")
+    template = policy.tokenizer.chat_template
+    policy.tokenizer.chat_template = "{% if tools %}{{ tools | tojson }}{% endif %}" + template
+    policy.save("knows")
+    words = ("test/Jars-v0", "--episodes", "1", "--max-tokens", "2", "--option", "max_turns=1")
     prompts = {}
     for mode in ("template", "text", "none"):
-        words = ("test/Jars-v0", "--model", "tiny", "--episodes", "1", "--max-tokens", "2", "--option", "max_turns=1")
-        assert lmgym(*words, "--tools", mode, "--out", mode)[0] == 0
+        assert lmgym(*words, "--model", "hf:knows", "--tools", mode, "--out", mode)[0] == 0
         (trajectory,) = episodes.read(Path(mode, "episodes.jsonl"))
-        prompts[mode] = len(trajectory.turns[0].completion.prompt_ids)
-    assert prompts["text"] > prompts["none"]
-    assert prompts["template"] >= prompts["none"]
-    assert lmgym("test/Jars-v0", "--model", "tiny", "--tools", "native")[0] == 2
+        prompts[mode] = policy.tokenizer.decode(trajectory.turns[0].completion.prompt_ids)
+    assert "Look into a jar." in prompts["text"]
+    assert "You act by calling tools." in prompts["text"]
+    assert '{"type": "function", "function": {"name": "peek", "description": "Look into a jar."' in prompts["template"]
+    assert "peek" not in prompts["none"]
+    code, printed = lmgym(*words, "--model", "tiny")
+    assert (code, "shows no tools: offer them in words, --tools text" in printed) == (2, True)
+    assert lmgym(*words, "--model", "tiny", "--tools", "native")[0] == 2
 
 
 def test_an_interrupted_run_leaves_a_report_and_goes_on(lmgym, monkeypatch):
