@@ -13,8 +13,9 @@ def of_play(trajectories: Sequence[Trajectory]) -> dict[str, float]:
     """Means over the episodes of a step."""
     count = len(trajectories)
     turns = [turn for trajectory in trajectories for turn in trajectory.turns]
+    own = [turn for trajectory in trajectories for turn in trajectory.turns[trajectory.forked_at :]]
     flat = drop_flat_groups(trajectories).drop
-    members = groups(trajectories).values()
+    members = [group for group in groups(trajectories).values() if len(group) > 1]
     return {
         "episodes": count,
         "return": sum(t.reward for t in trajectories) / count,
@@ -25,14 +26,15 @@ def of_play(trajectories: Sequence[Trajectory]) -> dict[str, float]:
         "invalid": sum(not turn.info.get("valid", True) for turn in turns) / max(1, len(turns)),
         "cut_answers": sum(turn.completion.finish != "stop" for turn in turns) / max(1, len(turns)),
         "flat_groups": sum(group[0].id in flat for group in members) / max(1, len(members)),
-        "sampled_tokens": sum(len(turn.completion.ids) for turn in turns),
+        "sampled_tokens": sum(len(turn.completion.ids) for turn in own),
+        "played_turns": len(own),
     }
 
 
 def of_demonstrations(trajectories: Sequence[Trajectory]) -> dict[str, float]:
     """The same of what is imitated: its success is not the policy's."""
     played = of_play(trajectories)
-    kept = {name: played[name] for name in ("episodes", "turns", "truncated", "invalid")}
+    kept = {name: played[name] for name in ("episodes", "turns", "truncated", "invalid", "played_turns")}
     return {**kept, "demonstrated_success": played["success"], "demonstrated_tokens": played["sampled_tokens"]}
 
 
