@@ -35,7 +35,7 @@ class Args(mc.Offline):
     """What ILQL takes, besides what all learning of values from records does."""
 
     tau: float = 0.7  # expectile that V is of Q; 0.5 is the mean
-    tau_target: float = 0.005  # what targets go of their way at each optimiser step
+    tau_target: float = 0.02  # what targets go of their way at each optimiser step; 0.005 for runs of many thousands
 
 
 class Heads(nn.Module):

@@ -45,9 +45,9 @@ class Offline(bc.Begun):
     steps: int | None = 200
     seconds: float | None = None  # at most
     episodes: int = 64  # of a step
-    minibatches: int = 2  # optimiser steps of a step
+    minibatches: int = 4  # optimiser steps of a step
     base: Base = "own"  # that the heads read: own and small learn with them, policy stays as it is
-    lr: float = 3e-4
+    lr: float = 1e-3
     gamma: float = 0.99  # a token
     bias: float = 0.0  # that all values begin with: about the mean return
     cql: float = 0.01  # weight of the cross-entropy that keeps the Q of answers not in the data down

@@ -279,7 +279,7 @@ def test_a_guided_policy_samples_from_log_pi_plus_beta_q(services, base):
 def test_learning_values_leaves_the_policy_alone(services, base):
     policy = services.policy
     weights = [weight.clone() for weight in policy.model.parameters()]
-    made = ilql.Implicit(services, small(ilql, base=base))
+    made = ilql.Implicit(services, small(ilql, base=base, tau_target=0.005))
     before = [weight.clone() for weight in made.net.slow.parameters()]
     made.learn(collate(episodes_of(services), ends=True), HERE, seed=(0,))
     assert all(torch.equal(a, b) for a, b in zip(weights, policy.model.parameters(), strict=True))
