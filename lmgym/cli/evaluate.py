@@ -86,7 +86,7 @@ def _task(wish: Wish, task: str, budget: Budget, local: dict[str, Policy]) -> No
         return
     facts = evaluation.facts_of(wish, chosen)
     folder = evaluation.folder_of(wish, task, facts)
-    record = Record(folder, facts, resume=wish.resume)
+    record = Record(folder, facts, resume=evaluation.resumes(wish, folder))
     try:
         _play(wish, chosen, jobs[:PILOT] if wish.pilot else jobs, record, budget, local, planned=len(jobs))
     finally:

@@ -195,9 +195,10 @@ def folder_of(wish: Wish, task: str, facts: Mapping[str, Any]) -> Path:
     taken = [folder for folder in numbered if (folder / FACTS).exists()]
     if wish.resume:
         same = [folder for folder in taken if read_facts(folder).get("identity") == facts["identity"]]
-        if not same:
+        if same:
+            return same[-1]
+        if len(wish.tasks) == 1:
             raise RecipeError(f"nothing to resume: no run in {RUNS}/{base}* has these settings; name it with --out")
-        return same[-1]
     return next(folder for folder in numbered if folder not in taken)
 
 
@@ -211,6 +212,11 @@ def slug(model: str) -> str:
         path = Path(model[3:])
         model = path.parent.name if path.name == "policy" else path.name
     return re.sub(r"[^A-Za-z0-9.]+", "-", model).strip("-.")[:60] or "policy"
+
+
+def resumes(wish: Wish, folder: Path) -> bool:
+    """Whether a run goes on; of several tasks those that were not reached begin."""
+    return wish.resume and (len(wish.tasks) == 1 or (folder / FACTS).exists())
 
 
 @dataclass(kw_only=True)

@@ -217,8 +217,11 @@ def test_an_interrupted_run_leaves_a_report_and_goes_on(lmgym, monkeypatch):
     assert (code, "stopped early: interrupted" in printed) == (130, True)
     assert not Path("x/wordle").exists()
     monkeypatch.setattr(play.Session, "_keep", kept)
-    assert lmgym("guess_number", *words[2:-1], "x/guess_number", "--resume")[0] == 0
-    assert (len(outcomes("x/guess_number")), reports.read(Path("x/guess_number")).stopped) == (10, "")
+    assert lmgym(*words, "--resume")[0] == 0
+    found = reports.read_all(Path("x"))
+    assert [(len(report.outcomes), report.stopped) for report in found] == [(10, ""), (10, "")]
+    assert lmgym(*words[:-2], "--resume")[0] == 0  # no folder is said, and none of them began: both begin
+    assert len(list(Path("runs/eval").iterdir())) == 2
 
 
 @pytest.mark.parametrize("ended", [True, False])
