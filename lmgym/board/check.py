@@ -18,6 +18,7 @@ from lmgym.types import FIRST_SEAT
 
 STOPS = ("done", "max_turns", "context")  # what may end an episode: the task, its limit, the policy's want of room
 SUMMARISING = "summarise"  # the context rule that asks for summaries
+DEAREST = 1e6  # US dollars of an episode
 LONGEST = 200  # characters of a title, name or declaration
 LINK = re.compile(r"https://[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+(/[A-Za-z0-9._~%!$&()*+,;=:@/?#-]*)?")
 PRIVATE = (  # what tells of the author's machine
@@ -212,6 +213,8 @@ def _check_episode(found: Episode, entry: Entry, protocol: Protocol) -> None:
         raise SubmissionError(f"{shown} was stopped by {found.stop[:40]!r}; what ends an episode is {', '.join(STOPS)}")
     if not (0.0 <= found.score <= 1.0):
         raise SubmissionError(f"{shown} has score {found.score}; scores are in [0, 1]")
+    if found.cost is not None and not 0.0 <= found.cost <= DEAREST:
+        raise SubmissionError(f"{shown} says it cost {found.cost:g} US dollars")
     acted = sum(ply.action is not None and ply.seat == FIRST_SEAT for ply in found.turns)
     if acted > protocol.max_turns:
         raise SubmissionError(f"{shown} has {acted} turns; the limit is {protocol.max_turns}")

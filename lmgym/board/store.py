@@ -110,6 +110,8 @@ def new_entries(base: Path, proposed: Path) -> list[Path]:
 
     Raises SubmissionError for every other change: a proposal adds entries, and nothing it says about them counts.
     """
+    if proposed.is_symlink():
+        raise SubmissionError(f"{proposed.name} is a link; a proposal is a folder")
     before, after = (_files(folder) for folder in (base, proposed))
     if gone := sorted(before.keys() - after.keys()):
         raise SubmissionError(f"{gone[0]} was removed; a proposal adds entries and leaves all else as it is")

@@ -87,6 +87,8 @@ FORGERIES: dict[str, tuple[Change, str]] = {
         "says terminated False; it is True",
     ),
     "a score beyond 1": (lambda _, es: won(es).update(score=7.0), "scores are in"),
+    "a cost below nothing": (lambda _, es: won(es).update(cost=-5.0), "says it cost -5 US dollars"),
+    "a cost that no sum holds": (lambda _, es: won(es).update(cost=1e308), r"says it cost 1e\+308 US dollars"),
     "a turn dropped": (cut_short, "before the environment ended it"),
     "a turn after the end": (late, "comes after the episode was over"),
     "turns beyond the limit": (

@@ -179,6 +179,9 @@ def test_a_proposal_is_no_link(proposal: tuple[Path, Path], tmp_path: Path) -> N
     (changed / "entries/Wordle-v0/newcomer.json").symlink_to(secret)
     with pytest.raises(SubmissionError, match="is a link"):
         new_entries(base, changed)
+    (tmp_path / "linked").symlink_to(base)
+    with pytest.raises(SubmissionError, match="linked is a link; a proposal is a folder"):
+        new_entries(base, tmp_path / "linked")
 
 
 # Versions ------------------------------------------------------------------------------------------------------
