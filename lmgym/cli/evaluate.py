@@ -26,7 +26,7 @@ Words = list[str] | None
 Opt = typer.Option
 MODELS = (
     "tiny, hf:PATH, run:FOLDER, http://HOST/v1#MODEL, anthropic:MODEL, litellm:PROVIDER/MODEL, cmd:PROGRAM, oracle, "
-    "demonstrator, random, null, human, python:m:f."
+    "demonstrator, random, null, human, python:MODULE:FUNCTION."
 )
 
 

@@ -6,6 +6,7 @@ import asyncio
 import random
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -62,14 +63,11 @@ def retry_after(value: str | None, *, milliseconds: str | None = None, date: str
 
     None where it says nothing that can be read.
     """
-    try:
-        if milliseconds is not None:
-            return _sane(float(milliseconds) / 1000)
-        if value is None:
-            return None
-        return _sane(float(value))
-    except ValueError:
-        return _until(value or "", date)
+    for text, unit in ((milliseconds, 1000.0), (value, 1.0)):
+        with suppress(ValueError):
+            if text is not None:
+                return _sane(float(text) / unit)
+    return _until(value or "", date)
 
 
 def _until(value: str, date: str | None) -> float | None:

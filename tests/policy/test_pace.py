@@ -33,6 +33,7 @@ def test_retry_after_is_a_date_by_the_servers_clock():
 
 def test_retry_after_in_milliseconds_goes_before():
     assert retry_after("9", milliseconds="250") == 0.25
+    assert retry_after("9", milliseconds="soon") == 9.0
 
 
 def state(trouble: Trouble, started: float = 0.0) -> RetryCallState:
