@@ -153,6 +153,21 @@ def commit(
 
 
 @app.command()
+def follows(
+    base: Annotated[Path, typer.Argument(help="Folder of the leaderboard before.")],
+    leaderboard: Where = LEADERBOARD,
+) -> None:
+    """Check that a leaderboard's history goes on from another's: no line edited, none taken back."""
+    old, new = _store(base), _store(leaderboard)
+    from lmgym.board import history
+
+    contents = [store.log.read_bytes() if store.log.is_file() else b"" for store in (old, new)]
+    history.check_extends(*contents)
+    added = len(contents[1].splitlines()) - len(contents[0].splitlines())
+    _say(f"the history goes on: {added} lines were added")
+
+
+@app.command()
 def schema(leaderboard: Where = LEADERBOARD) -> None:
     """Write the JSON Schemas of entries and episodes."""
     store = _store(leaderboard)

@@ -84,10 +84,11 @@ class Auditor:
         at = sampled.nonzero()  # (N, 2)
         noise = torch.tensor([draw for _, _, draws in rows for draw in draws], device=ids.device)  # (N,)
         pieces = self._pieces(ids, attention, at)
-        columns = torch.cat([self._score(*piece, noise[start:]) for start, *piece in pieces], 1).double().cpu()
+        figures = [self._score(logits, targets, noise[start:]) for start, logits, targets in pieces]
+        columns = torch.cat(figures, 1).double().cpu()
         ends = np.cumsum(sampled.sum(-1).cpu().numpy())[:-1]
-        for figures in np.split(columns.numpy(), ends, axis=1):
-            yield Rescored(*figures)
+        for own in np.split(columns.numpy(), ends, axis=1):
+            yield Rescored(*own)
 
     def _pieces(self, ids: Tensor, attention: Tensor, at: Tensor) -> Iterator[tuple[int, Tensor, Tensor]]:
         """Where a piece begins, logits (n, V) before its tokens, and these tokens (n,)."""

@@ -73,6 +73,20 @@ def test_a_proposal_is_verified_against_the_board_before(
     assert "verdicts and history are written by the board" in capsys.readouterr().err
 
 
+def test_a_history_that_was_cut_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, lines in (("before", 1), ("after", 2)):
+        for number in range(lines):
+            Path("secret.txt").write_text(f"a secret of its own, number {number}")
+            assert command(monkeypatch, "board", "commit", "wordle", "secret.txt", "--leaderboard", name) == 0
+    assert command(monkeypatch, "board", "follows", "before", "--leaderboard", "after") == 0
+    assert "1 lines were added" in capsys.readouterr().out
+    assert command(monkeypatch, "board", "follows", "after", "--leaderboard", "before") == 2
+    assert "lines may only be added to it" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "line"),
     [
