@@ -55,7 +55,7 @@ class Args(bc.Begun):
     entropy: float = 0.0  # weight of the entropy
     epochs: int = 1
     minibatches: int = 4  # optimiser steps of an epoch
-    critic: Place = "head"  # on the policy's states; network: a trunk of its own; joint: in the policy's loss
+    critic: Place = "head"  # on the policy's states; small, network: own trunk; joint: in the policy's loss
     critic_steps: int = 5  # in which the critic learns alone, before the policy does
     critic_lr: float = 1e-3
     critic_epochs: int = 4

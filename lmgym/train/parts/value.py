@@ -1,7 +1,7 @@
 """The critic of PPO: the value of the state before each token, trained towards the returns that GAE implies.
 
-Three places for it: a small head on the policy's states as they are, a network of its own that begins as a copy of the
-policy, or a head on the policy's trunk whose loss joins the policy's.
+Four places for it: a small head on the policy's states as they are, a small network that begins anew, one that begins
+as a copy of the policy, or a head on the policy's trunk whose loss joins the policy's.
 """
 
 from __future__ import annotations
