@@ -17,19 +17,19 @@ SPEC = TaskSpec(
     max_turns=15,
     splits={"train": 5059, "eval": 1000, "test": 500},
     score="the share of the wanted attributes, options and price limit that the purchase meets, times the kind's match",
-    references={"null": 0.0, "random": 0.211, "first hit": 0.54, "demonstrator": 0.92, "oracle": 1.0},
+    references={"null": 0.0, "random": 0.219, "first hit": 0.54, "demonstrator": 0.903, "oracle": 1.0},
     extras=("webshop",),
     source=_RULES,
     held_out=("test",),
     standard=Standard(split="test", instances=500),
-    options={"mode": "brief", "length": 5, "nouns": "own"},
+    options={"mode": "brief", "length": 4, "nouns": "own"},
 )
 HUMAN = replace(
     SPEC,
     id="lmgym/WebShopHuman-v0",
     summary="The same shop with instructions in varied human-style phrasing.",
     splits={"train": 2500, "eval": 1000, "test": 500},
-    references={"null": 0.0, "random": 0.233, "first hit": 0.658, "demonstrator": 0.921, "oracle": 1.0},
+    references={"null": 0.0, "random": 0.248, "first hit": 0.658, "demonstrator": 0.915, "oracle": 1.0},
     options={**SPEC.options, "goals": "human"},
 )
 OFFICIAL = replace(

@@ -48,7 +48,8 @@ def text_rich(session: Session) -> str:
 def brief(session: Session) -> str:
     """Return the page in mode "brief", for small models: lower case, a line a product, said once, no marks.
 
-    The instruction stands on the start page only, and a chosen option is answered by its name instead of the page.
+    The instruction stands on the start page only, title and price on the results page; a chosen option is answered by
+    its name instead of the page.
     """
     if session.kind == "index":
         lines = [session.instruction, "search"]
@@ -62,9 +63,8 @@ def brief(session: Session) -> str:
     elif session.clicked:
         lines = [f"{session.clicked} chosen"]
     elif session.kind == "item_page":
-        product = session.product
-        groups = [f"{name}: {', '.join(values)}" for name, values in product.options.items()]
-        lines = [f"{product.title} {product.tag}", *groups, ", ".join((*session.tabs, BUY, PREVIOUS, BACK))]
+        groups = [f"{name}: {', '.join(values)}" for name, values in session.product.options.items()]
+        lines = [*groups, ", ".join((*session.tabs, BUY, PREVIOUS, BACK))]
     else:
         lines = [words.strip() for words in tab_texts(session.product, session.tab)] + [", ".join((PREVIOUS, BACK))]
     return "\n".join(lines).lower()
