@@ -64,6 +64,8 @@ def opened(path: Path) -> tuple[Entry, Protocol]:
         raise SubmissionError(f"no entry can be verified on {found.task[:60]!r}: {error}") from error
     if rules.task != found.task:
         raise SubmissionError(f"an entry names its task by the id {rules.task}; got {found.task!r}")
+    if rules.spec.part_of:
+        raise SubmissionError(f"{rules.task} is part of another task and has no table of its own")
     check_entry(found, rules, path)
     return found, rules
 

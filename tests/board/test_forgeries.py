@@ -95,6 +95,7 @@ FORGERIES: dict[str, tuple[Change, str]] = {
         lambda _, es: lost(es).update(turns=lost(es)["turns"] + lost(es)["turns"][:1]),
         "has 7 turns; the limit is 6",
     ),
+    "a cost below nothing": (lambda _, es: es[0].update(cost=-1.0), "cost less than nothing"),
     # which episodes they are
     "an instance dropped": (lambda _, es: es.pop(40), "asks for 93 episodes; this entry has 92"),
     "an instance dropped, and the last doubled": (
@@ -111,6 +112,10 @@ FORGERIES: dict[str, tuple[Change, str]] = {
     # what was played
     "another split": (lambda e, _: e.update(split="train"), "ranked on split 'test'; this was played on 'train'"),
     "another version": (lambda e, _: e.update(task="lmgym/Wordle-v9"), "no entry can be verified on .*Wordle-v9"),
+    "a task without a table": (
+        lambda e, _: e.update(task="lmgym/MiniWoB-bisect-angle-v0"),
+        "is part of another task and has no table",
+    ),
     "a task by another name": (lambda e, _: e.update(task="wordle"), "names its task by the id lmgym/Wordle-v0"),
     "options": (lambda e, _: e.update(options={"colouring": "counting"}), "played with .*counting"),
     "fewer instances": (lambda e, _: e.update(instances=10), "with instances 93; this entry states 10"),
