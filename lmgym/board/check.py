@@ -215,8 +215,8 @@ def _check_episode(found: Episode, entry: Entry, protocol: Protocol) -> None:
         raise SubmissionError(f"{shown} has score {found.score}; scores are in [0, 1]")
     if found.cost is not None and not 0.0 <= found.cost <= DEAREST:
         raise SubmissionError(f"{shown} says it cost {found.cost:g} US dollars")
-    if (found.cost or 0.0) < 0 or found.tokens_in < 0 or found.tokens_out < 0:
-        raise SubmissionError(f"{shown} cost less than nothing")
+    if found.tokens_in < 0 or found.tokens_out < 0:
+        raise SubmissionError(f"{shown} took fewer than no tokens")
     acted = sum(ply.action is not None and ply.seat == FIRST_SEAT for ply in found.turns)
     if acted > protocol.max_turns:
         raise SubmissionError(f"{shown} has {acted} turns; the limit is {protocol.max_turns}")

@@ -95,7 +95,7 @@ FORGERIES: dict[str, tuple[Change, str]] = {
         lambda _, es: lost(es).update(turns=lost(es)["turns"] + lost(es)["turns"][:1]),
         "has 7 turns; the limit is 6",
     ),
-    "a cost below nothing": (lambda _, es: es[0].update(cost=-1.0), "cost less than nothing"),
+    "fewer tokens than none": (lambda _, es: es[0].update(tokens_in=-1), "took fewer than no tokens"),
     # which episodes they are
     "an instance dropped": (lambda _, es: es.pop(40), "asks for 93 episodes; this entry has 92"),
     "an instance dropped, and the last doubled": (
