@@ -40,7 +40,7 @@ class Args(bc.Begun):
     instances: int = 16  # tasks of a step
     group: int = 8  # tries of each
     budget: int | None = 16  # turns of a training episode at most; evaluation keeps the task's own limit
-    lr: float = 1e-3
+    lr: float = 3e-4
     drop_flat: bool = False  # groups without variance, which otherwise count in the mean over episodes
     kl_reward: float = 0.0  # cost of a nat away from the policy that RL began with, in every token's reward
     kl_target: float | None = None  # nats an episode, which the cost then follows
