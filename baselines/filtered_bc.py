@@ -1,7 +1,7 @@
 """Filtered BC: imitation of the best episodes alone; those of the policy itself, round by round, or recorded ones.
 
     lmgym train filtered_bc guess_number --model tiny
-    lmgym train filtered_bc wordle --recorded data/wordle.parquet --share 0.1 --within all
+    lmgym train filtered_bc wordle --recorded data/wordle.parquet --share 0.1
 
 Abdulhai et al. 2023, LMRL-Gym, whose rounds have 128 episodes, of which the upper 30 % are kept. Episodes are ranked
 within their task by default: ranked over all tasks, the easy ones would be all that is kept.
@@ -30,7 +30,7 @@ class Args(bc.Begun):
     seconds: float | None = None  # at most
     recorded: str | None = None  # data set to learn from, in place of the policy's own episodes
     share: float = 0.3  # of the episodes is kept
-    within: Within = "group"  # ranked among the tries of a task, or among all
+    within: Within | None = None  # ranked in the group, the tries of a task, or among all; None: all where recorded
     ties: Ties = "keep"
     instances: int = 16  # tasks of a round
     group: int = 8  # tries of each
@@ -66,14 +66,15 @@ def learning(args: Args) -> Rl | Sft:
 
 def best(args: Args) -> partial[Verdict]:
     """The filter that gives the algorithm its name."""
-    return partial(keep_top, share=args.share, within=args.within, ties=args.ties)
+    within = args.within or ("group" if args.recorded is None else "all")
+    return partial(keep_top, share=args.share, within=within, ties=args.ties)
 
 
 def recipe(args: Args) -> Recipe:
     """Imitation of the demonstrator, then of the best; the same evaluation before and after."""
     if not 0 < args.share <= 1:
         raise RecipeError(f"share is in (0, 1]; got {args.share}")
-    if args.recorded is None and args.within == "group" and args.group < 2:
+    if args.recorded is None and args.within != "all" and args.group < 2:
         raise RecipeError(f"episodes are ranked among the tries of a task: group must be at least 2; got {args.group}")
     return Recipe(
         tasks=Uniform(args.instances, tries=args.group, budget=args.budget),

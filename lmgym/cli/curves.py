@@ -40,6 +40,7 @@ def curves(
         console.print(f"{time.perf_counter() - begun:6.0f} s  {name}")
 
     rates = {name: importlib.import_module(f"lmgym.baselines.{name}").Args().lr for name in comparison.ALL}
+    rates["bc"] = rates["filtered_bc"]  # the same optimiser
     chosen = [(course, name) for course in courses for name in course.algorithms if not algorithm or name in algorithm]
     if not chosen:
         raise RecipeError(f"nothing to run: {size} has no such task with such an algorithm")
@@ -76,7 +77,7 @@ def _plan(size: str) -> tuple[list[Course], range]:
         Course(task="guess_number", algorithms=ALL, model="tiny:1m", warmup=20, tokens=60_000),
         Course(task="wordle", algorithms=ALL, model="tiny:1m", warmup=60, tokens=60_000),
         Course(task="textworld", algorithms=FEW, model="tiny:1m", warmup=60, tokens=40_000),
-        Course(task="alfworld", algorithms=FEW, warmup=40, tokens=60_000),
+        Course(task="alfworld", algorithms=FEW, warmup=100, tokens=150_000),
     ]
     if size == "small":
         return small, range(3)

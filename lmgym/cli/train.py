@@ -20,6 +20,7 @@ from lmgym.errors import MissingExtra, RecipeError
 
 if TYPE_CHECKING:
     from lmgym.evaluation.stats import Interval
+    from lmgym.train.recipe import Recipe
     from lmgym.train.state import RunResult
 
 
@@ -43,6 +44,7 @@ def train(
     lora: Annotated[int | None, typer.Option(min=1, help="Rank of adapters, which alone learn; hf: models.")] = None,
     tokens: Annotated[int | None, typer.Option(min=1, help="Of actions, after which nothing more is played.")] = None,
     evaluate_every: Annotated[int, typer.Option(min=0, help="Tokens of actions between evaluations; 0: none.")] = 0,
+    evaluate_split: Annotated[str | None, typer.Option(help="Split of all evaluations in place of test.")] = None,
     keep_episodes: Annotated[list[int] | None, typer.Option(help="Step whose episodes are kept; repeatable.")] = None,
 ) -> None:
     """Train a baseline; further options are fields of its Args, such as --steps 50 --no-std."""
@@ -62,9 +64,10 @@ def train(
     if lora is not None:
         adapt(policy.model, rank=lora, seed=seed)
     folder = out or Path("runs") / f"{algorithm}-{spec.name}-{_plain(model)}-{seed}"
-    known = {"algorithm": algorithm, "dtype": dtype, "threads": _threads(threads), "lora": lora, "tokens": tokens}
+    known = {"algorithm": algorithm, "dtype": dtype, "threads": _threads(threads), "lora": lora}
+    known |= {"tokens": tokens, "evaluate_split": evaluate_split}
     result = run(
-        module.recipe(args),
+        _evaluated_on(module.recipe(args), evaluate_split),
         policy,
         task=spec.id,
         options=options,
@@ -77,12 +80,26 @@ def train(
         evaluate_every=evaluate_every,
         lockstep=spec.player != "inline",
     )
-    if not ranks().main:
-        return
-    console.print(closing_table(result, spec, options, algorithm))
+    if ranks().main:
+        level = "".join(f" --option {pair}" for pair in option or [])
+        _close(console, result, closing_table(result, spec, options, algorithm), f"lmgym eval {task}{level}")
+
+
+def _close(console: Console, result: RunResult, table: Table, again: str) -> None:
+    """Say what the run came to, where its files are and what to try next."""
+    console.print(table)
     console.print(f"files: {result.folder}/ (metrics.jsonl, curve.png, tensorboard/, checkpoints/, policy/)")
-    level = "".join(f" --option {pair}" for pair in option or [])
-    console.print(f"next:  lmgym eval {task}{level} --model hf:{result.policy}", soft_wrap=True)
+    console.print(f"next:  {again} --model hf:{result.policy}", soft_wrap=True)
+
+
+def _evaluated_on(recipe: Recipe, split: str | None) -> Recipe:
+    """Return the recipe with its evaluations on a split, if one is given."""
+    from lmgym.train.recipe import Evaluate
+
+    if split is None:
+        return recipe
+    stages = [dataclasses.replace(each, split=split) if isinstance(each, Evaluate) else each for each in recipe.stages]
+    return dataclasses.replace(recipe, stages=stages)
 
 
 def _baseline(name: str) -> Any:

@@ -18,6 +18,7 @@ from typing import Any
 
 import gymnasium
 
+from lmgym.env.env import TextEnv
 from lmgym.env.spec import TaskSpec
 from lmgym.errors import InstanceError, MissingExtra
 
@@ -79,6 +80,12 @@ def load(spec: TaskSpec) -> type[Any]:
         return getattr(importlib.import_module(module), name)  # type: ignore[no-any-return]  # a class by contract
     except ModuleNotFoundError as error:
         raise _missing(spec, error) from error
+
+
+def shows(spec: TaskSpec) -> bool:
+    """Whether its environment has a demonstrator or an oracle, for some instances at least."""
+    kind = load(spec)
+    return kind.demonstrator is not TextEnv.demonstrator or kind.oracle is not TextEnv.oracle
 
 
 def _missing(spec: TaskSpec, error: ModuleNotFoundError) -> ModuleNotFoundError | MissingExtra:

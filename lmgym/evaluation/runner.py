@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lmgym.env.registry import build, find
+from lmgym.env.registry import build, find, shows
 from lmgym.evaluation.stats import Interval, clustered, paired, unit
 from lmgym.policy.base import Policy
 from lmgym.rollout.engine import Engine
@@ -114,6 +114,11 @@ def id_of(task: str) -> str:
 def replays(task: str) -> bool:
     """Whether the same seed and actions make the same episode of a task."""
     return find(task).deterministic
+
+
+def demonstrates(task: str) -> bool:
+    """Whether a task has somebody to imitate: a demonstrator or an oracle, for some of its instances at least."""
+    return shows(find(task))
 
 
 def episodes(

@@ -17,7 +17,6 @@ from typing import Any
 
 import torch
 
-from lmgym.errors import RecipeError
 from lmgym.evaluation import runner
 from lmgym.evaluation.runner import Report
 from lmgym.policy.local import LocalPolicy
@@ -25,8 +24,9 @@ from lmgym.train import checkpoint, curve
 from lmgym.train.figures import of_evaluation
 from lmgym.train.folder import CHECKPOINTS, claim
 from lmgym.train.log import Log, Stopwatch, replace_file, writing
+from lmgym.train.preflight import check
 from lmgym.train.ranks import ranks
-from lmgym.train.recipe import Evaluate, Learning, Pool, Recipe, unrolled
+from lmgym.train.recipe import Evaluate, FitCritic, Learning, Pool, Recipe, unrolled
 from lmgym.train.services import Services
 from lmgym.train.state import Manner, Place, RunResult
 from lmgym.train.step import Learner
@@ -53,11 +53,8 @@ def run(
     tokens: int | None = None,
 ) -> RunResult:
     """Train `policy` by `recipe` in `folder`; a resumed run must have the same `arguments`. For the rest see Manner."""
-    if recipe.replays and not runner.replays(task):
-        raise RecipeError(
-            f"{runner.id_of(task)} cannot be played again from a turn on, and this recipe rewinds episodes"
-        )
     chosen = dict(options or {})
+    check(recipe, task, chosen, folder)
     size = runner.size_of(task, "train", chosen)
     pool = Pool(task=runner.id_of(task), size=size, options=chosen, seed=seed)
     known = {"task": task, "options": chosen, "policy": policy.name, "seed": seed, **(arguments or {})}
@@ -149,23 +146,31 @@ class Training:
             parts = self.seconds.setdefault(stage.name, {})
             for part, seconds in watch.parts.items():
                 parts[part] = parts.get(part, 0.0) + seconds
-            before = self.place.tokens
-            self.place = replace(
-                self.place,
-                step=self.place.step + 1,
-                run_step=self.place.run_step + 1,
-                tokens=before + (int(sum(figures.get(name, 0.0) for name in ACTIONS)) if plays else 0),
-                seconds=time.perf_counter() - begun,
-            )
+            before = self.place.learned
+            self._count(figures, plays, seconds=time.perf_counter() - begun)
             self._write(stage.name, figures, watch)
             share = stage.until.progress(self.place.step, self.place.seconds).share
             self.log.show(stage.name, share, _words(figures))
             every, last = self.manner.evaluate_every, self.recipe.stages[-1]
-            if every and before // every < self.place.tokens // every and isinstance(last, Evaluate):
-                self._evaluate(last)
+            if every and before // every < self.place.learned // every and isinstance(last, Evaluate):
+                guided = last.by == "critic" and isinstance(stage, FitCritic)
+                self._evaluate(last if guided else replace(last, by="policy"))
             if time.perf_counter() - self.saved_at >= self.manner.save_seconds:
                 self.place = replace(self.place, seconds=time.perf_counter() - begun)
                 self.save()
+
+    def _count(self, figures: Mapping[str, float], plays: bool, *, seconds: float) -> None:
+        """Move on by a step, which played its episodes or read them from a record."""
+        actions, place = int(sum(figures.get(name, 0.0) for name in ACTIONS)), self.place
+        self.place = replace(
+            place,
+            step=place.step + 1,
+            run_step=place.run_step + 1,
+            tokens=place.tokens + self.services.counted() + (actions if plays else 0),
+            turns=place.turns + (int(figures["played_turns"]) if plays else 0),
+            learned=place.learned + actions,
+            seconds=seconds,
+        )
 
     def _evaluate(self, stage: Evaluate) -> Report:
         watch = Stopwatch()
@@ -192,7 +197,10 @@ class Training:
     def _write(self, stage: str, figures: Mapping[str, float], watch: Stopwatch) -> None:
         seconds = {f"seconds_{part}": value for part, value in watch.parts.items()}
         place: dict[str, float | int | str] = {"stage": stage, "step": self.place.step, "run_step": self.place.run_step}
-        self.log.write({**place, **figures, "seconds": self.place.seconds, **seconds}, step=self.place.run_step)
+        spent = {"action_tokens": self.place.tokens, "environment_steps": self.place.turns}
+        self.log.write(
+            {**place, **figures, **spent, "seconds": self.place.seconds, **seconds}, step=self.place.run_step
+        )
 
     def save(self) -> None:
         """Write a checkpoint."""

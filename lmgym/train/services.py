@@ -40,6 +40,7 @@ class Services:
         self.policy, self.pool, self.folder, self.manner = policy, pool, folder, manner
         self.context, self.temperature = context or Full(), temperature
         self.ranks = ranks()
+        self.sampled = 0  # tokens that `sample` made, until they are counted
         self._opened = opened
         self._engines: dict[int, Engine] = {}  # by planner
 
@@ -73,6 +74,11 @@ class Services:
             return trajectory
         return replace(trajectory, final_ids=tuple(ids), final_fresh=fresh)
 
+    def counted(self) -> int:
+        """Tokens that `sample` made since this was last asked."""
+        self.sampled, found = 0, self.sampled
+        return found
+
     def sample(self, prefixes: Sequence[tuple[Trajectory, int]], *, noise: Sequence[int]) -> list[Trajectory]:
         """What the policy says now, in place of the given turn of each trajectory; nothing is played.
 
@@ -81,6 +87,7 @@ class Services:
         """
         views = [view(trajectory, turn) for trajectory, turn in prefixes]
         answers = self.policy.sample(views, noise=noise)
+        self.sampled += sum(len(said.ids) for each in answers for said in each)
         return [
             _spoken(trajectory, turn, said[0], number)
             for number, ((trajectory, turn), said) in enumerate(zip(prefixes, answers, strict=True))

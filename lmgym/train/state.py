@@ -18,7 +18,9 @@ class Place:
     step: int = 0  # of the stage
     seconds: float = 0.0  # in the stage, interruptions left out
     run_step: int = 0  # of all stages
-    tokens: int = 0  # of actions played or shown so far
+    tokens: int = 0  # of actions played, shown or sampled at stored moments so far
+    turns: int = 0  # played or shown so far
+    learned: int = 0  # tokens of actions in the steps so far, recorded ones as often as they came
     saves: int = 0
 
 

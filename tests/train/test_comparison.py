@@ -21,8 +21,12 @@ def finished(folder, name, *rows):
     (folder / name / "reports.json").write_text("{}")
 
 
-def step(tokens, turns=5.0, episodes=4, **seconds):
-    return {"sampled_tokens": tokens, "turns": turns, "episodes": episodes, **seconds}
+def step(**seconds):
+    return {"sampled_tokens": 30, "turns": 5.0, "episodes": 4, **seconds}
+
+
+def evaluated(success, tokens, steps, **more):
+    return {"evaluated_success": success, "action_tokens": tokens, "environment_steps": steps, **more}
 
 
 def runs(folder, *ends, rate=1.0, algorithm="grpo"):
@@ -31,13 +35,13 @@ def runs(folder, *ends, rate=1.0, algorithm="grpo"):
     for seed, end in enumerate(ends):
         cell = Cell(course=COURSE, algorithm=algorithm, seed=seed, rate=rate)
         if not (folder / cell.start).exists():
-            finished(folder, cell.start, step(9), {"evaluated_success": 0.25})
+            finished(folder, cell.start, step(), evaluated(0.25, 9, 9))
         rows = (
-            {"evaluated_success": 0.25},  # of the start, once more
-            step(30, seconds_play=1.0, seconds_update=0.5),
-            {"evaluated_success": 0.5, "seconds_evaluate": 9.0},
-            step(40, seconds_play=1.0),
-            {"evaluated_success": end},
+            evaluated(0.25, 0, 0),  # of the start, once more
+            step(seconds_play=1.0, seconds_update=0.5),
+            evaluated(0.5, 30, 20, seconds_evaluate=9.0),
+            step(seconds_play=1.0),
+            evaluated(end, 70, 40),
         )
         finished(folder, cell.name, *rows)
         cells.append(cell)
@@ -59,6 +63,7 @@ def test_all_algorithms_of_a_seed_begin_with_one_policy(tmp_path):
         said = words(cell, tmp_path, 1e-3)
         assert f"hf:{tmp_path / cell.start / 'policy'}" in said
         assert said[said.index("--tokens") + 1] == "60"
+        assert said[said.index("--steps") + 1] == "1000000"  # the tokens end it
     assert "--warmup" not in words(first, tmp_path, 1e-3)  # BC is imitation throughout
     assert start_words(first, tmp_path)[1:3] == ["bc", "guess_number"]
 
@@ -97,7 +102,8 @@ def test_a_finished_run_is_not_made_again_and_an_interrupted_one_goes_on(tmp_pat
     finished(tmp_path, "done")
     make(tmp_path, ["train"], tmp_path / "done")
     assert called == []
-    (tmp_path / "half" / "checkpoints" / "00000003").mkdir(parents=True)
+    (tmp_path / "half").mkdir()
+    (tmp_path / "half" / "run.json").write_text("{}")  # it may have been killed before its first checkpoint
     make(tmp_path, ["train"], tmp_path / "half")
     make(tmp_path, ["train"], tmp_path / "new")
     assert [command[3:] for command in called] == [["train", "--resume"], ["train"]]

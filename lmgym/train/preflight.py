@@ -1,0 +1,33 @@
+"""What a recipe needs of a task, a split or a file, said in one line before any work is done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from lmgym.errors import RecipeError
+from lmgym.evaluation import runner
+from lmgym.train.recipe import Evaluate, FitCritic, Generate, Recipe, Rl, Sft, unrolled
+
+
+def check(recipe: Recipe, task: str, options: Mapping[str, Any], folder: Path) -> None:
+    """Raises RecipeError for what `recipe` needs and does not find."""
+    name = runner.id_of(task)
+    if recipe.replays and not runner.replays(task):
+        raise RecipeError(f"{name} cannot be played again from a turn on, and this recipe rewinds episodes")
+    stages = [stage for stage in unrolled(recipe.stages) if isinstance(stage, Evaluate) or stage.until.steps != 0]
+    if recipe.importance is not None and any(isinstance(stage, Rl) and stage.rescore is False for stage in stages):
+        raise RecipeError("importance weights compare the trainer's log-probs with the sampler's: leave rescore on")
+    for split in {"train", *(stage.split for stage in stages if isinstance(stage, Evaluate))}:
+        if runner.size_of(task, split, options) < 1:
+            raise RecipeError(f"{name} has no instances in its {split} split, with these options and data")
+    made = {stage.into for stage in stages if isinstance(stage, Generate)}
+    for stage in stages:
+        recorded = stage.recorded if isinstance(stage, Sft | FitCritic) else None
+        places = [] if recorded is None or str(recorded) in made else [folder / recorded, recorded]
+        if places and not any(place.exists() for place in places):
+            raise RecipeError(f"there is no data set {recorded}")
+        shown = isinstance(stage, Sft) or (isinstance(stage, Generate) and stage.demonstrated)
+        if shown and recorded is None and not runner.demonstrates(task):
+            raise RecipeError(f"{name} has neither demonstrator nor oracle to imitate: --warmup 0, or --recorded")
