@@ -189,7 +189,8 @@ class Learner:
         if not isinstance(stage, Rl) or self.updater is None:
             return batch, factor, figures
         weigh, exact = self.recipe.importance, self.policy.dtype == torch.float32 and not self.updater.autocast
-        if stage.rescore or (stage.rescore is None and (weigh or not (exact or stage.optimiser.single))):
+        single = stage.optimiser.single and self.charge is None  # a charge compares two scores of the trainer's
+        if stage.rescore or (stage.rescore is None and (weigh or not (exact or single))):
             old = logprobs_of(batch, self.updater.scored, self.policy.device, tokens=self.updater.micro_tokens)
             gap = (old - batch.logprobs)[batch.mask].abs()
             figures |= {"gap_mean": float(gap.mean()), "gap_max": float(gap.max())}
