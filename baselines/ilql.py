@@ -48,6 +48,10 @@ class Heads(nn.Module):
         self.q = nn.ModuleList(mlp([*sizes, vocabulary], seed=[seed, n], bias=bias) for n in (0, 1))
         self.v = mlp([*sizes, 1], seed=[seed, 2], bias=bias)
 
+    def heads(self) -> list[nn.Module]:
+        """All three."""
+        return [*self.q, self.v]
+
 
 def expectile(difference: Tensor, tau: float) -> Tensor:
     """Half the square of what is missing, weighed tau where it is positive and 1 - tau where not; any shape."""
@@ -77,9 +81,9 @@ class Implicit(TokenCritic):
     def __init__(self, services: Services, args: Args) -> None:
         self.args, policy = args, services.policy
         trunk = Trunk(policy, args.base, seed=services.pool.seed, autocast=args.autocast)
-        heads = Heads(trunk, trunk.width, len(head_of(policy.model)), seed=services.pool.seed, bias=args.bias)
+        heads = Heads(trunk, trunk.width, len(head_of(policy.model)), seed=services.pool.seed, bias=args.bias or 0.0)
         net = Estimator(heads.to(policy.device), lr=args.lr, share=args.tau_target)
-        super().__init__(services, net, trunk, beta=args.beta, steps=args.minibatches)
+        super().__init__(services, net, trunk, beta=args.beta, steps=args.minibatches, centred=args.bias is None)
 
     def losses(self, chain: Chain) -> tuple[Tensor, Mapping[str, Tensor]]:
         """The three of them together."""

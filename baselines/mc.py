@@ -49,7 +49,7 @@ class Offline(bc.Begun):
     base: Base = "own"  # that the heads read: own and small learn with them, policy stays as it is
     lr: float = 1e-3
     gamma: float = 0.99  # a token
-    bias: float = 0.0  # that all values begin with: about the mean return
+    bias: float | None = None  # that all values begin with; None: the mean return of the first step's episodes
     cql: float = 0.01  # weight of the cross-entropy that keeps the Q of answers not in the data down
     beta: float = 16.0  # weight of Q beside the policy's log-probabilities
 
@@ -66,6 +66,10 @@ class Head(nn.Module):
         super().__init__()
         self.trunk = trunk
         self.q = mlp([width, 2 * width, vocabulary], seed=[seed], bias=bias)
+
+    def heads(self) -> list[nn.Sequential]:
+        """The one there is."""
+        return [self.q]
 
 
 def returns(chain: Chain, boot: Tensor, *, gamma: float) -> Tensor:
@@ -84,9 +88,9 @@ class MonteCarlo(TokenCritic):
     def __init__(self, services: Services, args: Offline) -> None:
         self.args, policy = args, services.policy
         trunk = Trunk(policy, args.base, seed=services.pool.seed, autocast=args.autocast)
-        head = Head(trunk, trunk.width, len(head_of(policy.model)), seed=services.pool.seed, bias=args.bias)
+        head = Head(trunk, trunk.width, len(head_of(policy.model)), seed=services.pool.seed, bias=args.bias or 0.0)
         net = Estimator(head.to(policy.device), lr=args.lr)
-        super().__init__(services, net, trunk, beta=args.beta, steps=args.minibatches)
+        super().__init__(services, net, trunk, beta=args.beta, steps=args.minibatches, centred=args.bias is None)
 
     def losses(self, chain: Chain) -> tuple[Tensor, Mapping[str, Tensor]]:
         """Half the squared error, and the cross-entropy."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from lmgym.policy.forward import head_of
 from lmgym.policy.local import LocalPolicy
@@ -71,8 +71,13 @@ class TokenCritic(Critic):
         beta: float,
         epochs: int = 1,
         steps: int = 1,
+        centred: bool = False,
     ) -> None:
-        """`beta` is how much Q weighs in logits; a batch makes `steps` optimiser steps in each of `epochs` passes."""
+        """`beta` is how much Q weighs in logits; a batch makes `steps` optimiser steps in each of `epochs` passes.
+
+        Heads that are `centred` begin at the mean return of the first batch.
+        """
+        self.uncentred = centred  # and no batch was seen
         self.services, self.net, self.trunk = services, net, trunk
         self.beta, self.epochs, self.steps = beta, epochs, steps
         usual = 4096 if services.policy.device.type == "cpu" else 32_768
@@ -88,6 +93,8 @@ class TokenCritic(Critic):
 
     def learn(self, batch: Batch, progress: Progress, *, seed: Sequence[int]) -> Mapping[str, float]:
         """Optimiser steps on the batch; the means of what was seen."""
+        if self.uncentred:
+            self.begin_at(float(batch.returns().mean()))
         sums: dict[str, float] = {}
         norms: list[float] = []
         for epoch in range(self.epochs):
@@ -101,6 +108,13 @@ class TokenCritic(Critic):
         tokens = int(batch.mask.sum()) * self.epochs
         means = {name: total / tokens for name, total in sums.items()}
         return {**means, "critic_gradient_norm": sum(norms) / len(norms), "critic_tokens": float(tokens)}
+
+    def begin_at(self, value: float) -> None:
+        """Have all values begin at `value`."""
+        for net in (self.net.online, self.net.slow):
+            for head in net.heads():
+                nn.init.constant_(head[-1].bias, value)
+        self.uncentred = False
 
     def chain(self, batch: Batch) -> Chain:
         """The tokens of a batch with their states."""
@@ -139,8 +153,9 @@ class TokenCritic(Critic):
 
     def state_dict(self) -> dict[str, Any]:
         """Weights, targets and optimiser."""
-        return self.net.state_dict()
+        return {**self.net.state_dict(), "uncentred": self.uncentred}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from a checkpoint."""
         self.net.load_state_dict(state)
+        self.uncentred = state["uncentred"]

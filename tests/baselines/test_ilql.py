@@ -252,6 +252,24 @@ def test_the_return_of_a_cut_episode_goes_on_with_what_the_policy_would_say(serv
     )
 
 
+def test_values_begin_at_the_mean_return_of_the_first_batch(services):
+    paid = [
+        replace(e, turns=(replace(e.turns[0], reward=float(n % 2)), *e.turns[1:]))
+        for n, e in enumerate(episodes_of(services))
+    ]
+    batch = collate(paid, ends=True)
+    for module, critic in ((ilql, ilql.Implicit), (mc, mc.MonteCarlo)):
+        made = critic(services, small(module))
+        made.begin_at(-2.0)
+        states_ = torch.randn(3, made.trunk.width)
+        assert torch.equal(made.quality(states_), torch.full((3, 14), -2.0))
+        made = critic(services, small(module))
+        made.net.step = lambda: 0.0
+        made.learn(batch, HERE, seed=(0,))
+        assert made.quality(states_).mean().item() == pytest.approx(0.5)
+        assert made.state_dict()["uncentred"] is False
+
+
 # Guidance -------------------------------------------------------------------------------------------------------------
 
 
