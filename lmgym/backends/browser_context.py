@@ -35,6 +35,8 @@ TURN = """(async function turn(view, ms) {
   if (clock) try { await clock.controller.runFor(ms); } catch (error) {}
   for (let i = 0; i < view.frames.length; i++) try { await turn(view.frames[i], ms); } catch (error) {}
 })(window, %s)"""
+LAID_OUT = "document.documentElement && document.documentElement.offsetHeight"  # styles ask for their pictures then
+ENDLESS = ("EventSource", "Media", "Ping", "WebSocket")  # requests that nobody waits for
 DRAWN = """new Promise(done => {
   const real = window.__pwClock ? window.__pwClock.builtins.requestAnimationFrame : requestAnimationFrame;
   real(() => real(done));
@@ -58,6 +60,7 @@ class Tab:
         self.page, self.devtools = page, devtools
         self.asked: set[str] = set()  # frames that want to go elsewhere
         self.moving: set[str] = set()  # frames that load
+        self.fetching: set[str] = set()  # requests under way, those to the browser's own cache too
         self.opening = 0  # pop-ups that were asked for
         self.crashed = False
         self.changed = asyncio.Event()
@@ -70,9 +73,13 @@ class Tab:
         self.devtools.on("Page.frameStartedLoading", self._start)
         for name in ("frameStoppedLoading", "frameDetached", "navigatedWithinDocument"):
             self.devtools.on(f"Page.{name}", self._stop)
+        self.devtools.on("Network.requestWillBeSent", self._fetch)
+        for name in ("loadingFinished", "loadingFailed"):
+            self.devtools.on(f"Network.{name}", self._fetched)
         self.devtools.on("Page.windowOpen", lambda _: self._expect())
         self.page.on("crash", lambda _: self._crash())
         await self.devtools.send("Page.enable")
+        await self.devtools.send("Network.enable", {"maxTotalBufferSize": 0, "maxResourceBufferSize": 0})
 
     def _ask(self, event: Mapping[str, Any]) -> None:
         if event.get("disposition", "currentTab") == "currentTab" and not event.get("delay"):
@@ -86,6 +93,14 @@ class Tab:
     def _stop(self, event: Mapping[str, Any]) -> None:
         self.moving.discard(event["frameId"])
         self.asked.discard(event["frameId"])
+        self.changed.set()
+
+    def _fetch(self, event: Mapping[str, Any]) -> None:
+        if event.get("type") not in ENDLESS:
+            self.fetching.add(event["requestId"])
+
+    def _fetched(self, event: Mapping[str, Any]) -> None:
+        self.fetching.discard(event["requestId"])
         self.changed.set()
 
     def _expect(self) -> None:
@@ -205,7 +220,7 @@ class Context:
         while True:
             for tab in list(self.tabs):
                 with contextlib.suppress(Error):  # also brings in order what the page said before
-                    await tab.devtools.send("Runtime.evaluate", {"expression": "0"})
+                    await tab.devtools.send("Runtime.evaluate", {"expression": LAID_OUT})
             self.check()
             passed = clock() - since
             if not self._loading() and (not self._asking() or passed > ASKED):
@@ -219,6 +234,7 @@ class Context:
         for tab in self.tabs:
             tab.asked.clear()
             tab.moving.clear()
+            tab.fetching.clear()
             tab.opening = 0
         await self._lost_tabs()
 
@@ -271,7 +287,7 @@ class Context:
         self.active = self.tabs.index(here) if here in self.tabs else len(self.tabs) - 1
 
     def _loading(self) -> bool:
-        moving = any(tab.moving for tab in self.tabs if not tab.page.is_closed())
+        moving = any(tab.moving or tab.fetching for tab in self.tabs if not tab.page.is_closed())
         return bool(moving or self.gate.in_flight or self._attaching)
 
     def _asking(self) -> bool:
@@ -289,8 +305,7 @@ class Context:
             wait.cancel()
 
     def _popup(self, page: Page) -> None:
-        task = asyncio.get_running_loop().create_task(self._attach(page))
-        self._attaching.add(task)
+        self._attaching.add(task := asyncio.get_running_loop().create_task(self._attach(page)))
         task.add_done_callback(self._attaching.discard)
 
     async def _attach(self, page: Page) -> None:
