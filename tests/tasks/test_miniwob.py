@@ -23,7 +23,7 @@ from lmgym.env.golden import play
 from lmgym.env.registry import build, find, specs
 from lmgym.env.testing import check_task
 from lmgym.errors import BackendError, InstanceError
-from lmgym.tasks.miniwob.pages import FLIGHTS, PAGES, SOLVED, TEST, TRAIN, UNLISTED
+from lmgym.tasks.miniwob import FLIGHTS, PAGES, SOLVED, TEST, TRAIN, UNLISTED
 
 try:
     browser.executable()
