@@ -46,7 +46,7 @@ class Calls:
         (latest,) = self._file.execute("SELECT coalesce(max(session), 0) FROM exchanges").fetchone()
         self._session = latest + 1
         for tokens_in, tokens_out, cost in self._file.execute("SELECT tokens_in, tokens_out, cost FROM replies"):
-            budget.add((tokens_in or 0) + (tokens_out or 0), cost)
+            budget.add(_sum(tokens_in, tokens_out), cost)
 
     def find(self, key: str) -> Kept | None:
         """The reply to a call that was made before."""
@@ -77,7 +77,7 @@ class Calls:
         row = (key, json.dumps(kept.raw, ensure_ascii=True), kept.seconds, *tokens, cost)
         with self._lock:
             self._budget.flying -= 1
-            self._budget.add((tokens[0] or 0) + (tokens[1] or 0), cost)
+            self._budget.add(_sum(*tokens), cost)
             self._file.execute("BEGIN")
             self._file.execute("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?, ?)", row)
             self._end(exchange, "reply", "")
@@ -117,3 +117,8 @@ class Calls:
     def _end(self, exchange: int, outcome: str, note: str) -> None:
         sql = "UPDATE exchanges SET ended = ?, outcome = ?, note = ? WHERE id = ?"
         self._file.execute(sql, (time.time(), outcome, note, exchange))
+
+
+def _sum(tokens_in: int | None, tokens_out: int | None) -> int | None:
+    """Tokens of a call; None where the reply does not say both."""
+    return None if tokens_in is None or tokens_out is None else tokens_in + tokens_out

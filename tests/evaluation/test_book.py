@@ -176,6 +176,23 @@ def test_a_book_halts_where_the_budget_does_and_writes_nothing_down(tmp_path):
     calls.close()
 
 
+@pytest.mark.parametrize(
+    ("limit", "usage"), [("tokens", {}), ("tokens", {"in": 5}), ("cost", {"in": 5, "out": 1}), ("cost", {})]
+)
+def test_a_figure_that_a_reply_does_not_say_ends_a_run_with_a_limit_on_it(tmp_path, limit, usage):
+    path = tmp_path / "calls.sqlite"
+    for number, budget in enumerate((Budget(**{limit: 1000}), Budget(**{limit: 10_000}))):
+        calls = Calls(path, budget)
+        if not number:
+            calls.keep(calls.intend("a", ()), "a", Kept(raw={}, seconds=0), Said(text="", usage=usage))
+        with pytest.raises(Halted, match=f"does not say its {limit}, so --budget-{limit} cannot be kept"):
+            calls.intend("b", ())
+        calls.close()
+    calls = Calls(path, Budget())  # without the limit, the run goes on
+    calls.intend("b", ())
+    calls.close()
+
+
 def test_a_book_is_written_by_many_threads(tmp_path):
     calls = Calls(tmp_path / "calls.sqlite", Budget())
 
