@@ -9,14 +9,29 @@ from lmgym.policy.calls import Raw, Refused, Rejected, Said, Trouble
 from lmgym.policy.pace import retry_after
 from lmgym.types import Finish
 
-OVERFLOW = re.compile(  # how servers say that a conversation no longer fits
-    r"context_length_exceeded|exceed_context_size|maximum context length|context (?:window|size|length)"
-    r"|prompt is too long|input is too long|too many (?:input )?tokens|input token count"
-    r"|max_new_tokens.{0,40}must be|reduce the length",
+OVERFLOW = re.compile(  # how servers say that a conversation no longer fits; naming the limit alone says nothing
+    r"context_length_exceeded|exceed_context_size"
+    r"|maximum context length is \d+ tokens.{0,20}(?:however|and your)"
+    r"|(?:exceed(?:s|ed)?|longer than|greater than|too large for)\b.{0,60}(?:context (?:window|size|length|limit)"
+    r"|maximum model length)|context (?:window|size|length|limit)(?: has been| is| was)? (?:exceeded|overflow)"
+    r"|prompt is too long|input is too long|too many input tokens|input token count.{0,60}exceed"
+    r"|inputs. tokens \+ .max_new_tokens. must be"
+    r"|reduce the length of (?:the|your|either)(?: one| input)?(?: messages| prompt)?",
     re.IGNORECASE | re.DOTALL,
 )
-FILTERED = re.compile(r"content_filter|content_policy|moderation|responsible ?ai|safety system", re.IGNORECASE)
-BROKE = re.compile(r"insufficient_quota|credit balance|billing|payment required", re.IGNORECASE)
+FILTERED = re.compile(
+    r"content_filter|content_policy|flagged.{0,40}moderation|moderation_blocked|responsible ?ai|safety system",
+    re.IGNORECASE | re.DOTALL,
+)
+BARRED = re.compile(  # the codes of a filter; a 403 without one is a right that is missing
+    r"\b(?:content_filter|content_policy|content_policy_violation|moderation_blocked|responsibleaipolicyviolation)\b",
+    re.IGNORECASE,
+)
+BROKE = re.compile(  # the codes of an account without credit; words about billing also stand in passing limits
+    r"\b(?:insufficient_quota|insufficient_credits?|insufficient_balance|billing_hard_limit_reached"
+    r"|billing_not_active|credit_balance_too_low)\b",
+    re.IGNORECASE,
+)
 AGAIN = (408, 409, 425)  # beside 5xx
 RESULT = "lmgym"  # member of a reply that we wrote in the place of an error that is a result
 
@@ -28,7 +43,7 @@ def result_of(status: int, headers: Mapping[str, str], text: str) -> Raw:
     """
     if status in (400, 413, 422) and OVERFLOW.search(text):
         return {RESULT: "context", "status": status, "message": text[:400]}
-    if status in (400, 403, 422) and FILTERED.search(text):
+    if (status in (400, 422) and FILTERED.search(text)) or (status == 403 and BARRED.search(text)):
         return {RESULT: "filter", "status": status, "message": text[:400]}
     raise error_of(status, headers, text)
 

@@ -215,6 +215,15 @@ def test_usage_counts_what_the_server_counts():
         (302, "moved", Refused),
         (402, "pay", Refused),
         (429, "insufficient_quota: check your plan and billing", Refused),
+        (429, '{"error": {"code": "billing_hard_limit_reached"}}', Refused),
+        (429, "rate limit reached; raise it on the billing page, or see your credit balance there", "rate"),
+        (400, "temperature is not supported with this context window", Rejected),
+        (400, "unknown field; the maximum context length is 4096 tokens", Rejected),
+        (400, "set the context size when the server starts", Rejected),
+        (400, "max_new_tokens must be positive", Rejected),
+        (400, "unknown field: moderation", Rejected),
+        (403, "no right to the moderation endpoint", Refused),
+        (403, "input was flagged by moderation", Refused),
     ],
 )
 def test_what_an_http_error_means(code, text, kind):
@@ -230,13 +239,22 @@ def test_what_an_http_error_means(code, text, kind):
 @pytest.mark.parametrize(
     ("code", "text", "finish"),
     [
-        (400, "This model's maximum context length is 4096 tokens", "context"),
+        (400, "maximum context length is 4097 tokens. However, your messages resulted in 5000 tokens", "context"),
+        (400, "This model's maximum context length is 4096 tokens and your request has 5000 input tokens", "context"),
+        (400, "The input (5000 tokens) is longer than the model's context length (4096 tokens).", "context"),
+        (400, "The decoder prompt (length 5000) is longer than the maximum model length of 4096.", "context"),
+        (400, "Prompt contains 40000 tokens, too large for model with 32768 maximum context length", "context"),
+        (400, "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000", "context"),
+        (400, "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)", "context"),
+        (400, "Context size has been exceeded.", "context"),
+        (400, "Please reduce the length of the messages or completion.", "context"),
         (400, '{"error": {"code": "context_length_exceeded"}}', "context"),
         (400, "prompt is too long: 210000 tokens > 200000 maximum", "context"),
         (400, "the request exceeds the available context size", "context"),
         (422, "`inputs` tokens + `max_new_tokens` must be <= 4096", "context"),
         (400, "The response was filtered: content_filter", "filter"),
-        (403, "input was flagged by moderation", "filter"),
+        (400, "input was flagged by moderation", "filter"),
+        (403, '{"error": {"code": "content_policy_violation"}}', "filter"),
     ],
 )
 def test_no_room_and_filters_are_results(code, text, finish):
