@@ -25,6 +25,7 @@ from typing import IO, Any
 from lmgym.errors import RecipeError
 from lmgym.evaluation import report as reports
 from lmgym.evaluation.runner import Report
+from lmgym.evaluation.settings import plain
 from lmgym.rollout import episodes
 from lmgym.types import FIRST_SEAT, Trajectory
 
@@ -132,7 +133,7 @@ class Record:
 
     def _claim(self, facts: Mapping[str, Any], *, resume: bool) -> None:
         path = self.folder / FACTS
-        given = json.loads(json.dumps({"format": FORMAT, **facts}, default=repr))
+        given = json.loads(json.dumps({"format": FORMAT, **facts}, default=plain))
         if not resume:
             if path.exists() or (self.folder / EPISODES).exists():
                 raise RecipeError(

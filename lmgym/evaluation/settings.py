@@ -35,12 +35,16 @@ class Settings:
 
     def identity(self) -> str:
         """Digest of everything above, in 32 hexadecimal digits."""
-        text = json.dumps(asdict(self), sort_keys=True, ensure_ascii=True, default=repr)
+        text = json.dumps(asdict(self), sort_keys=True, ensure_ascii=True, default=plain)
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
     def state_dict(self) -> dict[str, Any]:
         """As plain values; instances as the ranges they make."""
         return {**asdict(self), "instances": ranges(self.instances)}
+
+    def recorded(self) -> dict[str, Any]:
+        """The same as JSON gives it back."""
+        return dict(json.loads(json.dumps(self.state_dict(), default=plain)))
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Settings:
@@ -48,6 +52,11 @@ class Settings:
         spans = [span.split("-") for span in state["instances"].split()]
         numbers = tuple(n for span in spans for n in range(int(span[0]), int(span[-1]) + 1))
         return cls(**{**state, "instances": numbers})
+
+
+def plain(value: object) -> object:
+    """What JSON has no word for: sets in one order, whatever the process hashes words to; else as written."""
+    return sorted(value, key=repr) if isinstance(value, set | frozenset) else repr(value)
 
 
 def ranges(numbers: tuple[int, ...]) -> str:

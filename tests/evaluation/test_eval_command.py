@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -271,6 +272,19 @@ def test_an_identity_is_of_everything_but_the_policy():
     ]
     identities = [replace(base, **change).identity() for change in changes]
     assert len({base.identity(), *identities}) == len(changes) + 1
+
+
+def test_an_identity_is_the_same_whatever_a_process_hashes_words_to():
+    code = (
+        "from lmgym.evaluation.settings import Settings; "
+        "words = {'wait', 'look', 'go', 'open', 'take'}; "
+        "print(Settings(task='t', split='s', instances=(0,), options={'words': words}).identity())"
+    )
+    found = [
+        subprocess.run([sys.executable, "-c", code], env={"PYTHONHASHSEED": seed}, capture_output=True, check=True)
+        for seed in ("1", "2", "3")
+    ]
+    assert len({each.stdout for each in found}) == 1
 
 
 def test_context_rules_have_names(lmgym):
