@@ -120,6 +120,7 @@ def _play(
                 engine=evaluation.engine_of(wish, cast, record),
                 budget=budget,
                 identity=chosen.identity(),
+                settings=chosen.recorded(),
                 calls=calls,
                 seed=wish.seed,
                 watch=watch,

@@ -19,6 +19,8 @@ from lmgym.evaluation.stats import Array, Interval, bootstrap, by_instance, gain
 
 FLIPS = 20_000  # sign flips of the permutation test, where all of them are too many
 THRESHOLDS = tuple(n / 20 for n in range(20))  # of performance profiles
+COUNTED = ("task", "split", "options", "instances")  # settings that are refused where they differ, or counted
+LONGEST = 60  # characters of a setting that are shown
 EXACT = 14  # instances up to which all of them are made
 
 
@@ -49,6 +51,7 @@ class Comparison:
     voided: tuple[int, int]  # episodes without a result
     success: Difference
     score: Difference
+    settings: tuple[tuple[str, str, str], ...] = ()  # what else differs between the runs: name, A's, B's
     holm: float = math.nan  # p of success, adjusted for the number of tasks
 
     def state_dict(self) -> dict[str, Any]:
@@ -126,7 +129,35 @@ def compare(before: Report, after: Report) -> Comparison:
         voided=(len(before.outcomes) - len(before.played), len(after.outcomes) - len(after.played)),
         success=_difference(old, new, "success"),
         score=_difference(old, new, "score"),
+        settings=unlike(before, after),
     )
+
+
+def unlike(before: Report, after: Report) -> tuple[tuple[str, str, str], ...]:
+    """Settings in which two reports differ beside the policy, each with both values: a gain may be theirs.
+
+    Where a report does not hold its settings, their digests stand for them.
+    """
+    if before.identity == after.identity:
+        return ()
+    if not (before.settings and after.settings):
+        return (("identity", before.identity or "not recorded", after.identity or "not recorded"),)
+    sides = [_members({k: v for k, v in one.settings.items() if k not in COUNTED}) for one in (before, after)]
+    values = [(name, *(side.get(name, "none") for side in sides)) for name in {**sides[0], **sides[1]}]
+    return tuple((name, _clipped(old), _clipped(new)) for name, old, new in values if old != new)
+
+
+def _members(values: Mapping[str, Any], path: str = "") -> dict[str, str]:
+    """Every value in JSON, by the path to it."""
+    found: dict[str, str] = {}
+    for name, value in values.items():
+        inner = isinstance(value, Mapping)
+        found |= _members(value, f"{path}{name}.") if inner else {f"{path}{name}": json.dumps(value, sort_keys=True)}
+    return found
+
+
+def _clipped(words: str) -> str:
+    return words if len(words) <= LONGEST else f"{words[: LONGEST - 3]}..."
 
 
 def _difference(before: Sequence[Outcome], after: Sequence[Outcome], name: str) -> Difference:
@@ -244,6 +275,10 @@ def page(found: Comparisons) -> Page:
         Table("", header, lines, "Paired by instance. The last column is the smallest difference it could have shown."),
         Table("Instances", ("task", "compared", "only A", "only B", "voided A", "voided B"), counts),
     ]
+    settings = [[f"{one.task} {one.split}", *row] for one in found.tasks for row in one.settings]
+    if settings:
+        note = "The policies did not play under the same settings: what is found may be due to these."
+        parts.append(Table("Settings that differ", ("task", "setting", "A", "B"), settings, note))
     if found.overall:
         overall = [[name, figure(one.mean), span(state(one))] for name, one in found.overall.items()]
         parts.insert(1, Table("Scores over tasks", ("figure", "estimate", "95 % interval"), overall))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from lmgym.errors import BackendError, LmgymError, PolicyError
 from lmgym.evaluation.budget import Budget
@@ -40,6 +41,7 @@ class Session:
     engine: Engine
     budget: Budget
     identity: str
+    settings: Mapping[str, Any] = field(default_factory=dict)  # whose digest it is
     calls: Calls | None = None
     seed: int = 0
     watch: Watch = lambda progress: None
@@ -72,6 +74,7 @@ class Session:
             version=self.policy.version,
             seed=self.seed,
             identity=self.identity,
+            settings=self.settings,
             stopped=stopped,
         )
         self.record.finish(report, order, None if self.calls is None else self.calls.account())

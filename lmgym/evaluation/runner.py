@@ -51,6 +51,7 @@ class Report:
     options: Mapping[str, Any] = field(default_factory=dict)
     outcomes: tuple[Outcome, ...] = ()
     identity: str = ""  # digest of all settings that a score depends on
+    settings: Mapping[str, Any] = field(default_factory=dict)  # these; empty where nobody wrote them down
     planned: int = 0  # episodes that the run was to play
     stopped: str = ""  # why it ended before that
 

@@ -33,6 +33,34 @@ def test_other_tasks_and_options_do_not_compare(other):
         compare(report([[1]]), report([[1]], **other))
 
 
+def test_settings_that_differ_are_named_with_both_values():
+    settings = {"temperature": 1.0, "context": "full", "seats": {"user": "simulator-1"}, "instances": "0-9", "seed": 0}
+    other = {**settings, "temperature": 0.0, "seats": {"user": "simulator-2", "rival": "x" * 80}, "instances": "0"}
+    before = report([[1]], identity="a", settings=settings)
+    found = compare_all([before], [report([[1]], identity="b", settings=other)])
+    assert found.tasks[0].settings == (
+        ("temperature", "1.0", "0.0"),
+        ("seats.user", '"simulator-1"', '"simulator-2"'),
+        ("seats.rival", "none", '"' + "x" * 56 + "..."),
+    )
+    shown = pages.as_markdown(page(found))
+    assert "Settings that differ" in shown
+    assert "simulator-2" in shown
+    assert json.loads(json.dumps(found.state_dict()))["tasks"][0]["settings"][0] == ["temperature", "1.0", "0.0"]
+
+
+def test_the_same_settings_and_other_instances_alone_are_no_difference():
+    one = report([[1]], identity="a", settings={"tries": 1, "instances": "0"})
+    two = report([[1]], identity="b", settings={"tries": 1, "instances": "0-4"})
+    assert compare(one, one).settings == compare(one, two).settings == ()
+    assert "Settings that differ" not in pages.as_markdown(page(compare_all([one], [two])))
+
+
+def test_settings_that_were_not_written_down_differ_by_their_digests():
+    found = compare(report([[1]], identity="a"), report([[1]]))
+    assert found.settings == (("identity", "a", "not recorded"),)
+
+
 def test_nothing_in_common_is_refused():
     with pytest.raises(InstanceError, match="no instance in common"):
         compare(report([[1]]), report([[1]], first=7))
