@@ -51,7 +51,7 @@ class Offline(bc.Begun):
     gamma: float = 0.99  # a token
     bias: float | None = None  # that all values begin with; None: the mean return of the first step's episodes
     cql: float = 0.01  # weight of the cross-entropy that keeps the Q of answers not in the data down
-    beta: float = 16.0  # weight of Q beside the policy's log-probabilities
+    beta: float = 4.0  # weight of Q beside the policy's log-probabilities; 16 in LMRL-Gym, after far longer fits
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from lmgym.baselines import archer, ilql, mc, refuel
 from tests.baselines.test_learning import successes, turned
 
 PAIRED = refuel.Args(steps=16, pairs=64, lr=1e-2, epochs=2, minibatches=4, evaluate=100, autocast=False)
-RECORDED = {"demonstrated": 0, "sampled": 256, "lr": 3e-3, "evaluate": 100, "autocast": False}
+RECORDED = {"beta": 16.0, "demonstrated": 0, "sampled": 256, "lr": 3e-3, "evaluate": 100, "autocast": False}
 RETURNS = mc.Args(steps=40, **RECORDED)
 IMPLICIT = ilql.Args(steps=60, tau_target=0.05, **RECORDED)
 TWINS = archer.Args(
