@@ -12,6 +12,7 @@ import tempfile
 import threading
 from collections.abc import Generator, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
@@ -21,9 +22,13 @@ TRIES = 3  # of an episode whose environment breaks
 TIMEOUT = 600.0  # seconds of one episode
 WAITING = 4  # episodes handed out beyond those at work, a worker
 SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH", re.IGNORECASE)  # variables that workers do not get
+OURS = (sys.prefix, str(Path(__file__).parents[2]))  # they may lie in /tmp
 BUBBLE = (  # no network, no host processes, nothing to write to but a folder that vanishes
     *("bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"),
     *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"),
+    *(
+        word for path in (sys.prefix, str(Path(__file__).parents[2])) for word in ("--ro-bind", path, path)
+    ),  # in /tmp too
 )
 
 

@@ -9,7 +9,7 @@ from lmgym.env import registry
 from . import jars
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def plugin(tmp_path_factory):
     """Install tests/evaluation/jars.py as a plug-in package, for this process and for those it starts."""
     folder = tmp_path_factory.mktemp("site")

@@ -9,7 +9,7 @@ from lmgym.env import registry
 from . import games
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def plugin(tmp_path_factory):
     """Install tests/rollout/games.py as a plug-in package, for this process and for those it spawns."""
     folder = tmp_path_factory.mktemp("site")
