@@ -33,7 +33,8 @@ HALF = 3e-2  # the same for weights or sampling in 16 bits
 LARGEST_Z = 4.0  # of the surprisal over all tokens; a true policy exceeds it once in 16,000 entries
 ENOUGH = 10.0  # variance, nats squared, from which the sum counts as normal
 ALPHA = 1e-4  # chance of refusing a true policy by its episodes
-DRAWN = 0.95  # of the tokens, at least, that the board's noise draws; other hardware misses a few
+MISSED = 0.01  # of a true policy's tokens, at most, that the board's noise does not draw on other hardware
+LEVELS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-6, 1e-8)  # at which episodes are counted whose tokens were not drawn
 
 
 class Figures(Protocol):
@@ -184,7 +185,7 @@ def audit(
         return _greedy(found, tolerance)
     _compare(np.array(stated), np.concatenate([each.logprobs for each in found]), tolerance)
     surprise = _surprise(found, owner)
-    return {"tolerance": tolerance, **surprise, "drawn": _drawn(found)}
+    return {"tolerance": tolerance, **surprise, "drawn": _drawn(found, owner)}
 
 
 def _noise(scorer: Scorer, trajectory: Trajectory, segment: Segment) -> list[float]:
@@ -194,13 +195,26 @@ def _noise(scorer: Scorer, trajectory: Trajectory, segment: Segment) -> list[flo
     return [draw for number, turn in turns for draw in scorer.noise((*seat, number), len(turn.completion.ids))]
 
 
-def _drawn(found: Sequence[Figures]) -> float:
-    """Share of the tokens that the board's noise draws: then there were no other tries to choose from."""
-    share = float(np.concatenate([each.drawn for each in found]).mean())
-    if share < DRAWN:
+def _drawn(found: Sequence[Figures], owner: Sequence[int]) -> float:
+    """Share of the tokens that the board's noise draws: then there were no other tries to choose from.
+
+    Each episode's misses have a binomial p of their own, since a short one would not be seen among the tokens of long
+    ones; then at each level there may not be more episodes of so small a p than chance has.
+    """
+    from scipy.stats import binom
+
+    drawn = np.zeros((max(owner) + 1, 2))  # tokens, and of them missed, by episode
+    np.add.at(drawn, owner, [(len(each.drawn), float((each.drawn == 0).sum())) for each in found])
+    tokens, missed = drawn[drawn[:, 0] > 0].T
+    chances = binom.sf(missed - 1, tokens, MISSED)
+    strange = [int((chances <= level * (1 + 1e-9)).sum()) for level in LEVELS]
+    rare = [float(binom.sf(count - 1, len(tokens), level)) for count, level in zip(strange, LEVELS, strict=True)]
+    rare.append(float(binom.sf(missed.sum() - 1, tokens.sum(), MISSED)))
+    share = float(1 - missed.sum() / tokens.sum())
+    if min(rare) < ALPHA / len(rare):
         raise SubmissionError(
-            f"the board's noise draws {share:.1%} of these tokens: they are the policy's, but of another try than that "
-            "which the protocol has (seed 0, lmgym eval --standard)"
+            f"the board's noise draws {share:.1%} of these tokens, and in {strange[1]} of {len(tokens)} episodes too "
+            "few: they are of another try than that which the protocol has (seed 0, lmgym eval --standard)"
         )
     return round(share, 6)
 

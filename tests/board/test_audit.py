@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 
 import msgspec
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 import torch
 
 from lmgym.board import submit
-from lmgym.board.audit import audit
+from lmgym.board.audit import _drawn, audit
 from lmgym.board.entry import Entry, Episode, Ply, Who
 from lmgym.errors import SubmissionError
 from lmgym.evaluation.protocol import Protocol, protocol
@@ -86,8 +87,47 @@ def test_a_policys_own_ids_are_its_own(tiny: LocalPolicy, rules: Protocol, own: 
 def test_another_try_than_the_protocols_is_seen(tiny: LocalPolicy, rules: Protocol) -> None:
     """Of many seeds the best cannot be handed in: the board's noise is one."""
     entry, episodes = entry_of(sampled(tiny, rules, seed=5))
-    with pytest.raises(SubmissionError, match="the board's noise draws .* of these tokens: they are the policy's, but"):
+    with pytest.raises(SubmissionError, match="the board's noise draws .*, and in 10 of 10 episodes too few"):
         audit(entry, episodes, scorer(tiny), rules)
+
+
+def figures_of(*episodes: tuple[int, int]) -> list[SimpleNamespace]:
+    """Episodes of so many tokens, of which the noise draws so many."""
+    return [SimpleNamespace(drawn=np.repeat([1.0, 0.0], [drawn, count - drawn])) for count, drawn in episodes]
+
+
+@pytest.mark.parametrize("tokens", [1, 2, 3, 6])
+def test_half_the_episodes_of_anothers_do_not_hide_in_long_ones(tokens: int) -> None:
+    """20 of 40 episodes are short and an oracle's, which leaves 96 % or more of all tokens drawn."""
+    mixed = figures_of(*[(tokens, 0)] * 20, *[(150, 150)] * 20)
+    with pytest.raises(SubmissionError, match=r"draws 9[6-9]\.\d% of these tokens, and in 20 of 40 episodes too few"):
+        _drawn(mixed, range(40))
+
+
+def test_a_single_episode_of_anothers_is_seen_among_a_thousand() -> None:
+    with pytest.raises(SubmissionError, match="in 1 of 1000 episodes too few"):
+        _drawn(figures_of((8, 0), *[(30, 30)] * 999), range(1000))
+
+
+def test_a_few_misses_of_other_hardware_are_none() -> None:
+    noise = np.random.default_rng(0)
+    for _ in range(200):
+        counts = noise.integers(1, 200, size=60)
+        own = figures_of(*((int(n), int(n - noise.binomial(n, 0.005))) for n in counts))
+        assert _drawn(own, range(60)) > 0.98
+
+
+def test_half_the_episodes_the_oracles_are_refused_at_the_highest_temperature(
+    tiny: LocalPolicy, rules: Protocol
+) -> None:
+    """Where the policy says nearly anything, its surprise tells little, and the protocol's noise must."""
+    own = sorted(sampled(tiny, rules, temperature=2.0), key=lambda each: each.index or 0)
+    foreign = list(Engine().run(load_policy("oracle"), rules.jobs()[:5]))
+    entry, episodes = entry_of([*as_sampled(tiny, foreign, temperature=2.0), *own[5:]], temperature=2.0)
+    with pytest.raises(SubmissionError, match="it did not sample them|too surprising|noise draws"):
+        audit(entry, episodes, scorer(tiny, 2.0), rules)
+    entry, episodes = entry_of(own, temperature=2.0)
+    assert audit(entry, episodes, scorer(tiny, 2.0), rules)["drawn"] == 1.0
 
 
 @pytest.mark.parametrize("sampling", [{"temperature": 0.7}, {"top_p": 0.8}, {"top_k": 20}])
@@ -100,12 +140,12 @@ def test_what_sampling_cut_off_is_taken_into_account(
         audit(entry, episodes, scorer(tiny), rules)
 
 
-def as_sampled(policy: LocalPolicy, trajectories: Sequence[Trajectory]) -> list[Trajectory]:
+def as_sampled(policy: LocalPolicy, trajectories: Sequence[Trajectory], temperature: float = 1.0) -> list[Trajectory]:
     """Words of others with the ids and the log-probs that the policy gives them."""
     found = []
     for trajectory in (policy.encode(each) for each in trajectories):
         (row,) = segments(trajectory)
-        scored = scorer(policy).rescore([(row.ids, row.given, [0.5] * sum(row.given))])[0]
+        scored = scorer(policy, temperature).rescore([(row.ids, row.given, [0.5] * sum(row.given))])[0]
         logprobs, entropy = (list(map(float, column)) for column in (scored.logprobs, scored.entropy))
         turns = []
         for turn in trajectory.turns:
