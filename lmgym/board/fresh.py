@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,8 +16,11 @@ from lmgym.evaluation.protocol import Protocol
 from lmgym.evaluation.stats import Array, by_instance, unit
 from lmgym.types import Job, Trajectory
 
+MOST = 10_000  # fresh instances that are thought of
 SHORTEST = 16  # characters of a secret: shorter ones are found by trying
 ALPHA = 0.01
+POWER = 0.8  # with which a policy must be found out that earns HALF of what the entry does
+HALF = 0.5
 
 
 def digest(task: str, secret: str) -> str:
@@ -45,10 +49,43 @@ def jobs(rules: Protocol, secret: str, count: int, events: Sequence[Event]) -> l
     ]
 
 
+def needed(verdict: Verdict) -> int:
+    """Fresh instances from which a policy is found out that earns half the entry's score, with POWER, tested at ALPHA.
+
+    Fewer show nothing by not differing. By normal approximation, the variance of a score in [0, 1] being at most
+    mean x (1 - mean). Raises SubmissionError where the entry itself is too small for any number to be enough.
+    """
+    from scipy.stats import norm
+
+    mean, count = verdict.score.mean, len(set(verdict.outcomes.index))
+    if mean == 0:
+        return 2  # nothing is lower
+    low = HALF * mean
+    reach, found = float(norm.isf(ALPHA)), float(norm.ppf(POWER))
+    for fresh in range(2, MOST + 1):
+        null = math.sqrt(mean * (1 - mean) * (1 / count + 1 / fresh))
+        other = math.sqrt(mean * (1 - mean) / count + low * (1 - low) / fresh)
+        if reach * null + found * other <= mean - low:
+            return fresh
+    raise SubmissionError(
+        f"a score of {mean:.3f} on {count} instances cannot be told from half of it by fresh ones: score the ids again"
+    )
+
+
+def check_count(verdict: Verdict, count: int) -> None:
+    """Raise SubmissionError where `count` fresh instances would show nothing by not differing."""
+    if count < (least := needed(verdict)):
+        raise SubmissionError(
+            f"{count} fresh instances tell a score of {verdict.score.mean:.3f} from half of it too rarely: "
+            f"at least {least} are needed (power {POWER:g} at {ALPHA:g})"
+        )
+
+
 def compare(verdict: Verdict, played: Sequence[Trajectory]) -> dict[str, Any]:
     """The fresh mean beside the entry's, over instances. Raises SubmissionError where it is lower beyond chance."""
     old, _ = by_instance(verdict.outcomes.score, verdict.outcomes.index)
     new, _ = by_instance([each.score for each in played], [each.index for each in played])
+    check_count(verdict, len(new))
     found = unit(new, range(len(new)))
     p = _p_lower(new, old)
     if p < ALPHA:

@@ -70,6 +70,7 @@ class Again:
 
         assert self.secret is not None
         settings = found.settings
+        fresh.check_count(verdict, self.instances)  # before anything is played
         secret = self.secret.read_text(encoding="utf-8").strip()
         drawn = fresh.jobs(protocol(found.task), secret, self.instances, history.read(log))
         jobs = [replace(job, prompt=settings.get("prompt")) for job in drawn]

@@ -7,12 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 
 from lmgym.board import archive, fresh, history
 from lmgym.board import entry as entries
 from lmgym.board.store import Store, new_entries
-from lmgym.board.verdict import Verdict
+from lmgym.board.verdict import Verdict, figures, outcomes
 from lmgym.board.verify import verify
 from lmgym.errors import SubmissionError
 from lmgym.evaluation.protocol import protocol
@@ -154,6 +155,9 @@ def test_a_proposal_adds_entries(proposal: tuple[Path, Path]) -> None:
         ("entries/Wordle-v0/alone.episodes.jsonl.zst", b"", "has no JSON file beside it"),
         ("entries/deep/er/entry.json", b"{}", "is no file of an entry"),
         ("site/board.js", b"alert(1)", "is no file of an entry"),
+        ("suites/easy-1.json", b"{}", "is no file of an entry"),
+        ("curves/Wordle-v0/mine.json", b"{}", "is no file of an entry"),
+        ("entries/Wordle-v0/random.json", b"{}", "random is a reference: those are played by the board itself"),
     ],
 )
 def test_a_proposal_does_nothing_else(proposal: tuple[Path, Path], name: str, content: bytes, message: str) -> None:
@@ -232,7 +236,30 @@ def test_fresh_instances_come_from_a_seed_that_was_committed_to(store: Store, ve
 def test_a_score_that_fresh_instances_do_not_bear_out_is_refused(verdict: Verdict) -> None:
     rules = replace(protocol("guess_number"), instances=60)
     found = list(Engine().run(load_policy("null"), rules.jobs()))
+    with pytest.raises(SubmissionError, match="4 fresh instances tell a score of 0.656 from half of it too rarely"):
+        fresh.compare(verdict, found[:4])
     with pytest.raises(SubmissionError, match="below the entry's 0.6"):
         fresh.compare(verdict, found)
     solved = list(Engine().run(load_policy("oracle"), rules.jobs()))
     assert fresh.compare(verdict, solved)["score"] == 1.0
+
+
+def scoring(mean: float, count: int, verdict: Verdict) -> Verdict:
+    scores = [1.0] * round(mean * count) + [0.0] * (count - round(mean * count))
+    rows = [
+        {"index": i, "attempt": 0, "score": s, "success": s == 1, "turns": 1, "invalid": 0, "tokens": 0}
+        for i, s in enumerate(scores)
+    ]
+    return msgspec.structs.replace(verdict, **figures(outcomes(rows)))
+
+
+def test_fresh_instances_must_be_enough_to_find_half_the_score_out(verdict: Verdict) -> None:
+    least = fresh.needed(scoring(0.5, 100, verdict))
+    lost = np.random.default_rng(0).binomial(least, 0.25, size=400)  # fresh runs of a policy half as good
+    old = np.repeat([1.0, 0.0], 50)
+    found = [fresh._p_lower(np.repeat([1.0, 0.0], [won, least - won]), old) < fresh.ALPHA for won in lost]
+    assert 0.7 < np.mean(found) < 0.9
+    assert fresh.needed(scoring(0.9, 100, verdict)) < least < fresh.needed(scoring(0.3, 100, verdict))
+    assert fresh.needed(scoring(0.0, 100, verdict)) == 2  # nothing is lower than 0
+    with pytest.raises(SubmissionError, match="cannot be told from half of it by fresh ones"):
+        fresh.needed(scoring(0.02, 100, verdict))
