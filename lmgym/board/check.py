@@ -20,6 +20,9 @@ STOPS = ("done", "max_turns", "context")  # what may end an episode: the task, i
 SUMMARISING = "summarise"  # the context rule that asks for summaries
 DEAREST = 1e6  # US dollars of an episode
 LONGEST = 200  # characters of a title, name or declaration
+PROMPT = 8_000  # characters of a system prompt
+HOTTEST = 2.0  # temperature: beyond, any token is as likely as another and no check of ids sees whose it is
+RESERVED = ("null", "random", "oracle")  # names that are the references' own
 LINK = re.compile(r"https://[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+(/[A-Za-z0-9._~%!$&()*+,;=:@/?#-]*)?")
 PRIVATE = (  # what tells of the author's machine
     re.compile(r"(?:^|[\s\"'=(:,])(?:~|\.\.?)?/[\w.-]+/"),
@@ -29,6 +32,7 @@ PRIVATE = (  # what tells of the author's machine
     re.compile(r"\b(?:\d{1,3}\.){3}\d{1,3}\b"),
     re.compile(r"\blocalhost\b|\S@\S+\.\S", re.IGNORECASE),
 )
+KEY = re.compile(r"\b(?:sk|pk|rk|hf|gh[opsu]|github_pat|glpat|xox[a-z]|AIza|AKIA)[-_]?[\w-]{16,}|\bBearer\s+\S{16,}")
 DIGEST = re.compile(r"[0-9a-f]{16}")
 WEIGHTS = re.compile(r"[0-9a-f]{64}")
 SEAT = re.compile(r"[a-z][a-z0-9_-]{0,31}")
@@ -52,6 +56,7 @@ def check_entry(entry: Entry, protocol: Protocol, path: Path) -> None:
     _check_place(entry, path)
     for where, words in _texts(entry):
         check_words(words, where)
+    _check_prompt(entry.settings.get("prompt"))
     for name, link in plain(entry.links).items():
         check_link(link, name)
     if not 1 <= len(entry.authors) <= 50 or not entry.title.strip():
@@ -83,8 +88,25 @@ def check_words(words: str, where: str) -> None:
         raise SubmissionError(f"{shown} has markup; write plain words")
     if any(unicodedata.category(letter) in ("Cc", "Cf", "Co", "Cn", "Zl", "Zp") for letter in words):
         raise SubmissionError(f"{shown} has control characters")
+    _check_private(words, shown)
+
+
+def _check_private(words: str, shown: str) -> None:
+    if KEY.search(words):
+        raise SubmissionError(f"{shown.split(' ')[0]} holds what looks like a key")  # which is not repeated
     if any(pattern.search(words) for pattern in PRIVATE):
         raise SubmissionError(f"{shown} names a path or a host; an entry tells nothing of the machine it was made on")
+
+
+def _check_prompt(prompt: Any) -> None:
+    """Hold a system prompt to what other words are held to, but that it may have lines and tags."""
+    if not isinstance(prompt, str):  # none, or refused with the settings
+        return
+    if len(prompt) > PROMPT:
+        raise SubmissionError(f"prompt has {len(prompt):,} characters; {PROMPT:,} are the most")
+    if any(unicodedata.category(letter) in ("Cc", "Cf", "Co", "Cn") and letter not in "\n\t" for letter in prompt):
+        raise SubmissionError("prompt has control characters")
+    _check_private(prompt, f"prompt {prompt[:60]!r}")
 
 
 def check_link(link: str, where: str) -> None:
@@ -95,13 +117,15 @@ def check_link(link: str, where: str) -> None:
 
 def _check_place(entry: Entry, path: Path) -> None:
     check_name(entry.name)
+    if entry.name in RESERVED and entry.name != entry.policy.kind:
+        raise SubmissionError(f"{entry.name} is the name of a reference; this policy is a {entry.policy.kind}")
     if path.name != f"{entry.name}.json" or path.parent.name != folder_name(entry.task):
         place = f"{folder_name(entry.task)}/{entry.name}.json"
         raise SubmissionError(f"the entry {entry.name} on {entry.task} belongs into {place}, not {path.parent.name}")
 
 
 def _texts(entry: Entry) -> Iterator[tuple[str, str]]:
-    """Words of an entry that people read, by place. The system prompt is shown to nobody but the policy."""
+    """Words of an entry that people read, by place, but for the system prompt, which has rules of its own."""
     yield "title", entry.title
     yield from (("author", author) for author in entry.authors)
     yield "policy", entry.policy.name
@@ -135,6 +159,8 @@ def _check_settings(entry: Entry) -> None:
             raise SubmissionError(f"settings have no {name[:40]!r}; they have {', '.join(SETTINGS)}")
         if isinstance(value, bool) or not isinstance(value, SETTINGS[name]):
             raise SubmissionError(f"the setting {name} cannot be {str(value)[:40]!r}")
+    if not 0.0 <= (heat := entry.settings.get("temperature", 1.0)) <= HOTTEST:  # NaN included
+        raise SubmissionError(f"a temperature is between 0 and {HOTTEST:g}; this entry has {heat:g}")
     if entry.policy.weights is not None and not WEIGHTS.fullmatch(entry.policy.weights):
         raise SubmissionError(f"weights are named by 64 hexadecimal digits; got {entry.policy.weights[:70]!r}")
     if entry.policy.parameters is not None and entry.policy.parameters < 0:
@@ -178,15 +204,19 @@ def checked_episodes(entry: Entry, protocol: Protocol, path: Path) -> Iterator[t
     """
     owed = protocol.names()
     content = hashlib.sha256()
+    idle = set(entry.seats) - {FIRST_SEAT}
     file = episodes_path(path)
     for number, line in enumerate(strict.lines(file), 1):
         found = episode(line, f"{file.name}, line {number}")
         _check_due(found, next(owed, None), protocol)
         _check_episode(found, entry, protocol)
+        idle.difference_update(ply.seat for ply in found.turns)
         content.update(line + b"\n")
         yield line, found
     if (missing := next(owed, None)) is not None:
         raise SubmissionError(f"instance {missing[0]}, try {missing[1]} is missing: every one owed must be there")
+    if idle:  # whether a seat that has turns is the task's, replaying finds
+        raise SubmissionError(f"the seat {min(idle)!r} has no turn in any episode: {entry.task} has no such player")
     if content.hexdigest() != entry.episodes.sha256:
         raise SubmissionError("the file of episodes is another than the one that the entry was signed with (sha256)")
 

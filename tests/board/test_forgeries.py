@@ -144,6 +144,27 @@ FORGERIES: dict[str, tuple[Change, str]] = {
         "is of seat 'user', which this entry says nobody played",
     ),
     "an unnamed user": (lambda e, _: e.update(seats=["agent", "user"]), "names its user exactly where"),
+    "a seat the task does not have": (
+        lambda e, _: e.update(seats=["agent", "ghost"], user="ghost"),
+        "the seat 'ghost' has no turn in any episode: lmgym/Wordle-v0 has no such player",
+    ),
+    "a temperature at which all tokens are alike": (
+        lambda e, _: e["settings"].update(temperature=50),
+        "a temperature is between 0 and 2; this entry has 50",
+    ),
+    "a temperature below 0": (lambda e, _: e["settings"].update(temperature=-0.5), "between 0 and 2; .* has -0.5"),
+    "a temperature beyond all": (lambda e, _: e["settings"].update(temperature=10**19), "between 0 and 2"),
+    "a prompt with a path": (
+        lambda e, _: e["settings"].update(prompt="Read /home/me/notes."),
+        "prompt .* names a path",
+    ),
+    "a prompt with a host": (lambda e, _: e["settings"].update(prompt="Ask http://gpu7/"), "names a path or a host"),
+    "a prompt with a key": (
+        lambda e, _: e["settings"].update(prompt="Use sk-proj-abcdefghijklmnop0123."),
+        "^prompt holds what looks like a key$",
+    ),
+    "a prompt without end": (lambda e, _: e["settings"].update(prompt="a" * 8001), "prompt has 8,001 characters"),
+    "a prompt that runs backwards": (lambda e, _: e["settings"].update(prompt="a\u202eb"), "prompt has control"),
     "settings nobody knows": (lambda e, _: e["settings"].update(luck=1), "settings have no 'luck'"),
     "settings of another kind": (lambda e, _: e["settings"].update(temperature="hot"), "temperature cannot be 'hot'"),
     "weights by a word": (lambda e, _: e["policy"].update(weights="mine"), "named by 64 hexadecimal digits"),
@@ -168,6 +189,10 @@ FORGERIES: dict[str, tuple[Change, str]] = {
     "a number for a word": (lambda e, _: e.update(title=7), "Expected `str`, got `int` - at `\\$.title`"),
     "a day that never was": (lambda e, _: e.update(date="2026-02-30"), "date is written"),
     # names, words, links
+    "a model in the oracle's place": (
+        lambda e, _: e.update(name="oracle"),
+        "oracle is the name of a reference; this policy is a script",
+    ),
     "a name that leaves the folder": (lambda e, _: e.update(name="../x"), "'../x' is no name of an entry"),
     "a name that is not its file's": (lambda e, _: e.update(name="other"), "belongs into Wordle-v0/other.json"),
     "markup in a title": (lambda e, _: e.update(title="<img src=x onerror=alert(1)>"), "has markup"),
