@@ -26,7 +26,7 @@ from lmgym.board import history
 from lmgym.board.curves import Curve, read_curves
 from lmgym.board.entry import Entry, folder_name
 from lmgym.board.history import Event
-from lmgym.board.store import Store
+from lmgym.board.store import Store, check_others
 from lmgym.board.tables import Overall, Row, Suite, overall, ranked, read_suite
 from lmgym.board.verdict import Figure, Verdict
 from lmgym.errors import SubmissionError
@@ -80,6 +80,9 @@ def load(store: Store) -> Board:
     rows: dict[str, list[Row]] = {}
     for found, verdict in store.all():
         rows.setdefault(found.task, []).append(_row_of(found, verdict, events))
+    held = [row.entry for found in rows.values() for row in found]
+    for each in held:
+        check_others(each, held)
     tasks = [
         TaskPage(
             id=spec.id,

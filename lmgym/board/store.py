@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
 from lmgym.board import entry as entries
 from lmgym.board import history, strict
+from lmgym.board.check import RESERVED
 from lmgym.board.entry import Entry
 from lmgym.board.verdict import Verdict
 from lmgym.errors import SubmissionError
@@ -57,6 +58,7 @@ class Store:
         if verdict.entry != digest:
             raise SubmissionError(f"the verdict is about another entry than {found.name} on {found.task}")
         history.check_new(events, found.task, found.name, digest)
+        check_others(found, (entries.read(path) for path in entries.all_paths(self.entries)))
         before = history.standing(events, found.task, found.name)
         if before is not None and not reason:
             raise SubmissionError(f"{found.name} on {found.task} was graded on {before.date}: say why it is again")
@@ -105,6 +107,23 @@ class Store:
             yield found, self.verdict(found)
 
 
+def check_others(found: Entry, others: Iterable[Entry]) -> None:
+    """Raise SubmissionError where an entry's name is another's system, or its episodes are another entry's.
+
+    A system is one policy of one author's on all tasks. References may happen to do what others do.
+    """
+    for other in others:
+        if (other.task, other.name) == (found.task, found.name):
+            continue
+        if other.name == found.name and (other.authors, other.policy) != (found.authors, found.policy):
+            raise SubmissionError(
+                f"{found.name} is the name of another system on {other.task}: one policy, of the same authors, has one "
+                "name; choose another --name"
+            )
+        if other.episodes.sha256 == found.episodes.sha256 and found.name not in RESERVED:
+            raise SubmissionError(f"these episodes are those of {other.name} on {other.task}: they are there already")
+
+
 def new_entries(base: Path, proposed: Path) -> list[Path]:
     """Entries that a changed leaderboard adds to another.
 
@@ -124,6 +143,8 @@ def new_entries(base: Path, proposed: Path) -> list[Path]:
         if not ENTRY_FILE.fullmatch(name):
             raise SubmissionError(f"{name} is no file of an entry; verdicts and history are written by the board")
     found = [after[name] for name in added if name.endswith(".json")]
+    if taken := [path.stem for path in found if path.stem in RESERVED]:
+        raise SubmissionError(f"{taken[0]} is a reference: those are played by the board itself")
     beside = {entries.episodes_path(path) for path in found} | set(found)
     if alone := [name for name in added if after[name] not in beside]:
         raise SubmissionError(f"{alone[0]} has no JSON file beside it")

@@ -43,6 +43,7 @@ def build(
     leaderboard: Where = LEADERBOARD,
     out: Annotated[Path, typer.Option(help="Folder of the site.")] = Path("build/board"),
     address: Annotated[str, typer.Option(help="Where the site will be, for the links of its feed.")] = "",
+    base: Annotated[Path | None, typer.Option(help="Leaderboard before: replay what has another verdict.")] = None,
 ) -> None:
     """Build the static site: it opens from disk."""
     if context.invoked_subcommand is not None:
@@ -50,6 +51,11 @@ def build(
     store = _store(leaderboard)
     from lmgym.board import site
 
+    if base is not None:
+        from lmgym.board.recheck import recheck
+
+        again = recheck(_store(base), store)
+        _say(f"replayed {len(again)} entries whose verdicts are not as before: all are true")
     board = site.load(store)
     written = site.write(board, out, address=address)
     _say(f"wrote {len(written)} files of {len(board.rows)} entries; open {out}/index.html")
@@ -160,7 +166,9 @@ def follows(
     """Check that a leaderboard's history goes on from another's: no line edited, none taken back."""
     old, new = _store(base), _store(leaderboard)
     from lmgym.board import history
+    from lmgym.board.recheck import check_links
 
+    check_links(new.root)
     contents = [store.log.read_bytes() if store.log.is_file() else b"" for store in (old, new)]
     history.check_extends(*contents)
     added = len(contents[1].splitlines()) - len(contents[0].splitlines())

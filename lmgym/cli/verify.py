@@ -32,7 +32,7 @@ def verify(
     try:
         from lmgym.board import entry as records
         from lmgym.board import history
-        from lmgym.board.store import Store, new_entries
+        from lmgym.board.store import Store, check_others, new_entries
     except ModuleNotFoundError as error:
         raise needs_extra(error) from error
 
@@ -41,6 +41,9 @@ def verify(
         if len(entries) != 1:
             raise SubmissionError("with --base goes one folder: the leaderboard as it is proposed")
         paths = new_entries(base, entries[0])
+        beside = [records.read(path) for path in (*records.all_paths(Store(base).entries), *paths)]
+        for path in paths:
+            check_others(records.read(path), beside)
     console = Console(soft_wrap=True, highlight=False)
     for path in paths:
         verdict = checked(path, workers=workers)

@@ -36,7 +36,7 @@ def wavering() -> Scripted:
     return Scripted("wavering", answer, wants=frozenset({"demonstrator"}))
 
 
-def played(task: str, policy: Policy, **changes: Any) -> tuple[Entry, list[Episode]]:
+def played(task: str, policy: Policy, /, **changes: Any) -> tuple[Entry, list[Episode]]:
     """An entry of the whole protocol of a task."""
     return build(Engine().run(policy, protocol(task).jobs()), signature(**changes))
 

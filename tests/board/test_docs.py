@@ -20,6 +20,8 @@ COMMANDS = [
     for line in block.splitlines()
 ]
 REFERENCES = ("null", "random", "oracle")
+VERIFIES = "lmgym verify ../proposed/leaderboards --base leaderboards --out ../verdicts"
+REBUILDS = "lmgym board --leaderboard ../proposed/leaderboards --base leaderboards --out ../site"
 WORKFLOW = (ROOT / ".github/workflows/leaderboard.yml").read_text()
 
 
@@ -71,4 +73,11 @@ def test_the_workflow_runs_no_code_of_a_proposal() -> None:
     assert "ulimit" in WORKFLOW
     working = re.findall(r"working-directory: (\S+)", WORKFLOW)
     assert set(working) == {"base"}  # the proposal's folder is data
+    assert "apparmor_restrict_unprivileged_userns=0" in WORKFLOW
+    installed = set(re.findall(r"-e '\.\[([\w,]+)\]'", WORKFLOW)[0].split(","))
+    assert {"board", "alfworld", "textworld", "webshop", "web"} <= installed
+    # strangers may only add entries; whoever may write to the repository has every changed verdict replayed
+    proposals, keepers = re.findall(r"if: (.*)\n(?:.*\n)+? +\.venv/bin/(lmgym .*)", WORKFLOW)
+    assert proposals == ("github.event.pull_request.head.repo.full_name != github.repository", VERIFIES)
+    assert keepers == ("github.event.pull_request.head.repo.full_name == github.repository", REBUILDS)
     assert "${{" not in "".join(re.findall(r"run: (?:\|\n(?: {10}.*\n)+|.*)", WORKFLOW))  # no text of it in a shell

@@ -19,9 +19,10 @@ import pytest
 
 from lmgym.board import curves, history, site
 from lmgym.board import entry as entries
-from lmgym.board.entry import Entry, Links
+from lmgym.board.entry import Entry, Links, Who
+from lmgym.board.recheck import recheck
 from lmgym.board.site import Board, TaskPage, write
-from lmgym.board.store import Store
+from lmgym.board.store import Store, check_others
 from lmgym.board.tables import Row, Suite, combined, overall, ranked
 from lmgym.board.verdict import Figure, Verdict, figures, outcomes
 from lmgym.board.verify import verify
@@ -39,7 +40,9 @@ def board_store(honest: Path, tmp_path_factory: pytest.TempPathFactory) -> Store
     store = Store(tmp_path_factory.mktemp("store") / "leaderboards")
     shutil.copytree(honest.parent.parent, store.entries)
     for name in ("null", "random", "oracle"):
-        entries.write(store.entries, *played("wordle", load_policy(name), name=name, title=f"The {name}"))
+        entries.write(
+            store.entries, *played("wordle", load_policy(name), name=name, title=f"The {name}", policy=Who(name, name))
+        )
     for path in store.stale():
         store.admit(entries.read(path), verify(path))
     suites = store.root / "suites"
@@ -202,6 +205,78 @@ def test_a_broken_history_stops_the_build(copied: Store) -> None:
     copied.log.write_bytes(b"".join(copied.log.read_bytes().splitlines(keepends=True)[1:]))
     with pytest.raises(SubmissionError, match="not as it was written"):
         site.load(copied)
+
+
+def test_a_name_is_one_system_on_all_tasks(board_store: Store, copied: Store, template: Row) -> None:
+    other = msgspec.structs.replace(template.entry, task="lmgym/WordleCounting-v0", authors=("A. Rival",))
+    check_others(template.entry, [template.entry, msgspec.structs.replace(other, authors=template.entry.authors,
+        episodes=entries.Episodes(1, "0" * 64))])  # fmt: skip
+    with pytest.raises(SubmissionError, match="honest is the name of another system on lmgym/Wordle-v0"):
+        check_others(other, [template.entry])
+    path = copied.path(WORDLE, "oracle")
+    oracle = msgspec.structs.replace(entries.read(path), authors=("A. Rival",))
+    check_others(oracle, [template.entry])
+    with pytest.raises(SubmissionError, match="oracle is the name of another system"):
+        check_others(msgspec.structs.replace(oracle, task="lmgym/WordleCounting-v0"), [entries.read(path)])
+
+
+def test_copied_episodes_are_refused_under_any_title(copied: Store, template: Row) -> None:
+    copy = msgspec.structs.replace(template.entry, name="copy", title="A new player")
+    verdict = msgspec.structs.replace(template.verdict, name="copy", entry=entries.digest(copy))
+    with pytest.raises(SubmissionError, match="these episodes are those of honest on lmgym/Wordle-v0"):
+        copied.admit(copy, verdict)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "shown"), [("Answer with <guess>word</guess>.\nBe <b>bold</b>.", True), ("", False)]
+)
+def test_a_system_prompt_is_on_the_page_of_its_entry(template: Row, tmp_path: Path, prompt: str, shown: bool) -> None:
+    entry = msgspec.structs.replace(template.entry, settings={"prompt": prompt} if prompt else {})
+    page = TaskPage(
+        id=WORDLE, name="Wordle-v0", family="wordle", summary="", score="", rows=[Row(entry, template.verdict, 1)]
+    )
+    write(Board([page], [], []), tmp_path)
+    text = (tmp_path / "entries/Wordle-v0/honest.html").read_text()
+    assert ("<h2>System prompt</h2>" in text) == shown
+    assert ("Be &lt;b&gt;bold&lt;/b&gt;." in text) == shown
+
+
+# A board held against the one before ---------------------------------------------------------------------------
+
+
+def test_a_board_that_says_the_same_is_not_replayed(board_store: Store, copied: Store) -> None:
+    assert recheck(board_store, copied) == []
+
+
+def regraded(store: Store, verdict: Verdict) -> None:
+    store.admit(entries.read(store.path(WORDLE, "honest")), verdict, reason="a better look")
+
+
+def test_a_verdict_that_replay_does_not_find_is_refused(board_store: Store, copied: Store, template: Row) -> None:
+    better = msgspec.structs.replace(template.verdict.score, mean=0.99)
+    regraded(copied, msgspec.structs.replace(template.verdict, score=better, mark="reproduced", audit={"z": 0.1}))
+    assert site.load(copied)  # the history holds it, so that the board alone does not tell
+    with pytest.raises(SubmissionError, match=r"says score Figure\(mean=0.99.*; replay finds Figure\(mean=0.6559"):
+        recheck(board_store, copied)
+
+
+def test_a_mark_needs_what_it_stands_for(board_store: Store, copied: Store, template: Row) -> None:
+    regraded(copied, msgspec.structs.replace(template.verdict, mark="reproduced"))
+    with pytest.raises(SubmissionError, match="says mark reproduced; replay finds verified"):
+        recheck(board_store, copied)
+    regraded(copied, msgspec.structs.replace(template.verdict, mark="reproduced", audit={"z": 0.1}))
+    assert recheck(board_store, copied) == [copied.path(WORDLE, "honest")]
+
+
+def test_an_edited_history_and_links_are_refused(board_store: Store, copied: Store) -> None:
+    link = copied.root / "verdicts" / "Wordle-v0" / "more.json"
+    link.symlink_to(copied.log)
+    with pytest.raises(SubmissionError, match="more.json is a link"):
+        recheck(board_store, copied)
+    link.unlink()
+    copied.log.write_bytes(b"".join(copied.log.read_bytes().splitlines(keepends=True)[:-1]))
+    with pytest.raises(SubmissionError, match="lines may only be added"):
+        recheck(board_store, copied)
 
 
 # Pages ---------------------------------------------------------------------------------------------------------
