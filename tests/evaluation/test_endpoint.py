@@ -27,6 +27,7 @@ from lmgym.types import Message
 from .server import any_fault, bisect, peek, reply, serving
 from .test_faults import QUICK, play
 
+FULL = "This model's maximum context length is 64 tokens. However, your messages resulted in 90 tokens."
 ASKED = Message(role="user", text="I think of a whole number from 1 to 8. Guess.")
 
 
@@ -94,7 +95,7 @@ def test_a_server_that_answers_nobody_ends_the_run(tmp_path):
 
 
 def test_a_conversation_that_no_longer_fits_is_cut_and_scored(tmp_path):
-    with serving(lambda body: error(400, "maximum context length") if len(body["messages"]) > 5 else bisect(body)) as s:
+    with serving(lambda body: error(400, FULL) if len(body["messages"]) > 5 else bisect(body)) as s:
         report, account, session = play(tmp_path, s, "guess_number", 30)
     stops = Counter(outcome.stop for outcome in report.outcomes)
     assert session.error is None
