@@ -121,6 +121,25 @@ def test_a_budget_of_money_is_kept_to_the_cent(lmgym):
     assert account["cost"] == pytest.approx(server.requests * 0.01)
 
 
+PLAYER = """
+import json, sys
+for line in sys.stdin:
+    print(json.dumps({"id": json.loads(line)["id"], "text": "<guess>1</guess>"}), flush=True)
+"""
+
+
+def test_a_program_that_does_not_say_its_cost_ends_a_run_with_a_limit_on_it(lmgym):
+    Path("player.py").write_text(PLAYER)
+    words = ["guess_number", "--model", f"cmd:{sys.executable} player.py", "--episodes", "3", "--concurrency", "1"]
+    code, printed = lmgym(*words, "--out", "x", "--budget-cost", "1")
+    assert (code, "stopped early: a reply does not say its cost" in printed) == (0, True)
+    assert json.loads(Path("x/calls.json").read_text())["replies"] == 1
+    code, printed = lmgym(*words, "--out", "x", "--resume")
+    assert (code, "stopped early" in printed) == (0, False)
+    assert len(outcomes("x")) == 3
+    assert reports.read(Path("x")).settings["temperature"] == 1.0
+
+
 def test_several_tasks_share_a_budget(lmgym):
     words = ["--model", "demonstrator", "--episodes", "5", "--out", "x"]
     code, printed = lmgym("guess_number", "wordle", *words, "--budget-episodes", "8")
