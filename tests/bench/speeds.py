@@ -185,10 +185,12 @@ def _median(speeds: Sequence[EngineSpeed]) -> EngineSpeed:
 def samplers() -> tuple[float, float]:
     """Return sampled tokens/s of `tiny` by a session and by `generate` afresh each turn: medians of rounds in turn."""
     import sampler
+    import torch
 
     from lmgym.policy.load import load_local
     from lmgym.policy.sampling import Sampling
 
+    torch.set_num_threads(1)  # with more, any other work on the machine makes small products wait for each other
     policy = load_local("tiny", sampling=Sampling(max_tokens=48), device="cpu")
     load = sampler.Load()
     sampler.with_session(policy, sampler.Load(rows=4, turns=2))  # warm
