@@ -8,9 +8,11 @@ that the page does not owe at once.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+
+from lmgym.errors import BackendError
 
 if TYPE_CHECKING:
     from playwright.async_api import ElementHandle, Frame, Page
@@ -21,7 +23,7 @@ Button = Literal["left", "middle", "right"]
 Modifier = Literal["Alt", "Control", "Meta", "Shift"]
 BID = re.compile(r"((?:[a-z][A-Z]*)*)(\d{1,9})?")
 FRAME = re.compile(r"[a-z][A-Z]*")
-PATIENCE = 500  # milliseconds that an element has to become what an action needs
+PATIENCE = 10_000  # milliseconds that the browser has for an action on an element that is ready for it
 LOAD = 10_000  # milliseconds for a page that was asked for
 FARTHEST = 100_000.0  # pixels
 LONGEST = 100_000  # characters filled in
@@ -45,6 +47,13 @@ POINT = """element => {
     }
   }
   return 'is covered by other elements or outside of the window';
+}"""
+
+
+OPTIONS = """element => {
+  const list = element instanceof HTMLLabelElement ? element.control : element;
+  if (!(list instanceof HTMLSelectElement)) throw new Error('Element is not a <select> element');
+  return [...list.options].flatMap(option => [option.value, option.label, option.text]);
 }"""
 
 
@@ -77,25 +86,27 @@ class Actions:
         """Replace what a field holds."""
         if len(value) > LONGEST:
             raise Refused(f"ValueError: {len(value)} characters are more than {LONGEST}")
-        await (await self._element(bid)).fill(value, timeout=PATIENCE)
+        await self._with_ready(bid, lambda element: element.fill(value, timeout=PATIENCE), editable=True)
 
     async def clear(self, bid: str) -> None:
         """Empty a field."""
-        await (await self._element(bid)).fill("", timeout=PATIENCE)
+        await self._with_ready(bid, lambda element: element.fill("", timeout=PATIENCE), editable=True)
 
     async def check(self, bid: str) -> None:
         """See that a checkbox or radio button is on."""
-        await (await self._element(bid)).check(timeout=PATIENCE)
+        await self._with_ready(bid, lambda element: element.check(timeout=PATIENCE), bare=True)
 
     async def uncheck(self, bid: str) -> None:
         """See that a checkbox is off."""
-        await (await self._element(bid)).uncheck(timeout=PATIENCE)
+        await self._with_ready(bid, lambda element: element.uncheck(timeout=PATIENCE), bare=True)
 
     async def select_option(self, bid: str, options: str | Sequence[str]) -> None:
         """Choose options of a list by their value or label."""
-        await (await self._element(bid)).select_option(
-            options if isinstance(options, str) else list(options), timeout=PATIENCE
-        )
+        chosen = options if isinstance(options, str) else list(options)
+        there = {text.strip() for text in await (await self._element(bid)).evaluate(OPTIONS)}
+        if missing := [each for each in ([chosen] if isinstance(chosen, str) else chosen) if each.strip() not in there]:
+            raise Refused(f"ValueError: element {bid} has no option {missing[0][:100]!r}")
+        await self._with_ready(bid, lambda element: element.select_option(chosen, timeout=PATIENCE))
 
     async def press(self, bid: str, key_comb: str) -> None:
         """Focus an element and press a key or a combination such as Control+a."""
@@ -263,6 +274,35 @@ class Actions:
         if handle is None:
             raise Refused(f"ValueError: no element with bid {bid!r}")
         return handle
+
+    async def _with_ready(
+        self, bid: str, act: Callable[[ElementHandle], Awaitable[object]], *, editable: bool = False, bare: bool = False
+    ) -> None:
+        """Do something with an element that is shown, enabled and, if asked, editable or not covered.
+
+        One that is not is refused at once: the page's time stands still, so waiting would not help. One that is ready
+        and still takes too long is the browser's fault: BackendError.
+        """
+        from playwright.async_api import TimeoutError
+
+        element = await self._ready(bid, editable=editable, bare=bare)
+        try:
+            await act(element)
+        except TimeoutError as error:
+            await self._ready(bid, editable=editable, bare=bare)
+            raise BackendError(f"the browser took longer than {PATIENCE / 1000:g} s for an action") from error
+
+    async def _ready(self, bid: str, *, editable: bool, bare: bool) -> ElementHandle:
+        element = await self._element(bid)
+        if not await element.is_visible():
+            raise Refused(f"Error: element {bid} is not visible")
+        if not await element.is_enabled():
+            raise Refused(f"Error: element {bid} is disabled")
+        if editable and not await element.is_editable():
+            raise Refused(f"Error: element {bid} cannot be written into")
+        if bare:
+            await self._point(bid)
+        return element
 
     async def _point(self, bid: str, *, covered: bool = False) -> tuple[float, float]:
         """Where to click an element: its middle, or another place where nothing lies above it."""
