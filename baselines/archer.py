@@ -30,14 +30,14 @@ from lmgym.train.critics import Base, Estimator, Point, Trunk, mlp, states_at
 from lmgym.train.parts.losses import reinforce
 from lmgym.train.parts.stores import Replay
 from lmgym.train.parts.tasks import Uniform
-from lmgym.train.recipe import Critic, FitCritic, Optimiser, Recipe, Rl, Store, Term
+from lmgym.train.recipe import Critic, FitCritic, Recipe, Rl, Store, Term
 from lmgym.train.schedule import Progress, Until
 from lmgym.train.services import Services, view
 from lmgym.types import Trajectory
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(bc.Begun):
+class Args(bc.Learning):
     """What ArCHer takes, besides what the imitation before it does."""
 
     steps: int | None = 45  # iterations in which the actor learns
@@ -256,14 +256,7 @@ def recipe(args: Args) -> Recipe:
         raise RecipeError(f"ArCHer needs tau in (0, 1] and gamma in [0, 1]; got tau={args.tau}, gamma={args.gamma}")
     rl = Rl(
         until=Until(steps=args.steps, seconds=args.seconds),
-        optimiser=Optimiser(
-            lr=args.lr,
-            warmup=5,
-            epochs=args.epochs,
-            minibatches=args.minibatches,
-            autocast=args.autocast,
-            checkpointing=args.checkpointing,
-        ),
+        optimiser=bc.optimiser(args),
     )
     return Recipe(
         tasks=Uniform(args.rollouts, budget=args.budget),

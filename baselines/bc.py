@@ -18,7 +18,7 @@ from lmgym.train.parts.losses import nll
 from lmgym.train.parts.planners import Stumble
 from lmgym.train.parts.tasks import Uniform
 from lmgym.train.recipe import Evaluate, Optimiser, Recipe, Sft, Stage, Term
-from lmgym.train.schedule import Until, linear
+from lmgym.train.schedule import Schedule, Until, constant, linear
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +79,15 @@ class Begun:
     evaluate: int = 256  # episodes, before and after
 
 
+@dataclass(frozen=True, kw_only=True)
+class Learning(Begun):
+    """What every baseline takes that goes on to learn in optimiser steps."""
+
+    lr: float = 1e-3
+    epochs: int = 1  # passes over the batch of a step
+    minibatches: int = 4  # optimiser steps of a pass
+
+
 def around(args: Begun, *stages: Stage) -> list[Stage]:
     """Imitation, `stages`, and the same evaluation before and after them."""
     imitation = Args(
@@ -91,6 +100,19 @@ def around(args: Begun, *stages: Stage) -> list[Stage]:
     )
     before, after = (Evaluate(name=f"{when} RL", episodes=args.evaluate) for when in ("before", "after"))
     return [sft(imitation), before, *stages, after]
+
+
+def optimiser(args: Learning, *, schedule: Schedule | None = None) -> Optimiser:
+    """AdamW with a short rise of its rate, as after imitation."""
+    return Optimiser(
+        lr=args.lr,
+        schedule=schedule or constant(1.0),
+        warmup=5,
+        epochs=args.epochs,
+        minibatches=args.minibatches,
+        autocast=args.autocast,
+        checkpointing=args.checkpointing,
+    )
 
 
 def recipe(args: Args) -> Recipe:

@@ -18,12 +18,12 @@ from lmgym.errors import RecipeError
 from lmgym.train.parts.filters import Ties, Within, keep_top
 from lmgym.train.parts.losses import nll
 from lmgym.train.parts.tasks import Uniform
-from lmgym.train.recipe import Optimiser, Recipe, Rl, Sft, Term, Verdict
+from lmgym.train.recipe import Recipe, Rl, Sft, Term, Verdict
 from lmgym.train.schedule import Until
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(bc.Begun):
+class Args(bc.Learning):
     """What filtered BC takes, besides what the imitation before it does."""
 
     steps: int | None = 45  # rounds, or steps over the recorded episodes
@@ -43,14 +43,7 @@ class Args(bc.Begun):
 def learning(args: Args) -> Rl | Sft:
     """Rounds of play and imitation, or imitation of what is recorded."""
     until = Until(steps=args.steps, seconds=args.seconds)
-    optimiser = Optimiser(
-        lr=args.lr,
-        warmup=5,
-        epochs=args.epochs,
-        minibatches=args.minibatches,
-        autocast=args.autocast,
-        checkpointing=args.checkpointing,
-    )
+    optimiser = bc.optimiser(args)
     if args.recorded is None:
         return Rl(until=until, optimiser=optimiser)
     return Sft(

@@ -31,7 +31,7 @@ from lmgym.train.services import Services
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(bc.Begun):
+class Args(bc.Learning):
     """What PPO takes, besides what the imitation before it does."""
 
     steps: int | None = 45
@@ -125,14 +125,7 @@ def recipe(args: Args) -> Recipe:
     reward: list[Reward] = [partial(invalid_cost, cost=args.invalid)] if args.invalid else []
     rl = Rl(
         until=Until(steps=args.steps, seconds=args.seconds),
-        optimiser=Optimiser(
-            lr=args.lr,
-            warmup=5,
-            epochs=args.epochs,
-            minibatches=args.minibatches,
-            autocast=args.autocast,
-            checkpointing=args.checkpointing,
-        ),
+        optimiser=bc.optimiser(args),
         rescore=args.rescore,
     )
     return Recipe(

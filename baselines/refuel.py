@@ -32,14 +32,14 @@ from lmgym.rollout.live import number_of
 from lmgym.rollout.planner import Planner
 from lmgym.train.batch import Batch
 from lmgym.train.parts.tasks import Uniform
-from lmgym.train.recipe import Optimiser, Recipe, Rl, Scored, Term
+from lmgym.train.recipe import Recipe, Rl, Scored, Term
 from lmgym.train.schedule import Until, linear
 from lmgym.train.services import Services
 from lmgym.types import Job, Trajectory
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(bc.Begun):
+class Args(bc.Learning):
     """What REFUEL takes, besides what the imitation before it does."""
 
     steps: int | None = 45  # iterations: a data set of pairs each
@@ -145,15 +145,7 @@ def recipe(args: Args) -> Recipe:
         raise RecipeError(f"REFUEL needs eta above 0 and a pair or more; got eta={args.eta}, pairs={args.pairs}")
     rl = Rl(
         until=Until(steps=args.steps, seconds=args.seconds),
-        optimiser=Optimiser(
-            lr=args.lr,
-            schedule=linear(1.0, args.decay),
-            warmup=5,
-            epochs=args.epochs,
-            minibatches=args.minibatches,
-            autocast=args.autocast,
-            checkpointing=args.checkpointing,
-        ),
+        optimiser=bc.optimiser(args, schedule=linear(1.0, args.decay)),
         rescore=True,
     )
     return Recipe(

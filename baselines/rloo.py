@@ -27,12 +27,12 @@ from lmgym.train.parts.kl import KlCharge
 from lmgym.train.parts.losses import Unit, kl_to_start, reinforce, unit_surrogate
 from lmgym.train.parts.rewards import invalid_cost
 from lmgym.train.parts.tasks import Uniform
-from lmgym.train.recipe import Optimiser, Recipe, Rl, Term
+from lmgym.train.recipe import Recipe, Rl, Term
 from lmgym.train.schedule import Until, constant
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(bc.Begun):
+class Args(bc.Learning):
     """What RLOO takes, besides what the imitation before it does."""
 
     steps: int | None = 45
@@ -97,14 +97,7 @@ def recipe(args: Args) -> Recipe:
         raise RecipeError(f"RLOO compares the tries of a task: group must be at least 2; got {args.group}")
     rl = Rl(
         until=Until(steps=args.steps, seconds=args.seconds),
-        optimiser=Optimiser(
-            lr=args.lr,
-            warmup=5,
-            epochs=args.epochs,
-            minibatches=args.minibatches,
-            autocast=args.autocast,
-            checkpointing=args.checkpointing,
-        ),
+        optimiser=bc.optimiser(args),
         rescore=args.rescore,
     )
     return Recipe(
