@@ -4,8 +4,8 @@
 
 Schulman et al. 2017 (clipped surrogate), 2016 (generalised advantages); Ziegler et al. 2019 (divergence from the start
 policy in the reward, its coefficient adapted). Tokens are chained over what the environment writes and over segments;
-an episode that was cut is worth what the critic says of the observation it was cut at, one that ended nothing more; the
-task's own limit of turns counts as an end, since those who fail mostly fail there, or as a cut (`limit_ends=False`).
+an episode that was cut, by the task's limit of turns as by anything else, is worth what the critic says of the
+observation it was cut at, one that ended nothing more; with `limit_ends=True` that limit ends it like any failure.
 `level="turn"` with `ratio="turn"` is PPO over whole answers (VLA-RL), `level="both"` the bi-level advantages of RAGEN.
 """
 
@@ -72,7 +72,7 @@ class Args(bc.Learning):
     importance_most: float | None = None
     rescore: bool | None = None  # old log-probs by the trainer; None: where it or the sampler is not fp32
     invalid: float = 0.0  # cost of an action that was none
-    limit_ends: bool = True  # the task's own limit of turns is an end as any failure; False: a cut like others
+    limit_ends: bool = False  # the task's own limit of turns is an end as any failure; False: a cut like others
 
 
 def credit(args: Args) -> Credit:

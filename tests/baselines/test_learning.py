@@ -109,7 +109,7 @@ def test_ppo_does_not_learn_the_other_way(tmp_path, monkeypatch):
         },
         {
             "critic": "joint",
-            "limit_ends": False,
+            "limit_ends": True,
             "epochs": 2,
             "value_clip": 0.5,
             "entropy": 1e-3,
