@@ -58,12 +58,12 @@ class TextEnv(gymnasium.Env[Observation, str]):
     def __init__(
         self,
         *,
-        task: TaskSpec | None = None,
+        spec: TaskSpec | None = None,
         split: str = "train",
         others: str = "scripted",
         render_mode: str | None = None,
     ) -> None:
-        self.task = task or self.SPEC
+        self.task = spec or self.SPEC
         if split not in self.task.splits:
             raise InstanceError(f"{self.task.id} has no split {split!r}; it has {', '.join(self.task.splits)}")
         self.split = split

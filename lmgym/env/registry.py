@@ -100,12 +100,12 @@ def options_of(entry: type[Any]) -> dict[str, Any]:
     for base in entry.__mro__:
         if "__init__" in vars(base) and base.__module__.partition(".")[0] != "gymnasium":
             for parameter in inspect.signature(vars(base)["__init__"]).parameters.values():
-                if parameter.kind is parameter.KEYWORD_ONLY and parameter.name != "task":
+                if parameter.kind is parameter.KEYWORD_ONLY and parameter.name != "spec":
                     found.setdefault(parameter.name, parameter.default)
     return found
 
 
-def build(task: str | TaskSpec, *, max_turns: int | None = None, **options: Any) -> Any:
+def build(task: str | TaskSpec, /, *, max_turns: int | None = None, **options: Any) -> Any:
     """Make the environment `task` under its turn limit, without Gymnasium's checkers: `gym.make` adds those.
 
     Raises InstanceError for an unknown task, option, split or index and MissingExtra for missing packages.
@@ -122,10 +122,15 @@ def build(task: str | TaskSpec, *, max_turns: int | None = None, **options: Any)
             wanted = type(known[name]).__name__
             raise InstanceError(f"{spec.id}: option {name} takes {wanted}, such as {known[name]!r}; got {value!r}")
     try:
-        env = entry(task=spec, **{**spec.options, **options})
+        env = entry(spec=spec, **{**spec.options, **options})
     except ModuleNotFoundError as error:
         raise _missing(spec, error) from error
-    return TimeLimit(env, max_turns=spec.max_turns if max_turns is None else max_turns)
+    return TimeLimit(env, max_turns=env.task.max_turns if max_turns is None else max_turns)
+
+
+def by_id(of: str, **options: Any) -> Any:
+    """Make the environment `of` for `gym.make`, which passes everything by name."""
+    return build(of, **options)
 
 
 def register_all() -> None:
@@ -134,8 +139,8 @@ def register_all() -> None:
         if spec.id not in gymnasium.registry:
             gymnasium.register(
                 id=spec.id,
-                entry_point="lmgym.env.registry:build",
-                kwargs={"task": spec.id},
+                entry_point="lmgym.env.registry:by_id",
+                kwargs={"of": spec.id},
                 nondeterministic=not spec.deterministic,
                 order_enforce=False,  # TextEnv does, and check_task what the passive checker looks for
                 disable_env_checker=True,

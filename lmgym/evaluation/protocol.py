@@ -93,8 +93,8 @@ def promise(task: str) -> str | None:
 
 
 def ranked() -> list[TaskSpec]:
-    """Tasks that a board can have a table of: all but the pages and levels of others."""
-    return [spec for spec in specs().values() if not spec.part_of]
+    """Tasks that a board can have a table of: all but the pages and levels of others, and what a server plays."""
+    return [spec for spec in specs().values() if not spec.part_of and not spec.elsewhere]
 
 
 def trains_on(stated: str) -> tuple[TaskSpec, str]:

@@ -23,7 +23,7 @@ def prebuild(task: str, split: str, index: int) -> None:
     """Compile instance `index`, unless it is in the cache."""
     spec = IDS[task]
     game: type[env.TextWorld] = getattr(env, spec.entry_point.partition(":")[2])
-    game(task=spec, split=split, **spec.options).story(index)
+    game(spec=spec, split=split, **spec.options).story(index)
 
 
 def main(task: Task = SPEC.id, split: str = "train", count: int = 1000, jobs: Jobs = 0) -> None:

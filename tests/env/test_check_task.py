@@ -276,7 +276,7 @@ def test_official_data_that_is_absent_is_a_note_and_a_missing_split_is_not():
             return super().size() if self.split != "official" else 0
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(testing, "build", lambda spec, split: Half(task=spec, split=split))
+        patch.setattr(testing, "build", lambda spec, split: Half(spec=spec, split=split))
         found = {finding.check: finding for finding in findings(spec)}
     assert found["split official"].ok
     assert found["split official"].message.startswith("skipped: test/Sound-v0 finds no instances")
