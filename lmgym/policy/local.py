@@ -94,14 +94,18 @@ class LocalPolicy:
         n: int = 1,
         *,
         noise: Sequence[int] = (0,),
+        numbers: Sequence[int] | None = None,
         max_tokens: int | None = None,
     ) -> list[list[Completion]]:
-        """Answer each prefix of ids `n` times, without an environment."""
+        """Answer each prefix of ids `n` times, without an environment.
+
+        The noise of an answer follows from `noise`, the number of its prefix (None: its place) and which try it is.
+        """
         session = self.session()
-        for i, prefix in enumerate(prefixes):
+        for i, (number, prefix) in enumerate(zip(numbers or range(len(prefixes)), prefixes, strict=True)):
             for j in range(n):
                 key = i * n + j
-                session.put_ids(key, (), prefix, fresh=True, noise=(*noise, i, j), max_tokens=max_tokens)
+                session.put_ids(key, (), prefix, fresh=True, noise=(*noise, number, j), max_tokens=max_tokens)
         answers = _finished(session, len(prefixes) * n)
         return [answers[i * n : (i + 1) * n] for i in range(len(prefixes))]
 

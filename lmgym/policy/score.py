@@ -59,7 +59,8 @@ def states(model: nn.Module, ids: Tensor, attention: Tensor, *, positions: Tenso
         rows = packed.new_zeros(ids.numel(), packed.shape[-1]).index_copy(0, place, packed)
         return rows.view(*ids.shape, -1)
     inner: Any = model.base_model
-    output = inner(input_ids=ids, attention_mask=attention.long(), position_ids=positions, use_cache=False)
+    with _recomputing(model):
+        output = inner(input_ids=ids, attention_mask=attention.long(), position_ids=positions, use_cache=False)
     return output.last_hidden_state * attention[..., None]  # type: ignore[no-any-return]
 
 
