@@ -128,8 +128,11 @@ class TwinCritic(Critic):
 
     def __init__(self, services: Services, args: Args) -> None:
         self.services, self.args = services, args
-        trunk = Trunk(services.policy, args.encoder, seed=services.pool.seed, autocast=args.autocast)
-        heads = Heads(trunk, trunk.width, [args.hidden] * 2, seed=services.pool.seed).to(services.policy.device)
+        seed = services.pool.seed
+        trunk = Trunk(
+            services.policy, args.encoder, seed=seed, autocast=args.autocast, checkpointing=args.checkpointing
+        )
+        heads = Heads(trunk, trunk.width, [args.hidden] * 2, seed=seed).to(services.policy.device)
         self.net = Estimator(heads, lr=args.critic_lr, share=args.tau)
         self.tokens = 4096 if services.policy.device.type == "cpu" else 32_768  # padded, of a pass
 
@@ -137,12 +140,14 @@ class TwinCritic(Critic):
         """Passes over turns drawn from the replay, with what the policy would say now at each."""
         assert isinstance(store, Replay), "ArCHer's critic learns from a replay"
         drawn = store.turns(self.args.critic_draws, seed=[*seed, 1])
-        said = self.services.sample(drawn, noise=[*seed, 1])
-        pairs = [(turn, each.turns[-1].completion.ids) for turn, each in zip(drawn, said, strict=True)]
+        known = [turn for turn in drawn if self.foreseen(*turn)]
+        said = self.services.sample(known, noise=[*seed, 1])
+        pairs = [(turn, each.turns[-1].completion.ids) for turn, each in zip(known, said, strict=True)]
         found = [self.transition(*turn, now=now) for turn, now in pairs if now]
         if not found:
             return {}
-        frozen = self.seen(found) if self.args.encoder == "policy" else None
+        ranks, learns = self.services.ranks, self.args.encoder != "policy"
+        frozen = None if learns or len(found) < ranks.size else self.seen(ranks.share(found))
         steps = max(1, round(len(found) / (self.args.critic_batch * (self.args.summed_batches or 1))))
         sums = np.zeros(3)
         for epoch in range(self.args.critic_epochs):
@@ -151,7 +156,13 @@ class TwinCritic(Critic):
                 sums += self._step(torch.from_numpy(part), found, frozen)
         names = ("critic_q_loss", "critic_v_loss", "critic_gradient_norm")
         means = sums / (steps * self.args.critic_epochs)
-        return {**dict(zip(names, means.tolist(), strict=True)), "replay": float(len(store))}
+        kept = {"replay": float(len(store)), "unseen_cuts": float(len(drawn) - len(known))}
+        return {**dict(zip(names, means.tolist(), strict=True)), **kept}
+
+    def foreseen(self, trajectory: Trajectory, number: int) -> bool:
+        """Whether it is known what followed a turn: not where an episode was cut and what was next did not fit."""
+        last = number + 1 == len(trajectory.turns)
+        return not last or trajectory.terminated or self.args.truncated_is_done or bool(trajectory.final_ids)
 
     def transition(self, trajectory: Trajectory, number: int, *, now: tuple[int, ...]) -> Transition:
         """A turn of the replay, and what the policy says `now` in its place."""
@@ -196,40 +207,55 @@ class TwinCritic(Critic):
         return (whole, len(before) - 1), (whole, len(row) - 1), (last, len(last) - 1)
 
     def _step(self, part: Tensor, found: Sequence[Transition], frozen: Seen | None) -> tuple[float, float, float]:
-        """A step of the optimiser on some of the transitions; the errors of Q and V, and the gradient's norm."""
-        count = self.args.critic_batch if self.args.summed_batches else len(part)
-        lengths = torch.tensor([len(found[n].before) + len(found[n].said) for n in part.tolist()])
-        runs = [torch.arange(len(part))] if frozen is not None else micro_batches(lengths, self.tokens)
+        """A step of the optimiser on some of the transitions; the errors of Q and V, and the gradient's norm.
+
+        `frozen` is what the heads read of this process's share of all transitions.
+        """
+        ranks, count = self.services.ranks, self.args.critic_batch if self.args.summed_batches else len(part)
+        if frozen is None:
+            lengths = torch.tensor([len(found[n].before) + len(found[n].said) for n in part.tolist()])
+            runs = [part[run] for run in ranks.share(micro_batches(lengths, self.tokens // ranks.size))]
+        else:
+            runs = [part[part % ranks.size == ranks.rank]]
         sums = torch.zeros(2, dtype=torch.float64)
         for run in runs:
-            seen = self.seen([found[n] for n in part[run].tolist()]) if frozen is None else some(frozen, part[run])
+            if not len(run):
+                continue
+            seen = (
+                some(frozen, run // ranks.size) if frozen is not None else self.seen([found[n] for n in run.tolist()])
+            )
             q, v = errors(self.net.online, self.net.slow, seen, gamma=self.args.gamma)
             torch.autograd.backward((q.sum() + v.sum()) / count)
             sums += torch.stack([q.detach().sum(), v.detach().sum()]).double().cpu()
-        norm = self.net.step()
-        q_mean, v_mean = (sums / len(part)).tolist()
+        norm = self.net.step(ranks)
+        q_mean, v_mean = (ranks.summed(sums) / len(part)).tolist()
         return q_mean, v_mean, norm
 
     @torch.no_grad()
     def value(self, batch: Batch) -> Batch:
         """The batch with the smaller Q as `quality` and the smaller V as `value`, on every token of an utterance."""
+        ranks, quality, value = self.services.ranks, torch.zeros_like(batch.reward), torch.zeros_like(batch.reward)
         owned = [sorted(set(turn[mask].tolist())) for turn, mask in zip(batch.turn, batch.mask, strict=True)]
-        turns = [(row, turn) for row, own in enumerate(owned) for turn in own]
+        turns = ranks.share([(row, turn) for row, own in enumerate(owned) for turn in own])
+        stops = torch.isin(batch.ids, torch.tensor(sorted(self.services.policy.stops)))
+        trained = batch.mask & ~stops if self.args.untrained_stop else batch.mask
+        for (row, turn), (q, v) in zip(turns, self._judged(batch, turns), strict=True):
+            here = (batch.turn[row] == turn) & trained[row]
+            quality[row, here], value[row, here] = q, v
+        return replace(batch, quality=ranks.summed(quality), value=ranks.summed(value))
+
+    def _judged(self, batch: Batch, turns: Sequence[tuple[int, int]]) -> list[tuple[float, float]]:
+        """The smaller Q and the smaller V of turns, each given by its row and its number."""
         points: list[Point] = []
         for row, turn in turns:
             at = ((batch.turn[row] == turn) & batch.mask[row]).nonzero()[:, 0].tolist()
             ids = tuple(batch.ids[row].tolist())
             points += self._points(ids[: at[0]], ids[at[0] : at[-1] + 1], None)[:2]
+        if not points:
+            return []
         found = states_at(self.net.online.trunk, points, tokens=self.tokens)
-        quality = self.net.online.quality(found[0::2], found[1::2]).amin(0).cpu()
-        value = self.net.online.value(found[0::2]).amin(0).cpu()
-        batch = replace(batch, quality=torch.zeros_like(batch.reward), value=torch.zeros_like(batch.reward))
-        stops = torch.isin(batch.ids, torch.tensor(sorted(self.services.policy.stops)))
-        trained = batch.mask & ~stops if self.args.untrained_stop else batch.mask
-        for place, (row, turn) in enumerate(turns):
-            here = (batch.turn[row] == turn) & trained[row]
-            batch.quality[row, here], batch.value[row, here] = quality[place], value[place]
-        return batch
+        quality = self.net.online.quality(found[0::2], found[1::2]).amin(0)
+        return list(zip(quality.tolist(), self.net.online.value(found[0::2]).amin(0).tolist(), strict=True))
 
     def state_dict(self) -> dict[str, Any]:
         """Weights, target and optimiser."""

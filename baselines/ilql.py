@@ -80,8 +80,9 @@ class Implicit(TokenCritic):
 
     def __init__(self, services: Services, args: Args) -> None:
         self.args, policy = args, services.policy
-        trunk = Trunk(policy, args.base, seed=services.pool.seed, autocast=args.autocast)
-        heads = Heads(trunk, trunk.width, len(head_of(policy.model)), seed=services.pool.seed, bias=args.bias or 0.0)
+        seed = services.pool.seed
+        trunk = Trunk(policy, args.base, seed=seed, autocast=args.autocast, checkpointing=args.checkpointing)
+        heads = Heads(trunk, trunk.width, len(head_of(policy.model)), seed=seed, bias=args.bias or 0.0)
         net = Estimator(heads.to(policy.device), lr=args.lr, share=args.tau_target)
         super().__init__(services, net, trunk, beta=args.beta, steps=args.minibatches, centred=args.bias is None)
 

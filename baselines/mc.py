@@ -87,8 +87,9 @@ class MonteCarlo(TokenCritic):
 
     def __init__(self, services: Services, args: Offline) -> None:
         self.args, policy = args, services.policy
-        trunk = Trunk(policy, args.base, seed=services.pool.seed, autocast=args.autocast)
-        head = Head(trunk, trunk.width, len(head_of(policy.model)), seed=services.pool.seed, bias=args.bias or 0.0)
+        seed = services.pool.seed
+        trunk = Trunk(policy, args.base, seed=seed, autocast=args.autocast, checkpointing=args.checkpointing)
+        head = Head(trunk, trunk.width, len(head_of(policy.model)), seed=seed, bias=args.bias or 0.0)
         net = Estimator(head.to(policy.device), lr=args.lr)
         super().__init__(services, net, trunk, beta=args.beta, steps=args.minibatches, centred=args.bias is None)
 

@@ -112,7 +112,7 @@ def critic(services: Services, *, args: Args) -> Critic:
             epochs=args.critic_epochs,
             minibatches=args.minibatches,
             autocast=args.autocast,
-            checkpointing=args.checkpointing and args.critic == "network",
+            checkpointing=args.checkpointing,
         ),
     )
     return ValueCritic(services, spec)

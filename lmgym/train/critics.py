@@ -17,7 +17,8 @@ from lmgym.policy.local import LocalPolicy
 from lmgym.policy.score import states
 from lmgym.policy.tiny import tiny_model
 from lmgym.train.batch import micro_batches
-from lmgym.train.update import halves
+from lmgym.train.ranks import ALONE, Ranks
+from lmgym.train.update import halves, recompute_activations
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -37,21 +38,35 @@ SMALL: dict[str, Any] = {
 class Trunk(nn.Module):
     """Hidden states of rows of ids.
 
-    small: of a transformer of one layer that begins anew and learns. own: of a copy of the policy's network that
-    learns. policy: of the policy as it is, without gradient.
+    small: of a transformer of one layer that begins anew and learns. own: of a copy of the policy's network, in which
+    learns what learns in the policy: all of it, or its adapters alone. policy: of the policy as it is, without
+    gradient.
     """
 
-    def __init__(self, policy: LocalPolicy, base: Base, *, seed: int, autocast: bool | None = False) -> None:
-        """`autocast` is bfloat16 in the products of a network that learns; None: where the machine has it."""
+    def __init__(
+        self,
+        policy: LocalPolicy,
+        base: Base,
+        *,
+        seed: int,
+        autocast: bool | None = False,
+        checkpointing: bool = False,
+    ) -> None:
+        """`autocast` is bfloat16 in the products of a network that learns; None: where the machine has it.
+
+        With `checkpointing` such a network recomputes its activations in the backward pass.
+        """
         super().__init__()
         self.autocast = halves(policy.device) if autocast is None else autocast
         self.model: PreTrainedModel | None = None
         if base == "own":
-            self.model = deepcopy(policy.model).requires_grad_(True)
+            self.model = twin(policy.model)
         elif base == "small":
             positions = {"max_position_embeddings": policy.context}
             made: Any = tiny_model(vocab=len(head_of(policy.model)), seed=seed, changes=SMALL | positions)
             self.model = made.eval().to(policy.device)
+        if self.model is not None and checkpointing:
+            recompute_activations(self.model)
         self.width = int((self.model or policy.model).config.get_text_config().hidden_size)
         self.device = policy.device
         # a function, so that a copy of the trunk (a target) reads the same policy
@@ -65,6 +80,11 @@ class Trunk(nn.Module):
                 return states(self.model, ids, attention).float()
         with torch.no_grad():
             return self._frozen(ids, attention).float()
+
+
+def twin(net: Net) -> Net:
+    """A copy with learning weights of its own; those that do not learn, as below adapters, are the same tensors."""
+    return deepcopy(net, {id(weight): weight for weight in net.parameters() if not weight.requires_grad})
 
 
 def mlp(sizes: Sequence[int], *, seed: Sequence[int], bias: float | None = None) -> nn.Sequential:
@@ -83,23 +103,23 @@ def polyak(target: nn.Module, online: nn.Module, share: float) -> None:
     """Move the weights of a target by `share` of the way to those it follows."""
     with torch.no_grad():
         for slow, fast in zip(target.parameters(), online.parameters(), strict=True):
-            slow.lerp_(fast, share)
+            if slow is not fast:
+                slow.lerp_(fast, share)
 
 
 class Estimator(Generic[Net]):
     """A network that estimates values, its optimiser, and where it has a `share` a target that follows."""
 
-    def __init__(
-        self, online: Net, *, lr: float, clip: float = 1.0, share: float | None = None, weight_decay: float = 0.0
-    ) -> None:
+    def __init__(self, online: Net, *, lr: float, clip: float = 1.0, share: float | None = None) -> None:
         """`clip` is of the gradient's norm, 0 for none; `share` is what the target goes of its way in a step."""
         self.online, self.clip, self.share = online, clip, share
-        self.slow = deepcopy(online).requires_grad_(False) if share is not None else online  # the target
+        self.slow = twin(online).requires_grad_(False) if share is not None else online  # the target
         self.weights = [weight for weight in online.parameters() if weight.requires_grad]
-        self.optimiser = torch.optim.AdamW(self.weights, lr=lr, weight_decay=weight_decay)
+        self.optimiser = torch.optim.AdamW(self.weights, lr=lr, weight_decay=0.0)
 
-    def step(self) -> float:
-        """Take the step that the gradients ask for; their norm before clipping."""
+    def step(self, ranks: Ranks = ALONE) -> float:
+        """Take the step that the gradients of all processes together ask for; their norm before clipping."""
+        ranks.add_gradients(self.online)
         norm = float(nn.utils.clip_grad_norm_(self.weights, self.clip or math.inf))
         if not math.isfinite(norm):
             raise RecipeError(f"the gradient of the critic is {norm}; try a smaller rate of the critic")

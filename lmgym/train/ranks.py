@@ -1,8 +1,9 @@
 """Processes that train one policy together, as `torchrun` or `accelerate launch` start them; a single one by default.
 
-Every process plays its share of the jobs and gets all episodes, so that rewards, filters, stores, critics and credit
-are the same everywhere; an optimiser step then shares out its micro-batches and adds up their gradients. Denominators
-are those of the whole step to begin with, whatever the number of tokens on each process.
+Every process plays its share of the jobs and gets all episodes, so that rewards, filters, stores and credit are the
+same everywhere. What a network is needed for is shared out: log-probs scored again, values, answers sampled anew, and
+the micro-batches of every optimiser step, the policy's and critics', whose gradients are added up. Denominators are
+those of the whole step to begin with, whatever the number of tokens on each process.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from lmgym.errors import MissingExtra
 
@@ -26,6 +27,7 @@ class Ranks:
 
     rank: int = 0
     size: int = 1
+    device: torch.device = torch.device("cpu")  # where tensors are when they travel
 
     @property
     def main(self) -> bool:
@@ -55,6 +57,14 @@ class Ranks:
         agreed: T = box[0]
         return agreed
 
+    def summed(self, mine: Tensor) -> Tensor:
+        """The sum of a tensor that every process has of the same shape; where each filled in its part, the whole."""
+        if self.size == 1:
+            return mine
+        whole = mine.to(self.device, copy=True)
+        torch.distributed.all_reduce(whole)
+        return whole.to(mine.device)
+
     def add_gradients(self, model: nn.Module) -> None:
         """Let every process have the sum of the gradients of all."""
         if self.size == 1:
@@ -64,6 +74,9 @@ class Ranks:
         torch.distributed.all_reduce(whole)
         for weight, part in zip(weights, torch.split(whole, [w.numel() for w in weights]), strict=True):
             weight.grad = part.view_as(weight)
+
+
+ALONE = Ranks()
 
 
 def added(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
@@ -84,4 +97,4 @@ def ranks() -> Ranks:
     except ModuleNotFoundError as error:
         raise MissingExtra(f"several processes need: pip install 'lmgym[train]' ({error})") from error
     state = PartialState(cpu=not torch.cuda.is_available())
-    return Ranks(state.process_index, state.num_processes)
+    return Ranks(state.process_index, state.num_processes, state.device)

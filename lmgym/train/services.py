@@ -85,13 +85,11 @@ class Services:
         The answers are forks of their trajectories: the turns before are shared, the new one is the last, without an
         action and without a reward. `noise` names their sampling noise; each prefix has its own by its number.
         """
-        views = [view(trajectory, turn) for trajectory, turn in prefixes]
-        answers = self.policy.sample(views, noise=noise)
-        self.sampled += sum(len(said.ids) for each in answers for said in each)
-        return [
-            _spoken(trajectory, turn, said[0], number)
-            for number, ((trajectory, turn), said) in enumerate(zip(prefixes, answers, strict=True))
-        ]
+        mine = self.ranks.share(range(len(prefixes)))
+        answers = self.policy.sample([view(*prefixes[n]) for n in mine], noise=noise, numbers=mine)
+        said = dict(self.ranks.gathered((n, tries[0]) for n, tries in zip(mine, answers, strict=True)))
+        self.sampled += sum(len(each.ids) for each in said.values())
+        return [_spoken(*prefix, said[number], number) for number, prefix in enumerate(prefixes)]
 
 
 def view(trajectory: Trajectory, turn: int) -> list[int]:

@@ -31,7 +31,7 @@ from lmgym.train.recipe import Charge, Critic, Filter, FitCritic, Generate, Join
 from lmgym.train.schedule import Progress
 from lmgym.train.services import Services
 from lmgym.train.state import Place
-from lmgym.train.update import Updater, logprobs_of
+from lmgym.train.update import Score, Updater, logprobs_of
 from lmgym.types import Trajectory
 
 OBSERVED = 3  # tokens of observations for which one of them is trained
@@ -191,7 +191,7 @@ class Learner:
         weigh, exact = self.recipe.importance, self.policy.dtype == torch.float32 and not self.updater.autocast
         single = stage.optimiser.single and self.charge is None  # a charge compares two scores of the trainer's
         if stage.rescore or (stage.rescore is None and (weigh or not (exact or single))):
-            old = logprobs_of(batch, self.updater.scored, self.policy.device, tokens=self.updater.micro_tokens)
+            old = self._logprobs(batch, self.updater.scored)
             gap = (old - batch.logprobs)[batch.mask].abs()
             figures |= {"gap_mean": float(gap.mean()), "gap_max": float(gap.max())}
             if weigh is not None:
@@ -211,7 +211,7 @@ class Learner:
         part, model = batch.rows(rows), partial(self.services.score, model=self.reference)
         half = torch.autocast(self.policy.device.type, torch.bfloat16, enabled=self.updater.autocast)
         with half, without_adapter(self.policy.model):
-            start = logprobs_of(part, model, self.policy.device, tokens=self.updater.micro_tokens)
+            start = self._logprobs(part, model)
         figures = {"kl_start": kl_estimate(part.logprobs[part.mask], start[part.mask])}
         if not asked:
             return batch, figures
@@ -220,6 +220,12 @@ class Learner:
             return batch, figures
         batch, seen = self.charge.charge(batch)
         return batch, {**figures, **seen}
+
+    def _logprobs(self, batch: Batch, score: Score) -> Tensor:
+        """Log-probs (B, T) by `score`, shared out among the processes."""
+        assert self.updater is not None
+        tokens, ranks = self.updater.micro_tokens, self.services.ranks
+        return logprobs_of(batch, score, self.policy.device, tokens=tokens, ranks=ranks)
 
     def state_dict(self) -> dict[str, Any]:
         """What a checkpoint keeps."""

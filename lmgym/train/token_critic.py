@@ -2,7 +2,8 @@
 
 The state that follows a sampled token is the one before the next sampled token of its episode: across the words of the
 environment, which cost no discount, and across segments. Where an episode was cut, the state after its last observation
-follows; where it was done, nothing does.
+follows; where it was done, nothing does. Where it was cut and the observation is not there, or did not fit, what
+followed the last token is unknown: it is left out, and the state before it is the one that follows the rest.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -21,6 +22,7 @@ from lmgym.policy.local import LocalPolicy
 from lmgym.train.batch import Batch, micro_batches
 from lmgym.train.critics import Estimator, Trunk
 from lmgym.train.parts.credit import chained
+from lmgym.train.ranks import added
 from lmgym.train.recipe import Critic
 from lmgym.train.schedule import Progress
 from lmgym.train.services import Services
@@ -59,6 +61,29 @@ def links(batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
     return places, torch.where(last, end_of[episode], following), cut
 
 
+def foreseen(batch: Batch) -> Batch:
+    """The batch without the last trained token of each episode that was cut at something it does not show.
+
+    Its row ends before that token. The state behind it is none that a token was ever judged in, so its value would be
+    what the heads began with; and the token's own target is not known without it.
+    """
+    rows = torch.arange(len(batch), device=batch.mask.device)
+    unseen = batch.cut & (batch.turn[rows, batch.lengths - 1] >= 0)
+    column = torch.arange(batch.mask.shape[1], device=batch.mask.device)
+    trained = torch.where(batch.mask, column, -1).amax(1)
+    end = torch.where(trained < 0, batch.lengths - 1, trained)
+    out = unseen[:, None] & (column >= end[:, None])
+    return replace(
+        batch,
+        ids=batch.ids.masked_fill(out, 0),
+        attention=batch.attention & ~out,
+        mask=batch.mask & ~out,
+        turn=batch.turn.masked_fill(out, -1),
+        reward=batch.reward.masked_fill(out, 0.0),
+        weight=batch.weight.masked_fill(out, 0.0),
+    )
+
+
 class TokenCritic(Critic):
     """Fits heads over the vocabulary to the tokens of a batch; the base of those that say by which loss."""
 
@@ -69,17 +94,16 @@ class TokenCritic(Critic):
         trunk: Trunk,
         *,
         beta: float,
-        epochs: int = 1,
         steps: int = 1,
         centred: bool = False,
     ) -> None:
-        """`beta` is how much Q weighs in logits; a batch makes `steps` optimiser steps in each of `epochs` passes.
+        """`beta` is how much Q weighs in logits; a batch is passed over once, in `steps` optimiser steps.
 
         Heads that are `centred` begin at the mean return of the first batch.
         """
         self.uncentred = centred  # and no batch was seen
         self.services, self.net, self.trunk = services, net, trunk
-        self.beta, self.epochs, self.steps = beta, epochs, steps
+        self.beta, self.steps = beta, steps
         usual = 4096 if services.policy.device.type == "cpu" else 32_768
         self.tokens = max(256, min(usual, LOGITS // len(head_of(services.policy.model))))  # padded, of a pass
 
@@ -95,18 +119,19 @@ class TokenCritic(Critic):
         """Optimiser steps on the batch; the means of what was seen."""
         if self.uncentred:
             self.begin_at(float(batch.returns().mean()))
-        sums: dict[str, float] = {}
-        norms: list[float] = []
-        for epoch in range(self.epochs):
-            for part in minibatches(batch, self.steps, seed=[*seed, epoch]):
-                for rows in micro_batches(part.lengths, self.tokens, part.episode):
-                    loss, figures = self.losses(self.chain(part.rows(rows).to(self.trunk.device)))
-                    torch.autograd.backward(loss.sum() / part.mask.sum().to(loss))
-                    for name, values in {"critic_loss": loss, **figures}.items():
-                        sums[name] = sums.get(name, 0.0) + float(values.detach().double().sum())
-                norms.append(self.net.step())
-        tokens = int(batch.mask.sum()) * self.epochs
-        means = {name: total / tokens for name, total in sums.items()}
+        batch = foreseen(batch)
+        tokens = int(batch.mask.sum())
+        if not tokens:
+            return {"critic_tokens": 0.0}
+        ranks, sums, norms = self.services.ranks, dict[str, float](), list[float]()
+        for part in minibatches(batch, self.steps, seed=[*seed, 0]):
+            for rows in ranks.share(micro_batches(part.lengths, self.tokens // ranks.size, part.episode)):
+                loss, figures = self.losses(self.chain(part.rows(rows).to(self.trunk.device)))
+                torch.autograd.backward(loss.sum() / part.mask.sum().to(loss))
+                for name, values in {"critic_loss": loss, **figures}.items():
+                    sums[name] = sums.get(name, 0.0) + float(values.detach().double().sum())
+            norms.append(self.net.step(ranks))
+        means = {name: total / tokens for name, total in added(ranks.gathered([sums])).items()}
         return {**means, "critic_gradient_norm": sum(norms) / len(norms), "critic_tokens": float(tokens)}
 
     def begin_at(self, value: float) -> None:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from lmgym.errors import RecipeError
 from lmgym.train.batch import Batch, micro_batches
 from lmgym.train.math import aggregation
-from lmgym.train.ranks import Ranks, added
+from lmgym.train.ranks import ALONE, Ranks, added
 from lmgym.train.recipe import Optimiser, Scored, Term
 from lmgym.train.schedule import Progress
 
@@ -32,7 +32,7 @@ class Updater:
     spec: Optimiser
     terms: Sequence[Term]
     beside: Sequence[nn.Module] = ()  # what the terms train as well
-    ranks: Ranks = Ranks()
+    ranks: Ranks = ALONE
 
     def __post_init__(self) -> None:
         self.weights = nn.ModuleList([self.model, *self.beside])
@@ -195,13 +195,13 @@ def minibatches(batch: Batch, count: int, *, seed: Sequence[int], unit: Tensor |
 
 
 @torch.no_grad()
-def logprobs_of(batch: Batch, score: Score, device: torch.device, *, tokens: int) -> Tensor:
-    """Log-probs (B, T) of the batch under `score`, in passes of at most `tokens` padded tokens."""
+def logprobs_of(batch: Batch, score: Score, device: torch.device, *, tokens: int, ranks: Ranks = ALONE) -> Tensor:
+    """Log-probs (B, T) of the batch under `score`, in passes of at most `tokens` padded tokens over all processes."""
     found = torch.zeros_like(batch.logprobs)
-    for rows in micro_batches(batch.lengths, tokens):
+    for rows in ranks.share(micro_batches(batch.lengths, tokens // ranks.size)):
         part = batch.rows(rows)
         found[rows, : part.ids.shape[1]] = score(part.to(device))[0].to(found)
-    return found
+    return ranks.summed(found)
 
 
 def optimisers(model: nn.Module, spec: Optimiser) -> list[torch.optim.Optimizer]:

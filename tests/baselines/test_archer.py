@@ -166,6 +166,19 @@ def test_a_cut_episode_goes_on_and_a_done_one_does_not(services, episodes):
     assert q.tolist() == pytest.approx((now - goals).square().sum(0).tolist(), abs=1e-6)
 
 
+def test_a_turn_that_nothing_known_followed_is_not_fitted(services, episodes):
+    cut = next(each for each in episodes if each.truncated)
+    unseen, last = replace(cut, final=None, final_ids=()), len(cut.turns) - 1
+    critic, store = archer.TwinCritic(services, QUICK), Replay(1000, draws=12)
+    assert critic.foreseen(cut, last)
+    assert not critic.foreseen(unseen, last)
+    assert critic.foreseen(unseen, last - 1)
+    assert archer.TwinCritic(services, replace(QUICK, truncated_is_done=True)).foreseen(unseen, last)
+    store.put([unseen])
+    drawn = [number for _, number in store.turns(QUICK.critic_draws, seed=[0, 0, 1])]
+    assert critic.fit(store, HERE, seed=(0, 0))["unseen_cuts"] == drawn.count(last) > 0
+
+
 @pytest.mark.parametrize("encoder", ["small", "own", "policy"])
 def test_states_are_read_where_observations_and_utterances_end(services, episodes, encoder):
     critic = archer.TwinCritic(services, replace(QUICK, encoder=encoder))

@@ -21,7 +21,7 @@ from lmgym.train.recipe import Pool
 from lmgym.train.schedule import Progress
 from lmgym.train.services import Services
 from lmgym.train.state import Manner
-from lmgym.train.token_critic import DONE, Chain, links
+from lmgym.train.token_critic import DONE, Chain, foreseen, links
 from tests import oracles_values
 from tests.train.batches import make_batch
 from tests.train.chain import SPEC, chain_policy
@@ -194,6 +194,43 @@ def test_the_next_state_is_that_before_the_next_sampled_token_of_the_episode():
     assert cut.tolist() == [3]
 
 
+def unseen_cut(**more):
+    """Two tokens, a word of the environment, two tokens; cut at something that the first row does not show."""
+    return make_batch(
+        [[0, 1, 1, 0, 1, 1, 0], [0, 1, 1, 0, 1, 1, 0]],
+        attention=torch.tensor([[True] * 6 + [False], [True] * 7]),
+        turn=torch.tensor([[-1, 0, 0, -1, 1, 1, -1]] * 2),
+        reward=torch.tensor([[0.0, 0, 1, 0, 0, 5, 0]] * 2),
+        cut=[True, True],
+        **more,
+    )
+
+
+def test_where_it_is_unknown_what_an_episode_was_cut_at_its_last_token_is_left_out():
+    batch = foreseen(unseen_cut())
+    assert batch.mask.tolist() == [[bool(n) for n in row] for row in ([0, 1, 1, 0, 1, 0, 0], [0, 1, 1, 0, 1, 1, 0])]
+    assert batch.lengths.tolist() == [5, 7]  # the first row ends before the token that is left out
+    places, following, cut = links(batch)
+    assert places.tolist() == [1, 2, 4, 8, 9, 11, 12]
+    assert following.tolist() == [1, 2, 7, 4, 5, 6, 8]  # 7 and 8 are the ends
+    assert cut.tolist() == [0, 1]
+    assert (batch.cut.nonzero()[:, 0] * 7 + batch.lengths - 1).tolist() == [4, 13]  # a state that tokens are judged in
+    # values of the seven states, then of the two ends; the reward of 5 is the left-out token's
+    v = torch.tensor([0.1, 0.2, 0.3, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6], dtype=torch.float64)
+    chain = chain_of(batch.reward.flatten()[places].tolist(), following=following.tolist())
+    hand = [0.99 * 0.2, 1 + 0.99 * 0.3, 0.99 * 0.5, 0.99 * 0.2, 1 + 0.99 * 0.3, 0.99 * 0.4, 5 + 0.99 * 0.6]
+    assert goals(chain, v) == pytest.approx(hand, abs=1e-6)
+    to_go = mc.returns(chain, torch.tensor([0.5, 0.6], dtype=torch.float64), gamma=0.5)
+    assert to_go.tolist() == pytest.approx([0.5625, 1.125, 0.25, 1.1625, 2.325, 2.65, 5.3], abs=1e-6)
+
+
+def test_an_episode_that_was_done_keeps_its_last_token():
+    batch = unseen_cut()
+    done = replace(batch, cut=torch.zeros(2, dtype=torch.bool))
+    assert torch.equal(foreseen(done).mask, done.mask)
+    assert torch.equal(foreseen(done).attention, done.attention)
+
+
 @pytest.fixture
 def services(tmp_path):
     with ExitStack() as opened:
@@ -264,10 +301,27 @@ def test_values_begin_at_the_mean_return_of_the_first_batch(services):
         states_ = torch.randn(3, made.trunk.width)
         assert torch.equal(made.quality(states_), torch.full((3, 14), -2.0))
         made = critic(services, small(module))
-        made.net.step = lambda: 0.0
+        made.net.step = lambda ranks: 0.0
         made.learn(batch, HERE, seed=(0,))
         assert made.quality(states_).mean().item() == pytest.approx(0.5)
         assert made.state_dict()["uncentred"] is False
+
+
+@pytest.mark.parametrize(("module", "critic"), [(ilql, ilql.Implicit), (mc, mc.MonteCarlo)])
+def test_an_episode_cut_unseen_is_learnt_up_to_its_last_token(services, module, critic):
+    episodes = [e for e in episodes_of(services) if e.truncated]
+    unseen = [replace(e, final=None, final_ids=()) for e in episodes]
+    batch, made = collate(unseen, ends=True), critic(services, small(module))
+    figures = made.learn(batch, HERE, seed=(0,))
+    assert figures["critic_tokens"] == int(batch.mask.sum()) - len(unseen)
+    chain = made.chain(foreseen(batch))
+    before = [batch.ids[row, : int(length) - 1] for row, length in enumerate(batch.lengths)]
+    states_ = [made.trunk(ids[None], torch.ones(1, len(ids)))[0, -1] for ids in before]
+    assert (chain.states[len(chain.ids) :] - torch.stack(states_)).abs().max() < 1e-5
+    word = [replace(e, turns=e.turns[:1]) for e in unseen]
+    one = collate([replace(e, turns=(replace(t, completion=replace(t.completion, ids=t.completion.ids[:1],
+                   logprobs=(0.0,), entropy=(0.0,))),)) for e in word for t in e.turns], ends=True)  # fmt: skip
+    assert made.learn(one, HERE, seed=(0,)) == {"critic_tokens": 0.0}
 
 
 # Guidance -------------------------------------------------------------------------------------------------------------

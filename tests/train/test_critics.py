@@ -10,14 +10,18 @@ import pytest
 import torch
 from torch import nn
 
-from lmgym.baselines import archer
+from lmgym.baselines import archer, ilql
 from lmgym.errors import RecipeError
+from lmgym.policy.load import load_local
+from lmgym.policy.lora import adapt
+from lmgym.policy.sampling import Sampling
 from lmgym.train import checkpoint, loop, source
 from lmgym.train.collate import collate
 from lmgym.train.critics import Estimator, Trunk, mlp, polyak, states_at
 from lmgym.train.parts.stores import Replay, lean
 from lmgym.train.parts.tasks import Uniform
 from lmgym.train.recipe import Evaluate, Pool, Recipe
+from lmgym.train.schedule import Progress
 from lmgym.train.services import Services
 from lmgym.train.state import Manner
 from tests.train.chain import SPEC, chain_policy
@@ -94,6 +98,59 @@ def test_a_copy_of_a_trunk_shares_the_policy_and_nothing_else(services, base):
     moved = not torch.equal(trunk(ids, attention), target(ids, attention))
     assert not moved  # both read the policy as it is, or neither
     assert len(list(trunk.parameters())) == (0 if base == "policy" else len(list(target.parameters())))
+
+
+@pytest.fixture
+def adapters(tmp_path):
+    """Services of a policy that learns by adapters, which do something."""
+    chain_policy().save(tmp_path / "base")
+    policy = load_local(f"hf:{tmp_path / 'base'}", sampling=Sampling(max_tokens=2))
+    adapt(policy.model, rank=2)
+    for name, weight in policy.model.named_parameters():
+        if "lora_B" in name:
+            nn.init.normal_(weight, std=0.3, generator=torch.Generator().manual_seed(1))
+    with ExitStack() as opened:
+        yield Services(policy, POOL, folder=tmp_path, manner=Manner(), context=None, temperature=1.0, opened=opened)
+
+
+def test_a_critic_on_a_copy_of_an_adapted_policy_learns_by_adapters_of_its_own(adapters):
+    policy = adapters.policy
+    args = ilql.Args(base="own", lr=1e-2, minibatches=1, autocast=False, tau_target=0.5)
+    critic = ilql.Implicit(adapters, args)
+    own, theirs = (dict(net.trunk.model.named_parameters()) for net in (critic.net.online, critic.net.slow))
+    given = dict(policy.model.named_parameters())
+    learning = {name for name, weight in own.items() if weight.requires_grad}
+    assert learning == {name for name in own if "lora_" in name}
+    for name in own:  # what does not learn is there once
+        assert (own[name] is given[name]) == (theirs[name] is given[name]) == (name not in learning)
+    before = {name: weight.detach().clone() for name, weight in given.items()}
+    episodes = source.played(adapters.engine(), policy, Uniform(8).draw(0, POOL))
+    batch = collate([adapters.ended(each) for each in episodes], ends=True)
+    for _ in range(2):  # heads begin as a constant, so that in the first step nothing reaches below them
+        critic.learn(batch, Progress(0, 0.0), seed=(0,))
+    assert all(torch.equal(weight, before[name]) for name, weight in given.items())
+    moved = {name for name in own if not torch.equal(own[name], before[name])}
+    assert moved == learning
+    for name in learning:
+        assert (theirs[name] - (before[name] + own[name]) / 2).abs().max() < 1e-6
+
+
+def test_without_adapters_a_copy_of_the_policy_learns_whole(services):
+    trunk = Trunk(services.policy, "own", seed=0)
+    assert all(weight.requires_grad for weight in trunk.parameters())
+    mine = {id(weight) for weight in trunk.parameters()}
+    assert mine.isdisjoint(id(weight) for weight in services.policy.model.parameters())
+
+
+@pytest.mark.parametrize("base", ["small", "own"])
+def test_activations_made_again_have_the_same_gradient(services, base):
+    ids, found = torch.randint(1, 13, (2, 5), generator=torch.Generator().manual_seed(0)), []
+    for checkpointing in (False, True):
+        trunk = Trunk(services.policy, base, seed=0, checkpointing=checkpointing)
+        trunk(ids, torch.ones(2, 5)).square().sum().backward()
+        assert any(getattr(m, "gradient_checkpointing", False) for m in trunk.modules()) == checkpointing
+        found.append(torch.cat([w.grad.flatten() for w in trunk.parameters() if w.grad is not None]))
+    assert (found[0] - found[1]).norm() <= 1e-6 * found[0].norm()
 
 
 def test_a_state_does_not_depend_on_what_else_is_read(services):

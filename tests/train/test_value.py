@@ -130,6 +130,22 @@ def test_values_come_to_explain_the_returns(services, place):
     assert all(torch.equal(a, b) for a, b in zip(before, services.policy.model.parameters(), strict=True))
 
 
+@pytest.mark.parametrize("place", ["head", "small", "network"])
+def test_a_trunk_of_its_own_learns_and_the_policys_does_not(services, place):
+    batch = collate([paid(episode) for episode in episodes_of(services)], ends=True)
+    spec = ValueSpec(place=place, optimiser=replace(QUICK, checkpointing=True))
+    critic = random_head(ValueCritic(services, spec))
+    trunks = (critic.trunk, services.policy.model)
+    before = [[weight.detach().clone() for weight in trunk.parameters()] for trunk in trunks]
+    critic.learn(critic.value(batch), HERE, seed=(0,))
+    own, given = (
+        any(not torch.equal(a, b) for a, b in zip(old, trunk.parameters(), strict=True))
+        for old, trunk in zip(before, trunks, strict=True)
+    )
+    assert own == (place != "head")
+    assert not given
+
+
 def test_a_joint_critic_brings_what_the_policy_says_and_its_values_in_one_pass(services):
     batch = collate(episodes_of(services), ends=True)
     critic = random_head(ValueCritic(services, ValueSpec(place="joint")))

@@ -49,13 +49,15 @@ class ValueCritic(Critic):
     def __init__(self, services: Services, spec: ValueSpec) -> None:
         self.spec, self.services, self.policy = spec, services, services.policy
         base: Base = "small" if spec.place == "small" else "own" if spec.place == "network" else "policy"
-        self.trunk = Trunk(self.policy, base, seed=services.pool.seed)
+        self.apart = spec.place in ("small", "network")  # its trunk is its own, and learns
+        checkpointing, optimiser = spec.optimiser.checkpointing, replace(spec.optimiser, checkpointing=False)
+        self.trunk = Trunk(self.policy, base, seed=services.pool.seed, checkpointing=checkpointing)
         width = self.trunk.width
         self.head = mlp([width, width, 1], seed=(services.pool.seed, 1), bias=spec.bias).to(self.policy.device)
         self.weights = nn.ModuleDict({"trunk": self.trunk, "value_head": self.head})
         self.loss = partial(value_loss, clip=spec.clip, level=spec.level)
         term = Term(loss=self.loss, name="value_loss")
-        self.updater = Updater(self.weights, self._with_values, spec.optimiser, [term], ranks=services.ranks)
+        self.updater = Updater(self.weights, self._with_values, optimiser, [term], ranks=services.ranks)
         self.joint = False  # within an RL stage, where that is its place
         self._states: Tensor | None = None  # (N, H) before the judged tokens of the batch last valued
 
@@ -73,20 +75,20 @@ class ValueCritic(Critic):
     def value(self, batch: Batch) -> Batch:
         """The batch with `value`, `boot` and `target`."""
         value, boot = torch.zeros_like(batch.value), torch.zeros_like(batch.boot)
-        states: list[tuple[Tensor, Tensor]] = []  # places among B T, and what stands there
-        asked = judged(batch, self.spec.level)
-        for rows in micro_batches(batch.lengths, self.updater.micro_tokens):
+        asked, ranks = judged(batch, self.spec.level), self.services.ranks
+        number = (asked.flatten().cumsum(0) - 1).view(asked.shape)  # of a judged token among them
+        states = torch.zeros(0 if self.apart else int(asked.sum()), self.trunk.width, device=self.policy.device)
+        for rows in ranks.share(micro_batches(batch.lengths, self.updater.micro_tokens // ranks.size)):
             part = batch.rows(rows)
             hidden = self._hidden(part)
             after = self.head(hidden)[..., 0].to(value)
             value[rows, : part.ids.shape[1]] = _before(after) * part.mask
             boot[rows] = self._boots(part, after.to(value.device))
-            if self.spec.place != "network":
+            if not self.apart:
                 row, column = asked[rows].nonzero(as_tuple=True)
-                states.append((rows[row] * value.shape[1] + column, hidden[row, column - 1]))
-        if states:
-            places, found = (torch.cat(parts) for parts in zip(*states, strict=True))
-            self._states = found[torch.argsort(places).to(found.device)]
+                states[number[rows[row], column]] = hidden[row, column - 1]
+        value, boot = ranks.summed(value), ranks.summed(boot)
+        self._states = None if self.apart else ranks.summed(states)
         spec, valued = self.spec, replace(batch, value=value, boot=boot)
         advantage = gae(valued, gamma=spec.gamma, lam=spec.lam, level=spec.level, turn_gamma=spec.turn_gamma)
         return replace(valued, target=(advantage + value) * asked)
@@ -97,7 +99,7 @@ class ValueCritic(Critic):
         figures = of_values(batch.value[asked], batch.target[asked])
         if self.joint:
             return figures
-        if self.spec.place == "network":
+        if self.apart:
             trained = replace(batch, mask=asked, weight=asked.float(), logprobs=torch.zeros_like(batch.logprobs))
         else:
             trained = self._of_states(batch, asked)
@@ -135,7 +137,7 @@ class ValueCritic(Critic):
 
     def _with_values(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
         """Values (B, T) with gradient, for an updater; in place of log-probs and entropies are zeros."""
-        if self.spec.place == "network":
+        if self.apart:
             value = _before(self.head(self._hidden(batch))[..., 0])
         else:
             assert self._states is not None, "learn before value"
