@@ -21,11 +21,13 @@ ALL = (
     "train",
     "viewer",
     "board",
+    "serve",
 )
 LAYERS = {  # module or package -> its layer; the longest name wins
     "lmgym": "root",
     "lmgym.types": "core",
     "lmgym.errors": "core",
+    "lmgym.hosts": "core",
     "lmgym.policy.base": "core",
     "lmgym.policy.calls": "core",
     "lmgym.env": "env",
@@ -39,9 +41,11 @@ LAYERS = {  # module or package -> its layer; the longest name wins
     "lmgym.train": "train",
     "lmgym.viewer": "viewer",
     "lmgym.board": "board",
+    "lmgym.serve": "serve",
     "lmgym.leaderboards": "top",
     "lmgym.baselines": "top",
     "lmgym.cli": "top",
+    "lmgym.interop": "top",
 }
 MAY_IMPORT = {  # every layer may import itself, a task only its own folder
     "core": (),
@@ -56,6 +60,7 @@ MAY_IMPORT = {  # every layer may import itself, a task only its own folder
     "train": ("core", "policy", "rollout", "evaluation", "root"),  # root: the version's number
     "viewer": ("core", "rollout", "evaluation"),
     "board": ("core", "rollout", "evaluation", "root"),
+    "serve": ("core", "env", "backends", "rollout", "registry"),  # environments for others; backends: the wire's words
     "root": ("registry",),
     "top": (*ALL, "root", "top"),
 }

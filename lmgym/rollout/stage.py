@@ -12,7 +12,7 @@ from typing import Any
 
 from lmgym.env import registry
 from lmgym.errors import BackendError, InstanceError
-from lmgym.rollout.pictures import encode
+from lmgym.env.pictures import encode
 from lmgym.types import FIRST_SEAT, Message
 
 ALONE = frozenset({FIRST_SEAT})
@@ -34,6 +34,10 @@ class Setting:
     def key(self) -> str:
         """The same for settings that can share an environment."""
         return json.dumps([self.task, self.split, self.options, sorted(self.seats)], sort_keys=True, default=repr)
+
+    def opened(self) -> Stage:
+        """Return the environment, made here."""
+        return Stage(self)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -167,12 +171,12 @@ class Host:
     """Stages by slot, called by the name of what they shall do."""
 
     def __init__(self) -> None:
-        self.stages: dict[int, Stage] = {}
+        self.stages: dict[int, Any] = {}  # what a setting opens: for the engine a Stage
 
-    def call(self, slot: int, method: str, arguments: tuple[Any, ...]) -> Shown | None:
+    def call(self, slot: int, method: str, arguments: tuple[Any, ...]) -> Any:
         """Do it; None where there is nothing to tell, a slot that broke before included."""
         if method == "open":
-            self.stages[slot] = Stage(*arguments)
+            self.stages[slot] = arguments[0].opened()
             return None
         if method == "close":
             self.drop(slot)
@@ -180,8 +184,7 @@ class Host:
         stage = self.stages.get(slot)
         if stage is None:
             return None
-        answer: Shown = getattr(stage, method)(*arguments)
-        return answer
+        return getattr(stage, method)(*arguments)
 
     def drop(self, slot: int) -> None:
         """Close a slot's environment, which may be broken."""

@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
-from ipaddress import ip_address
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from lmgym import hosts
 from lmgym.errors import InstanceError
 from lmgym.viewer.episode import Decode, shown
 from lmgym.viewer.index import Row, Run, listing
@@ -69,21 +69,12 @@ class Viewer(ThreadingHTTPServer):
         self.token = secrets.token_urlsafe(24)
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         super().__init__((host, port), Handler)
-        self.name = f"[{host}]" if ":" in host else host
-        self.url = f"http://{self.name}:{self.server_port}/{self.token}/"
+        self.host = host
+        self.url = f"http://{hosts.in_address(host)}:{self.server_port}/{self.token}/"
 
     def knows(self, host: str) -> bool:
-        """Whether a request's Host is this server, so that no name of a stranger's leads a browser here.
-
-        Where every address is listened to, any of them will do, but still no name.
-        """
-        name, _, port = host.rpartition(":")
-        if port != str(self.server_port):
-            return False
-        bound = str(self.server_address[0])
-        if ip_address(bound).is_unspecified:
-            return is_address(name.strip("[]"))
-        return name == self.name or (name == "localhost" and ip_address(bound).is_loopback)
+        """Whether a request's Host is this server."""
+        return hosts.knows(host, host=self.host, bound=str(self.server_address[0]), port=self.server_port)
 
     def answer(self, path: str, query: dict[str, list[str]]) -> Answer | None:
         """Content and type of what lies at `path`, None where nothing does."""
@@ -119,8 +110,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer what has the right host and token; to anything else nothing is there."""
-        hosts = self.headers.get_all("Host", [])
-        if len(hosts) != 1 or not self.server.knows(hosts[0]):
+        asked = self.headers.get_all("Host", [])
+        if len(asked) != 1 or not self.server.knows(asked[0]):
             self._send(HTTPStatus.MISDIRECTED_REQUEST, b"wrong host\n", "text/plain")
             return
         address = urlsplit(self.path)
@@ -147,15 +138,6 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         """Say nothing: an address holds the token, and what was asked may hold anything."""
-
-
-def is_address(name: str) -> bool:
-    """Whether a name is a number."""
-    try:
-        ip_address(name)
-    except ValueError:
-        return False
-    return True
 
 
 def page_file(name: str) -> str:

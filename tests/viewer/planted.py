@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from lmgym.rollout import episodes
-from lmgym.rollout.pictures import encode
+from lmgym.env.pictures import encode
 from lmgym.types import Completion, Message, Trajectory, Turn
 
 ATTACKS = [
