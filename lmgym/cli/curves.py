@@ -74,10 +74,10 @@ def _plan(size: str) -> tuple[list[Course], range]:
     from lmgym.train.comparison import ALL, FEW, Course
 
     small = [
-        Course(task="guess_number", algorithms=ALL, model="tiny:1m", warmup=20, tokens=60_000),
-        Course(task="wordle", algorithms=ALL, model="tiny:1m", warmup=60, tokens=60_000),
-        Course(task="textworld", algorithms=FEW, model="tiny:1m", warmup=60, tokens=40_000),
-        Course(task="alfworld", algorithms=FEW, warmup=100, tokens=150_000),
+        Course(task="guess_number", algorithms=ALL, model="tiny:1m", warmup=12, tokens=120_000, episodes=256),
+        Course(task="wordle", algorithms=ALL, model="tiny:1m", warmup=60, tokens=120_000, episodes=128),
+        Course(task="textworld", algorithms=FEW, model="tiny:1m", warmup=60, tokens=60_000, train_instances=256),
+        Course(task="alfworld", algorithms=FEW, model="tiny:1m", warmup=200, tokens=250_000, episodes=128),
     ]
     if size == "small":
         return small, range(3)
@@ -91,7 +91,7 @@ def report(found: list[Curve], size: str, *, tuned: bool) -> str:
     """Return the table with how it was made."""
     from lmgym.train import comparison
 
-    trials = f"{len(comparison.RATES)} (learning rates)" if tuned else "0"
+    trials = f"{len(comparison.RATES)} (learning rates, at half the tokens)" if tuned else "0"
     asked = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
     commit = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
     said = (

@@ -43,6 +43,7 @@ def train(
     threads: Annotated[int | None, typer.Option(min=1, help="CPU threads; a resumed run must have the same.")] = None,
     lora: Annotated[int | None, typer.Option(min=1, help="Rank of adapters, which alone learn; hf: models.")] = None,
     tokens: Annotated[int | None, typer.Option(min=1, help="Of actions, after which nothing more is played.")] = None,
+    train_instances: Annotated[int | None, typer.Option(min=1, help="Train on that many of the split.")] = None,
     evaluate_every: Annotated[int, typer.Option(min=0, help="Tokens of actions between evaluations; 0: none.")] = 0,
     evaluate_split: Annotated[str | None, typer.Option(help="Split of all evaluations in place of test.")] = None,
     keep_episodes: Annotated[list[int] | None, typer.Option(help="Step whose episodes are kept; repeatable.")] = None,
@@ -65,7 +66,7 @@ def train(
         adapt(policy.model, rank=lora, seed=seed)
     folder = out or Path("runs") / f"{algorithm}-{spec.name}-{_plain(model)}-{seed}"
     known = {"algorithm": algorithm, "dtype": dtype, "threads": _threads(threads), "lora": lora}
-    known |= {"tokens": tokens, "evaluate_split": evaluate_split}
+    known |= {"tokens": tokens, "evaluate_split": evaluate_split, "train_instances": train_instances}
     result = run(
         _evaluated_on(module.recipe(args), evaluate_split),
         policy,
@@ -77,6 +78,7 @@ def train(
         arguments={**known, **dataclasses.asdict(args)},
         keep_episodes=keep_episodes or (),
         tokens=tokens,
+        train_instances=train_instances,
         evaluate_every=evaluate_every,
         lockstep=spec.player != "inline",
     )

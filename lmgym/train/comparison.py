@@ -25,7 +25,7 @@ ALL = ("bc", "filtered_bc", "mc", "ilql", "archer", "refuel", "ppo", "grpo", "rl
 FEW = ("bc", "filtered_bc", "ppo", "grpo", "rloo")
 AXES = {"tokens": "action tokens sampled or shown", "steps": "environment steps", "seconds": "seconds of one core"}
 RATES = (0.3, 1.0, 3.0)  # factors of an algorithm's own learning rate that are tried
-TRIAL_SEED = 1000  # no seed that is reported; trials are judged on instances of the training split
+TRIAL_SEED = 1000  # no seed that is reported; trials are judged on instances of the training split, at half the tokens
 RL = ("--warmup", "0", "--steps", "1000000")  # the tokens end a run
 OWN = {
     # the same optimiser and loss as filtered BC, whose question is what to imitate
@@ -47,7 +47,7 @@ class Course:
     tokens: int  # of actions, at which every run ends
     evaluations: int = 6  # on the way
     episodes: int = 100  # of an evaluation
-    options: Sequence[str] = ()  # of the algorithms, whatever they are
+    train_instances: int | None = None  # of the split, that all of them play; None: every one
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,15 +83,15 @@ class Curve:
 
 def words(cell: Cell, folder: Path, default_rate: float) -> list[str]:
     """The arguments of `lmgym train` for a cell."""
-    course = cell.course
-    every = max(1, course.tokens // course.evaluations)
+    course, trial = cell.course, cell.seed == TRIAL_SEED
+    every, last = max(1, course.tokens // course.evaluations), course.tokens // 2 if trial else course.tokens
     return [
         *("train", cell.algorithm, course.task, "--model", f"hf:{folder / cell.start / 'policy'}"),
         *("--seed", str(cell.seed), "--threads", "1", "--out", str(folder / cell.name)),
-        *("--tokens", str(course.tokens), "--evaluate-every", str(every), "--evaluate", str(course.episodes)),
+        *("--tokens", str(last), "--evaluate-every", str(every), "--evaluate", str(course.episodes)),
         *("--lr", repr(cell.rate * default_rate), *OWN.get(cell.algorithm, RL)),
-        *(["--evaluate-split", "train"] if cell.seed == TRIAL_SEED else []),
-        *course.options,
+        *(["--evaluate-split", "train"] if trial else []),
+        *_of_the_split(course),
     ]
 
 
@@ -101,7 +101,12 @@ def start_words(cell: Cell, folder: Path) -> list[str]:
     return [
         *("train", "bc", course.task, "--model", course.model, "--seed", str(cell.seed), "--threads", "1"),
         *("--out", str(folder / cell.start), "--steps", str(course.warmup), "--evaluate", str(course.episodes)),
+        *_of_the_split(course),
     ]
+
+
+def _of_the_split(course: Course) -> list[str]:
+    return [] if course.train_instances is None else ["--train-instances", str(course.train_instances)]
 
 
 def make(folder: Path, arguments: Sequence[str], out: Path) -> None:

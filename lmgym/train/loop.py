@@ -51,11 +51,16 @@ def run(
     quiet: bool = False,
     evaluate_every: int = 0,
     tokens: int | None = None,
+    train_instances: int | None = None,
 ) -> RunResult:
-    """Train `policy` by `recipe` in `folder`; a resumed run must have the same `arguments`. For the rest see Manner."""
+    """Train `policy` by `recipe` in `folder`; a resumed run must have the same `arguments`. For the rest see Manner.
+
+    `train_instances` is how many, the first of the training split, are played; None is all.
+    """
     chosen = dict(options or {})
     check(recipe, task, chosen, folder)
-    size = runner.size_of(task, "train", chosen)
+    whole = runner.size_of(task, "train", chosen)
+    size = whole if train_instances is None else min(whole, train_instances)
     pool = Pool(task=runner.id_of(task), size=size, options=chosen, seed=seed)
     known = {"task": task, "options": chosen, "policy": policy.name, "seed": seed, **(arguments or {})}
     together = ranks()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -139,3 +140,15 @@ def test_curves_of_two_algorithms_are_made_from_one_command(tmp_path, monkeypatc
     assert not ended.value.code
     assert readme.read_text().count("| guess_number |") == 2
     assert (tmp_path / "curves.png").exists()
+
+
+def test_trials_stop_at_half_the_tokens_and_are_judged_on_the_training_split(tmp_path):
+    said = words(Cell(course=COURSE, algorithm="grpo", seed=comparison.TRIAL_SEED), tmp_path, 1e-3)
+    assert said[said.index("--tokens") + 1] == "30"
+    assert said[said.index("--evaluate-split") + 1] == "train"
+
+
+def test_a_course_on_part_of_the_split_begins_and_goes_on_with_that_part(tmp_path):
+    cell = Cell(course=replace(COURSE, train_instances=8), algorithm="grpo", seed=0)
+    for said in (start_words(cell, tmp_path), words(cell, tmp_path, 1e-3)):
+        assert said[said.index("--train-instances") + 1] == "8"

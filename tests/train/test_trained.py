@@ -30,13 +30,20 @@ def run(tmp_path_factory) -> Path:
     known = MappingProxyType({**registry.specs(), SPEC.id: SPEC})
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(registry, "specs", lambda: known)
-        loop.run(grpo.recipe(ARGS), chain_policy(), task=SPEC.id, folder=folder, quiet=True, keep_episodes=[0, 2])
+        loop.run(
+            grpo.recipe(ARGS), chain_policy(), task=SPEC.id, folder=folder,
+            quiet=True, keep_episodes=[0, 2], train_instances=20,
+        )  # fmt: skip
     return folder
 
 
 def step(run: Path, number: int):
     path = run / "episodes" / f"{number:06d}.jsonl"
     return list(episodes.read(path)), trained.read(trained.path_beside(path))
+
+
+def test_part_of_the_split_is_its_first_instances(run):
+    assert {episode.index for number in (0, 2) for episode in step(run, number)[0]} <= set(range(20))
 
 
 def returns(episode) -> float:
