@@ -1,0 +1,102 @@
+"""One episode played by a library that has its own loop; text alone goes in and out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lmgym.env.registry import build, find
+from lmgym.errors import BackendError, InstanceError
+from lmgym.evaluation.runner import Outcome, try_seed
+
+
+class Episode:
+    """An environment, and how its present episode goes.
+
+    The score is asked for once, when the episode is over: `end` cuts one that the caller leaves. What a backend broke
+    stays broken: `end` raises its error again, so that a library that goes on after errors cannot score it.
+    """
+
+    def __init__(self, task: str, *, split: str = "test", max_turns: int | None = None, **options: Any) -> None:
+        self.env = build(find(task), split=split, max_turns=max_turns, **options)
+        self.task, self.split = self.env.unwrapped.task.id, split
+        if self.env.unwrapped.PICTURES is not None:
+            self.env.close()
+            raise InstanceError(f"{self.task} shows pictures, which do not pass here: use lmgym's own engine")
+        self.over = True
+        self.broken: BackendError | None = None
+        self.index: int | None = None
+        self.info: dict[str, Any] = {}
+        self._forget()
+
+    def begin(self, *, index: int | None = None, attempt: int = 0, seed: int | None = None) -> str:
+        """Open an instance and return its first words. `seed` None: the board's for this instance and try."""
+        if index is None and seed is None:
+            raise InstanceError(f"{self.task}: say which instance (index) or draw one (seed)")
+        if seed is None:
+            seed = try_seed(self.task, self.split, index or 0, attempt)
+        self._forget()
+        self.index, self.attempt = index, attempt
+        try:
+            observation, self.info = self.env.reset(seed=seed, options={} if index is None else {"index": index})
+        except BackendError as error:
+            self.broken = error
+            raise
+        if index is None:
+            self.index = int(self.info["instance"].rpartition("/")[2])
+        self.over = False
+        text: str = observation["text"]
+        return text
+
+    def act(self, action: str) -> str:
+        """Play an action and return what it is answered with."""
+        try:
+            observation, reward, terminated, truncated, info = self.env.step(action)
+        except BackendError as error:
+            self.broken, self.over = error, True
+            raise
+        self.info = info
+        self.turns += 1
+        self.invalid += not info["valid"]
+        self.reward += float(reward)
+        self.over, self.truncated = terminated or truncated, truncated
+        if self.over:
+            self.stop = "max_turns" if truncated else "done"
+        text: str = observation["text"]
+        return text
+
+    def end(self, stop: str = "left") -> Outcome:
+        """How the episode went; one that is not over ends here by `stop` and has the score of where it stands."""
+        if self.broken is not None:
+            raise self.broken
+        if not self.over:
+            self.info = {**self.info, **self.env.unwrapped.cut()}
+            self.over = self.truncated = True
+            self.stop = stop
+        if "score" not in self.info:
+            raise InstanceError(f"{self.task}: no episode was begun")
+        success = bool(self.info["success"])
+        return Outcome(
+            index=self.index,
+            attempt=self.attempt,
+            score=float(self.info["score"]),
+            success=success,
+            reward=self.reward,
+            turns=self.turns,
+            invalid=self.invalid,
+            truncated=self.truncated,
+            stop=self.stop,
+            solved_at=self.turns if success else None,
+        )
+
+    def close(self) -> None:
+        """Close the environment."""
+        self.env.close()
+
+    def _forget(self) -> None:
+        self.index = None
+        self.attempt = self.turns = self.invalid = 0
+        self.reward = 0.0
+        self.truncated = False
+        self.stop = ""
+        self.info = {}
+        self.broken = None

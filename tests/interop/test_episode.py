@@ -1,0 +1,103 @@
+"""An episode played from outside has the score that the engine's has."""
+
+import pytest
+
+from lmgym.env.registry import build
+from lmgym.env.spaces import Images
+from lmgym.errors import BackendError, InstanceError
+from lmgym.evaluation import runner
+from lmgym.interop.episode import Episode
+from lmgym.policy.load import load_policy
+from lmgym.rollout.engine import Engine
+from lmgym.tasks.wordle.env import Wordle
+
+WORDS = ("crane", "slate", "ghost", "blimp", "pound", "ficky")
+
+
+def test_first_words_and_answers_are_the_environments():
+    episode, env = Episode("wordle", split="train"), build("wordle", split="train")
+    observation, _ = env.reset(options={"index": 3})
+    assert episode.begin(index=3) == observation["text"]
+    assert episode.act("crane") == env.step("crane")[0]["text"]
+
+
+def test_lost_wordle_scores_zero_after_six_tries():
+    episode = Episode("wordle")
+    episode.begin(index=0)
+    for word in WORDS:
+        assert not episode.over
+        episode.act(word)
+    outcome = episode.end()
+    assert (outcome.score, outcome.success, outcome.turns, outcome.reward) == (0.0, False, 6, -6.0)
+    assert (outcome.stop, outcome.truncated, outcome.solved_at) == ("done", False, None)
+
+
+def test_what_is_left_is_cut_and_scored_where_it_stands():
+    episode = Episode("wordle")
+    episode.begin(index=0)
+    episode.act("no word")
+    outcome = episode.end()
+    assert (outcome.stop, outcome.truncated, outcome.score, outcome.invalid) == ("left", True, 0.0, 1)
+    assert episode.end() == outcome
+
+
+def test_turn_limit_is_the_tasks_or_the_callers():
+    episode = Episode("guess_number", max_turns=2)
+    episode.begin(index=0)
+    episode.act("0")
+    episode.act("0")
+    assert episode.over
+    assert episode.end().stop == "max_turns"
+
+
+def test_outcomes_are_those_of_the_engine():
+    policy = load_policy("oracle")
+    jobs = runner.episodes("guess_number", split="test", size=1000, count=3, options={})
+    report = runner.evaluate(policy, jobs, engine=Engine())
+    episode = Episode("guess_number")
+    outcomes = []
+    for job in jobs:
+        episode.begin(index=job.index, attempt=job.attempt)
+        episode.act(next(episode.env.unwrapped.oracle()))
+        outcomes.append(episode.end())
+    assert tuple(outcomes) == report.outcomes
+
+
+def test_index_follows_from_the_seed_where_none_is_given():
+    first, again = Episode("wordle"), Episode("wordle")
+    first.begin(seed=5)
+    again.begin(seed=5)
+    assert first.index == again.index
+    assert 0 <= first.index < 93
+
+
+def test_neither_index_nor_seed_is_refused():
+    with pytest.raises(InstanceError, match="say which instance"):
+        Episode("wordle").begin()
+
+
+def test_end_before_begin_is_refused():
+    with pytest.raises(InstanceError, match="no episode was begun"):
+        Episode("wordle").end()
+
+
+def test_broken_backend_is_raised_again_and_never_scored(monkeypatch):
+    episode = Episode("wordle")
+    episode.begin(index=0)
+
+    def breaks(action):
+        raise BackendError("the container is gone")
+
+    monkeypatch.setattr(episode.env.unwrapped, "act", breaks)
+    with pytest.raises(BackendError):
+        episode.act("crane")
+    with pytest.raises(BackendError, match="container is gone"):
+        episode.end()
+    episode.begin(index=1)
+    assert not episode.over
+
+
+def test_pictures_are_refused_not_dropped(monkeypatch):
+    monkeypatch.setattr(Wordle, "PICTURES", Images(8, 8))
+    with pytest.raises(InstanceError, match="pictures"):
+        Episode("wordle")
