@@ -1,0 +1,1 @@
+"""Environments for clients on the network: `lmgym serve`."""

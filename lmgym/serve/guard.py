@@ -1,0 +1,83 @@
+"""Who is let in at all: a request's Host, Origin and token, looked at before a byte of its body is."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from lmgym import hosts
+from lmgym.backends import wire
+from lmgym.serve.clients import Clients
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+HEADERS = [
+    (b"content-type", b"application/json"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"cache-control", b"no-store"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Address:
+    """Where a server listens, and what else it is called."""
+
+    host: str
+    bound: str  # the number of `host`
+    port: int
+    names: frozenset[str] = frozenset()  # Host headers beside its own, as a proxy in front of it sends them
+    origins: frozenset[str] = frozenset()  # pages that may ask; programs send no Origin
+
+
+class Guard:
+    """The application behind its door."""
+
+    def __init__(self, app: App, address: Address, clients: Clients) -> None:
+        self.app, self.address, self.clients = app, address, clients
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request in, with its client's name on it, or answer why not."""
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+            return
+        refusal = self._refusal(scope)
+        if refusal is None:
+            await self.app(scope, receive, send)
+            return
+        status, error = refusal
+        kind = "http.response" if scope["type"] == "http" else "websocket.http.response"
+        content = msgspec.json.encode(wire.Answered(error=error))
+        length = (b"content-length", str(len(content)).encode())
+        headers = [*HEADERS, length, (b"connection", b"close")]
+        if status == 401:
+            headers.append((b"www-authenticate", b"Bearer"))
+        await send({"type": f"{kind}.start", "status": status, "headers": headers})
+        await send({"type": f"{kind}.body", "body": content})
+
+    def _refusal(self, scope: Scope) -> tuple[int, wire.Error] | None:
+        found: dict[bytes, list[bytes]] = {}
+        for name, value in scope["headers"]:
+            found.setdefault(name, []).append(value)
+        asked = found.get(b"host", [])
+        if len(asked) != 1 or not self._knows(asked[0]):
+            return 421, wire.Error("host", "this server has another name")
+        if any(origin.decode("latin-1") not in self.address.origins for origin in found.get(b"origin", [])):
+            return 403, wire.Error("origin", "pages of this origin may not ask here")
+        said = found.get(b"authorization", [])
+        kind, _, token = said[0].partition(b" ") if len(said) == 1 else (b"", b"", b"")
+        client = self.clients.of(token.strip()) if kind.lower() == b"bearer" else None
+        if client is None:
+            return 401, wire.Error("token", "the token is missing or wrong: Authorization: Bearer TOKEN")
+        scope["client of lmgym"] = client
+        return None
+
+    def _knows(self, asked: bytes) -> bool:
+        at = self.address
+        return hosts.knows(asked.decode("latin-1"), host=at.host, bound=at.bound, port=at.port, names=at.names)

@@ -1,0 +1,110 @@
+"""A server that listens, and its end."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from threading import Thread
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from lmgym import hosts
+from lmgym.errors import InstanceError
+from lmgym.serve.app import application
+from lmgym.serve.catalogue import Catalogue
+from lmgym.serve.clients import Clients, Limits
+from lmgym.serve.desk import Desk
+from lmgym.serve.guard import Address, Guard
+
+CONNECTIONS = 1024  # that are open at once, whoever has them
+
+
+class Serving:
+    """A socket and what answers on it."""
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        tokens: Sequence[str],
+        *,
+        limits: Limits | None = None,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        names: Sequence[str] = (),
+        origins: Sequence[str] = (),
+        processes: int | None = None,
+    ) -> None:
+        """Listen on `host`; port 0 takes a free one. Raises InstanceError where the address cannot be had."""
+        limits = limits or Limits()
+        self.clients = Clients(tokens, limits)
+        self.desk = Desk(catalogue, limits, processes=processes)
+        self.socket = _listening(host, port)
+        bound, self.port = self.socket.getsockname()[:2]
+        self.url = f"http://{hosts.in_address(host)}:{self.port}"
+        called = frozenset(name.lower() for name in names)
+        address = Address(host=host, bound=bound, port=self.port, names=called, origins=frozenset(origins))
+        self.server = uvicorn.Server(
+            uvicorn.Config(
+                Guard(application(self.desk), address, self.clients),
+                http=_patient(limits.slow),
+                ws="websockets-sansio",
+                ws_max_size=limits.message,
+                ws_per_message_deflate=False,  # a small message may not become a large one
+                lifespan="on",
+                log_config=None,
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                limit_concurrency=CONNECTIONS,
+                timeout_graceful_shutdown=5,
+            )
+        )
+
+    def run(self) -> None:
+        """Answer until the end is asked for."""
+        self.server.run(sockets=[self.socket])
+
+    @contextmanager
+    def running(self) -> Iterator[Serving]:
+        """Answer in a thread, for as long as the block lasts."""
+        thread = Thread(target=self.run, name="lmgym-serve", daemon=True)
+        thread.start()
+        try:
+            yield self
+        finally:
+            self.server.should_exit = True
+            thread.join(30)
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(2048)
+    except OSError as error:
+        listener.close()
+        raise InstanceError(f"cannot listen on {host}, port {port}: {error.strerror}; try another --port") from error
+    return listener
+
+
+def _patient(seconds: float) -> type[asyncio.Protocol]:
+    """HTTP for connections whose first request must come in this time: uvicorn itself would wait for ever."""
+
+    class Patient(H11Protocol):
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            if len(self.connections) > CONNECTIONS:
+                transport.close()
+            self.loop.call_later(seconds, self.give_up)
+
+        def give_up(self) -> None:
+            """Close where nothing that can be answered has come."""
+            if self.scope is None and not self.transport.is_closing():
+                self.transport.close()
+
+    return Patient
