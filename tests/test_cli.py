@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from lmgym.baselines import grpo
 from lmgym.cli import main
 from lmgym.cli.options import literal, read_args, task_options
 from lmgym.cli.tasks import END, START, between_markers, built_in, markdown_table
+from lmgym.cli.train import closing_table
+from lmgym.env.registry import find
 from lmgym.errors import InstanceError, RecipeError
+from lmgym.train.state import RunResult
+from tests.evaluation.reports import report
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -131,3 +138,26 @@ def test_what_is_recorded_can_be_imitated(
     assert "16 episodes" in capsys.readouterr().out
     words = ["--recorded", data, "--steps", "1", "--episodes", "4", "--evaluate", "2", "--out", str(tmp_path / "run")]
     assert command(monkeypatch, "train", "bc", "guess_number", *words) == 0
+
+
+def closing(*scores: float) -> str:
+    """The closing table of a run whose evaluations had one episode each, with these scores."""
+    reports = {f"at {score}": report([[score == 1]]) for score in scores}
+    reports = {
+        name: replace(made, outcomes=(replace(made.outcomes[0], score=score),))
+        for score, (name, made) in zip(scores, reports.items(), strict=True)
+    }
+    result = RunResult(folder=Path(), policy=Path(), reports=reports, seconds={})
+    console = Console(record=True, width=200, file=io.StringIO())
+    console.print(closing_table(result, find("wordle"), {}, "grpo"))
+    return console.export_text()
+
+
+def test_the_closing_table_has_the_mean_score_where_it_says_more_than_success() -> None:
+    table = closing(0.25, 0.75)
+    assert "mean score at 0.25" in table
+    assert "0.750 [" in table
+    assert "paired gain in score" in table
+    assert "+0.500 [" in table
+    assert "score" not in closing(0, 1)
+    assert "gain in score" not in closing(0.5)

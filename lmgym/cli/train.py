@@ -117,7 +117,7 @@ def _baseline(name: str) -> Any:
 
 def _checked(spec: TaskSpec, options: dict[str, Any]) -> None:
     """Refuse an unknown option before anything is made."""
-    known = options_of(load(spec))
+    known = [*options_of(load(spec)), "max_turns"]
     if unknown := [name for name in options if name not in known]:
         raise RecipeError(f"{spec.id} has no option {unknown[0]!r}; it has {', '.join(sorted(known))}")
 
@@ -154,13 +154,18 @@ def _plain(model: str) -> str:
 
 
 def closing_table(result: RunResult, spec: TaskSpec, options: dict[str, Any], algorithm: str) -> Table:
-    """Return what the run came to: success, the gain, seconds by stage."""
+    """Return what the run came to: success, scores where they say more, the gains, seconds by stage."""
     level = ", ".join(f"{name}={value}" for name, value in {**level_of(spec), **options}.items())
     table = Table("", "", title=f"{algorithm} on {spec.id}" + (f" ({level})" if level else ""), title_justify="left")
     for name, report in result.reports.items():
         table.add_row(f"success {name}", f"{_percent(report.success)} of {len(report.outcomes)} test episodes")
     if result.gain is not None:
         table.add_row("paired gain", _percent(result.gain, sign=True))
+    if result.partial:
+        for name, report in result.reports.items():
+            table.add_row(f"mean score {name}", _figure(report.score))
+        if result.score_gain is not None:
+            table.add_row("paired gain in score", _figure(result.score_gain, sign=True))
     total = 0.0
     for stage, parts in result.seconds.items():
         total += parts.get("total", 0.0)
@@ -180,3 +185,8 @@ def level_of(spec: TaskSpec) -> dict[str, Any]:
 def _percent(interval: Interval, *, sign: bool = False) -> str:
     plus = "+" if sign else ""
     return f"{100 * interval.mean:{plus}.1f} % [{100 * interval.low:{plus}.1f}, {100 * interval.high:{plus}.1f}]"
+
+
+def _figure(interval: Interval, *, sign: bool = False) -> str:
+    plus = "+" if sign else ""
+    return f"{interval.mean:{plus}.3f} [{interval.low:{plus}.3f}, {interval.high:{plus}.3f}]"

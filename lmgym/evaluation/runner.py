@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -80,13 +80,13 @@ class Report:
         """Which instance each result is of."""
         return [outcome.index for outcome in self.played]
 
-    def since(self, before: Report) -> Interval:
-        """Gain in success over a report on the same episodes, over those of which both have a result."""
+    def since(self, before: Report, *, of: Literal["success", "score"] = "success") -> Interval:
+        """Gain over a report on the same episodes, over those of which both have a result."""
         names = [[(outcome.index, outcome.attempt) for outcome in report.outcomes] for report in (before, self)]
         if names[0] != names[1]:
             raise ValueError(f"two reports on {self.task} {self.split} are of different episodes and do not pair up")
         pairs = [pair for pair in zip(before.outcomes, self.outcomes, strict=True) if not any(o.voided for o in pair)]
-        old, new = ([float(pair[side].success) for pair in pairs] for side in (0, 1))
+        old, new = ([float(getattr(pair[side], of)) for pair in pairs] for side in (0, 1))
         return paired(old, new, [outcome.index for outcome, _ in pairs])
 
     def state_dict(self) -> dict[str, Any]:

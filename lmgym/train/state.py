@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from lmgym.evaluation.runner import Report
 from lmgym.evaluation.stats import Interval
@@ -49,5 +50,19 @@ class RunResult:
     @property
     def gain(self) -> Interval | None:
         """Success of the last report over the first, paired; None where there is a single one."""
+        return self._since("success")
+
+    @property
+    def score_gain(self) -> Interval | None:
+        """The same of the mean score."""
+        return self._since("score")
+
+    @property
+    def partial(self) -> bool:
+        """Whether scores say more than success does: some lie between 0 and 1, or 1 is not asked for."""
+        outcomes = (outcome for report in self.reports.values() for outcome in report.outcomes)
+        return any(outcome.score != outcome.success for outcome in outcomes)
+
+    def _since(self, of: Literal["success", "score"]) -> Interval | None:
         found = list(self.reports.values())
-        return found[-1].since(found[0]) if len(found) > 1 else None
+        return found[-1].since(found[0], of=of) if len(found) > 1 else None

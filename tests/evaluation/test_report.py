@@ -164,3 +164,10 @@ def test_a_gain_is_over_episodes_of_which_both_have_a_result():
     broken = replace(after, outcomes=(*after.outcomes[:2], replace(after.outcomes[2], voided=True, success=False)))
     assert broken.since(before).mean == pytest.approx(0.5)
     assert after.since(before).mean == pytest.approx(1 / 3)
+
+
+def test_a_gain_in_score_pairs_scores():
+    before, after = report([[0], [0]]), report([[0], [1]])
+    partial = replace(before, outcomes=tuple(replace(outcome, score=0.5) for outcome in before.outcomes))
+    assert after.since(partial, of="score").mean == pytest.approx((-0.5 + 0.5) / 2)
+    assert after.since(partial).mean == pytest.approx(1 / 2)
