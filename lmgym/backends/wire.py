@@ -12,7 +12,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 PATH = "/v1"
-TOKEN = "LMGYM_REMOTE_TOKEN"  # noqa: S105  (the variable's name)
+TOKEN = "LMGYM_REMOTE_TOKEN"
 HINTS = ("oracle", "demonstrator", "admissible")  # what a call may ask about, of what may be withheld
 SECRETS = (*HINTS, "answer", "seats", "instances")  # seats: playing those that others play; instances: authored ones
 MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)  # what reading a stranger's JSON may raise
@@ -100,7 +100,8 @@ class Opened(Struct):
     split: str
     splits: list[str]
     size: int  # instances of the split
-    max_turns: int
+    max_turns: int  # that the server cuts at
+    task_turns: int  # that the task has when nobody chooses
     text: int  # characters of an observation at most
     images: tuple[int, int, int] | None  # height, width and number of pictures at most; None: there are none
     deterministic: bool

@@ -16,6 +16,7 @@ from lmgym.cli import (
     play,
     record,
     replay,
+    serve,
     submit,
     tasks,
     tokenizer,
@@ -42,6 +43,7 @@ app.command()(compare.compare)
 app.command()(compare.power)
 app.command()(replay.replay)
 app.command()(view.view)
+app.command()(serve.serve)
 app.command()(record.record)
 app.command()(curves.curves)
 app.command()(submit.submit)

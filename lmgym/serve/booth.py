@@ -52,6 +52,7 @@ class Booth:
             splits=list(spec.splits),
             size=self.task.size(),
             max_turns=self.env.max_turns,
+            task_turns=spec.max_turns,
             text=self.task.observation_space["text"].max_length,
             images=None if pictures is None else (pictures.height, pictures.width, pictures.most),
             deterministic=spec.deterministic,

@@ -47,11 +47,12 @@ class Lane:
         self._inbox.put((errands, loop, future))
         return future
 
-    def overdue(self, timeout: float) -> bool:
-        """Whether what is under way takes longer than `timeout` seconds; a process has some more for its own clock."""
+    def stuck(self, timeout: float) -> bool:
+        """Whether it is lost, or a call takes longer than `timeout` seconds; a process has more, for its own clock."""
         method, since = self._running
         limit = patience(method, timeout) or timeout
-        return bool(method) and time.monotonic() - since > limit + (MARGIN if isinstance(self._host, Process) else 0.0)
+        limit += MARGIN if isinstance(self._host, Process) else 0.0
+        return self.lost or (bool(method) and time.monotonic() - since > limit)
 
     def stop(self) -> None:
         """End after what is under way."""
@@ -119,7 +120,7 @@ class Lanes:
         future = lane.do(errands)
         while not future.done():
             await asyncio.wait([future], timeout=self.timeout / 4)
-            if not future.done() and (lane.lost or lane.overdue(self.timeout)):
+            if not future.done() and lane.stuck(self.timeout):
                 error = BackendError(f"an environment did not answer within {self.timeout:g} seconds")
                 future.set_result([error] * len(errands))
                 lane.kill()

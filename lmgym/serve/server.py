@@ -104,7 +104,7 @@ def _patient(seconds: float) -> type[asyncio.Protocol]:
 
         def give_up(self) -> None:
             """Close where nothing that can be answered has come."""
-            if self.scope is None and not self.transport.is_closing():
+            if getattr(self, "scope", None) is None and not self.transport.is_closing():
                 self.transport.close()
 
     return Patient
