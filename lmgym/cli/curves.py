@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from lmgym.train.comparison import Course, Curve
 
 START, END = "<!-- curves: made by `make curves` -->", "<!-- /curves -->"
+WAYS = "<!-- directions: made by `make curves SIZE=directions` -->", "<!-- /directions -->"
 
 
 def curves(
-    size: Annotated[str, typer.Option(help="small: for two cores; full: every cell, 5 seeds.")] = "small",
+    size: Annotated[str, typer.Option(help="small: for two cores; full: every cell, 5 seeds; directions.")] = "small",
     out: Annotated[Path, typer.Option(help="Folder of the runs; what is finished stays.")] = Path("runs/curves"),
     task: Annotated[list[str] | None, typer.Option(help="Only this task; may be repeated.")] = None,
     algorithm: Annotated[list[str] | None, typer.Option(help="Only this algorithm; may be repeated.")] = None,
@@ -32,6 +33,9 @@ def curves(
     """Make the runs, a table with intervals over seeds, and a picture."""
     from lmgym.train import comparison
 
+    if size == "directions":
+        _directions(out, task, at_once=at_once, write=write)
+        return
     courses, seeds = _plan(size)
     courses = [course for course in courses if not task or course.task in task]
     console, begun = Console(soft_wrap=True), time.perf_counter()
@@ -74,15 +78,15 @@ def _plan(size: str) -> tuple[list[Course], range]:
     from lmgym.train.comparison import ALL, FEW, Course
 
     small = [
-        Course(task="guess_number", algorithms=ALL, model="tiny:1m", warmup=12, tokens=120_000, episodes=256),
-        Course(task="wordle", algorithms=ALL, model="tiny:1m", warmup=60, tokens=120_000, episodes=128),
-        Course(task="textworld", algorithms=FEW, model="tiny:1m", warmup=60, tokens=60_000, train_instances=256),
-        Course(task="alfworld", algorithms=FEW, model="tiny:1m", warmup=200, tokens=250_000, episodes=128),
+        Course(task="guess_number", algorithms=ALL, model="tiny:1m", warmup=12, tokens=60_000, episodes=256),
+        Course(task="wordle", algorithms=ALL, model="tiny:1m", warmup=60, tokens=60_000, episodes=128),
+        Course(task="textworld", algorithms=FEW, model="tiny:1m", warmup=60, tokens=40_000, train_instances=256),
+        Course(task="alfworld", algorithms=FEW, model="tiny:1m", warmup=150, tokens=120_000, episodes=128),
     ]
     if size == "small":
         return small, range(3)
     if size != "full":
-        raise RecipeError(f"--size is small or full; got {size!r}")
+        raise RecipeError(f"--size is small, full or directions; got {size!r}")
     tasks = ("guess_number", "wordle", "textworld", "alfworld")
     return [Course(task=name, algorithms=ALL, warmup=200, tokens=1_000_000, episodes=256) for name in tasks], range(5)
 
@@ -92,19 +96,50 @@ def report(found: list[Curve], size: str, *, tuned: bool) -> str:
     from lmgym.train import comparison
 
     trials = f"{len(comparison.RATES)} (learning rates, at half the tokens)" if tuned else "0"
-    asked = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
-    commit = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
     said = (
-        f"Command: `make curves SIZE={size}`, commit {commit or 'unknown'}. Intervals: bootstrap over seeds, 95 %. "
+        f"Command: `make curves SIZE={size}`, commit {_commit()}. Intervals: bootstrap over seeds, 95 %. "
         f"Tuning trials of each arm, on another seed: {trials}; `rate` is the chosen factor of its own learning rate."
     )
     return f"{said}\n\n{comparison.table(found)}\n\n![success over tokens, steps and seconds](curves.png)"
 
 
-def between(text: str, content: str) -> str:
+def _directions(out: Path, names: list[str] | None, *, at_once: int, write: Path | None) -> None:
+    """Make the runs of directions, of which `names` are some or the tasks of some, and their tables."""
+    from lmgym.train import directions
+
+    console, begun, seeds = Console(soft_wrap=True), time.perf_counter(), range(3)
+    chosen = [each for each in directions.DIRECTIONS if not names or each.name in names or each.task in names]
+    if not chosen:
+        known = ", ".join(each.name for each in directions.DIRECTIONS)
+        raise RecipeError(f"no direction is {' or '.join(names or [])}; known: {known}")
+
+    def tell(name: str) -> None:
+        console.print(f"{time.perf_counter() - begun:6.0f} s  {name}")
+
+    directions.make_all(chosen, seeds, out, at_once=at_once, tell=tell)
+    tables = [
+        directions.table(each, [directions.read(each, arm, seed, out) for arm in each.arms for seed in seeds])
+        for each in chosen
+    ]
+    said = (
+        f"Command: `make curves SIZE=directions`, commit {_commit()}. Intervals: bootstrap over seeds, 95 %; no tuning "
+        "trial for any arm. The level is the mean end of the arm that ended lower."
+    )
+    content = "\n\n".join([said, *tables])
+    console.print(content)
+    if write is not None:
+        write.write_text(between(write.read_text(), content, *WAYS))
+
+
+def _commit() -> str:
+    asked = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
+
+
+def between(text: str, content: str, first: str = START, last: str = END) -> str:
     """Return `text` with what stands between the markers replaced."""
-    head, start, rest = text.partition(START)
-    _, end, tail = rest.partition(END)
+    head, start, rest = text.partition(first)
+    _, end, tail = rest.partition(last)
     if not start or not end:
-        raise RecipeError(f"no markers {START} ... {END} to write between")
-    return f"{head}{START}\n{content}\n{END}{tail}"
+        raise RecipeError(f"no markers {first} ... {last} to write between")
+    return f"{head}{first}\n{content}\n{last}{tail}"

@@ -8,6 +8,7 @@ are not made again, those that were interrupted go on.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -31,8 +32,8 @@ OWN = {
     # the same optimiser and loss as filtered BC, whose question is what to imitate
     "bc": ("--steps", "1000000", "--optimiser", "adamw", "--observation-weight", "0", "--final-lr", "1"),
     "grpo": (*RL, "--negative", "1"),  # the paper's, not the main job's
-    "mc": ("--warmup", "0", "--demonstrated", "64", "--sampled", "1000000"),
-    "ilql": ("--warmup", "0", "--demonstrated", "64", "--sampled", "1000000"),
+    "mc": ("--warmup", "0", "--demonstrated", "64", "--sampled", "1000000", "--steps", "80"),
+    "ilql": ("--warmup", "0", "--demonstrated", "64", "--sampled", "1000000", "--steps", "80"),
 }
 
 
@@ -114,13 +115,18 @@ def make(folder: Path, arguments: Sequence[str], out: Path) -> None:
     if (out / "reports.json").exists():
         return
     resume = ["--resume"] if (out / "run.json").exists() else []
+    call(folder, [*arguments, *resume], out.name)
+
+
+def call(folder: Path, arguments: Sequence[str], name: str) -> None:
+    """Run `lmgym` in a process of its own, with its words in `folder`. Raises RecipeError if it fails."""
     folder.mkdir(parents=True, exist_ok=True)
-    program = [sys.executable, "-c", "from lmgym.cli import main; main()"]
-    with (folder / f"{out.name}.log").open("ab") as log:
-        done = subprocess.run([*program, *arguments, *resume], stdout=log, stderr=subprocess.STDOUT, check=False)
+    program, one = [sys.executable, "-c", "from lmgym.cli import main; main()"], {**os.environ, "OMP_NUM_THREADS": "1"}
+    with (folder / f"{name}.log").open("ab") as log:
+        done = subprocess.run([*program, *arguments], stdout=log, stderr=subprocess.STDOUT, check=False, env=one)
     if done.returncode:
-        lines = (folder / f"{out.name}.log").read_text().strip().splitlines()
-        raise RecipeError(f"{out.name} ended with {done.returncode}: {lines[-1] if lines else 'no word'}")
+        lines = (folder / f"{name}.log").read_text().strip().splitlines()
+        raise RecipeError(f"{name} ended with {done.returncode}: {lines[-1] if lines else 'no word'}")
 
 
 def make_all(

@@ -34,6 +34,28 @@ class Stumble(Planner):
         return Replace(wrong[int(chance.integers(len(wrong)))], info=STUMBLE)
 
 
+@dataclass(frozen=True)
+class Wander(Planner):
+    """From one turn up to another any admissible action is played in the player's stead, and nothing tells.
+
+    Records of it are those of a player who is good in a part of an episode alone: whoever learns from them has to put
+    parts together.
+    """
+
+    first: int
+    last: int  # the turn before which it ends
+
+    wants = frozenset({"admissible"})
+
+    def before_step(self, node: Node) -> Replace | None:
+        """Draw by the episode's seed, its try and the number of the turn."""
+        number, actions = len(node.turns), node.hints["admissible"]
+        if not self.first <= number < self.last or not actions:
+            return None
+        chance = np.random.default_rng([node.job.seed, node.job.attempt, number, 1])
+        return Replace(actions[int(chance.integers(len(actions)))])
+
+
 def splice(first: str, second: str, chance: np.random.Generator) -> str:
     """Return the beginning of one action with as much of another's end as completes its length, in words."""
     head, tail = first.split(), second.split()

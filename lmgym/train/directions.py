@@ -1,0 +1,282 @@
+"""Directions of the literature: pairs of arms of which papers say that one does better, run alike and reported.
+
+A direction has arms that begin with the same imitated policy and end at the same number of action tokens, or of steps
+where tokens would compare unlike things. Nothing here asserts who wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from lmgym.train.comparison import call, interval, make
+from lmgym.train.log import read_metrics
+
+RL = ("--warmup", "0", "--steps", "1000000")  # the tokens end a run
+# bc with the optimiser and the loss of filtered BC, whose question is what to imitate
+PLAIN = (
+    *("--lr", "0.001", "--final-lr", "1", "--optimiser", "adamw", "--weight-decay", "0"),
+    *("--observation-weight", "0", "--episodes", "128"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arm:
+    """One of those that are compared."""
+
+    name: str
+    algorithm: str
+    options: Sequence[str] = ()  # of the task
+    words: Sequence[str] = RL  # of the algorithm
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recording:
+    """A data set that is made for a direction: of the demonstrator, or of the policy that the arms begin with."""
+
+    by: Literal["demonstrator", "start"]
+    episodes: int
+    words: Sequence[str] = ()  # of `lmgym record`
+
+
+@dataclass(frozen=True, kw_only=True)
+class Direction:
+    """A claim, and the arms that it is about."""
+
+    name: str
+    claim: str
+    task: str
+    arms: Sequence[Arm]
+    options: Sequence[str] = ()  # of the task, in all arms
+    recorded_options: Sequence[str] = ()  # of the task, in the recordings; the others' without them
+    recordings: Sequence[Recording] = ()
+    common: Sequence[str] = ()  # words of `lmgym train`, for the start and all arms
+    model: str = "tiny:1m"
+    warmup: int  # steps of imitation before the arms begin; of the demonstrator's recordings where there are any
+    tokens: int | None = None  # of actions, at which an arm ends
+    every: int = 0  # tokens between evaluations
+    episodes: int = 200  # of an evaluation
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """What a run came to: its evaluations."""
+
+    arm: str
+    seed: int
+    success: list[float] = field(default_factory=list)
+    steps: list[float] = field(default_factory=list)  # of environments
+    seconds: float = 0.0  # evaluations left out
+
+
+DIRECTIONS = (
+    Direction(
+        name="reward",
+        claim="PPO learns faster from a dense reward than from a sparse one",
+        task="textworld",
+        arms=(
+            Arm(name="ppo, dense", algorithm="ppo", options=("rewards=dense",)),
+            Arm(name="ppo, sparse", algorithm="ppo", options=("rewards=sparse",)),
+        ),
+        common=("--train-instances", "256"),  # games are slow to make
+        warmup=40,
+        tokens=20_000,
+        every=5_000,
+        episodes=100,
+    ),
+    Direction(
+        name="filter",
+        claim="imitating the best of what was recorded is better than imitating all of it",
+        task="guess_number",
+        recordings=(Recording(by="start", episodes=2000),),
+        arms=(
+            Arm(name="filtered_bc", algorithm="filtered_bc", words=("--warmup", "0", "--steps", "30")),
+            Arm(name="bc", algorithm="bc", words=(*PLAIN, "--steps", "30")),
+        ),
+        warmup=20,
+    ),
+    Direction(
+        name="stitch",
+        claim="ILQL puts together what filtered BC cannot: no recorded player is good throughout an episode",
+        task="guess_number",
+        options=("highest=16", "max_turns=4"),
+        recorded_options=("highest=16", "max_turns=12"),
+        recordings=(
+            Recording(by="demonstrator", episodes=1000, words=("--wander", "2:", "--seed", "1")),
+            Recording(by="demonstrator", episodes=1000, words=("--wander", "0:3", "--seed", "2")),
+        ),
+        arms=(
+            Arm(name="ilql", algorithm="ilql", words=("--warmup", "0", "--steps", "60")),
+            Arm(name="filtered_bc", algorithm="filtered_bc", words=("--warmup", "0", "--steps", "60")),
+        ),
+        warmup=40,
+    ),
+    Direction(
+        name="steps",
+        claim="ArCHer needs fewer environment steps to the same success than token-level REINFORCE",
+        task="guess_number",
+        arms=(
+            Arm(name="archer", algorithm="archer", words=("--warmup", "0", "--fit", "5", "--steps", "15")),
+            Arm(name="rloo (REINFORCE)", algorithm="rloo", words=("--warmup", "0", "--steps", "10")),
+        ),
+        warmup=20,
+        every=10_000,
+    ),
+)
+
+
+def make_all(
+    directions: Iterable[Direction],
+    seeds: Sequence[int],
+    folder: Path,
+    *,
+    at_once: int,
+    tell: Callable[[str], None],
+) -> None:
+    """Make what every direction and seed needs, one after another, and several of these at a time."""
+    with ThreadPoolExecutor(at_once) as pool:
+        jobs = [pool.submit(_make, each, seed, folder, tell) for each in directions for seed in seeds]
+        for job in jobs:
+            job.result()
+
+
+def _make(direction: Direction, seed: int, folder: Path, tell: Callable[[str], None]) -> None:
+    """The recordings, the start and the arms of one seed."""
+    before, after = ([r for r in direction.recordings if r.by == by] for by in ("demonstrator", "start"))
+    for recording in before:
+        _record(direction, recording, seed, folder)
+    make(folder, start_words(direction, seed, folder), start_of(direction, seed, folder))
+    for recording in after:
+        _record(direction, recording, seed, folder)
+    tell(start_of(direction, seed, folder).name)
+    for arm in direction.arms:
+        out = run_of(direction, arm, seed, folder)
+        make(folder, words(direction, arm, seed, folder), out)
+        tell(out.name)
+
+
+def _record(direction: Direction, recording: Recording, seed: int, folder: Path) -> None:
+    out = data_of(direction, seed, folder) / f"{direction.recordings.index(recording)}.jsonl"
+    if not out.exists():
+        call(folder, record_words(direction, recording, seed, folder, out), f"{direction.name}-data-{seed}")
+
+
+def start_of(direction: Direction, seed: int, folder: Path) -> Path:
+    """Folder of the run that the arms begin with."""
+    return folder / f"{direction.name}-start-{seed}"
+
+
+def data_of(direction: Direction, seed: int, folder: Path) -> Path:
+    """Folder of the data set."""
+    return folder / f"{direction.name}-data-{seed}"
+
+
+def run_of(direction: Direction, arm: Arm, seed: int, folder: Path) -> Path:
+    """Folder of an arm's run."""
+    plain = "".join(c if c.isalnum() or c == "_" else "-" for c in arm.name)
+    return folder / f"{direction.name}-{plain}-{seed}"
+
+
+def record_words(direction: Direction, recording: Recording, seed: int, folder: Path, out: Path) -> list[str]:
+    """The arguments of `lmgym record`; each recording of each seed has its own instances' chance."""
+    who = f"hf:{start_of(direction, seed, folder) / 'policy'}" if recording.by == "start" else recording.by
+    chance = 100 * (seed + 1) + direction.recordings.index(recording)
+    return [
+        *("record", direction.task, "--model", who, "--out", str(out), "--episodes", str(recording.episodes)),
+        *("--seed", str(chance), *recording.words, *_options(direction.recorded_options or direction.options)),
+    ]
+
+
+def start_words(direction: Direction, seed: int, folder: Path) -> list[str]:
+    """The arguments of `lmgym train` for the run that the arms begin with."""
+    demonstrated = any(recording.by == "demonstrator" for recording in direction.recordings)
+    return [
+        *("train", "bc", direction.task, "--model", direction.model, "--seed", str(seed), "--threads", "1"),
+        *("--out", str(start_of(direction, seed, folder)), "--steps", str(direction.warmup)),
+        *("--evaluate", str(direction.episodes), *_options(direction.options), *direction.common),
+        *(["--recorded", str(data_of(direction, seed, folder))] if demonstrated else []),
+    ]
+
+
+def words(direction: Direction, arm: Arm, seed: int, folder: Path) -> list[str]:
+    """The arguments of `lmgym train` for an arm."""
+    start = start_of(direction, seed, folder) / "policy"
+    return [
+        *("train", arm.algorithm, direction.task, "--model", f"hf:{start}", "--seed", str(seed), "--threads", "1"),
+        *("--out", str(run_of(direction, arm, seed, folder)), "--evaluate", str(direction.episodes)),
+        *(["--tokens", str(direction.tokens)] if direction.tokens else []),
+        *("--evaluate-every", str(direction.every)),
+        *(["--recorded", str(data_of(direction, seed, folder))] if direction.recordings else []),
+        *arm.words,
+        *_options([*direction.options, *arm.options]),
+        *direction.common,
+    ]
+
+
+def _options(pairs: Iterable[str]) -> list[str]:
+    return [word for pair in pairs for word in ("--option", pair)]
+
+
+def read(direction: Direction, arm: Arm, seed: int, folder: Path) -> Line:
+    """What a finished run came to; its first point is the start's evaluation."""
+    start = [row for row in read_metrics(start_of(direction, seed, folder)) if "evaluated_success" in row]
+    line = Line(arm=arm.name, seed=seed, success=[start[-1]["evaluated_success"]], steps=[0.0])
+    seconds = 0.0
+    for row in read_metrics(run_of(direction, arm, seed, folder)):
+        if "evaluated_success" not in row:
+            seconds += sum(value for name, value in row.items() if name.startswith("seconds_"))
+        elif row["stage"] != "before RL":  # which is the start's once more
+            line.success.append(row["evaluated_success"])
+            line.steps.append(row["environment_steps"])
+    return replace(line, seconds=seconds)
+
+
+def reached(line: Line, level: float) -> float | None:
+    """Environment steps at which a run first came to a success, between evaluations in proportion; None if never."""
+    before = (line.steps[0], line.success[0])
+    for steps, success in zip(line.steps, line.success, strict=True):
+        if success >= level:
+            share = 1.0 if success == before[1] else (level - before[1]) / (success - before[1])
+            return before[0] + min(1.0, max(0.0, share)) * (steps - before[0])
+        before = (steps, success)
+    return None
+
+
+def table(direction: Direction, lines: Sequence[Line]) -> str:
+    """Markdown: the claim, and each arm's success at the start and at the end, over seeds.
+
+    `to the level` is of environment steps, to the mean end of the arm that ended lower; of the seeds that came there.
+    """
+    arms = [[line for line in lines if line.arm == arm.name] for arm in direction.arms]
+    level = min(float(np.mean([line.success[-1] for line in found])) for found in arms)
+    rows = [
+        f"**{direction.name}**: {direction.claim}; {direction.task}"
+        + (f" ({', '.join(direction.options)})" if direction.options else ""),
+        "",
+        "| arm | seeds | start | end | environment steps | to the level | seconds |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for arm, found in zip(direction.arms, arms, strict=True):
+        start, end = (interval([100 * line.success[at] for line in found]) for at in (0, -1))
+        steps = float(np.mean([line.steps[-1] for line in found]))
+        came = [at for line in found if steps and (at := reached(line, level)) is not None]
+        rows.append(
+            f"| {arm.name} | {len(found)} | {_percent(start)} | {_percent(end)} | "
+            f"{f'{steps:,.0f}' if steps else 'none'} | "
+            f"{f'{np.mean(came):,.0f} ({len(came)} of {len(found)})' if came else '-'} | "
+            f"{np.mean([line.seconds for line in found]):,.0f} |"
+        )
+    first, second = ({line.seed: 100 * line.success[-1] for line in found} for found in arms[:2])
+    gap = interval([first[seed] - second[seed] for seed in first if seed in second])
+    said = f"{direction.arms[0].name} less {direction.arms[1].name} at the end, paired by seed: "
+    rows += ["", f"{said}{gap[0]:+.1f} [{gap[1]:+.1f}, {gap[2]:+.1f}]; level {100 * level:.1f} %."]
+    return "\n".join(rows)
+
+
+def _percent(found: tuple[float, float, float]) -> str:
+    return f"{found[0]:.1f} % [{found[1]:.1f}, {found[2]:.1f}]"
