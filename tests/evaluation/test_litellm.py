@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from importlib.resources import files
+
 import pytest
 
 from lmgym.evaluation import runner
@@ -41,3 +44,15 @@ def test_a_refusal_by_litellm_stops_the_run(monkeypatch):
             runner.evaluate(policy, jobs, engine=Engine(concurrency=2))
         policy.close()
     assert server.requests <= 2
+
+
+def test_our_prices_are_those_of_its_table():
+    from litellm import model_cost
+
+    dated = {"claude-opus-4": "claude-opus-4-20250514", "claude-sonnet-4": "claude-sonnet-4-20250514"}
+    ours = json.loads((files("lmgym.evaluation") / "prices.json").read_text())["models"]
+    for model, price in ours.items():
+        name = model.rpartition("#")[2].removeprefix("anthropic:")
+        theirs = model_cost[dated.get(name, name)]
+        fields = ("input_cost_per_token", "output_cost_per_token", "cache_read_input_token_cost")
+        assert [theirs[field] * 1e6 for field in fields] == pytest.approx(list(price.values())), model
