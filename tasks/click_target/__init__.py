@@ -1,0 +1,38 @@
+"""Click target: pictures of screens and one thing on them to click, judged as ScreenSpot judges."""
+
+from dataclasses import replace
+
+from lmgym.env.spec import TaskSpec
+
+SPEC = TaskSpec(
+    id="lmgym/ClickTarget-v0",
+    entry_point="lmgym.tasks.click_target.env:ClickTarget",
+    summary="Click what an instruction names on the picture of a small screen: a button, icon, field, menu or box.",
+    max_turns=1,
+    splits={"train": 1_000_000, "test": 1_000},
+    score="1 when the point, or the middle of the box, that was named lies within the target's box",
+    references={"null": 0.0, "oracle": 1.0},
+    source="generated; the metric is ScreenSpot's (SeeClick, arXiv 2401.10935)",
+)
+_DESKTOP = replace(
+    SPEC,
+    id="lmgym/ClickTargetDesktop-v0",
+    summary="Click what an instruction names in one of six windows of a desktop of 1,280 by 720 pixels.",
+    options={
+        **{"width": 1280, "height": 720, "windows": 6, "scale": 2, "touch": False},
+        **{"least": 30, "elements": 90, "colours": 8, "by": "name"},
+    },
+)
+SCREENSPOT = replace(
+    SPEC,
+    id="lmgym/ScreenSpot-v0",
+    entry_point="lmgym.tasks.click_target.screenspot:ScreenSpot",
+    summary="ScreenSpot's, or ScreenSpot-Pro's, own instructions and screenshots.",
+    splits={"test": 0},
+    references={"oracle": 1.0, "null": 0.0, "SeeClick on v1": "0.534 (arXiv 2401.10935)"},
+    extras=("web",),
+    options={"split": "test"},
+    source="annotations and screenshots of ScreenSpot (SeeClick) or ScreenSpot-Pro, which are not included",
+    held_out=("test",),
+)
+VARIANTS = (_DESKTOP, SCREENSPOT)

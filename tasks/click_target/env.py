@@ -1,0 +1,144 @@
+"""Click target: an instruction, the picture of a screen, one point."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.resources import files
+from string import Template
+from typing import Any
+
+import numpy as np
+
+from lmgym.backends.drawing import Picture
+from lmgym.env.env import Reply, TextEnv
+from lmgym.env.spaces import Images
+from lmgym.errors import InstanceError
+from lmgym.tasks.click_target import SPEC
+from lmgym.tasks.click_target.points import Point, edges, pointed, within
+from lmgym.tasks.click_target.screen import BAR, CELL, COLOURS, TITLES, Level, drawn
+
+STREAM = {"train": 81, "test": 82}
+PROMPT = Template(files(__package__).joinpath("prompt.md").read_text(encoding="utf-8").strip())
+UNITS = {"pixels": "pixels", "thousand": "thousandths of the sides"}
+GREY = 128
+STEPS = 8  # places a side among which chance clicks
+
+
+class Pointing(TextEnv):
+    """A picture, an instruction, and the box that one point must hit; subclasses bring them."""
+
+    SPEC = SPEC
+
+    def __init__(self, *, width: int, height: int, coordinates: str, blank: bool, **common: Any) -> None:
+        self.PICTURES = Images(height, width)  # type: ignore[misc]  # of this environment
+        super().__init__(**common)
+        if coordinates not in UNITS:
+            raise InstanceError(f"coordinates is one of {', '.join(UNITS)}; got {coordinates!r}")
+        self.coordinates, self.blank = coordinates, blank
+        self.sides = (width, height)  # pixels of what may be clicked
+        self.box = (0.0, 0.0, 0.0, 0.0)  # left, top, right, bottom, its edges inside; pixels of what is shown
+
+    def show(self, picture: Picture, instruction: str, box: tuple[float, float, float, float]) -> Reply:
+        """Open an episode with these."""
+        self.box = box
+        words = PROMPT.substitute(instruction=instruction, units=UNITS[self.coordinates])
+        return Reply(words, images=(np.full_like(picture, GREY) if self.blank else picture,))
+
+    def act(self, action: str) -> Reply:
+        """Judge a click; what is none is answered, and counts as wrong where no turn is left."""
+        point = pointed(action)
+        if point is None or point != point:
+            return Reply("Answer with click(x, y).", valid=False)
+        hit = float(within(self._pixels(point), self.box))
+        return Reply("Hit." if hit else "Missed.", reward=hit, done=True, score=hit)
+
+    def oracle(self) -> Iterator[str]:
+        """Click the middle of the target; it is on the screen, so that a policy can know it as well."""
+        left, top, right, bottom = self.box
+        yield self._write((left + right) / 2, (top + bottom) / 2)
+
+    def admissible(self) -> list[str]:
+        """Clicks all over the picture."""
+        shares = [(2 * step + 1) / (2 * STEPS) for step in range(STEPS)]
+        return [self._write(x * self.sides[0], y * self.sides[1]) for y in shares for x in shares]
+
+    def answer(self) -> str:
+        """Return the box that must be hit, in pixels of what is shown."""
+        return ",".join(f"{edge:g}" for edge in self.box)
+
+    def _pixels(self, point: Point) -> Point:
+        if self.coordinates == "pixels":
+            return point
+        return point[0] / 1000 * self.sides[0], point[1] / 1000 * self.sides[1]
+
+    def _write(self, x: float, y: float) -> str:
+        if self.coordinates == "thousand":
+            x, y = x / self.sides[0] * 1000, y / self.sides[1] * 1000
+        return f"click({int(x)},{int(y)})"
+
+
+class ClickTarget(Pointing):
+    """Click what an instruction names on a drawn screen. Score 1 when the point lies within its box."""
+
+    SPEC = SPEC
+
+    def __init__(
+        self,
+        *,
+        width: int = 96,
+        height: int = 96,
+        windows: int = 1,
+        least: int = 1,
+        elements: int = 4,
+        colours: int = 4,
+        by: str = "colour",
+        scale: int = 1,
+        touch: bool = True,
+        coordinates: str = "pixels",
+        blank: bool = False,
+        **common: Any,
+    ) -> None:
+        """Choose the screen and how points are told.
+
+        Args:
+            width: pixels of the screen.
+            height: likewise.
+            windows: on it, in rows of three.
+            least: elements in all windows.
+            elements: likewise, at most; by colour no more than there are colours.
+            colours: of elements, 8 at most.
+            by: "colour" names elements by colour and kind, "name" by what is written or drawn on them, menus too.
+            scale: pixels of a dot of letters and icons.
+            touch: whether elements are as large as there is room, as on screens for fingers.
+            coordinates: "pixels" or "thousand" for 0 to 1000.
+            blank: whether the picture is grey, to see what is known without it.
+            common: what every task takes: split, others, render_mode.
+        """
+        super().__init__(width=width, height=height, coordinates=coordinates, blank=blank, **common)
+        self.level = _checked(Level(width, height, windows, least, elements, colours, by, scale, touch))
+
+    def begin(self, index: int) -> Reply:
+        """Draw the screen of this instance."""
+        screen = drawn(self.level, (STREAM[self.split], index))
+        return self.show(screen.picture, screen.target.instruction(self.level.by), edges(screen.target.box))
+
+
+def _checked(level: Level) -> Level:
+    """Return a level whose numbers fit each other."""
+    if level.by not in ("colour", "name"):
+        raise InstanceError(f"by is colour or name; got {level.by!r}")
+    for name, most in (
+        ("colours", len(COLOURS)),
+        ("windows", len(TITLES)),
+        ("elements", 500),
+        ("least", level.elements),
+        ("scale", 8),
+    ):
+        if not 1 <= getattr(level, name) <= most:
+            raise InstanceError(f"{name} is 1 to {most}; got {getattr(level, name)}")
+    across = min(3, level.windows)
+    down = -(-level.windows // across)
+    wide, high = across * (CELL[0] + 2) * level.scale, (BAR + 1 + down * (BAR + 2 + CELL[1])) * level.scale
+    if level.width < wide or level.height < high:
+        raise InstanceError(f"{level.windows} windows at scale {level.scale} take {wide} by {high} pixels; got {level}")
+    return level

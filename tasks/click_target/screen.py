@@ -1,0 +1,227 @@
+"""Pictures of screens: a menu bar, windows with their titles, and what stands in the windows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib.resources import files
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from lmgym.backends.drawing import Box, Colour, Picture, blank, fill, frame, stamp, width_of, write
+
+COLOURS: dict[str, Colour] = {
+    "red": (220, 60, 50),
+    "blue": (50, 90, 220),
+    "green": (50, 170, 80),
+    "yellow": (240, 215, 60),
+    "purple": (150, 60, 190),
+    "orange": (245, 140, 40),
+    "cyan": (60, 200, 215),
+    "pink": (240, 130, 190),
+}
+KINDS = ("button", "icon", "field", "box")
+ICONS = ("save", "trash", "search", "play", "home", "mail", "plus", "lock")
+LABELS = (
+    "OK",
+    "SEND",
+    "COPY",
+    "NEXT",
+    "BACK",
+    "STOP",
+    "OPEN",
+    "UNDO",
+    "HELP",
+    "QUIT",
+    "SORT",
+    "FIND",
+    "PRINT",
+    "SHARE",
+)
+CAPTIONS = ("NAME", "CITY", "DATE", "MAIL", "CODE", "TIME", "NOTE", "SIZE", "TAX", "UNIT", "ZIP", "AGE")
+TICKS = ("WIFI", "SOUND", "DARK", "SYNC", "GRID", "ZOOM", "MUTE", "LOOP", "PIN", "AUTO", "LOG", "BETA")
+MENUS = ("FILE", "EDIT", "VIEW", "TOOLS", "PAGE", "GO")
+TITLES = ("NOTES", "CHAT", "MAPS", "PHOTOS", "MUSIC", "CLOCK", "TASKS", "SHOP", "NEWS", "BANK")
+INK, PAPER, DESK, EDGE = (40, 40, 45), (244, 244, 246), (150, 165, 180), (120, 120, 128)
+TITLE, WHITE = (205, 212, 222), (255, 255, 255)
+BAR = 11  # dots of a menu bar or of a title, letters and rims included
+CELL = (32, 24)  # dots of the room that an element has
+MARGIN = 2  # dots between an element and the border of its room
+TICK = 9  # dots of a box's sides
+ICON = 11  # dots of an icon's sides, its rim included
+SIDE = 7  # dots of letters' height, and of icons within their rims
+
+
+@dataclass(frozen=True)
+class Level:
+    """How large a screen is and what is on it."""
+
+    width: int  # pixels
+    height: int
+    windows: int
+    least: int  # elements in windows
+    elements: int  # likewise, at most
+    colours: int
+    by: str  # what instructions name: "colour" or "name"
+    scale: int  # pixels of a dot's sides
+    touch: bool  # elements are as large as the room they have
+
+
+@dataclass(frozen=True)
+class Element:
+    """Something to click: what it is, what it says, its colour, and its box, whose borders belong to it."""
+
+    kind: str
+    name: str
+    colour: str
+    window: str
+    box: Box  # left, top, right, bottom in pixels; the last two are outside
+
+    def instruction(self, by: str) -> str:
+        """Return what asks for a click on it."""
+        if self.kind == "menu":
+            return f"Click the menu {self.name}."
+        if self.kind == "close":
+            return f"Close the window {self.name}."
+        if by == "colour":
+            return f"Click the {self.colour} {self.kind}."
+        what = f"{self.name} {self.kind}" if self.kind == "icon" else f"{self.kind} {self.name}"
+        return f"Click the {what} of {self.window}."
+
+
+@dataclass(frozen=True)
+class Screen:
+    """A picture, all that is on it, and which of it is asked for."""
+
+    picture: Picture
+    elements: tuple[Element, ...]
+    target: Element
+
+
+@lru_cache(maxsize=64)  # the tries of a group open the same instance
+def drawn(level: Level, seed: tuple[int, ...]) -> Screen:
+    """Draw a screen. No two elements are asked for by the same words."""
+    chance = np.random.default_rng(seed)
+    picture = blank(level.height, level.width, DESK)
+    elements = list(_menus(level, chance, picture))
+    titles = chance.permutation(TITLES)[: level.windows].tolist()
+    rooms: list[tuple[str, Box]] = []
+    for title, box in zip(titles, _places(level), strict=True):
+        elements.append(_window(picture, box, title, level.scale))
+        rooms += [(title, room) for room in _rooms(box, level.scale)]
+    most = min(level.elements, len(rooms), level.colours if level.by == "colour" else level.elements)
+    count = int(chance.integers(min(level.least, most), most + 1))
+    chosen = chance.choice(len(rooms), size=count, replace=False)
+    inside = list(_inside(level, chance, [rooms[i] for i in chosen]))
+    for element in inside:
+        _draw(picture, element, level.scale)
+    elements += inside
+    asked = inside if level.by == "colour" else elements
+    return Screen(picture, tuple(elements), asked[int(chance.integers(len(asked)))])
+
+
+def _menus(level: Level, chance: Generator, picture: Picture) -> Iterator[Element]:
+    """Draw the menu bar."""
+    scale, left = level.scale, 2 * level.scale
+    fill(picture, (0, 0, level.width, BAR * scale), PAPER)
+    for name in chance.permutation(MENUS)[: 2 if level.width < 100 * scale else 4].tolist():
+        right = left + width_of(name, scale=scale) + 4 * scale
+        write(picture, left + 2 * scale, 2 * scale, name, INK, scale=scale)
+        yield Element("menu", name, "", "", (left, 0, right, BAR * scale))
+        left = right + 4 * scale
+
+
+def _places(level: Level) -> list[Box]:
+    """Return the boxes of windows: rows of three at most, below the menu bar."""
+    across = min(3, level.windows)
+    down = -(-level.windows // across)
+    top, gap = (BAR + 1) * level.scale, level.scale
+    wide, high = level.width // across, (level.height - top) // down
+    return [
+        (x * wide + gap, top + y * high, (x + 1) * wide - gap, top + (y + 1) * high - gap)
+        for y in range(down)
+        for x in range(across)
+    ][: level.windows]
+
+
+def _window(picture: Picture, box: Box, title: str, scale: int) -> Element:
+    """Draw a window and return the icon that closes it."""
+    left, top, right, _ = box
+    fill(picture, box, PAPER)
+    fill(picture, (left, top, right, top + BAR * scale), TITLE)
+    frame(picture, box, EDGE, thick=max(1, scale // 2))
+    write(picture, left + 3 * scale, top + 2 * scale, title, INK, scale=scale)
+    close = (right - (TICK + 1) * scale, top + scale, right - scale, top + (TICK + 1) * scale)
+    frame(picture, close, EDGE, thick=scale)
+    write(picture, close[0] + 2 * scale, close[1] + scale, "X", INK, scale=scale)
+    return Element("close", title, "", title, close)
+
+
+def _rooms(box: Box, scale: int) -> list[Box]:
+    """Return the rooms for elements in a window, below its title."""
+    left, top, right, bottom = box
+    top += (BAR + 1) * scale
+    across, down = max(1, (right - left) // (CELL[0] * scale - 1)), max(1, (bottom - top) // (CELL[1] * scale - 1))
+    wide, high = (right - left) // across, (bottom - top) // down
+    return [
+        (left + x * wide, top + y * high, left + (x + 1) * wide, top + (y + 1) * high)
+        for y in range(down)
+        for x in range(across)
+    ]
+
+
+def _inside(level: Level, chance: Generator, rooms: list[tuple[str, Box]]) -> Iterator[Element]:
+    """Choose what stands in rooms: no colour twice while there are others, no name twice in a window."""
+    names = {"button": LABELS, "icon": ICONS, "field": CAPTIONS, "box": TICKS}
+    colours = chance.permutation(list(COLOURS)[: level.colours]).tolist()
+    taken: set[tuple[str, str, str]] = set()
+    for number, (window, room) in enumerate(rooms):
+        kinds = [kind for kind in KINDS if any((kind, name, window) not in taken for name in names[kind])]
+        if not kinds:
+            continue
+        kind = kinds[int(chance.integers(len(kinds)))]
+        free = [name for name in names[kind] if (kind, name, window) not in taken]
+        name = free[int(chance.integers(len(free)))]
+        taken.add((kind, name, window))
+        box = _sized(level, kind, name, room, chance)
+        yield Element(kind, name, colours[number % len(colours)], window, box)
+
+
+def _sized(level: Level, kind: str, name: str, room: Box, chance: Generator) -> Box:
+    """Return the box of an element: all of its room, or as much as it needs, somewhere in it."""
+    scale = level.scale
+    left, top, right, bottom = (edge + way * MARGIN * scale for edge, way in zip(room, (1, 1, -1, -1), strict=True))
+    if level.touch:
+        return left, top, right, bottom
+    wide = {"icon": ICON, "box": TICK}.get(kind, width_of(name) + 4) * scale
+    high = {"icon": ICON, "box": TICK}.get(kind, BAR) * scale
+    wide, high = min(wide, right - left), min(high, bottom - top)
+    x, y = left + int(chance.integers(right - left - wide + 1)), top + int(chance.integers(bottom - top - high + 1))
+    return x, y, x + wide, y + high
+
+
+def _draw(picture: Picture, element: Element, scale: int) -> None:
+    """Draw an element that stands in a window, its words or its icon in the middle."""
+    field, icon = element.kind == "field", element.kind == "icon"
+    colour = COLOURS[element.colour]
+    fill(picture, element.box, WHITE if field else colour)
+    frame(picture, element.box, colour if field else INK, thick=scale if field else max(1, scale // 2))
+    words = "X" if element.kind == "box" else element.name
+    wide = SIDE * scale if icon else width_of(words, scale=scale)
+    left, top, right, bottom = element.box
+    x, y = (left + right - wide + 1) // 2, (top + bottom - SIDE * scale + 1) // 2
+    if icon:
+        stamp(picture, x, y, icons()[element.name], INK, scale=scale)
+    else:
+        write(picture, x, y, words, EDGE if field else WHITE if element.kind == "box" else INK, scale=scale)
+
+
+@cache
+def icons() -> dict[str, NDArray[np.bool_]]:
+    """Return the dots (7, 7) of every icon."""
+    text = files("lmgym.tasks.click_target").joinpath("icons.txt").read_text(encoding="utf-8")
+    blocks = [block.split() for block in text.split("\n\n")]
+    return {name: np.array([[dot == "#" for dot in row] for row in rows]) for name, *rows in blocks}

@@ -1,0 +1,88 @@
+"""What an action means, by protocol: a look at a point or a box of the shown picture, an answer, or nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from lmgym.env.actions import Call, parse_command, parse_function_call, parse_json_call, parse_tag
+
+BOX = re.compile(r"\[\s*(\d{1,6}(?:\.\d{1,6})?(?:\s*,\s*\d{1,6}(?:\.\d{1,6})?){3})\s*\]")
+THOUGHT = re.compile(r"\s*<think>")
+APART = 10  # pixels between two looks that ViGoRL's reward counts as two
+
+
+@dataclass(frozen=True)
+class Look:
+    """A request to see a part closer: x, y of its middle, or left, top, right, bottom; as the policy counts."""
+
+    where: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Said:
+    """An answer."""
+
+    words: str
+
+
+Meaning = Look | Said | None
+
+
+def tool(action: str, first: bool) -> Meaning:
+    """Read `crop(x, y)` and `answer("A")`, as functions or as JSON calls."""
+    call = parse_function_call(action) or parse_json_call(action)
+    if call is None:
+        return None
+    values = [*call.positional, *call.arguments.values()]
+    if call.name == "answer" and len(values) == 1 and isinstance(values[0], str):
+        return Said(values[0])
+    return _look(values, 2) if call.name == "crop" else None
+
+
+def mgpo(action: str, first: bool) -> Meaning:
+    """Read a box in the first turn; what is said in the second is the answer."""
+    if not first:
+        tagged = parse_tag(action, "answer")
+        return Said(parse_command(action) if tagged is None else tagged)
+    boxes = BOX.findall(action)
+    return _look([float(number) for number in boxes[-1].split(",")], 4) if boxes else None
+
+
+def vigorl(action: str, first: bool) -> Meaning:
+    """Read a thought, and after it a call of the zoom tool or an answer."""
+    before, closed, after = action.partition("</think>")
+    if not closed or not THOUGHT.match(before):
+        return None
+    call, said = parse_tag(after, "tool_call"), parse_tag(after, "answer")
+    if (call is None) == (said is None):
+        return None
+    if said is not None:
+        return Said(said)
+    return _zoom(parse_json_call(after))
+
+
+PROTOCOLS: dict[str, Callable[[str, bool], Meaning]] = {"tool": tool, "mgpo": mgpo, "vigorl": vigorl}
+
+
+def distinct(points: Iterable[tuple[float, ...]]) -> int:
+    """Count looks that are `APART` pixels or more from all that were counted before."""
+    counted: list[tuple[float, ...]] = []
+    for x, y in points:
+        if all((x - a) ** 2 + (y - b) ** 2 >= APART**2 for a, b in counted):
+            counted.append((x, y))
+    return len(counted)
+
+
+def _zoom(call: Call | None) -> Look | None:
+    if call is None or call.name != "search_coordinate":
+        return None
+    where = call.arguments.get("coordinate")
+    return _look(where, 2) if isinstance(where, list) else None
+
+
+def _look(values: list[Any], count: int) -> Look | None:
+    numbers = [float(v) for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
+    return Look(tuple(numbers)) if len(numbers) == len(values) == count else None

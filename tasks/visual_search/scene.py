@@ -1,0 +1,188 @@
+"""Scenes of coloured tiles with letters that vanish when the picture is shrunk.
+
+A dot of a letter is as large as what becomes one pixel of the shrunk picture, and is drawn as a dark and a bright
+stripe whose mean is the tile's colour (the vanishing letters of vision science). So the shrunk picture of a scene is
+the same, bit for bit, whatever the letters are: nothing can be read from it, by anybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgym.backends.drawing import HEIGHT, WIDTH, Box, Picture, glyphs
+
+COLOURS = {
+    "red": (191, 70, 70),
+    "blue": (70, 90, 191),
+    "green": (70, 170, 80),
+    "yellow": (191, 185, 64),
+    "purple": (150, 70, 180),
+    "orange": (191, 125, 64),
+    "cyan": (70, 180, 185),
+    "brown": (115, 85, 64),
+}
+SHAPES = ("square", "disc", "diamond")
+LETTERS = "AXLTOEKZUPSHVCNJ"  # those that are drawn least alike come first
+STRIPE = 60  # what a stripe is darker or brighter by; colours leave room for it
+SHADES = (196, 222)  # of the paper: the darkest, and the first that is too bright
+FEWEST = 12  # pixels that a tile takes when shrunk, for a letter to fit into a disc
+
+
+@dataclass(frozen=True)
+class Level:
+    """How large pictures are and what is on them."""
+
+    side: int  # pixels of the picture
+    view: int  # pixels of the shrunk one
+    cells: int  # a side is divided into, each with one tile at most
+    least: int  # tiles
+    tiles: int  # at most
+    colours: int
+    shapes: int
+    letters: int
+
+    @property
+    def block(self) -> int:
+        """Pixels of a side that become one."""
+        return self.side // self.view
+
+    @property
+    def cell(self) -> int:
+        """Pixels of a cell's side, shrunk."""
+        return self.view // self.cells
+
+    @property
+    def tile(self) -> int:
+        """Pixels of a tile's side, shrunk."""
+        return max(FEWEST, self.cell * 3 // 4)
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Something to look at; its place in pixels of the shrunk picture."""
+
+    left: int
+    top: int
+    colour: str
+    shape: str
+    letter: str
+
+
+@dataclass(frozen=True)
+class Scene:
+    """The tiles of a picture; the question is about the first."""
+
+    level: Level
+    tiles: tuple[Tile, ...]
+    paper: tuple[tuple[int, ...], ...]  # shade of each cell
+
+    def view(self) -> Picture:
+        """Return the shrunk picture (view, view, 3); equal to the whole one, its blocks averaged."""
+        level, size = self.level, self.level.tile
+        shades = np.array(self.paper).repeat(level.cell, 0).repeat(level.cell, 1)
+        canvas = np.repeat(shades[:, :, None], 3, axis=2)
+        for tile in self.tiles:
+            covered = coverage(tile.shape, size, level.block)[:, :, None]
+            part = canvas[tile.top : tile.top + size, tile.left : tile.left + size]
+            part[:] = (part * (level.block**2 - covered) + np.array(COLOURS[tile.colour]) * covered) // level.block**2
+        return canvas.astype(np.uint8)
+
+    def cut(self, box: Box) -> Picture:
+        """Return what is in a box of the whole picture, pixel for pixel."""
+        left, top, right, bottom = box
+        level = self.level
+        width = level.cell * level.block
+        rows, columns = np.arange(top, bottom) // width, np.arange(left, right) // width
+        shades = np.array(self.paper, np.uint8)[rows][:, columns]
+        canvas = np.repeat(shades[:, :, None], 3, axis=2)
+        for tile in self.tiles:
+            mask, drawn = patch(tile.shape, tile.colour, tile.letter, level.tile, level.block)
+            x, y = tile.left * level.block - left, tile.top * level.block - top
+            inside = (slice(max(0, y), max(0, y + len(mask))), slice(max(0, x), max(0, x + len(mask))))
+            part = canvas[inside]
+            own = (slice(max(0, -y), max(0, -y) + part.shape[0]), slice(max(0, -x), max(0, -x) + part.shape[1]))
+            part[mask[own]] = drawn[own][mask[own]]
+        return canvas
+
+
+@lru_cache(maxsize=64)
+def outline(shape: str, size: int) -> NDArray[np.bool_]:
+    """Return where a shape of `size` pixels a side is; (size, size)."""
+    middle = np.abs(2 * np.arange(size) + 1 - size)  # twice the distance from the middle
+    down, across = middle[:, None], middle[None]
+    if shape == "disc":
+        return down**2 + across**2 <= size**2
+    return down + across <= size * 5 // 4 if shape == "diamond" else np.ones((size, size), bool)
+
+
+@lru_cache(maxsize=64)
+def coverage(shape: str, size: int, block: int) -> NDArray[np.int64]:
+    """Return how many pixels of each block a tile of `size` blocks a side covers; (size, size)."""
+    return outline(shape, size * block).reshape(size, block, size, block).sum((1, 3))
+
+
+@lru_cache(maxsize=1024)
+def patch(shape: str, colour: str, letter: str, size: int, block: int) -> tuple[NDArray[np.bool_], Picture]:
+    """Return where a tile of `size` blocks a side is, and how it looks in full."""
+    dots = np.zeros((size, size), bool)
+    top, left = (size - HEIGHT) // 2, (size - WIDTH) // 2
+    dots[top : top + HEIGHT, left : left + WIDTH] = glyphs()[letter]
+    stripes = np.where(np.arange(size * block) % block < block // 2, -STRIPE, STRIPE)
+    ink = dots.repeat(block, 0).repeat(block, 1) * stripes
+    return outline(shape, size * block), (np.array(COLOURS[colour]) + ink[:, :, None]).astype(np.uint8)
+
+
+@lru_cache(maxsize=256)  # the tries of a group open the same instance
+def drawn(level: Level, seed: tuple[int, ...]) -> Scene:
+    """Draw a scene. No two tiles have the colour and the shape of each other; colours are told apart before shapes."""
+    chance = np.random.default_rng(seed)
+    most = min(level.tiles, level.cells**2, level.colours * level.shapes)
+    count = int(chance.integers(min(level.least, most), most + 1))
+    places = chance.choice(level.cells**2, size=count, replace=False)
+    kinds = chance.choice(level.colours * level.shapes, size=count, replace=False)
+    letters = chance.integers(level.letters, size=count)
+    room = level.cell - level.tile + 1
+    jitter = chance.integers(room, size=(count, 2))
+    names = list(COLOURS)
+    tiles = [
+        Tile(
+            left=int(place % level.cells * level.cell + dx),
+            top=int(place // level.cells * level.cell + dy),
+            colour=names[kind % level.colours],
+            shape=SHAPES[kind // level.colours],
+            letter=LETTERS[letter],
+        )
+        for place, kind, letter, (dx, dy) in zip(places, kinds, letters, jitter, strict=True)
+    ]
+    paper = chance.integers(*SHADES, size=(level.cells, level.cells)).tolist()
+    return Scene(level, tuple(tiles), tuple(map(tuple, paper)))
+
+
+def found(view: Picture, level: Level) -> list[tuple[str, str, int, int]]:
+    """Find the tiles in a shrunk picture, by their pixels alone: colour, shape, left and top of each."""
+    size, block = level.tile, level.block
+    cores = {shape: coverage(shape, size, block) == block**2 for shape in SHAPES[: level.shapes]}
+    seen = []
+    for colour in list(COLOURS)[: level.colours]:
+        mask = (view == np.array(COLOURS[colour], np.uint8)).all(2)
+        for top, first in np.argwhere(mask):
+            for shape, core in cores.items():
+                rows, columns = core.any(1).nonzero()[0], core.any(0).nonzero()[0]
+                tight = core[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+                left = first - int(tight[0].argmax())
+                part = mask[top : top + len(tight), max(0, left) : left + tight.shape[1]]
+                if part.shape == tight.shape and (part == tight).all():
+                    seen.append((colour, shape, int(left - columns[0]), int(top - rows[0])))
+                    part[:] = False
+                    break
+    return seen
+
+
+def nearest(picture: Picture, candidates: Sequence[Picture]) -> int:
+    """Return which of some pictures is most like another; the first of those that are equally so."""
+    return int(np.argmin([np.abs(picture.astype(int) - other).sum() for other in candidates]))
