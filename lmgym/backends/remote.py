@@ -7,7 +7,7 @@ a stranger in its place may do is a BackendError.
 from __future__ import annotations
 
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import TypeVar
 from urllib.parse import urlsplit
 
@@ -34,6 +34,7 @@ class Session:
         """Open it. `timeout` is the seconds of one call."""
         self.timeout = timeout
         self._address = address(url)
+        self._held = ExitStack()  # of the connection
         self._socket: ClientConnection | None = self._connected(token)
         self._number = 0
         self.name = ""
@@ -65,10 +66,9 @@ class Session:
 
     def close(self) -> None:
         """End it; the server notices by itself."""
-        socket, self._socket = self._socket, None
-        if socket is not None:
-            with suppress(*BROKEN):
-                socket.close()
+        self._socket = None
+        with suppress(*BROKEN):
+            self._held.close()
 
     def _connected(self, token: str) -> ClientConnection:
         if not (token.isascii() and token.isprintable()) or " " in token:
@@ -76,15 +76,17 @@ class Session:
         headers = {"Authorization": f"Bearer {token}"}
         local = hosts.is_loopback(urlsplit(self._address).hostname or "")
         try:
-            return connect(
-                self._address,
-                additional_headers=headers,
-                compression=None,
-                max_size=LARGEST,
-                open_timeout=self.timeout,
-                close_timeout=1,
-                user_agent_header="lmgym",
-                proxy=None if local else True,
+            return self._held.enter_context(
+                connect(
+                    self._address,
+                    additional_headers=headers,
+                    compression=None,
+                    max_size=LARGEST,
+                    open_timeout=self.timeout,
+                    close_timeout=1,
+                    user_agent_header="lmgym",
+                    proxy=None if local else True,
+                )
             )
         except InvalidStatus as error:
             status = error.response.status_code

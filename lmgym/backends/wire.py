@@ -120,6 +120,7 @@ class Info(Struct, omit_defaults=True):
     success: bool | UnsetType = UNSET
     seat_scores: dict[str, float] | UnsetType = UNSET
     answer: str | UnsetType = UNSET  # withheld, unless the operator says otherwise
+    more: dict[str, Any] = {}  # what the task's spec says may be told beside
 
 
 class Played(Struct, omit_defaults=True):

@@ -25,7 +25,10 @@ def markdown_table(tasks: Iterable[TaskSpec]) -> str:
         splits = ", ".join(
             f"{name} {size:,}" if size else f"{name} (official data)" for name, size in spec.splits.items()
         )
-        rows.append(f"| `{spec.id}` | {spec.summary} | {spec.max_turns} | {splits} | {spec.player} |")
+        turns = str(spec.max_turns)
+        if spec.elsewhere:
+            turns, splits = "the task's", "the task's"
+        rows.append(f"| `{spec.id}` | {spec.summary} | {turns} | {splits} | {spec.player} |")
     return "\n".join(rows)
 
 

@@ -15,7 +15,7 @@ from lmgym.env.pictures import encode
 from lmgym.env.spec import TaskSpec
 from lmgym.errors import InstanceError
 
-TOLD = frozenset(wire.Info.__struct_fields__)
+TOLD = frozenset(wire.Info.__struct_fields__) - {"more"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,5 +110,6 @@ class Booth:
         told = {name: value for name, value in info.items() if name in TOLD}
         if "answer" not in self.offer.reveals:
             told.pop("answer", None)
+        told["more"] = {name: info[name] for name in self.offer.spec.told if name in info}
         pictures = [base64.b64encode(encode(picture)[1]).decode() for picture in observation.get("images", ())]
         return wire.Played(observation["text"], wire.Info(**told), pictures)

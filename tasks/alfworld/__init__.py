@@ -18,6 +18,7 @@ SPEC = TaskSpec(
     player="inline",
     deterministic=True,
     source=_SOURCE,
+    public={"receptacles": range(3, 52), "objects": range(2, 41), "instructions": (True, False)},
 )
 OFFICIAL = TaskSpec(
     id="lmgym/ALFWorldOfficial-v0",
@@ -38,5 +39,6 @@ OFFICIAL = TaskSpec(
     deterministic=True,
     source=f"game files of ALFWorld (MIT) under $ALFWORLD_DATA; {_SOURCE}",
     options={"source": "official"},
+    public={"instructions": (True, False)},
 )
 VARIANTS = (OFFICIAL,)

@@ -59,6 +59,12 @@ TURNS = {  # where a player may need more than the 10 that are the rule
 }
 
 _ENV = "lmgym.tasks.miniwob.env"
+_PUBLIC: dict[str, tuple[str | bool, ...]] = {
+    "observe": ("axtree", "html", "none"),
+    "pixels": ("none", "screenshot", "som"),
+    "places": (True, False),
+    "decay": (True, False),
+}
 SPEC = TaskSpec(
     id="lmgym/MiniWoB-v0",
     entry_point=f"{_ENV}:MiniWoB",
@@ -72,6 +78,7 @@ SPEC = TaskSpec(
     source="pages of MiniWoB++ (MIT; Shi et al. 2017, Liu et al. 2018); split and actions as in BrowserGym",
     goldens="outcome",
     standard=Standard(instances=5 * len(TEST)),
+    public={"page": PAGES, **_PUBLIC},
 )
 
 
@@ -88,6 +95,7 @@ def _page(name: str) -> TaskSpec:
         options={"page": name},
         standard=Standard(instances=100),
         part_of=SPEC.id,
+        public=_PUBLIC,
     )
 
 

@@ -191,6 +191,7 @@ class Remote(TextEnv):
         if not all(map(math.isfinite, (played.reward, *played.info.reward_terms.values(), *gains.values()))):
             raise self._session.malformed("a reward that is no number")
         info: dict[str, Any] = msgspec.to_builtins(played.info)
+        info = {**info.pop("more", {}), **info}
         self.shown, self.instance_name, self._seat = played.text, played.info.instance, played.info.seat
         return observation, info
 

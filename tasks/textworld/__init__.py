@@ -6,6 +6,12 @@ from lmgym.env.spec import Standard, TaskSpec
 
 _ENV = "lmgym.tasks.textworld.env"
 _SPLITS = {"train": 5_000, "test": 500}
+_PUBLIC: dict[str, range | tuple[str | bool, ...]] = {
+    "goal": ("detailed", "brief", "none"),
+    "rewards": ("sparse", "dense"),
+    "view": ("feedback", "state"),
+    "instructions": (True, False),
+}
 SPEC = TaskSpec(
     id="lmgym/TextWorld-v0",
     entry_point=f"{_ENV}:Custom",
@@ -23,6 +29,7 @@ SPEC = TaskSpec(
     player="process",
     standard=Standard(instances=25),
     source="games generated at first use by TextWorld 1.7 (MIT; Côté et al. 2018, arXiv 1806.11532)",
+    public={"rooms": range(1, 11), "objects": range(1, 13), "quest": range(1, 9), **_PUBLIC},
 )
 
 
@@ -49,6 +56,7 @@ COIN = replace(
     summary="Explore ten rooms, half of them dead ends, and take the coin.",
     max_turns=30,
     score="1 when the coin is taken",
+    public={"level": (*range(1, 21), *range(101, 121), *range(201, 221)), **_PUBLIC},
     references={"null": 0.0, "oracle": 1.0},
 )
 TREASURE = replace(
@@ -58,6 +66,7 @@ TREASURE = replace(
     summary="Find the named object in ten rooms with containers; taking the wrong one loses.",
     max_turns=40,
     score="1 when the right object is taken",
+    public={"level": range(1, 21), **_PUBLIC},
     references={"null": 0.0, "oracle": 1.0},
 )
 COOKING = replace(
@@ -68,6 +77,7 @@ COOKING = replace(
     max_turns=40,
     splits={"train": 5_000, "valid": 500, "test": 500},
     score="share of the game's points; 1 when the meal is eaten",
+    public={"recipe": range(1, 6), "go": (1, 6, 9, 12), **dict.fromkeys(("opens", "cook", "cut"), (True, False)), **_PUBLIC},
     references={"null": 0.0, "oracle": 1.0},
 )
 SIMPLE = replace(
@@ -77,6 +87,7 @@ SIMPLE = replace(
     summary="Leave the locked bedroom, find the food in a house of six rooms, put it on the stove; eating it loses.",
     max_turns=24,
     score="1 when the food is on the stove",
+    public=_PUBLIC,
     references={"null": 0.0, "oracle": 1.0},
 )
 VARIANTS = (W8O3Q4, W2O12Q4, W8O12Q4, W4O6Q8, COIN, TREASURE, COOKING, SIMPLE)

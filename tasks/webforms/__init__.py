@@ -19,6 +19,11 @@ SPEC = TaskSpec(
     player="thread",
     source="generated; rules and pages of our own",
     goldens="outcome",
+    public={
+        "observe": ("axtree", "html", "none"),
+        "pixels": ("none", "screenshot", "som"),
+        "places": (True, False),
+    },
 )
 _ARENA = "lmgym.tasks.webforms.arena"
 _JUDGED = "1 when all evaluators of the task hold, its known holes closed; `scoring='official'` has them"

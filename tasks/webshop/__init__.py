@@ -23,6 +23,14 @@ SPEC = TaskSpec(
     held_out=("test",),
     standard=Standard(split="test", instances=500),
     options={"mode": "brief", "length": 4, "nouns": "own"},
+    public={
+        "mode": ("brief", "text", "text_rich", "html"),
+        "length": range(1, 51),
+        "previous_observations": range(11),
+        "previous_actions": range(11),
+        **dict.fromkeys(("show_attributes", "prefixes", "instructions"), (True, False)),
+    },
+    told=("nouns", "verbose"),
 )
 HUMAN = replace(
     SPEC,
@@ -51,6 +59,11 @@ BROWSER = replace(
     extras=("webshop", "web"),
     player="thread",
     options={"length": 10, "nouns": "own"},
+    public={
+        "observe": ("axtree", "html", "none"),
+        "pixels": ("none", "screenshot", "som"),
+        **dict.fromkeys(("places", "instructions"), (True, False)),
+    },
     goldens="outcome",
     standard=Standard(split="test", instances=100),
 )

@@ -14,6 +14,7 @@ SPEC = TaskSpec(
     score="1 when the word was found within six tries",
     references=KNOWN | {"published": "returns on 431 official words: BC -2.81, MC -2.16, ILQL -2.04, PPO -2.63"},
     source="rules and published returns of LMRL-Gym (MIT, arXiv 2311.18232, table 4); the words are our own list",
+    public={"colouring": ("lmrl", "counting")},
 )
 VARIANTS = (
     replace(

@@ -1,0 +1,251 @@
+"""`lmgym/Remote-v0` is the task that it plays: trajectories, spaces, checks, engine."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import warnings
+from contextlib import closing
+from dataclasses import replace
+
+import gymnasium
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+from lmgym.env import card, golden
+from lmgym.env.env import ResetNeeded
+from lmgym.env.golden import at_random, given, malformed, observation_digest, play
+from lmgym.env.hostile import HOSTILE
+from lmgym.env.registry import build
+from lmgym.env.testing import findings
+from lmgym.errors import BackendError, InstanceError
+from lmgym.rollout import episodes
+from lmgym.rollout.engine import Engine
+from lmgym.rollout.fork import fork
+from lmgym.serve.catalogue import Catalogue
+from lmgym.tasks.remote import SPEC
+from lmgym.types import Job
+
+from ..env import games as tiny
+from ..rollout.fakes import Bytes
+from .conftest import ALL, TOKEN, served
+
+REMOTE = "lmgym/Remote-v0"
+
+
+@pytest.fixture
+def token(monkeypatch):
+    monkeypatch.setenv("LMGYM_REMOTE_TOKEN", TOKEN)
+
+
+@pytest.fixture(scope="module")
+def small():
+    """A server of tasks with two seats and with pictures."""
+    shelf = {spec.id: spec for spec in (tiny.RACE, tiny.GALLERY)}
+    with served(catalogue=Catalogue(specs=shelf, reveals=frozenset(ALL))) as asking:
+        yield asking
+
+
+def json_trace(trace):
+    """A trace as JSON would give it back, its pictures by digest."""
+    shown = [observation_digest(observation) for observation in trace.observations]
+    return shown, json.loads(json.dumps([trace.rewards, trace.infos, trace.start, trace.terminated, trace.truncated]))
+
+
+@pytest.mark.parametrize("task", ["wordle", "guess_number", "textworld", "webshop"])
+def test_the_trajectories_are_those_of_the_local_environment(open_games, task):
+    players = [lambda env: env.oracle(), malformed, lambda env: itertools.islice(at_random(env), 20)]
+    with open_games.remote(task) as there, closing(build(task)) as here:
+        for index, player in enumerate(players):
+            mine, theirs = (play(env, player, index=index, seed=index + 5) for env in (here, there))
+            assert mine.actions == theirs.actions
+            assert json_trace(mine) == json_trace(theirs)
+
+
+def test_what_is_not_revealed_is_all_that_is_missing(games):
+    trace = play(build("alfworld"), lambda env: env.oracle(), index=1)
+    with games.remote("alfworld") as env:
+        assert json_trace(play(env, given(trace.actions), index=1))[1][:2] == json_trace(trace)[1][:2]
+
+
+def test_instances_are_drawn_from_the_seed_as_they_are_here(open_games):
+    with open_games.remote("wordle", split="test") as there, closing(build("wordle", split="test")) as here:
+        for seed in (3, None, None, 11, None, 1 << 100):
+            assert there.reset(seed=seed)[1] == here.reset(seed=seed)[1]
+
+
+def test_options_of_the_task_reach_it(games):
+    with games.remote("guess_number", options={"highest": 7}) as there, closing(build("guess_number", highest=7)) as here:
+        assert there.reset(seed=1)[0] == here.reset(seed=1)[0]
+
+
+def test_turn_limits_are_the_tasks_and_the_callers(games):
+    with games.remote("guess_number") as env:
+        trace = play(env, lambda _: ["0"] * 99, index=0)
+    assert (len(trace.actions), trace.truncated, trace.infos[-1]["score"]) == (10, True, 0.0)
+    for most in (2, 15):
+        with games.remote("guess_number", max_turns=most) as there, closing(build("guess_number", max_turns=most)) as here:
+            mine, theirs = (play(env, lambda _: ["0"] * 99, index=0) for env in (here, there))
+            assert (len(theirs.actions), json_trace(mine)) == (most, json_trace(theirs))
+
+
+def test_pictures_travel(small):
+    with small.remote(tiny.GALLERY.id) as there, closing(build(tiny.GALLERY)) as here:
+        assert there.observation_space == here.observation_space
+        mine, theirs = (play(env, lambda _: ["1", "2", "x"], index=3) for env in (here, there))
+        assert any(len(observation["images"]) for observation in theirs.observations)
+        assert all(observation in there.observation_space for observation in theirs.observations)
+        assert json_trace(mine) == json_trace(theirs)
+
+
+def test_every_text_arrives(small):
+    with small.remote(tiny.RACE.id) as there, closing(build(tiny.RACE)) as here:
+        for text in HOSTILE:
+            mine, theirs = (play(env, lambda _, text=text: [text], index=0) for env in (here, there))
+            assert json_trace(mine) == json_trace(theirs)
+
+
+def test_seats_are_played_by_the_caller_where_that_is_allowed(small):
+    with small.remote(tiny.RACE.id, others="caller") as there, closing(build(tiny.RACE, others="caller")) as here:
+        mine, theirs = (play(env, lambda _: ["1", "2", "2"], index=0) for env in (here, there))
+        assert json_trace(mine) == json_trace(theirs)
+        assert there.unwrapped.scripted("black") == "1"
+        assert there.reset(options={"instance": {"sum": 4}})[0] == here.reset(options={"instance": {"sum": 4}})[0]
+
+
+def test_gymnasiums_checks_pass(games):
+    with warnings.catch_warnings(), games.remote("wordle") as env:
+        warnings.simplefilter("error")
+        check_env(env.unwrapped)
+
+
+def test_a_remote_task_keeps_what_every_task_promises(open_games, monkeypatch, tmp_path):
+    for module in (card, golden):
+        monkeypatch.setattr(module, "folder", lambda spec: tmp_path)
+    here = {"url": open_games.url, "task": "guess_number", "token": TOKEN}
+    spec = replace(SPEC, id="test/Remote-v0", options=here, splits={"train": 1_000_000}, references={"oracle": 1.0})
+    spec = replace(spec, max_turns=10, overlap="one split")
+    card.write(spec)
+    golden.write(spec)
+    assert [finding for finding in findings(spec) if not finding.ok] == []
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_vector_environments(games, mode):
+    envs = gymnasium.make_vec(
+        REMOTE, num_envs=2, vectorization_mode=mode, url=games.url, task="guess_number", token=TOKEN
+    )
+    local = gymnasium.make_vec("lmgym/GuessNumber-v0", num_envs=2)
+    with closing(envs), closing(local):
+        assert envs.reset(seed=4)[0]["text"] == local.reset(seed=4)[0]["text"]
+        for actions in (["50", "é"], ["25", "75"]):
+            theirs, mine = envs.step(actions), local.step(actions)
+            assert theirs[0]["text"] == mine[0]["text"]
+            assert list(theirs[1]) == list(mine[1])
+
+
+@pytest.mark.parametrize("player", ["inline", "thread"])
+def test_the_engine_plays_the_same_episodes(games, token, player):
+    def played(name, **options):
+        jobs = [Job(task=name, options=options, index=n, seed=n, id=f"e{n}") for n in range(4)]
+        found = list(Engine(lockstep=True, player=player).run(Bytes(lambda _: "50"), jobs))
+        return [json.loads(episodes.dump(replace(t, task="", options={}))) for t in found]
+
+    assert played(REMOTE, url=games.url, task="guess_number") == played("lmgym/GuessNumber-v0")
+
+
+def test_forks_and_fresh_chance_reach_the_server(small, token):
+    options = {"url": small.url, "task": tiny.RACE.id}
+    (parent,) = Engine().run(Bytes(lambda _: "1"), [Job(task=REMOTE, options=options, index=2, seed=5, id="p")])
+    (child,) = Engine().run(Bytes(lambda _: "1"), [fork(parent, 1, reseed=9)])
+    assert [turn.reward for turn in child.turns] == [turn.reward for turn in parent.turns]
+    with small.remote(tiny.RACE.id) as env:
+        env.reset(seed=0)
+        env.unwrapped.reseed(9)
+        assert env.step("1")[4]["valid"]
+
+
+def test_advice_is_withheld_until_the_operator_says_otherwise(games, open_games):
+    with games.remote("wordle") as env:
+        env.reset(seed=0)
+        for name in ("oracle", "demonstrator"):
+            with pytest.raises(InstanceError, match=f"withholds the {name}"):
+                next(getattr(env.unwrapped, name)())
+        assert env.unwrapped.admissible() is None
+        assert env.unwrapped.answer() is None
+    with open_games.remote("wordle") as env, closing(build("wordle")) as here:
+        for each in (env, here):
+            each.reset(seed=0)
+        assert env.unwrapped.admissible() == here.unwrapped.admissible()
+        assert env.unwrapped.answer() == here.unwrapped.answer()
+
+
+def test_steps_before_a_reset_and_after_the_end_are_refused_here(games):
+    with games.remote("guess_number", max_turns=1) as env:
+        with pytest.raises(ResetNeeded):
+            env.step("1")
+        env.reset(seed=0)
+        env.step("0")
+        with pytest.raises(ResetNeeded):
+            env.step("1")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"task": "chess"}, "no task 'chess' is served"),
+        ({"split": "secret"}, "has the splits train, test"),
+        ({"options": {"words": "/etc/passwd"}}, "takes these options from clients: colouring"),
+        ({"options": {"words": ["crane"]}}, "a word or a number"),
+        ({"token": "not the token"}, "a token has"),
+        ({"token": "not-the-token"}, "HTTP 401"),
+        ({"token": "a\nb"}, "a token has"),
+        ({"url": "ftp://127.0.0.1"}, "url is http"),
+        ({"url": "http://me:secret@127.0.0.1:1"}, "no password"),
+        ({"url": "http://127.0.0.1:99999"}, "no address"),
+        ({"url": ""}, "say where it is played"),
+        ({"others": "caller"}, "other seats"),
+        ({"others": "python:os:getcwd"}, "other seats"),
+        ({"timeout": 0.0}, "above 0"),
+    ],
+)
+def test_what_cannot_be_is_said_at_once(games, wrong, message):
+    with pytest.raises(InstanceError, match=message):
+        build("remote", **{"url": games.url, "task": "wordle", "token": TOKEN, **wrong})
+
+
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        ({"index": 10_000}, "instances 0 to 371"),
+        ({"index": -1}, "instances 0 to 371"),
+        ({"index": "3"}, "instances 0 to 371"),
+        ({"place": 3}, "reset takes"),
+        ({"instance": {"word": "crane"}}, "no authored instances"),
+        ({"instance": {"word": object()}}, "cannot be told"),
+    ],
+)
+def test_wrong_instances_are_the_callers_mistake_and_the_session_lives_on(games, choice, message):
+    with games.remote("wordle") as env:
+        with pytest.raises(InstanceError, match=message):
+            env.reset(seed=0, options=choice)
+        assert env.reset(seed=0, options={"index": 3})[1]["instance"] == "train/3"
+
+
+def test_no_server_is_a_backend_error():
+    with pytest.raises(BackendError, match="cannot be reached"):
+        build("remote", url="http://127.0.0.1:9", task="wordle", token=TOKEN, timeout=5.0)
+
+
+def test_the_address_may_come_from_the_environment(games, token, monkeypatch):
+    monkeypatch.setenv("LMGYM_REMOTE_URL", games.url)
+    with closing(build("remote", task="wordle")) as env:
+        assert env.reset(seed=0, options={"index": 1})[1]["instance"] == "train/1"
+
+
+def test_standing_is_told_by_cutting_only(open_games):
+    with open_games.remote("guess_number") as env:
+        env.reset(seed=0)
+        with pytest.raises(InstanceError, match=r"by cut\(\) only"):
+            env.unwrapped.standing()
+        assert env.unwrapped.cut() == {"score": 0.0, "success": False}
