@@ -6,6 +6,7 @@ import importlib
 import json
 import subprocess
 import time
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -66,7 +67,7 @@ def curves(
     ]
     comparison.make_all(cells, out, rates=rates, at_once=at_once, tell=tell)
     found = [comparison.read(cell, out) for cell in cells]
-    content = report(found, size, tuned=bool(best))
+    content = report(found, size, tuned=[course.task for course, name in chosen if f"{course.task}-{name}" in best])
     console.print(content)
     comparison.draw(found, out / "curves.png")
     if write is not None:
@@ -91,11 +92,13 @@ def _plan(size: str) -> tuple[list[Course], range]:
     return [Course(task=name, algorithms=ALL, warmup=200, tokens=1_000_000, episodes=256) for name in tasks], range(5)
 
 
-def report(found: list[Curve], size: str, *, tuned: bool) -> str:
-    """Return the table with how it was made."""
+def report(found: list[Curve], size: str, *, tuned: Collection[str]) -> str:
+    """Return the table with how it was made; `tuned` are the tasks of which there were trials."""
     from lmgym.train import comparison
 
-    trials = f"{len(comparison.RATES)} (learning rates, at half the tokens)" if tuned else "0"
+    several = f"{len(comparison.RATES)} learning rates at half the tokens"
+    each = {task: several if task in tuned else "none" for task in dict.fromkeys(one.cell.course.task for one in found)}
+    trials = several if set(each.values()) == {several} else "; ".join(f"{task}: {how}" for task, how in each.items())
     said = (
         f"Command: `make curves SIZE={size}`, commit {_commit()}. Intervals: bootstrap over seeds, 95 %. "
         f"Tuning trials of each arm, on another seed: {trials}; `rate` is the chosen factor of its own learning rate."

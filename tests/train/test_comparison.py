@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from lmgym.cli.curves import END, START, between
+from lmgym.cli.curves import END, START, between, report
 from lmgym.errors import RecipeError
 from lmgym.train import comparison
 from lmgym.train.comparison import Cell, Course, best_rates, interval, make, read, start_words, table, words
@@ -152,3 +152,9 @@ def test_a_course_on_part_of_the_split_begins_and_goes_on_with_that_part(tmp_pat
     cell = Cell(course=replace(COURSE, train_instances=8), algorithm="grpo", seed=0)
     for said in (start_words(cell, tmp_path), words(cell, tmp_path, 1e-3)):
         assert said[said.index("--train-instances") + 1] == "8"
+
+
+def test_the_report_says_which_arms_were_tuned(tmp_path):
+    curves = runs(tmp_path, 0.5)
+    assert "on another seed: 3 learning rates at half the tokens;" in report(curves, "small", tuned=["guess_number"])
+    assert "on another seed: guess_number: none;" in report(curves, "small", tuned=[])
