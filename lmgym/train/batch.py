@@ -67,6 +67,11 @@ class Batch:
         rows[self.episode.flip(0)] = torch.arange(len(self) - 1, -1, -1, device=self.episode.device)
         return rows
 
+    def groups(self) -> Tensor:
+        """Number of the (group, seat) of each episode, within which statistics are kept; (E,)."""
+        first = self.first_rows()
+        return self.group[first] * (int(self.seat.max()) + 1) + self.seat[first]
+
 
 def masked(batch: Batch, out: Tensor) -> Batch:
     """The batch with the tokens `out` (B, T) taken from the loss; statistics and rewards stay."""

@@ -87,12 +87,13 @@ class Learner:
     def step(self, stage: Learning, place: Place, progress: Progress, watch: Stopwatch) -> dict[str, float]:
         """Play, learn, and return the figures of it."""
         with watch("play"):
-            episodes = self._episodes(stage, place)
+            episodes, abandoned = self._episodes(stage, place)
         if place.run_step in self.services.manner.keep_episodes:
             self._keep(episodes, "episodes", place.run_step)
         demonstrated = isinstance(stage, Sft) or (isinstance(stage, Generate) and stage.demonstrated)
         demonstrated |= isinstance(stage, FitCritic) and stage.recorded is not None
         figures = of_demonstrations(episodes) if demonstrated else of_play(episodes)
+        figures["abandoned"] = float(abandoned)
         if isinstance(stage, Generate):
             kept, _ = _filtered(episodes, stage.filter)
             self._keep([dataset.labelled(episode, self.policy) for episode in kept], stage.into, place.run_step)
@@ -115,7 +116,9 @@ class Learner:
         with watch("collate"):
             for reward in parts.reward:
                 episodes = [reward(episode) for episode in episodes]
+            played = len(episodes)
             episodes, out = _filtered(episodes, parts.filter)
+            learned["dropped"] = float(played - len(episodes))
             if critic is not None:
                 episodes = [self.services.ended(each) for each in episodes]
         if store is not None:
@@ -154,19 +157,21 @@ class Learner:
             self.policy.update()
         return {**learned, **gap}
 
-    def _episodes(self, stage: Learning, place: Place) -> list[Trajectory]:
-        """The episodes of a step, in the order of their jobs."""
+    def _episodes(self, stage: Learning, place: Place) -> tuple[list[Trajectory], int]:
+        """The episodes of a step, in the order of their jobs, and how many jobs were given up."""
         services, pool = self.services, replace(self.services.pool, stage=stage.name)
         tasks = self.recipe.tasks if isinstance(stage, Rl | FitCritic) else stage.tasks
         jobs = tasks.draw(place.step, pool)
         if isinstance(stage, Sft | FitCritic) and stage.recorded is not None:
-            return self._recorded(stage, stage.recorded, step=place.step, count=len(jobs), seed=pool.seed)
+            return self._recorded(stage, stage.recorded, step=place.step, count=len(jobs), seed=pool.seed), 0
         planner = stage.planner if isinstance(stage, Sft | Generate) else self.recipe.planner
         shown = isinstance(stage, Sft) or (isinstance(stage, Generate) and stage.demonstrated)
         mine = services.ranks.share(jobs)
         play = source.demonstrated if shown else source.played
         found = play(services.engine(planner), self.policy, mine) if mine else []
-        return source.in_order(services.ranks.gathered(found), jobs)
+        episodes = source.in_order(services.ranks.gathered(found), jobs)
+        tries = {(job.group, job.attempt) for job in jobs} - {(each.group, each.attempt) for each in episodes}
+        return episodes, len(tries)
 
     def _recorded(self, stage: Sft | FitCritic, path: Path, **draw: int) -> list[Trajectory]:
         """Episodes of a data set, which may be one that the run made itself."""
