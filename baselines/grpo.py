@@ -20,7 +20,7 @@ from lmgym.errors import RecipeError
 from lmgym.train.batch import Batch
 from lmgym.train.math import Aggregation, Divergence, group_normal
 from lmgym.train.parts.credit import within_groups
-from lmgym.train.parts.filters import drop_flat_groups
+from lmgym.train.parts.filters import drop_flat_groups, drop_lone_episodes
 from lmgym.train.parts.importance import Choice, importance
 from lmgym.train.parts.losses import kl_to_start, surrogate
 from lmgym.train.parts.rewards import invalid_cost
@@ -66,8 +66,7 @@ def credit(batch: Batch, *, std: bool, negative: float = 1.0) -> Tensor:
     """
     if bool(batch.forked.any()):
         raise RecipeError("GRPO compares whole episodes: where some fork, use lmgym.train.parts.trees.tree_credit")
-    first = batch.first_rows()
-    group = batch.group[first] * (int(batch.seat.max()) + 1) + batch.seat[first]  # statistics by (group, seat)
+    group = batch.groups()
     if int(torch.unique(group, return_counts=True)[1].min()) < 2:
         raise RecipeError("GRPO compares the tries of a task: a group has a single episode; use group >= 2")
     advantage = group_normal(batch.returns(), group, std=std)
@@ -98,7 +97,7 @@ def recipe(args: Args) -> Recipe:
     return Recipe(
         tasks=Uniform(args.instances, tries=args.group, budget=args.budget),
         reward=[partial(invalid_cost, cost=args.invalid)] if args.invalid else [],
-        filter=[drop_flat_groups] if args.drop_flat else [],
+        filter=[*([drop_flat_groups] if args.drop_flat else []), drop_lone_episodes],
         credit=partial(credit, std=args.std, negative=args.negative),
         importance=importance(args.importance, args.importance_least, args.importance_most),
         loss=terms(args),

@@ -65,6 +65,7 @@ class Args(bc.Learning):
     value_coef: float = 0.5  # of the value loss, where the critic is joint
     kl_reward: float = 1e-3  # cost of a nat away from the policy that RL began with, in every token's reward
     kl_target: float | None = None  # nats an episode, which the cost then follows
+    kl_horizon: int = 10_000  # episodes over which it does
     kl: float = 0.0  # weight of the divergence in the loss, in place of that in the reward
     kl_kind: Divergence = "k2"
     importance: Choice = "none"  # weights of tokens, where the sampler is not the trainer
@@ -131,7 +132,9 @@ def recipe(args: Args) -> Recipe:
     return Recipe(
         tasks=Uniform(args.instances, tries=args.tries, budget=args.budget),
         reward=[*reward, limit_ends] if args.limit_ends else reward,
-        charge=partial(KlCharge, args.kl_reward, target=args.kl_target) if args.kl_reward else None,
+        charge=partial(KlCharge, args.kl_reward, target=args.kl_target, horizon=args.kl_horizon)
+        if args.kl_reward
+        else None,
         credit=credit(args),
         importance=importance(args.importance, args.importance_least, args.importance_most),
         loss=terms(args),

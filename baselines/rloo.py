@@ -21,7 +21,7 @@ from lmgym.errors import RecipeError
 from lmgym.train.batch import Batch
 from lmgym.train.math import Divergence, group_normal
 from lmgym.train.parts.credit import within_groups
-from lmgym.train.parts.filters import drop_flat_groups
+from lmgym.train.parts.filters import drop_flat_groups, drop_lone_episodes
 from lmgym.train.parts.importance import Choice, importance
 from lmgym.train.parts.kl import KlCharge
 from lmgym.train.parts.losses import Unit, kl_to_start, reinforce, unit_surrogate
@@ -44,6 +44,7 @@ class Args(bc.Learning):
     drop_flat: bool = False  # groups without variance, which otherwise count in the mean over episodes
     kl_reward: float = 0.0  # cost of a nat away from the policy that RL began with, in every token's reward
     kl_target: float | None = None  # nats an episode, which the cost then follows
+    kl_horizon: int = 10_000  # episodes over which it does
     kl: float = 0.0  # weight of the divergence in the loss, in place of that in the reward
     kl_kind: Divergence = "k2"
     epochs: int = 1
@@ -62,8 +63,7 @@ def credit(batch: Batch) -> Tensor:
     """Each episode's return less the mean of the others of its group, on all its tokens; (B, T)."""
     if bool(batch.forked.any()):
         raise RecipeError("RLOO compares whole episodes: where some fork, use lmgym.train.parts.trees.tree_credit")
-    first = batch.first_rows()
-    group = batch.group[first] * (int(batch.seat.max()) + 1) + batch.seat[first]  # statistics by (group, seat)
+    group = batch.groups()
     _, member, size = torch.unique(group, return_inverse=True, return_counts=True)
     if int(size.min()) < 2:
         raise RecipeError("RLOO compares the tries of a task: a group has a single episode; use group >= 2")
@@ -103,8 +103,10 @@ def recipe(args: Args) -> Recipe:
     return Recipe(
         tasks=Uniform(args.instances, tries=args.group, budget=args.budget),
         reward=[partial(invalid_cost, cost=args.invalid)] if args.invalid else [],
-        filter=[drop_flat_groups] if args.drop_flat else [],
-        charge=partial(KlCharge, args.kl_reward, target=args.kl_target) if args.kl_reward else None,
+        filter=[*([drop_flat_groups] if args.drop_flat else []), drop_lone_episodes],
+        charge=partial(KlCharge, args.kl_reward, target=args.kl_target, horizon=args.kl_horizon)
+        if args.kl_reward
+        else None,
         credit=credit,
         importance=importance(args.importance, args.importance_least, args.importance_most),
         loss=terms(args),

@@ -1,14 +1,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import MappingProxyType
+from typing import ClassVar
 
 import pytest
 import torch
 
-from lmgym.baselines import ppo, rloo
-from lmgym.errors import RecipeError
+from lmgym.baselines import grpo, ppo, rloo
+from lmgym.env import registry
+from lmgym.env.env import Reply
+from lmgym.errors import BackendError, RecipeError
+from lmgym.train import loop
 from lmgym.train.batch import masked
+from lmgym.train.log import read_metrics
+from lmgym.train.parts.tasks import order
 from tests.train.batches import make_batch
+from tests.train.chain import SPEC, Chain, chain_policy
 
 
 def test_a_group_of_one_is_refused():
@@ -16,6 +24,32 @@ def test_a_group_of_one_is_refused():
         rloo.recipe(rloo.Args(group=1))
     with pytest.raises(RecipeError, match="group >= 2"):
         rloo.credit(make_batch([[0, 1], [0, 1], [0, 1]], group=[0, 0, 1]))
+
+
+class Brittle(Chain):
+    """One instance cannot be opened when it is asked for the first, third and fourth time."""
+
+    SPEC = replace(SPEC, id="test/Brittle-v0", entry_point=f"{__name__}:Brittle")
+    opened: ClassVar[list[int]] = []
+
+    def begin(self, index: int) -> Reply:
+        if index == order(0, 0, 1000)[0]:
+            self.opened.append(index)
+            if len(self.opened) in (1, 3, 4):
+                raise BackendError("the chain broke")
+        return super().begin(index)
+
+
+@pytest.mark.parametrize("module", [grpo, rloo])
+def test_an_episode_whose_group_was_given_up_is_dropped_and_counted(tmp_path, monkeypatch, module):
+    known = MappingProxyType({**registry.specs(), Brittle.SPEC.id: Brittle.SPEC})
+    monkeypatch.setattr(registry, "specs", lambda: known)
+    Brittle.opened.clear()
+    args = module.Args(warmup=0, steps=1, instances=20, group=2, drop_flat=False, evaluate=2, autocast=False)
+    loop.run(module.recipe(args), chain_policy(), task=Brittle.SPEC.id, folder=tmp_path / "run", quiet=True)
+    (step,) = [row for row in read_metrics(tmp_path / "run") if row["stage"] == "rl"]
+    assert (step["episodes"], step["abandoned"], step["dropped"]) == (39, 1, 1)
+    assert step["trained_tokens"] > 0
 
 
 def test_an_episode_in_two_rows_has_one_return_and_seats_have_their_own_statistics():

@@ -9,7 +9,7 @@ from lmgym.errors import RecipeError
 from lmgym.train import curve
 from lmgym.train.figures import of_demonstrations, of_play
 from lmgym.train.log import Log, read_metrics, replace_file
-from lmgym.train.parts.filters import drop_flat_groups, keep_top, mask_truncated
+from lmgym.train.parts.filters import drop_flat_groups, drop_lone_episodes, keep_top, mask_truncated
 from lmgym.train.parts.rewards import invalid_cost, limit_ends
 from lmgym.train.recipe import NoTasks, Pool
 from lmgym.train.schedule import Until, linear
@@ -27,6 +27,14 @@ def episode(name: str, group: str, *rewards: float, **fields) -> Trajectory:
 def test_only_groups_without_variance_are_dropped():
     found = [episode("a", "1", 0.1, 0.2), episode("b", "1", 0.3), episode("c", "2", 0.0), episode("d", "2", 1.0)]
     assert drop_flat_groups(found).drop == {"a", "b"}
+
+
+def test_those_whose_group_was_lost_are_dropped():
+    found = [episode("a", "1", 0.1), episode("b", "1", 0.3), episode("c", "2", 1.0), episode("d", "3", 0.0)]
+    found += [episode("e", "3", 1.0, seat="other")]  # seats are compared among themselves
+    found = [replace(each, root=each.id) for each in found]
+    found += [replace(episode("f", "2", 0.0), root="c", parent="c", forked_at=1)]  # no try of its own
+    assert drop_lone_episodes(found).drop == {"c", "d", "e", "f"}
 
 
 def test_cut_episodes_are_masked_turn_by_turn():

@@ -6,11 +6,15 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 import torch
 
+from lmgym.env import registry
 from tests.train import together
+from tests.train.chain import SPEC
+from tests.train.test_resume_critics import bits
 
 ROOT = Path(__file__).resolve().parents[2]
 LAUNCH = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", "-m", "tests.train.together"]
@@ -36,6 +40,39 @@ def test_the_gradient_is_that_of_one_process(processes, aggregation):
     alone = together.whole_gradient(aggregation)
     for state in processes[1]:
         assert (state["gradients"][aggregation] - alone).norm() <= 1e-5 * alone.norm()
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory, one_thread):
+    """What a single process makes of the same critics."""
+    known = MappingProxyType({**registry.specs(), SPEC.id: SPEC})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry, "specs", lambda: known)
+        return together.of_critics(tmp_path_factory.mktemp("alone"))
+
+
+@pytest.mark.parametrize("name", ["value head", "value network", "ilql", "archer small", "archer policy"])
+def test_the_gradient_of_a_critic_is_that_of_one_process(processes, alone, name):
+    assert alone[name].norm() > 0
+    for state in processes[1]:
+        assert (state["critics"][name] - alone[name]).norm() <= 1e-5 * alone[name].norm()
+
+
+@pytest.mark.parametrize(
+    "name", ["values of head", "values of network", "judged by small", "judged by policy", "log-probs", "said"]
+)
+def test_what_is_shared_out_comes_together(processes, alone, name):
+    first, second = (state["critics"][name] for state in processes[1])
+    assert torch.equal(first, second)
+    assert (first - alone[name]).abs().max() < 1e-4
+
+
+def test_two_processes_killed_and_resumed_end_with_the_same_bits(processes):
+    folder, states = processes
+    assert all(state["deaths"] >= 2 for state in states)
+    found = [bits(folder / name) for name in ("whole", "cut")]
+    assert len(found[0]) == len(found[1]) > 20
+    assert all(torch.equal(a, b) for a, b in zip(*found, strict=True))
 
 
 def test_both_have_the_same_weights_after_a_run(processes):

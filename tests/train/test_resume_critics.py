@@ -7,10 +7,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from lmgym.baselines import archer, ilql, mc, ppo, refuel, rloo
+from lmgym.baselines import archer, grpo, ilql, mc, ppo, refuel, rloo
+from lmgym.policy.load import load_local
+from lmgym.policy.lora import adapt
+from lmgym.policy.sampling import Sampling
 from lmgym.train import checkpoint, loop
 from lmgym.train.log import read_metrics
-from tests.train.victim import train
+from tests.train import victim
+from tests.train.victim import toy_policy, train
 
 SHORT = {"warmup": 2, "warmup_episodes": 4, "evaluate": 4}
 CASES = {
@@ -34,7 +38,36 @@ CASES = {
     "refuel": (refuel, {"steps": 3, "pairs": 6, "minibatches": 2}),
     "mc": (mc, {"steps": 3, "demonstrated": 8, "sampled": 8, "episodes": 6, "base": "small"}),
     "ilql": (ilql, {"steps": 3, "demonstrated": 8, "sampled": 8, "episodes": 6}),
+    "grpo, adapters": (grpo, {"steps": 4, "instances": 3, "group": 2, "kl": 0.1, "drop_flat": False, "lr": 1e-2}),
+    "ppo, adapters": (
+        ppo,
+        {"critic_steps": 2, "steps": 3, "instances": 6, "critic": "network", "critic_epochs": 1, "lr": 1e-2},
+    ),
+    "grpo, halves": (grpo, {"steps": 4, "instances": 3, "group": 2, "kl": 0.1, "drop_flat": False, "autocast": True}),
+    "ppo, halves": (
+        ppo,
+        {"critic_steps": 2, "steps": 3, "instances": 6, "importance": "token_cap", "autocast": True},
+    ),
 }
+
+
+def adapted(folder: Path):
+    """A policy that learns by adapters on a base in `folder`."""
+    if not folder.exists():
+        toy_policy().save(folder)
+    policy = load_local(f"hf:{folder}", sampling=Sampling(max_tokens=4))
+    adapt(policy.model, rank=2)
+    return policy
+
+
+def halves(folder: Path):
+    """A policy that samples in bfloat16."""
+    policy = toy_policy()
+    policy.dtype = torch.bfloat16
+    return policy
+
+
+POLICIES = {"adapters": adapted, "halves": halves}
 
 
 class Interrupted(Exception):
@@ -67,6 +100,8 @@ def figures(folder: Path) -> list[dict[str, object]]:
 @pytest.mark.parametrize("name", CASES)
 def test_an_interrupted_run_ends_with_the_same_bits(tmp_path, monkeypatch, name):
     module, changes = CASES[name]
+    if (make := POLICIES.get(name.rpartition(", ")[2])) is not None:
+        monkeypatch.setattr(victim, "toy_policy", lambda: make(tmp_path / "base"))
     args = module.Args(**SHORT, **changes)
     train(tmp_path / "whole", args=args, recipe=module.recipe(args))
     save, calls = loop.Training.save, []

@@ -1,22 +1,31 @@
-"""What `torchrun` runs in test_ranks.py: a gradient, then a short run; results go to a file of the process."""
+"""What `torchrun` runs in test_ranks.py: gradients, then short runs; results go to a file of the process."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
 import torch
+from torch import nn
 
-from lmgym.baselines import bc, grpo
+from lmgym.baselines import archer, bc, grpo, ilql, ppo
 from lmgym.env import registry
-from lmgym.train import loop
+from lmgym.train import loop, source
+from lmgym.train.collate import collate
 from lmgym.train.parts.losses import nll
+from lmgym.train.parts.tasks import Uniform
+from lmgym.train.parts.value import ValueCritic, ValueSpec
 from lmgym.train.ranks import ranks
-from lmgym.train.recipe import Optimiser, Term
+from lmgym.train.recipe import Optimiser, Pool, Term
 from lmgym.train.schedule import Progress
-from lmgym.train.update import Updater
+from lmgym.train.services import Services
+from lmgym.train.state import Manner
+from lmgym.train.update import Updater, logprobs_of
 from tests.train.batches import make_batch
 from tests.train.chain import SPEC, chain_policy
 from tests.train.toys import gradient, scorer, toy_model
@@ -47,8 +56,119 @@ def whole_gradient(aggregation: str) -> torch.Tensor:
     return found[0]
 
 
+# Critics ------------------------------------------------------------------------------------------------------------
+
+VALUED = {"whiten": False, "critic": "network", "minibatches": 2, "critic_epochs": 1, "kl_reward": 0.1}
+VALUING = ppo.Args(
+    warmup=0, steps=4, critic_steps=2, instances=6, evaluate=4, lr=1e-2, autocast=False, rescore=True, **VALUED
+)
+
+
+def whole(net: nn.Module) -> torch.Tensor:
+    """All gradients as one vector (N,), 0 where there is none."""
+    grads = (torch.zeros_like(w) if w.grad is None else w.grad for w in net.parameters() if w.requires_grad)
+    return torch.cat([grad.flatten() for grad in grads])
+
+
+def awake(net: nn.Module) -> nn.Module:
+    """The same net with heads that say something, so that gradients go through them."""
+    for name, weight in sorted(net.named_parameters()):
+        if weight.ndim == 2 and not weight.any():
+            nn.init.normal_(weight, std=0.3, generator=torch.Generator().manual_seed(len(name)))
+    return net
+
+
+def watched(optimiser: torch.optim.Optimizer, net: nn.Module, learn: Callable[[], object]) -> torch.Tensor:
+    """The gradient of the first step of `learn`."""
+    found: list[torch.Tensor] = []
+    optimiser.register_step_pre_hook(lambda *_: found.append(whole(net)))
+    learn()
+    return found[0]
+
+
+def of_critics(folder: Path) -> dict[str, torch.Tensor]:
+    """Gradients of critics on the episodes of a toy policy; values and log-probs, which are shared out as well."""
+    pool, here = Pool(task=SPEC.id, size=1000), Progress(0, 0.0)
+    with ExitStack() as opened:
+        services = Services(
+            chain_policy(), pool, folder=folder, manner=Manner(), context=None, temperature=1.0, opened=opened
+        )
+        episodes = source.played(services.engine(), services.policy, Uniform(11).draw(0, pool))
+        episodes = [services.ended(each) for each in episodes]
+        batch = collate(episodes, ends=True)
+        assert len(set(batch.lengths.tolist())) > 1
+        found: dict[str, torch.Tensor] = {}
+        for place in ("head", "network"):
+            quick = Optimiser(lr=0.0, clip=0.0, micro_tokens=80)
+            value = ValueCritic(services, ValueSpec(place=place, optimiser=quick))
+            awake(value.head)
+            valued = value.value(batch)
+            found[f"values of {place}"] = torch.stack([valued.value, valued.target])
+            found[f"value {place}"] = watched(
+                value.updater.optimisers[0], value.weights, partial(value.learn, valued, here, seed=(0,))
+            )
+        token = ilql.Implicit(services, ilql.Args(base="own", minibatches=1, bias=0.3, autocast=False))
+        token.tokens, token.net.clip = 80, 0.0
+        awake(token.net.online)
+        found["ilql"] = watched(token.net.optimiser, token.net.online, partial(token.learn, batch, here, seed=(0,)))
+        for encoder in ("small", "policy"):
+            twins = archer.TwinCritic(services, archer.Args(encoder=encoder, hidden=8, autocast=False))
+            twins.tokens, twins.net.clip = 80, 0.0
+            turns = [twins.transition(each, n, now=(6, 1)) for each in episodes for n in range(len(each.turns))]
+            frozen = twins.seen(services.ranks.share(turns)) if encoder == "policy" else None
+            every = torch.arange(len(turns))
+            found[f"archer {encoder}"] = watched(
+                twins.net.optimiser, twins.net.online, partial(twins._step, every, turns, frozen)
+            )
+            judged = twins.value(batch)
+            found[f"judged by {encoder}"] = torch.stack([judged.value, judged.quality])
+        shared = logprobs_of(batch, services.score, services.policy.device, tokens=80, ranks=services.ranks)
+        said = services.sample([(each, 0) for each in episodes], noise=(3,))
+        found |= {"log-probs": shared, "said": torch.tensor([each.turns[-1].completion.ids[0] for each in said])}
+    return found
+
+
+class Interrupted(Exception):
+    """Stands for the end of all processes."""
+
+
+def interrupted(folder: Path, train: Callable[[bool], object]) -> int:
+    """Train, dying at every third checkpoint before it is written and going on; how often it died."""
+    save, calls = loop.Training.save, []
+
+    def dying(self: loop.Training) -> None:
+        calls.append(1)
+        if len(calls) % 3 == 0:
+            raise Interrupted
+        save(self)
+
+    loop.Training.save = dying
+    for deaths in range(40):
+        try:
+            train(deaths > 0)
+        except Interrupted:
+            continue
+        loop.Training.save = save
+        return deaths
+    raise AssertionError("it never ended")
+
+
+def valuing(folder: Path, resume: bool = False) -> loop.RunResult:
+    """A short run of PPO with a critic of its own."""
+    return loop.run(
+        ppo.recipe(VALUING),
+        chain_policy(),
+        task=SPEC.id,
+        folder=folder,
+        quiet=True,
+        lockstep=True,
+        save_seconds=0.0,
+        resume=resume,
+    )
+
+
 def main(folder: Path) -> None:
-    """Write the gradients and what a run came to."""
+    """Write the gradients and what runs came to."""
     known = MappingProxyType({**registry.specs(), SPEC.id: SPEC})
     registry.specs = lambda: known
     gradients = {kind: whole_gradient(kind) for kind in ("token_mean", "seq_mean", "seq_sum")}
@@ -59,8 +179,11 @@ def main(folder: Path) -> None:
     result = loop.run(
         replace(recipe, stages=stages), policy, task=SPEC.id, folder=folder / "run", quiet=True, lockstep=True
     )
+    valuing(folder / "whole")
     state = {
         "gradients": gradients,
+        "critics": of_critics(folder),
+        "deaths": interrupted(folder, lambda resume: valuing(folder / "cut", resume)),
         "weights": policy.model.state_dict(),
         "outcomes": [[o.index for o in report.outcomes] for report in result.reports.values()],
     }

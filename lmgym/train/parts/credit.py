@@ -119,11 +119,12 @@ def judged(batch: Batch, level: Level) -> Tensor:
 def whiten(advantage: Tensor, mask: Tensor, *, floor: float = 0.0) -> Tensor:
     """Advantages (B, T) with mean 0 and (sample) deviation 1 over the tokens of `mask`, and 0 elsewhere.
 
-    A deviation below `floor` is taken for that: where all went alike, what is left is noise, and not blown up.
+    A deviation below `floor` is taken for that: where all went alike, what is left is noise, and not blown up. A single
+    token has no deviation; less its mean it is 0.
     """
     values = advantage[mask]
     if len(values) < 2:
-        raise RecipeError(f"whitening needs two trained tokens or more; the batch has {len(values)}")
+        return torch.zeros_like(advantage)
     return ((advantage - values.mean()) / (values.std().clamp(min=floor) + 1e-8)) * mask
 
 

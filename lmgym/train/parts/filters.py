@@ -31,6 +31,15 @@ def drop_flat_groups(trajectories: Sequence[Trajectory], *, below: float = 1e-6)
     return Verdict(drop=frozenset(flat))
 
 
+def drop_lone_episodes(trajectories: Sequence[Trajectory]) -> Verdict:
+    """Drops those that have nobody left to be compared with: the other tries of their group were given up.
+
+    Forks of one episode are no tries of their own.
+    """
+    alone = (each for each in groups(trajectories).values() if len({trajectory.root for trajectory in each}) < 2)
+    return Verdict(drop=frozenset(trajectory.id for members in alone for trajectory in members))
+
+
 def keep_top(
     trajectories: Sequence[Trajectory], *, share: float, within: Within = "group", ties: Ties = "keep"
 ) -> Verdict:

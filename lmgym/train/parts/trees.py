@@ -117,8 +117,7 @@ def over_forks(credit: Credit) -> Credit:
 def tree_credit(batch: Batch) -> Tensor:
     """Each path's return less the mean of the other trees of its group (RLOO over forks); (B, T)."""
     paths = Paths(batch)
-    first = batch.first_rows().cpu()
-    key = (batch.group[first] * (int(batch.seat.max()) + 1) + batch.seat[first]).cpu()
+    key = batch.groups().cpu()
     root = torch.tensor([paths.root(number) for number in range(len(paths))])
     returns, weight = paths.returns(), paths.weight()
     of_tree = torch.zeros_like(returns).index_add(0, root, weight * returns)
