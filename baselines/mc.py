@@ -109,7 +109,7 @@ class MonteCarlo(TokenCritic):
         if not len(cut):
             return torch.empty(0, 1, device=cut.device)
         policy, rows = self.services.policy, batch.rows(cut)
-        last = policy.states(rows.ids, rows.attention)[torch.arange(len(cut)), rows.lengths - 1]
+        last = policy.states(rows.ids, rows.attention, media=rows.media)[torch.arange(len(cut)), rows.lengths - 1]
         head = head_of(policy.model)
         return F.linear(last.to(head), head).float().softmax(-1)
 

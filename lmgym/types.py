@@ -6,9 +6,9 @@ once, in a Completion; nothing on this path is ever decoded and encoded again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 Role = Literal["system", "user", "assistant"]
 Finish = Literal["stop", "length", "context", "filter", "broken"]  # broken: nobody answered, the episode is void
@@ -26,12 +26,20 @@ class Message:
     images: tuple[str, ...] = ()  # digests of encoded images, kept once elsewhere
 
 
+class Picture(NamedTuple):
+    """Where a picture stands among ids."""
+
+    digest: str
+    start: int  # its first token
+    length: int  # tokens from there to its last one
+
+
 @dataclass(frozen=True, kw_only=True)
 class Completion:
     """What a policy answered, with the exact ids where there are any.
 
     `prompt_ids` are only the ids that were new before this answer: the ids of a segment are the concatenation of
-    `prompt_ids + ids` over its turns. Without ids (endpoints, scripted players) the five sequences are empty.
+    `prompt_ids + ids` over its turns. Without ids (endpoints, scripted players) the six sequences are empty.
     """
 
     text: str
@@ -43,6 +51,7 @@ class Completion:
     version: int = 0  # of the weights that spoke
     fresh: bool = True  # `prompt_ids` render the whole conversation; False: they go on where the last answer ended
     thinking: str = ""  # reasoning that came apart from `text`; no part of the action
+    pictures: tuple[Picture, ...] = ()  # that stand in `prompt_ids`
     usage: Mapping[str, Any] = field(default_factory=dict)  # of an endpoint's call: "in", "out" tokens, "seconds" ...
 
 
@@ -84,6 +93,7 @@ class Trajectory:
     info: Mapping[str, Any] = field(default_factory=dict)  # of reset; score and success of the end
     final: Message | None = None  # the observation after the last turn
     final_ids: tuple[int, ...] = ()  # of a cut episode: what the seat would have been shown next
+    final_pictures: tuple[Picture, ...] = ()  # that stand in `final_ids`
     final_fresh: bool = False  # they render the whole view anew; False: they go on where the last answer ended
     terminated: bool = False
     truncated: bool = False
@@ -125,3 +135,13 @@ class Job:
     root: str | None = None
     parent: str | None = None
     reseed: int | None = None  # fresh chance from the end of the prefix on; None keeps the parent's
+
+
+def pictures_in(said: Iterable[Completion]) -> tuple[Picture, ...]:
+    """The pictures of a segment, by their places among its ids, from what was said in it."""
+    found: list[Picture] = []
+    begin = 0
+    for each in said:
+        found += (picture._replace(start=begin + picture.start) for picture in each.pictures)
+        begin += len(each.prompt_ids) + len(each.ids)
+    return tuple(found)

@@ -14,10 +14,8 @@ import fcntl
 import json
 import os
 import platform
-import tempfile
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import IO, Any
@@ -27,50 +25,13 @@ from lmgym.evaluation import report as reports
 from lmgym.evaluation.runner import Report
 from lmgym.evaluation.settings import plain
 from lmgym.rollout import episodes
+from lmgym.rollout.picture_folder import PICTURES, PictureFolder, write_whole
 from lmgym.types import FIRST_SEAT, Trajectory
 
-FACTS, EPISODES, CALLS, ACCOUNT, PICTURES = "run.json", "episodes.jsonl", "calls.sqlite", "calls.json", "pictures"
+FACTS, EPISODES, CALLS, ACCOUNT = "run.json", "episodes.jsonl", "calls.sqlite", "calls.json"
 LOCK = ".lock"
 FORMAT = 1
 PACKAGES = ("lmgym", "numpy", "gymnasium", "torch", "transformers", "openai", "anthropic", "litellm")
-
-
-class PictureFolder(MutableMapping[str, bytes]):
-    """PNGs by digest, on disk from the first: an evaluation shows more than memory holds."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._read = lru_cache(maxsize=256)(self._bytes)
-
-    def __getitem__(self, digest: str) -> bytes:
-        return self._read(digest)
-
-    def __setitem__(self, digest: str, png: bytes) -> None:
-        path = self._path(digest)
-        if not path.exists():
-            self._folder.mkdir(parents=True, exist_ok=True)
-            write_whole(path, png)
-
-    def __delitem__(self, digest: str) -> None:
-        self._path(digest).unlink()
-
-    def __contains__(self, digest: object) -> bool:
-        return isinstance(digest, str) and self._path(digest).exists()
-
-    def __iter__(self) -> Iterator[str]:
-        return (path.stem for path in self._folder.glob("*.png"))
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    def _path(self, digest: str) -> Path:
-        return self._folder / f"{digest}.png"
-
-    def _bytes(self, digest: str) -> bytes:
-        try:
-            return self._path(digest).read_bytes()
-        except FileNotFoundError:
-            raise KeyError(digest) from None
 
 
 class Record:
@@ -167,21 +128,6 @@ def versions() -> dict[str, str | None]:
         except PackageNotFoundError:
             found[name] = None
     return found
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file as a whole: whoever reads `path` finds the old one or the new one."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
 
 
 def _locked(folder: Path) -> IO[bytes]:

@@ -84,6 +84,14 @@ class Policy(Protocol):
         """A new session, which the engine drives."""
 
 
+@runtime_checkable
+class Sees(Protocol):
+    """A policy that looks pictures up by their digests."""
+
+    def see(self, pictures: Mapping[str, bytes]) -> None:
+        """Look pictures up in `pictures` from here on, PNGs by digest."""
+
+
 @dataclass
 class SimpleSession:
     """The session of a policy that answers at once: `step` acts on everything put since."""

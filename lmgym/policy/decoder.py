@@ -14,8 +14,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from lmgym.policy.forward import Network, Rows
+from lmgym.policy.forward import Network, Rows, Seen
 from lmgym.policy.slots import KeyValues
+from lmgym.policy.vision import NAMES, Sight
 
 SINGLE, PROMPT, CONTINUED = range(3)
 
@@ -26,7 +27,8 @@ class Chunk:
 
     slot: int
     start: int  # position of the first; all before it are in the cache
-    ids: Sequence[int]
+    ids: Sequence[int]  # places of pictures by their names, see `lmgym.policy.vision`
+    sights: Sequence[Sight] = ()  # the pictures among them, in order
 
     @property
     def kind(self) -> int:
@@ -86,7 +88,7 @@ class FusedDecoder:
             self.cache.write(layer, plan.slots, plan.positions, k, v)
             return torch.cat([group.attend(layer, q, k, v) for group in groups])
 
-        hidden = self.network.hidden(plan.ids, plan.positions, attend)
+        hidden = self.network.hidden(plan.ids, plan.positions, attend, plan.seen())
         back = torch.empty(len(order), dtype=torch.long)
         back[torch.tensor(order)] = torch.arange(len(order))
         hidden = hidden[plan.last[back.to(plan.last.device)]]
@@ -122,6 +124,11 @@ class Pack:
         self.slots = torch.tensor([c.slot for c in chunks])[row].to(device)  # (N,)
         self.positions = (torch.tensor([c.start for c in chunks])[row] + inside).to(device)  # (N,)
         self.last = (ends - 1).to(device)  # (R,), where the last token of each chunk stands
+
+    def seen(self) -> Seen | None:
+        """Where pictures stand, and which; None where there is none."""
+        sights = [sight for chunk in self.chunks for sight in chunk.sights]
+        return (self.ids >= NAMES, sights) if sights else None
 
     def groups(self) -> list[tuple[int, Sequence[Chunk]]]:
         """Neighbours of one kind and similar length, each with the index of its first chunk."""

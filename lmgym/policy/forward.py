@@ -18,9 +18,12 @@ from torch.utils.checkpoint import checkpoint
 
 from lmgym.policy.fused import causal, rms
 from lmgym.policy.lora import weight_of
+from lmgym.policy.vision import Sight
 
-KNOWN = ("qwen2", "qwen3", "llama")
+KNOWN = ("qwen2", "qwen3", "llama", "tiny_vl")
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]  # (layer, q (N, Hq, D), k (N, Hk, D), v) -> (N, Hq * D)
+See = Callable[[Sequence[Sight]], Tensor]  # pictures -> embeddings (n, H) of all their places
+Seen = tuple[Tensor, Sequence[Sight]]  # which of N tokens are a picture's (N,) bool, and the pictures in their order
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +56,7 @@ class Network:
     heads: int  # Hq
     kv_heads: int  # Hk
     eps: float
+    see: See | None = None  # where it takes pictures
     recompute: bool = False  # activations of a layer in the backward pass, in place of keeping them
 
     def rotary(self, positions: Tensor) -> tuple[Tensor, Tensor]:
@@ -62,15 +66,21 @@ class Network:
         dtype = self.embed.dtype
         return torch.cat((cos, cos), -1)[:, None].to(dtype), torch.cat((-sin, sin), -1)[:, None].to(dtype)
 
-    def hidden(self, ids: Tensor, positions: Tensor, attend: Attend) -> Tensor:
+    def hidden(self, ids: Tensor, positions: Tensor, attend: Attend, seen: Seen | None = None) -> Tensor:
         """Last hidden states (N, H), normalised, of tokens `ids` (N,) at `positions` (N,)."""
         cos, sin = self.rotary(positions)
-        x = F.embedding(ids, self.embed)
+        x = F.embedding(ids, self.embed) if seen is None else self._with_pictures(ids, *seen)
         recompute = self.recompute and torch.is_grad_enabled()
         layer = partial(checkpoint, self._layer, use_reentrant=False) if recompute else self._layer
         for index in range(len(self.blocks)):
             x = layer(x, cos, sin, index, attend)
         return rms(x, self.norm, self.eps)
+
+    def _with_pictures(self, ids: Tensor, shown: Tensor, sights: Sequence[Sight]) -> Tensor:
+        """Embeddings (N, H) of `ids` (N,), those of the places `shown` (N,) as pictures give them."""
+        assert self.see is not None, "pictures for a model that takes none"
+        words = F.embedding(ids.masked_fill(shown, 0), self.embed)
+        return words.index_copy(0, shown.nonzero()[:, 0], self.see(sights).to(words.dtype))
 
     def _layer(self, x: Tensor, cos: Tensor, sin: Tensor, index: int, attend: Attend) -> Tensor:
         """States (N, H) after layer `index`."""
@@ -159,6 +169,7 @@ def network(model: nn.Module, dtype: torch.dtype | None = None) -> Network:
         heads=config.num_attention_heads,
         kv_heads=config.num_key_value_heads,
         eps=config.rms_norm_eps,
+        see=getattr(model, "see", None),
         recompute=any(getattr(module, "gradient_checkpointing", False) for module in model.modules()),
     )
 

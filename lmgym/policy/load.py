@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from lmgym.policy.pace import Patience
     from lmgym.policy.remote import RemotePolicy
     from lmgym.policy.sampling import Sampling
+    from lmgym.policy.vision import Vision
 
 KINDS = (
-    "tiny, tiny:10m, tiny?seed=N, hf:NAME_OR_PATH, http://HOST/v1#MODEL, anthropic:MODEL, litellm:PROVIDER/MODEL, "
-    "cmd:PROGRAM, oracle, demonstrator, random, null, human, python:module:function"
+    "tiny, tiny:10m, tiny?seed=N, tiny-vl, hf:NAME_OR_PATH, http://HOST/v1#MODEL, anthropic:MODEL, "
+    "litellm:PROVIDER/MODEL, cmd:PROGRAM, oracle, demonstrator, random, null, human, python:module:function"
 )
 REMOTE = ("http", "https", "anthropic", "litellm", "cmd")  # kinds that somebody else computes
 
@@ -54,7 +55,7 @@ def load_policy(
         return scripted.python(rest)
     if kind in REMOTE:
         return load_remote(name)
-    if kind.partition("?")[0] == "tiny" or kind == "hf":
+    if kind.partition("?")[0] in ("tiny", "tiny-vl") or kind == "hf":
         return load_local(
             name, sampling=sampling, device=device, dtype=dtype, context=context, seed=seed, options=options
         )
@@ -115,7 +116,7 @@ def load_local(
     seed: int = 0,
     options: Mapping[str, Any] | None = None,
 ) -> LocalPolicy:
-    """The same for `tiny` and `hf:` alone: a policy that also scores and learns."""
+    """The same for `tiny`, `tiny-vl` and `hf:` alone: a policy that also scores and learns."""
     try:
         import torch
 
@@ -132,11 +133,22 @@ def load_local(
         dtype=None if dtype is None else _dtype(dtype),
         context=context,
         options=options,
+        vision=_vision(model),
     )
 
 
+def _vision(model: Any) -> Vision | None:
+    """How a model takes pictures; None for one that takes none."""
+    from lmgym.policy.tiny_vl import TinyVision, TinyVlConfig
+
+    config = model.config
+    if isinstance(config, TinyVlConfig):
+        return TinyVision(token=config.picture_token_id, side=config.side)
+    return None
+
+
 def _tiny(name: str, seed: int) -> tuple[Any, Any]:
-    """The embedded model that `tiny[:SIZE][?seed=N]` names."""
+    """The embedded model that `tiny[:SIZE][?seed=N]` or `tiny-vl[:SIZE][?seed=N]` names."""
     from lmgym.policy.tiny import tiny_model, tiny_tokenizer
 
     kind, _, query = name.partition("?")
@@ -144,8 +156,14 @@ def _tiny(name: str, seed: int) -> tuple[Any, Any]:
     given = fields.pop("seed", [str(seed)])[0]
     if fields or not given.isdecimal():
         raise PolicyError(f"{name}: after the question mark goes seed=N, N a whole number")
+    family, _, size = kind.partition(":")
+    if family == "tiny-vl":
+        from lmgym.policy.tiny_vl import tiny_vl_model, tiny_vl_tokenizer
+
+        sighted = tiny_vl_tokenizer()
+        return tiny_vl_model(size, tokenizer=sighted, seed=int(given)), sighted
     tokenizer = tiny_tokenizer()
-    return tiny_model(kind.removeprefix("tiny").removeprefix(":"), vocab=len(tokenizer), seed=int(given)), tokenizer
+    return tiny_model(size, vocab=len(tokenizer), seed=int(given)), tokenizer
 
 
 def _hugging_face(path: str) -> tuple[Any, Any]:
@@ -155,7 +173,9 @@ def _hugging_face(path: str) -> tuple[Any, Any]:
     from transformers import AutoModelForCausalLM
 
     from lmgym.policy.local import no_progress_bars
+    from lmgym.policy.tiny_vl import register
 
+    register()
     if not path:
         raise PolicyError("hf: needs a folder or a name, such as hf:runs/x/checkpoints/last")
     try:

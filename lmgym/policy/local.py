@@ -26,7 +26,8 @@ from lmgym.policy.score import score, states
 from lmgym.policy.session import LocalSession
 from lmgym.policy.slots import KeyValues
 from lmgym.policy.template import ChatTemplate
-from lmgym.types import Completion, Message, Trajectory, Turn
+from lmgym.policy.vision import Gallery, Media, Vision
+from lmgym.types import Completion, Message, Picture, Trajectory, Turn
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -53,8 +54,9 @@ class LocalPolicy:
         context: int | None = None,
         adjust: Adjust | None = None,
         options: Mapping[str, Any] | None = None,
+        vision: Vision | None = None,
     ) -> None:
-        """`context` limits the tokens of a segment, `options` go to the chat template."""
+        """`context` limits the tokens of a segment, `options` go to the chat template, `vision` makes it see."""
         self.model = model.to(device).eval()  # type: ignore[arg-type]
         self.tokenizer = tokenizer
         self.name = name
@@ -62,7 +64,8 @@ class LocalPolicy:
         self.sampling = sampling or Sampling()
         self.adjust = adjust
         self.dtype = dtype or next(model.parameters()).dtype
-        self.template = ChatTemplate(tokenizer, options=options)
+        self.gallery = None if vision is None else Gallery(vision)  # the pictures that it is shown
+        self.template = ChatTemplate(tokenizer, options=options, gallery=self.gallery)
         self.stops = self.template.stops | _ends(model)
         self.context = min(context or _positions(model), _positions(model))
         _check_size(model, tokenizer)
@@ -73,6 +76,11 @@ class LocalPolicy:
     def device(self) -> torch.device:
         """Where the model is."""
         return torch.device(self.model.device)
+
+    def see(self, pictures: Mapping[str, bytes]) -> None:
+        """Look pictures up in `pictures` from here on, PNGs by digest; an engine that plays says so itself."""
+        if self.gallery is not None:
+            self.gallery.pictures = pictures
 
     @cached_property
     def tokens(self) -> str:
@@ -96,6 +104,7 @@ class LocalPolicy:
         noise: Sequence[int] = (0,),
         numbers: Sequence[int] | None = None,
         max_tokens: int | None = None,
+        pictures: Sequence[tuple[Picture, ...]] | None = None,
     ) -> list[list[Completion]]:
         """Answer each prefix of ids `n` times, without an environment.
 
@@ -105,7 +114,8 @@ class LocalPolicy:
         for i, (number, prefix) in enumerate(zip(numbers or range(len(prefixes)), prefixes, strict=True)):
             for j in range(n):
                 key = i * n + j
-                session.put_ids(key, (), prefix, fresh=True, noise=(*noise, number, j), max_tokens=max_tokens)
+                name, shown = (*noise, number, j), pictures[i] if pictures else ()
+                session.put_ids(key, (), prefix, fresh=True, noise=name, max_tokens=max_tokens, pictures=shown)
         answers = _finished(session, len(prefixes) * n)
         return [answers[i * n : (i + 1) * n] for i in range(len(prefixes))]
 
@@ -120,6 +130,10 @@ class LocalPolicy:
     def prompt(self, conversation: Conversation) -> tuple[list[int], bool]:
         """Ids that are new in a conversation, and whether they render all of it (`fresh`)."""
         return self.template.extend(conversation)
+
+    def pictures(self, conversation: Conversation, prompt: Sequence[int], *, fresh: bool) -> tuple[Picture, ...]:
+        """Where in `prompt`, which `prompt()` made of a conversation, pictures stand."""
+        return self.template.pictures(conversation, prompt, fresh=fresh)
 
     def text(self, answer: Sequence[int]) -> str:
         """Words of a sampled answer, up to the end of the first stop string."""
@@ -154,19 +168,24 @@ class LocalPolicy:
             spoken.append(turn.completion)
             turns.append(turn)
             before = messages
-        final_ids: Sequence[int] = trajectory.final_ids
-        if trajectory.final is not None and not final_ids and len(views) > len(turns):
-            goes_on = not turns or _goes_on(turns, views[-1], before)
-            final_ids, fresh = self.prompt(Conversation(messages=tuple(views[-1]), spoken=tuple(spoken)))
-            final_ids = () if not goes_on or (fresh and spoken) else final_ids
-        return replace(trajectory, turns=tuple(turns), final_ids=tuple(final_ids))
+        trajectory = replace(trajectory, turns=tuple(turns))
+        if trajectory.final is None or trajectory.final_ids or len(views) <= len(turns):
+            return trajectory
+        asked = Conversation(messages=tuple(views[-1]), spoken=tuple(spoken))
+        ids, fresh = self.prompt(asked)
+        if (turns and not _goes_on(turns, views[-1], before)) or (fresh and spoken):
+            return trajectory
+        shown = self.pictures(asked, ids, fresh=fresh)
+        return replace(trajectory, final_ids=tuple(ids), final_pictures=shown)
 
     def _given(self, turn: Turn, messages: Sequence[Message], spoken: Sequence[Completion]) -> Turn:
         """`turn` with ids for its observation and its words."""
-        prompt, fresh = self.prompt(Conversation(messages=tuple(messages), spoken=tuple(spoken)))
+        asked = Conversation(messages=tuple(messages), spoken=tuple(spoken))
+        prompt, fresh = self.prompt(asked)
+        shown = self.pictures(asked, prompt, fresh=fresh)
         ids = self.template.answer(turn.completion.text)
-        completion = replace(turn.completion, prompt_ids=tuple(prompt), ids=tuple(ids), fresh=fresh)
-        return replace(turn, completion=completion, fresh=fresh, kind="given")
+        said = replace(turn.completion, prompt_ids=tuple(prompt), ids=tuple(ids), fresh=fresh, pictures=shown)
+        return replace(turn, completion=said, fresh=fresh, kind="given")
 
     def score(
         self,
@@ -176,14 +195,17 @@ class LocalPolicy:
         positions: Tensor | None = None,
         temperature: float | None = None,
         mask: Tensor | None = None,
+        media: Media | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Log-probs and entropies (B, T) of `ids` at the sampling temperature; see `lmgym.policy.score`."""
-        heat = self.sampling.temperature if temperature is None else temperature
-        return score(self.model, ids, attention, positions=positions, temperature=heat or 1.0, mask=mask)
+        heat = (self.sampling.temperature if temperature is None else temperature) or 1.0
+        return score(self.model, ids, attention, positions=positions, temperature=heat, mask=mask, media=media)
 
-    def states(self, ids: Tensor, attention: Tensor, *, positions: Tensor | None = None) -> Tensor:
+    def states(
+        self, ids: Tensor, attention: Tensor, *, positions: Tensor | None = None, media: Media | None = None
+    ) -> Tensor:
         """Last hidden states (B, T, H), for heads that read them."""
-        return states(self.model, ids, attention, positions=positions)
+        return states(self.model, ids, attention, positions=positions, media=media)
 
     def update(self) -> None:
         """Say that the parameters changed: the version goes up, sessions compute their caches again."""
@@ -196,6 +218,8 @@ class LocalPolicy:
             with no_progress_bars():
                 self.model.save_pretrained(folder)
                 self.tokenizer.save_pretrained(folder)
+            if self.gallery is not None:
+                self.gallery.vision.save(Path(folder))
         except SafetensorError as error:  # a full disk is no OSError there
             raise OSError(f"cannot write the weights: {error}") from error
 

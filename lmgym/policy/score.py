@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -16,8 +16,18 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from lmgym.policy.forward import Rows, head_of, known, network
+from lmgym.policy.vision import Media
 
 PIECE = 1 << 26  # logits made at a time; what is beyond is made piece by piece, and again in the backward pass
+
+
+class Given(NamedTuple):
+    """Rows of tokens and what goes with them."""
+
+    ids: Tensor  # (B, T)
+    attention: Tensor  # (B, T) bool
+    positions: Tensor  # (B, T)
+    media: Media | None
 
 
 def positions_of(attention: Tensor) -> Tensor:
@@ -33,49 +43,66 @@ def score(
     positions: Tensor | None = None,
     temperature: float = 1.0,
     mask: Tensor | None = None,
+    media: Media | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Log-probs and entropies (nats) of `ids` (B, T), both (B, T) in fp32 and 0 where not computed.
 
     Computed are the tokens with `mask` set (all without one) that have a real token before them. `attention` (B, T)
-    is 1 for real tokens, which stand together; padding is on either side.
+    is 1 for real tokens, which stand together; padding is on either side, and on the right where there are `media`.
     """
     attention = attention.bool()
     at = _computed(attention, mask)
     zeros = torch.zeros(ids.numel(), device=ids.device)
     if not at.numel():
         return zeros.view(ids.shape), zeros.view(ids.shape).clone()
-    positions = positions_of(attention) if positions is None else positions
     make = _known_logits if known(model) else _model_logits
-    logp, entropy = make(model, ids, attention, positions, at, temperature)
+    logp, entropy = make(model, _given(ids, attention, positions, media), at, temperature)
     return zeros.index_put((at,), logp).view(ids.shape), zeros.index_put((at,), entropy).view(ids.shape)
 
 
-def states(model: nn.Module, ids: Tensor, attention: Tensor, *, positions: Tensor | None = None) -> Tensor:
+def states(
+    model: nn.Module,
+    ids: Tensor,
+    attention: Tensor,
+    *,
+    positions: Tensor | None = None,
+    media: Media | None = None,
+) -> Tensor:
     """Last hidden states (B, T, H), 0 at padding: what a value head reads."""
-    attention = attention.bool()
-    positions = positions_of(attention) if positions is None else positions
+    given = _given(ids, attention.bool(), positions, media)
     if known(model):
-        packed, place = _packed_states(model, ids, attention, positions)
+        packed, place = _packed_states(model, given)
         rows = packed.new_zeros(ids.numel(), packed.shape[-1]).index_copy(0, place, packed)
         return rows.view(*ids.shape, -1)
     inner: Any = model.base_model
     with _recomputing(model):
-        output = inner(input_ids=ids, attention_mask=attention.long(), position_ids=positions, use_cache=False)
-    return output.last_hidden_state * attention[..., None]  # type: ignore[no-any-return]
+        real, at = given.attention, given.positions
+        output = inner(input_ids=ids, attention_mask=real.long(), position_ids=at, use_cache=False)
+    return output.last_hidden_state * real[..., None]  # type: ignore[no-any-return]
 
 
 def score_states(
-    model: nn.Module, ids: Tensor, attention: Tensor, *, temperature: float = 1.0, mask: Tensor | None = None
+    model: nn.Module,
+    ids: Tensor,
+    attention: Tensor,
+    *,
+    temperature: float = 1.0,
+    mask: Tensor | None = None,
+    media: Media | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """What `score` and `states` say, from one forward pass where the architecture is known."""
-    hidden = states(model, ids, attention)
+    hidden = states(model, ids, attention, media=media)
     at = _computed(attention.bool(), mask)
     if not known(model) or not at.numel():
-        return (*score(model, ids, attention, temperature=temperature, mask=mask), hidden)
+        return (*score(model, ids, attention, temperature=temperature, mask=mask, media=media), hidden)
     zeros = torch.zeros(ids.numel(), device=ids.device)
     found = _by_pieces(hidden.flatten(0, 1)[at - 1], head_of(model), ids.flatten()[at], temperature)
     logp, entropy = (zeros.index_put((at,), each).view(ids.shape) for each in found)
     return logp, entropy, hidden
+
+
+def _given(ids: Tensor, attention: Tensor, positions: Tensor | None, media: Media | None) -> Given:
+    return Given(ids, attention, positions_of(attention) if positions is None else positions, media or None)
 
 
 def _computed(attention: Tensor, mask: Tensor | None) -> Tensor:
@@ -84,30 +111,30 @@ def _computed(attention: Tensor, mask: Tensor | None) -> Tensor:
     return (asked & F.pad(attention, (1, -1))).flatten().nonzero()[:, 0]
 
 
-def _packed_states(model: nn.Module, ids: Tensor, attention: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
+def _packed_states(model: nn.Module, given: Given) -> tuple[Tensor, Tensor]:
     """States (N, H) of the real tokens, and where these stand among B T places (N,)."""
+    ids, attention, positions, media = given
     kind = ids.device.type
     net = network(model, torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None)
     place = attention.flatten().nonzero()[:, 0]
     rows = Rows([n for n in attention.sum(-1).tolist() if n], ids.device)
+    seen = None if media is None else (media.shown(ids).flatten()[place], media.sights())
+    tokens, at = ids.flatten()[place], positions.flatten()[place]
     with torch.autocast(kind, enabled=False):  # the weights are cast once instead of once an operation
-        hidden = net.hidden(ids.flatten()[place], positions.flatten()[place], lambda _, q, k, v: rows.causal(q, k, v))
+        hidden = net.hidden(tokens, at, lambda _, q, k, v: rows.causal(q, k, v), seen)
     return hidden, place
 
 
-def _known_logits(
-    model: nn.Module, ids: Tensor, attention: Tensor, positions: Tensor, at: Tensor, temperature: float
-) -> tuple[Tensor, Tensor]:
+def _known_logits(model: nn.Module, given: Given, at: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
     """Log-probs and entropies of the tokens `at` (n,) by our own forward pass."""
-    hidden, place = _packed_states(model, ids, attention, positions)
+    hidden, place = _packed_states(model, given)
     before = torch.searchsorted(place, at) - 1  # packed, the token before is the state before
-    return _by_pieces(hidden[before], head_of(model), ids.flatten()[at], temperature)
+    return _by_pieces(hidden[before], head_of(model), given.ids.flatten()[at], temperature)
 
 
-def _model_logits(
-    model: nn.Module, ids: Tensor, attention: Tensor, positions: Tensor, at: Tensor, temperature: float
-) -> tuple[Tensor, Tensor]:
+def _model_logits(model: nn.Module, given: Given, at: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
     """The same by the model's own forward pass, with logits at the columns that any row asks for."""
+    ids, attention, positions, _ = given
     row, column = at // ids.shape[1], at % ids.shape[1] - 1
     columns = torch.unique(column)
     with _recomputing(model):

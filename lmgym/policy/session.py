@@ -19,7 +19,8 @@ from lmgym.policy.noise import stream, uniform
 from lmgym.policy.places import Places
 from lmgym.policy.sampling import draw
 from lmgym.policy.sharing import Copy, packed, plan
-from lmgym.types import Completion, Finish
+from lmgym.policy.vision import Gallery, Sight, named
+from lmgym.types import Completion, Finish, Picture, pictures_in
 
 if TYPE_CHECKING:
     from lmgym.policy.local import LocalPolicy
@@ -40,6 +41,7 @@ class Row:
     version: int
     slot: int = -1
     cached: int = 0  # of `ids`, how many the slot holds
+    pictures: tuple[Picture, ...] = ()  # by their places among `ids`, where they go by their names
     logprobs: list[float] = field(default_factory=list)
     entropy: list[float] = field(default_factory=list)
 
@@ -47,6 +49,11 @@ class Row:
     def answer(self) -> list[int]:
         """The ids sampled so far."""
         return self.ids[len(self.ids) - len(self.logprobs) :]
+
+    def shown(self) -> tuple[Picture, ...]:
+        """The pictures of the prompt, by their places in it."""
+        begin = len(self.ids) - len(self.logprobs) - len(self.prompt)
+        return tuple(p._replace(start=p.start - begin) for p in self.pictures if p.start >= begin)
 
 
 class LocalSession:
@@ -61,6 +68,7 @@ class LocalSession:
         self._waiting: dict[Hashable, Row] = {}
         self._rows: dict[Hashable, Row] = {}
         self._refused: dict[Hashable, Completion] = {}  # no room in the context
+        self._names: dict[str, int] = {}  # of pictures among ids
         self.fed = 0  # tokens computed so far: prompts, less what was cached or copied, and answers
 
     def __len__(self) -> int:
@@ -70,8 +78,12 @@ class LocalSession:
     def put(self, key: Hashable, conversation: Conversation) -> None:
         """Queue a conversation; the cache kept under `key` is reused where it extends what was there."""
         prompt, fresh = self._policy.prompt(conversation)
-        before = () if fresh else [i for said in conversation.spoken for i in (*said.prompt_ids, *said.ids)]
-        self.put_ids(key, before, prompt, fresh=fresh, noise=conversation.noise, max_tokens=conversation.max_tokens)
+        spoken = () if fresh else conversation.spoken
+        before = [i for said in spoken for i in (*said.prompt_ids, *said.ids)]
+        new = self._policy.pictures(conversation, prompt, fresh=fresh)
+        pictures = (*pictures_in(spoken), *(p._replace(start=len(before) + p.start) for p in new))
+        noise, limit = conversation.noise, conversation.max_tokens
+        self.put_ids(key, before, prompt, fresh=fresh, noise=noise, max_tokens=limit, pictures=pictures)
 
     def put_ids(
         self,
@@ -82,11 +94,14 @@ class LocalSession:
         fresh: bool,
         noise: Sequence[int],
         max_tokens: int | None = None,
+        pictures: tuple[Picture, ...] = (),
     ) -> None:
-        """Queue an answer to the ids `before + prompt`, of which this turn appends `prompt`."""
+        """Queue an answer to the ids `before + prompt`, of which this turn appends `prompt`, with their `pictures`."""
         self._take_back(key)
         policy = self._policy
         ids = [*before, *prompt]
+        if pictures:
+            ids = named(ids, pictures, self._gallery.vision.token, self._names)
         if len(ids) >= policy.context:
             self._refused[key] = Completion(text="", finish="context", fresh=fresh, version=policy.version)
             return
@@ -98,6 +113,7 @@ class LocalSession:
             limit=policy.sampling.max_tokens if max_tokens is None else max_tokens,
             stream=stream(policy.sampling.seed, noise),
             version=policy.version,
+            pictures=pictures,
         )
 
     @torch.inference_mode()
@@ -166,7 +182,10 @@ class LocalSession:
 
     def _advance(self, rows: list[Row]) -> list[tuple[Hashable, Completion]]:
         """Feed what the rows' slots lack, draw a token each, and return those that finished."""
-        chunks = [Chunk(row.slot, row.cached, row.ids[row.cached :]) for row in rows]
+        chunks = [
+            Chunk(row.slot, row.cached, row.ids[row.cached :], self._sights(row) if row.pictures else ())
+            for row in rows
+        ]
         self.fed += sum(len(chunk.ids) for chunk in chunks)
         hidden, logits = self._decoder.feed(chunks)
         if self._policy.adjust is not None:
@@ -186,6 +205,16 @@ class LocalSession:
                 self._take_back(row.key)
                 finished.append((row.key, self._completion(row, finish)))
         return finished
+
+    def _sights(self, row: Row) -> list[Sight]:
+        """The pictures that the row's slot lacks."""
+        return [self._gallery[picture.digest] for picture in row.pictures if picture.start >= row.cached]
+
+    @property
+    def _gallery(self) -> Gallery:
+        gallery = self._policy.gallery
+        assert gallery is not None, "pictures for a policy that takes none"
+        return gallery
 
     def _finish(self, row: Row) -> Finish | None:
         """Why the answer is over, or None."""
@@ -209,6 +238,7 @@ class LocalSession:
             finish=finish,
             version=row.version,
             fresh=row.fresh,
+            pictures=row.shown(),
         )
 
 

@@ -15,14 +15,18 @@ from jinja2.exceptions import TemplateError
 
 from lmgym.errors import PolicyError
 from lmgym.policy.base import Conversation
+from lmgym.policy.vision import Gallery
 from lmgym.policy.vocabulary import MARKS, Vocabulary
-from lmgym.types import Message
+from lmgym.types import Message, Picture
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 PROBE = ("first-probe", "second-probe", "third-probe")
 PAST = 512  # renderings kept, one or two a conversation in flight
+BLIND = "This policy reads text only; the conversation has images: use a text task or another policy"
+
+Content = str | list[dict[str, str]]  # words, or parts: words and pictures
 
 
 @dataclass(frozen=True)
@@ -36,13 +40,20 @@ class Guards:
 class ChatTemplate:
     """Messages to prompt ids, by the template that came with a tokenizer."""
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase, *, options: Mapping[str, Any] | None = None) -> None:
-        """`options` go to the template, such as `enable_thinking`."""
+    def __init__(
+        self,
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        options: Mapping[str, Any] | None = None,
+        gallery: Gallery | None = None,
+    ) -> None:
+        """`options` go to the template, such as `enable_thinking`; `gallery` has the pictures that messages name."""
         if not getattr(tokenizer, "chat_template", None):
             name = tokenizer.name_or_path or "The tokenizer"
             raise PolicyError(f"{name} has no chat template: use an instruct model")
         self._tokenizer = tokenizer
         self._options = dict(options or {})
+        self._gallery = gallery
         self._past: dict[tuple[tuple[Message, ...], Guards], str] = {}
         self.vocabulary = Vocabulary(tokenizer)
         self._takes_system = self._renders(("system", "user"))
@@ -54,13 +65,20 @@ class ChatTemplate:
 
     def extend(self, conversation: Conversation) -> tuple[list[int], bool]:
         """Prompt ids that are new, and whether they are a full rendering."""
-        messages = _checked(conversation.messages)
+        messages = self._checked(conversation.messages)
         mark = self.vocabulary.mark([message.text for message in messages])
         guards = Guards(mark, self._tools(conversation.tools, mark))
         delta = self._delta(conversation, guards)
-        if delta is not None:
-            return self.vocabulary.rendered(delta, mark), False
-        return self.vocabulary.rendered(self._render(messages, guards), mark), True
+        text = self._render(messages, guards) if delta is None else delta
+        images = _images(conversation, fresh=delta is None)
+        if images:
+            text = self._with_pictures(text, images)
+        return self.vocabulary.rendered(text, mark), delta is None
+
+    def pictures(self, conversation: Conversation, ids: Sequence[int], *, fresh: bool) -> tuple[Picture, ...]:
+        """Where in `ids`, which `extend` made of a conversation, pictures stand."""
+        images = _images(conversation, fresh=fresh)
+        return self._gallery.located(images, ids) if images and self._gallery is not None else ()
 
     def answer(self, text: str) -> list[int]:
         """Ids of an answer nobody sampled, its end of turn included."""
@@ -69,6 +87,23 @@ class ChatTemplate:
     def count(self, messages: Sequence[Message]) -> int:
         """Tokens of `messages` rendered from nothing."""
         return len(self.extend(Conversation(messages=tuple(messages)))[0])
+
+    def _checked(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """The messages, if there are any and the policy can take them."""
+        if not messages:
+            raise PolicyError("A conversation needs at least one message; got none")
+        if self._gallery is None and any(message.images for message in messages):
+            raise PolicyError(BLIND)
+        return messages
+
+    def _with_pictures(self, text: str, images: Sequence[str]) -> str:
+        """A rendering with all places of `images`, for each of which the template wrote one."""
+        assert self._gallery is not None, "pictures for a policy that takes none"
+        written = self._gallery.vision.written
+        first, *rest = text.split(written)
+        if len(rest) != len(images):
+            raise PolicyError(f"The chat template writes {len(rest)} times {written} for {len(images)} pictures")
+        return first + "".join(self._gallery[image].words + after for image, after in zip(images, rest, strict=True))
 
     def _delta(self, conversation: Conversation, guards: Guards) -> str | None:
         """What the template writes after the last answer; None where it does not leave the past as it was."""
@@ -123,17 +158,21 @@ class ChatTemplate:
 
     def _render(self, messages: Sequence[Message], guards: Guards) -> str:
         """The conversation with a prompt for the next answer, outside words guarded."""
-        guarded = [
-            {"role": m.role, "content": self.vocabulary.guard(m.text, guards.mark, own=m.role == "assistant")}
-            for m in messages
-        ]
+        guarded: list[dict[str, Any]] = [{"role": m.role, "content": self._content(m, guards)} for m in messages]
         if not self._takes_system:
             guarded = _fold_system(guarded)
         if not (self._takes_system and self._takes_repeats):
             guarded = _join_repeats(guarded)
         return self._apply(guarded, tools=None if guards.tools is None else json.loads(guards.tools))
 
-    def _apply(self, messages: list[dict[str, str]], *, tools: list[Any] | None = None) -> str:
+    def _content(self, message: Message, guards: Guards) -> Content:
+        """What a message says, guarded, and its pictures after it."""
+        words = self.vocabulary.guard(message.text, guards.mark, own=message.role == "assistant")
+        if not message.images:
+            return words
+        return [{"type": "text", "text": words}, *({"type": "image"} for _ in message.images)]
+
+    def _apply(self, messages: list[dict[str, Any]], *, tools: list[Any] | None = None) -> str:
         """What the template writes; raises PolicyError where it refuses."""
         settings = {"tokenize": False, "add_generation_prompt": True, **self._options}
         try:
@@ -167,15 +206,6 @@ class ChatTemplate:
         return found[0] if found else self._tokenizer.eos_token_id
 
 
-def _checked(messages: Sequence[Message]) -> Sequence[Message]:
-    """The messages, if there are any and all are text."""
-    if not messages:
-        raise PolicyError("A conversation needs at least one message; got none")
-    if any(message.images for message in messages):
-        raise PolicyError("This policy reads text only; the conversation has images: use a text task or another policy")
-    return messages
-
-
 def _stripped(message: Message) -> Message:
     """An answer without the white space around it; other messages as they are."""
     words = message.text.strip()
@@ -194,17 +224,31 @@ def _last_spoken(conversation: Conversation) -> int | None:
     return at[-1] if same else None
 
 
-def _fold_system(messages: list[dict[str, str]]) -> list[dict[str, str]]:
+def _images(conversation: Conversation, *, fresh: bool) -> list[str]:
+    """Digests of the pictures that a rendering of a conversation shows: all, or those after the last answer."""
+    last = None if fresh else _last_spoken(conversation)
+    return [image for message in conversation.messages[0 if last is None else last + 1 :] for image in message.images]
+
+
+def _fold_system(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The same with system messages written as the user's."""
     return [message | {"role": "user"} if message["role"] == "system" else message for message in messages]
 
 
-def _join_repeats(messages: list[dict[str, str]]) -> list[dict[str, str]]:
+def _join_repeats(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The same with neighbours of one role joined by an empty line."""
-    joined: list[dict[str, str]] = []
+    joined: list[dict[str, Any]] = []
     for message in messages:
         if joined and joined[-1]["role"] == message["role"]:
-            joined[-1] = message | {"content": joined[-1]["content"] + "\n\n" + message["content"]}
+            joined[-1] = message | {"content": _together(joined[-1]["content"], message["content"])}
         else:
             joined.append(message)
     return joined
+
+
+def _together(first: Content, second: Content) -> Content:
+    """Two contents as one, an empty line between them."""
+    if isinstance(first, str) and isinstance(second, str):
+        return first + "\n\n" + second
+    parts = [[{"type": "text", "text": part}] if isinstance(part, str) else part for part in (first, second)]
+    return [*parts[0], {"type": "text", "text": "\n\n"}, *parts[1]]

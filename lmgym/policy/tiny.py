@@ -47,11 +47,20 @@ def tiny_model(size: str = "", *, vocab: int, seed: int = 0, changes: dict[str, 
     """A model of `SIZES` with weights from `seed`, in fp32; `changes` are fields of the Qwen3 configuration."""
     from transformers import Qwen3Config, Qwen3ForCausalLM
 
+    fields = tiny_fields(size, vocab=vocab) | (changes or {})
+    with torch.random.fork_rng(devices=[]):  # construction draws from the global generator
+        model = Qwen3ForCausalLM(Qwen3Config(**fields))
+    initialise(model, seed)
+    return model
+
+
+def tiny_fields(size: str, *, vocab: int, kind: str = "tiny") -> dict[str, Any]:
+    """Fields of the Qwen3 configuration of a model of `SIZES`; raises PolicyError for a size that is none."""
     if size not in SIZES:
-        known = ", ".join(f"tiny:{name}" if name else "tiny" for name in SIZES)
-        raise PolicyError(f"There is no tiny:{size}; known: {known}")
+        known = ", ".join(f"{kind}:{name}" if name else kind for name in SIZES)
+        raise PolicyError(f"There is no {kind}:{size}; known: {known}")
     dims = SIZES[size]
-    fields: dict[str, Any] = {
+    return {
         "vocab_size": vocab,
         "hidden_size": dims.hidden,
         "num_hidden_layers": dims.layers,
@@ -66,25 +75,21 @@ def tiny_model(size: str = "", *, vocab: int, seed: int = 0, changes: dict[str, 
         "bos_token_id": None,
         "eos_token_id": 1,
     }
-    with torch.random.fork_rng(devices=[]):  # construction draws from the global generator
-        model = Qwen3ForCausalLM(Qwen3Config(**(fields | (changes or {}))))
-    _initialise(model, seed)
-    return model
 
 
-def _initialise(model: PreTrainedModel, seed: int) -> None:
+def initialise(model: PreTrainedModel, seed: int) -> None:
     """Normal weights of standard deviation 1/sqrt(fan in), the output projections scaled down with depth."""
     generator = torch.Generator().manual_seed(seed)
     depth = (2 * model.config.num_hidden_layers) ** -0.5
     with torch.no_grad():
         for name, weight in sorted(model.named_parameters()):
             if weight.ndim == 1:
-                weight.fill_(1.0)
-            elif "embed_tokens" in name:
+                weight.fill_(0.0 if name.endswith("bias") else 1.0)
+            elif "embed_tokens" in name or "places" in name:
                 weight.normal_(0.0, 0.05, generator=generator)
             else:
                 scale = depth if name.endswith(("o_proj.weight", "down_proj.weight")) else 1.0
-                weight.normal_(0.0, scale * weight.shape[1] ** -0.5, generator=generator)
+                weight.normal_(0.0, scale * weight[0].numel() ** -0.5, generator=generator)
 
 
 def tiny_tokenizer() -> PreTrainedTokenizerFast:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lmgym.errors import InstanceError
-from lmgym.types import Completion, Message, Trajectory, Turn
+from lmgym.types import Completion, Message, Picture, Trajectory, Turn
 
 Record = Message | Completion | Turn | Trajectory
 
@@ -28,7 +28,10 @@ def parse(line: str) -> Trajectory:
         turns = tuple(_turn(turn) for turn in content.pop("turns"))
         final = content.pop("final")
         final_ids = tuple(content.pop("final_ids"))
-        return Trajectory(**content, turns=turns, final=final and _message(final), final_ids=final_ids)
+        pictures = _pictures(content.pop("final_pictures", ()))
+        return Trajectory(
+            **content, turns=turns, final=final and _message(final), final_ids=final_ids, final_pictures=pictures
+        )
     except (ValueError, KeyError, TypeError) as error:
         raise InstanceError(f"no recorded episode: {line[:80]!r} ({error!r})") from error
 
@@ -107,7 +110,12 @@ def _message(content: dict[str, Any]) -> Message:
     return Message(**{**content, "images": tuple(content["images"])})
 
 
+def _pictures(content: Iterable[Any]) -> tuple[Picture, ...]:
+    return tuple(Picture(*found) for found in content)
+
+
 def _turn(content: dict[str, Any]) -> Turn:
     said = content.pop("completion")
     said |= {name: tuple(said[name]) for name in ("prompt_ids", "ids", "logprobs", "entropy")}
+    said["pictures"] = _pictures(said.get("pictures", ()))  # files made before there were any lack it
     return Turn(**{**content, "observation": _message(content["observation"]), "completion": Completion(**said)})

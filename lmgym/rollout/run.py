@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from lmgym.env.registry import find
 from lmgym.errors import BackendError, RecipeError
-from lmgym.policy.base import Conversation, Policy, Session
+from lmgym.policy.base import Conversation, Policy, Sees, Session
 from lmgym.rollout.context import History
 from lmgym.rollout.fork import RESEED
 from lmgym.rollout.live import NOTHING, Live, Part, Said, Side
@@ -70,6 +70,9 @@ class Run:
             self.seats[seat] = self.policy if part.policy is None else part.policy
         wants = self.engine.planner.wants
         self.wants: Wants = {seat: policy.wants | wants for seat, policy in self.seats.items()}
+        for policy in self.seats.values():
+            if isinstance(policy, Sees):
+                policy.see(self.engine.pictures)
         self.sessions: dict[int, Session] = {id(policy): policy.session() for policy in self.seats.values()}
         self.stats = self.engine.stats
         self.queue: deque[tuple[int, int, Job]] = deque()  # number, try, job: before those of `jobs`

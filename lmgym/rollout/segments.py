@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
-from lmgym.types import Trajectory
+from lmgym.types import Picture, Trajectory, pictures_in
 
 Prefix = Literal["own", "every"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Segment:
-    """Turns `start` to `stop` (exclusive) of a trajectory; all sequences have one entry a token."""
+    """Turns `start` to `stop` (exclusive) of a trajectory; sequences but `pictures` have one entry a token."""
 
     trajectory: Trajectory
     number: int  # among the segments of the trajectory
@@ -29,6 +29,7 @@ class Segment:
     turn: tuple[int, ...]  # number of the turn where sampled or given, else -1
     logprobs: tuple[float, ...]  # as sampled; 0 elsewhere
     entropy: tuple[float, ...]  # nats, as sampled; 0 elsewhere
+    pictures: tuple[Picture, ...] = ()  # by their places among `ids`
 
     def __len__(self) -> int:
         """Tokens."""
@@ -81,6 +82,7 @@ def _segment(trajectory: Trajectory, start: int, stop: int, first: int) -> Segme
         turn=tuple(of_turn),
         logprobs=tuple(logprobs),
         entropy=tuple(entropy),
+        pictures=pictures_in(turn.completion for turn in trajectory.turns[start:stop]),
     )
 
 
@@ -95,4 +97,5 @@ def joined(first: Segment, second: Segment) -> Segment:
         turn=first.turn + second.turn,
         logprobs=first.logprobs + second.logprobs,
         entropy=first.entropy + second.entropy,
+        pictures=first.pictures + tuple(p._replace(start=len(first) + p.start) for p in second.pictures),
     )

@@ -9,6 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lmgym.policy.vision import Media
+
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
@@ -36,6 +38,7 @@ class Batch:
     parent: Tensor  # (B,) number of the episode that this one was forked from; -1 where that is not in the batch
     forked: Tensor  # (B,) turns that are the parent's
     version: Tensor  # (B,) of the weights that spoke, the oldest of the row
+    media: Media | None = None  # the pictures of the rows, where there are any
 
     def __len__(self) -> int:
         """Rows."""
@@ -44,12 +47,18 @@ class Batch:
     def rows(self, index: Tensor) -> Batch:
         """The rows `index` (R,), without the columns that are padding in all of them."""
         longest = int(self.attention[index].sum(1).max())
-        parts = {f.name: getattr(self, f.name)[index] for f in fields(self)}
-        return Batch(**{name: part[:, :longest] if part.ndim == 2 else part for name, part in parts.items()})
+        parts = {name: part[index] for name, part in self.tensors().items()}
+        media = None if self.media is None else self.media.some(index.tolist())
+        cut = {name: part[:, :longest] if part.ndim == 2 else part for name, part in parts.items()}
+        return Batch(**cut, media=media)
 
     def to(self, device: torch.device | str) -> Batch:
         """The same batch on `device`."""
-        return Batch(**{f.name: getattr(self, f.name).to(device) for f in fields(self)})
+        return Batch(**{name: part.to(device) for name, part in self.tensors().items()}, media=self.media)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All of it but the pictures, by name."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "media"}
 
     @property
     def lengths(self) -> Tensor:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Literal
 
 import torch
 from torch import Tensor
 
 from lmgym.errors import RecipeError
+from lmgym.policy.vision import Gallery, Media
 from lmgym.rollout.segments import Segment, joined, segments
 from lmgym.train.batch import Batch
 from lmgym.types import Trajectory
@@ -16,11 +18,17 @@ from lmgym.types import Trajectory
 Trained = Literal["sampled", "given"]  # what the policy said, or what it shall imitate
 
 
-def collate(trajectories: Sequence[Trajectory], *, trained: Trained = "sampled", ends: bool = False) -> Batch:
+def collate(
+    trajectories: Sequence[Trajectory],
+    *,
+    trained: Trained = "sampled",
+    ends: bool = False,
+    gallery: Gallery | None = None,
+) -> Batch:
     """One batch of all tokens `trained`; the turns a fork shares with its parent are the parent's alone.
 
     With `ends` an episode that was cut ends with its `final_ids`, for a critic to judge what was left: at the end of
-    its last row, or in a row of their own.
+    its last row, or in a row of their own. `gallery` has the pictures of episodes with pictures.
     """
     cutter = ended if ends else segments
     rows = [(number, row) for number, trajectory in enumerate(trajectories) for row in cutter(trajectory)]
@@ -30,7 +38,7 @@ def collate(trajectories: Sequence[Trajectory], *, trained: Trained = "sampled",
     masks = [row.sampled if trained == "sampled" else row.given for row in cuts]
     batch = _tensors(cuts, masks, _rewards(trajectories, rows, masks), _keys(trajectories, rows))
     check(batch, trajectories, trained)
-    return batch
+    return batch if gallery is None else replace(batch, media=Media(tuple(row.pictures for row in cuts), gallery))
 
 
 def ended(trajectory: Trajectory) -> list[Segment]:
@@ -51,6 +59,7 @@ def ended(trajectory: Trajectory) -> list[Segment]:
         turn=(-1,) * len(final),
         logprobs=zero,
         entropy=zero,
+        pictures=trajectory.final_pictures,
     )
     return [*found, end] if trajectory.final_fresh else [*found[:-1], joined(found[-1], end)]
 

@@ -16,6 +16,7 @@ from lmgym.policy.forward import head_of
 from lmgym.policy.local import LocalPolicy
 from lmgym.policy.score import states
 from lmgym.policy.tiny import tiny_model
+from lmgym.policy.vision import Media
 from lmgym.train.batch import micro_batches
 from lmgym.train.ranks import ALONE, Ranks
 from lmgym.train.update import halves, recompute_activations
@@ -59,6 +60,7 @@ class Trunk(nn.Module):
         super().__init__()
         self.autocast = halves(policy.device) if autocast is None else autocast
         self.model: PreTrainedModel | None = None
+        self.blind = base == "small"
         if base == "own":
             self.model = twin(policy.model)
         elif base == "small":
@@ -70,16 +72,21 @@ class Trunk(nn.Module):
         self.width = int((self.model or policy.model).config.get_text_config().hidden_size)
         self.device = policy.device
         # a function, so that a copy of the trunk (a target) reads the same policy
-        self._frozen: Callable[[Tensor, Tensor], Tensor] = lambda ids, attention: policy.states(ids, attention)
+        self._frozen: Callable[..., Tensor] = lambda ids, attention, media: policy.states(ids, attention, media=media)
 
-    def forward(self, ids: Tensor, attention: Tensor) -> Tensor:
-        """States (B, T, H) in fp32 of `ids`, (B, T); those of the policy have no gradient."""
+    def forward(self, ids: Tensor, attention: Tensor, media: Media | None = None) -> Tensor:
+        """States (B, T, H) in fp32 of `ids`, (B, T); those of the policy have no gradient.
+
+        Raises RecipeError for pictures that the network cannot see.
+        """
         ids, attention = ids.to(self.device), attention.to(self.device)
+        if media and self.blind:
+            raise RecipeError("a critic of base small sees no pictures: give it the base own or policy")
         if self.model is not None:
             with torch.autocast(self.device.type, torch.bfloat16, enabled=self.autocast):
-                return states(self.model, ids, attention).float()
+                return states(self.model, ids, attention, media=media).float()
         with torch.no_grad():
-            return self._frozen(ids, attention).float()
+            return self._frozen(ids, attention, media).float()
 
 
 def twin(net: Net) -> Net:

@@ -147,6 +147,7 @@ class Training:
                 break
             progress = stage.until.progress(self.place.step, elapsed)
             watch = Stopwatch()
+            self.services.pictures.forget()  # of the step before
             figures = self.learner.step(stage, self.place, progress, watch)
             parts = self.seconds.setdefault(stage.name, {})
             for part, seconds in watch.parts.items():

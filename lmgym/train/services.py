@@ -15,12 +15,14 @@ from lmgym.policy.score import score
 from lmgym.rollout.context import Context, Full
 from lmgym.rollout.engine import Engine
 from lmgym.rollout.following import following
+from lmgym.rollout.picture_folder import PICTURES, RunPictures, shown_in
 from lmgym.rollout.planner import Planner
 from lmgym.train.batch import Batch
+from lmgym.train.collate import Trained, collate
 from lmgym.train.ranks import ranks
 from lmgym.train.recipe import Pool
 from lmgym.train.state import Manner
-from lmgym.types import Completion, Trajectory, Turn
+from lmgym.types import Completion, Trajectory, Turn, pictures_in
 
 
 class Services:
@@ -40,6 +42,8 @@ class Services:
         self.policy, self.pool, self.folder, self.manner = policy, pool, folder, manner
         self.context, self.temperature = context or Full(), temperature
         self.ranks = ranks()
+        self.pictures = RunPictures(folder / PICTURES)
+        policy.see(self.pictures)
         self.sampled = 0  # tokens that `sample` made, until they are counted
         self._opened = opened
         self._engines: dict[int, Engine] = {}  # by planner
@@ -52,6 +56,7 @@ class Services:
                 planner=planner or Planner(),
                 concurrency=self.manner.concurrency,
                 lockstep=self.manner.lockstep,
+                pictures=self.pictures,
             )
             self._engines[id(planner)] = self._opened.enter_context(made)
         return self._engines[id(planner)]
@@ -59,7 +64,23 @@ class Services:
     def score(self, batch: Batch, model: Any = None) -> tuple[Tensor, Tensor]:
         """Log-probs and entropies (B, T) of the tokens that have a weight, under `model` or the policy."""
         chosen = self.policy.model if model is None else model
-        return score(chosen, batch.ids, batch.attention, temperature=self.temperature, mask=batch.weight != 0)
+        heat, asked = self.temperature, batch.weight != 0
+        return score(chosen, batch.ids, batch.attention, temperature=heat, mask=asked, media=batch.media)
+
+    def batch(self, episodes: Sequence[Trajectory], trained: Trained, *, ends: bool) -> Batch:
+        """Episodes as a batch, with their pictures."""
+        return collate(episodes, trained=trained, ends=ends, gallery=self.policy.gallery)
+
+    def gathered(self, mine: Sequence[Trajectory]) -> list[Trajectory]:
+        """The episodes that all processes have, with their pictures."""
+        if self.ranks.size > 1:
+            self.pictures.update(self.ranks.gathered(self.pictures.items()))
+        return self.ranks.gathered(mine)
+
+    def kept(self, episodes: Sequence[Trajectory]) -> Sequence[Trajectory]:
+        """The episodes, when their pictures are in the run's folder: they will be asked for in later steps."""
+        self.pictures.keep(shown_in(episodes))
+        return episodes
 
     def ended(self, trajectory: Trajectory) -> Trajectory:
         """The trajectory with the ids of what it was cut at, as the next view would show it, where that fits."""
@@ -72,7 +93,8 @@ class Services:
         before = 0 if fresh else sum(len(said.prompt_ids) + len(said.ids) for said in asked.spoken)
         if before + len(ids) > self.policy.context:
             return trajectory
-        return replace(trajectory, final_ids=tuple(ids), final_fresh=fresh)
+        shown = self.policy.pictures(asked, ids, fresh=fresh)
+        return replace(trajectory, final_ids=tuple(ids), final_fresh=fresh, final_pictures=shown)
 
     def counted(self) -> int:
         """Tokens that `sample` made since this was last asked."""
@@ -86,7 +108,9 @@ class Services:
         action and without a reward. `noise` names their sampling noise; each prefix has its own by its number.
         """
         mine = self.ranks.share(range(len(prefixes)))
-        answers = self.policy.sample([view(*prefixes[n]) for n in mine], noise=noise, numbers=mine)
+        own = [prefixes[n] for n in mine]
+        shown = [pictures_in(said_since(*prefix)) for prefix in own]
+        answers = self.policy.sample([view(*prefix) for prefix in own], noise=noise, numbers=mine, pictures=shown)
         said = dict(self.ranks.gathered((n, tries[0]) for n, tries in zip(mine, answers, strict=True)))
         self.sampled += sum(len(each.ids) for each in said.values())
         return [_spoken(*prefix, said[number], number) for number, prefix in enumerate(prefixes)]
@@ -94,15 +118,21 @@ class Services:
 
 def view(trajectory: Trajectory, turn: int) -> list[int]:
     """The ids that the policy had before its answer in `turn`."""
+    *before, asked = said_since(trajectory, turn)
+    return [*(i for said in before for i in (*said.prompt_ids, *said.ids)), *asked.prompt_ids]
+
+
+def said_since(trajectory: Trajectory, turn: int) -> list[Completion]:
+    """What was said in the segment of `turn` up to it, itself included."""
     start = max((n for n in range(turn + 1) if trajectory.turns[n].fresh), default=0)
-    ids = [i for past in trajectory.turns[start:turn] for i in (*past.completion.prompt_ids, *past.completion.ids)]
-    return [*ids, *trajectory.turns[turn].completion.prompt_ids]
+    return [past.completion for past in trajectory.turns[start : turn + 1]]
 
 
 def _spoken(trajectory: Trajectory, turn: int, said: Completion, number: int) -> Trajectory:
     """The fork of a trajectory that ends with an answer."""
     asked = trajectory.turns[turn]
-    completion = replace(said, prompt_ids=asked.completion.prompt_ids, fresh=asked.completion.fresh)
+    before = asked.completion
+    completion = replace(said, prompt_ids=before.prompt_ids, fresh=before.fresh, pictures=before.pictures)
     last = Turn(observation=asked.observation, completion=completion, action=None, fresh=asked.fresh)
     return replace(
         trajectory,
@@ -112,6 +142,7 @@ def _spoken(trajectory: Trajectory, turn: int, said: Completion, number: int) ->
         turns=(*trajectory.turns[:turn], last),
         final=None,
         final_ids=(),
+        final_pictures=(),
         terminated=False,
         truncated=True,
         stop="sampled",

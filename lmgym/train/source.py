@@ -85,7 +85,7 @@ def _unsaid(trajectory: Trajectory) -> Trajectory:
     """The same words without the ids of whoever sampled them."""
     turns = (turn for turn in trajectory.turns if turn.kind != "summary")
     given = (replace(turn, completion=Completion(text=turn.completion.text), kind="given") for turn in turns)
-    return replace(trajectory, turns=tuple(given), final_ids=())
+    return replace(trajectory, turns=tuple(given), final_ids=(), final_pictures=())
 
 
 def _longest(trajectory: Trajectory) -> int:

@@ -22,7 +22,7 @@ from lmgym.rollout import dataset
 from lmgym.rollout import episodes as recording
 from lmgym.train import source, trained
 from lmgym.train.batch import Batch, masked, some_rows
-from lmgym.train.collate import collate, turns_out
+from lmgym.train.collate import turns_out
 from lmgym.train.figures import of_demonstrations, of_play
 from lmgym.train.log import Stopwatch, writing
 from lmgym.train.parts.importance import figures as of_weights
@@ -122,7 +122,7 @@ class Learner:
             if critic is not None:
                 episodes = [self.services.ended(each) for each in episodes]
         if store is not None:
-            store.put(episodes)
+            store.put(self.services.kept(episodes))
         if critic is not None:
             with watch("critic"):
                 learned |= critic.fit(store, progress, seed=seed)
@@ -135,7 +135,7 @@ class Learner:
             return {**learned, "trained_tokens": 0.0}
         with watch("collate"):
             given = isinstance(stage, Sft) or (isinstance(stage, FitCritic) and stage.recorded is not None)
-            batch = collate(episodes, trained="given" if given else "sampled", ends=critic is not None)
+            batch = self.services.batch(episodes, "given" if given else "sampled", ends=critic is not None)
         with watch("score"):
             batch, factor, gap = self._scored(batch, stage, seed)
         if critic is not None:
@@ -169,7 +169,7 @@ class Learner:
         mine = services.ranks.share(jobs)
         play = source.demonstrated if shown else source.played
         found = play(services.engine(planner), self.policy, mine) if mine else []
-        episodes = source.in_order(services.ranks.gathered(found), jobs)
+        episodes = source.in_order(services.gathered(found), jobs)
         tries = {(job.group, job.attempt) for job in jobs} - {(each.group, each.attempt) for each in episodes}
         return episodes, len(tries)
 
@@ -184,7 +184,7 @@ class Learner:
         """Write episodes into a folder of the run."""
         path = self.services.folder / folder
         with writing(path):
-            recording.write(path / f"{number:06d}.jsonl", episodes)
+            recording.write(path / f"{number:06d}.jsonl", self.services.kept(episodes))
 
     def _scored(
         self, batch: Batch, stage: Sft | Rl | FitCritic, seed: tuple[int, int]

@@ -146,7 +146,7 @@ class TokenCritic(Critic):
         places, following, cut = links(batch)
         ends = cut * batch.mask.shape[1] + batch.lengths[cut] - 1
         at = torch.cat([places - 1, ends])  # the state before a token is the one after the token before it
-        states = self.trunk(batch.ids, batch.attention).flatten(0, 1)[at]
+        states = self.trunk(batch.ids, batch.attention, batch.media).flatten(0, 1)[at]
         with torch.no_grad():
             slow = states if self.trunk.model is None else self.slow(batch)[at]
         return Chain(
@@ -160,7 +160,7 @@ class TokenCritic(Critic):
 
     def slow(self, batch: Batch) -> Tensor:
         """States (B T, H) by the target."""
-        found: Tensor = self.net.slow.trunk(batch.ids, batch.attention)
+        found: Tensor = self.net.slow.trunk(batch.ids, batch.attention, batch.media)
         return found.flatten(0, 1)
 
     def behaviour(self, batch: Batch, cut: Tensor) -> Tensor:

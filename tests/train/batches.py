@@ -23,7 +23,7 @@ def make_batch(mask, **columns) -> Batch:
         "episode": torch.arange(rows),
         "parent": torch.full((rows,), -1),
     }
-    for field in fields(Batch):
+    for field in (each for each in fields(Batch) if each.name != "media"):
         shape = (rows,) if field.name in ROW else (rows, length)
         dtype = torch.long if field.name in INTEGER else torch.bool if field.name == "cut" else torch.float32
         defaults.setdefault(field.name, torch.zeros(shape, dtype=dtype))

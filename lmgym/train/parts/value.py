@@ -7,7 +7,7 @@ as a copy of the policy, or a head on the policy's trunk whose loss joins the po
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -122,7 +122,7 @@ class ValueCritic(Critic):
     def _hidden(self, batch: Batch) -> Tensor:
         """States (B, T, H) after each token, in fp32 and without autocast, so that they are what they were."""
         device = self.policy.device
-        found: Tensor = self.trunk(batch.ids.to(device), batch.attention.to(device))
+        found: Tensor = self.trunk(batch.ids.to(device), batch.attention.to(device), batch.media)
         return found
 
     def _boots(self, batch: Batch, after: Tensor) -> Tensor:
@@ -148,7 +148,9 @@ class ValueCritic(Critic):
         """Log-probs, entropies and values (B, T) of the policy in one pass."""
         heat, asked = self.services.temperature, batch.weight != 0
         model = self.policy.model
-        logprobs, entropy, after = score_states(model, batch.ids, batch.attention, temperature=heat, mask=asked)
+        logprobs, entropy, after = score_states(
+            model, batch.ids, batch.attention, temperature=heat, mask=asked, media=batch.media
+        )
         with torch.autocast(after.device.type, enabled=False):
             return logprobs, entropy, _before(self.head(after.float())[..., 0])
 
@@ -158,8 +160,8 @@ class ValueCritic(Critic):
         So a small head passes over states many times that the large trunk made once.
         """
         row, column = asked.nonzero(as_tuple=True)
-        parts = {each.name: getattr(batch, each.name) for each in fields(batch)}
-        two = {n: x[row] if x.ndim == 1 else torch.stack((x[row, 0], x[row, column]), 1) for n, x in parts.items()}
+        parts = batch.tensors().items()
+        two = {n: x[row] if x.ndim == 1 else torch.stack((x[row, 0], x[row, column]), 1) for n, x in parts}
         numbers = torch.arange(len(row))
         own = {"ids": torch.stack((numbers, numbers), 1), "logprobs": torch.zeros(len(row), 2)}
         return Batch(**{**two, **own})

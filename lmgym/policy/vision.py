@@ -1,0 +1,151 @@
+"""Pictures as a model takes them: named by digest in messages, by place among ids, decoded where they are computed.
+
+Within a session a picture's places carry a number of its own in place of the placeholder's id, so that two prompts with
+the same words and other pictures never count as alike. Whatever says where pictures stand was written by the template:
+a placeholder that a policy samples is an id like any other and shows nothing.
+"""
+
+from __future__ import annotations
+
+import io
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import torch
+from torch import Tensor
+
+from lmgym.errors import MissingExtra, PolicyError
+from lmgym.types import Picture
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+NAMES = 1 << 31  # ids from here on name pictures: no vocabulary has as many
+ROOM = 1 << 29  # bytes of decoded pictures that are kept
+
+
+@dataclass(frozen=True)
+class Sight:
+    """A picture as a model's encoder takes it."""
+
+    digest: str
+    words: str  # what stands for it in a rendering
+    places: int  # placeholders among them
+    inputs: Mapping[str, Tensor]
+    grid: tuple[int, int] | None = None  # rows and columns of its tokens, where positions follow them
+
+
+class Vision(Protocol):
+    """How a family of models takes pictures."""
+
+    token: int  # id of the placeholder
+    written: str  # what the chat template writes for a picture
+
+    def look(self, digest: str, picture: Image) -> Sight:
+        """Prepare a picture."""
+
+    def save(self, folder: Path) -> None:
+        """Write what another process needs to make the same of pictures."""
+
+
+class Gallery:
+    """The pictures that a policy is shown, by digest, each prepared once while there is room."""
+
+    def __init__(self, vision: Vision, pictures: Mapping[str, bytes] | None = None) -> None:
+        """`pictures` are PNGs by digest."""
+        self.vision = vision
+        self.pictures: Mapping[str, bytes] = {} if pictures is None else pictures
+        self._made: OrderedDict[str, Sight] = OrderedDict()
+        self._bytes = 0
+
+    def __getitem__(self, digest: str) -> Sight:
+        """The picture `digest`; raises PolicyError where nobody showed it."""
+        sight = self._made.get(digest)
+        if sight is None:
+            sight = self._made[digest] = self.vision.look(digest, decoded(digest, self.pictures))
+            self._bytes += _size(sight)
+            while self._bytes > ROOM and len(self._made) > 1:
+                self._bytes -= _size(self._made.popitem(last=False)[1])
+        self._made.move_to_end(digest)
+        return sight
+
+    def located(self, digests: Sequence[str], ids: Sequence[int]) -> tuple[Picture, ...]:
+        """Where the pictures `digests`, which a template wrote one after another, stand among its `ids`."""
+        places = [place for place, token in enumerate(ids) if token == self.vision.token]
+        counts = [self[digest].places for digest in digests]
+        if sum(counts) != len(places):
+            raise PolicyError(f"{len(digests)} pictures take {sum(counts)} tokens; the prompt has {len(places)}")
+        found, begin = [], 0
+        for digest, count in zip(digests, counts, strict=True):
+            first, last = places[begin], places[begin + count - 1]
+            found.append(Picture(digest, first, last + 1 - first))
+            begin += count
+        return tuple(found)
+
+
+def decoded(digest: str, pictures: Mapping[str, bytes]) -> Image:
+    """The picture `digest` in RGB; raises PolicyError where it is not there or cannot be read."""
+    try:
+        from PIL import Image, UnidentifiedImageError
+    except ModuleNotFoundError as error:
+        raise MissingExtra(f"pictures need: pip install 'lmgym[train]' ({error})") from error
+    if digest not in pictures:
+        raise PolicyError(f"the picture {digest} is not there: give the policy the engine's pictures")
+    try:
+        return Image.open(io.BytesIO(pictures[digest])).convert("RGB")
+    except (UnidentifiedImageError, OSError, ValueError, SyntaxError) as error:
+        raise PolicyError(f"the picture {digest} cannot be read: {error}") from error
+
+
+@dataclass(frozen=True)
+class Media:
+    """The pictures of rows of tokens, decoded when a model computes them."""
+
+    rows: tuple[tuple[Picture, ...], ...]
+    gallery: Gallery
+
+    def __bool__(self) -> bool:
+        """Whether there is any picture."""
+        return any(self.rows)
+
+    def some(self, index: Iterable[int]) -> Media:
+        """Those of the rows `index`."""
+        return Media(tuple(self.rows[i] for i in index), self.gallery)
+
+    def shown(self, ids: Tensor) -> Tensor:
+        """Where in `ids` (B, T), padded on the right, pictures stand; (B, T) bool. Raises PolicyError for other counts.
+
+        A policy that takes pictures otherwise than the one that was shown them would put them at other places.
+        """
+        within = torch.zeros(ids.shape, dtype=torch.bool)
+        for row, pictures in enumerate(self.rows):
+            for picture in pictures:
+                within[row, picture.start : picture.start + picture.length] = True
+        found: Tensor = within.to(ids.device) & (ids == self.gallery.vision.token)
+        for row, pictures in enumerate(self.rows):
+            wanted, stand = sum(self.gallery[p.digest].places for p in pictures), int(found[row].sum())
+            if wanted != stand:
+                raise PolicyError(f"a row has {stand} places for pictures that take {wanted}: another model's ids")
+        return found
+
+    def sights(self) -> list[Sight]:
+        """All pictures, row by row."""
+        return [self.gallery[picture.digest] for row in self.rows for picture in row]
+
+
+def named(ids: Sequence[int], pictures: Iterable[Picture], token: int, names: dict[str, int]) -> list[int]:
+    """`ids` with the places of pictures by the pictures' names; new ones are added to `names`."""
+    out = list(ids)
+    for picture in pictures:
+        name = names.setdefault(picture.digest, NAMES + len(names))
+        for place in range(picture.start, picture.start + picture.length):
+            if out[place] == token:
+                out[place] = name
+    return out
+
+
+def _size(sight: Sight) -> int:
+    return sum(part.nbytes for part in sight.inputs.values())
