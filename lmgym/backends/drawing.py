@@ -86,6 +86,11 @@ def resized(picture: Picture, box: Box, height: int, width: int) -> Picture:
         starts = np.arange(count) * length // count
         if length < count:
             part = part.take(starts, axis)
+        elif length % count == 0:  # the same sums, in a few large additions
+            step = length // count
+            lines = [part[first::step] if axis == 0 else part[:, first::step] for first in range(step)]
+            part = sum(lines[1:], start=lines[0].astype(np.uint32))
+            areas = areas * step
         else:
             part = np.add.reduceat(part, starts, axis=axis, dtype=np.uint32)
             areas = areas * np.expand_dims(np.diff(starts, append=length), (1 - axis, 2))

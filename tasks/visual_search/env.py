@@ -138,8 +138,8 @@ class VisualSearch(TextEnv):
 
         What a picture does not tell, as when it is blank, is guessed: the first letter.
         """
+        tile = self._spotted()
         while True:
-            tile = self._spotted()
             inside = next((seen for seen in reversed(self.seen) if tile and self._holds(seen[0], tile)), None)
             if tile is None or self.blank or not (inside or self._left()):
                 yield self._write_answer(LETTERS[0])

@@ -97,9 +97,11 @@ class Scene:
         left, top, right, bottom = box
         level = self.level
         width = level.cell * level.block
-        rows, columns = np.arange(top, bottom) // width, np.arange(left, right) // width
-        shades = np.array(self.paper, np.uint8)[rows][:, columns]
-        canvas = np.repeat(shades[:, :, None], 3, axis=2)
+        canvas = np.empty((bottom - top, right - left, 3), np.uint8)
+        for row in range(top // width, -(-bottom // width)):
+            for column in range(left // width, -(-right // width)):
+                x, y = column * width - left, row * width - top
+                canvas[max(0, y) : y + width, max(0, x) : x + width] = self.paper[row][column]
         for tile in self.tiles:
             mask, drawn = patch(tile.shape, tile.colour, tile.letter, level.tile, level.block)
             x, y = tile.left * level.block - left, tile.top * level.block - top
@@ -165,22 +167,30 @@ def drawn(level: Level, seed: tuple[int, ...]) -> Scene:
 
 def found(view: Picture, level: Level) -> list[tuple[str, str, int, int]]:
     """Find the tiles in a shrunk picture, by their pixels alone: colour, shape, left and top of each."""
-    size, block = level.tile, level.block
-    cores = {shape: coverage(shape, size, block) == block**2 for shape in SHAPES[: level.shapes]}
+    cores = [(shape, *_core(shape, level.tile, level.block)) for shape in SHAPES[: level.shapes]]
     seen = []
     for colour in list(COLOURS)[: level.colours]:
         mask = (view == np.array(COLOURS[colour], np.uint8)).all(2)
-        for top, first in np.argwhere(mask):
-            for shape, core in cores.items():
-                rows, columns = core.any(1).nonzero()[0], core.any(0).nonzero()[0]
-                tight = core[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
-                left = first - int(tight[0].argmax())
-                part = mask[top : top + len(tight), max(0, left) : left + tight.shape[1]]
-                if part.shape == tight.shape and (part == tight).all():
-                    seen.append((colour, shape, int(left - columns[0]), int(top - rows[0])))
+        while mask.any():
+            top, first = divmod(int(mask.argmax()), mask.shape[1])
+            for shape, core, x, y in cores:
+                left = first - int(core[0].argmax())
+                part = mask[top : top + len(core), max(0, left) : left + core.shape[1]]
+                if part.shape == core.shape and (part == core).all():
+                    seen.append((colour, shape, left - x, top - y))
                     part[:] = False
                     break
+            mask[top, first] = False
     return seen
+
+
+@lru_cache(maxsize=64)
+def _core(shape: str, size: int, block: int) -> tuple[NDArray[np.bool_], int, int]:
+    """Which pixels of a shrunk shape have its colour alone, cut to them, and where they begin: left and top."""
+    whole = coverage(shape, size, block) == block**2
+    rows, columns = whole.any(1).nonzero()[0], whole.any(0).nonzero()[0]
+    left, top = int(columns[0]), int(rows[0])
+    return whole[top : rows[-1] + 1, left : columns[-1] + 1], left, top
 
 
 def nearest(picture: Picture, candidates: Sequence[Picture]) -> int:
