@@ -26,8 +26,12 @@ class Given(NamedTuple):
 
     ids: Tensor  # (B, T)
     attention: Tensor  # (B, T) bool
-    positions: Tensor  # (B, T)
+    positions: Tensor | None  # (B, T); None: as `attention` counts
     media: Media | None
+
+    def places(self) -> Tensor:
+        """Positions (B, T)."""
+        return positions_of(self.attention) if self.positions is None else self.positions
 
 
 def positions_of(attention: Tensor) -> Tensor:
@@ -56,7 +60,7 @@ def score(
     if not at.numel():
         return zeros.view(ids.shape), zeros.view(ids.shape).clone()
     make = _known_logits if known(model) else _model_logits
-    logp, entropy = make(model, _given(ids, attention, positions, media), at, temperature)
+    logp, entropy = make(model, Given(ids, attention, positions, media or None), at, temperature)
     return zeros.index_put((at,), logp).view(ids.shape), zeros.index_put((at,), entropy).view(ids.shape)
 
 
@@ -69,14 +73,14 @@ def states(
     media: Media | None = None,
 ) -> Tensor:
     """Last hidden states (B, T, H), 0 at padding: what a value head reads."""
-    given = _given(ids, attention.bool(), positions, media)
+    given = Given(ids, attention.bool(), positions, media or None)
     if known(model):
         packed, place = _packed_states(model, given)
         rows = packed.new_zeros(ids.numel(), packed.shape[-1]).index_copy(0, place, packed)
         return rows.view(*ids.shape, -1)
     inner: Any = model.base_model
     with _recomputing(model):
-        real, at = given.attention, given.positions
+        real, at = given.attention, given.places()
         output = inner(input_ids=ids, attention_mask=real.long(), position_ids=at, use_cache=False)
     return output.last_hidden_state * real[..., None]  # type: ignore[no-any-return]
 
@@ -101,10 +105,6 @@ def score_states(
     return logp, entropy, hidden
 
 
-def _given(ids: Tensor, attention: Tensor, positions: Tensor | None, media: Media | None) -> Given:
-    return Given(ids, attention, positions_of(attention) if positions is None else positions, media or None)
-
-
 def _computed(attention: Tensor, mask: Tensor | None) -> Tensor:
     """Where among B T places the tokens of `mask` stand that have a real one before them; (n,)."""
     asked = attention if mask is None else mask.bool() & attention
@@ -113,13 +113,13 @@ def _computed(attention: Tensor, mask: Tensor | None) -> Tensor:
 
 def _packed_states(model: nn.Module, given: Given) -> tuple[Tensor, Tensor]:
     """States (N, H) of the real tokens, and where these stand among B T places (N,)."""
-    ids, attention, positions, media = given
+    ids, attention, _, media = given
     kind = ids.device.type
     net = network(model, torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None)
     place = attention.flatten().nonzero()[:, 0]
     rows = Rows([n for n in attention.sum(-1).tolist() if n], ids.device)
     seen = None if media is None else (media.shown(ids).flatten()[place], media.sights())
-    tokens, at = ids.flatten()[place], positions.flatten()[place]
+    tokens, at = ids.flatten()[place], given.places().flatten()[place]
     with torch.autocast(kind, enabled=False):  # the weights are cast once instead of once an operation
         hidden = net.hidden(tokens, at, lambda _, q, k, v: rows.causal(q, k, v), seen)
     return hidden, place
@@ -134,14 +134,14 @@ def _known_logits(model: nn.Module, given: Given, at: Tensor, temperature: float
 
 def _model_logits(model: nn.Module, given: Given, at: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
     """The same by the model's own forward pass, with logits at the columns that any row asks for."""
-    ids, attention, positions, _ = given
+    ids = given.ids
     row, column = at // ids.shape[1], at % ids.shape[1] - 1
     columns = torch.unique(column)
     with _recomputing(model):
         output = model(
             input_ids=ids,
-            attention_mask=attention.long(),
-            position_ids=positions,
+            attention_mask=given.attention.long(),
+            position_ids=given.places(),
             logits_to_keep=columns,
             use_cache=False,
         )

@@ -48,9 +48,8 @@ class Batch:
         """The rows `index` (R,), without the columns that are padding in all of them."""
         longest = int(self.attention[index].sum(1).max())
         parts = {name: part[index] for name, part in self.tensors().items()}
-        media = None if self.media is None else self.media.some(index.tolist())
-        cut = {name: part[:, :longest] if part.ndim == 2 else part for name, part in parts.items()}
-        return Batch(**cut, media=media)
+        parts = {name: part[:, :longest] if part.ndim == 2 else part for name, part in parts.items()}
+        return Batch(**parts, media=self.media and self.media.some(index.tolist()))
 
     def to(self, device: torch.device | str) -> Batch:
         """The same batch on `device`."""
