@@ -25,7 +25,7 @@ from lmgym.rollout.workers import Remote as Process
 MARGIN = 5.0  # seconds
 
 Errand = tuple[int, str, tuple[Any, ...]]  # slot, method of what lives there, arguments
-Job = tuple[Sequence[Errand], asyncio.AbstractEventLoop, "asyncio.Future[list[Any]]"]
+Waiting = tuple[asyncio.AbstractEventLoop, "asyncio.Future[list[Any]]"]
 
 
 class Lane:
@@ -35,7 +35,7 @@ class Lane:
         self.slots: set[int] = set()
         self.lost = False  # stuck or dead: its environments are gone
         self._host = host
-        self._inbox: SimpleQueue[Job | None] = SimpleQueue()
+        self._inbox: SimpleQueue[tuple[Sequence[Errand], Waiting | None] | None] = SimpleQueue()
         self._running = ("", 0.0)  # method of the call that is under way, and when it began
         self._thread = threading.Thread(target=self._run, name="lmgym-lane", daemon=True)
         self._thread.start()
@@ -44,8 +44,13 @@ class Lane:
         """Do all of this in turn; the result has an answer or an exception for each."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[list[Any]] = loop.create_future()
-        self._inbox.put((errands, loop, future))
+        self._inbox.put((errands, (loop, future)))
         return future
+
+    def leave(self, slot: int) -> None:
+        """Close an environment in turn; nobody waits for it."""
+        self.slots.discard(slot)
+        self._inbox.put(([(slot, "close", ())], None))
 
     def stuck(self, timeout: float) -> bool:
         """Whether it is lost, or a call takes longer than `timeout` seconds; a process has more, for its own clock."""
@@ -71,8 +76,11 @@ class Lane:
 
     def _run(self) -> None:
         while (job := self._inbox.get()) is not None:
-            errands, loop, future = job
+            errands, waiting = job
             answers = [self._answer(errand) for errand in errands]
+            if waiting is None:
+                continue
+            loop, future = waiting
             with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile: nobody waits for an answer
                 loop.call_soon_threadsafe(_settle, future, answers)
         self._host.close()
@@ -130,10 +138,7 @@ class Lanes:
 
     def leave(self, lane: Lane, slot: int) -> None:
         """Close an environment; nobody waits for it."""
-        lane.slots.discard(slot)
-        if lane.lost:
-            return
-        lane.do([(slot, "close", ())])
+        lane.leave(slot)
         if lane in self._own:
             self._own.discard(lane)
             lane.stop()

@@ -41,7 +41,7 @@ class Serving:
         limits = limits or Limits()
         self.clients = Clients(tokens, limits)
         self.desk = Desk(catalogue, limits, processes=processes)
-        self.socket = _listening(host, port)
+        self.socket = _listening(host, port, limits.slow)
         bound, self.port = self.socket.getsockname()[:2]
         self.url = f"http://{hosts.in_address(host)}:{self.port}"
         called = frozenset(name.lower() for name in names)
@@ -79,11 +79,15 @@ class Serving:
             thread.join(30)
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def _listening(host: str, port: int, slow: float) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if patience := getattr(
+            socket, "TCP_USER_TIMEOUT", None
+        ):  # a peer that takes nothing is cut off, where Linux is
+            listener.setsockopt(socket.IPPROTO_TCP, patience, int(2000 * slow))
         listener.bind((host, port))
         listener.listen(2048)
     except OSError as error:

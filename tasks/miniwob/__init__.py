@@ -78,7 +78,7 @@ SPEC = TaskSpec(
     source="pages of MiniWoB++ (MIT; Shi et al. 2017, Liu et al. 2018); split and actions as in BrowserGym",
     goldens="outcome",
     standard=Standard(instances=5 * len(TEST)),
-    public={"page": PAGES, **_PUBLIC},
+    public={"page": ("", *PAGES), **_PUBLIC},
 )
 
 

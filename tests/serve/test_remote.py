@@ -75,7 +75,10 @@ def test_instances_are_drawn_from_the_seed_as_they_are_here(open_games):
 
 
 def test_options_of_the_task_reach_it(games):
-    with games.remote("guess_number", options={"highest": 7}) as there, closing(build("guess_number", highest=7)) as here:
+    with (
+        games.remote("guess_number", options={"highest": 7}) as there,
+        closing(build("guess_number", highest=7)) as here,
+    ):
         assert there.reset(seed=1)[0] == here.reset(seed=1)[0]
 
 
@@ -84,7 +87,10 @@ def test_turn_limits_are_the_tasks_and_the_callers(games):
         trace = play(env, lambda _: ["0"] * 99, index=0)
     assert (len(trace.actions), trace.truncated, trace.infos[-1]["score"]) == (10, True, 0.0)
     for most in (2, 15):
-        with games.remote("guess_number", max_turns=most) as there, closing(build("guess_number", max_turns=most)) as here:
+        with (
+            games.remote("guess_number", max_turns=most) as there,
+            closing(build("guess_number", max_turns=most)) as here,
+        ):
             mine, theirs = (play(env, lambda _: ["0"] * 99, index=0) for env in (here, there))
             assert (len(theirs.actions), json_trace(mine)) == (most, json_trace(theirs))
 
