@@ -27,6 +27,8 @@ def task_options(pairs: Sequence[str]) -> dict[str, Any]:
         name, equals, value = pair.partition("=")
         if not equals:
             raise InstanceError(f"--option takes name=value; got {pair!r}")
+        if name.strip() == "token":
+            raise InstanceError("a token on the command line would stand in the record: set LMGYM_REMOTE_TOKEN")
         options[name.strip()] = literal(value)
     return options
 

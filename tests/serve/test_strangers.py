@@ -1,0 +1,251 @@
+"""A server that is not ours, or goes: whatever it says, the client raises BackendError and nothing else."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from websockets.sync.server import ServerConnection, serve
+
+from lmgym.env.registry import build
+from lmgym.errors import BackendError, InstanceError, LmgymError
+from lmgym.policy.scripted import hinted
+from lmgym.rollout.engine import Engine
+from lmgym.types import Job
+
+from ..rollout.fakes import Bytes
+from .conftest import TOKEN, served
+
+OPENED: dict[str, Any] = {
+    "session": "s",
+    "task": "lmgym/Wordle-v0",
+    "split": "train",
+    "splits": ["train"],
+    "size": 9,
+    "max_turns": 6,
+    "task_turns": 6,
+    "text": 1000,
+    "images": None,
+    "deterministic": True,
+    "reveals": [],
+}
+INFO = {"instance": "train/0", "valid": True, "reward_terms": {}, "seat": "agent"}
+PLAYED = {"text": "hello", "info": INFO}
+OVER = {**PLAYED, "terminated": True}
+
+
+@contextmanager
+def stranger(*answers: Any) -> Iterator[str]:
+    """A server that says these things one after the other, whatever it is asked, and then hangs up."""
+
+    def talk(connection: ServerConnection) -> None:
+        for answer in answers:
+            asked = json.loads(connection.recv())
+            if callable(answer):
+                answer(connection)
+            elif isinstance(answer, bytes | str):
+                connection.send(answer)
+            else:
+                connection.send(json.dumps({"id": asked["id"], "answers": [answer]}))
+
+    with serve(talk, "127.0.0.1", 0) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.socket.getsockname()[1]}"
+        server.shutdown()
+        thread.join()
+
+
+def remote(url: str, **options: Any) -> closing[Any]:
+    return closing(build("remote", url=url, task="wordle", token=TOKEN, timeout=5.0, **options))
+
+
+MALFORMED = [
+    b"",
+    b"\xff",
+    "null",
+    "[]",
+    "{",
+    '{"id": 2}',
+    '{"id": 2, "answers": []}',
+    '{"id": 2, "answers": [{}, {}]}',
+    '{"id": 2, "answers": [null]}',
+    '{"id": 2, "answers": 3}',
+    '{"id": 9, "answers": [' + json.dumps(PLAYED) + "]}",
+    '{"id": 2, "error": {"code": 1}}',
+    '{"id": 2, "answers": [{"error": {"code": "new", "message": "x"}}]}',
+    '{"id": 2, "answers": ' + "[" * 100_000,
+    '{"id": 2, "answers": [' + '{"a":' * 100_000 + "1" + "}" * 100_000 + "]}",
+    {**PLAYED, "text": 3},
+    {**PLAYED, "text": "x" * 1001},
+    {"text": "x"},
+    {**PLAYED, "info": {}},
+    {**PLAYED, "info": {**INFO, "reward_terms": {"a": "b"}}},
+    {**PLAYED, "tools": [3]},
+    {**PLAYED, "reward": None},
+]
+
+
+@pytest.mark.parametrize("answer", MALFORMED, ids=lambda answer: str(answer)[:50])
+def test_a_malformed_answer_is_a_backend_error(answer):
+    with stranger(OPENED, answer) as url, remote(url) as env:
+        with pytest.raises(BackendError):
+            env.reset(seed=0)
+        with pytest.raises(BackendError, match="is over"):
+            env.reset()
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        OVER,
+        {**OVER, "info": {**INFO, "score": 2.0, "success": True}},
+        {**OVER, "info": {**INFO, "score": -0.5, "success": True}},
+        {**OVER, "info": {**INFO, "score": 1.0}},
+        {**OVER, "info": {**INFO, "score": "1", "success": True}},
+    ],
+)
+def test_an_episode_must_end_with_a_score(end):
+    with stranger(OPENED, PLAYED, end) as url, remote(url) as env:
+        env.reset(seed=0)
+        with pytest.raises(BackendError):
+            env.step("crane")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"session": 3},
+        {"splits": ["test"]},
+        {"size": -1},
+        {"task_turns": 0},
+        {"task_turns": 10**9},
+        {"text": 0},
+        {"text": 1 << 40},
+        {"images": [0, 5, 1]},
+        {"images": [1 << 20, 1 << 20, 1 << 20]},
+        {"images": [5]},
+    ],
+)
+def test_a_task_that_cannot_be_is_a_backend_error(change):
+    with stranger({**OPENED, **change}) as url, pytest.raises(BackendError):
+        build("remote", url=url, task="wordle", token=TOKEN)
+
+
+@pytest.mark.parametrize("picture", ["", "x", "iVBORw0KGgo=", "é", "A" * 100_000])
+def test_pictures_that_are_none_are_a_backend_error(picture):
+    shows = {**OPENED, "images": [4, 5, 1]}
+    with stranger(shows, {**PLAYED, "images": [picture]}) as url, remote(url) as env, pytest.raises(BackendError):
+        env.reset(seed=0)
+
+
+def test_info_of_its_own_cannot_stand_in_for_the_base_classs():
+    info = {**INFO, "more": {"valid": False, "nouns": "own", "score": 1.0}}
+    with stranger(OPENED, {**PLAYED, "info": info}) as url, remote(url) as env:
+        assert env.reset(seed=0)[1] == {**INFO, "nouns": "own", "score": 1.0}
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
+        lambda inner: (
+            st.lists(inner, max_size=4)
+            | st.dictionaries(st.sampled_from([*PLAYED, *INFO, "score", "images", "tools", "error", "code"]), inner)
+        ),
+        max_leaves=20,
+    )
+)
+def test_whatever_is_answered_nothing_but_a_backend_error_is_raised(answer):
+    with stranger(OPENED, answer) as url, remote(url) as env:
+        try:
+            observation, _ = env.reset(seed=0)
+        except BackendError:
+            return
+        assert observation in env.observation_space
+
+
+def hangs_up(connection: ServerConnection) -> None:
+    connection.socket.shutdown(socket.SHUT_RDWR)
+
+
+def says_nothing(connection: ServerConnection) -> None:
+    time.sleep(1.0)
+
+
+@pytest.mark.parametrize("ends", [hangs_up, says_nothing, lambda connection: connection.close(1011)])
+def test_a_connection_that_goes_is_a_backend_error(ends: Callable[[ServerConnection], None]):
+    with (
+        stranger(OPENED, PLAYED, ends) as url,
+        closing(build("remote", url=url, task="wordle", token=TOKEN, timeout=0.5)) as env,
+    ):
+        env.reset(seed=0)
+        with pytest.raises(BackendError, match="is lost"):
+            env.step("crane")
+
+
+def test_a_server_of_another_kind_is_a_backend_error():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer() -> None:
+            wire, _ = listener.accept()
+            with wire:
+                wire.recv(4096)
+                wire.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
+
+        threading.Thread(target=answer, daemon=True).start()
+        with pytest.raises(BackendError):
+            build("remote", url=f"http://127.0.0.1:{listener.getsockname()[1]}", task="wordle", token=TOKEN)
+
+
+def test_a_token_is_never_part_of_a_message():
+    with served("wordle") as asking:
+        for wrong in ({"token": "secret-of-somebody-else"}, {"task": "chess"}):
+            with pytest.raises(LmgymError) as refused:
+                build("remote", **{"url": asking.url, "task": "wordle", "token": TOKEN, **wrong})
+            assert "secret" not in str(refused.value)
+            assert TOKEN not in str(refused.value)
+
+
+def test_an_episode_whose_connection_is_lost_is_played_again_and_never_scored(monkeypatch):
+    monkeypatch.setenv("LMGYM_REMOTE_TOKEN", TOKEN)
+    with served("guess_number") as asking:
+        options = {"url": asking.url, "task": "guess_number"}
+        jobs = [Job(task="lmgym/Remote-v0", options=options, index=n, id=f"e{n}") for n in range(24)]
+        cut: list[str] = []
+
+        def speak(conversation: Any) -> str:
+            if len(cut) < 2 and (sessions := list(asking.serving.desk.sessions)):
+                cut.append(sessions[0])  # as the reaper would
+                session = asking.serving.desk.sessions[sessions[0]]
+                asking.serving.desk._end(session)
+            return "50"
+
+        engine = Engine(concurrency=4)
+        found = list(engine.run(Bytes(speak), jobs))
+    assert len(found) == 24
+    assert len(cut) == 2
+    assert engine.stats.voided >= 1
+    assert all(trajectory.stop for trajectory in found)
+
+
+def test_a_secret_may_not_stand_in_a_record():
+    from lmgym.cli.options import task_options
+
+    with pytest.raises(InstanceError, match="LMGYM_REMOTE_TOKEN"):
+        task_options(["url=http://127.0.0.1:1", "token=abc"])
+
+
+def test_the_oracle_of_a_server_that_withholds_it_plays_nothing(games, monkeypatch):
+    monkeypatch.setenv("LMGYM_REMOTE_TOKEN", TOKEN)
+    job = Job(task="lmgym/Remote-v0", options={"url": games.url, "task": "wordle"}, index=0)
+    with pytest.raises(InstanceError, match="withholds the oracle"):
+        list(Engine().run(hinted("oracle"), [job]))
