@@ -49,13 +49,18 @@ class Pointing(TextEnv):
         point = pointed(action)
         if point is None or point != point:
             return Reply("Answer with click(x, y).", valid=False)
-        hit = float(within(self._pixels(point), self.box))
-        return Reply("Hit." if hit else "Missed.", reward=hit, done=True, score=hit)
+        place = self._pixels(point)
+        hit = float(within(place, self.box))
+        return Reply("Hit." if hit else "Missed.", reward=hit, done=True, score=hit, points=(place,))
 
     def oracle(self) -> Iterator[str]:
         """Click the middle of the target; it is on the screen, so that a policy can know it as well."""
         left, top, right, bottom = self.box
         yield self._write((left + right) / 2, (top + bottom) / 2)
+
+    def pointing(self, x: float, y: float) -> str:
+        """Return the click at a pixel."""
+        return self._write(x, y)
 
     def admissible(self) -> list[str]:
         """Clicks all over the picture."""
@@ -85,8 +90,8 @@ class ClickTarget(Pointing):
     def __init__(
         self,
         *,
-        width: int = 96,
-        height: int = 96,
+        width: int = 128,
+        height: int = 128,
         windows: int = 1,
         least: int = 1,
         elements: int = 4,
@@ -138,7 +143,8 @@ def _checked(level: Level) -> Level:
             raise InstanceError(f"{name} is 1 to {most}; got {getattr(level, name)}")
     across = min(3, level.windows)
     down = -(-level.windows // across)
-    wide, high = across * (CELL[0] + 2) * level.scale, (BAR + 1 + down * (BAR + 2 + CELL[1])) * level.scale
+    gaps = 4 * (level.windows > 1)
+    wide, high = across * (CELL[0] + gaps) * level.scale, (BAR + down * (BAR + gaps + CELL[1])) * level.scale
     if level.width < wide or level.height < high:
         raise InstanceError(f"{level.windows} windows at scale {level.scale} take {wide} by {high} pixels; got {level}")
     return level

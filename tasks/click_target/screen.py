@@ -42,13 +42,15 @@ LABELS = (
     "SHARE",
 )
 CAPTIONS = ("NAME", "CITY", "DATE", "MAIL", "CODE", "TIME", "NOTE", "SIZE", "TAX", "UNIT", "ZIP", "AGE")
-TICKS = ("WIFI", "SOUND", "DARK", "SYNC", "GRID", "ZOOM", "MUTE", "LOOP", "PIN", "AUTO", "LOG", "BETA")
+TICKS = ("WIFI", "BEEP", "DARK", "SYNC", "GRID", "ZOOM", "MUTE", "LOOP", "PIN", "AUTO", "LOG", "BETA")
 MENUS = ("FILE", "EDIT", "VIEW", "TOOLS", "PAGE", "GO")
 TITLES = ("NOTES", "CHAT", "MAPS", "PHOTOS", "MUSIC", "CLOCK", "TASKS", "SHOP", "NEWS", "BANK")
 INK, PAPER, DESK, EDGE = (40, 40, 45), (244, 244, 246), (150, 165, 180), (120, 120, 128)
 TITLE, WHITE = (205, 212, 222), (255, 255, 255)
-BAR = 11  # dots of a menu bar or of a title, letters and rims included
-CELL = (32, 24)  # dots of the room that an element has
+BAR = 16  # dots of a menu bar or of a title, of which words take SIDE
+CELL = (32, 32)  # dots of the room that an element has
+RIM = 2  # dots of a field's border
+PAD = 4  # dots above the words of a bar
 MARGIN = 2  # dots between an element and the border of its room
 TICK = 9  # dots of a box's sides
 ICON = 11  # dots of an icon's sides, its rim included
@@ -117,7 +119,7 @@ def drawn(level: Level, seed: tuple[int, ...]) -> Screen:
     chosen = chance.choice(len(rooms), size=count, replace=False)
     inside = list(_inside(level, chance, [rooms[i] for i in chosen]))
     for element in inside:
-        _draw(picture, element, level.scale)
+        _draw(picture, element, level)
     elements += inside
     asked = inside if level.by == "colour" else elements
     return Screen(picture, tuple(elements), asked[int(chance.integers(len(asked)))])
@@ -127,9 +129,9 @@ def _menus(level: Level, chance: Generator, picture: Picture) -> Iterator[Elemen
     """Draw the menu bar."""
     scale, left = level.scale, 2 * level.scale
     fill(picture, (0, 0, level.width, BAR * scale), PAPER)
-    for name in chance.permutation(MENUS)[: 2 if level.width < 100 * scale else 4].tolist():
+    for name in chance.permutation(MENUS)[: 3 if level.width < 200 * scale else 5].tolist():
         right = left + width_of(name, scale=scale) + 4 * scale
-        write(picture, left + 2 * scale, 2 * scale, name, INK, scale=scale)
+        write(picture, left + 2 * scale, PAD * scale, name, INK, scale=scale)
         yield Element("menu", name, "", "", (left, 0, right, BAR * scale))
         left = right + 4 * scale
 
@@ -138,10 +140,10 @@ def _places(level: Level) -> list[Box]:
     """Return the boxes of windows: rows of three at most, below the menu bar."""
     across = min(3, level.windows)
     down = -(-level.windows // across)
-    top, gap = (BAR + 1) * level.scale, level.scale
+    top, gap = BAR * level.scale, 2 * level.scale * (level.windows > 1)
     wide, high = level.width // across, (level.height - top) // down
     return [
-        (x * wide + gap, top + y * high, (x + 1) * wide - gap, top + (y + 1) * high - gap)
+        (x * wide + gap, top + y * high + gap, (x + 1) * wide - gap, top + (y + 1) * high - gap)
         for y in range(down)
         for x in range(across)
     ][: level.windows]
@@ -153,8 +155,8 @@ def _window(picture: Picture, box: Box, title: str, scale: int) -> Element:
     fill(picture, box, PAPER)
     fill(picture, (left, top, right, top + BAR * scale), TITLE)
     frame(picture, box, EDGE, thick=max(1, scale // 2))
-    write(picture, left + 3 * scale, top + 2 * scale, title, INK, scale=scale)
-    close = (right - (TICK + 1) * scale, top + scale, right - scale, top + (TICK + 1) * scale)
+    write(picture, left + 4 * scale, top + PAD * scale, title, INK, scale=scale)
+    close = (right - (TICK + 4) * scale, top + 3 * scale, right - 4 * scale, top + (TICK + 3) * scale)
     frame(picture, close, EDGE, thick=scale)
     write(picture, close[0] + 2 * scale, close[1] + scale, "X", INK, scale=scale)
     return Element("close", title, "", title, close)
@@ -163,8 +165,8 @@ def _window(picture: Picture, box: Box, title: str, scale: int) -> Element:
 def _rooms(box: Box, scale: int) -> list[Box]:
     """Return the rooms for elements in a window, below its title."""
     left, top, right, bottom = box
-    top += (BAR + 1) * scale
-    across, down = max(1, (right - left) // (CELL[0] * scale - 1)), max(1, (bottom - top) // (CELL[1] * scale - 1))
+    top += BAR * scale
+    across, down = (right - left) // (CELL[0] * scale), (bottom - top) // (CELL[1] * scale)
     wide, high = (right - left) // across, (bottom - top) // down
     return [
         (left + x * wide, top + y * high, left + (x + 1) * wide, top + (y + 1) * high)
@@ -196,27 +198,29 @@ def _sized(level: Level, kind: str, name: str, room: Box, chance: Generator) -> 
     left, top, right, bottom = (edge + way * MARGIN * scale for edge, way in zip(room, (1, 1, -1, -1), strict=True))
     if level.touch:
         return left, top, right, bottom
-    wide = {"icon": ICON, "box": TICK}.get(kind, width_of(name) + 4) * scale
-    high = {"icon": ICON, "box": TICK}.get(kind, BAR) * scale
-    wide, high = min(wide, right - left), min(high, bottom - top)
+    wide = ICON if kind == "icon" else width_of(name) + 4 * (kind != "box")
+    high = {"icon": ICON, "box": TICK + 2 + SIDE}.get(kind, BAR)  # a box stands above its caption
+    wide, high = wide * scale, high * scale
     x, y = left + int(chance.integers(right - left - wide + 1)), top + int(chance.integers(bottom - top - high + 1))
-    return x, y, x + wide, y + high
+    return (x, y, x + TICK * scale, y + TICK * scale) if kind == "box" else (x, y, x + wide, y + high)
 
 
-def _draw(picture: Picture, element: Element, scale: int) -> None:
+def _draw(picture: Picture, element: Element, level: Level) -> None:
     """Draw an element that stands in a window, its words or its icon in the middle."""
-    field, icon = element.kind == "field", element.kind == "icon"
+    field, box, scale = element.kind == "field", element.kind == "box", level.scale
     colour = COLOURS[element.colour]
     fill(picture, element.box, WHITE if field else colour)
-    frame(picture, element.box, colour if field else INK, thick=scale if field else max(1, scale // 2))
-    words = "X" if element.kind == "box" else element.name
-    wide = SIDE * scale if icon else width_of(words, scale=scale)
+    frame(picture, element.box, colour if field else INK, thick=RIM * scale if field else max(1, scale // 2))
+    words = "X" if box and not level.touch else element.name
+    wide = SIDE * scale if element.kind == "icon" else width_of(words, scale=scale)
     left, top, right, bottom = element.box
     x, y = (left + right - wide + 1) // 2, (top + bottom - SIDE * scale + 1) // 2
-    if icon:
+    if element.kind == "icon":
         stamp(picture, x, y, icons()[element.name], INK, scale=scale)
     else:
-        write(picture, x, y, words, EDGE if field else WHITE if element.kind == "box" else INK, scale=scale)
+        write(picture, x, y, words, EDGE if field else WHITE if box else INK, scale=scale)
+    if box and not level.touch:
+        write(picture, left, bottom + 2 * scale, element.name, INK, scale=scale)
 
 
 @cache
