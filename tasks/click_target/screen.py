@@ -38,8 +38,8 @@ LABELS = (
     "QUIT",
     "SORT",
     "FIND",
-    "PRINT",
-    "SHARE",
+    "SAVE",
+    "PLAY",
 )
 CAPTIONS = ("NAME", "CITY", "DATE", "MAIL", "CODE", "TIME", "NOTE", "SIZE", "TAX", "UNIT", "ZIP", "AGE")
 TICKS = ("WIFI", "BEEP", "DARK", "SYNC", "GRID", "ZOOM", "MUTE", "LOOP", "PIN", "AUTO", "LOG", "BETA")
