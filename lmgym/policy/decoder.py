@@ -29,6 +29,7 @@ class Chunk:
     start: int  # position of the first; all before it are in the cache
     ids: Sequence[int]  # places of pictures by their names, see `lmgym.policy.vision`
     sights: Sequence[Sight] = ()  # the pictures among them, in order
+    turned: Tensor | None = None  # rotary positions (3, n), where pictures make them others than the places
 
     @property
     def kind(self) -> int:

@@ -123,7 +123,7 @@ def load_local(
         from lmgym.policy.local import LocalPolicy
     except ModuleNotFoundError as error:
         raise MissingExtra(f"{name} needs: pip install 'lmgym[train]' ({error})") from error
-    model, tokenizer = _hugging_face(name[3:]) if name.startswith("hf:") else _tiny(name, seed)
+    model, tokenizer, vision = _hugging_face(name[3:]) if name.startswith("hf:") else _tiny(name, seed)
     return LocalPolicy(
         model,
         tokenizer,
@@ -133,21 +133,21 @@ def load_local(
         dtype=None if dtype is None else _dtype(dtype),
         context=context,
         options=options,
-        vision=_vision(model),
+        vision=vision,
     )
 
 
-def _vision(model: Any) -> Vision | None:
-    """How a model takes pictures; None for one that takes none."""
-    from lmgym.policy.tiny_vl import TinyVision, TinyVlConfig
+def _vision(model: Any, tokenizer: Any, path: str) -> Vision | None:
+    """How the model of a folder takes pictures; None for one that takes none."""
+    from lmgym.policy.families import sees, vision_of
+    from lmgym.policy.tiny_vl import TinyVlConfig, tiny_vision
 
-    config = model.config
-    if isinstance(config, TinyVlConfig):
-        return TinyVision(token=config.picture_token_id, side=config.side)
-    return None
+    if isinstance(model.config, TinyVlConfig):
+        return tiny_vision(model.config)
+    return vision_of(model.config, tokenizer, path) if sees(model.config) else None
 
 
-def _tiny(name: str, seed: int) -> tuple[Any, Any]:
+def _tiny(name: str, seed: int) -> tuple[Any, Any, Vision | None]:
     """The embedded model that `tiny[:SIZE][?seed=N]` or `tiny-vl[:SIZE][?seed=N]` names."""
     from lmgym.policy.tiny import tiny_model, tiny_tokenizer
 
@@ -158,20 +158,22 @@ def _tiny(name: str, seed: int) -> tuple[Any, Any]:
         raise PolicyError(f"{name}: after the question mark goes seed=N, N a whole number")
     family, _, size = kind.partition(":")
     if family == "tiny-vl":
-        from lmgym.policy.tiny_vl import tiny_vl_model, tiny_vl_tokenizer
+        from lmgym.policy.tiny_vl import tiny_vision, tiny_vl_model, tiny_vl_tokenizer
 
         sighted = tiny_vl_tokenizer()
-        return tiny_vl_model(size, tokenizer=sighted, seed=int(given)), sighted
+        model = tiny_vl_model(size, tokenizer=sighted, seed=int(given))
+        return model, sighted, tiny_vision(model.config)
     tokenizer = tiny_tokenizer()
-    return tiny_model(size, vocab=len(tokenizer), seed=int(given)), tokenizer
+    return tiny_model(size, vocab=len(tokenizer), seed=int(given)), tokenizer, None
 
 
-def _hugging_face(path: str) -> tuple[Any, Any]:
-    """Model and tokenizer of a folder, or of a name in the local cache or on the hub."""
+def _hugging_face(path: str) -> tuple[Any, Any, Vision | None]:
+    """Model, tokenizer and eyes of a folder, or of a name in the local cache or on the hub."""
     from huggingface_hub import constants
     from safetensors import SafetensorError
-    from transformers import AutoModelForCausalLM
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
 
+    from lmgym.policy.families import sees
     from lmgym.policy.local import no_progress_bars
     from lmgym.policy.tiny_vl import register
 
@@ -180,7 +182,9 @@ def _hugging_face(path: str) -> tuple[Any, Any]:
         raise PolicyError("hf: needs a folder or a name, such as hf:runs/x/checkpoints/last")
     try:
         with no_progress_bars():
-            return _aligned(AutoModelForCausalLM.from_pretrained(path, dtype="auto")), _tokenizer(path)
+            kind = AutoModelForImageTextToText if sees(AutoConfig.from_pretrained(path)) else AutoModelForCausalLM
+            model, tokenizer = _aligned(kind.from_pretrained(path, dtype="auto")), _tokenizer(path)
+            return model, tokenizer, _vision(model, tokenizer, path)
     except PolicyError:
         raise
     except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:

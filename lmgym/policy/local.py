@@ -241,8 +241,9 @@ class LocalPolicy:
 
     def _prepared(self) -> Callable[[KeyValues], Decoder]:
         """The weights as the sampler takes them, cast to its precision."""
-        own = _sampling(self.model, self.dtype)
-        return own if self._beside is None else partial(SideBySide, own, _sampling(self._beside, self.dtype))
+        vision = None if self.gallery is None else self.gallery.vision
+        own = _sampling(self.model, self.dtype, vision)
+        return own if self._beside is None else partial(SideBySide, own, _sampling(self._beside, self.dtype, vision))
 
 
 @contextmanager
@@ -257,13 +258,14 @@ def no_progress_bars() -> Iterator[None]:
             logging.enable_progress_bar()  # type: ignore[no-untyped-call]
 
 
-def _sampling(model: PreTrainedModel, dtype: torch.dtype) -> Callable[[KeyValues], Decoder]:
+def _sampling(model: PreTrainedModel, dtype: torch.dtype, vision: Vision | None) -> Callable[[KeyValues], Decoder]:
     """A model as the sampler takes it."""
     with torch.no_grad():
         if known(model):
             return partial(FusedDecoder, network(model, dtype))
         same = dtype == next(model.parameters()).dtype
-        return partial(ModelDecoder, model if same else deepcopy(model).to(dtype))  # type: ignore[arg-type]
+        cast = model if same else deepcopy(model).to(dtype)  # type: ignore[arg-type]
+        return partial(ModelDecoder, cast, vision=vision)
 
 
 def _finished(session: LocalSession, count: int) -> list[Completion]:

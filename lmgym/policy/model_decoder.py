@@ -12,6 +12,7 @@ from transformers import Cache
 from lmgym.errors import PolicyError
 from lmgym.policy.decoder import Chunk, Pack
 from lmgym.policy.slots import KeyValues
+from lmgym.policy.vision import NAMES, Vision, stand_in
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -22,10 +23,14 @@ FULL, SLIDING = "full_attention", "sliding_attention"
 class ModelDecoder:
     """Feeds groups of chunks of similar length, padded on the right, to the model's forward pass."""
 
-    def __init__(self, model: PreTrainedModel, cache: KeyValues) -> None:
-        """Raises PolicyError for a model whose layers do more than attend: their state cannot be kept by position."""
+    def __init__(self, model: PreTrainedModel, cache: KeyValues, *, vision: Vision | None = None) -> None:
+        """`vision` is how the model takes pictures.
+
+        Raises PolicyError for a model whose layers do more than attend: their state cannot be kept by position.
+        """
         self.model = model
         self.cache = cache
+        self._vision = vision
         config = model.config.get_text_config()
         self._window: int | None = getattr(config, "sliding_window", None)
         types = getattr(config, "layer_types", None) or [FULL if self._window is None else SLIDING]
@@ -58,10 +63,25 @@ class ModelDecoder:
         positions = starts + torch.arange(width)
         view = View(self.cache, pack, real.to(self.model.device), [c.slot for c in chunks])
         last = torch.tensor([len(c.ids) - 1 for c in chunks])
-        return self._call(ids, positions, view, last)
+        return self._call(self._inputs(chunks, ids, positions), positions, view, last)
 
-    def _call(self, ids: Tensor, positions: Tensor, view: View, last: Tensor) -> tuple[Tensor, Tensor]:
-        """Run the model on ids and positions (R, T); hidden states and logits at `last` (R,)."""
+    def _inputs(self, chunks: Sequence[Chunk], ids: Tensor, positions: Tensor) -> dict[str, Tensor]:
+        """Ids and places (R, T), and pictures, as the model takes them."""
+        if self._vision is None:
+            return {"input_ids": ids, "position_ids": positions}
+        token = self._vision.token
+        fed = ids.masked_fill(ids == token, stand_in(self._vision)).masked_fill(ids >= NAMES, token)
+        if any(chunk.turned is not None for chunk in chunks):
+            positions = positions.repeat(3, 1, 1)
+            for row, chunk in enumerate(chunks):
+                if chunk.turned is not None:
+                    positions[:, row, : len(chunk.ids)] = chunk.turned
+        sights = [sight for chunk in chunks for sight in chunk.sights]
+        pictures = self._vision.inputs(sights) if sights else {}
+        return {"input_ids": fed, "position_ids": positions, **pictures}
+
+    def _call(self, inputs: dict[str, Tensor], positions: Tensor, view: View, last: Tensor) -> tuple[Tensor, Tensor]:
+        """Run the model on `inputs` at places (R, T) of the cache; hidden states and logits at `last` (R,)."""
         device = self.model.device
         columns, which = torch.unique(last, return_inverse=True)
         seen: list[Tensor] = []
@@ -69,8 +89,7 @@ class ModelDecoder:
         hook = head.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
         try:
             output = self.model(
-                input_ids=ids.to(device),
-                position_ids=positions.to(device),
+                **{name: part.to(device) for name, part in inputs.items()},
                 attention_mask=self._mask(positions, view.used),
                 past_key_values=view,
                 logits_to_keep=columns.to(device),

@@ -80,9 +80,8 @@ def states(
         return rows.view(*ids.shape, -1)
     inner: Any = model.base_model
     with _recomputing(model):
-        real, at = given.attention, given.places()
-        output = inner(input_ids=ids, attention_mask=real.long(), position_ids=at, use_cache=False)
-    return output.last_hidden_state * real[..., None]  # type: ignore[no-any-return]
+        output = inner(attention_mask=given.attention.long(), use_cache=False, **_inputs(given))
+    return output.last_hidden_state * given.attention[..., None]  # type: ignore[no-any-return]
 
 
 def score_states(
@@ -139,14 +138,25 @@ def _model_logits(model: nn.Module, given: Given, at: Tensor, temperature: float
     columns = torch.unique(column)
     with _recomputing(model):
         output = model(
-            input_ids=ids,
             attention_mask=given.attention.long(),
-            position_ids=given.places(),
             logits_to_keep=columns,
             use_cache=False,
+            **_inputs(given),
         )
     logits = output.logits[row, torch.searchsorted(columns, column)].float()
     return _of_tokens(logits, ids.flatten()[at], temperature)
+
+
+def _inputs(given: Given) -> dict[str, Tensor]:
+    """Ids, positions and pictures as a model's own forward pass takes them."""
+    ids, _, _, media = given
+    if media is None:
+        return {"input_ids": ids, "position_ids": given.places()}
+    shown = media.shown(ids)
+    positions = media.positions(shown)
+    positions = given.places() if positions is None else positions
+    pictures = {name: part.to(ids.device) for name, part in media.gallery.vision.inputs(media.sights()).items()}
+    return {"input_ids": media.fed(ids, shown), "position_ids": positions, **pictures}
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from lmgym.policy.base import Conversation
 from lmgym.policy.decoder import Chunk
@@ -19,7 +20,7 @@ from lmgym.policy.noise import stream, uniform
 from lmgym.policy.places import Places
 from lmgym.policy.sampling import draw
 from lmgym.policy.sharing import Copy, packed, plan
-from lmgym.policy.vision import Gallery, Sight, named
+from lmgym.policy.vision import NAMES, Gallery, named, turned
 from lmgym.types import Completion, Finish, Picture, pictures_in
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class Row:
     slot: int = -1
     cached: int = 0  # of `ids`, how many the slot holds
     pictures: tuple[Picture, ...] = ()  # by their places among `ids`, where they go by their names
+    turned: tuple[Tensor, int] | None = None  # rotary positions, and what later ones are beyond their places
     logprobs: list[float] = field(default_factory=list)
     entropy: list[float] = field(default_factory=list)
 
@@ -183,8 +185,7 @@ class LocalSession:
     def _advance(self, rows: list[Row]) -> list[tuple[Hashable, Completion]]:
         """Feed what the rows' slots lack, draw a token each, and return those that finished."""
         chunks = [
-            Chunk(row.slot, row.cached, row.ids[row.cached :], self._sights(row) if row.pictures else ())
-            for row in rows
+            self._seeing(row) if row.pictures else Chunk(row.slot, row.cached, row.ids[row.cached :]) for row in rows
         ]
         self.fed += sum(len(chunk.ids) for chunk in chunks)
         hidden, logits = self._decoder.feed(chunks)
@@ -206,9 +207,19 @@ class LocalSession:
                 finished.append((row.key, self._completion(row, finish)))
         return finished
 
-    def _sights(self, row: Row) -> list[Sight]:
-        """The pictures that the row's slot lacks."""
-        return [self._gallery[picture.digest] for picture in row.pictures if picture.start >= row.cached]
+    def _seeing(self, row: Row) -> Chunk:
+        """What the slot of a row with pictures lacks."""
+        gallery, begin, end = self._gallery, row.cached, len(row.ids)
+        sights = [gallery[picture.digest] for picture in row.pictures if picture.start >= begin]
+        positions = None
+        if gallery.vision.turned:
+            if row.turned is None:
+                shown = torch.tensor(row.ids) >= NAMES
+                row.turned = turned(shown, [gallery[picture.digest] for picture in row.pictures])
+            known, beyond = row.turned
+            later = torch.arange(max(begin, known.shape[1]), end) + beyond
+            positions = torch.cat((known[:, begin:end], later.expand(3, -1)), 1)
+        return Chunk(row.slot, begin, row.ids[begin:], sights, positions)
 
     @property
     def _gallery(self) -> Gallery:

@@ -6,6 +6,7 @@ the seed alone.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -47,19 +48,23 @@ def tiny_model(size: str = "", *, vocab: int, seed: int = 0, changes: dict[str, 
     """A model of `SIZES` with weights from `seed`, in fp32; `changes` are fields of the Qwen3 configuration."""
     from transformers import Qwen3Config, Qwen3ForCausalLM
 
-    fields = tiny_fields(size, vocab=vocab) | (changes or {})
+    fields = fields_of(known_size(SIZES, size, "tiny"), vocab=vocab) | (changes or {})
     with torch.random.fork_rng(devices=[]):  # construction draws from the global generator
         model = Qwen3ForCausalLM(Qwen3Config(**fields))
     initialise(model, seed)
     return model
 
 
-def tiny_fields(size: str, *, vocab: int, kind: str = "tiny") -> dict[str, Any]:
-    """Fields of the Qwen3 configuration of a model of `SIZES`; raises PolicyError for a size that is none."""
-    if size not in SIZES:
-        known = ", ".join(f"{kind}:{name}" if name else kind for name in SIZES)
+def known_size(sizes: Mapping[str, Size], size: str, kind: str) -> Size:
+    """The dimensions of `kind:size`; raises PolicyError for a size that is none."""
+    if size not in sizes:
+        known = ", ".join(f"{kind}:{name}" if name else kind for name in sizes)
         raise PolicyError(f"There is no {kind}:{size}; known: {known}")
-    dims = SIZES[size]
+    return sizes[size]
+
+
+def fields_of(dims: Size, *, vocab: int) -> dict[str, Any]:
+    """Fields of the Qwen3 configuration of a model of these dimensions."""
     return {
         "vocab_size": vocab,
         "hidden_size": dims.hidden,

@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModelForCausalLM, Qwen3Config, Qwen3ForCausalLM
 
+from lmgym.policy.tiny import Size, fields_of, initialise, known_size, tiny_tokenizer
 from lmgym.policy.vision import Sight
 
 if TYPE_CHECKING:
@@ -35,6 +36,20 @@ TEMPLATE = (
 )
 SHRINK = 16  # pixels of a side that become one token
 WAVES = 4  # octaves of the coordinates that the encoder is given
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sighted(Size):
+    """Dimensions of an embedded model with eyes."""
+
+    side: int  # pixels of the square that every picture is shrunk to
+
+
+SIZES = {
+    "": Sighted(layers=2, hidden=128, heads=2, kv_heads=2, inner=352, side=64),  # 0.9 M parameters, 16 tokens a picture
+    "4m": Sighted(layers=3, hidden=256, heads=4, kv_heads=2, inner=704, side=128),  # 3.8 M, 64 tokens
+    "15m": Sighted(layers=4, hidden=512, heads=8, kv_heads=2, inner=1152, side=128),  # 14.8 M, 64 tokens
+}
 
 
 class TinyVlConfig(Qwen3Config):
@@ -130,6 +145,7 @@ class TinyVision:
     token: int
     side: int
     written: str = PICTURE
+    turned: bool = False
 
     def look(self, digest: str, picture: Image) -> Sight:
         """The picture shrunk to the square."""
@@ -138,26 +154,32 @@ class TinyVision:
         pixels = torch.from_numpy(small.copy()).permute(2, 0, 1).contiguous()
         return Sight(digest, PICTURE * places, places, {"pixels": pixels})
 
+    def inputs(self, sights: Sequence[Sight]) -> dict[str, Tensor]:
+        """All pictures in one tensor."""
+        return {"pixels": torch.stack([sight.inputs["pixels"] for sight in sights])}
+
     def save(self, folder: Path) -> None:
         """Everything is in the model's configuration."""
 
 
 def tiny_vl_model(size: str = "", *, tokenizer: PreTrainedTokenizerBase, seed: int = 0) -> TinyVl:
-    """A model of `tiny`'s sizes with eyes, weights from `seed`, in fp32."""
-    from lmgym.policy.tiny import initialise, tiny_fields
-
+    """A model of `SIZES`, weights from `seed`, in fp32."""
+    dims = known_size(SIZES, size, "tiny-vl")
     token = int(tokenizer.convert_tokens_to_ids(PICTURE))
-    config = TinyVlConfig(**tiny_fields(size, vocab=len(tokenizer), kind="tiny-vl"), picture_token_id=token)
+    config = TinyVlConfig(**fields_of(dims, vocab=len(tokenizer)), side=dims.side, picture_token_id=token)
     with torch.random.fork_rng(devices=[]):
         model = TinyVl(config)
     initialise(model, seed)
     return model
 
 
+def tiny_vision(config: TinyVlConfig) -> TinyVision:
+    """How a model of this configuration takes pictures."""
+    return TinyVision(token=config.picture_token_id, side=config.side)
+
+
 def tiny_vl_tokenizer() -> PreTrainedTokenizerFast:
     """The tokenizer of `tiny` with a placeholder for pictures."""
-    from lmgym.policy.tiny import tiny_tokenizer
-
     tokenizer = tiny_tokenizer()
     tokenizer.add_special_tokens({"additional_special_tokens": [PICTURE]}, replace_extra_special_tokens=False)
     tokenizer.chat_template = TEMPLATE

@@ -41,11 +41,23 @@ class Sight:
 class Vision(Protocol):
     """How a family of models takes pictures."""
 
-    token: int  # id of the placeholder
-    written: str  # what the chat template writes for a picture
+    @property
+    def token(self) -> int:
+        """Id of the placeholder."""
+
+    @property
+    def written(self) -> str:
+        """What the chat template writes for a picture."""
+
+    @property
+    def turned(self) -> bool:
+        """Whether positions of a picture's tokens are those of its grid (rotary positions of three axes)."""
 
     def look(self, digest: str, picture: Image) -> Sight:
         """Prepare a picture."""
+
+    def inputs(self, sights: Sequence[Sight]) -> dict[str, Tensor]:
+        """What the model's own forward pass takes for these pictures."""
 
     def save(self, folder: Path) -> None:
         """Write what another process needs to make the same of pictures."""
@@ -131,6 +143,17 @@ class Media:
                 raise PolicyError(f"a row has {stand} places for pictures that take {wanted}: another model's ids")
         return found
 
+    def fed(self, ids: Tensor, shown: Tensor) -> Tensor:
+        """`ids` (B, T) as a model is given them that looks for placeholders: there are none but those `shown`."""
+        return ids.masked_fill((ids == self.gallery.vision.token) & ~shown, stand_in(self.gallery.vision))
+
+    def positions(self, shown: Tensor) -> Tensor | None:
+        """Rotary positions (3, B, T) of rows in which pictures are `shown` (B, T); None where they are plain."""
+        if not self.gallery.vision.turned:
+            return None
+        pairs = zip(shown, self.rows, strict=True)
+        return torch.stack([turned(row, [self.gallery[p.digest] for p in found])[0] for row, found in pairs], 1)
+
     def sights(self) -> list[Sight]:
         """All pictures, row by row."""
         return [self.gallery[picture.digest] for row in self.rows for picture in row]
@@ -145,6 +168,34 @@ def named(ids: Sequence[int], pictures: Iterable[Picture], token: int, names: di
             if out[place] == token:
                 out[place] = name
     return out
+
+
+def turned(shown: Tensor, sights: Sequence[Sight]) -> tuple[Tensor, int]:
+    """Rotary positions (3, T) of a row whose pictures are `shown` (T,), and what later tokens' are beyond their places.
+
+    Words count on along all three axes; a picture's tokens stand still on the first and have its rows and columns on
+    the others; what follows counts on from the largest.
+    """
+    places = shown.nonzero()[:, 0].tolist()
+    out = torch.arange(len(shown), device=shown.device).repeat(3, 1)
+    begin = beyond = 0
+    for sight in sights:
+        assert sight.grid is not None, "a picture without a grid"
+        rows, columns = sight.grid
+        first, end = places[begin], places[begin] + sight.places
+        assert places[begin + sight.places - 1] == end - 1, "a picture in pieces"
+        down = torch.arange(rows).repeat_interleave(columns)
+        across = torch.arange(columns).repeat(rows)
+        out[:, first:end] = (first + beyond + torch.stack((torch.zeros_like(down), down, across))).to(out)
+        beyond += max(rows, columns) - sight.places
+        out[:, end:] = torch.arange(end, len(shown), device=out.device) + beyond
+        begin += sight.places
+    return out, beyond
+
+
+def stand_in(vision: Vision) -> int:
+    """An id that a placeholder which shows nothing is fed as."""
+    return 1 if vision.token == 0 else 0
 
 
 def _size(sight: Sight) -> int:
