@@ -1,0 +1,92 @@
+"""Every baseline runs on every task: a step of each, on the first task of each folder that needs no browser."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from lmgym.cli.train import baselines
+from lmgym.env import registry
+from lmgym.errors import LmgymError, PolicyError
+from lmgym.train import loop, preflight
+from lmgym.train.log import read_metrics
+from tests.train.victim import toy_policy
+
+BEGUN = {"warmup": 1, "warmup_episodes": 2, "evaluate": 2, "autocast": False}
+STEP = {  # of each baseline: as little as it takes
+    "bc": {"steps": 1, "episodes": 2, "evaluate": 2, "autocast": False},
+    "filtered_bc": {**BEGUN, "steps": 1, "instances": 2, "group": 2, "budget": 3},
+    "grpo": {**BEGUN, "steps": 1, "instances": 2, "group": 2, "budget": 3, "drop_flat": False},
+    "rloo": {**BEGUN, "steps": 1, "instances": 2, "group": 2, "budget": 3},
+    "ppo": {**BEGUN, "steps": 1, "critic_steps": 1, "instances": 3, "budget": 3},
+    "refuel": {**BEGUN, "steps": 1, "pairs": 3, "budget": 3},
+    "archer": {**BEGUN, "steps": 1, "fit": 1, "rollouts": 3, "budget": 3, "critic_draws": 4, "actor_draws": 4},
+    "mc": {**BEGUN, "steps": 1, "episodes": 4, "demonstrated": 1, "sampled": 1, "budget": 2, "base": "small"},
+    "ilql": {**BEGUN, "steps": 1, "episodes": 4, "demonstrated": 1, "sampled": 1, "budget": 2, "base": "small"},
+}
+OPTIONS = {"webshop": {"products": 500}}
+LEARNT = ("trained_tokens", "critic_tokens", "critic_q_loss", "value_loss")
+
+
+def firsts() -> dict[str, str]:
+    """The first task of each folder, by the folder's name."""
+    found: dict[str, str] = {}
+    for spec in registry.specs().values():
+        found.setdefault(spec.entry_point.split(".")[2], spec.id)
+    return found
+
+
+TASKS = firsts()
+WITHOUT_BROWSER = [name for name, id_ in TASKS.items() if registry.find(id_).player != "thread"]
+
+
+def test_all_nine_are_there():
+    assert set(STEP) == set(baselines())
+
+
+def missing(name: str, task: str, folder: Path) -> str:
+    """What a baseline as it is would need of a task that is not there; nothing where it can begin."""
+    module = importlib.import_module(f"lmgym.baselines.{name}")
+    try:
+        preflight.check(module.recipe(module.Args()), TASKS[task], OPTIONS.get(task, {}), folder)
+    except LmgymError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("name", STEP)
+def test_what_a_baseline_needs_of_a_task_is_there_or_said_in_a_line(task, name, tmp_path):
+    said = missing(name, task, tmp_path)
+    assert "\n" not in said
+    if task != "remote":  # which is nothing without its server's address
+        assert not said or (name == "refuel" and "rewinds episodes" in said)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", WITHOUT_BROWSER)
+@pytest.mark.parametrize("name", STEP)
+def test_a_step_of_a_baseline_on_a_task(task, name, tmp_path):
+    module, options = importlib.import_module(f"lmgym.baselines.{name}"), OPTIONS.get(task, {})
+    run = partial(loop.run, module.recipe(module.Args(**STEP[name])), toy_policy(), task=TASKS[task], options=options)
+    with closing(registry.build(TASKS[task], **options)) as env:
+        pictures = "images" in env.observation_space.spaces
+    if pictures:  # the policy is of text alone
+        with pytest.raises(PolicyError, match="reads text only"):
+            run(folder=tmp_path / "run", quiet=True)
+        return
+    result = run(folder=tmp_path / "run", quiet=True, lockstep=True, train_instances=8)
+    assert all(len(report.outcomes) == 2 for report in result.reports.values())
+    rows = [row for row in read_metrics(tmp_path / "run") if "evaluated_success" not in row]
+    assert {row["stage"] for row in rows} >= {"sft"}
+    learnt = [row for row in rows if any(row.get(figure) for figure in LEARNT)]
+    assert len({row["stage"] for row in learnt}) >= (1 if name in ("bc", "filtered_bc") else 2), json.dumps(rows)
+    figures = [value for row in rows for value in row.values() if isinstance(value, float)]
+    assert all(math.isfinite(value) for value in figures)
