@@ -1,0 +1,169 @@
+"""Tasks of lmgym behind OpenEnv's server, and its client for them.
+
+    from lmgym.interop import openenv as interop
+
+    interop.serve("wordle", port=8000)  # or: uvicorn.run(interop.app("wordle"))
+
+    with interop.Client(base_url="http://127.0.0.1:8000").sync() as client:
+        shown = client.reset(index=3).observation.text
+        result = client.step(interop.Words(text="crane"))
+
+The hidden truth of an instance, its admissible actions and its oracle do not pass. OpenEnv's server asks nobody for a
+token: it listens on loopback unless told otherwise. With tokens, limits and batched steps: `lmgym serve`.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from lmgym.env.registry import find
+from lmgym.errors import InstanceError, MissingExtra
+from lmgym.evaluation import runner
+from lmgym.interop.episode import Episode
+
+try:
+    from openenv.core import EnvClient
+    from openenv.core.client_types import StepResult
+    from openenv.core.env_server import Action, Environment, Observation, State, create_app
+    from openenv.core.env_server.types import EnvironmentMetadata
+except ModuleNotFoundError as error:
+    needed = "lmgym.interop.openenv needs: pip install 'lmgym[openenv]' in a venv of its own"
+    raise MissingExtra(f"{needed} ({error})") from error
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+
+class Words(Action):  # type: ignore[misc]
+    """What a policy says."""
+
+    text: str
+
+
+class Shown(Observation):  # type: ignore[misc]
+    """What a task answers; `score` and `success` when the episode is over."""
+
+    text: str
+    valid: bool = True
+    instance: str = ""
+    truncated: bool = False
+    score: float | None = None
+    success: bool | None = None
+
+
+class Served(Environment[Words, Shown, State]):  # type: ignore[misc]
+    """A task as an environment of OpenEnv; every session has its own."""
+
+    SUPPORTS_CONCURRENT_SESSIONS = True
+
+    def __init__(self, task: str, *, split: str = "test", max_turns: int | None = None, **options: Any) -> None:
+        super().__init__()
+        self.spec = find(task)
+        self.split, self.max_turns, self.options = split, max_turns, options
+        self.episode = self._opened(split)
+        self.name: str | None = None
+
+    def reset(
+        self,
+        seed: int | None = None,
+        episode_id: str | None = None,
+        *,
+        index: int | None = None,
+        split: str | None = None,
+    ) -> Shown:
+        """Open instance `index` of a split, or one drawn from the seed."""
+        if split is not None and split != self.episode.split:
+            self.episode.close()
+            self.episode = self._opened(split)
+        self.name = episode_id
+        return self._shown(self.episode.begin(index=index, seed=seed), None)
+
+    def step(self, action: Words, timeout_s: float | None = None) -> Shown:
+        """Play an action."""
+        before = self.episode.reward
+        text = self.episode.act(action.text)
+        return self._shown(text, self.episode.reward - before)
+
+    @property
+    def state(self) -> State:
+        """Which instance is open, and how many turns of it are played."""
+        about = {"task": self.spec.id, "split": self.episode.split, "index": self.episode.index}
+        return State(episode_id=self.name, step_count=self.episode.turns, **about)
+
+    def get_metadata(self) -> EnvironmentMetadata:
+        """What the task is."""
+        return EnvironmentMetadata(name=self.spec.id, description=self.spec.summary)
+
+    def list_splits(self) -> list[dict[str, str]]:
+        """The splits of the task."""
+        return [{"name": split, "type": split} for split in self.spec.splits]
+
+    def num_tasks(self, split: str) -> int:
+        """Instances of a split."""
+        return runner.size_of(self.spec.id, split, self.options)
+
+    def get_task(self, split: str, index: int) -> dict[str, Any]:
+        """An instance by its name."""
+        if not 0 <= index < (size := self.num_tasks(split)):
+            raise IndexError(f"{self.spec.id} {split} has instances 0 to {size - 1}; got {index}")
+        return {"id": f"{split}/{index}", "index": index}
+
+    def get_task_range(self, split: str, start: int | None = None, stop: int | None = None) -> list[dict[str, Any]]:
+        """Instances by their names."""
+        return [{"id": f"{split}/{index}", "index": index} for index in range(self.num_tasks(split))[start:stop]]
+
+    def list_tasks(self, split: str) -> list[dict[str, Any]]:
+        """The first thousand instances."""
+        return self.get_task_range(split, 0, 1000)
+
+    def close(self) -> None:
+        """Close the environment."""
+        self.episode.close()
+
+    def _opened(self, split: str) -> Episode:
+        return Episode(self.spec.id, split=split, max_turns=self.max_turns, **self.options)
+
+    def _shown(self, text: str, reward: float | None) -> Shown:
+        episode = self.episode
+        end = episode.end() if episode.over else None
+        return Shown(
+            text=text,
+            valid=bool(episode.info["valid"]),
+            instance=str(episode.info["instance"]),
+            reward=reward,
+            done=episode.over,
+            truncated=episode.truncated,
+            score=end.score if end else None,
+            success=end.success if end else None,
+        )
+
+
+class Client(EnvClient[Words, Shown, State]):  # type: ignore[misc]
+    """OpenEnv's client for what `app` serves; a connection is a session of its own."""
+
+    def _step_payload(self, action: Words) -> dict[str, Any]:
+        return {"text": action.text}
+
+    def _parse_result(self, payload: dict[str, Any]) -> StepResult[Shown]:
+        shown = Shown(**payload["observation"], done=payload["done"], reward=payload["reward"])
+        return StepResult(observation=shown, reward=payload["reward"], done=payload["done"])
+
+    def _parse_state(self, payload: dict[str, Any]) -> State:
+        return State(**payload)
+
+
+def app(task: str, *, split: str = "test", max_turns: int | None = None, sessions: int = 64, **options: Any) -> FastAPI:
+    """OpenEnv's application for a task, for at most `sessions` clients at once."""
+    if sessions < 1:
+        raise InstanceError(f"sessions must be at least 1; got {sessions}")
+    make = partial(Served, task, split=split, max_turns=max_turns, **options)
+    make().close()  # a wrong option is told before anybody connects
+    return create_app(make, Words, Shown, env_name=find(task).name, max_concurrent_envs=sessions)
+
+
+def serve(task: str, *, host: str = "127.0.0.1", port: int = 8000, **settings: Any) -> None:
+    """Serve a task until interrupted; for `settings` see `app`."""
+    import uvicorn
+
+    uvicorn.run(app(task, **settings), host=host, port=port)
