@@ -10,13 +10,14 @@ import argparse
 import statistics
 
 import peers
+import serving
 import speeds
 import web
 import webshop
 from rich.console import Console
 from rich.table import Table
 
-SECTIONS = ("import", "tasks", "peers", "alfworld", "webshop", "web", "sampler")
+SECTIONS = ("import", "tasks", "peers", "alfworld", "webshop", "web", "sampler", "serving")
 
 
 def imports(console: Console) -> None:
@@ -95,6 +96,15 @@ def sampler(console: Console) -> None:
     console.print(table, f"ratio {kept / afresh:.1f} (aim: 3)")
 
 
+def served(console: Console, seconds: float) -> None:
+    """Print steps/s of served environments beside OpenEnv's."""
+    title = "GuessNumber behind a server on loopback, in a process of its own, resets included"
+    table = Table("sessions", "lmgym serve", "OpenEnv 0.10", "ratio", title=title)
+    for name, ours, theirs, ratio in serving.compare(seconds):
+        table.add_row(name, f"{ours:,.0f}", "-" if theirs is None else f"{theirs:,.0f}", f"{ratio:.1f}")
+    console.print(table, "aim: 5 for sessions in one message, against OpenEnv's best; it has no such message")
+
+
 def main() -> None:
     """Run the sections that were asked for, all by default."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -119,6 +129,8 @@ def main() -> None:
         browsers(console, arguments.seconds)
     if "sampler" in wanted:
         sampler(console)
+    if "serving" in wanted:
+        served(console, arguments.seconds)
 
 
 if __name__ == "__main__":
