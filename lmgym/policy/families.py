@@ -66,13 +66,20 @@ class TileVision:
 
     def look(self, digest: str, picture: Image) -> Sight:
         """The picture as tiles, the last of them all of it."""
-        from transformers.models.idefics3.processing_idefics3 import get_image_prompt_string
-
         made = _processed(self.processor, digest, images=[[picture]], return_row_col_info=True)
         rows, columns = made["rows"][0][0], made["cols"][0][0]
-        words = get_image_prompt_string(rows, columns, self.each, AROUND, self.written, WHOLE)
+        words = self._words(rows, columns)
         inputs = {name: made[name] for name in ("pixel_values", "pixel_attention_mask")}
         return Sight(digest, words, self.each * made["pixel_values"].shape[1], inputs)
+
+    def _words(self, rows: int, columns: int) -> str:
+        """Tiles row by row, each after its name, and the whole; the whole alone where nothing was cut."""
+        tile = self.written * self.each
+        lines = [
+            "".join(f"{AROUND}<row_{row}_col_{column}>{tile}" for column in range(1, columns + 1)) + "\n"
+            for row in range(1, rows + 1)
+        ]
+        return "".join([*lines, "\n" if lines else "", f"{AROUND}{WHOLE}{tile}{AROUND}"])
 
     def inputs(self, sights: Sequence[Sight]) -> dict[str, Tensor]:
         """Tiles (1, n, 3, S, S) of all pictures, and which of their pixels are real."""

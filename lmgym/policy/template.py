@@ -54,8 +54,10 @@ class ChatTemplate:
         self._tokenizer = tokenizer
         self._options = dict(options or {})
         self._gallery = gallery
+        self._lists = False
         self._past: dict[tuple[tuple[Message, ...], Guards], str] = {}
         self.vocabulary = Vocabulary(tokenizer)
+        self._lists = gallery is not None and not self._renders(("user",))  # takes contents as parts alone
         self._takes_system = self._renders(("system", "user"))
         self._takes_repeats = self._renders(("user", "user"))
         self._local = self._writes_locally()
@@ -118,10 +120,13 @@ class ChatTemplate:
 
     def _added(self, messages: tuple[Message, ...], last: int, guards: Guards) -> str | None:
         """What is written after the words of message `last`; None where the rendering of the past has changed."""
-        before = self._rendered(messages[:last], guards)
-        before += self.vocabulary.guard(messages[last].text, guards.mark, own=True)
+        asked = self._rendered(messages[:last], guards)
         now = self._rendered(messages, guards)
-        return now[len(before) :] if now.startswith(before) else None
+        if not now.startswith(asked):
+            return None
+        words, rest = self.vocabulary.guard(messages[last].text, guards.mark, own=True), now[len(asked) :]
+        rest = rest if rest.startswith(words) else rest.lstrip()  # a space after the prompt for it is no edit either
+        return rest[len(words) :] if rest.startswith(words) else None
 
     def _writes_locally(self) -> bool:
         """Whether what a turn adds depends on that turn alone: then no turn needs the whole past rendered.
@@ -174,6 +179,8 @@ class ChatTemplate:
 
     def _apply(self, messages: list[dict[str, Any]], *, tools: list[Any] | None = None) -> str:
         """What the template writes; raises PolicyError where it refuses."""
+        if self._lists:
+            messages = [message | {"content": _parts(message["content"])} for message in messages]
         settings = {"tokenize": False, "add_generation_prompt": True, **self._options}
         try:
             return str(self._tokenizer.apply_chat_template(messages, tools=tools, **settings))
@@ -250,5 +257,9 @@ def _together(first: Content, second: Content) -> Content:
     """Two contents as one, an empty line between them."""
     if isinstance(first, str) and isinstance(second, str):
         return first + "\n\n" + second
-    parts = [[{"type": "text", "text": part}] if isinstance(part, str) else part for part in (first, second)]
-    return [*parts[0], {"type": "text", "text": "\n\n"}, *parts[1]]
+    return [*_parts(first), {"type": "text", "text": "\n\n"}, *_parts(second)]
+
+
+def _parts(content: Content) -> list[dict[str, str]]:
+    """A content as parts."""
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
