@@ -119,10 +119,11 @@ class TokenCritic(Critic):
         """Optimiser steps on the batch; the means of what was seen."""
         if self.uncentred:
             self.begin_at(float(batch.returns().mean()))
-        batch = foreseen(batch)
+        before, batch = int(batch.mask.sum()), foreseen(batch)
         tokens = int(batch.mask.sum())
+        counts = {"critic_tokens": float(tokens), "unseen_cuts": float(before - tokens)}
         if not tokens:
-            return {"critic_tokens": 0.0}
+            return counts
         ranks, sums, norms = self.services.ranks, dict[str, float](), list[float]()
         for part in minibatches(batch, self.steps, seed=[*seed, 0]):
             for rows in ranks.share(micro_batches(part.lengths, self.tokens // ranks.size, part.episode)):
@@ -132,7 +133,7 @@ class TokenCritic(Critic):
                     sums[name] = sums.get(name, 0.0) + float(values.detach().double().sum())
             norms.append(self.net.step(ranks))
         means = {name: total / tokens for name, total in added(ranks.gathered([sums])).items()}
-        return {**means, "critic_gradient_norm": sum(norms) / len(norms), "critic_tokens": float(tokens)}
+        return {**means, "critic_gradient_norm": sum(norms) / len(norms), **counts}
 
     def begin_at(self, value: float) -> None:
         """Have all values begin at `value`."""

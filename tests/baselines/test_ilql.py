@@ -314,6 +314,7 @@ def test_an_episode_cut_unseen_is_learnt_up_to_its_last_token(services, module, 
     batch, made = collate(unseen, ends=True), critic(services, small(module))
     figures = made.learn(batch, HERE, seed=(0,))
     assert figures["critic_tokens"] == int(batch.mask.sum()) - len(unseen)
+    assert figures["unseen_cuts"] == len(unseen)
     chain = made.chain(foreseen(batch))
     before = [batch.ids[row, : int(length) - 1] for row, length in enumerate(batch.lengths)]
     states_ = [made.trunk(ids[None], torch.ones(1, len(ids)))[0, -1] for ids in before]
@@ -321,7 +322,7 @@ def test_an_episode_cut_unseen_is_learnt_up_to_its_last_token(services, module, 
     word = [replace(e, turns=e.turns[:1]) for e in unseen]
     one = collate([replace(e, turns=(replace(t, completion=replace(t.completion, ids=t.completion.ids[:1],
                    logprobs=(0.0,), entropy=(0.0,))),)) for e in word for t in e.turns], ends=True)  # fmt: skip
-    assert made.learn(one, HERE, seed=(0,)) == {"critic_tokens": 0.0}
+    assert made.learn(one, HERE, seed=(0,)) == {"critic_tokens": 0.0, "unseen_cuts": len(word)}
 
 
 # Guidance -------------------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 import signal
 import subprocess
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from lmgym.baselines import bc
+from lmgym.baselines import bc, grpo
 from lmgym.errors import RecipeError
 from lmgym.rollout.episodes import read
 from lmgym.train import checkpoint, source
@@ -158,6 +159,28 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
     (tmp_path / "locked").write_text("a file, under which nobody can write, not even root")
     with pytest.raises(RecipeError, match="cannot write"):
         train(tmp_path / "locked" / "run")
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_a_loss_that_is_no_number_ends_a_run_that_goes_on_from_its_last_good_step(whole, tmp_path, bad):
+    folder, seen, recipe = tmp_path / "run", [], grpo.recipe(ARGS)
+    clip = recipe.loss[0].loss
+
+    def broken(scored):
+        seen.append(1)
+        tokens, figures = clip(scored)
+        return (tokens * bad if len(seen) > 3 else tokens), figures
+
+    wrong = replace(recipe, loss=[replace(recipe.loss[0], loss=broken), recipe.loss[1]])
+    with pytest.raises(RecipeError, match="the weights before this step are in the last checkpoint") as caught:
+        train(folder, recipe=wrong)
+    assert "\n" not in str(caught.value)
+    assert torch.isfinite(weights(folder)).all()
+    assert figures(folder) == figures(whole)[: len(figures(folder))]
+    assert 4 < len(figures(folder)) < len(figures(whole))  # imitation, an evaluation, a step or more
+    train(folder, resume=True)
+    assert figures(folder) == figures(whole)
+    assert torch.equal(weights(folder), weights(whole))
 
 
 def test_what_a_run_leaves(whole):
