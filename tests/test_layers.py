@@ -58,7 +58,7 @@ MAY_IMPORT = {  # every layer may import itself, a task only its own folder
     "rollout": ("core", "env", "registry"),
     "evaluation": ("core", "rollout", "registry"),
     "train": ("core", "policy", "rollout", "evaluation", "root"),  # root: the version's number
-    "viewer": ("core", "rollout", "evaluation"),
+    "viewer": ("core", "env", "rollout", "evaluation"),
     "board": ("core", "rollout", "evaluation", "root"),
     "serve": ("core", "env", "backends", "rollout", "registry"),  # environments for others; backends: the wire's words
     "root": ("registry",),

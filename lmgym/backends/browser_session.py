@@ -111,6 +111,10 @@ class Session:
         """Show the active tab; with `places`, elements tell where their middle is."""
         return self._run(lambda context: _look(context, (self.hidden, self.counted), text, pixels, places))
 
+    def pointing(self, x: float, y: float) -> str | None:
+        """Return the call that clicks a pixel of the window; None where calls have no coordinates."""
+        return f"mouse_click({x:g}, {y:g})" if "mouse_click" in self.names else None
+
     @property
     def messages(self) -> tuple[str, ...]:
         """What was said to the user."""

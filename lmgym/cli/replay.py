@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -26,6 +26,9 @@ def replay(
     tokens: Annotated[bool, typer.Option("--tokens", help="Show every token and what was trained of it.")] = False,
     model: Annotated[str | None, typer.Option(help="Whose tokenizer the ids are of; else the run's.")] = None,
     verify: Annotated[bool, typer.Option(help="Play the actions again and compare.")] = True,
+    html: Annotated[
+        Path | None, typer.Option(help="Write one HTML file with the pictures, and clicks on them.")
+    ] = None,
 ) -> None:
     """Show a recorded episode; fail where playing its actions again gives something else."""
     from lmgym.evaluation.pages import visible
@@ -44,9 +47,27 @@ def replay(
         _turns(found, console)
     ending = f"return {found.reward:g}, score {found.score:g}, success {found.success}, ended by {found.stop}"
     console.print(Text(visible(ending)))
-    if verify:
-        played_again(found)
-        console.print("played again without a difference")
+    pictures: dict[str, bytes] = {}  # those that the file's folder lacks are seen when it is played again
+    try:
+        if verify:
+            played_again(found, pictures=pictures)
+            console.print("played again without a difference")
+    finally:
+        if html is not None:
+            _write(html, file, number, pictures, model)
+            console.print(Text(visible(f"wrote {html}")))
+
+
+def _write(html: Path, file: Path, number: int, pictures: Mapping[str, bytes], model: str | None) -> None:
+    from lmgym.cli.view import decoder
+    from lmgym.viewer.export import export
+    from lmgym.viewer.index import Run
+
+    run = Run(file, pictures=pictures)
+    try:
+        export(html, [run], [run.rows[number]], decode=None if model is None else decoder(model))
+    finally:
+        run.close()
 
 
 def _turns(trajectory: Trajectory, console: Console) -> None:

@@ -14,7 +14,7 @@ from lmgym.errors import InstanceError
 
 if TYPE_CHECKING:
     from lmgym.viewer.episode import Decode
-    from lmgym.viewer.server import Viewer
+    from lmgym.viewer.guard import Site
 
 OUTCOMES = ("success", "failure", "truncated")
 
@@ -40,7 +40,7 @@ def view(
     choice = Choice(task=task, outcome=outcome, instance=instance)
     opened = open_runs(runs)
     rows = [row for run in opened for row in run.rows if choice.has(row)]
-    decode = None if model is None else _decode(model)
+    decode = None if model is None else decoder(model)
     console = Console(highlight=False, soft_wrap=True)
     if export is not None:
         write(export, opened, rows, decode=decode)
@@ -51,27 +51,29 @@ def view(
     except OSError as error:
         raise InstanceError(f"cannot listen on {host}, port {port}: {error.strerror}; try another --port") from error
     console.print(Text(f"{len(rows)} episodes at {viewer.url}"))
-    _serve(viewer, console, open_browser=browser)
+    serve(viewer, console, open_browser=browser)
 
 
-def _serve(viewer: Viewer, console: Console, *, open_browser: bool) -> None:
+def serve(site: Site, console: Console, *, open_browser: bool) -> None:
+    """Answer until Ctrl-C."""
     import webbrowser
     from ipaddress import ip_address
 
-    if not ip_address(str(viewer.server_address[0])).is_loopback:
+    if not ip_address(str(site.server_address[0])).is_loopback:
         console.print("Others on the network reach this address: the token in it is all that keeps them out.")
     console.print("Ctrl-C ends it.")
     if open_browser:
-        webbrowser.open(viewer.url)
+        webbrowser.open(site.url)
     try:
-        viewer.serve_forever()
+        site.serve_forever()
     except KeyboardInterrupt:
         console.print()
     finally:
-        viewer.server_close()
+        site.server_close()
 
 
-def _decode(model: str) -> Decode:
+def decoder(model: str) -> Decode:
+    """Return what turns a model's ids into text."""
     from lmgym.policy.load import load_local
 
     tokenizer = load_local(model).tokenizer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar
 
@@ -35,6 +35,7 @@ class Reply:
     valid: bool = True  # False: the action was none; it was answered and costs a turn
     seat: str = FIRST_SEAT  # whose turn it is next
     others: Mapping[str, float] = field(default_factory=dict)  # what the seats that did not act earned
+    points: Sequence[tuple[float, float]] = ()  # x and y where the action pointed, in pixels of the picture it answers
 
 
 class ResetNeeded(InstanceError, gymnasium.error.ResetNeeded):
@@ -118,6 +119,10 @@ class TextEnv(gymnasium.Env[Observation, str]):
         """Actions that make sense in the present state; None where they cannot be listed."""
         return None
 
+    def pointing(self, x: float, y: float) -> str | None:
+        """Return the action that clicks pixel (x, y) of the last picture; None where none does."""
+        return None
+
     def scripted(self, seat: str) -> str:
         """Return the action of `seat`, which the caller does not play."""
         raise InstanceError(f"{self.task.id} has no scripted player for seat {seat!r}")
@@ -184,6 +189,8 @@ class TextEnv(gymnasium.Env[Observation, str]):
         info = {"instance": self.instance_name, "valid": valid, "reward_terms": terms, "seat": reply.seat}
         if earned:
             info["seat_rewards"] = {actor: reward, **earned}
+        if reply.points:
+            info["points"] = [list(point) for point in reply.points]
         if reply.done:
             info |= self._ending(reply.score)
         return self._observation(reply), reward, reply.done, False, info

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
 
 from lmgym.env.registry import find
 from lmgym.errors import ReplayError
@@ -37,8 +37,14 @@ class Mute:
         return SimpleSession(self)
 
 
-def replay(trajectory: Trajectory, *, others: Sequence[Trajectory] = (), player: Kind | None = None) -> Trajectory:
-    """Play a recorded episode again and return it as it went.
+def replay(
+    trajectory: Trajectory,
+    *,
+    others: Sequence[Trajectory] = (),
+    player: Kind | None = None,
+    pictures: MutableMapping[str, bytes] | None = None,
+) -> Trajectory:
+    """Play a recorded episode again and return it as it went; `pictures` takes the PNGs that were shown, by digest.
 
     Raises ReplayError at the first observation or reward that differs, and where score, success or the ending do;
     tasks whose goldens hold outcomes only are held to the outcome. `others` are the trajectories of the other seats.
@@ -46,7 +52,8 @@ def replay(trajectory: Trajectory, *, others: Sequence[Trajectory] = (), player:
     everyone = (trajectory, *others)
     job = fork(trajectory, len(trajectory.turns), others=others)
     cast = {each.seat: Part(prompt=each.prompt) for each in everyone if each.seat != FIRST_SEAT}
-    played = list(Engine(cast=cast, player=player).run(Mute(), [job]))
+    shown = {} if pictures is None else pictures
+    played = list(Engine(cast=cast, player=player, pictures=shown).run(Mute(), [job]))
     again = {each.seat: each for each in played}
     for each in everyone:
         _compare(each, again[each.seat])

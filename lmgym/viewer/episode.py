@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lmgym.types import Completion, Message, Trajectory, Turn
+from lmgym.viewer.marks import points
 
 Decode = Callable[[Sequence[int]], str]  # ids to the text they stand for
 
@@ -44,6 +45,7 @@ def _turn(turn: Turn, decode: Decode | None) -> dict[str, Any]:
         "terms": plain(turn.terms),
         "info": plain(turn.info),
         "usage": plain(said.usage),
+        "points": [list(point) for point in points(turn)],
         "tokens": tokens(said, decode),
     }
 

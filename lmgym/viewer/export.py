@@ -10,10 +10,11 @@ from typing import TextIO
 
 from lmgym.types import Trajectory
 from lmgym.viewer.episode import Decode, shown
+from lmgym.viewer.guard import as_json, page_file
 from lmgym.viewer.index import Row, Run, listing
-from lmgym.viewer.server import as_json, page_file
 
-LINK, SCRIPT, HEAD = '<link rel="stylesheet" href="style.css">', '<script src="app.js" defer></script>', "<title>"
+LINK, HEAD = '<link rel="stylesheet" href="style.css">', "<title>"
+SCRIPTS = '<script src="common.js" defer></script>\n<script src="app.js" defer></script>'
 ICON = '<link rel="icon" href="icon.svg">'
 
 
@@ -27,8 +28,8 @@ def export(path: Path, runs: Sequence[Run], rows: Sequence[Row], *, decode: Deco
 
 
 def _write(file: TextIO, runs: Sequence[Run], rows: Sequence[Row], decode: Decode | None) -> None:
-    script, style = page_file("app.js"), page_file("style.css")
-    before, after = page_file("index.html").split(SCRIPT)
+    script, style = page_file("common.js") + page_file("app.js"), page_file("style.css")
+    before, after = page_file("index.html").split(SCRIPTS)
     policy = (
         f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; img-src data:; "
         "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"

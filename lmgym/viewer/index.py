@@ -48,8 +48,12 @@ class Row:
 class Run:
     """A file of episodes, mapped into memory."""
 
-    def __init__(self, path: Path, number: int = 0) -> None:
-        """Open the episodes of a folder, or of a file. Raises InstanceError where there are none."""
+    def __init__(self, path: Path, number: int = 0, *, pictures: Mapping[str, bytes] | None = None) -> None:
+        """Open the episodes of a folder, or of a file; `pictures` are PNGs by digest that its folder may lack.
+
+        Raises InstanceError where there are no episodes.
+        """
+        self._pictures = pictures or {}
         self.path = path / EPISODES if path.is_dir() else path
         if not self.path.is_file():
             raise InstanceError(f"{path} has no {EPISODES}; lmgym eval --out and lmgym train --keep-episodes write one")
@@ -72,9 +76,9 @@ class Run:
     def picture(self, digest: str) -> bytes | None:
         """The PNG of a digest; None where the run does not have it."""
         path = self.path.parent / PICTURES / f"{digest}.png"
-        if not DIGEST.fullmatch(digest) or not path.is_file():
+        if not DIGEST.fullmatch(digest):
             return None
-        content = path.read_bytes()
+        content = path.read_bytes() if path.is_file() else self._pictures.get(digest, b"")
         return content if content.startswith(b"\x89PNG\r\n\x1a\n") else None
 
     def absent(self) -> str:

@@ -126,6 +126,10 @@ class MiniWoB(TextEnv):
         said = f"The page says: {reason}. " if reason else ""
         return self._ended(f"{said}The episode is over.", terms, max(0.0, min(1.0, raw)))
 
+    def pointing(self, x: float, y: float) -> str | None:
+        """Return the call that clicks a pixel."""
+        return self.session.pointing(x, y)
+
     def close(self) -> None:
         """Give the browser's context back."""
         self.session.close()

@@ -74,6 +74,10 @@ class Browsing(TextEnv):
                 return Reply("The episode is over.", done=True, score=score, reward=score, images=self._pictures())
         return self._reply(f"Error: {wrong}\n\n" if wrong else "", valid=not wrong)
 
+    def pointing(self, x: float, y: float) -> str | None:
+        """Return the call that clicks a pixel."""
+        return self.browser.pointing(x, y)
+
     def close(self) -> None:
         """Give the browser's context back."""
         if self.session is not None:

@@ -77,6 +77,10 @@ class WebShopBrowser(WebShop):
         """Return None: what can be typed has no end."""
         return None
 
+    def pointing(self, x: float, y: float) -> str | None:
+        """Return the call that clicks a pixel."""
+        return self.window.pointing(x, y)
+
     def calls(self, action: str) -> Iterator[str]:
         """Yield the calls that do what an action of the text shop does, as the page is when each is asked for."""
         name, argument = parse(action)

@@ -4,7 +4,9 @@ import threading
 from contextlib import contextmanager
 
 import pytest
+from playwright import sync_api as playwright
 
+from lmgym.backends.browser import executable
 from lmgym.viewer.index import open_runs
 from lmgym.viewer.server import Viewer
 
@@ -29,3 +31,34 @@ def serving(*paths, **more):
 @pytest.fixture
 def served():
     return serving
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=executable(), args=["--no-sandbox", "--disable-gpu"])
+        yield browser
+        browser.close()
+
+
+class Witness:
+    """What a page did besides showing text."""
+
+    def __init__(self, page) -> None:
+        self.asked, self.said, self.dialogs = [], [], []
+        page.on("request", lambda request: self.asked.append(request.url))
+        page.on("console", lambda message: self.said.append(message.text))
+        page.on("pageerror", lambda error: self.said.append(str(error)))
+        page.on("dialog", lambda dialog: (self.dialogs.append(dialog.message), dialog.dismiss()))
+
+
+@contextmanager
+def opened(chromium, url: str, **more):
+    """A page that has shown its first episode, and its witness."""
+    context = chromium.new_context(viewport={"width": 1200, "height": 800}, **more)
+    page = context.new_page()
+    witness = Witness(page)
+    page.goto(url)
+    page.wait_for_selector("html[data-ready]")
+    yield page, witness
+    context.close()

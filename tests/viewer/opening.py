@@ -13,9 +13,9 @@ from lmgym.policy.load import load_policy
 from lmgym.rollout import episodes
 from lmgym.rollout.engine import Engine
 from lmgym.types import Trajectory
+from lmgym.viewer.guard import as_json
 from lmgym.viewer.index import listing, open_runs
 from lmgym.viewer.search import search
-from lmgym.viewer.server import as_json
 
 EPISODES = 10_000
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from lmgym.rollout import episodes
 from lmgym.env.pictures import encode
+from lmgym.rollout import episodes
 from lmgym.types import Completion, Message, Trajectory, Turn
 
 ATTACKS = [

@@ -11,7 +11,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from lmgym.cli.view import _decode
+from lmgym.cli.view import decoder
 from lmgym.evaluation import runner
 from lmgym.policy.load import load_policy
 from lmgym.rollout import episodes
@@ -85,7 +85,7 @@ def test_tokens_of_a_model_are_the_text_it_said(tmp_path):
     kept = []
     runner.evaluate(load_policy("tiny"), jobs, engine=Engine(max_tokens=12), keep=kept.append)
     episodes.write(tmp_path / "episodes.jsonl", kept)
-    decode = _decode("tiny")
+    decode = decoder("tiny")
     for turn in (turn for one in episodes.read(tmp_path / "episodes.jsonl") for turn in one.turns):
         rows = tokens(turn.completion, decode)
         assert len(rows) == len(turn.completion.ids) > 0

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from lmgym.viewer.server import HEADERS
+from lmgym.viewer.guard import HEADERS
 from tests.viewer.planted import ATTACKS, PICTURE, PNG, hostile_run, plain_run
 
 

@@ -1,58 +1,16 @@
 "use strict";
-// Everything shown is hostile data: elements are made by name and filled as text, never from markup. Data makes no link.
 
 const ROW = 44; // pixels of a row in the list, as in style.css
 const MARKS = 60; // rows drawn at once
 const NATS = [0.05, 0.25, 0.7, 1.2, 2, 3, 5]; // lower ends of the shades h1 to h7, of surprisal and of entropy
-const CONTROLS = 2000; // characters of one text that are written out
-const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\ud800-\udfff]/gu;
-
-const $ = (id) => document.getElementById(id);
-
-function element(name, attributes = {}, ...children) {
-  const made = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) {
-    if (key === "on") for (const [event, act] of Object.entries(value)) made.addEventListener(event, act);
-    else if (value !== null && value !== undefined) made.setAttribute(key, value);
-  }
-  made.append(...children.filter((child) => child !== null));
-  return made;
-}
-
-// What does not show, or turns text around, is written out; past CONTROLS of them it is a mark each.
-function visible(text) {
-  const parts = [];
-  let from = 0;
-  let count = 0;
-  for (const found of text.matchAll(HIDDEN)) {
-    if (++count > CONTROLS) break;
-    if (found.index > from) parts.push(text.slice(from, found.index));
-    const code = found[0].codePointAt(0).toString(16).toUpperCase().padStart(4, "0");
-    parts.push(element("span", { class: "control", title: "a character that does not show" }, `U+${code}`));
-    from = found.index + found[0].length;
-  }
-  const rest = text.slice(from);
-  parts.push(count > CONTROLS ? rest.replace(HIDDEN, "\ufffd") : rest);
-  return parts;
-}
-
-const words = (value) => (typeof value === "string" ? value : JSON.stringify(value, null, 1));
-const number = (value) => (typeof value === "number" ? String(Math.round(value * 1000) / 1000) : String(value ?? "-"));
 
 // Sources -------------------------------------------------------------------------------------------------------
-
-async function load(address, signal) {
-  const response = await fetch(address, { signal });
-  const content = response.headers.get("Content-Type").startsWith("application/json") ? await response.json() : {};
-  if (!response.ok) throw new Error(content.error || `${response.status} ${response.statusText}`);
-  return content;
-}
 
 const served = {
   listing: () => load("listing.json"),
   episode: (place) => load(`episode/${place}`),
   picture: (run, digest) => `picture/${run}/${digest}.png`,
-  search: (asked, start, signal) => load(`search.json?${new URLSearchParams({ words: asked, start })}`, signal),
+  search: (asked, start, signal) => load(`search.json?${new URLSearchParams({ words: asked, start })}`, { signal }),
 };
 
 function texts(episode) {
@@ -223,10 +181,12 @@ function last(episode, run) {
   return episode.final ? [element("h2", {}, "after the last turn"), ...message(episode.final, run)] : [];
 }
 
-function message(shown, run, other = null) {
-  const pictures = shown.images.map((digest) => {
+// `points` are in the last of its pictures.
+function message(shown, run, other = null, points = []) {
+  const pictures = shown.images.map((digest, n) => {
     const address = /^[0-9a-f]{32}$/.test(digest) ? source.picture(run, digest) : "";
-    return address ? element("img", { src: address, alt: `picture ${digest}`, loading: "lazy" }) : element("p", { class: "facts" }, "a picture that is not in the run's folder");
+    const here = n === shown.images.length - 1 ? points : [];
+    return address ? marked(address, `picture ${digest}`, here) : element("p", { class: "facts" }, "a picture that is not in the run's folder");
   });
   return [element("pre", { class: "seen" }, ...differing(shown.text, other)), ...pictures];
 }
@@ -239,7 +199,7 @@ function turned(turn, run, other = null) {
   const mode = $("tokens").value;
   const said = mode !== "" && turn.tokens.length && other === null ? turn.tokens.map((token) => coloured(token, mode)) : differing(turn.text, other && other.text);
   return [
-    ...message(turn.observation, run, other && other.observation.text),
+    ...message(turn.observation, run, other && other.observation.text, turn.points),
     turn.thinking ? element("details", { open: "" }, element("summary", {}, "thinking"), element("pre", { class: "thinking" }, ...visible(turn.thinking))) : null,
     element("pre", { class: "said" }, ...said),
     turn.replaced ? folded("the environment was given", turn.action) : null,
@@ -393,6 +353,7 @@ async function start() {
   new ResizeObserver(draw).observe($("list"));
   filter();
   const wanted = /^#\d{1,9}$/.test(location.hash) ? Number(location.hash.slice(1)) : 0;
+  if (rows.count === 1) document.documentElement.dataset.single = "yes";
   if (rows.count) await open(wanted < rows.count ? wanted : 0);
   document.documentElement.dataset.ready = "yes";
 }

@@ -1,0 +1,124 @@
+"""A page of this machine only, for who has the token, in which everything shown is hostile data.
+
+The page may load what the server itself sends and build elements from text alone: its policy leaves markup, inline
+scripts and foreign addresses without effect.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import secrets
+import socket
+from collections.abc import Callable
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from lmgym import hosts
+from lmgym.errors import LmgymError
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+STATIC = {
+    "common.js": "text/javascript; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+    "style.css": "text/css; charset=utf-8",
+}
+JSON = "application/json; charset=utf-8"
+
+Answer = tuple[bytes, str]  # content and its type
+
+
+class Site(ThreadingHTTPServer):
+    """Answers at `url` until it is shut down."""
+
+    daemon_threads = True
+
+    def __init__(self, handler: type[Guarded], *, host: str = "127.0.0.1", port: int = 0) -> None:
+        """Listen on `host`; port 0 takes a free one. Raises OSError where the port is taken."""
+        self.token = secrets.token_urlsafe(24)
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        super().__init__((host, port), handler)
+        self.host = host
+        self.url = f"http://{hosts.in_address(host)}:{self.server_port}/{self.token}/"
+
+    def knows(self, host: str) -> bool:
+        """Whether a request's Host is this server."""
+        return hosts.knows(host, host=self.host, bound=str(self.server_address[0]), port=self.server_port)
+
+    def answer(self, path: str, query: dict[str, list[str]]) -> Answer | None:
+        """Content and type of what lies at `path`, None where nothing does."""
+        return (page_file(path).encode(), STATIC[path]) if path in STATIC else None
+
+
+class Guarded(BaseHTTPRequestHandler):
+    """One request."""
+
+    server: Site
+    server_version, sys_version = "lmgym", ""
+    timeout = 30  # seconds for a request to come
+
+    def do_GET(self) -> None:
+        """Answer what has the right host and token; to anything else nothing is there."""
+        if (path := self.asked()) is not None:
+            query = urlsplit(self.path).query
+            self.answer(lambda: self.server.answer(path, parse_qs(query, max_num_fields=8)))
+
+    def asked(self) -> str | None:
+        """Return the path behind the token; None where host or token is wrong, which is answered."""
+        found = self.headers.get_all("Host", [])
+        if len(found) != 1 or not self.server.knows(found[0]):
+            self.send(HTTPStatus.MISDIRECTED_REQUEST, b"wrong host\n", "text/plain")
+            return None
+        _, token, path = [*urlsplit(self.path).path.split("/", 2), "", ""][:3]
+        if not hmac.compare_digest(token.encode(errors="replace"), self.server.token.encode()):
+            self.send(HTTPStatus.NOT_FOUND, b"not found\n", "text/plain")
+            return None
+        return path
+
+    def answer(self, found: Callable[[], Answer | None]) -> None:
+        """Send what is found; what is wrong with the question is said as JSON."""
+        try:
+            answer = found()
+        except (LmgymError, ValueError) as error:
+            self.send(HTTPStatus.UNPROCESSABLE_ENTITY, as_json({"error": str(error)}), JSON)
+            return
+        if answer is None:
+            self.send(HTTPStatus.NOT_FOUND, b"not found\n", "text/plain")
+        else:
+            self.send(HTTPStatus.OK, *answer)
+
+    def send(self, status: HTTPStatus, content: bytes, kind: str) -> None:
+        """Send content under the headers that keep the browser in."""
+        self.send_response(status)
+        for name, value in {**HEADERS, "Content-Type": kind, "Content-Length": str(len(content))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing: an address holds the token, and what was asked may hold anything."""
+
+
+def page_file(name: str) -> str:
+    """A file of the page."""
+    return (files("lmgym.viewer") / "page" / name).read_text(encoding="utf-8")
+
+
+def as_json(value: Any) -> bytes:
+    """ASCII JSON in which no markup can begin."""
+    return json.dumps(value, ensure_ascii=True, allow_nan=False).replace("<", "\\u003c").encode()

@@ -1,0 +1,273 @@
+"""Playing on a page: clicks and words reach the task, and what it says is text."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from contextlib import contextmanager
+from urllib.parse import urlsplit
+
+import numpy as np
+import pytest
+from playwright import sync_api as playwright
+
+from lmgym.env.env import Reply, TextEnv
+from lmgym.env.registry import build
+from lmgym.env.spaces import Images
+from lmgym.env.spec import TaskSpec
+from lmgym.errors import BackendError
+from lmgym.viewer.guard import HEADERS
+from lmgym.viewer.play import Game, Table
+from tests.viewer.conftest import opened
+from tests.viewer.planted import ATTACKS
+
+SPEC = TaskSpec(
+    id="lmgym/Planted-v0",
+    entry_point="tests.viewer.test_play:Planted",
+    summary="Says nothing but attacks.",
+    max_turns=99,
+    splits={"test": 1},
+    score="1",
+    references={},
+)
+
+
+class Planted(TextEnv):
+    """Every text is an attack, the click's action too; "break" breaks it."""
+
+    SPEC = SPEC
+    PICTURES = Images(40, 60)
+
+    def begin(self, index: int) -> Reply:
+        self.turn = 0
+        return self._reply()
+
+    def act(self, action: str) -> Reply:
+        if action == "break":
+            raise BackendError(ATTACKS[0])
+        self.turn += 1
+        return self._reply()
+
+    def pointing(self, x: float, y: float) -> str:
+        return f"{x:g} {y:g} {ATTACKS[1]}"
+
+    def answer(self) -> str:
+        return "the hidden truth"
+
+    def _reply(self) -> Reply:
+        return Reply(ATTACKS[self.turn % len(ATTACKS)], images=(np.full((40, 60, 3), 9 * self.turn, np.uint8),))
+
+
+@contextmanager
+def table(env, **more):
+    """A page on which `env` can be played."""
+    game = Game(env, **more)
+    site = Table(game)
+    thread = threading.Thread(target=site.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield site
+    finally:
+        site.shutdown()
+        thread.join()
+        site.server_close()
+        game.close()
+
+
+@contextmanager
+def page_of(chromium, env, **more):
+    with table(env, **more) as site, opened(chromium, site.url) as (page, witness):
+        yield page, witness, site
+
+
+def turned(page, turn: str) -> None:
+    page.wait_for_selector(f"html[data-turn='{turn}']")
+
+
+def press(page, x: float, y: float) -> None:
+    """Click pixel (x, y) of the picture, however large it is shown."""
+    image = page.locator("#shown img")
+    wide, high = image.evaluate("image => image.decode().then(() => [image.naturalWidth, image.naturalHeight])")
+    box = image.bounding_box()
+    border = 1
+    scale = [(box["width"] - 2 * border) / wide, (box["height"] - 2 * border) / high]
+    image.click(position={"x": border + (x + 0.5) * scale[0], "y": border + (y + 0.5) * scale[1]})
+
+
+# In a browser --------------------------------------------------------------------------------------------------
+
+
+def test_a_click_on_the_picture_is_the_action(chromium):
+    env = build("click_target", split="test")
+    with page_of(chromium, env, index=3) as (page, witness, _):
+        left, top, right, bottom = env.unwrapped.box
+        press(page, (left + right) // 2, (top + bottom) // 2)
+        turned(page, "0.1done")
+        assert page.locator("#status").inner_text() == "ended after 1 turns: return 1, score 1, success"
+        assert page.locator("#action").is_disabled()
+        assert witness.said == []
+
+
+def test_a_click_can_wait_in_the_field(chromium):
+    with page_of(chromium, build("click_target", split="test"), index=3) as (page, _, _):
+        page.uncheck("#direct")
+        press(page, 5, 7)
+        playwright.expect(page.locator("#action")).to_have_value("click(5,7)")
+        turned(page, "0.0")
+
+
+def test_where_clicks_are_no_actions_the_place_is_written(chromium):
+    env = Planted(split="test")
+    env.pointing = lambda x, y: None
+    with page_of(chromium, env) as (page, _, _):
+        page.fill("#action", "look at ")
+        press(page, 30, 20)
+        playwright.expect(page.locator("#action")).to_have_value("look at 30, 20")
+
+
+def test_words_are_typed_and_what_is_no_action_is_said(chromium):
+    with page_of(chromium, build("wordle", split="test"), index=3) as (page, witness, _):
+        page.fill("#action", "no word")
+        page.press("#action", "Enter")
+        turned(page, "0.1")
+        assert page.locator(".past pre.said").inner_text() == "no word"
+        assert "no valid action" in page.locator(".past p").inner_text()
+        page.type("#action", "a")
+        page.press("#action", "Shift+Enter")
+        assert page.input_value("#action") == "a\n"
+        assert witness.said == []
+
+
+def test_the_oracle_plays_on_and_another_episode_follows(chromium):
+    with page_of(chromium, build("wordle", split="test"), adviser="oracle", index=3) as (page, _, _):
+        page.click("#next")
+        turned(page, "0.1done")
+        assert page.locator("#status").inner_text().endswith("success")
+        page.click("#again")
+        turned(page, "1.0")
+        assert page.locator(".past").count() == 0
+        assert page.locator("#next").inner_text() == "next by oracle"
+
+
+def test_a_page_of_the_web_is_played_by_its_picture(chromium):
+    env = build("miniwob", page="click-test", pixels="screenshot", observe="none", split="test")
+    with page_of(chromium, env, index=0) as (page, witness, _):
+        x, y = env.unwrapped.session.evaluate(
+            "() => { const box = document.querySelector('#area button').getBoundingClientRect();"
+            " return [box.left + box.width / 2, box.top + box.height / 2]; }"
+        )
+        press(page, x, y)
+        turned(page, "0.1done")
+        assert page.locator("#status").inner_text().endswith("success")
+        assert page.locator(".past pre.said").inner_text().startswith("mouse_click(")
+        assert witness.said == []
+
+
+def test_planted_attacks_are_text_on_the_page(chromium):
+    with page_of(chromium, Planted(split="test")) as (page, witness, site):
+        for turn in range(len(ATTACKS)):
+            playwright.expect(page.locator("pre.seen")).to_have_count(1)
+            press(page, 10, 10)
+            turned(page, f"0.{turn + 1}")
+        page.fill("#action", ATTACKS[2])
+        page.press("#action", "Enter")
+        turned(page, f"0.{len(ATTACKS) + 1}")
+        assert page.evaluate("window.planted") is None
+        assert witness.dialogs == witness.said == []
+        assert [address for address in witness.asked if not address.startswith(site.url)] == []
+        assert page.locator("article script, article svg, iframe, base, object, a").count() == 0
+        assert page.locator("article img:not([src^='picture/'])").count() == 0
+        assert page.locator("[onerror], [onload], [onfocus], [onclick]").count() == 0
+
+
+def test_what_breaks_voids_the_episode_and_the_next_one_can_be_played(chromium):
+    with page_of(chromium, Planted(split="test")) as (page, _, _):
+        page.fill("#action", "break")
+        page.click("#send")
+        turned(page, "0.0void")
+        assert ATTACKS[0] in page.locator("pre.seen").inner_text()
+        page.click("#again")
+        turned(page, "1.0")
+
+
+# Its server ----------------------------------------------------------------------------------------------------
+
+
+def sent(site, path: str, content: bytes, *headers: str) -> tuple[int, dict[str, str], bytes]:
+    """Status, headers and content of what a POST of bytes is answered."""
+    with socket.create_connection(site.server_address[:2], timeout=10) as wire:
+        lines = [f"POST {path} HTTP/1.0", *headers, "", ""]
+        wire.sendall("\r\n".join(lines).encode("latin-1") + content)
+        answer = b"".join(iter(lambda: wire.recv(65536), b""))
+    head, _, found = answer.partition(b"\r\n\r\n")
+    first, *rest = head.decode("latin-1").split("\r\n")
+    return int(first.split()[1]), dict(line.split(": ", 1) for line in rest), found
+
+
+def asked(site, name: str, content: bytes, *, host: str = "127.0.0.1", kind: str = "application/json"):
+    path = urlsplit(site.url).path + name
+    headers = [f"Host: {host}:{site.server_port}", f"Content-Type: {kind}", f"Content-Length: {len(content)}"]
+    return sent(site, path, content, *headers)
+
+
+@pytest.fixture(scope="module")
+def planted():
+    with table(Planted(split="test")) as site:
+        yield site
+
+
+def test_what_is_hidden_is_not_sent(planted):
+    status, headers, content = asked(planted, "again", b"{}")
+    assert status == 200
+    assert HEADERS.items() <= headers.items()
+    assert b"hidden truth" not in content
+
+
+def test_an_answer_to_another_turn_is_refused(planted):
+    turn = json.loads(asked(planted, "again", b"{}")[2])["turn"]
+    status, _, content = asked(planted, "act", json.dumps({"turn": turn + 1, "action": "look"}).encode())
+    assert (status, "earlier turn" in json.loads(content)["error"]) == (422, True)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"[]", b"{}", b'{"turn": 0}', b'{"turn": true, "action": "a"}', b'{"turn": 0, "action": 3}', b"\xff"],
+)
+def test_what_makes_no_sense_is_an_answer_and_no_fault(planted, content):
+    asked(planted, "again", b"{}")
+    assert asked(planted, "act", content)[0] == 422
+    assert asked(planted, "act", b'{"turn": 0, "action": "look"}')[0] == 200
+
+
+@pytest.mark.parametrize("content", [b"{}", b'{"x": NaN, "y": 1}', b'{"x": "1", "y": 1}', b'{"x": true, "y": 1}'])
+def test_a_place_is_two_numbers(planted, content):
+    assert asked(planted, "point", content)[0] == 422
+
+
+def test_only_who_has_host_and_token_right_plays(planted):
+    action = b'{"turn": 0, "action": "look"}'
+    length = [f"Content-Length: {len(action)}", "Content-Type: application/json"]
+    asked(planted, "again", b"{}")
+    assert sent(planted, "/wrong/act", action, f"Host: 127.0.0.1:{planted.server_port}", *length)[0] == 404
+    assert asked(planted, "act", action, host="evil.example")[0] == 421
+    assert planted.game.state()["turn"] == 0
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"])
+def test_a_strangers_form_plays_nothing(planted, kind):
+    asked(planted, "again", b"{}")
+    assert asked(planted, "act", b'{"turn": 0, "action": "look"}', kind=kind)[0] == 400
+    assert planted.game.state()["turn"] == 0
+
+
+@pytest.mark.parametrize("length", ["-1", "99999999", "999999999999999999", "x", "", "\xb2"])
+def test_what_is_too_long_or_of_no_length_is_refused(planted, length):
+    path = urlsplit(planted.url).path + "act"
+    host = f"Host: 127.0.0.1:{planted.server_port}"
+    assert sent(planted, path, b"", host, "Content-Type: application/json", f"Content-Length: {length}")[0] == 400
+
+
+def test_nothing_else_is_there(planted):
+    assert asked(planted, "state.json", b"{}")[0] == 404
+    assert asked(planted, "../app.js", b"{}")[0] == 404
