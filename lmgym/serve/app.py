@@ -28,11 +28,12 @@ def application(desk: Desk) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        reaper = asyncio.create_task(desk.reap())
+        keepers = [asyncio.create_task(desk.reap()), asyncio.create_task(desk.lanes.watch())]
         yield
-        reaper.cancel()
-        with suppress(asyncio.CancelledError):
-            await reaper
+        for keeper in keepers:
+            keeper.cancel()
+            with suppress(asyncio.CancelledError):
+                await keeper
         desk.close()
 
     app = FastAPI(title="lmgym", docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)

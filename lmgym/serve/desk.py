@@ -75,7 +75,11 @@ class Desk:
                     todo.setdefault(session.lane, []).append((place, session, errand))
             except Refusal as refusal:
                 answers[place] = wire.Refused(refusal.error)
-        await asyncio.gather(*opening, *(self._run(lane, part, answers) for lane, part in todo.items()))
+        work = [*opening, *(self._run(lane, part, answers) for lane, part in todo.items())]
+        if len(work) == 1:
+            await work[0]  # by far the most, and no task is needed
+        else:
+            await asyncio.gather(*work)
         return answers
 
     async def reap(self) -> None:

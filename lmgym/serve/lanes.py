@@ -23,6 +23,7 @@ from lmgym.rollout.workers import Lost, patience
 from lmgym.rollout.workers import Remote as Process
 
 MARGIN = 5.0  # seconds
+GONE = "the environment was lost with others that lived where it did"
 
 Errand = tuple[int, str, tuple[Any, ...]]  # slot, method of what lives there, arguments
 Waiting = tuple[asyncio.AbstractEventLoop, "asyncio.Future[list[Any]]"]
@@ -37,6 +38,7 @@ class Lane:
         self._host = host
         self._inbox: SimpleQueue[tuple[Sequence[Errand], Waiting | None] | None] = SimpleQueue()
         self._running = ("", 0.0)  # method of the call that is under way, and when it began
+        self._waiting: dict[asyncio.Future[list[Any]], int] = {}  # for how many answers
         self._thread = threading.Thread(target=self._run, name="lmgym-lane", daemon=True)
         self._thread.start()
 
@@ -44,6 +46,8 @@ class Lane:
         """Do all of this in turn; the result has an answer or an exception for each."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[list[Any]] = loop.create_future()
+        self._waiting[future] = len(errands)
+        future.add_done_callback(self._waiting.pop)
         self._inbox.put((errands, (loop, future)))
         return future
 
@@ -63,9 +67,11 @@ class Lane:
         """End after what is under way."""
         self._inbox.put(None)
 
-    def kill(self) -> None:
-        """Give up what is under way: a process dies, a thread is left to itself."""
+    def kill(self, error: BackendError) -> None:
+        """Give up what is under way: whoever waits is told, a process dies, a thread is left to itself."""
         self.lost = True
+        for future, count in list(self._waiting.items()):
+            _settle(future, [error] * count)
         if isinstance(self._host, Process):
             self._host.kill()
         self.stop()
@@ -86,6 +92,8 @@ class Lane:
         self._host.close()
 
     def _answer(self, errand: Errand) -> Any:
+        if self.lost:
+            return BackendError(GONE)
         self._running = errand[1], time.monotonic()
         try:
             return self._host.call(*errand)
@@ -123,18 +131,19 @@ class Lanes:
 
     async def run(self, lane: Lane, errands: Sequence[Errand]) -> list[Any]:
         """Do errands; where they take too long, or their process dies, the lane is lost."""
-        if lane.lost:
-            return [BackendError("the environment was lost with others of its process")] * len(errands)
-        future = lane.do(errands)
-        while not future.done():
-            await asyncio.wait([future], timeout=self.timeout / 4)
-            if not future.done() and lane.stuck(self.timeout):
-                error = BackendError(f"an environment did not answer within {self.timeout:g} seconds")
-                future.set_result([error] * len(errands))
-                lane.kill()
+        answers = [BackendError(GONE)] * len(errands) if lane.lost else await lane.do(errands)
         if lane.lost:
             self._forget(lane)
-        return future.result()
+        return answers
+
+    async def watch(self) -> None:
+        """Give up lanes in which a call takes too long, for ever."""
+        while True:
+            await asyncio.sleep(min(self.timeout / 4, 5.0))
+            for lane in self._all():
+                if lane.stuck(self.timeout):
+                    lane.kill(BackendError(f"an environment did not answer within {self.timeout:g} seconds"))
+                    self._forget(lane)
 
     def leave(self, lane: Lane, slot: int) -> None:
         """Close an environment; nobody waits for it."""
