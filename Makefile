@@ -8,7 +8,7 @@ SIZE ?= small
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: FORCE help baseline test test-slow check lint tasks bench curves eval board play list golden cards tokenizer clean
+.PHONY: FORCE help baseline test test-slow check lint tasks bench curves eval serve board play list golden cards tokenizer clean
 
 help: ## show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -44,6 +44,13 @@ baseline: .venv/.train ## train a reference baseline: TASK=alfworld ALGO=grpo MO
 
 eval: .venv/.eval ## evaluate a policy: TASK=alfworld MODEL=oracle ARGS='--episodes 64'
 	$(BIN)/lmgym eval $(TASK) --model '$(MODEL)' $(ARGS)
+
+.venv/.serve: .venv/.train
+	$(BIN)/pip install -q -c constraints.txt -e '.[serve]'
+	@touch $@
+
+serve: .venv/.serve ## serve environments: TASK=wordle ARGS='--port 8700'
+	$(BIN)/lmgym serve $(TASK) $(ARGS)
 
 board: .venv/.dev ## build the leaderboard's site under build/board
 	$(BIN)/lmgym board $(ARGS)
