@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 PROBE = ("first-probe", "second-probe", "third-probe")
 PAST = 512  # renderings kept, one or two a conversation in flight
-BLIND = "This policy reads text only; the conversation has images: use a text task or another policy"
+BLIND = "This policy reads text only; the conversation has images: use a policy that sees, such as tiny-vl"
 
 Content = str | list[dict[str, str]]  # words, or parts: words and pictures
 
