@@ -20,7 +20,7 @@ _DESKTOP = replace(
     summary="Click what an instruction names in one of six windows of a desktop of 1,280 by 720 pixels.",
     options={
         **{"width": 1280, "height": 720, "windows": 6, "scale": 2, "touch": False},
-        **{"least": 30, "elements": 90, "colours": 8, "by": "name"},
+        **{"least": 30, "elements": 90, "colours": 8, "cell": 32, "by": "name"},
     },
 )
 SCREENSPOT = replace(

@@ -15,7 +15,7 @@ from lmgym.env.spaces import Images
 from lmgym.errors import InstanceError
 from lmgym.tasks.click_target import SPEC
 from lmgym.tasks.click_target.points import Point, edges, pointed, within
-from lmgym.tasks.click_target.screen import BAR, CELL, COLOURS, TITLES, Level, drawn
+from lmgym.tasks.click_target.screen import BAR, COLOURS, LEAST, TITLES, Level, drawn
 
 STREAM = {"train": 81, "test": 82}
 PROMPT = Template(files(__package__).joinpath("prompt.md").read_text(encoding="utf-8").strip())
@@ -94,8 +94,9 @@ class ClickTarget(Pointing):
         height: int = 128,
         windows: int = 1,
         least: int = 1,
-        elements: int = 4,
+        elements: int = 3,
         colours: int = 4,
+        cell: int = 48,
         by: str = "colour",
         scale: int = 1,
         touch: bool = True,
@@ -112,6 +113,7 @@ class ClickTarget(Pointing):
             least: elements in all windows.
             elements: likewise, at most; by colour no more than there are colours.
             colours: of elements, 8 at most.
+            cell: dots of the room that an element has, 32 at least.
             by: "colour" names elements by colour and kind, "name" by what is written or drawn on them, menus too.
             scale: pixels of a dot of letters and icons.
             touch: whether elements are as large as there is room, as on screens for fingers.
@@ -120,7 +122,7 @@ class ClickTarget(Pointing):
             common: what every task takes: split, others, render_mode.
         """
         super().__init__(width=width, height=height, coordinates=coordinates, blank=blank, **common)
-        self.level = _checked(Level(width, height, windows, least, elements, colours, by, scale, touch))
+        self.level = _checked(Level(width, height, windows, least, elements, colours, cell, by, scale, touch))
 
     def begin(self, index: int) -> Reply:
         """Draw the screen of this instance."""
@@ -144,7 +146,9 @@ def _checked(level: Level) -> Level:
     across = min(3, level.windows)
     down = -(-level.windows // across)
     gaps = 4 * (level.windows > 1)
-    wide, high = across * (CELL[0] + gaps) * level.scale, (BAR + down * (BAR + gaps + CELL[1])) * level.scale
+    wide, high = across * (level.cell + gaps) * level.scale, (BAR + down * (BAR + gaps + level.cell)) * level.scale
+    if level.cell < LEAST:
+        raise InstanceError(f"cell is {LEAST} or more; got {level.cell}")
     if level.width < wide or level.height < high:
         raise InstanceError(f"{level.windows} windows at scale {level.scale} take {wide} by {high} pixels; got {level}")
     return level

@@ -48,9 +48,9 @@ TITLES = ("NOTES", "CHAT", "MAPS", "PHOTOS", "MUSIC", "CLOCK", "TASKS", "SHOP", 
 INK, PAPER, DESK, EDGE = (40, 40, 45), (244, 244, 246), (150, 165, 180), (120, 120, 128)
 TITLE, WHITE = (205, 212, 222), (255, 255, 255)
 BAR = 16  # dots of a menu bar or of a title, of which words take SIDE
-CELL = (32, 32)  # dots of the room that an element has
 RIM = 2  # dots of a field's border
 PAD = 4  # dots above the words of a bar
+LEAST = 32  # dots of a room's sides: words of four letters and a margin
 MARGIN = 2  # dots between an element and the border of its room
 TICK = 9  # dots of a box's sides
 ICON = 11  # dots of an icon's sides, its rim included
@@ -67,6 +67,7 @@ class Level:
     least: int  # elements in windows
     elements: int  # likewise, at most
     colours: int
+    cell: int  # dots of the room that an element has, at least
     by: str  # what instructions name: "colour" or "name"
     scale: int  # pixels of a dot's sides
     touch: bool  # elements are as large as the room they have
@@ -113,7 +114,8 @@ def drawn(level: Level, seed: tuple[int, ...]) -> Screen:
     rooms: list[tuple[str, Box]] = []
     for title, box in zip(titles, _places(level), strict=True):
         elements.append(_window(picture, box, title, level.scale))
-        rooms += [(title, room) for room in _rooms(box, level.scale)]
+        inner = (box[0], box[1] + BAR * level.scale, box[2], box[3])
+        rooms += [(title, room) for room in _rooms(inner, level.cell * level.scale)]
     most = min(level.elements, len(rooms), level.colours if level.by == "colour" else level.elements)
     count = int(chance.integers(min(level.least, most), most + 1))
     chosen = chance.choice(len(rooms), size=count, replace=False)
@@ -162,11 +164,10 @@ def _window(picture: Picture, box: Box, title: str, scale: int) -> Element:
     return Element("close", title, "", title, close)
 
 
-def _rooms(box: Box, scale: int) -> list[Box]:
-    """Return the rooms for elements in a window, below its title."""
+def _rooms(box: Box, cell: int) -> list[Box]:
+    """Return the rooms for elements in a box, `cell` pixels a side at least."""
     left, top, right, bottom = box
-    top += BAR * scale
-    across, down = (right - left) // (CELL[0] * scale), (bottom - top) // (CELL[1] * scale)
+    across, down = (right - left) // cell, (bottom - top) // cell
     wide, high = (right - left) // across, (bottom - top) // down
     return [
         (left + x * wide, top + y * high, left + (x + 1) * wide, top + (y + 1) * high)

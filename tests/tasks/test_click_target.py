@@ -17,8 +17,8 @@ from lmgym.tasks.click_target.screen import COLOURS, ICONS, INK, Level, drawn, i
 
 Image = pytest.importorskip("PIL.Image")
 IDS = [spec.id for spec in specs().values() if spec.name == "click_target"]
-SMALL = Level(128, 128, 1, 1, 4, 4, "colour", 1, True)
-DESKTOP = Level(1280, 720, 6, 30, 90, 8, "name", 2, False)
+SMALL = Level(128, 128, 1, 1, 4, 4, 32, "colour", 1, True)
+DESKTOP = Level(1280, 720, 6, 30, 90, 8, 32, "name", 2, False)
 
 
 def opened(index=0, **options):
@@ -138,7 +138,7 @@ def test_a_blank_screen_shows_nothing():
 
 
 @pytest.mark.parametrize(
-    "options", [{"by": "shape"}, {"colours": 9}, {"width": 20}, {"windows": 7}, {"coordinates": "x"}]
+    "options", [{"by": "shape"}, {"cell": 31}, {"colours": 9}, {"width": 20}, {"windows": 7}, {"coordinates": "x"}]
 )
 def test_screens_that_cannot_be_are_refused(options):
     with pytest.raises(InstanceError):
