@@ -25,7 +25,7 @@ SETTINGS = (
     "request",
 )  # what an entry keeps
 OF_TASK: Mapping[str, Kind] = {"oracle": "oracle", "random": "random", "null": "null", "human": "human"}
-MODELS = ("tiny", "hf", "http", "https", "anthropic", "litellm", "run")
+MODELS = ("tiny", "tiny-vl", "hf", "http", "https", "anthropic", "litellm", "run")
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ def kind_of(model: str) -> str:
     kind = model.partition(":")[0].partition("?")[0]
     if kind in REMOTE:
         return "remote"
-    return "local" if kind in ("tiny", "hf") or run_folder(model) is not None else "scripted"
+    return "local" if kind in ("tiny", "tiny-vl", "hf") or run_folder(model) is not None else "scripted"
 
 
 def load_here(model: str, temperature: float, seed: int, *, max_tokens: int = LOCAL_ANSWER) -> Policy:

@@ -34,7 +34,7 @@ def train(
     context: typer.Context,
     algorithm: Annotated[str, typer.Argument(help="File of baselines/, such as bc, grpo, ppo.")],
     task: Annotated[str, typer.Argument(help="Id or folder.")],
-    model: Annotated[str, typer.Option(help="tiny, tiny:10m or hf:NAME_OR_PATH.")] = "tiny",
+    model: Annotated[str, typer.Option(help="tiny, tiny:10m, tiny-vl or hf:NAME_OR_PATH.")] = "tiny",
     seed: Annotated[int, typer.Option(min=0, help="Of weights, games and sampling.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Folder of the run; runs/ALGORITHM-TASK-MODEL-SEED.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in that folder.")] = False,

@@ -107,6 +107,14 @@ def size_of(task: str, split: str, options: Mapping[str, Any]) -> int:
     return size
 
 
+def pictured(task: str, options: Mapping[str, Any]) -> bool:
+    """Whether a task with these options shows pictures."""
+    env = build(task, **options)
+    spaces = getattr(env.observation_space, "spaces", {})
+    env.close()
+    return "images" in spaces
+
+
 def id_of(task: str) -> str:
     """The id that a task's name stands for."""
     return find(task).id

@@ -110,6 +110,11 @@ def shown_in(trajectories: Iterable[Trajectory]) -> list[str]:
     return list(found)
 
 
+def folders_beside(path: Path) -> list[PictureFolder]:
+    """The folders that may have the pictures of the episodes in `path`: in it, beside it, and in a run around it."""
+    return [PictureFolder(place / PICTURES) for place in (path, path.parent, path.parent.parent)]
+
+
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file as a whole: whoever reads `path` finds the old one or the new one."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

@@ -58,7 +58,7 @@ def run(
     `train_instances` is how many, the first of the training split, are played; None is all.
     """
     chosen = dict(options or {})
-    check(recipe, task, chosen, folder)
+    check(recipe, task, chosen, folder, sees=policy.gallery is not None)
     whole = runner.size_of(task, "train", chosen)
     size = whole if train_instances is None else min(whole, train_instances)
     pool = Pool(task=runner.id_of(task), size=size, options=chosen, seed=seed)

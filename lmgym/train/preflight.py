@@ -11,9 +11,11 @@ from lmgym.evaluation import runner
 from lmgym.train.recipe import Evaluate, FitCritic, Generate, Recipe, Rl, Sft, unrolled
 
 
-def check(recipe: Recipe, task: str, options: Mapping[str, Any], folder: Path) -> None:
-    """Raises RecipeError for what `recipe` needs and does not find."""
+def check(recipe: Recipe, task: str, options: Mapping[str, Any], folder: Path, *, sees: bool = False) -> None:
+    """Raises RecipeError for what `recipe` needs and does not find; `sees` says whether the policy takes pictures."""
     name = runner.id_of(task)
+    if not sees and runner.pictured(task, options):
+        raise RecipeError(f"{name} shows pictures, and this policy reads text only: use tiny-vl or a model that sees")
     if recipe.replays and not runner.replays(task):
         raise RecipeError(f"{name} cannot be played again from a turn on, and this recipe rewinds episodes")
     stages = [stage for stage in unrolled(recipe.stages) if isinstance(stage, Evaluate) or stage.until.steps != 0]

@@ -20,6 +20,7 @@ from lmgym.errors import RecipeError
 from lmgym.policy.lora import adapted, without_adapter
 from lmgym.rollout import dataset
 from lmgym.rollout import episodes as recording
+from lmgym.rollout.picture_folder import folders_beside
 from lmgym.train import source, trained
 from lmgym.train.batch import Batch, masked, some_rows
 from lmgym.train.collate import turns_out
@@ -92,8 +93,8 @@ class Learner:
             self._keep(episodes, "episodes", place.run_step)
         demonstrated = isinstance(stage, Sft) or (isinstance(stage, Generate) and stage.demonstrated)
         demonstrated |= isinstance(stage, FitCritic) and stage.recorded is not None
-        figures = of_demonstrations(episodes) if demonstrated else of_play(episodes)
-        figures["abandoned"] = float(abandoned)
+        described = of_demonstrations if demonstrated else of_play
+        figures = {**described(episodes), "abandoned": float(abandoned)}
         if isinstance(stage, Generate):
             kept, _ = _filtered(episodes, stage.filter)
             self._keep([dataset.labelled(episode, self.policy) for episode in kept], stage.into, place.run_step)
@@ -110,15 +111,13 @@ class Learner:
         watch: Stopwatch,
     ) -> dict[str, float]:
         """From the episodes of a step to new weights; the figures of it."""
-        learned: dict[str, float] = {}
         parts = stage if isinstance(stage, Sft) else self.recipe
         critic, store = (None, None) if isinstance(stage, Sft) else (self.critic, self.store)
         with watch("collate"):
             for reward in parts.reward:
                 episodes = [reward(episode) for episode in episodes]
-            played = len(episodes)
-            episodes, out = _filtered(episodes, parts.filter)
-            learned["dropped"] = float(played - len(episodes))
+            kept, out = _filtered(episodes, parts.filter)
+            episodes, learned = kept, {"dropped": float(len(episodes) - len(kept))}
             if critic is not None:
                 episodes = [self.services.ended(each) for each in episodes]
         if store is not None:
@@ -178,6 +177,7 @@ class Learner:
         own = self.services.folder / path
         select = stage.select if isinstance(stage, Sft) else None
         found = own if own.exists() else path
+        self.services.pictures.sources = folders_beside(found)
         return source.recorded(found, self.policy, select=select, context=self.services.context, **draw)
 
     def _keep(self, episodes: Sequence[Trajectory], folder: str, number: int) -> None:

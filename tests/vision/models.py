@@ -59,7 +59,14 @@ GRID = Kind(
 TILE = Kind(
     LISTS,
     (
-        *("<|endoftext|>", "<end_of_utterance>", "<|im_start|>", "<image>", "<fake_token_around_image>", "<global-img>"),
+        *(
+            "<|endoftext|>",
+            "<end_of_utterance>",
+            "<|im_start|>",
+            "<image>",
+            "<fake_token_around_image>",
+            "<global-img>",
+        ),
         *(f"<row_{row}_col_{column}>" for row in (1, 2) for column in (1, 2)),
     ),
 )
@@ -94,7 +101,9 @@ def grid(family: str, words: PreTrainedTokenizerFast) -> tuple[PreTrainedModel, 
         rope["mrope_interleaved"] = True
         seen = {"depth": 3, "hidden_size": 32, "num_heads": 2, "intermediate_size": 48, "out_hidden_size": 64,
                 "patch_size": 8, "deepstack_visual_indexes": [0, 1], "num_position_embeddings": 16}  # fmt: skip
-        config = Qwen3VLConfig(text_config={**text, "head_dim": 16, "rope_parameters": rope}, vision_config=seen, **tokens)
+        config = Qwen3VLConfig(
+            text_config={**text, "head_dim": 16, "rope_parameters": rope}, vision_config=seen, **tokens
+        )
         return Qwen3VLForConditionalGeneration(config), _patches(8)
     if family == "qwen2_5_vl":
         seen = {"depth": 2, "hidden_size": 32, "num_heads": 2, "intermediate_size": 48, "out_hidden_size": 64,

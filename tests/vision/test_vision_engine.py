@@ -1,0 +1,170 @@
+"""Pictures from an environment: contexts that drop them, folders that keep them, replays that show them again."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+
+import numpy as np
+import pytest
+import torch
+
+from lmgym.env.pictures import encode
+from lmgym.errors import InstanceError, PolicyError
+from lmgym.policy.load import load_local
+from lmgym.policy.sampling import Sampling
+from lmgym.policy.vision import decoded
+from lmgym.rollout import episodes
+from lmgym.rollout.context import Full, MarkovState, Stub, Window
+from lmgym.rollout.engine import Engine
+from lmgym.rollout.fork import fork
+from lmgym.rollout.picture_folder import PictureFolder, RunPictures, shown_in
+from lmgym.rollout.replay import replay
+from lmgym.train.collate import collate
+from lmgym.types import Job, Message
+
+JOBS = [Job(task="test/Corners-v0", index=index, id=f"j{index}") for index in range(3)]
+
+
+@pytest.fixture(scope="module")
+def policy():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield load_local("tiny-vl", sampling=Sampling(max_tokens=6), device="cpu")
+    torch.set_num_threads(threads)
+
+
+def assert_rescored(policy, trajectories):
+    """Float32: log-probs within 1e-4 of those sampled."""
+    batch = collate(trajectories, gallery=policy.gallery)
+    with torch.no_grad():
+        found, _ = policy.score(batch.ids, batch.attention, mask=batch.mask, media=batch.media)
+    assert (found - batch.logprobs)[batch.mask].abs().max() < 1e-4
+    assert not bool((batch.media.shown(batch.ids) & batch.mask).any())
+    return batch
+
+
+@pytest.mark.parametrize(
+    ("context", "segments", "seen"),
+    [
+        (Full(), 1, [1, 1, 1]),  # each prompt brings its own picture
+        (Stub(keep=1), 2, [1, 1, 2]),  # the third call drops the second picture, and shows the first and third
+        (Window(1), 2, [1, 1, 3]),  # the third call: task, a turn before, this one
+        (MarkovState(), 3, [1, 2, 2]),
+        (MarkovState(task=False), 3, [1, 1, 1]),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Full | Stub | Window | MarkovState) else None,
+)
+def test_a_context_that_drops_pictures_makes_the_turn_fresh(policy, context, segments, seen):
+    played = list(Engine(context=context).run(policy, JOBS))
+    batch = assert_rescored(policy, played)
+    assert len(batch) == segments * len(JOBS)
+    assert [len(turn.completion.pictures) for turn in played[0].turns] == seen
+
+
+def test_an_engine_gives_the_policy_its_pictures(policy):
+    pictures = {}
+    list(Engine(pictures=pictures).run(policy, JOBS[:1]))
+    assert len(pictures) == 3
+    assert policy.gallery.pictures is pictures
+
+
+def test_a_fork_goes_on_with_the_pictures_of_its_parent(policy):
+    engine = Engine()
+    (parent,) = engine.run(policy, JOBS[:1])
+    (child,) = engine.run(policy, [fork(parent, 2)])
+    batch = assert_rescored(policy, [parent, child])
+    assert [len(row) for row in batch.media.rows] == [3, 3]
+
+
+def test_a_saved_run_loads_and_replays_with_the_same_pixels(policy, tmp_path):
+    kept = PictureFolder(tmp_path / "pictures")
+    played = list(Engine(pictures=kept).run(policy, JOBS))
+    episodes.write(tmp_path / "episodes.jsonl", played)
+    loaded = list(episodes.read(tmp_path / "episodes.jsonl"))
+    assert loaded[0].turns[0].completion.pictures == played[0].turns[0].completion.pictures
+    assert [t.turns for t in loaded] == [t.turns for t in played]
+    for trajectory in loaded:
+        again = {}
+        replay(trajectory, pictures=again)
+        assert sorted(again) == sorted(shown_in([trajectory]))
+        assert all(kept[digest] == png for digest, png in again.items())
+    policy.see(PictureFolder(tmp_path / "pictures"))
+    assert_rescored(policy, loaded)
+
+
+def test_a_file_shows_what_its_name_says(policy, tmp_path):
+    kept = PictureFolder(tmp_path)
+    (trajectory,) = Engine(pictures=kept).run(policy, JOBS[:1])
+    for digest in shown_in([trajectory]):
+        pixels = np.asarray(decoded(digest, kept))
+        named = hashlib.blake2b(struct.pack(">II", *pixels.shape[:2]) + pixels.tobytes(), digest_size=16)
+        assert named.hexdigest() == digest
+
+
+@pytest.mark.parametrize("digest", ["../secret", "/etc/passwd", "a/b", "A0", "..", "", "00.png", "0" * 129, "00\n"])
+def test_no_name_leads_out_of_the_folder(tmp_path, digest):
+    (tmp_path / "secret.png").write_bytes(b"secret")
+    folder = PictureFolder(tmp_path / "pictures")
+    assert digest not in folder
+    for touch in (lambda: folder[digest], lambda: folder.update({digest: b""}), lambda: folder.pop(digest)):
+        with pytest.raises(InstanceError, match="no digest of a picture"):
+            touch()
+    assert [path.name for path in tmp_path.iterdir()] == ["secret.png"]
+
+
+def test_a_training_run_keeps_on_disk_what_it_is_told_to(tmp_path):
+    run = RunPictures(tmp_path)
+    run.update({"aa": b"1", "bb": b"2"})
+    run.keep(["aa"])
+    run.forget()
+    assert "aa" in run
+    assert run["aa"] == b"1"
+    assert "bb" not in run
+    assert [path.name for path in tmp_path.iterdir()] == ["aa.png"]
+
+
+def test_what_is_no_picture_is_refused_in_a_line():
+    for content in (b"", b"no picture", encode(np.zeros((4, 4, 3), np.uint8))[1][:40]):
+        with pytest.raises(PolicyError, match="the picture 00 cannot be read") as caught:
+            decoded("00", {"00": content})
+        assert "\n" not in str(caught.value)
+
+
+def test_a_text_policy_refuses_pictures_before_it_computes(policy):
+    blind = load_local("tiny", device="cpu")
+    with pytest.raises(PolicyError, match="reads text only"):
+        list(Engine().run(blind, JOBS[:1]))
+    with pytest.raises(PolicyError, match="reads text only"):
+        blind.count([Message(role="user", text="", images=("00",))])
+
+
+def test_a_saved_policy_sees_the_same(policy, tmp_path):
+    (trajectory,) = Engine(pictures=(pictures := {})).run(policy, JOBS[:1])
+    policy.save(tmp_path)
+    again = load_local(f"hf:{tmp_path}", device="cpu")
+    again.see(pictures)
+    assert again.tokens == policy.tokens
+    first, second = (collate([trajectory], gallery=each.gallery) for each in (policy, again))
+    logprobs = [each.score(b.ids, b.attention, media=b.media)[0] for each, b in ((policy, first), (again, second))]
+    assert torch.equal(*logprobs)
+
+
+def test_a_models_own_pass_agrees_with_ours(policy):
+    """The library's forward pass over the same weights: float32, 1e-4 of log-probs."""
+    (trajectory,) = Engine().run(policy, JOBS[:1])
+    batch = collate([trajectory], gallery=policy.gallery)
+    with torch.no_grad():
+        found, _ = policy.score(batch.ids, batch.attention, media=batch.media)
+        pictures = policy.gallery.vision.inputs(batch.media.sights())
+        logits = policy.model(batch.ids, attention_mask=batch.attention.long(), **pictures).logits
+    expected = logits.log_softmax(-1)[:, :-1].gather(-1, batch.ids[:, 1:, None])[..., 0]
+    assert (found[:, 1:] - expected).abs().max() < 1e-4
+
+
+def test_weights_of_a_seed_are_the_same_and_of_another_are_not():
+    models = [load_local(f"tiny-vl?seed={seed}", device="cpu").model.state_dict() for seed in (1, 1, 2)]
+    assert all(torch.equal(models[0][name], models[1][name]) for name in models[0])
+    assert not torch.equal(models[0]["eyes.stem.weight"], models[2]["eyes.stem.weight"])
+    with pytest.raises(PolicyError, match="There is no tiny-vl:9; known: tiny-vl, tiny-vl:4m"):
+        load_local("tiny-vl:9")

@@ -1,0 +1,235 @@
+"""What the sampler saw is what the learner sees, for each family: three turns with pictures of other sizes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from transformers import Idefics3Processor, Qwen2VLProcessor
+
+from lmgym.errors import PolicyError
+from lmgym.policy.base import Conversation
+from lmgym.policy.vision import Media, decoded, turned
+from lmgym.train.collate import collate
+from lmgym.types import Message, pictures_in
+from tests.vision.models import FAMILIES, policy
+from tests.vision.talk import asked, drawn, finish, play
+
+GRIDS = [family for family in FAMILIES if family.startswith("qwen")]
+TILES = ["idefics3", "smolvlm"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("models")
+
+
+@pytest.fixture(scope="module")
+def played(folder):
+    """The policy of each family, what it was shown and what it played; made when first asked for."""
+    made = {}
+
+    def of(family):
+        if family not in made:
+            actor, pictures = policy(family, folder), drawn()
+            made[family] = actor, pictures, play(actor, pictures)
+        actor, pictures, trajectory = made[family]
+        actor.see(pictures)
+        return actor, pictures, trajectory
+
+    return of
+
+
+def scored(actor, batch, **more):
+    with torch.no_grad():
+        return actor.score(batch.ids, batch.attention, mask=batch.mask, media=batch.media, **more)[0]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_learner_gives_sampled_tokens_the_samplers_log_probs(family, played):
+    actor, _, trajectory = played(family)
+    batch = collate([trajectory], gallery=actor.gallery)
+    assert len(batch) == 1  # one segment: a new picture appends only new ids
+    gap = (scored(actor, batch) - batch.logprobs)[batch.mask].abs()
+    assert len(gap) == sum(len(turn.completion.ids) for turn in trajectory.turns)
+    assert gap.max() < 1e-4
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_pictures_matter(family, played):
+    actor, _, trajectory = played(family)
+    batch = collate([trajectory], gallery=actor.gallery)
+    before = scored(actor, batch)
+    other = drawn(seed=1)
+    actor.see(other)
+    rows = tuple(p._replace(digest=digest) for p, digest in zip(batch.media.rows[0], other, strict=True))
+    after = scored(actor, replace(batch, media=Media((rows,), actor.gallery)))
+    assert (after - before)[batch.mask].abs().max() > 1e-2
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_pictures_tokens_are_never_trained(family, played):
+    actor, pictures, trajectory = played(family)
+    batch = collate([trajectory], gallery=actor.gallery)
+    shown = batch.media.shown(batch.ids)
+    assert not bool((shown & batch.mask).any())
+    assert int(shown.sum()) == sum(actor.gallery[digest].places for digest in pictures)
+    given = collate([replace(trajectory, turns=as_given(trajectory.turns))], trained="given", gallery=actor.gallery)
+    assert not bool((given.media.shown(given.ids) & given.mask).any())
+
+
+def as_given(turns):
+    return tuple(replace(turn, kind="given") for turn in turns)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_words_nobody_sampled_get_the_same_prompts_and_pictures(family, played):
+    actor, _, trajectory = played(family)
+    unsaid = tuple(
+        replace(turn, completion=replace(turn.completion, prompt_ids=(), ids=(), pictures=()))
+        for turn in trajectory.turns
+    )
+    encoded = actor.encode(replace(trajectory, turns=unsaid, prompt="Play."))
+    for turn, again in zip(trajectory.turns, encoded.turns, strict=True):
+        assert [picture.digest for picture in again.completion.pictures] == list(turn.observation.images)
+    first = encoded.turns[0].completion
+    assert (first.prompt_ids, first.pictures) == (
+        trajectory.turns[0].completion.prompt_ids,
+        trajectory.turns[0].completion.pictures,
+    )
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_dropped_picture_renders_the_turn_anew(family, played):
+    actor, pictures, trajectory = played(family)
+    digests, first = list(pictures), trajectory.turns[0].completion
+    session = actor.session()
+    messages = asked(digests[:2], [first.text], stubs=1)
+    session.put("a", Conversation(messages=tuple(messages), noise=(1,)))  # as the engine puts what does not extend
+    said = finish(session)
+    assert said.fresh
+    assert [picture.digest for picture in said.pictures] == [digests[1]]
+    turns = (replace(trajectory.turns[0]), replace(trajectory.turns[1], completion=said, fresh=True))
+    batch = collate([replace(trajectory, turns=turns)], gallery=actor.gallery)
+    assert len(batch) == 2
+    assert (scored(actor, batch) - batch.logprobs)[batch.mask].abs().max() < 1e-4
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_same_words_with_another_picture_share_nothing(family, played):
+    actor, pictures, _ = played(family)
+    (one, *_), (other, *_) = pictures, drawn(seed=1)
+    actor.see(pictures | drawn(seed=1))
+    alone = actor.session()
+    alone.put("b", Conversation(messages=tuple(asked([other]))))
+    expected = finish(alone)
+    session = actor.session()
+    session.put("a", Conversation(messages=tuple(asked([one]))))
+    session.put("b", Conversation(messages=tuple(asked([other]))))
+    done = {}
+    while len(session):
+        done.update(session.step())
+    assert done["a"].prompt_ids == done["b"].prompt_ids
+    assert done["b"].ids == expected.ids
+    assert done["b"].logprobs == pytest.approx(expected.logprobs, abs=1e-5)
+    session.put("a", Conversation(messages=tuple(asked([other]))))  # the slot of `a` holds the other picture's
+    assert finish(session).logprobs == pytest.approx(expected.logprobs, abs=1e-5)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_sampled_placeholder_shows_nothing(family, played):
+    actor, pictures, trajectory = played(family)
+    token = actor.gallery.vision.token
+    first = trajectory.turns[0].completion
+    strange = replace(first, ids=(*first.ids[:2], token, token), logprobs=first.logprobs[:4], finish="length")
+    strange = replace(strange, text=actor.text(strange.ids), logprobs=(0.0,) * 4, entropy=(0.0,) * 4)
+    messages = asked(list(pictures)[:2], [strange.text])
+    session = actor.session()
+    session.put("a", Conversation(messages=tuple(messages), spoken=(strange,), noise=(5,)))
+    said = finish(session)
+    turns = (replace(trajectory.turns[0], completion=strange), replace(trajectory.turns[1], completion=said))
+    assert not said.fresh
+    batch = collate([replace(trajectory, turns=turns)], gallery=actor.gallery)
+    own = batch.mask & (batch.turn == 1)
+    assert (scored(actor, batch) - batch.logprobs)[own].abs().max() < 1e-4
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_words_that_spell_a_placeholder_are_words(family, played):
+    actor, pictures, _ = played(family)
+    written = actor.gallery.vision.written
+    message = Message(role="user", text=f"See {written}.", images=(next(iter(pictures)),))
+    ids, fresh = actor.prompt(Conversation(messages=(message,)))
+    (picture,) = actor.pictures(Conversation(messages=(message,)), ids, fresh=fresh)
+    assert ids.count(actor.gallery.vision.token) == actor.gallery[picture.digest].places
+
+
+@pytest.mark.parametrize("family", GRIDS)
+def test_positions_are_those_of_the_library(family, played):
+    actor, _, trajectory = played(family)
+    batch = collate([trajectory], gallery=actor.gallery)
+    shown = batch.media.shown(batch.ids)
+    grids = torch.cat([sight.inputs["image_grid_thw"] for sight in batch.media.sights()])
+    expected, delta = actor.model.model.get_rope_index(batch.ids, shown.int(), image_grid_thw=grids)
+    assert torch.equal(batch.media.positions(shown), expected)
+    assert turned(shown[0], batch.media.sights())[1] == int(delta)
+
+
+@pytest.mark.parametrize("family", GRIDS)
+def test_a_grid_is_written_as_the_library_writes_it(family, played):
+    actor, pictures, _ = played(family)
+    vision = actor.gallery.vision
+    like = type("Like", (), {"image_processor": vision.processor, "image_token": vision.written})()
+    for digest in pictures:
+        made = vision.processor(images=[decoded(digest, pictures)], return_tensors="pt")
+        assert actor.gallery[digest].words == Qwen2VLProcessor.replace_image_token(like, made, 0)
+
+
+def test_tiles_are_written_as_the_library_writes_them(played):
+    actor, pictures, _ = played("idefics3")
+    words = actor.tokenizer
+    processor, chat = actor.gallery.vision.processor, words.chat_template
+    whole = Idefics3Processor(image_processor=processor, tokenizer=words, image_seq_len=4, chat_template=chat)
+    parts = [{"type": "text", "text": "Look."}, *({"type": "image"} for _ in pictures)]
+    text = words.apply_chat_template([{"role": "user", "content": parts}], tokenize=False, add_generation_prompt=True)
+    images = [decoded(digest, pictures) for digest in pictures]
+    expected = whole(text=text, images=[images], add_special_tokens=False)["input_ids"][0]
+    message = Message(role="user", text="Look.", images=tuple(pictures))
+    assert actor.prompt(Conversation(messages=(message,)))[0] == list(expected)
+
+
+def test_pictures_of_all_sizes_have_their_own_numbers_of_tokens(played):
+    actor, pictures, _ = played("qwen2_vl")  # a token is 16 pixels wide: 40 / 16 = 2.5, 90 / 16 = 5.6, 70 / 16 = 4.4
+    assert [actor.gallery[digest].grid for digest in pictures] == [(2, 2), (2, 6), (4, 2)]
+
+
+def test_ids_of_another_model_are_refused(played, folder):
+    actor, _, trajectory = played("qwen2_vl")
+    other, _, _ = played("qwen2_5_vl")
+    batch = collate([trajectory], gallery=actor.gallery)
+    cut = trajectory.turns[0].completion
+    rows = ((cut.pictures[0]._replace(length=cut.pictures[0].length - 1),),)
+    with pytest.raises(PolicyError, match="places for pictures that take"):
+        other.score(batch.ids, batch.attention, media=Media(rows, other.gallery))
+
+
+def test_a_picture_that_nobody_showed_is_named(played):
+    actor, _, _ = played("tiny-vl")
+    actor.see({})
+    with pytest.raises(PolicyError, match="the picture 00ff is not there"):
+        actor.prompt(Conversation(messages=(Message(role="user", text="", images=("00ff",)),)))
+
+
+def test_pictures_are_counted_in_tokens(played):
+    actor, pictures, _ = played("tiny-vl")
+    digest = next(iter(pictures))
+    bare, full = (Message(role="user", text="Look.", images=images) for images in ((), (digest,)))
+    assert actor.count([full]) - actor.count([bare]) == 16
+
+
+def test_a_segment_places_its_pictures_behind_what_was_said_before(played):
+    _, _, trajectory = played("tiny-vl")
+    said = [turn.completion for turn in trajectory.turns]
+    begin = len(said[0].prompt_ids) + len(said[0].ids)
+    assert pictures_in(said)[1].start == begin + said[1].pictures[0].start

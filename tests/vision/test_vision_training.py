@@ -1,0 +1,131 @@
+"""Learning from pictures: the same bits after an interruption, data sets with pictures, critics that see."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from lmgym.baselines import bc, grpo, ppo
+from lmgym.errors import RecipeError
+from lmgym.policy.load import load_local
+from lmgym.policy.local import LocalPolicy
+from lmgym.policy.sampling import Sampling
+from lmgym.policy.tiny_vl import TinyVl, TinyVlConfig, tiny_vision, tiny_vl_model, tiny_vl_tokenizer
+from lmgym.rollout import episodes
+from lmgym.rollout.picture_folder import PictureFolder, shown_in
+from lmgym.train import checkpoint, loop
+from lmgym.train.log import read_metrics
+
+TASK = "test/Corners-v0"
+ARGS = grpo.Args(
+    warmup=2, warmup_episodes=4, steps=2, instances=2, group=3, minibatches=2, kl=0.1, evaluate=4, drop_flat=False
+)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def seeing(name: str = "toy") -> LocalPolicy:
+    tokenizer = tiny_vl_tokenizer()
+    config = TinyVlConfig(
+        **{**tiny_vl_model(tokenizer=tokenizer).config.to_dict(), "hidden_size": 32, "num_hidden_layers": 1,
+           "layer_types": None, "intermediate_size": 64, "side": 32},
+    )  # fmt: skip
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = TinyVl(config)
+    return LocalPolicy(model, tokenizer, name=name, sampling=Sampling(max_tokens=3), vision=tiny_vision(config))
+
+
+def train(folder: Path, recipe=None, *, policy: LocalPolicy | None = None, **more) -> loop.RunResult:
+    recipe = recipe or grpo.recipe(ARGS)
+    return loop.run(recipe, policy or seeing(), task=TASK, folder=folder, save_seconds=0.0, quiet=True, **more)
+
+
+def weights(folder: Path) -> torch.Tensor:
+    state = checkpoint.load(folder / "checkpoints")
+    return torch.cat([weight.flatten() for weight in state["model"].values()])
+
+
+def figures(folder: Path):
+    return [{name: x for name, x in row.items() if not name.startswith("seconds")} for row in read_metrics(folder)]
+
+
+class Interrupted(Exception):
+    """In the midst of a step."""
+
+
+def test_a_run_that_was_interrupted_ends_with_the_same_bits(tmp_path, monkeypatch):
+    train(tmp_path / "whole")
+    step, calls = torch.optim.AdamW.step, []
+
+    def dying(*args, **kwargs):
+        calls.append(1)
+        if len(calls) in (2, 4):
+            raise Interrupted
+        return step(*args, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(torch.optim.AdamW, "step", dying)
+        for resume in (False, True):
+            with pytest.raises(Interrupted):
+                train(tmp_path / "cut", resume=resume)
+    train(tmp_path / "cut", resume=True)
+    assert figures(tmp_path / "cut") == figures(tmp_path / "whole")
+    assert torch.equal(weights(tmp_path / "cut"), weights(tmp_path / "whole"))
+
+
+def test_the_eyes_learn_too(tmp_path):
+    policy = seeing()
+    before = policy.model.eyes.stem.weight.detach().clone()
+    train(tmp_path / "run", bc.recipe(bc.Args(warmup=1, warmup_episodes=2, evaluate=2)), policy=policy)
+    assert not torch.equal(policy.model.eyes.stem.weight, before)
+
+
+def test_kept_episodes_have_their_pictures_beside_them_and_others_leave_none(tmp_path):
+    train(tmp_path / "run", keep_episodes=(2,))
+    (kept,) = (tmp_path / "run" / "episodes").glob("*.jsonl")
+    shown = shown_in(episodes.read(kept))
+    folder = PictureFolder(tmp_path / "run" / "pictures")
+    assert len(shown) == 6  # two instances of three pictures
+    assert sorted(folder) == sorted(shown)
+
+
+def test_recorded_episodes_with_pictures_are_imitated(tmp_path):
+    train(tmp_path / "run", keep_episodes=(0,))
+    recipe = bc.recipe(bc.Args(warmup=1, warmup_episodes=2, evaluate=2, recorded=tmp_path / "run" / "episodes"))
+    train(tmp_path / "again", recipe)
+    assert "loss" in figures(tmp_path / "again")[0] or any("loss" in row for row in figures(tmp_path / "again"))
+
+
+@pytest.mark.parametrize("place", ["head", "joint"])
+def test_critics_that_read_the_policy_see(tmp_path, place):
+    args = ppo.Args(warmup=1, warmup_episodes=2, steps=1, episodes=4, evaluate=2, critic=place)
+    train(tmp_path / "run", ppo.recipe(args))
+    assert any("explained_variance" in row or "value_loss" in row for row in figures(tmp_path / "run"))
+
+
+def test_a_text_policy_is_refused_before_any_episode(tmp_path):
+    blind = load_local("tiny", device="cpu")
+    with pytest.raises(RecipeError, match=r"shows pictures, and this policy reads text only") as caught:
+        train(tmp_path / "run", policy=blind)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_a_policy_learns_to_see_and_fails_blindfolded(tmp_path):
+    """Chance is a quarter a picture: 0.25^3 = 0.016 an episode; the mean score of a guesser is 0.25."""
+    policy = load_local("tiny-vl", device="cpu", sampling=Sampling(max_tokens=6))
+    recipe = bc.recipe(replace(bc.Args(), warmup=40, warmup_episodes=32, evaluate=60))
+    result = train(tmp_path / "run", recipe, policy=policy)
+    (*_, report) = result.reports.values()
+    assert sum(outcome.score for outcome in report.outcomes) / len(report.outcomes) > 0.8
