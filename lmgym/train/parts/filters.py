@@ -32,12 +32,9 @@ def drop_flat_groups(trajectories: Sequence[Trajectory], *, below: float = 1e-6)
 
 
 def drop_lone_episodes(trajectories: Sequence[Trajectory]) -> Verdict:
-    """Drops those that have nobody left to be compared with: the other tries of their group were given up.
-
-    Forks of one episode are no tries of their own.
-    """
-    alone = (each for each in groups(trajectories).values() if len({trajectory.root for trajectory in each}) < 2)
-    return Verdict(drop=frozenset(trajectory.id for members in alone for trajectory in members))
+    """Drops those whose group has no other try left to compare them with; forks of an episode are none."""
+    alone = (each for each in groups(trajectories).values() if len({t.root for t in each}) < 2)
+    return Verdict(drop=frozenset(t.id for members in alone for t in members))
 
 
 def keep_top(

@@ -1,0 +1,38 @@
+"""What both sides of `make bench-trl` share: the job, the reward, the clocks. Imports neither side."""
+
+import json
+import sys
+import time
+
+
+def letters(words):
+    """Share of a text's characters that are ASCII letters: a reward that differs between random answers."""
+    return sum(c.isascii() and c.isalpha() for c in words) / max(1, len(words))
+
+
+def job():
+    """The settings, as JSON on standard input."""
+    return json.load(sys.stdin)
+
+
+class Marks:
+    """Both clocks at the beginning of each step, after its rollout, and at its end."""
+
+    def __init__(self):
+        self.begun, self.played, self.ended = [], [], []
+
+    @staticmethod
+    def now():
+        """Seconds of the wall clock and of this process's threads."""
+        return time.perf_counter(), time.process_time()
+
+    def report(self, tokens):
+        """Print a row for each step but the first, which warms up; `tokens` were sampled in each."""
+        steps = []
+        for count, *marks in list(zip(tokens, self.begun, self.played, self.ended, strict=True))[1:]:
+            begun, played, ended = marks
+            row = {"tokens": count}
+            for clock, start, middle, end in zip(("wall", "processor"), begun, played, ended, strict=True):
+                row[clock] = {"step": end - start, "rollout": middle - start, "update": end - middle}
+            steps.append(row)
+        sys.stdout.write(json.dumps(steps) + "\n")
