@@ -116,6 +116,7 @@ class Info(Struct, omit_defaults=True):
     reward_terms: dict[str, float]
     seat: str
     seat_rewards: dict[str, float] | UnsetType = UNSET
+    points: list[list[float]] | UnsetType = UNSET  # where the action pointed
     score: float | UnsetType = UNSET
     success: bool | UnsetType = UNSET
     seat_scores: dict[str, float] | UnsetType = UNSET

@@ -87,5 +87,5 @@ def games() -> Iterator[Asking]:
 @pytest.fixture(scope="session")
 def open_games() -> Iterator[Asking]:
     """A server that reveals everything."""
-    with served("wordle", "guess_number", "textworld", "webshop", reveals=ALL) as asking:
+    with served("wordle", "guess_number", "textworld", "webshop", "click_target", reveals=ALL) as asking:
         yield asking

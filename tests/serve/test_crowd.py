@@ -23,6 +23,7 @@ from .process import Process, serving
 SESSIONS = 64
 ALONE = 24  # of them are stepped one by one, in threads; the others by one message for all
 TASKS = ("guess_number", "wordle", "alfworld")
+TRIES = 6  # of a stranger at least
 WORDS = ("crane", "slate", "50", "12", "go to shelf 1", "look", "", "é 漢 🙂", "take mug 1 from shelf 1", "99")
 
 
@@ -86,7 +87,7 @@ def play(connection: ClientConnection, players: list[Player], steps: int) -> Non
             player.hear(answer)
 
 
-def pry(process: Process, names: Iterator[str], ended: threading.Event) -> tuple[int, set[str]]:
+def pry(process: Process, names: Iterator[str], ended: threading.Event) -> set[str]:
     """Ask for the sessions of others, with no token, a wrong one and another client's; what that came to."""
     heard: set[str] = set()
     count = 0
@@ -101,9 +102,9 @@ def pry(process: Process, names: Iterator[str], ended: threading.Event) -> tuple
             found = answered.get("answers", [answered])
             heard |= {answer["error"]["code"] if "error" in answer else json.dumps(answer) for answer in found}
             count += 1
-            if ended.wait(0.05):
-                return count, heard
-    return count, heard
+            if count >= TRIES and ended.wait(0.05):
+                break
+    return heard
 
 
 def crowd(steps: int, warm: int) -> tuple[list[Player], set[str], list[int]]:
@@ -126,8 +127,7 @@ def crowd(steps: int, warm: int) -> tuple[list[Player], set[str], list[int]]:
                 each.result()
             memory.append(process.memory)
         ended.set()
-        tries, heard = stranger.result()
-        assert tries > 3
+        heard = stranger.result()
     return players, heard, memory
 
 

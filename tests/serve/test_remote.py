@@ -52,7 +52,7 @@ def json_trace(trace):
     return shown, json.loads(json.dumps([trace.rewards, trace.infos, trace.start, trace.terminated, trace.truncated]))
 
 
-@pytest.mark.parametrize("task", ["wordle", "guess_number", "textworld", "webshop"])
+@pytest.mark.parametrize("task", ["wordle", "guess_number", "textworld", "webshop", "click_target"])
 def test_the_trajectories_are_those_of_the_local_environment(open_games, task):
     players = [lambda env: env.oracle(), malformed, lambda env: itertools.islice(at_random(env), 20)]
     with open_games.remote(task) as there, closing(build(task)) as here:

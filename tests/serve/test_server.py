@@ -613,7 +613,18 @@ def test_listed_tasks_say_what_may_be_chosen(games):
 
 
 def test_the_wire_names_all_that_info_may_hold():
-    known = {"instance", "valid", "reward_terms", "seat", "seat_rewards", "score", "success", "seat_scores", "answer"}
+    known = {
+        "instance",
+        "valid",
+        "reward_terms",
+        "seat",
+        "seat_rewards",
+        "points",
+        "score",
+        "success",
+        "seat_scores",
+        "answer",
+    }
     assert set(wire.Info.__struct_fields__) - {"more"} == known
 
 
