@@ -2,6 +2,7 @@
 // What all pages have in common. Everything shown is hostile data: elements are made by name and filled as text, never
 // from markup. Data makes no link.
 
+const SMALL = 320; // pixels; narrower pictures are shown larger
 const CONTROLS = 2000; // characters of one text that are written out
 const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\ud800-\udfff]/gu;
 
@@ -46,11 +47,18 @@ async function load(address, { signal, sent } = {}) {
   return content;
 }
 
+// Small pictures are shown larger, by a whole number of times.
+function enlarge(image) {
+  const times = Math.floor((2 * SMALL) / Math.max(image.naturalWidth, SMALL / 2));
+  if (image.naturalWidth < SMALL) image.style.width = `${times * image.naturalWidth}px`;
+}
+
 // A picture with marks at points [x, y] in its own pixels; several of them are numbered. Points outside of it are not drawn.
 function marked(address, name, points) {
   const image = element("img", { src: address, alt: name, loading: "lazy" });
   const frame = element("div", { class: "picture" }, image);
   image.addEventListener("load", () => {
+    enlarge(image);
     points.forEach(([x, y], n) => {
       if (!(x >= 0 && y >= 0 && x < image.naturalWidth && y < image.naturalHeight)) return;
       const mark = element("span", { class: "point", title: `${x}, ${y}` }, points.length > 1 ? String(n + 1) : "");

@@ -1,6 +1,5 @@
 "use strict";
 
-const SMALL = 320; // pixels; narrower pictures are shown larger
 let state = null; // what the server said last
 let busy = false;
 let said = []; // turns of this episode, newest first
@@ -28,10 +27,7 @@ function where(event) {
 
 function pictured(digest) {
   const image = element("img", { src: `picture/${digest}.png`, alt: "what the task shows", draggable: "false" });
-  image.addEventListener("load", () => {
-    const times = Math.max(1, Math.floor((2 * SMALL) / Math.max(image.naturalWidth, SMALL / 2)));
-    if (image.naturalWidth < SMALL) image.style.width = `${times * image.naturalWidth}px`;
-  });
+  image.addEventListener("load", () => enlarge(image));
   image.addEventListener("mousemove", (event) => { $("place").textContent = where(event).join(", "); });
   image.addEventListener("click", clicked);
   return image;

@@ -1,0 +1,139 @@
+"""`lmgym replay --html`: an episode as one file, with clicks drawn where they fell."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lmgym.evaluation import runner
+from lmgym.policy.load import load_policy
+from lmgym.rollout import episodes
+from lmgym.rollout.engine import Engine
+from lmgym.types import Completion, Message, Turn
+from lmgym.viewer.marks import points
+from tests.test_cli import command
+from tests.viewer.conftest import opened
+from tests.viewer.planted import ATTACKS, PICTURE, PNG, episode, hostile_run
+
+
+def turn(action: str, **info) -> Turn:
+    return Turn(observation=Message(role="user", text=""), completion=Completion(text=""), action=action, info=info)
+
+
+@pytest.mark.parametrize(
+    ("action", "found"),
+    [
+        ("mouse_click(3, 4)", [(3, 4)]),
+        ("mouse_click(x=3, y=4.5, button='left')", [(3, 4.5)]),
+        ("I see it.\n```mouse_dblclick(1, 2)```", [(1, 2)]),
+        ("mouse_drag_and_drop(1, 2, 3, 4)", [(1, 2), (3, 4)]),
+        ("mouse_drag_and_drop(1, 2, to_x=3, to_y=4)", [(1, 2), (3, 4)]),
+        ("scroll_at(5, 6, 0, 100)", [(5, 6)]),
+        ("mouse_click(3)", []),
+        ("mouse_click('3', 4)", []),
+        ("mouse_click(True, 4)", []),
+        ("mouse_click(1e300, 4)", []),
+        ("mouse_click(" + "9" * 400 + ", 4)", []),
+        ("scroll(3, 4)", []),
+        ("click('12')", []),
+        ("", []),
+    ],
+)
+def test_coordinates_of_a_call_are_points(action, found):
+    assert points(turn(action)) == found
+
+
+def test_an_environments_own_points_come_first():
+    assert points(turn("mouse_click(3, 4)", points=[[7, 8]])) == [(7, 8)]
+    assert points(turn("click(500, 500)", points=[[48.0, 20.5], [1, 1]])) == [(48.0, 20.5), (1, 1)]
+
+
+@pytest.mark.parametrize(
+    "told", ["ab", 3, None, [[1]], [["1", 2]], [[float("nan"), 1]], [[float("inf"), 1]], [{"x": 1}], [[10**400, 1]]]
+)
+def test_what_is_no_point_is_left_out(told):
+    assert points(turn("look", points=told)) == []
+
+
+def test_a_flood_of_points_is_cut():
+    assert len(points(turn("look", points=[[1, 2]] * 10_000))) == 8
+
+
+def recorded(folder, task: str, **options):
+    """The oracle's episode of instance 0, as an evaluation keeps it, without its pictures."""
+    kept: list = []
+    jobs = runner.episodes(task, split="test", size=1000, count=1, options=options)
+    runner.evaluate(load_policy("oracle"), jobs, engine=Engine(), keep=kept.append)
+    episodes.write(folder / "episodes.jsonl", kept)
+    return folder / "episodes.jsonl", kept[0]
+
+
+def marks(page, number: int = 0) -> list[list[float]]:
+    """Where marks stand in a turn's picture, in its own pixels."""
+    picture = page.locator(f"#turn-{number} .picture")
+    picture.scroll_into_view_if_needed()
+    picture.locator("img").evaluate("image => image.decode()")
+    return picture.evaluate("""frame => {
+        const image = frame.querySelector('img'), around = image.getBoundingClientRect();
+        return [...frame.querySelectorAll('.point')].map(mark => {
+            const box = mark.getBoundingClientRect();
+            return [(box.x + box.width / 2 - around.x) * image.naturalWidth / around.width,
+                    (box.y + box.height / 2 - around.y) * image.naturalHeight / around.height];
+        });
+    }""")
+
+
+@pytest.mark.parametrize("coordinates", ["pixels", "thousand"])
+def test_one_file_shows_pictures_and_where_was_clicked(monkeypatch, chromium, tmp_path, coordinates):
+    file, found = recorded(tmp_path, "lmgym/ClickTarget-v0", coordinates=coordinates)
+    left, top, right, bottom = map(float, found.info["answer"].split(","))
+    assert command(monkeypatch, "replay", str(file), "--html", str(tmp_path / "out.html")) == 0
+    with opened(chromium, (tmp_path / "out.html").as_uri()) as (page, witness):
+        ((x, y),) = marks(page)
+        assert abs(x - (left + right) / 2) < 1
+        assert abs(y - (top + bottom) / 2) < 1
+        assert page.locator("#turn-0 pre.said").inner_text() == found.turns[0].action
+        assert "reward 1" in page.locator("#turn-0").inner_text()
+        assert page.locator("nav").is_hidden()
+        assert witness.said == []
+        assert all(address.startswith(("file:", "data:")) for address in witness.asked)
+
+
+def test_a_drag_has_two_numbered_marks_and_what_lies_outside_has_none(monkeypatch, chromium, tmp_path):
+    plain = Message(role="user", text="look", images=(PICTURE,))
+    actions = ("mouse_drag_and_drop(0, 1, 3, 2)", "mouse_click(4, 1)", "mouse_click(-1, 0)")
+    turns = tuple(replace(turn(action), observation=plain) for action in actions)
+    file = tmp_path / "episodes.jsonl"
+    episodes.write(file, [replace(episode(0), turns=turns)])
+    (tmp_path / "pictures").mkdir()
+    (tmp_path / "pictures" / f"{PICTURE}.png").write_bytes(PNG)
+    words = ("replay", str(file), "--no-verify", "--html", str(tmp_path / "out.html"))
+    assert command(monkeypatch, *words) == 0
+    with opened(chromium, (tmp_path / "out.html").as_uri()) as (page, _):
+        assert [marks(page, number) for number in (1, 2)] == [[], []]
+        assert page.locator("#turn-0 .point").all_inner_texts() == ["1", "2"]
+        assert marks(page) == [pytest.approx([0.5, 1.5], abs=0.1), pytest.approx([3.5, 2.5], abs=0.1)]
+
+
+@pytest.mark.parametrize("number", [1, 5, 7])
+def test_planted_attacks_are_text_in_a_replay(monkeypatch, chromium, tmp_path, number):
+    file = hostile_run(tmp_path) / "episodes.jsonl"
+    words = ("replay", str(file), "--number", str(number), "--no-verify", "--html", str(tmp_path / "out.html"))
+    assert command(monkeypatch, *words) == 0
+    with opened(chromium, (tmp_path / "out.html").as_uri()) as (page, witness):
+        page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+        assert page.evaluate("window.planted") is None
+        assert witness.dialogs == []
+        assert page.locator("article script, article svg, iframe, base, object, article a").count() == 0
+        assert page.locator("[onerror], [onload], [onfocus], [onclick], [href^='javascript:']").count() == 0
+        assert all(address.startswith(("file:", "data:")) for address in witness.asked)
+        assert page.locator("#turn-0 pre.said").text_content().startswith(ATTACKS[number][:10])
+
+
+def test_a_replay_that_differs_is_written_all_the_same(monkeypatch, capsys, tmp_path):
+    file, _ = recorded(tmp_path, "lmgym/ClickTarget-v0")
+    file.write_text(file.read_text().replace('"score": 1.0', '"score": 0.5'))
+    assert command(monkeypatch, "replay", str(file), "--html", str(tmp_path / "out.html")) == 2
+    assert "does not replay" in capsys.readouterr().err
+    assert (tmp_path / "out.html").read_text().startswith("<!doctype html>")
