@@ -98,7 +98,7 @@ DIRECTIONS = (
             Arm(name="filtered_bc", algorithm="filtered_bc", words=("--warmup", "0", "--steps", "30")),
             Arm(name="bc", algorithm="bc", words=(*PLAIN, "--steps", "30")),
         ),
-        warmup=20,
+        warmup=12,
     ),
     Direction(
         name="stitch",
@@ -124,7 +124,7 @@ DIRECTIONS = (
             Arm(name="archer", algorithm="archer", words=("--warmup", "0", "--fit", "5", "--steps", "15")),
             Arm(name="rloo (REINFORCE)", algorithm="rloo", words=("--warmup", "0", "--steps", "10")),
         ),
-        warmup=20,
+        warmup=12,
         every=10_000,
     ),
 )
