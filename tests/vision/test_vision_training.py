@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,11 +9,14 @@ import torch
 
 from lmgym.baselines import bc, grpo, ppo
 from lmgym.errors import RecipeError
+from lmgym.evaluation import runner
 from lmgym.policy.load import load_local
 from lmgym.policy.local import LocalPolicy
 from lmgym.policy.sampling import Sampling
-from lmgym.policy.tiny_vl import TinyVl, TinyVlConfig, tiny_vision, tiny_vl_model, tiny_vl_tokenizer
+from lmgym.policy.tiny import fields_of
+from lmgym.policy.tiny_vl import PICTURE, Sighted, TinyVision, TinyVl, TinyVlConfig, tiny_vision, tiny_vl_tokenizer
 from lmgym.rollout import episodes
+from lmgym.rollout.engine import Engine
 from lmgym.rollout.picture_folder import PictureFolder, shown_in
 from lmgym.train import checkpoint, loop
 from lmgym.train.log import read_metrics
@@ -35,10 +37,9 @@ def _one_thread():
 
 def seeing(name: str = "toy") -> LocalPolicy:
     tokenizer = tiny_vl_tokenizer()
-    config = TinyVlConfig(
-        **{**tiny_vl_model(tokenizer=tokenizer).config.to_dict(), "hidden_size": 32, "num_hidden_layers": 1,
-           "layer_types": None, "intermediate_size": 64, "side": 32},
-    )  # fmt: skip
+    size = Sighted(layers=1, hidden=32, heads=1, kv_heads=1, inner=64, side=32)
+    token = tokenizer.convert_tokens_to_ids(PICTURE)
+    config = TinyVlConfig(**fields_of(size, vocab=len(tokenizer)), side=size.side, picture_token_id=token)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         model = TinyVl(config)
@@ -86,7 +87,7 @@ def test_a_run_that_was_interrupted_ends_with_the_same_bits(tmp_path, monkeypatc
 def test_the_eyes_learn_too(tmp_path):
     policy = seeing()
     before = policy.model.eyes.stem.weight.detach().clone()
-    train(tmp_path / "run", bc.recipe(bc.Args(warmup=1, warmup_episodes=2, evaluate=2)), policy=policy)
+    train(tmp_path / "run", bc.recipe(bc.Args(steps=1, episodes=2, evaluate=2)), policy=policy)
     assert not torch.equal(policy.model.eyes.stem.weight, before)
 
 
@@ -101,16 +102,16 @@ def test_kept_episodes_have_their_pictures_beside_them_and_others_leave_none(tmp
 
 def test_recorded_episodes_with_pictures_are_imitated(tmp_path):
     train(tmp_path / "run", keep_episodes=(0,))
-    recipe = bc.recipe(bc.Args(warmup=1, warmup_episodes=2, evaluate=2, recorded=tmp_path / "run" / "episodes"))
+    recipe = bc.recipe(bc.Args(steps=1, episodes=2, evaluate=2, recorded=str(tmp_path / "run" / "episodes")))
     train(tmp_path / "again", recipe)
-    assert "loss" in figures(tmp_path / "again")[0] or any("loss" in row for row in figures(tmp_path / "again"))
+    assert any(row.get("trained_tokens", 0) > 0 for row in figures(tmp_path / "again"))
 
 
 @pytest.mark.parametrize("place", ["head", "joint"])
 def test_critics_that_read_the_policy_see(tmp_path, place):
-    args = ppo.Args(warmup=1, warmup_episodes=2, steps=1, episodes=4, evaluate=2, critic=place)
+    args = ppo.Args(warmup=1, warmup_episodes=2, steps=1, instances=4, critic_steps=1, evaluate=2, critic=place)
     train(tmp_path / "run", ppo.recipe(args))
-    assert any("explained_variance" in row or "value_loss" in row for row in figures(tmp_path / "run"))
+    assert any("value_mean" in row for row in figures(tmp_path / "run"))
 
 
 def test_a_text_policy_is_refused_before_any_episode(tmp_path):
@@ -122,10 +123,20 @@ def test_a_text_policy_is_refused_before_any_episode(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_policy_learns_to_see_and_fails_blindfolded(tmp_path):
-    """Chance is a quarter a picture: 0.25^3 = 0.016 an episode; the mean score of a guesser is 0.25."""
+def test_a_policy_learns_to_see_and_is_at_chance_blindfolded(tmp_path, monkeypatch):
+    """One of four corners a picture: a guesser scores 0.25, and 60 episodes of 3 pictures have an error of 0.03."""
     policy = load_local("tiny-vl", device="cpu", sampling=Sampling(max_tokens=6))
-    recipe = bc.recipe(replace(bc.Args(), warmup=40, warmup_episodes=32, evaluate=60))
-    result = train(tmp_path / "run", recipe, policy=policy)
+    result = train(tmp_path / "run", bc.recipe(bc.Args(steps=40, episodes=32, evaluate=60)), policy=policy)
     (*_, report) = result.reports.values()
-    assert sum(outcome.score for outcome in report.outcomes) / len(report.outcomes) > 0.8
+    assert mean_score(report) > 0.8
+    look = TinyVision.look
+    monkeypatch.setattr(
+        TinyVision, "look", lambda self, digest, picture: look(self, digest, picture.point(lambda _: 0))
+    )
+    blind = load_local(f"hf:{result.policy}", device="cpu", sampling=Sampling(max_tokens=6))
+    jobs = runner.episodes(TASK, split="test", size=100, count=60, options={})
+    assert mean_score(runner.evaluate(blind, jobs, engine=Engine())) < 0.4
+
+
+def mean_score(report) -> float:
+    return sum(outcome.score for outcome in report.outcomes) / len(report.outcomes)
