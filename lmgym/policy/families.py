@@ -100,7 +100,8 @@ def vision_of(config: Any, tokenizer: Any, path: str) -> Vision:
     """How the model of such a family in `path` takes pictures."""
     from transformers import AutoImageProcessor
 
-    processor: Any = AutoImageProcessor.from_pretrained(path, backend="pil")
+    load: Any = AutoImageProcessor.from_pretrained
+    processor = load(path, backend="pil")
     token = int(config.image_token_id)
     written = str(tokenizer.convert_ids_to_tokens(token))
     if config.model_type in GRIDS:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
@@ -55,7 +55,10 @@ def tiny_model(size: str = "", *, vocab: int, seed: int = 0, changes: dict[str, 
     return model
 
 
-def known_size(sizes: Mapping[str, Size], size: str, kind: str) -> Size:
+Sizes = TypeVar("Sizes", bound=Size)
+
+
+def known_size(sizes: Mapping[str, Sizes], size: str, kind: str) -> Sizes:
     """The dimensions of `kind:size`; raises PolicyError for a size that is none."""
     if size not in sizes:
         known = ", ".join(f"{kind}:{name}" if name else kind for name in sizes)

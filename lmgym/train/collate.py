@@ -125,6 +125,7 @@ def _tensors(
         weight=mask.float(),
         reference=zeros,
         **keys,
+        media=None,
     )
 
 

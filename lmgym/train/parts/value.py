@@ -164,7 +164,7 @@ class ValueCritic(Critic):
         two = {n: x[row] if x.ndim == 1 else torch.stack((x[row, 0], x[row, column]), 1) for n, x in parts}
         numbers = torch.arange(len(row))
         own = {"ids": torch.stack((numbers, numbers), 1), "logprobs": torch.zeros(len(row), 2)}
-        return Batch(**{**two, **own})
+        return Batch(**{**two, **own}, media=None)
 
 
 def _before(after: Tensor) -> Tensor:
