@@ -43,7 +43,7 @@ def serve(  # one line an option
         raise InstanceError(f"--host {host} is reached by other machines: say --expose, and see docs/serving.md")
     try:
         from lmgym.serve.catalogue import Catalogue
-        from lmgym.serve.clients import Limits, tokens_of
+        from lmgym.serve.clients import VARIABLE, Limits, tokens_of
         from lmgym.serve.server import Serving
     except ModuleNotFoundError as error:
         raise MissingExtra(f"serving needs {error.name}: pip install 'lmgym[serve]'") from error
@@ -58,6 +58,7 @@ def serve(  # one line an option
         message=message,
     )
     tokens, made = tokens_of(os.environ)
+    os.environ.pop(VARIABLE, None)  # what a task starts need not know it
     serving = Serving(
         catalogue,
         tokens,

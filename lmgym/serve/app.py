@@ -19,6 +19,7 @@ from lmgym.serve.clients import Client, Limits
 from lmgym.serve.desk import Desk
 
 STATUS = {"size": 413, "message": 400, "rate": 429, "limit": 429, "slow": 408}  # of a message as a whole
+BEYOND = 1 << 20  # bytes of a message that is too large, which are not kept: closed upon them, it hears no answer
 DECODER = msgspec.json.Decoder(wire.Asked)
 ENCODER = msgspec.json.Encoder()
 
@@ -70,6 +71,7 @@ async def answered(
         try:
             message = DECODER.decode(raw)
         except wire.MALFORMED as error:
+            _spend(client, 1)
             raise Refusal("message", f"no message of this server: {error}"[:300]) from error
         number = message.id
         if not 0 < len(message.calls) <= desk.limits.calls:
@@ -112,11 +114,14 @@ async def _body(request: Request, limits: Limits) -> bytes:
         async with asyncio.timeout(limits.slow):
             async for part in request.stream():
                 size += len(part)
-                if size > limits.message:
-                    raise Refusal("size", f"a message has {limits.message} bytes at most")
-                parts.append(part)
+                if size > limits.message + BEYOND:
+                    break
+                if size <= limits.message:
+                    parts.append(part)
     except TimeoutError as error:
         raise Refusal("slow", f"a message takes {limits.slow:g} seconds at most to arrive") from error
+    if size > limits.message:
+        raise Refusal("size", f"a message has {limits.message} bytes at most")
     return b"".join(parts)
 
 

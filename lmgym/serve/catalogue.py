@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lmgym.backends import wire
-from lmgym.env.registry import find, specs
+from lmgym.env.registry import find, load, options_of, specs
 from lmgym.env.spec import TaskSpec
 from lmgym.errors import InstanceError, LmgymError
 from lmgym.serve.booth import Offer
@@ -47,7 +47,7 @@ class Catalogue:
         cls, names: Iterable[str] = (), *, options: Mapping[str, Any] | None = None, reveals: Iterable[str] = ()
     ) -> Catalogue:
         """Of the tasks that are named, else of all that run nothing of what a stranger sends. Raises InstanceError."""
-        known, options = list(specs().values()), dict(options or {})
+        options = dict(options or {})
         found = [find(name) for name in names]
         if wrong := [spec.id for spec in found if spec.elsewhere]:
             raise InstanceError(f"{wrong[0]} is a client of a server: serve what it plays from there")
@@ -55,7 +55,13 @@ class Catalogue:
             raise InstanceError("options hold for every session: serve one task with them")
         if strange := sorted(set(reveals) - set(wire.SECRETS)):
             raise InstanceError(f"what may be revealed is {', '.join(wire.SECRETS)}; got {strange[0]!r}")
-        chosen = found or [spec for spec in known if not (spec.elsewhere or spec.runs_code)]
+        for spec in found:
+            known_options = options_of(load(spec))  # MissingExtra, where its packages are not here
+            if unknown := [name for name in options if name not in known_options]:
+                raise InstanceError(
+                    f"{spec.id} has no option {unknown[0]!r}; it has {', '.join(sorted(known_options))}"
+                )
+        chosen = found or [spec for spec in specs().values() if not (spec.elsewhere or spec.runs_code)]
         return cls(specs={spec.id: spec for spec in chosen}, options=options, reveals=frozenset(reveals))
 
     def offer(self, call: wire.Open) -> Offer:

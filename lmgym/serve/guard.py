@@ -1,8 +1,10 @@
-"""Who is let in at all: a request's Host, Origin and token, looked at before a byte of its body is."""
+"""Who is let in at all: a request's Host, Origin and token, looked at before its body is read."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +38,17 @@ class Address:
     origins: frozenset[str] = frozenset()  # pages that may ask; programs send no Origin
 
 
+async def _drained(receive: Receive, *, most: int = 1 << 20, seconds: float = 1.0) -> None:
+    """Take the body of a request that is refused, unread: closed upon it, the answer might be lost on its way."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            while most > 0:
+                event = await receive()
+                most -= len(event.get("body", b"")) + 1
+                if not event.get("more_body"):
+                    return
+
+
 class Guard:
     """The application behind its door."""
 
@@ -52,6 +65,8 @@ class Guard:
             await self.app(scope, receive, send)
             return
         status, error = refusal
+        if scope["type"] == "http":
+            await _drained(receive)
         kind = "http.response" if scope["type"] == "http" else "websocket.http.response"
         content = msgspec.json.encode(wire.Answered(error=error))
         length = (b"content-length", str(len(content)).encode())

@@ -8,6 +8,7 @@ import signal
 import socket
 import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -277,6 +278,8 @@ def test_the_operators_options_hold_and_cannot_be_chosen():
         assert asking.code({"op": "open", "task": "guess_number", "options": {"highest": 5}}) == "option"
     with pytest.raises(InstanceError, match="one task"):
         Catalogue.of(["guess_number", "wordle"], options={"highest": 5})
+    with pytest.raises(InstanceError, match="no option 'lowest'"):
+        Catalogue.of(["guess_number"], options={"lowest": 5})
 
 
 def test_what_runs_code_and_what_is_played_elsewhere_is_not_served_by_default():
@@ -446,8 +449,9 @@ def test_large_messages_are_refused_before_they_are_kept():
 def test_a_body_without_end_is_cut_off():
     with served("guess_number", message=1 << 20) as asking:
         endless = (b"x" * 65536 for _ in iter(int, 1))
-        answered = asking.http.post("/v1/call", content=endless)
-        assert answered.status_code == 413
+        with suppress(httpx.TransportError):  # who goes on talking may find the line cut before the answer is read
+            assert asking.http.post("/v1/call", content=endless).status_code == 413
+        assert asking.http.get("/v1/tasks").status_code == 200
 
 
 # Limits --------------------------------------------------------------------------------------------------------------
@@ -482,6 +486,11 @@ def test_a_flood_is_told_when_to_come_back():
         assert 0 < error["retry_after"] <= 499.5
         assert int(second.headers["Retry-After"]) == round(error["retry_after"])
         assert asking.call(reset(session), token=OTHER)[0]["error"]["code"] == "session"  # others have their own
+
+
+def test_a_flood_of_what_is_no_message_is_one_too():
+    with served("guess_number", rate=1.0, calls=3) as asking:
+        assert [asking.post(b"x").status_code for _ in range(4)] == [400, 400, 400, 429]
 
 
 def test_the_client_waits_as_long_as_the_server_says():
