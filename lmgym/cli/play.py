@@ -55,11 +55,12 @@ def _on_page(
 
     game = Game(env, seed=seed, index=index, adviser=None if player == "human" else player)
     try:
-        table = Table(game, port=port)
+        try:
+            table = Table(game, port=port)
+        except OSError as error:
+            raise InstanceError(f"cannot listen on port {port}: {error.strerror}; try another --port") from error
         console.print(Text(f"play at {table.url}"))
         serve(table, console, open_browser=open_browser)
-    except OSError as error:
-        raise InstanceError(f"cannot listen on port {port}: {error.strerror}; try another --port") from error
     finally:
         game.close()
 

@@ -49,7 +49,8 @@ class Game:
 
     def pointing(self, x: float, y: float) -> str | None:
         """The action that clicks a pixel of the last picture; None where the task has none."""
-        return self._within(lambda: self._env.unwrapped.pointing(x, y))
+        found: str | None = self._within(lambda: self._env.unwrapped.pointing(x, y))
+        return found
 
     def again(self) -> dict[str, Any]:
         """Open the next episode: the same instance where one was asked for, else that of the next seed."""

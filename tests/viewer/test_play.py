@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+import signal
 import socket
+import subprocess
+import sys
 import threading
 from contextlib import contextmanager
 from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
 
 import numpy as np
 import pytest
@@ -19,6 +24,7 @@ from lmgym.env.spec import TaskSpec
 from lmgym.errors import BackendError
 from lmgym.viewer.guard import HEADERS
 from lmgym.viewer.play import Game, Table
+from tests.test_cli import command
 from tests.viewer.conftest import opened
 from tests.viewer.planted import ATTACKS
 
@@ -271,3 +277,32 @@ def test_what_is_too_long_or_of_no_length_is_refused(planted, length):
 def test_nothing_else_is_there(planted):
     assert asked(planted, "state.json", b"{}")[0] == 404
     assert asked(planted, "../app.js", b"{}")[0] == 404
+
+
+# The command ---------------------------------------------------------------------------------------------------
+
+
+def test_the_command_serves_until_it_is_interrupted():
+    words = [sys.executable, "-c", "from lmgym.cli import main; main()", "play", "click_target", "--player", "oracle"]
+    with subprocess.Popen([*words, "--index", "3"], stdout=subprocess.PIPE, text=True) as process:
+        url = re.search(r"play at (http://127\.0\.0\.1:\d+/\S+/)", process.stdout.readline())[1]
+        post = Request(url + "next", b'{"turn": 0}', {"Content-Type": "application/json"})
+        with urlopen(post, timeout=20) as answer:
+            assert json.load(answer)["success"] is True
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=20) == 0
+
+
+def test_the_terminal_can_be_asked_for(monkeypatch, capsys):
+    words = ("play", "click_target", "--player", "oracle", "--index", "3", "--terminal")
+    assert command(monkeypatch, *words) == 0
+    assert "success True" in capsys.readouterr().out
+
+
+def test_a_taken_port_and_an_unknown_player_are_one_line(monkeypatch, capsys):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert command(monkeypatch, "play", "click_target", "--port", str(port)) == 2
+    assert f"cannot listen on port {port}" in capsys.readouterr().err
+    assert command(monkeypatch, "play", "click_target", "--player", "nobody") == 2
+    assert "human, oracle or demonstrator" in capsys.readouterr().err
