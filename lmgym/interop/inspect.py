@@ -78,7 +78,7 @@ def _sample(job: Job) -> Sample:
     )
 
 
-@solver
+@solver  # type: ignore[untyped-decorator]
 def play(name: str, *, split: str, seed: int, prompt: str | None, max_turns: int | None, **options: Any) -> Solver:
     """Let the model and an environment take turns until the episode is over."""
 
@@ -123,7 +123,7 @@ def _billed(found: Outcome, spoken: list[ModelOutput]) -> Outcome:
     )
 
 
-@scorer(metrics=[mean(), stderr(), ci(), ci_wilson()])
+@scorer(metrics=[mean(), stderr(), ci(), ci_wilson()])  # type: ignore[untyped-decorator]
 def outcome() -> Scorer:
     """The episode's score; whether it was a success and the rest of its outcome are in the metadata."""
 

@@ -159,7 +159,8 @@ def app(task: str, *, split: str = "test", max_turns: int | None = None, session
         raise InstanceError(f"sessions must be at least 1; got {sessions}")
     make = partial(Served, task, split=split, max_turns=max_turns, **options)
     make().close()  # a wrong option is told before anybody connects
-    return create_app(make, Words, Shown, env_name=find(task).name, max_concurrent_envs=sessions)
+    served: FastAPI = create_app(make, Words, Shown, env_name=find(task).name, max_concurrent_envs=sessions)
+    return served
 
 
 def serve(task: str, *, host: str = "127.0.0.1", port: int = 8000, **settings: Any) -> None:
