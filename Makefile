@@ -81,6 +81,9 @@ check: lint test tasks ## lint, types, the suite and what every task owes
 bench: .venv/.dev ## speeds, side by side in one run
 	$(BIN)/python tests/bench $(ARGS)
 
+bench-trl: .venv/.dev ## GRPO steps here and in TRL, in turn: ARGS='--turns 6 1 --precision bf16 fp32'
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.bench.beside_trl $(ARGS)
+
 curves: .venv/.train ## learning curves of all baselines: SIZE=small|full ARGS='--tune'
 	$(BIN)/lmgym curves --size $(SIZE) --write baselines/README.md $(ARGS)
 
