@@ -74,6 +74,7 @@ class Begun:
     warmup_seconds: float | None = None  # at most
     warmup_episodes: int = 64  # of a step of imitation
     interject: float = 0.1  # share of demonstrated turns at which something wrong is played
+    observation_weight: float = 0.3  # of the tokens of demonstrations that are no answer
     autocast: bool | None = None  # bfloat16 in the update; None: where the machine has it in hardware
     checkpointing: bool = False  # recompute activations in the backward pass
     evaluate: int = 256  # episodes, before and after
@@ -95,6 +96,7 @@ def around(args: Begun, *stages: Stage) -> list[Stage]:
         seconds=args.warmup_seconds,
         episodes=args.warmup_episodes,
         interject=args.interject,
+        observation_weight=args.observation_weight,
         autocast=args.autocast,
         checkpointing=args.checkpointing,
     )
