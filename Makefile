@@ -8,7 +8,7 @@ SIZE ?= small
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: FORCE help baseline test test-slow check lint tasks bench curves eval serve board play list golden cards tokenizer clean
+.PHONY: FORCE help baseline test test-slow check lint tasks bench bench-trl curves eval serve board play list golden cards tokenizer clean
 
 help: ## show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
