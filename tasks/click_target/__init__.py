@@ -11,13 +11,14 @@ SPEC = TaskSpec(
     max_turns=1,
     splits={"train": 1_000_000, "test": 1_000},
     score="1 when the point, or the middle of the box, that was named lies within the target's box",
-    references={"null": 0.0, "oracle": 1.0},
+    references={"null": 0.0, "random": 0.18, "oracle": 1.0},
     source="generated; the metric is ScreenSpot's (SeeClick, arXiv 2401.10935)",
 )
 _DESKTOP = replace(
     SPEC,
     id="lmgym/ClickTargetDesktop-v0",
     summary="Click what an instruction names in one of six windows of a desktop of 1,280 by 720 pixels.",
+    references={"null": 0.0, "random": 0.0, "oracle": 1.0},
     options={
         **{"width": 1280, "height": 720, "windows": 6, "scale": 2, "touch": False},
         **{"least": 30, "elements": 90, "colours": 8, "cell": 32, "by": "name"},
