@@ -35,6 +35,8 @@ def curves(
     from lmgym.train import comparison
 
     if size == "directions":
+        if tune or algorithm:
+            raise RecipeError("directions have arms and rates of their own: leave --tune and --algorithm out")
         _directions(out, task, at_once=at_once, write=write)
         return
     courses, seeds = _plan(size)

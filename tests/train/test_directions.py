@@ -20,6 +20,14 @@ from lmgym.train.recipe import Pool
 from tests.train.chain import SPEC, chain_policy
 
 BY_NAME = {each.name: each for each in DIRECTIONS}
+SHORT = {
+    "archer": ("--fit", "1", "--rollouts", "4", "--critic-draws", "8", "--actor-draws", "8", "--budget", "3"),
+    "rloo": ("--instances", "2", "--group", "2", "--budget", "3"),
+    "ppo": ("--instances", "4", "--critic-steps", "1", "--budget", "3"),
+    "filtered_bc": ("--instances", "2", "--group", "2"),
+    "bc": ("--episodes", "4"),
+    "ilql": ("--episodes", "8"),
+}
 LINE = Line(arm="a", seed=0, success=[0.2, 0.2, 0.6], steps=[0, 100, 300])
 
 
@@ -82,9 +90,8 @@ def test_tables_go_between_their_own_markers():
 @pytest.mark.parametrize("direction", DIRECTIONS, ids=lambda each: each.name)
 def test_every_arm_runs(direction, tmp_path, monkeypatch):
     """The real commands in this process, with less of everything."""
-    short = ("--steps", "1")
     few = [replace(each, episodes=6) for each in direction.recordings]
-    arms = [replace(arm, words=(*arm.words, *short)) for arm in direction.arms]
+    arms = [replace(arm, words=(*arm.words, "--steps", "1", *SHORT[arm.algorithm])) for arm in direction.arms]
     direction = replace(direction, arms=arms, recordings=few, warmup=1, episodes=4)
 
     def call(folder, arguments, name):
@@ -105,3 +112,11 @@ def test_every_arm_runs(direction, tmp_path, monkeypatch):
         path = directions.data_of(direction, 0, tmp_path) / f"{few.index(recording)}.jsonl"
         assert len(list(dataset.read(path))) == 6
         assert all(json.loads(line)["options"] == {} or direction.options for line in path.read_text().splitlines())
+
+
+def test_what_directions_do_not_take_is_refused(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["lmgym", "curves", "--size", "directions", "--tune"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code
+    assert "leave --tune and --algorithm out" in capsys.readouterr().err
