@@ -15,7 +15,19 @@ from lmgym.env.spaces import Images
 from lmgym.errors import InstanceError
 from lmgym.tasks.visual_search import SPEC
 from lmgym.tasks.visual_search.protocols import PROTOCOLS, Look, Said, distinct
-from lmgym.tasks.visual_search.scene import COLOURS, FEWEST, LETTERS, SHAPES, Level, Scene, Tile, drawn, found, nearest
+from lmgym.tasks.visual_search.scene import (
+    COLOURS,
+    FEWEST,
+    LETTERS,
+    SHAPES,
+    Level,
+    Scene,
+    Tile,
+    as_seen,
+    drawn,
+    found,
+    nearest,
+)
 
 STREAM = {"train": 71, "test": 72}
 UNITS = {"pixels": "pixels of this picture", "thousand": "thousandths of its sides"}
@@ -255,15 +267,9 @@ class VisualSearch(TextEnv):
 
     def _read(self, box: Box, picture: Picture, tile: Tile) -> str:
         """The letter with which a tile would look most like what is seen."""
-        letters = LETTERS[: self.level.letters]
-        paper = tuple((0,) * self.level.cells for _ in range(self.level.cells))
-        size = self.level.view
-        guesses = []
-        for letter in letters:
-            tiles = (Tile(tile.left, tile.top, tile.colour, tile.shape, letter),)
-            part = Scene(self.level, tiles, paper).cut(box)
-            guesses.append(resized(part, (0, 0, part.shape[1], part.shape[0]), size, size))
-        return letters[nearest(picture, guesses)]
+        left, top, right, _ = box
+        place = (tile.left * self.level.block - left, tile.top * self.level.block - top)
+        return LETTERS[nearest(picture, as_seen(self.level, tile.shape, tile.colour, place, right - left))]
 
     def _write_look(self, middle: tuple[int, int]) -> str:
         """Write a request for a crop as the protocol has it."""

@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgym.backends.drawing import HEIGHT, WIDTH, Box, Picture, glyphs
+from lmgym.backends.drawing import HEIGHT, WIDTH, Box, Picture, glyphs, resized
 
 COLOURS = {
     "red": (191, 70, 70),
@@ -103,12 +103,8 @@ class Scene:
                 x, y = column * width - left, row * width - top
                 canvas[max(0, y) : y + width, max(0, x) : x + width] = self.paper[row][column]
         for tile in self.tiles:
-            mask, drawn = patch(tile.shape, tile.colour, tile.letter, level.tile, level.block)
-            x, y = tile.left * level.block - left, tile.top * level.block - top
-            inside = (slice(max(0, y), max(0, y + len(mask))), slice(max(0, x), max(0, x + len(mask))))
-            part = canvas[inside]
-            own = (slice(max(0, -y), max(0, -y) + part.shape[0]), slice(max(0, -x), max(0, -x) + part.shape[1]))
-            part[mask[own]] = drawn[own][mask[own]]
+            mask, whole = patch(tile.shape, tile.colour, tile.letter, level.tile, level.block)
+            _paste(canvas, mask, whole, (tile.left * level.block - left, tile.top * level.block - top))
         return canvas
 
 
@@ -191,6 +187,30 @@ def _core(shape: str, size: int, block: int) -> tuple[NDArray[np.bool_], int, in
     rows, columns = whole.any(1).nonzero()[0], whole.any(0).nonzero()[0]
     left, top = int(columns[0]), int(rows[0])
     return whole[top : rows[-1] + 1, left : columns[-1] + 1], left, top
+
+
+@lru_cache(maxsize=256)
+def as_seen(level: Level, shape: str, colour: str, place: tuple[int, int], width: int) -> list[Picture]:
+    """Return how a tile would be shown with each letter in a crop of `width` pixels, in which its corner is at `place`.
+
+    What else is in the crop is left black: to tell letters apart it makes no difference.
+    """
+    seen = []
+    for letter in LETTERS[: level.letters]:
+        mask, whole = patch(shape, colour, letter, level.tile, level.block)
+        canvas = np.zeros((width, width, 3), np.uint8)
+        _paste(canvas, mask, whole, place)
+        seen.append(resized(canvas, (0, 0, width, width), level.view, level.view))
+    return seen
+
+
+def _paste(canvas: Picture, mask: NDArray[np.bool_], whole: Picture, place: tuple[int, int]) -> None:
+    """Put what is within a mask of `whole` onto a canvas, as far as it lies on it; `place` is left and top."""
+    x, y = place
+    inside = (slice(max(0, y), max(0, y + len(mask))), slice(max(0, x), max(0, x + len(mask))))
+    part = canvas[inside]
+    own = (slice(max(0, -y), max(0, -y) + part.shape[0]), slice(max(0, -x), max(0, -x) + part.shape[1]))
+    np.copyto(part, whole[own], where=mask[own][:, :, None])
 
 
 def nearest(picture: Picture, candidates: Sequence[Picture]) -> int:
