@@ -94,7 +94,7 @@ class Guarded(BaseHTTPRequestHandler):
         """Send what is found; what is wrong with the question is said as JSON."""
         try:
             answer = found()
-        except (LmgymError, ValueError) as error:
+        except (LmgymError, ValueError, RecursionError) as error:
             self.send(HTTPStatus.UNPROCESSABLE_ENTITY, as_json({"error": str(error)}), JSON)
             return
         if answer is None:

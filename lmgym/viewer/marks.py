@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ PLACES: Mapping[str, tuple[tuple[str, str], ...]] = {  # BrowserGym's calls by c
     "mouse_drag_and_drop": (("from_x", "from_y"), ("to_x", "to_y")),
 }
 MOST = 8  # points of an action
+FARTHEST = 1e6  # pixels
 
 
 def points(turn: Turn) -> list[Point]:
@@ -41,10 +41,10 @@ def _called(action: str) -> list[Point]:
 
 
 def _point(value: Any) -> Point | None:
-    """Return a pair of finite numbers as a point; None for anything else."""
+    """Return a pair of numbers as a point; None for anything else, NaN too."""
     if not isinstance(value, Sequence) or isinstance(value, str | bytes) or len(value) != 2:
         return None
-    if not all(isinstance(one, int | float) and not isinstance(one, bool) and abs(one) < 1e6 for one in value):
+    if not all(isinstance(one, int | float) and not isinstance(one, bool) and abs(one) < FARTHEST for one in value):
         return None
     x, y = map(float, value)
-    return (x, y) if math.isfinite(x) and math.isfinite(y) else None
+    return x, y

@@ -238,7 +238,17 @@ def test_an_answer_to_another_turn_is_refused(planted):
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"{", b"[]", b"{}", b'{"turn": 0}', b'{"turn": true, "action": "a"}', b'{"turn": 0, "action": 3}', b"\xff"],
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"{}",
+        b'{"turn": 0}',
+        b'{"turn": true, "action": "a"}',
+        b'{"turn": 0, "action": 3}',
+        b"\xff",
+        b"[" * 200_000,
+    ],
 )
 def test_what_makes_no_sense_is_an_answer_and_no_fault(planted, content):
     asked(planted, "again", b"{}")
