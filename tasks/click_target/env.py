@@ -94,7 +94,7 @@ class ClickTarget(Pointing):
         height: int = 128,
         windows: int = 1,
         least: int = 1,
-        elements: int = 3,
+        elements: int = 2,
         colours: int = 4,
         cell: int = 48,
         by: str = "colour",

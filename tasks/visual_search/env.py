@@ -54,7 +54,7 @@ class VisualSearch(TextEnv):
         view: int = 64,
         cells: int = 2,
         least: int = 1,
-        tiles: int = 3,
+        tiles: int = 2,
         colours: int = 4,
         shapes: int = 1,
         letters: int = 4,
