@@ -112,3 +112,10 @@ def test_the_share_of_clipped_tokens_is_told():
     logprobs = torch.tensor([[0, 0.0, 0.5, -0.5]])
     _, figures = CLIP(Scored(batch=batch, logprobs=logprobs, entropy=torch.zeros(1, 4)))
     assert figures["clipped"][0, 1:].tolist() == [0, 1, 0]
+
+
+def test_the_imitation_before_it_weighs_observations_as_told():
+    weights = [
+        grpo.recipe(args).stages[0].observation_weight for args in (grpo.Args(), grpo.Args(observation_weight=0.0))
+    ]
+    assert weights == [0.3, 0.0]
