@@ -170,6 +170,20 @@ def test_a_page_of_the_web_is_played_by_its_picture(chromium):
         assert witness.said == []
 
 
+def test_the_shop_is_played_by_words_and_by_mouse(chromium):
+    env = build("WebShopBrowser-v0", split="test", pixels="screenshot", observe="none")
+    with page_of(chromium, env, index=3, adviser="oracle") as (page, witness, _):
+        page.click("#next")  # what is searched for
+        turned(page, "0.1")
+        tree = env.unwrapped.window.look("axtree", places=True).text
+        x, y = map(int, re.search(r"button 'Search', at=\"(\d+),(\d+)\"", tree).groups())
+        press(page, x, y)
+        turned(page, "0.2")
+        assert "/search_results/" in page.locator("pre.seen").inner_text()
+        assert page.locator(".past pre.said").first.inner_text().startswith("mouse_click(")
+        assert witness.said == []
+
+
 def test_planted_attacks_are_text_on_the_page(chromium):
     with page_of(chromium, Planted(split="test")) as (page, witness, site):
         for turn in range(len(ATTACKS)):
