@@ -69,12 +69,16 @@ def serve(  # one line an option
         origins=origin or (),
         processes=processes,
     )
+    _announce(serving.url, len(catalogue.specs), token=tokens[0] if made else None, local=hosts.is_loopback(host))
+    serving.run()
+
+
+def _announce(url: str, count: int, *, token: str | None, local: bool) -> None:
+    """Say where it is, and what to know."""
     console = Console(highlight=False, soft_wrap=True)
-    count = len(catalogue.specs)
-    console.print(Text(f"serving {count} task{'s' * (count > 1)} at {serving.url}"))
-    if made:
-        console.print(Text(f"token {tokens[0]}"))
-    if not hosts.is_loopback(host):
+    console.print(Text(f"serving {count} task{'s' * (count > 1)} at {url}"))
+    if token is not None:
+        console.print(Text(f"token {token}"))
+    if not local:
         console.print("Others on the network reach this address, and what is said there can be overheard.")
     console.print("Ctrl-C ends it.")
-    serving.run()

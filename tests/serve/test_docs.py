@@ -85,3 +85,19 @@ def test_the_page_names_every_call_secret_and_code():
     }
     assert all(f"`{name}`" in PAGE for name in (*calls, *codes, *STATUS))
     assert "docs/serving.md" in (ROOT / "tasks/remote/README.md").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [("--warmup", "1", "--reveal-here"), ("--warmup", "0")])
+def test_a_served_task_can_be_trained_on(monkeypatch, tmp_path, words):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LMGYM_REMOTE_TOKEN", TOKEN)
+    shown = ["--reveal", "demonstrator"] if "--reveal-here" in words else []
+    with serving("guess_number", "--port", "0", *shown) as process:
+        line = (
+            f"lmgym train grpo remote --model tiny:1m --option url={process.url} --option task=guess_number --out run"
+        )
+        few = ["--steps", "1", "--instances", "2", "--group", "2", "--evaluate", "2", *words[:2]]
+        run(shlex.join([*line.split(), *few]), process, ExitStack(), monkeypatch)
+    assert (tmp_path / "run/metrics.jsonl").read_text()
+    assert not any(TOKEN in path.read_text() for path in tmp_path.rglob("*.json*"))
