@@ -126,12 +126,14 @@ class VisualSearch(TextEnv):
         if meaning is None or box is None or len(self.seen) >= self.crops:
             self.formed = self.formed and meaning is not None
             return Reply(self._refusal(meaning, box), valid=False)
-        self.points.append(self._pixels(meaning.where))
+        place = self._pixels(meaning.where)
+        on_view = not self.seen and len(place) == 2  # later pictures are crops, which places are not told in
+        self.points.append(place)
         picture = self._look(box)
         words = f"Here it is, {self.zoom} times larger."
         if self.protocol == "vigorl":
             words = f"<observation>{words}{'' if self._left() else ' Give your <answer> now.'}</observation>"
-        return Reply(words, images=(picture,))
+        return Reply(words, images=(picture,), points=((place[0], place[1]),) if on_view else ())
 
     def answer(self) -> str:
         """Return the letter that is asked for."""
@@ -159,6 +161,10 @@ class VisualSearch(TextEnv):
                 yield self._write_look(self._spot(tile))
             else:
                 yield self._write_answer(self._read(*inside, tile))
+
+    def pointing(self, x: float, y: float) -> str | None:
+        """Return the look at a pixel of the first picture; None where a crop is shown."""
+        return None if self.seen else self._write_look((int(x), int(y)))
 
     def admissible(self) -> list[str]:
         """Looks at the middle and the borders of cells, and every letter."""

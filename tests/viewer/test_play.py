@@ -132,6 +132,15 @@ def test_where_clicks_are_no_actions_the_place_is_written(chromium):
         playwright.expect(page.locator("#action")).to_have_value("look at 30, 20")
 
 
+def test_a_click_on_the_first_picture_of_a_search_looks_closer(chromium):
+    with page_of(chromium, build("visual_search", split="test"), index=3) as (page, _, _):
+        press(page, 20, 30)
+        turned(page, "0.1")
+        assert page.locator(".past pre.said").inner_text() == "crop(20,30)"
+        press(page, 8, 9)
+        playwright.expect(page.locator("#action")).to_have_value("8, 9")
+
+
 def test_words_are_typed_and_what_is_no_action_is_said(chromium):
     with page_of(chromium, build("wordle", split="test"), index=3) as (page, witness, _):
         page.fill("#action", "no word")
