@@ -39,7 +39,7 @@ _LARGE = replace(
     max_turns=8,
     references={"null": 0.0, "oracle": 1.0},
     options={
-        **{"side": 3584, "view": 448, "cells": 16, "least": 8, "tiles": 24},
+        **{"side": 3584, "view": 448, "cells": 16, "margin": 7, "least": 8, "tiles": 24},
         **{"colours": 8, "shapes": 3, "letters": 16, "crops": 7},
     },
 )

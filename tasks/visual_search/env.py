@@ -53,6 +53,7 @@ class VisualSearch(TextEnv):
         side: int = 1024,
         view: int = 64,
         cells: int = 2,
+        margin: int = 2,
         least: int = 1,
         tiles: int = 2,
         colours: int = 4,
@@ -72,6 +73,7 @@ class VisualSearch(TextEnv):
             side: pixels of the picture's sides.
             view: pixels of the sides of what is shown; must divide `side`.
             cells: parts of a side, each with one tile at most; must divide `view`.
+            margin: pixels of a cell's side that its tile leaves free, in what is shown.
             least: tiles on a picture.
             tiles: likewise, at most; no two have the same colour and shape.
             colours: of tiles, 8 at most.
@@ -89,7 +91,7 @@ class VisualSearch(TextEnv):
         for name, value, known in (("protocol", protocol, PROTOCOLS), ("coordinates", coordinates, UNITS)):
             if value not in known:
                 raise InstanceError(f"{name} is one of {', '.join(known)}; got {value!r}")
-        self.level = _checked(Level(side, view, cells, least, tiles, colours, shapes, letters))
+        self.level = _checked(Level(side, view, cells, margin, least, tiles, colours, shapes, letters))
         if side % zoom or zoom < 2:
             raise InstanceError(f"zoom is 2 or more and divides side={side}; got {zoom}")
         self.protocol, self.zoom, self.crops, self.blank = protocol, zoom, crops, blank
@@ -302,8 +304,8 @@ def _checked(level: Level) -> Level:
     """Return a level whose numbers fit each other."""
     if level.side % level.view or level.view % level.cells or level.block % 2:
         raise InstanceError(f"side must be an even multiple of view, and view one of cells; got {level}")
-    if level.cell < level.tile or not level.tile >= FEWEST:
-        raise InstanceError(f"a cell takes {FEWEST} pixels of the view at least; got {level}")
+    if level.margin < 0 or level.tile < FEWEST:
+        raise InstanceError(f"a tile takes {FEWEST} pixels of the view at least; got {level}")
     for name, most in (
         ("colours", len(COLOURS)),
         ("shapes", len(SHAPES)),

@@ -40,6 +40,7 @@ class Level:
     side: int  # pixels of the picture
     view: int  # pixels of the shrunk one
     cells: int  # a side is divided into, each with one tile at most
+    margin: int  # pixels of a cell's side that its tile leaves free, shrunk
     least: int  # tiles
     tiles: int  # at most
     colours: int
@@ -59,7 +60,7 @@ class Level:
     @property
     def tile(self) -> int:
         """Pixels of a tile's side, shrunk."""
-        return max(FEWEST, self.cell * 3 // 4)
+        return self.cell - self.margin
 
 
 @dataclass(frozen=True)

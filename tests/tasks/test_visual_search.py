@@ -12,8 +12,8 @@ from lmgym.tasks.visual_search.protocols import distinct, mgpo, tool, vigorl
 from lmgym.tasks.visual_search.scene import LETTERS, SHAPES, Level, Scene, Tile, drawn, found, nearest
 
 IDS = [spec.id for spec in specs().values() if spec.name == "visual_search"]
-SMALL = Level(side=1024, view=64, cells=4, least=1, tiles=4, colours=4, shapes=1, letters=4)
-SHAPED = Level(side=1024, view=64, cells=4, least=6, tiles=8, colours=8, shapes=3, letters=16)
+SMALL = Level(side=1024, view=64, cells=4, margin=4, least=1, tiles=4, colours=4, shapes=1, letters=4)
+SHAPED = Level(side=1024, view=64, cells=4, margin=4, least=6, tiles=8, colours=8, shapes=3, letters=16)
 CALL = '<tool_call>{"name": "search_coordinate", "arguments": {"coordinate": [%d, %d]}}</tool_call>'
 
 
@@ -23,7 +23,7 @@ def lettered(scene, letters):
 
 
 def opened(index=0, **options):
-    options = {"cells": 4, **options}
+    options = {"cells": 4, "margin": 4, **options}
     env = build("visual_search", **options)
     env.reset(seed=0, options={"index": index})
     return env
@@ -251,6 +251,7 @@ def test_vigorl_pays_nothing_for_form_after_one_answer_out_of_form():
         {"shapes": len(SHAPES) + 1},
         {"least": 5},
         {"zoom": 3},
+        {"margin": -1},
         {"coordinates": "inches"},
     ],
 )
