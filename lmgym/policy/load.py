@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -182,7 +183,8 @@ def _hugging_face(path: str) -> tuple[Any, Any, Vision | None]:
         raise PolicyError("hf: needs a folder or a name, such as hf:runs/x/checkpoints/last")
     try:
         with no_progress_bars():
-            kind = AutoModelForImageTextToText if sees(AutoConfig.from_pretrained(path)) else AutoModelForCausalLM
+            config = AutoConfig.from_pretrained(_base(path))
+            kind = AutoModelForImageTextToText if sees(config) else AutoModelForCausalLM
             model, tokenizer = _aligned(kind.from_pretrained(path, dtype="auto")), _tokenizer(path)
             return model, tokenizer, _vision(model, tokenizer, path)
     except PolicyError:
@@ -194,6 +196,16 @@ def _hugging_face(path: str) -> tuple[Any, Any, Vision | None]:
         offline = constants.HF_HUB_OFFLINE
         where = "not in the local cache (HF_HUB_OFFLINE is set)" if offline else f"not to be fetched: {reason}"
         raise PolicyError(f"hf:{path} is no folder here and {where}") from error
+
+
+def _base(path: str) -> str:
+    """Where the configuration is: of an adapter, that of its base."""
+    from transformers.utils import find_adapter_config_file
+
+    adapter = find_adapter_config_file(path)
+    if adapter is None:
+        return path
+    return str(json.loads(Path(adapter).read_text(encoding="utf-8"))["base_model_name_or_path"])
 
 
 def _aligned(model: Any) -> Any:

@@ -47,8 +47,7 @@ class Batch:
     def rows(self, index: Tensor) -> Batch:
         """The rows `index` (R,), without the columns that are padding in all of them."""
         longest = int(self.attention[index].sum(1).max())
-        parts = {name: part[index] for name, part in self.tensors().items()}
-        parts = {name: part[:, :longest] if part.ndim == 2 else part for name, part in parts.items()}
+        parts = {n: x[index, :longest] if x.ndim == 2 else x[index] for n, x in self.tensors().items()}
         return Batch(**parts, media=self.media and self.media.some(index.tolist()))
 
     def to(self, device: torch.device | str) -> Batch:
