@@ -140,6 +140,8 @@ class TwinCritic(Critic):
         """Passes over turns drawn from the replay, with what the policy would say now at each."""
         assert isinstance(store, Replay), "ArCHer's critic learns from a replay"
         drawn = store.turns(self.args.critic_draws, seed=[*seed, 1])
+        if any(turn.completion.pictures for trajectory, _ in drawn for turn in trajectory.turns):
+            raise RecipeError("ArCHer's critic reads ids alone and sees no pictures: use grpo, rloo or ppo")
         known = [turn for turn in drawn if self.foreseen(*turn)]
         said = self.services.sample(known, noise=[*seed, 1])
         pairs = [(turn, each.turns[-1].completion.ids) for turn, each in zip(known, said, strict=True)]
