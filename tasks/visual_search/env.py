@@ -105,7 +105,8 @@ class VisualSearch(TextEnv):
     def begin(self, index: int) -> Reply:
         """Show the picture of this instance."""
         self.scene = drawn(self.level, (STREAM[self.split], index))
-        self.seen, self.points, self.first, self.formed = [], [], True, True
+        self.seen, self.first, self.formed = [], True, True
+        self.points: list[tuple[float, ...]] = []  # where was looked, in pixels of the view
         self.view = self.scene.view()
         words = self.prompt.substitute(
             what=self._what(),

@@ -114,15 +114,19 @@ def outline(shape: str, size: int) -> NDArray[np.bool_]:
     """Return where a shape of `size` pixels a side is; (size, size)."""
     middle = np.abs(2 * np.arange(size) + 1 - size)  # twice the distance from the middle
     down, across = middle[:, None], middle[None]
-    if shape == "disc":
-        return down**2 + across**2 <= size**2
-    return down + across <= size * 5 // 4 if shape == "diamond" else np.ones((size, size), bool)
+    inside: dict[str, NDArray[np.bool_]] = {
+        "square": np.ones((size, size), bool),
+        "disc": down**2 + across**2 <= size**2,
+        "diamond": down + across <= size * 5 // 4,
+    }
+    return inside[shape]
 
 
 @lru_cache(maxsize=64)
 def coverage(shape: str, size: int, block: int) -> NDArray[np.int64]:
     """Return how many pixels of each block a tile of `size` blocks a side covers; (size, size)."""
-    return outline(shape, size * block).reshape(size, block, size, block).sum((1, 3))
+    counts: NDArray[np.int64] = outline(shape, size * block).reshape(size, block, size, block).sum((1, 3))
+    return counts
 
 
 @lru_cache(maxsize=1024)
