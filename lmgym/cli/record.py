@@ -39,6 +39,7 @@ def record(
     from lmgym.evaluation import runner
     from lmgym.rollout import dataset
     from lmgym.rollout.engine import Engine
+    from lmgym.rollout.picture_folder import PICTURES, PictureFolder
     from lmgym.rollout.planner import Planner
     from lmgym.train.parts.planners import Stumble, Wander
 
@@ -52,7 +53,7 @@ def record(
     planner: Planner = Stumble(stumble) if stumble else Planner()
     if wander is not None:
         planner = Wander(*_turns(wander))
-    with Engine(planner=planner) as engine:
+    with Engine(planner=planner, pictures=PictureFolder(out.parent / PICTURES)) as engine:
         places = {job.id: place for place, job in enumerate(jobs)}
         found = sorted(engine.run(policy, jobs), key=lambda episode: places[episode.id])
     dataset.write(out, (dataset.labelled(episode, policy) for episode in found))

@@ -14,11 +14,11 @@ from lmgym.errors import InstanceError, PolicyError
 from lmgym.policy.load import load_local
 from lmgym.policy.sampling import Sampling
 from lmgym.policy.vision import decoded
-from lmgym.rollout import episodes
+from lmgym.rollout import dataset, episodes
 from lmgym.rollout.context import Full, MarkovState, Stub, Window
 from lmgym.rollout.engine import Engine
 from lmgym.rollout.fork import fork
-from lmgym.rollout.picture_folder import PictureFolder, RunPictures, shown_in
+from lmgym.rollout.picture_folder import PictureFolder, RunPictures, folders_beside, shown_in
 from lmgym.rollout.replay import replay
 from lmgym.train.collate import collate
 from lmgym.types import Job, Message
@@ -91,6 +91,17 @@ def test_a_saved_run_loads_and_replays_with_the_same_pixels(policy, tmp_path):
         assert all(kept[digest] == png for digest, png in again.items())
     policy.see(PictureFolder(tmp_path / "pictures"))
     assert_rescored(policy, loaded)
+
+
+@pytest.mark.parametrize("name", ["data.jsonl", "data.parquet"])
+def test_a_data_set_keeps_which_picture_stands_where(policy, tmp_path, name):
+    played = list(Engine(pictures=PictureFolder(tmp_path / "pictures")).run(policy, JOBS[:1]))
+    dataset.write(tmp_path / name, played)
+    (read,) = dataset.read(tmp_path / name)
+    assert [turn.completion.pictures for turn in read.turns] == [turn.completion.pictures for turn in played[0].turns]
+    (found,) = (folder for folder in folders_beside(tmp_path / name) if len(folder))
+    policy.see(found)
+    assert_rescored(policy, [read])
 
 
 def test_a_file_shows_what_its_name_says(policy, tmp_path):
