@@ -23,7 +23,7 @@ from lmgym.interop.episode import Episode
 from lmgym.types import Job
 
 try:
-    from anyio import to_thread
+    from anyio import CancelScope, to_thread
     from inspect_ai import Epochs, Task
     from inspect_ai.dataset import MemoryDataset, Sample
     from inspect_ai.model import ChatMessageSystem, ChatMessageUser
@@ -104,7 +104,8 @@ def play(name: str, *, split: str, seed: int, prompt: str | None, max_turns: int
         finally:
             if episode.broken is None:
                 state.store.set(KEPT, asdict(_billed(episode.end(stop), spoken)))
-            await to_thread.run_sync(episode.close)
+            with CancelScope(shield=True):
+                await to_thread.run_sync(episode.close)
         return state
 
     return solve

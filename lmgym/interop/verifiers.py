@@ -16,11 +16,12 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from lmgym.errors import MissingExtra
 from lmgym.evaluation import runner
@@ -38,6 +39,7 @@ except ModuleNotFoundError as error:
 
 __all__ = ["Play", "Tasks"]  # what verifiers looks for in a plug-in
 ID = "lmgym"
+T = TypeVar("T")
 
 
 class Choice(vf.TasksetConfig):  # type: ignore[misc]
@@ -126,21 +128,32 @@ class Play(vf.Harness[vf.HarnessConfig]):  # type: ignore[misc]
     ) -> vf.ProgramResult:
         """Play one episode. A backend that breaks is an error of the trace, which is then not scored."""
         make = partial(Episode, data.lmgym_task, split=data.split, max_turns=data.max_turns, **data.options)
-        episode = await asyncio.to_thread(make)
+        thread = ThreadPoolExecutor(1)  # the environment's own: what ends an episode waits for its last action
+        episode = await _called(thread, make)
         client = AsyncOpenAI(base_url=endpoint, api_key=secret, max_retries=0)  # verifiers has retries of its own
+        stop = "timeout"  # by which verifiers cancels this
         try:
-            stop = await _played(episode, client, ctx.model, trace, data)
-            trace.state.outcome = asdict(episode.end(stop))
+            stop = await _played(episode, thread, client, ctx.model, trace, data)
         finally:
             await client.close()
-            await asyncio.to_thread(episode.close)
+            if episode.broken is None and episode.info:
+                trace.state.outcome = asdict(await _called(thread, partial(episode.end, stop)))
+            await _called(thread, episode.close)
+            thread.shutdown(wait=False)
         return vf.ProgramResult(exit_code=0, stdout="", stderr="")
 
 
-async def _played(episode: Episode, client: AsyncOpenAI, model: str, trace: vf.Trace, data: Instance) -> str:
+async def _called(thread: Executor, call: Callable[[], T]) -> T:
+    """What a call in the environment's thread returns."""
+    return await asyncio.get_running_loop().run_in_executor(thread, call)
+
+
+async def _played(
+    episode: Episode, thread: Executor, client: AsyncOpenAI, model: str, trace: vf.Trace, data: Instance
+) -> str:
     """What ended the episode, if it did not end itself."""
     messages: list[Any] = [] if data.system_prompt is None else [{"role": "system", "content": data.system_prompt}]
-    text = await asyncio.to_thread(partial(episode.begin, index=data.index, seed=data.seed))
+    text = await _called(thread, partial(episode.begin, index=data.index, seed=data.seed))
     while True:
         messages.append({"role": "user", "content": text})
         if episode.over:
@@ -153,7 +166,7 @@ async def _played(episode: Episode, client: AsyncOpenAI, model: str, trace: vf.T
             return str(trace.stop_condition)  # a limit of verifiers refused the turn
         said = reply.choices[0].message.content or ""
         messages.append({"role": "assistant", "content": said})
-        text = await asyncio.to_thread(episode.act, said)
+        text = await _called(thread, partial(episode.act, said))
 
 
 def config(
