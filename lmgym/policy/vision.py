@@ -108,7 +108,7 @@ def decoded(digest: str, pictures: Mapping[str, bytes]) -> Image:
         raise PolicyError(f"the picture {digest} is not there: give the policy the engine's pictures")
     try:
         return Image.open(io.BytesIO(pictures[digest])).convert("RGB")
-    except (UnidentifiedImageError, OSError, ValueError, SyntaxError) as error:
+    except (UnidentifiedImageError, Image.DecompressionBombError, OSError, ValueError, SyntaxError) as error:
         raise PolicyError(f"the picture {digest} cannot be read: {error}") from error
 
 
