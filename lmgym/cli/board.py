@@ -228,10 +228,18 @@ def _train_command(arguments: Mapping[str, Any]) -> str:
     words += [
         word for name, value in dict(arguments.get("options", {})).items() for word in ("--option", f"{name}={value}")
     ]
-    for field in dataclasses.fields(kind):
-        value = arguments.get(field.name, field.default)
-        if value != field.default and field.default is not dataclasses.MISSING:
-            words.append(f"--{field.name.replace('_', '-')}={value}")
-    if arguments.get("seed"):
-        words += ["--seed", str(arguments["seed"])]
-    return shlex.join(words)
+    defaults = {field.name: field.default for field in dataclasses.fields(kind)}
+    defaults |= {"seed": 0, "lora": None, "tokens": None, "train_instances": None, "evaluate_split": None}
+    for name, default in defaults.items():
+        value, option = arguments.get(name, default), name.replace("_", "-")
+        if value == default or default is dataclasses.MISSING:
+            continue
+        words.append(f"--{'' if value else 'no-'}{option}" if isinstance(value, bool) else f"--{option}={value}")
+    return shlex.join(_placeless(word) for word in words)
+
+
+def _placeless(word: str) -> str:
+    """The word with of a path that begins at the root only the last two names: no place of a machine is published."""
+    before, start, path = word.partition("/")
+    rooted = bool(start) and (before in ("", "hf:") or before.endswith("="))
+    return before + "/".join(path.split("/")[-2:]) if rooted else word

@@ -145,7 +145,8 @@ def test_a_curve_names_the_command_that_made_it(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("run").mkdir()
-    arguments = {"task": "lmgym/Wordle-v0", "algorithm": "grpo", "policy": "tiny", "options": {"colouring": "lmrl"}}
+    arguments = {"task": "lmgym/Wordle-v0", "algorithm": "grpo", "options": {"colouring": "lmrl"}}
+    arguments |= {"policy": "hf:/home/someone/start-2/policy", "tokens": 60000, "std": False, "threads": 1}
     Path("run/run.json").write_text(json.dumps({"arguments": {**arguments, "seed": 2, "steps": 7, "group": 8}}))
     points = [
         {"run_step": step, "evaluated_success": 0.5, "evaluated_low": 0.4, "evaluated_high": 0.6} for step in (3, 10)
@@ -154,7 +155,8 @@ def test_a_curve_names_the_command_that_made_it(
     assert command(monkeypatch, "board", "curve", "run", "--name", "grpo-2") == 0
     found = json.loads(Path("leaderboards/curves/Wordle-v0/grpo-2.json").read_bytes())
     assert found["command"] == (
-        "lmgym train grpo lmgym/Wordle-v0 --model tiny --option colouring=lmrl --steps=7 --seed 2"
+        "lmgym train grpo lmgym/Wordle-v0 --model hf:start-2/policy --option colouring=lmrl "
+        "--steps=7 --no-std --seed=2 --tokens=60000"
     )
     assert [point["step"] for point in found["points"]] == [3, 10]
     assert command(monkeypatch, "board", "curve", "run", "--name", "grpo-2") == 2
