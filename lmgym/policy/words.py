@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lmgym.policy.base import Conversation, Policy, Session
+from lmgym.policy.base import Conversation, Policy, Sees, Session
 from lmgym.types import Completion, Message
 
 OPEN, CLOSE = "<think>", "</think>"
@@ -118,6 +118,11 @@ class Plain:
     def session(self) -> Session:
         """A session of the other policy, behind the same."""
         return PlainSession(self, self.policy.session())
+
+    def see(self, pictures: Mapping[str, bytes]) -> None:
+        """Let the other policy look pictures up in `pictures`, if it sees."""
+        if isinstance(self.policy, Sees):
+            self.policy.see(pictures)
 
     def told(self, conversation: Conversation) -> Conversation:
         """What the other policy is to read."""
