@@ -90,3 +90,12 @@ def test_a_local_answer_loses_its_thinking_and_keeps_its_ids():
     assert (said.text, said.thinking) == ("go", "0 tools")
     assert bytes(said.ids[:-1]).decode() == "<think>0 tools</think>go"
     assert isinstance(said, Completion)
+
+
+def test_a_policy_that_sees_is_given_its_pictures_through_the_wrapper():
+    from lmgym.policy.load import load_local
+
+    inner, pictures = load_local("tiny-vl"), {"00": b"png"}
+    Plain(inner).see(pictures)
+    assert inner.gallery.pictures is pictures
+    Plain(Bytes()).see(pictures)  # one that reads only is left alone
