@@ -29,7 +29,10 @@ def opened(index=0, **options):
     return env
 
 
-@pytest.mark.parametrize("task", IDS)
+@pytest.mark.parametrize(
+    "task",
+    [pytest.param(task, marks=[pytest.mark.slow] if task == "lmgym/VisualSearchLarge-v0" else []) for task in IDS],
+)
 def test_it_keeps_what_every_task_promises(task):
     check_task(task)
 
