@@ -266,9 +266,11 @@ def with_observations(batch: Batch, weight: float) -> Batch:
     """The batch with the tokens that no answer holds in the loss, at `weight` on average.
 
     Every third of them stands for its neighbours, another one in every row: logits are what a small model spends most
-    of its time on. The first token of a row has nothing before it.
+    of its time on. The first token of a row has nothing before it, and the places of pictures are no words to foresee.
     """
     observed = batch.attention & (batch.turn < 0)
+    if batch.media:
+        observed &= ~batch.media.shown(batch.ids)
     observed[:, 0] = False
     rows, columns = (torch.arange(size) for size in observed.shape)
     stands: Tensor = (rows[:, None] + columns) % OBSERVED == 0

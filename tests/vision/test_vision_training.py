@@ -18,8 +18,11 @@ from lmgym.policy.tiny_vl import PICTURE, Sighted, TinyVision, TinyVl, TinyVlCon
 from lmgym.rollout import episodes
 from lmgym.rollout.engine import Engine
 from lmgym.rollout.picture_folder import PictureFolder, shown_in
-from lmgym.train import checkpoint, loop
+from lmgym.train import checkpoint, loop, source
+from lmgym.train.collate import collate
 from lmgym.train.log import read_metrics
+from lmgym.train.step import with_observations
+from lmgym.types import Job
 
 TASK = "test/Corners-v0"
 ARGS = grpo.Args(
@@ -98,6 +101,23 @@ def test_kept_episodes_have_their_pictures_beside_them_and_others_leave_none(tmp
     folder = PictureFolder(tmp_path / "run" / "pictures")
     assert len(shown) == 6  # two instances of three pictures
     assert sorted(folder) == sorted(shown)
+
+
+def test_words_of_observations_are_foreseen_and_pictures_are_not():
+    policy, pictures = seeing(), {}
+    policy.see(pictures)
+    jobs = [Job(task=TASK, index=index, id=str(index)) for index in range(4)]
+    shown_to = source.demonstrated(Engine(pictures=pictures), policy, jobs)
+    batch = collate(shown_to, trained="given", gallery=policy.gallery)
+    weighed = with_observations(batch, 0.3)
+    placeholder = batch.ids == policy.gallery.vision.token
+    assert int(placeholder.sum()) == 4 * 3 * 4  # episodes of three pictures, each of two by two tokens
+    assert not weighed.weight[placeholder].any()
+    words = batch.attention & (batch.turn < 0) & ~placeholder
+    words[:, 0] = False
+    # every third of them, as many as its neighbours
+    assert weighed.weight[words].unique().tolist() == pytest.approx([0.0, 0.9])
+    assert torch.equal(weighed.weight[batch.mask], batch.weight[batch.mask])
 
 
 def test_recorded_episodes_with_pictures_are_imitated(tmp_path):
