@@ -107,8 +107,8 @@ DIRECTIONS = (
         options=("highest=16", "max_turns=4"),
         recorded_options=("highest=16", "max_turns=12"),
         recordings=(
-            Recording(by="demonstrator", episodes=1000, words=("--wander", "2:", "--seed", "1")),
-            Recording(by="demonstrator", episodes=1000, words=("--wander", "0:3", "--seed", "2")),
+            Recording(by="demonstrator", episodes=1000, words=("--wander", "2:")),
+            Recording(by="demonstrator", episodes=1000, words=("--wander", "0:3")),
         ),
         arms=(
             Arm(name="ilql", algorithm="ilql", words=("--warmup", "0", "--steps", "60")),

@@ -66,6 +66,17 @@ def test_arms_begin_with_one_policy_and_differ_in_what_is_compared(direction, tm
     assert len(runs) == 3 * len(direction.arms)
 
 
+@pytest.mark.parametrize("direction", DIRECTIONS, ids=lambda each: each.name)
+def test_every_recording_of_every_seed_has_a_chance_of_its_own(direction, tmp_path):
+    said = [
+        directions.record_words(direction, recording, seed, tmp_path, tmp_path / "0.jsonl")
+        for recording in direction.recordings
+        for seed in range(3)
+    ]
+    assert all(each.count("--seed") == 1 for each in said)
+    assert len({each[each.index("--seed") + 1] for each in said}) == len(said)
+
+
 def test_a_reward_is_all_in_which_the_arms_of_the_first_direction_differ(tmp_path):
     dense, sparse = (directions.words(BY_NAME["reward"], arm, 0, tmp_path) for arm in BY_NAME["reward"].arms)
     different = [pair for pair in zip(dense, sparse, strict=True) if pair[0] != pair[1]]
