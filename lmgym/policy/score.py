@@ -27,7 +27,7 @@ class Given(NamedTuple):
     ids: Tensor  # (B, T)
     attention: Tensor  # (B, T) bool
     positions: Tensor | None  # (B, T); None: as `attention` counts
-    media: Media | None
+    media: Media | None  # of a model that takes pictures, be there any or none
 
     def places(self) -> Tensor:
         """Positions (B, T)."""
@@ -60,7 +60,7 @@ def score(
     if not at.numel():
         return zeros.view(ids.shape), zeros.view(ids.shape).clone()
     make = _known_logits if known(model) else _model_logits
-    logp, entropy = make(model, Given(ids, attention, positions, media or None), at, temperature)
+    logp, entropy = make(model, Given(ids, attention, positions, media), at, temperature)
     return zeros.index_put((at,), logp).view(ids.shape), zeros.index_put((at,), entropy).view(ids.shape)
 
 
@@ -73,7 +73,7 @@ def states(
     media: Media | None = None,
 ) -> Tensor:
     """Last hidden states (B, T, H), 0 at padding: what a value head reads."""
-    given = Given(ids, attention.bool(), positions, media or None)
+    given = Given(ids, attention.bool(), positions, media)
     if known(model):
         packed, place = _packed_states(model, given)
         rows = packed.new_zeros(ids.numel(), packed.shape[-1]).index_copy(0, place, packed)
@@ -117,7 +117,7 @@ def _packed_states(model: nn.Module, given: Given) -> tuple[Tensor, Tensor]:
     net = network(model, torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None)
     place = attention.flatten().nonzero()[:, 0]
     rows = Rows([n for n in attention.sum(-1).tolist() if n], ids.device)
-    seen = None if media is None else (media.shown(ids).flatten()[place], media.sights())
+    seen = (media.shown(ids).flatten()[place], media.sights()) if media else None
     tokens, at = ids.flatten()[place], given.places().flatten()[place]
     with torch.autocast(kind, enabled=False):  # the weights are cast once instead of once an operation
         hidden = net.hidden(tokens, at, lambda _, q, k, v: rows.causal(q, k, v), seen)
@@ -153,6 +153,8 @@ def _inputs(given: Given) -> dict[str, Tensor]:
     if media is None:
         return {"input_ids": ids, "position_ids": given.places()}
     shown = media.shown(ids)
+    if not media:
+        return {"input_ids": media.fed(ids, shown), "position_ids": given.places()}
     positions = media.positions(shown)
     positions = given.places() if positions is None else positions
     pictures = {name: part.to(ids.device) for name, part in media.gallery.vision.inputs(media.sights()).items()}

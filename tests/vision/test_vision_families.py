@@ -12,7 +12,7 @@ from lmgym.errors import PolicyError
 from lmgym.policy.base import Conversation
 from lmgym.policy.vision import Media, decoded, turned
 from lmgym.train.collate import collate
-from lmgym.types import Message, pictures_in
+from lmgym.types import Message, Turn, pictures_in
 from tests.vision.models import FAMILIES, policy
 from tests.vision.talk import asked, drawn, finish, play
 
@@ -153,6 +153,34 @@ def test_a_sampled_placeholder_shows_nothing(family, played):
     batch = collate([replace(trajectory, turns=turns)], gallery=actor.gallery)
     own = batch.mask & (batch.turn == 1)
     assert (scored(actor, batch) - batch.logprobs)[own].abs().max() < 1e-4
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_placeholder_sampled_where_no_picture_is_shows_nothing_either(family, played):
+    """Scored by itself, among rows without pictures, and beside one that has some."""
+    actor, _, trajectory = played(family)
+    token = actor.gallery.vision.token
+    asks = [Message(role="user", text=text) for text in ("What now?", "And then?")]
+    session = actor.session()
+    session.put("a", Conversation(messages=(asks[0],)))
+    first = finish(session)
+    strange = replace(first, ids=(first.ids[0], token, token), logprobs=(0.0,) * 3, entropy=(0.0,) * 3)
+    strange = replace(strange, text=actor.text(strange.ids), finish="length")
+    answer = Message(role="assistant", text=strange.text)
+    session = actor.session()
+    session.put("a", Conversation(messages=(asks[0], answer, asks[1]), spoken=(strange,), noise=(1,)))
+    said = finish(session)
+    assert not said.fresh
+    turns = tuple(
+        Turn(observation=ask, completion=each, action=each.text, fresh=each.fresh)
+        for ask, each in zip(asks, (strange, said), strict=True)
+    )
+    plain = replace(trajectory, id="plain", turns=turns)
+    both = collate([trajectory, plain], gallery=actor.gallery)
+    for batch in (collate([plain], gallery=actor.gallery), both.rows(torch.tensor([1])), both):
+        own = batch.mask & (batch.turn == 1)
+        own[:-1] = False
+        assert (scored(actor, batch) - batch.logprobs)[own].abs().max() < 1e-4
 
 
 @pytest.mark.parametrize("family", FAMILIES)
