@@ -35,6 +35,8 @@ from lmgym.train.schedule import Progress, Until
 from lmgym.train.services import Services, view
 from lmgym.types import Trajectory
 
+BLIND = "ArCHer's critic reads ids alone and sees no pictures: use grpo, rloo or ppo"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Args(bc.Learning):
@@ -141,7 +143,7 @@ class TwinCritic(Critic):
         assert isinstance(store, Replay), "ArCHer's critic learns from a replay"
         drawn = store.turns(self.args.critic_draws, seed=[*seed, 1])
         if any(turn.completion.pictures for trajectory, _ in drawn for turn in trajectory.turns):
-            raise RecipeError("ArCHer's critic reads ids alone and sees no pictures: use grpo, rloo or ppo")
+            raise RecipeError(BLIND)
         known = [turn for turn in drawn if self.foreseen(*turn)]
         said = self.services.sample(known, noise=[*seed, 1])
         pairs = [(turn, each.turns[-1].completion.ids) for turn, each in zip(known, said, strict=True)]
@@ -236,6 +238,8 @@ class TwinCritic(Critic):
     @torch.no_grad()
     def value(self, batch: Batch) -> Batch:
         """The batch with the smaller Q as `quality` and the smaller V as `value`, on every token of an utterance."""
+        if batch.media:
+            raise RecipeError(BLIND)
         ranks, quality, value = self.services.ranks, torch.zeros_like(batch.reward), torch.zeros_like(batch.reward)
         owned = [sorted(set(turn[mask].tolist())) for turn, mask in zip(batch.turn, batch.mask, strict=True)]
         turns = ranks.share([(row, turn) for row, own in enumerate(owned) for turn in own])
@@ -289,6 +293,7 @@ def recipe(args: Args) -> Recipe:
     return Recipe(
         tasks=Uniform(args.rollouts, budget=args.budget),
         critic=partial(TwinCritic, args=args),
+        blind=BLIND,
         store=lambda: Replay(args.capacity, draws=args.actor_draws),
         credit=credit,
         loss=[Term(loss=reinforce, aggregation="seq_sum")],

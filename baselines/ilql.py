@@ -107,4 +107,5 @@ def recipe(args: Args) -> Recipe:
     mc.checked(args)
     if not 0 < args.tau < 1 or not 0 < args.tau_target <= 1:
         raise RecipeError(f"tau and tau_target are in (0, 1); got {args.tau} and {args.tau_target}")
-    return Recipe(tasks=Uniform(args.episodes), critic=partial(Implicit, args=args), stages=mc.offline(args))
+    critic = partial(Implicit, args=args)
+    return Recipe(tasks=Uniform(args.episodes), critic=critic, blind=mc.blind(args), stages=mc.offline(args))

@@ -160,7 +160,13 @@ def checked(args: Offline) -> None:
         raise RecipeError(f"gamma is in [0, 1]; got {args.gamma}")
 
 
+def blind(args: Offline) -> str | None:
+    """Why the heads see no pictures; None where they do."""
+    return "values of base small are read from ids alone: use the base own or policy" if args.base == "small" else None
+
+
 def recipe(args: Args) -> Recipe:
     """Imitation, recording, the regression; the policy evaluated alone before, and guided by Q after."""
     checked(args)
-    return Recipe(tasks=Uniform(args.episodes), critic=partial(MonteCarlo, args=args), stages=offline(args))
+    critic = partial(MonteCarlo, args=args)
+    return Recipe(tasks=Uniform(args.episodes), critic=critic, blind=blind(args), stages=offline(args))

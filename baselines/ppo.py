@@ -29,6 +29,8 @@ from lmgym.train.recipe import Credit, Critic, FitCritic, Loss, Optimiser, Recip
 from lmgym.train.schedule import Until, constant
 from lmgym.train.services import Services
 
+SMALL = "a small critic reads ids alone and sees no pictures: use the critic head, network or joint"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Args(bc.Learning):
@@ -139,5 +141,6 @@ def recipe(args: Args) -> Recipe:
         importance=importance(args.importance, args.importance_least, args.importance_most),
         loss=terms(args),
         critic=partial(critic, args=args),
+        blind=SMALL if args.critic == "small" else None,
         stages=bc.around(args, FitCritic(until=Until(steps=args.critic_steps)), rl),
     )

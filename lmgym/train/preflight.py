@@ -19,6 +19,8 @@ def check(recipe: Recipe, task: str, options: Mapping[str, Any], folder: Path, *
     if recipe.replays and not runner.replays(task):
         raise RecipeError(f"{name} cannot be played again from a turn on, and this recipe rewinds episodes")
     stages = [stage for stage in unrolled(recipe.stages) if isinstance(stage, Evaluate) or stage.until.steps != 0]
+    if recipe.blind and any(isinstance(stage, Rl | FitCritic) for stage in stages) and runner.pictured(task, options):
+        raise RecipeError(f"{name} shows pictures, and {recipe.blind}")
     if recipe.importance is not None and any(isinstance(stage, Rl) and stage.rescore is False for stage in stages):
         raise RecipeError("importance weights compare the trainer's log-probs with the sampler's: leave rescore on")
     for split in {"train", *(stage.split for stage in stages if isinstance(stage, Evaluate))}:

@@ -305,6 +305,7 @@ class Recipe:
     importance: Weights | None = None  # of tokens, where the sampler is not quite the policy
     loss: Sequence[Term] = ()
     critic: Callable[[Services], Critic] | None = None  # makes it, when the first stage that needs one begins
+    blind: str | None = None  # that this critic sees no pictures, and what does; None: it sees what the policy sees
     store: Callable[[], Store] | None = None  # makes it; without one a step learns from what it has just played
     temperature: float = 1.0
     stop: tuple[str, ...] = ()  # an answer ends with the first of these; none: where the policy's own sampling says

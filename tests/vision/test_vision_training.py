@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
-from lmgym.baselines import bc, grpo, ppo
+from lmgym.baselines import archer, bc, grpo, ilql, mc, ppo
 from lmgym.errors import RecipeError
 from lmgym.evaluation import runner
 from lmgym.policy.load import load_local
@@ -21,6 +22,8 @@ from lmgym.rollout.picture_folder import PictureFolder, shown_in
 from lmgym.train import checkpoint, loop, source
 from lmgym.train.collate import collate
 from lmgym.train.log import read_metrics
+from lmgym.train.preflight import check
+from lmgym.train.ranks import ALONE
 from lmgym.train.step import with_observations
 from lmgym.types import Job
 
@@ -140,6 +143,40 @@ def test_a_text_policy_is_refused_before_any_episode(tmp_path):
         train(tmp_path / "run", policy=blind)
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "run").exists()
+
+
+BLIND = {
+    "archer": archer.recipe(archer.Args()),
+    "ppo": ppo.recipe(ppo.Args(critic="small")),
+    "mc": mc.recipe(mc.Args(base="small")),
+    "ilql": ilql.recipe(ilql.Args(base="small")),
+}
+
+
+@pytest.mark.parametrize("name", BLIND)
+def test_a_critic_that_sees_no_pictures_is_refused_before_any_episode(tmp_path, name):
+    with pytest.raises(RecipeError, match=r"^test/Corners-v0 shows pictures, and .* ids alone.*: use ") as caught:
+        train(tmp_path / "run", BLIND[name])
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "run").exists()
+    check(BLIND[name], "guess_number", {}, tmp_path)  # words it reads
+
+
+def test_critics_that_see_and_imitation_alone_are_not_refused(tmp_path):
+    seen = (ppo.Args(critic="network"), ppo.Args(critic="small", critic_steps=0, steps=0))
+    for recipe in (*map(ppo.recipe, seen), mc.recipe(mc.Args(base="own")), ilql.recipe(ilql.Args(base="policy"))):
+        check(recipe, TASK, {}, tmp_path, sees=True)
+
+
+def test_archers_critic_judges_no_batch_with_pictures():
+    policy, pictures = seeing(), {}
+    policy.see(pictures)
+    episodes = source.demonstrated(Engine(pictures=pictures), policy, [Job(task=TASK, index=0, id="0")])
+    batch = collate(episodes, trained="given", gallery=policy.gallery)
+    services = SimpleNamespace(policy=policy, pool=SimpleNamespace(seed=0), ranks=ALONE)
+    critic = archer.TwinCritic(services, archer.Args(encoder="policy", autocast=False))
+    with pytest.raises(RecipeError, match="sees no pictures"):
+        critic.value(batch)
 
 
 @pytest.mark.slow
