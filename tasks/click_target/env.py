@@ -22,6 +22,7 @@ PROMPT = Template(files(__package__).joinpath("prompt.md").read_text(encoding="u
 UNITS = {"pixels": "pixels", "thousand": "thousandths of the sides"}
 GREY = 128
 STEPS = 8  # places a side among which chance clicks
+ROUND = 8  # pixels between the places that the oracle clicks first
 
 
 class Pointing(TextEnv):
@@ -123,6 +124,13 @@ class ClickTarget(Pointing):
         """
         super().__init__(width=width, height=height, coordinates=coordinates, blank=blank, **common)
         self.level = _checked(Level(width, height, windows, least, elements, colours, cell, by, scale, touch))
+
+    def oracle(self) -> Iterator[str]:
+        """Click the target near its middle: a place of the grid `ROUND`, where that hits, so that places are few."""
+        left, top, right, bottom = self.box
+        middle = (left + right) / 2, (top + bottom) / 2
+        rounded = round(middle[0] / ROUND) * ROUND, round(middle[1] / ROUND) * ROUND
+        yield self._write(*(rounded if within(rounded, self.box) else middle))
 
     def begin(self, index: int) -> Reply:
         """Draw the screen of this instance."""

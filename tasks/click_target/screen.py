@@ -45,13 +45,15 @@ CAPTIONS = ("NAME", "CITY", "DATE", "MAIL", "CODE", "TIME", "NOTE", "SIZE", "TAX
 TICKS = ("WIFI", "BEEP", "DARK", "SYNC", "GRID", "ZOOM", "MUTE", "LOOP", "PIN", "AUTO", "LOG", "BETA")
 MENUS = ("FILE", "EDIT", "VIEW", "TOOLS", "PAGE", "GO")
 TITLES = ("NOTES", "CHAT", "MAPS", "PHOTOS", "MUSIC", "CLOCK", "TASKS", "SHOP", "NEWS", "BANK")
-INK, PAPER, DESK, EDGE = (40, 40, 45), (244, 244, 246), (150, 165, 180), (120, 120, 128)
+INK, DESK, EDGE = (40, 40, 45), (150, 165, 180), (120, 120, 128)
 TITLE, WHITE = (205, 212, 222), (255, 255, 255)
+PAPER = (226, 250)  # of each channel of a screen's paper: the darkest, and the first that is too bright
 BAR = 16  # dots of a menu bar or of a title, of which words take SIDE
 RIM = 2  # dots of a field's border
 PAD = 4  # dots above the words of a bar
 LEAST = 32  # dots of a room's sides: words of four letters and a margin
-MARGIN = 2  # dots between an element and the border of its room
+MARGIN = 2  # dots between an element and the border of its room, at least
+SPARE = 6  # dots more that it may leave on each side, where the room is for fingers
 TICK = 9  # dots of a box's sides
 ICON = 11  # dots of an icon's sides, its rim included
 SIDE = 7  # dots of letters' height, and of icons within their rims
@@ -109,11 +111,13 @@ def drawn(level: Level, seed: tuple[int, ...]) -> Screen:
     """Draw a screen. No two elements are asked for by the same words."""
     chance = np.random.default_rng(seed)
     picture = blank(level.height, level.width, DESK)
-    elements = list(_menus(level, chance, picture))
+    red, green, blue = chance.integers(*PAPER, size=3).tolist()
+    paper = (red, green, blue)
+    elements = list(_menus(level, chance, picture, paper))
     titles = chance.permutation(TITLES)[: level.windows].tolist()
     rooms: list[tuple[str, Box]] = []
     for title, box in zip(titles, _places(level), strict=True):
-        elements.append(_window(picture, box, title, level.scale))
+        elements.append(_window(picture, box, title, paper, level.scale))
         inner = (box[0], box[1] + BAR * level.scale, box[2], box[3])
         rooms += [(title, room) for room in _rooms(inner, level.cell * level.scale)]
     most = min(level.elements, len(rooms), level.colours if level.by == "colour" else level.elements)
@@ -127,10 +131,10 @@ def drawn(level: Level, seed: tuple[int, ...]) -> Screen:
     return Screen(picture, tuple(elements), asked[int(chance.integers(len(asked)))])
 
 
-def _menus(level: Level, chance: Generator, picture: Picture) -> Iterator[Element]:
+def _menus(level: Level, chance: Generator, picture: Picture, paper: Colour) -> Iterator[Element]:
     """Draw the menu bar."""
     scale, left = level.scale, 2 * level.scale
-    fill(picture, (0, 0, level.width, BAR * scale), PAPER)
+    fill(picture, (0, 0, level.width, BAR * scale), paper)
     for name in chance.permutation(MENUS)[: 3 if level.width < 200 * scale else 5].tolist():
         right = left + width_of(name, scale=scale) + 4 * scale
         write(picture, left + 2 * scale, PAD * scale, name, INK, scale=scale)
@@ -151,10 +155,10 @@ def _places(level: Level) -> list[Box]:
     ][: level.windows]
 
 
-def _window(picture: Picture, box: Box, title: str, scale: int) -> Element:
+def _window(picture: Picture, box: Box, title: str, paper: Colour, scale: int) -> Element:
     """Draw a window and return the icon that closes it."""
     left, top, right, _ = box
-    fill(picture, box, PAPER)
+    fill(picture, box, paper)
     fill(picture, (left, top, right, top + BAR * scale), TITLE)
     frame(picture, box, EDGE, thick=max(1, scale // 2))
     write(picture, left + 4 * scale, top + PAD * scale, title, INK, scale=scale)
@@ -194,11 +198,15 @@ def _inside(level: Level, chance: Generator, rooms: list[tuple[str, Box]]) -> It
 
 
 def _sized(level: Level, kind: str, name: str, room: Box, chance: Generator) -> Box:
-    """Return the box of an element: all of its room, or as much as it needs, somewhere in it."""
+    """Return the box of an element: most of its room, or as much as it needs, somewhere in it."""
     scale = level.scale
     left, top, right, bottom = (edge + way * MARGIN * scale for edge, way in zip(room, (1, 1, -1, -1), strict=True))
     if level.touch:
-        return left, top, right, bottom
+        words = ICON if kind == "icon" else width_of(name)
+        free = ((right - left) // scale - words - 4, (bottom - top) // scale - ICON - 4)
+        spare = max(0, min(SPARE, *(dots // 2 for dots in free)))
+        inset = (chance.integers(spare + 1, size=4) * scale).tolist()
+        return left + inset[0], top + inset[1], right - inset[2], bottom - inset[3]
     wide = ICON if kind == "icon" else width_of(name) + 4 * (kind != "box")
     high = {"icon": ICON, "box": TICK + 2 + SIDE}.get(kind, BAR)  # a box stands above its caption
     wide, high = wide * scale, high * scale

@@ -40,7 +40,7 @@ _LARGE = replace(
     references={"null": 0.0, "oracle": 1.0},
     options={
         **{"side": 3584, "view": 448, "cells": 16, "margin": 7, "least": 8, "tiles": 24},
-        **{"colours": 8, "shapes": 3, "letters": 16, "crops": 7},
+        **{"colours": 8, "shapes": 3, "letters": 16, "zoom": 4, "crops": 7},
     },
 )
 VARIANTS = (_MGPO, _VIGORL, _LARGE)

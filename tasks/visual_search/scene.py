@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgym.backends.drawing import HEIGHT, WIDTH, Box, Picture, glyphs, resized
+from lmgym.backends.drawing import HEIGHT, WIDTH, Box, Colour, Picture, glyphs, resized
 
 COLOURS = {
     "red": (191, 70, 70),
@@ -29,7 +29,7 @@ COLOURS = {
 SHAPES = ("square", "disc", "diamond")
 LETTERS = "AXLTOEKZUPSHVCNJ"  # those that are drawn least alike come first
 STRIPE = 60  # what a stripe is darker or brighter by; colours leave room for it
-SHADES = (196, 222)  # of the paper: the darkest, and the first that is too bright
+SHADES = (196, 222)  # of each channel of the paper: the darkest, and the first that is too bright
 FEWEST = 12  # pixels that a tile takes when shrunk, for a letter to fit into a disc
 
 
@@ -80,13 +80,12 @@ class Scene:
 
     level: Level
     tiles: tuple[Tile, ...]
-    paper: tuple[tuple[int, ...], ...]  # shade of each cell
+    paper: tuple[tuple[Colour, ...], ...]  # of each cell
 
     def view(self) -> Picture:
         """Return the shrunk picture (view, view, 3); equal to the whole one, its blocks averaged."""
         level, size = self.level, self.level.tile
-        shades = np.array(self.paper).repeat(level.cell, 0).repeat(level.cell, 1)
-        canvas = np.repeat(shades[:, :, None], 3, axis=2)
+        canvas = np.array(self.paper).repeat(level.cell, 0).repeat(level.cell, 1)
         for tile in self.tiles:
             covered = coverage(tile.shape, size, level.block)[:, :, None]
             part = canvas[tile.top : tile.top + size, tile.left : tile.left + size]
@@ -162,8 +161,8 @@ def drawn(level: Level, seed: tuple[int, ...]) -> Scene:
         )
         for place, kind, letter, (dx, dy) in zip(places, kinds, letters, jitter, strict=True)
     ]
-    paper = chance.integers(*SHADES, size=(level.cells, level.cells)).tolist()
-    return Scene(level, tuple(tiles), tuple(map(tuple, paper)))
+    paper = chance.integers(*SHADES, size=(level.cells, level.cells, 3)).tolist()
+    return Scene(level, tuple(tiles), tuple(tuple(map(tuple, row)) for row in paper))
 
 
 def found(view: Picture, level: Level) -> list[tuple[str, str, int, int]]:
