@@ -35,6 +35,11 @@ class GridVision:
     processor: Any
     turned: bool = True
 
+    @property
+    def settings(self) -> str:
+        """Those of the image processor."""
+        return str(self.processor.to_json_string())
+
     def look(self, digest: str, picture: Image) -> Sight:
         """The picture as patches."""
         made = _processed(self.processor, digest, images=[picture])
@@ -63,6 +68,11 @@ class TileVision:
     processor: Any
     each: int  # tokens of a tile
     turned: bool = False
+
+    @property
+    def settings(self) -> str:
+        """Those of the image processor, and the tokens of a tile."""
+        return f"{self.each}\n{self.processor.to_json_string()}"
 
     def look(self, digest: str, picture: Image) -> Sight:
         """The picture as tiles, the last of them all of it."""

@@ -84,9 +84,11 @@ class LocalPolicy:
 
     @cached_property
     def tokens(self) -> str:
-        """Digest of the tokenizer and its template: episodes with the same one hold ids of this policy's."""
+        """Digest of tokenizer, template and eyes' settings: episodes with the same one hold ids of this policy's."""
         backend: Any = self.tokenizer.backend_tokenizer
         content = f"{backend.to_str()}\n{self.tokenizer.chat_template}"
+        if self.gallery is not None:
+            content += f"\n{self.gallery.vision.settings}"
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
     def act(self, conversations: Sequence[Conversation]) -> list[Completion]:

@@ -147,6 +147,11 @@ class TinyVision:
     written: str = PICTURE
     turned: bool = False
 
+    @property
+    def settings(self) -> str:
+        """Pixels of the square."""
+        return str(self.side)
+
     def look(self, digest: str, picture: Image) -> Sight:
         """The picture shrunk to the square."""
         small = np.asarray(picture.resize((self.side, self.side), resample=2))  # bilinear, over all that it covers

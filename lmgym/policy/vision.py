@@ -50,6 +50,10 @@ class Vision(Protocol):
         """What the chat template writes for a picture."""
 
     @property
+    def settings(self) -> str:
+        """What the tokens of a picture depend on: with other settings it may take more or fewer."""
+
+    @property
     def turned(self) -> bool:
         """Whether positions of a picture's tokens are those of its grid (rotary positions of three axes)."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 
 import pytest
@@ -10,7 +11,10 @@ from transformers import Idefics3Processor, Qwen2VLProcessor
 
 from lmgym.errors import PolicyError
 from lmgym.policy.base import Conversation
+from lmgym.policy.load import load_local
 from lmgym.policy.vision import Media, decoded, turned
+from lmgym.rollout import dataset, episodes
+from lmgym.train import source
 from lmgym.train.collate import collate
 from lmgym.types import Message, Turn, pictures_in
 from tests.vision.models import FAMILIES, policy
@@ -240,6 +244,39 @@ def test_ids_of_another_model_are_refused(played, folder):
     rows = ((cut.pictures[0]._replace(length=cut.pictures[0].length - 1),),)
     with pytest.raises(PolicyError, match="places for pictures that take"):
         other.score(batch.ids, batch.attention, media=Media(rows, other.gallery))
+
+
+@pytest.mark.parametrize("family", ["tiny-vl", "qwen2_vl", "smolvlm"])
+def test_the_digest_of_ids_is_of_the_pictures_settings_too(family, played, folder, tmp_path):
+    actor, _, _ = played(family)
+    actor.save(tmp_path)
+    again = load_local(f"hf:{tmp_path}", device="cpu")
+    assert again.tokens == actor.tokens
+    other = load_local("tiny-vl:4m", device="cpu") if family == "tiny-vl" else again
+    if family != "tiny-vl":
+        processor = other.gallery.vision.processor
+        processor.size = {name: 4 * size for name, size in dict(processor.size).items() if size}
+        del other.tokens
+    assert other.tokens != actor.tokens
+
+
+def test_the_digest_of_a_text_policys_ids_is_of_tokenizer_and_template():
+    policy = load_local("tiny", device="cpu")
+    content = f"{policy.tokenizer.backend_tokenizer.to_str()}\n{policy.tokenizer.chat_template}"
+    assert policy.tokens == hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+def test_records_of_a_model_with_smaller_pictures_are_rendered_anew(played, tmp_path):
+    """A picture is 4 by 4 tokens of the one and 8 by 8 of the other, whose words are spelt alike."""
+    actor, pictures, trajectory = played("tiny-vl")
+    other = load_local("tiny-vl:4m", device="cpu")
+    other.see(pictures)
+    episodes.write(tmp_path / "a.jsonl", [dataset.labelled(trajectory, actor)])
+    (found,) = source.recorded(tmp_path / "a.jsonl", other, step=0, count=1, seed=0)
+    assert [turn.completion.pictures[0].length for turn in trajectory.turns] == [16] * 3
+    assert [turn.completion.pictures[0].length for turn in found.turns] == [64] * 3
+    batch = collate([found], trained="given", gallery=other.gallery)
+    assert scored(other, batch).isfinite().all()
 
 
 def test_a_picture_that_nobody_showed_is_named(played):
