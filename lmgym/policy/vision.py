@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from lmgym.errors import MissingExtra, PolicyError
-from lmgym.types import Picture
+from lmgym.types import Picture, digest_of
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -103,7 +103,7 @@ class Gallery:
 
 
 def decoded(digest: str, pictures: Mapping[str, bytes]) -> Image:
-    """The picture `digest` in RGB; raises PolicyError where it is not there or cannot be read."""
+    """The picture `digest` in RGB; raises PolicyError where it is not there, cannot be read or is another."""
     try:
         from PIL import Image, UnidentifiedImageError
     except ModuleNotFoundError as error:
@@ -111,9 +111,12 @@ def decoded(digest: str, pictures: Mapping[str, bytes]) -> Image:
     if digest not in pictures:
         raise PolicyError(f"the picture {digest} is not there: give the policy the engine's pictures")
     try:
-        return Image.open(io.BytesIO(pictures[digest])).convert("RGB")
+        found = Image.open(io.BytesIO(pictures[digest])).convert("RGB")
     except (UnidentifiedImageError, Image.DecompressionBombError, OSError, ValueError, SyntaxError) as error:
         raise PolicyError(f"the picture {digest} cannot be read: {error}") from error
+    if digest_of(found.height, found.width, found.tobytes()) != digest:
+        raise PolicyError(f"what is kept as the picture {digest} is another one: its file was changed")
+    return found
 
 
 @dataclass(frozen=True)
@@ -130,6 +133,11 @@ class Media:
     def some(self, index: Iterable[int]) -> Media:
         """Those of the rows `index`."""
         return Media(tuple(self.rows[i] for i in index), self.gallery)
+
+    def before(self, ends: Sequence[int]) -> Media:
+        """Those that begin before the place where their row ends, one for each row."""
+        pairs = zip(self.rows, ends, strict=True)
+        return Media(tuple(tuple(p for p in row if p.start < end) for row, end in pairs), self.gallery)
 
     def shown(self, ids: Tensor) -> Tensor:
         """Where in `ids` (B, T), padded on the right, pictures stand; (B, T) bool. Raises PolicyError for other counts.

@@ -28,9 +28,10 @@ class PictureFolder(MutableMapping[str, bytes]):
 
     def __setitem__(self, digest: str, png: bytes) -> None:
         path = self._path(digest)
-        if not path.exists():
+        if not path.exists() or path.read_bytes() != png:  # whoever changed a file does not change what is shown
             self._folder.mkdir(parents=True, exist_ok=True)
             write_whole(path, png)
+            self._read.cache_clear()
 
     def __delitem__(self, digest: str) -> None:
         self._path(digest).unlink()

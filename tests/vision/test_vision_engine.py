@@ -8,6 +8,7 @@ import struct
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from lmgym.env.pictures import encode
 from lmgym.errors import InstanceError, PolicyError
@@ -133,6 +134,34 @@ def test_a_training_run_keeps_on_disk_what_it_is_told_to(tmp_path):
     assert run["aa"] == b"1"
     assert "bb" not in run
     assert [path.name for path in tmp_path.iterdir()] == ["aa.png"]
+
+
+def test_another_picture_in_the_place_of_one_is_refused_in_a_line(tmp_path):
+    (black, png), (_, other) = (encode(np.full((4, 6, 3), shade, np.uint8)) for shade in (0, 9))
+    for changed in (other, encode(np.zeros((6, 4, 3), np.uint8))[1]):  # also one of the same bytes turned
+        (tmp_path / f"{black}.png").write_bytes(changed)
+        with pytest.raises(PolicyError, match=f"kept as the picture {black} is another") as caught:
+            decoded(black, PictureFolder(tmp_path))
+        assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_was_changed_is_written_anew_when_its_picture_is_shown(tmp_path):
+    (black, png), (_, other) = (encode(np.full((4, 6, 3), shade, np.uint8)) for shade in (0, 9))
+    folder = PictureFolder(tmp_path)
+    (tmp_path / f"{black}.png").write_bytes(other)
+    assert folder[black] == other
+    folder[black] = png
+    assert folder[black] == png
+    assert not np.asarray(decoded(black, PictureFolder(tmp_path))).any()
+
+
+def test_the_same_pixels_in_another_file_are_the_same_picture(tmp_path):
+    pixels = np.arange(72, dtype=np.uint8).reshape(4, 6, 3)
+    digest, png = encode(pixels)
+    Image.fromarray(pixels).save(tmp_path / f"{digest}.png", compress_level=1)
+    folder = PictureFolder(tmp_path)
+    assert folder[digest] != png
+    assert np.array_equal(np.asarray(decoded(digest, folder)), pixels)
 
 
 def test_what_is_no_picture_is_refused_in_a_line():
