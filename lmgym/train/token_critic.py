@@ -81,6 +81,7 @@ def foreseen(batch: Batch) -> Batch:
         turn=batch.turn.masked_fill(out, -1),
         reward=batch.reward.masked_fill(out, 0.0),
         weight=batch.weight.masked_fill(out, 0.0),
+        media=None if batch.media is None else batch.media.before(torch.where(unseen, end, batch.lengths).tolist()),
     )
 
 

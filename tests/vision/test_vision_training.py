@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,11 +21,13 @@ from lmgym.rollout import episodes
 from lmgym.rollout.engine import Engine
 from lmgym.rollout.picture_folder import PictureFolder, shown_in
 from lmgym.train import checkpoint, loop, source
+from lmgym.train.batch import masked
 from lmgym.train.collate import collate
 from lmgym.train.log import read_metrics
 from lmgym.train.preflight import check
 from lmgym.train.ranks import ALONE
 from lmgym.train.step import with_observations
+from lmgym.train.token_critic import foreseen
 from lmgym.types import Job
 
 TASK = "test/Corners-v0"
@@ -177,6 +180,21 @@ def test_archers_critic_judges_no_batch_with_pictures():
     critic = archer.TwinCritic(services, archer.Args(encoder="policy", autocast=False))
     with pytest.raises(RecipeError, match="sees no pictures"):
         critic.value(batch)
+
+
+def test_what_a_critic_does_not_see_of_a_cut_episode_is_without_its_pictures_too():
+    """Cut after the third turn, which a filter takes from the loss: the row ends within the second turn."""
+    policy, pictures = seeing(), {}
+    policy.see(pictures)
+    jobs = [Job(task=TASK, index=index, id=str(index)) for index in range(2)]
+    whole, cut = source.demonstrated(Engine(pictures=pictures), policy, jobs)
+    cut = replace(cut, terminated=False, truncated=True, final=None, final_ids=(), final_pictures=())
+    batch = collate([whole, cut], trained="given", gallery=policy.gallery)
+    batch = masked(batch, (batch.episode == 1)[:, None] & (batch.turn == 2))
+    found = foreseen(batch)
+    assert [len(row) for row in batch.media.rows] == [3, 3]
+    assert [len(row) for row in found.media.rows] == [3, 2]
+    assert policy.states(found.ids, found.attention, media=found.media).isfinite().all()
 
 
 @pytest.mark.slow
