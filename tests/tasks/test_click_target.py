@@ -12,6 +12,7 @@ from lmgym.env.registry import build, specs
 from lmgym.env.testing import check_task
 from lmgym.errors import InstanceError
 from lmgym.tasks.click_target import screenspot
+from lmgym.tasks.click_target.env import STREAM
 from lmgym.tasks.click_target.points import pointed, within
 from lmgym.tasks.click_target.screen import COLOURS, ICONS, INK, Level, drawn, icons
 
@@ -54,6 +55,33 @@ def test_elements_lie_on_the_screen_and_apart(level):
             assert 0 <= top < bottom <= level.height
             for a, b, c, d in boxes[:number]:
                 assert right <= a or c <= left or bottom <= b or d <= top
+
+
+@pytest.mark.parametrize(
+    ("test", "train"), [(300, 900), pytest.param(1000, 6000, marks=pytest.mark.slow)], ids=["some", "all of test"]
+)
+def test_no_screen_of_test_is_one_of_train(test, train):
+    """By what is on it and where, its shade aside; the pictures of such screens differ all the more."""
+    level = build("click_target").unwrapped.level
+    screens = [drawn(level, (STREAM["test"], index)) for index in range(test)]
+    screens += [drawn(level, (STREAM["train"], index)) for index in range(train)]
+    assert len({(screen.elements, screen.target) for screen in screens}) == test + train
+
+
+def test_no_click_of_a_blindfolded_player_hits_much_more_than_one_screen_in_four():
+    """Hits of each pixel over all targets: the screen has four places for things."""
+    hits = np.zeros((128, 128), int)
+    env = build("click_target", split="test")
+    for index in range(400):
+        env.reset(options={"index": index})
+        left, top, right, bottom = (int(edge) for edge in env.unwrapped.box)
+        hits[top : bottom + 1, left : right + 1] += 1
+    assert 100 <= hits.max() <= 130  # the luckiest of four shares has a deviation of 9
+
+
+def test_the_oracle_names_few_places():
+    said = {next(opened(index).unwrapped.oracle()) for index in range(40)}
+    assert said == {"click(32,56)", "click(96,56)", "click(32,104)", "click(96,104)"}
 
 
 def test_what_an_instruction_names_is_seen_in_its_box():

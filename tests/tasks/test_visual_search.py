@@ -8,6 +8,7 @@ from lmgym.env.golden import given, play
 from lmgym.env.registry import build, specs
 from lmgym.env.testing import check_task
 from lmgym.errors import InstanceError
+from lmgym.tasks.visual_search.env import STREAM
 from lmgym.tasks.visual_search.protocols import distinct, mgpo, tool, vigorl
 from lmgym.tasks.visual_search.scene import LETTERS, SHAPES, Level, Scene, Tile, drawn, found, nearest
 
@@ -35,6 +36,13 @@ def opened(index=0, **options):
 )
 def test_it_keeps_what_every_task_promises(task):
     check_task(task)
+
+
+def test_no_scene_of_test_is_one_of_train():
+    level = build("visual_search").unwrapped.level
+    scenes = [drawn(level, (STREAM["test"], index)) for index in range(1000)]
+    scenes += [drawn(level, (STREAM["train"], index)) for index in range(4000)]
+    assert len({scene.view().tobytes() for scene in scenes}) == 5000
 
 
 @pytest.mark.parametrize("level", [SMALL, SHAPED])
