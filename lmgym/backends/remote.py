@@ -155,6 +155,12 @@ def address(url: str) -> str:
     return f"{scheme}://{parts.netloc}{parts.path.rstrip('/')}{wire.PATH}/ws"
 
 
+def server(url: str) -> tuple[str, str, int]:
+    """Scheme, host and port of a server's URL: who hears what is sent there. Raises InstanceError as `address` does."""
+    parts = urlsplit(address(url))
+    return parts.scheme, parts.hostname or "", parts.port or {"ws": 80, "wss": 443}[parts.scheme]
+
+
 def _refused(answer: msgspec.Raw) -> wire.Error | None:
     """Why there is no answer, if there is none."""
     try:

@@ -26,6 +26,9 @@ def replay(
     tokens: Annotated[bool, typer.Option("--tokens", help="Show every token and what was trained of it.")] = False,
     model: Annotated[str | None, typer.Option(help="Whose tokenizer the ids are of; else the run's.")] = None,
     verify: Annotated[bool, typer.Option(help="Play the actions again and compare.")] = True,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Call the server, import the functions that the record names.")
+    ] = False,
     html: Annotated[
         Path | None, typer.Option(help="Write one HTML file with the pictures, and clicks on them.")
     ] = None,
@@ -50,7 +53,7 @@ def replay(
     pictures: dict[str, bytes] = {}  # those that the file's folder lacks are seen when it is played again
     try:
         if verify:
-            played_again(found, pictures=pictures)
+            played_again(found, pictures=pictures, trusted=trust)
             console.print("played again without a difference")
     finally:
         if html is not None:

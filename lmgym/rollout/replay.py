@@ -43,13 +43,17 @@ def replay(
     others: Sequence[Trajectory] = (),
     player: Kind | None = None,
     pictures: MutableMapping[str, bytes] | None = None,
+    trusted: bool = False,
 ) -> Trajectory:
     """Play a recorded episode again and return it as it went; `pictures` takes the PNGs that were shown, by digest.
 
     Raises ReplayError at the first observation or reward that differs, and where score, success or the ending do;
     tasks whose goldens hold outcomes only are held to the outcome. `others` are the trajectories of the other seats.
+    A record may come from anybody: what `check_harmless` refuses is played only where its maker is `trusted`.
     """
     everyone = (trajectory, *others)
+    for each in () if trusted else everyone:
+        check_harmless(each)
     job = fork(trajectory, len(trajectory.turns), others=others)
     cast = {each.seat: Part(prompt=each.prompt) for each in everyone if each.seat != FIRST_SEAT}
     shown = {} if pictures is None else pictures
@@ -58,6 +62,23 @@ def replay(
     for each in everyone:
         _compare(each, again[each.seat])
     return again[trajectory.seat]
+
+
+def check_harmless(trajectory: Trajectory) -> None:
+    """Raise ReplayError where playing a record again would call a server, import a function or run code it names."""
+    spec, options = find(trajectory.task), trajectory.options
+    named = [name for name, value in options.items() if isinstance(value, str) and value.startswith("python:")]
+    if spec.elsewhere:
+        why = f"calls the server {options.get('url', '')!r}"
+    elif spec.runs_code:
+        why = "runs its actions, which are code"
+    elif options.get("others", "scripted") not in ("scripted", "caller"):
+        why = f"imports others={options['others']!r}"
+    elif named:
+        why = f"imports {named[0]}={options[named[0]]!r}"
+    else:
+        return
+    raise ReplayError(f"to play {trajectory.id} ({spec.id}) again {why}: say --trust where you know who recorded it")
 
 
 def _compare(recorded: Trajectory, played: Trajectory) -> None:

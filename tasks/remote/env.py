@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgym.backends import wire
-from lmgym.backends.remote import Session
+from lmgym.backends.remote import Session, server
 from lmgym.env.env import Observation, TextEnv
 from lmgym.env.pictures import decode
 from lmgym.env.spaces import MAX_TEXT, Images, clean
@@ -50,7 +50,8 @@ class Remote(TextEnv):
         Args:
             url: of the server, http(s)://HOST:PORT; "" takes it from LMGYM_REMOTE_URL.
             task: id or folder's name of what is played there.
-            token: None takes it from LMGYM_REMOTE_TOKEN, so that it stands in no record.
+            token: None takes it from LMGYM_REMOTE_TOKEN, so that it stands in no record, and tells it only to the
+                server that LMGYM_REMOTE_URL names: an address may come from a record of a stranger's.
             options: of that task, as far as the server lets them be chosen.
             timeout: seconds of one call.
             split: of that task.
@@ -62,7 +63,7 @@ class Remote(TextEnv):
             raise InstanceError(f"say where it is played and what: url='http://HOST:PORT' (or {URL}), task='wordle'")
         if not timeout > 0:
             raise InstanceError(f"timeout is seconds above 0; got {timeout!r}")
-        self._url, self._token, self._timeout = url, token or os.environ.get(wire.TOKEN, ""), timeout
+        self._url, self._token, self._timeout = url, token or _token_for(url), timeout
         self._call = wire.Open(task, split, _plain(options or {}), LONGEST, common.get("others", "scripted"))
         self._session = self._connected()
         opened = self._session.opened
@@ -224,6 +225,14 @@ class Remote(TextEnv):
 
     def _asked(self, what: str, *, seat: str = "", afresh: bool = True) -> str | list[str] | None:
         return self._session.ask(wire.Ask(self._session.name, what, seat, afresh), wire.Advice).advice
+
+
+def _token_for(url: str) -> str:
+    """The environment's token, "" where it has none. Raises InstanceError where it is another server's."""
+    token, named = os.environ.get(wire.TOKEN, ""), os.environ.get(URL, "")
+    if token and not (named and server(url) == server(named)):
+        raise InstanceError(f"{wire.TOKEN} is told to the server at {URL} only: set that to {url!r}, or give token=")
+    return token
 
 
 def _described(spec: TaskSpec, opened: wire.Opened) -> TaskSpec:

@@ -117,6 +117,7 @@ FORGERIES: dict[str, tuple[Change, str]] = {
         lambda e, _: e.update(task="lmgym/MiniWoB-bisect-angle-v0"),
         "is part of another task and has no table",
     ),
+    "a task of a server": (lambda e, _: e.update(task="lmgym/Remote-v0"), "is played at a server and has no table"),
     "a task by another name": (lambda e, _: e.update(task="wordle"), "names its task by the id lmgym/Wordle-v0"),
     "options": (lambda e, _: e.update(options={"colouring": "counting"}), "played with .*counting"),
     "fewer instances": (lambda e, _: e.update(instances=10), "with instances 93; this entry states 10"),

@@ -41,6 +41,8 @@ def run(line: str, server: Process | None, stack: ExitStack, monkeypatch: pytest
         assert '"error"' not in subprocess.run(words, check=True, capture_output=True, text=True).stdout
     else:
         assert words[0] in ("pip", "export")  # installed; tokens are the test's
+        if words[1].startswith("LMGYM_REMOTE_URL="):
+            monkeypatch.setenv(*words[1].split("=", 1))
     return server
 
 
@@ -94,6 +96,7 @@ def test_a_served_task_can_be_trained_on(monkeypatch, tmp_path, words):
     monkeypatch.setenv("LMGYM_REMOTE_TOKEN", TOKEN)
     shown = ["--reveal", "demonstrator"] if "--reveal-here" in words else []
     with serving("guess_number", "--port", "0", *shown) as process:
+        monkeypatch.setenv("LMGYM_REMOTE_URL", process.url)
         line = (
             f"lmgym train grpo remote --model tiny:1m --option url={process.url} --option task=guess_number --out run"
         )

@@ -35,7 +35,9 @@ REMOTE = "lmgym/Remote-v0"
 
 @pytest.fixture
 def token(monkeypatch):
+    """The token, and a way to name the server that is told it."""
     monkeypatch.setenv("LMGYM_REMOTE_TOKEN", TOKEN)
+    return lambda asking: monkeypatch.setenv("LMGYM_REMOTE_URL", asking.url)
 
 
 @pytest.fixture(scope="module")
@@ -152,6 +154,8 @@ def test_vector_environments(games, mode):
 
 @pytest.mark.parametrize("player", ["inline", "thread"])
 def test_the_engine_plays_the_same_episodes(games, token, player):
+    token(games)
+
     def played(name, **options):
         jobs = [Job(task=name, options=options, index=n, seed=n, id=f"e{n}") for n in range(4)]
         found = list(Engine(lockstep=True, player=player).run(Bytes(lambda _: "50"), jobs))
@@ -161,6 +165,7 @@ def test_the_engine_plays_the_same_episodes(games, token, player):
 
 
 def test_forks_and_fresh_chance_reach_the_server(small, token):
+    token(small)
     options = {"url": small.url, "task": tiny.RACE.id}
     (parent,) = Engine().run(Bytes(lambda _: "1"), [Job(task=REMOTE, options=options, index=2, seed=5, id="p")])
     (child,) = Engine().run(Bytes(lambda _: "1"), [fork(parent, 1, reseed=9)])
@@ -243,8 +248,8 @@ def test_no_server_is_a_backend_error():
         build("remote", url="http://127.0.0.1:9", task="wordle", token=TOKEN, timeout=5.0)
 
 
-def test_the_address_may_come_from_the_environment(games, token, monkeypatch):
-    monkeypatch.setenv("LMGYM_REMOTE_URL", games.url)
+def test_the_address_may_come_from_the_environment(games, token):
+    token(games)
     with closing(build("remote", task="wordle")) as env:
         assert env.reset(seed=0, options={"index": 1})[1]["instance"] == "train/1"
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,10 +20,12 @@ from websockets.sync.server import ServerConnection, serve
 from lmgym.env.registry import build
 from lmgym.errors import BackendError, InstanceError, LmgymError
 from lmgym.policy.scripted import hinted
+from lmgym.rollout import episodes
 from lmgym.rollout.engine import Engine
 from lmgym.types import Job
 
 from ..rollout.fakes import Bytes
+from ..test_cli import command
 from .conftest import TOKEN, served
 
 OPENED: dict[str, Any] = {
@@ -218,6 +222,7 @@ def test_a_token_is_never_part_of_a_message():
 def test_an_episode_whose_connection_is_lost_is_played_again_and_never_scored(monkeypatch):
     monkeypatch.setenv("LMGYM_REMOTE_TOKEN", TOKEN)
     with served("guess_number") as asking:
+        monkeypatch.setenv("LMGYM_REMOTE_URL", asking.url)
         options = {"url": asking.url, "task": "guess_number"}
         jobs = [Job(task="lmgym/Remote-v0", options=options, index=n, id=f"e{n}") for n in range(24)]
         cut: list[str] = []
@@ -246,6 +251,66 @@ def test_a_secret_may_not_stand_in_a_record():
 
 def test_the_oracle_of_a_server_that_withholds_it_plays_nothing(games, monkeypatch):
     monkeypatch.setenv("LMGYM_REMOTE_TOKEN", TOKEN)
+    monkeypatch.setenv("LMGYM_REMOTE_URL", games.url)
     job = Job(task="lmgym/Remote-v0", options={"url": games.url, "task": "wordle"}, index=0)
     with pytest.raises(InstanceError, match="withholds the oracle"):
         list(Engine().run(hinted("oracle"), [job]))
+
+
+# What a record of a stranger's may do -----------------------------------------------------------------------------
+
+
+@contextmanager
+def eavesdropper() -> Iterator[tuple[str, list[bytes]]]:
+    """An address, and what is said there."""
+    heard: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def listen() -> None:
+            try:
+                while True:
+                    caller, _ = listener.accept()
+                    with caller:
+                        heard.append(caller.recv(4096))
+            except OSError:
+                return
+
+        threading.Thread(target=listen, daemon=True).start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}", heard
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+def recorded(folder: Any, **changes: Any) -> str:
+    """A file with an episode that says it was another."""
+    (found,) = Engine().run(Bytes(lambda _: "50"), [Job(task="lmgym/GuessNumber-v0", index=0, id="e")])
+    file = folder / "episodes.jsonl"
+    episodes.write(file, [replace(found, **changes)])
+    return str(file)
+
+
+def test_a_record_calls_no_server_unless_it_is_trusted(monkeypatch, capsys, tmp_path):
+    monkeypatch.setenv("LMGYM_REMOTE_TOKEN", TOKEN)
+    with eavesdropper() as (url, heard):
+        file = recorded(tmp_path, task="lmgym/Remote-v0", options={"url": url, "task": "wordle", "timeout": 2.0})
+        assert command(monkeypatch, "replay", file) == 2
+        assert "--trust" in capsys.readouterr().err
+        assert heard == []
+        monkeypatch.setenv("LMGYM_REMOTE_URL", url.replace("http:", "https:"))  # the same host, overheard on the way
+        assert command(monkeypatch, "replay", file, "--trust") == 2
+        assert "LMGYM_REMOTE_TOKEN is told" in capsys.readouterr().err
+        assert heard == []
+        monkeypatch.setenv("LMGYM_REMOTE_URL", url + "/")
+        assert command(monkeypatch, "replay", file, "--trust") == 2
+        assert heard
+        assert all(TOKEN.encode() in words for words in heard)
+
+
+@pytest.mark.parametrize("option", ["others", "judge"])
+def test_a_record_imports_nothing_unless_it_is_trusted(monkeypatch, capsys, tmp_path, option):
+    (tmp_path / "planted_by_a_record.py").write_text("def play(text):\n    return '1'\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    named = "python:planted_by_a_record:play"
+    file = recorded(tmp_path, task="lmgym/WebFormsArena-v0", options={option: named, "split": "train"})
+    assert command(monkeypatch, "replay", file) == 2
+    assert f"imports {option}={named!r}" in capsys.readouterr().err
+    assert "planted_by_a_record" not in sys.modules
