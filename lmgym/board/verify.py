@@ -17,7 +17,6 @@ from lmgym.board.check import check_entry, check_name, checked_episodes
 from lmgym.board.entry import Entry, Episode
 from lmgym.board.pool import Pool, isolating
 from lmgym.board.verdict import Level, Verdict, figures, outcomes
-from lmgym.env.registry import find
 from lmgym.errors import InstanceError, SubmissionError
 from lmgym.evaluation.protocol import Protocol, promise, protocol
 from lmgym.types import FIRST_SEAT
@@ -60,8 +59,6 @@ def opened(path: Path) -> tuple[Entry, Protocol]:
     check_name(path.name.removesuffix(".json"))
     found = entries.read(path)
     try:
-        if find(found.task).elsewhere:  # whose instances and scores are a server's word
-            raise SubmissionError(f"{found.task[:60]!r} is played at a server and has no table: play the task itself")
         rules = protocol(found.task)
     except InstanceError as error:
         raise SubmissionError(f"no entry can be verified on {found.task[:60]!r}: {error}") from error

@@ -38,7 +38,8 @@ class TaskSpec:
     standard: Standard = field(default_factory=Standard)
     part_of: str = ""  # id of the task that this is one page, game or level of: listed, and carded, with it
     runs_code: bool = False  # actions are executed: a stranger's are replayed in an isolating sandbox only
-    public: Mapping[str, range | tuple[Any, ...]] = field(default_factory=dict)  # options strangers may set, and to what
+    # options that strangers may set, and to what
+    public: Mapping[str, range | tuple[Any, ...]] = field(default_factory=dict)
     told: tuple[str, ...] = ()  # names of its own in info, beside the base class's, that strangers may see
     elsewhere: bool = False  # played at a server, which has the instances: no goldens, table or entries of its own
 

@@ -74,8 +74,13 @@ class Protocol:
 
 
 def protocol(task: str) -> Protocol:
-    """The protocol of a task. Raises InstanceError where official data says how much there is, and is missing."""
+    """The protocol of a task.
+
+    Raises InstanceError where official data says how much there is, and is missing, and where a server plays the task.
+    """
     spec = find(task)
+    if spec.elsewhere:  # whose instances and scores are a server's word; it is not even called
+        raise InstanceError(f"{spec.id} is played at a server and has no table: play the task itself")
     split = spec.standard.split or ("test" if "test" in spec.splits else list(spec.splits)[-1])
     size = spec.splits[split] or _counted(spec, split)
     wanted = spec.standard.instances or (INLINE if spec.player == "inline" else ELSEWHERE)

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lmgym.env import registry
-from lmgym.errors import BackendError, InstanceError
 from lmgym.env.pictures import encode
+from lmgym.errors import BackendError, InstanceError
 from lmgym.types import FIRST_SEAT, Message
 
 ALONE = frozenset({FIRST_SEAT})

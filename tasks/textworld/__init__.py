@@ -77,7 +77,12 @@ COOKING = replace(
     max_turns=40,
     splits={"train": 5_000, "valid": 500, "test": 500},
     score="share of the game's points; 1 when the meal is eaten",
-    public={"recipe": range(1, 6), "go": (1, 6, 9, 12), **dict.fromkeys(("opens", "cook", "cut"), (True, False)), **_PUBLIC},
+    public={
+        "recipe": range(1, 6),
+        "go": (1, 6, 9, 12),
+        **dict.fromkeys(("opens", "cook", "cut"), (True, False)),
+        **_PUBLIC,
+    },
     references={"null": 0.0, "oracle": 1.0},
 )
 SIMPLE = replace(
