@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from lmgym.env.registry import build, find
+from lmgym.env.registry import find
 from lmgym.errors import BackendError, InstanceError
 from lmgym.evaluation.runner import Outcome, try_seed
+from lmgym.interop.elsewhere import opened
 
 
 class Episode:
     """An environment, and how its present episode goes.
 
     The score is asked for once, when the episode is over: `end` cuts one that the caller leaves. What a backend broke
-    stays broken: `end` raises its error again, so that a library that goes on after errors cannot score it.
+    stays broken: `end` raises its error again, so that a library that goes on after errors cannot score it. Where the
+    spec wants a process, the environment has one of its own.
     """
 
     def __init__(self, task: str, *, split: str = "test", max_turns: int | None = None, **options: Any) -> None:
-        self.env = build(find(task), split=split, max_turns=max_turns, **options)
-        self.task, self.split = self.env.unwrapped.task.id, split
-        if self.env.unwrapped.PICTURES is not None:
-            self.env.close()
-            raise InstanceError(f"{self.task} shows pictures, which do not pass here: use lmgym's own engine")
-        self.over = True
+        spec = find(task)
+        self.task, self.split = spec.id, split
+        self.env = opened(spec, split=split, max_turns=max_turns, **options)
         self.broken: BackendError | None = None
         self.index: int | None = None
         self.info: dict[str, Any] = {}
@@ -35,20 +34,20 @@ class Episode:
         if seed is None:
             seed = try_seed(self.task, self.split, index or 0, attempt)
         self._forget()
-        self.index, self.attempt = index, attempt
         try:
             observation, self.info = self.env.reset(seed=seed, options={} if index is None else {"index": index})
         except BackendError as error:
             self.broken = error
             raise
-        if index is None:
-            self.index = int(self.info["instance"].rpartition("/")[2])
+        self.index, self.attempt = int(self.info["instance"].rpartition("/")[2]), attempt
         self.over = False
         text: str = observation["text"]
         return text
 
     def act(self, action: str) -> str:
         """Play an action and return what it is answered with."""
+        if not self.info:
+            raise InstanceError(f"{self.task}: no episode was begun")
         try:
             observation, reward, terminated, truncated, info = self.env.step(action)
         except BackendError as error:
@@ -69,7 +68,7 @@ class Episode:
         if self.broken is not None:
             raise self.broken
         if not self.over:
-            self.info = {**self.info, **self.env.unwrapped.cut()}
+            self.info = {**self.info, **self.env.cut()}
             self.over = self.truncated = True
             self.stop = stop
         if "score" not in self.info:
@@ -93,6 +92,8 @@ class Episode:
         self.env.close()
 
     def _forget(self) -> None:
+        """Nothing is known of an episode until it is begun: a reset that is refused leaves none open."""
+        self.over = True
         self.index = None
         self.attempt = self.turns = self.invalid = 0
         self.reward = 0.0

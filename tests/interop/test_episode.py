@@ -1,5 +1,9 @@
 """An episode played from outside has the score that the engine's has."""
 
+import os
+import signal
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from lmgym.env.registry import build
@@ -58,7 +62,7 @@ def test_outcomes_are_those_of_the_engine():
     outcomes = []
     for job in jobs:
         episode.begin(index=job.index, attempt=job.attempt)
-        episode.act(next(episode.env.unwrapped.oracle()))
+        episode.act(next(episode.env.env.unwrapped.oracle()))
         outcomes.append(episode.end())
     assert tuple(outcomes) == report.outcomes
 
@@ -88,7 +92,7 @@ def test_broken_backend_is_raised_again_and_never_scored(monkeypatch):
     def breaks(action):
         raise BackendError("the container is gone")
 
-    monkeypatch.setattr(episode.env.unwrapped, "act", breaks)
+    monkeypatch.setattr(episode.env.env.unwrapped, "act", breaks)
     with pytest.raises(BackendError):
         episode.act("crane")
     with pytest.raises(BackendError, match="container is gone"):
@@ -101,3 +105,47 @@ def test_pictures_are_refused_not_dropped(monkeypatch):
     monkeypatch.setattr(Wordle, "PICTURES", Images(8, 8))
     with pytest.raises(InstanceError, match="pictures"):
         Episode("wordle")
+
+
+def test_refused_reset_leaves_no_episode_open():
+    episode = Episode("wordle")
+    episode.begin(index=0)
+    with pytest.raises(InstanceError, match="got index 93"):
+        episode.begin(index=93)
+    assert (episode.over, episode.index, episode.turns) == (True, None, 0)
+    with pytest.raises(InstanceError, match="no episode was begun"):
+        episode.act("crane")
+
+
+def walked(index):
+    """What TextWorld answers to a few commands, and the score of where that stands."""
+    pytest.importorskip("textworld")
+    episode = Episode("TextWorldSimple-v0")
+    told = [episode.begin(index=index), *map(episode.act, ("look", "inventory", "go north", "open door"))]
+    outcome = episode.end()
+    episode.close()
+    return told, outcome
+
+
+@pytest.mark.slow
+def test_episodes_side_by_side_in_processes_are_those_one_after_the_other():
+    alone = [walked(index) for index in range(2)]
+    with ThreadPoolExecutor(2) as threads:
+        assert list(threads.map(walked, range(2))) == alone
+    assert alone[0][0] != alone[1][0]
+
+
+def test_process_that_dies_breaks_its_episode_alone_and_the_next_has_another():
+    pytest.importorskip("textworld")
+    episode = Episode("TextWorldSimple-v0")
+    first = episode.begin(index=0)
+    process = episode.env._process.pid
+    assert process not in (None, os.getpid())
+    os.kill(process, signal.SIGKILL)
+    with pytest.raises(BackendError, match="process was lost"):
+        episode.act("look")
+    with pytest.raises(BackendError, match="process was lost"):
+        episode.end()
+    assert episode.begin(index=0) == first
+    assert episode.env._process.pid != process
+    episode.close()
