@@ -124,6 +124,10 @@ class Info(Struct, omit_defaults=True):
     more: dict[str, Any] = {}  # what the task's spec says may be told beside
 
 
+BASE = frozenset(Info.__struct_fields__) - {"more"}  # names in info that are the base class's
+ENGINE = frozenset({"ply", "reseed"})  # and those that the engine writes beside
+
+
 class Played(Struct, omit_defaults=True):
     """The answer to Reset and Step."""
 

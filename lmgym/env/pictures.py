@@ -56,7 +56,7 @@ def decode(content: bytes, height: int, width: int) -> NDArray[np.uint8]:
 
 
 def _chunks(content: bytes) -> dict[bytes, bytes]:
-    """The parts of a PNG by kind; where a kind comes twice, the last."""
+    """Head and pixels of a PNG, whatever else is in it; where one comes twice, the last."""
     if not content.startswith(START):
         raise ValueError("no PNG")
     found: dict[bytes, bytes] = {}
@@ -64,6 +64,7 @@ def _chunks(content: bytes) -> dict[bytes, bytes]:
     while place + 12 <= len(content):
         (length,) = struct.unpack_from(">I", content, place)
         kind = content[place + 4 : place + 8]
-        found[kind] = content[place + 8 : place + 8 + length]
+        if kind in (b"IHDR", b"IDAT"):
+            found[kind] = content[place + 8 : place + 8 + length]
         place += 12 + length
     return found

@@ -15,8 +15,6 @@ from lmgym.env.pictures import encode
 from lmgym.env.spec import TaskSpec
 from lmgym.errors import InstanceError
 
-TOLD = frozenset(wire.Info.__struct_fields__) - {"more"}
-
 
 @dataclass(frozen=True, kw_only=True)
 class Offer:
@@ -107,7 +105,7 @@ class Booth:
             raise InstanceError(f"{self.offer.spec.id}: no episode is open; call reset first")
 
     def _played(self, observation: Mapping[str, Any], info: Mapping[str, Any]) -> wire.Played:
-        told = {name: value for name, value in info.items() if name in TOLD}
+        told = {name: value for name, value in info.items() if name in wire.BASE}
         if "answer" not in self.offer.reveals:
             told.pop("answer", None)
         told["more"] = {name: info[name] for name in self.offer.spec.told if name in info}

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from msgspec import UnsetType
 from numpy.typing import NDArray
 
 from lmgym.backends import wire
@@ -104,7 +105,7 @@ class Remote(TextEnv):
         observation, info = self._told(played)
         self._over = played.terminated or played.truncated
         if self._over:
-            self._check(info.get("score"), info.get("success"))
+            self._check(played.info.score, played.info.success)
         return observation, played.reward, played.terminated, played.truncated, info
 
     def cut(self) -> dict[str, Any]:
@@ -192,22 +193,23 @@ class Remote(TextEnv):
         if not all(map(math.isfinite, (played.reward, *played.info.reward_terms.values(), *gains.values()))):
             raise self._session.malformed("a reward that is no number")
         info: dict[str, Any] = msgspec.to_builtins(played.info)
-        info = {**info.pop("more", {}), **info}
+        beside = info.pop("more", {})
+        info |= {name: said for name, said in beside.items() if name not in wire.BASE | wire.ENGINE}
         self.shown, self.instance_name, self._seat = played.text, played.info.instance, played.info.seat
         return observation, info
 
     def _pictures(self, images: list[str], space: Images) -> NDArray[np.uint8]:
+        if len(images) > space.most:
+            raise self._session.malformed(f"{len(images)} pictures where {space.most} are the most")
         try:
             found = [decode(base64.b64decode(image, validate=True), space.height, space.width) for image in images]
         except ValueError as error:  # what base64 raises is one
             raise self._session.malformed(str(error)) from error
-        if len(found) > space.most:
-            raise self._session.malformed(f"{len(found)} pictures where {space.most} are the most")
         return np.stack(found) if found else np.zeros((0, space.height, space.width, 3), np.uint8)
 
-    def _check(self, score: float | None, success: bool | None) -> None:
+    def _check(self, score: float | UnsetType, success: bool | UnsetType) -> None:
         """Raise BackendError where an episode does not end as one must."""
-        if score is None or success is None or not 0 <= score <= 1:
+        if isinstance(score, UnsetType) or isinstance(success, UnsetType) or not 0 <= score <= 1:
             raise self._session.malformed(f"an episode that ends with score {score} and success {success}")
 
     def _advised(self, name: str) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import socket
 import sys
@@ -12,16 +13,20 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from websockets.sync.server import ServerConnection, serve
 
+from lmgym.backends import wire
+from lmgym.env.pictures import _chunk, _chunks, decode, encode
 from lmgym.env.registry import build
 from lmgym.errors import BackendError, InstanceError, LmgymError
 from lmgym.policy.scripted import hinted
 from lmgym.rollout import episodes
 from lmgym.rollout.engine import Engine
+from lmgym.rollout.fork import fork
 from lmgym.types import Job
 
 from ..rollout.fakes import Bytes
@@ -151,23 +156,81 @@ def test_pictures_that_are_none_are_a_backend_error(picture):
         env.reset(seed=0)
 
 
+def test_pictures_are_counted_before_any_is_decoded(monkeypatch):
+    made = base64.b64encode(encode(np.zeros((4, 5, 3), np.uint8))[1]).decode()
+    decoded: list[bytes] = []
+
+    def counted(content: bytes, height: int, width: int) -> Any:
+        decoded.append(content)
+        return decode(content, height, width)
+
+    monkeypatch.setattr("lmgym.tasks.remote.env.decode", counted)
+    shows = {**OPENED, "images": [4, 5, 2]}
+    with stranger(shows, *({**PLAYED, "images": [made] * n} for n in (2, 3))) as url, remote(url) as env:
+        assert env.reset(seed=0)[0]["images"].shape == (2, 4, 5, 3)
+        with pytest.raises(BackendError, match="3 pictures where 2 are the most"):
+            env.step("x")
+    assert len(decoded) == 2
+
+
+def test_parts_of_a_png_that_are_not_read_are_not_kept():
+    content = encode(np.zeros((4, 5, 3), np.uint8))[1]
+    padding = _chunk(b"tEXt", bytes(1 << 16)) + _chunk(b"zTXt", b"")
+    assert not decode(content[:33] + padding + content[33:], 4, 5).any()
+    assert set(_chunks(content[:33] + padding + content[33:])) == {b"IHDR", b"IDAT"}
+
+
 def test_info_of_its_own_cannot_stand_in_for_the_base_classs():
-    info = {**INFO, "more": {"valid": False, "nouns": "own", "score": 1.0}}
+    info = {**INFO, "more": {"valid": False, "nouns": "own", "score": 1.0, "seat_rewards": "x", "ply": "x"}}
     with stranger(OPENED, {**PLAYED, "info": info}) as url, remote(url) as env:
-        assert env.reset(seed=0)[1] == {**INFO, "nouns": "own", "score": 1.0}
+        assert env.reset(seed=0)[1] == {**INFO, "nouns": "own"}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"score": "x", "success": True},
+        {"score": [], "success": True},
+        {"score": 1, "success": "no"},
+        {"score": 1.0, "success": True},
+    ],
+)
+def test_a_score_among_what_is_told_beside_is_none(more):
+    over = {**OVER, "info": {**INFO, "more": more}}
+    with stranger(OPENED, PLAYED, over) as url, remote(url) as env:
+        env.reset(seed=0)
+        with pytest.raises(BackendError, match="an episode that ends with"):
+            env.step("x")
+
+
+ENDED = {**OVER, "info": {**INFO, "score": 1.0, "success": True}}
+
+
+@pytest.mark.parametrize("name", ["seat_rewards", "seat_scores", "points", "answer", "ply", "reseed"])
+@pytest.mark.parametrize("value", ["x", [1], None])
+def test_what_is_told_beside_breaks_no_engine(monkeypatch, name, value):
+    ended = {**ENDED, "info": {**ENDED["info"], "more": {name: value}}}
+    with stranger(OPENED, {**PLAYED, "info": {**INFO, "more": {name: value}}}, ended) as url:
+        monkeypatch.setenv("LMGYM_REMOTE_URL", url)
+        monkeypatch.setenv("LMGYM_REMOTE_TOKEN", TOKEN)
+        job = Job(task="lmgym/Remote-v0", options={"url": url, "task": "wordle", "timeout": 5.0}, index=0, id="e")
+        (found,) = Engine().run(Bytes(lambda _: "x"), [job])
+    assert (found.score, found.success) == (1.0, True)
+    assert fork(found, 1).prefix == found.turns
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.sampled_from([*PLAYED, *wire.BASE, "more", "images", "tools", "error", "code"]), inner)
+    ),
+    max_leaves=20,
+)
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(
-    st.recursive(
-        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
-        lambda inner: (
-            st.lists(inner, max_size=4)
-            | st.dictionaries(st.sampled_from([*PLAYED, *INFO, "score", "images", "tools", "error", "code"]), inner)
-        ),
-        max_leaves=20,
-    )
-)
+@given(ANYTHING)
 def test_whatever_is_answered_nothing_but_a_backend_error_is_raised(answer):
     with stranger(OPENED, answer) as url, remote(url) as env:
         try:
@@ -175,6 +238,25 @@ def test_whatever_is_answered_nothing_but_a_backend_error_is_raised(answer):
         except BackendError:
             return
         assert observation in env.observation_space
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    more=st.dictionaries(st.sampled_from([*sorted(wire.BASE), "own"]), ANYTHING),
+    over=st.dictionaries(st.sampled_from(["text", "info", "reward", "terminated", "truncated", "images"]), ANYTHING),
+)
+def test_whatever_a_step_is_answered_nothing_but_a_backend_error_is_raised(more, over):
+    answer = {**ENDED, "info": {**ENDED["info"], "more": more}, **over}
+    with stranger(OPENED, PLAYED, answer) as url, remote(url) as env:
+        env.reset(seed=0)
+        try:
+            observation, reward, terminated, truncated, info = env.step("x")
+        except BackendError:
+            return
+        assert observation in env.observation_space
+        assert type(reward) is float
+        if terminated or truncated:
+            assert (info["score"], info["success"]) == (1.0, True)
 
 
 def hangs_up(connection: ServerConnection) -> None:
