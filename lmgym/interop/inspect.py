@@ -12,9 +12,11 @@ so that Inspect's standard error and intervals are over instances, as ours are.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import asdict, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lmgym.errors import InstanceError, MissingExtra
 from lmgym.evaluation import runner
@@ -29,7 +31,6 @@ try:
     from inspect_ai.model import ChatMessageSystem, ChatMessageUser
     from inspect_ai.scorer import Score, ci, ci_wilson, mean, scorer, stderr
     from inspect_ai.solver import solver
-    from inspect_ai.util import LimitExceededError
 except ModuleNotFoundError as error:
     needed = "lmgym.interop.inspect needs: pip install 'lmgym[inspect]' in a venv of its own"
     raise MissingExtra(f"{needed} ({error})") from error
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from inspect_ai.solver import Generate, Solver, TaskState
 
 KEPT = "lmgym"  # where an outcome stands in a sample's store
+T = TypeVar("T")
 
 
 def task(
@@ -84,31 +86,38 @@ def play(name: str, *, split: str, seed: int, prompt: str | None, max_turns: int
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         index, attempt = state.metadata["index"], state.epoch - 1
-        make = partial(Episode, name, split=split, max_turns=max_turns, **options)
-        episode = await to_thread.run_sync(make)
-        spoken: list[ModelOutput] = []
-        stop = "left"
+        thread = ThreadPoolExecutor(1)  # the environment's own: what ends an episode waits for its last action
         try:
-            chance = runner.try_seed(name, split, index, attempt, seed=seed)
-            begin = partial(episode.begin, index=index, attempt=attempt, seed=chance)
-            state.messages = [] if prompt is None else [ChatMessageSystem(content=prompt)]
-            state.messages.append(ChatMessageUser(content=await to_thread.run_sync(begin)))
-            while not episode.over:
-                state = await generate(state)
-                spoken.append(state.output)
-                text = await to_thread.run_sync(episode.act, state.output.completion)
-                state.messages.append(ChatMessageUser(content=text))
-        except LimitExceededError as limit:
-            stop = limit.type
-            raise
+            make = partial(Episode, name, split=split, max_turns=max_turns, **options)
+            episode = await _called(thread, make)
+            spoken: list[ModelOutput] = []
+            try:
+                chance = runner.try_seed(name, split, index, attempt, seed=seed)
+                begin = partial(episode.begin, index=index, attempt=attempt, seed=chance)
+                state.messages = [] if prompt is None else [ChatMessageSystem(content=prompt)]
+                state.messages.append(ChatMessageUser(content=await _called(thread, begin)))
+                while not episode.over:
+                    state = await generate(state)
+                    spoken.append(state.output)
+                    text = await _called(thread, partial(episode.act, state.output.completion))
+                    state.messages.append(ChatMessageUser(content=text))
+            finally:
+                with CancelScope(shield=True):  # limits of time and work arrive as cancellations
+                    try:
+                        if episode.broken is None and episode.info:
+                            state.store.set(KEPT, asdict(_billed(await _called(thread, episode.end), spoken)))
+                    finally:
+                        await _called(thread, episode.close)
         finally:
-            if episode.broken is None:
-                state.store.set(KEPT, asdict(_billed(episode.end(stop), spoken)))
-            with CancelScope(shield=True):
-                await to_thread.run_sync(episode.close)
+            thread.shutdown(wait=False)
         return state
 
     return solve
+
+
+async def _called(thread: Executor, call: Callable[[], T]) -> T:
+    """What a call in the environment's thread returns, on either of Inspect's event loops."""
+    return await to_thread.run_sync(lambda: thread.submit(call).result())
 
 
 def _billed(found: Outcome, spoken: list[ModelOutput]) -> Outcome:
@@ -144,8 +153,12 @@ def report(log: EvalLog) -> Report:
     for sample in sorted(log.samples, key=lambda sample: (sample.metadata["index"], sample.epoch)):
         score = (sample.scores or {}).get("outcome")
         index, attempt = sample.metadata["index"], sample.epoch - 1
-        broken = runner.void(Job(task=known["task"], index=index, attempt=attempt))
-        found.append(broken if sample.error or score is None else Outcome(**(score.metadata or {})))
+        if sample.error or score is None:
+            found.append(runner.void(Job(task=known["task"], index=index, attempt=attempt)))
+            continue
+        one = Outcome(**(score.metadata or {}))
+        left = sample.limit is not None and one.stop == "left"  # which limit cut it is known to Inspect alone
+        found.append(replace(one, stop=sample.limit.type) if left else one)
     return Report(
         task=known["task"],
         split=known["split"],

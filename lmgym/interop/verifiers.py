@@ -136,10 +136,12 @@ class Play(vf.Harness[vf.HarnessConfig]):  # type: ignore[misc]
             stop = await _played(episode, thread, client, ctx.model, trace, data)
         finally:
             await client.close()
-            if episode.broken is None and episode.info:
-                trace.state.outcome = asdict(await _called(thread, partial(episode.end, stop)))
-            await _called(thread, episode.close)
-            thread.shutdown(wait=False)
+            try:
+                if episode.broken is None and episode.info:
+                    trace.state.outcome = asdict(await _called(thread, partial(episode.end, stop)))
+            finally:
+                await _called(thread, episode.close)
+                thread.shutdown(wait=False)
         return vf.ProgramResult(exit_code=0, stdout="", stderr="")
 
 

@@ -4,6 +4,8 @@ import json
 import random
 import sys
 import tempfile
+import threading
+import time
 from dataclasses import asdict
 
 from inspect_ai import eval as evaluate
@@ -14,12 +16,17 @@ from lmgym.interop import inspect as interop
 from lmgym.tasks.wordle.env import Wordle
 
 
-def guessing(words):
-    """The mock model, which guesses; every conversation's second answer is one that was cut."""
+def guessing(words, wait):
+    """The mock model, which guesses; every conversation's second answer is one that was cut, and takes `wait` seconds.
+
+    The wait holds up Inspect's event loop, so that its limits of time act when it is over.
+    """
     noise = random.Random(0)
 
     def say(messages, tools, choice, config):
-        stop = "max_tokens" if sum(message.role == "assistant" for message in messages) == 1 else "stop"
+        second = sum(message.role == "assistant" for message in messages) == 1
+        stop = "max_tokens" if second else "stop"
+        time.sleep(wait * second)
         output = ModelOutput.from_content("mockllm/model", noise.choice(words), stop_reason=stop)
         output.usage = ModelUsage(
             input_tokens=10, output_tokens=2, total_tokens=12
@@ -41,6 +48,22 @@ def breaking(secret):
     Wordle.act = breaks
 
 
+def watched():
+    """Threads by environment, of all its actions and of the cut that ends it."""
+    seen = {}
+
+    def watching(method):
+        def watch(self, *arguments):
+            seen.setdefault(id(self), (self, set()))[1].add(threading.current_thread().name)
+            return method(self, *arguments)
+
+        return watch
+
+    for name in ("begin", "act", "standing"):
+        setattr(Wordle, name, watching(getattr(Wordle, name)))
+    return seen
+
+
 def results(log):
     """What Inspect made of its scores."""
     found = {}
@@ -55,13 +78,16 @@ def main():
     job = json.load(sys.stdin)
     if "breaks" in job:
         breaking(job["breaks"])
+    seen = watched()
     with tempfile.TemporaryDirectory() as folder:
         task = interop.task("wordle", **job["task"])
-        (log,) = evaluate(task, model=guessing(job["words"]), log_dir=folder, display="none", **job.get("eval", {}))
+        model = guessing(job["words"], job.get("wait", 0))
+        (log,) = evaluate(task, model=model, log_dir=folder, display="none", **job.get("eval", {}))
         found = {
             "status": log.status,
             "error": log.error.message if log.error else "",
             "figures": results(log),
+            "threads": [sorted(names) for _, names in seen.values()],
             "report": asdict(interop.report(log)),
             "samples": [
                 {"index": s.metadata["index"], "epoch": s.epoch, "said": [(m.role, m.text) for m in s.messages]}

@@ -93,6 +93,15 @@ def test_limit_of_inspect_cuts_the_episode_and_scores_where_it_stands():
     assert found["samples"][0]["said"][0] == ["system", "Play."]
 
 
+@pytest.mark.parametrize("kind", ["time", "working"])
+def test_limit_of_time_is_named_and_the_cut_is_made_where_the_environment_lives(kind):
+    job = {"task": {"episodes": 2}, "words": ["crane"], "wait": 3, "eval": {f"{kind}_limit": 2, "max_samples": 1}}
+    found = play("inspect", "inspect_play.py", job)
+    outcomes = Report.from_state(found["report"]).outcomes
+    assert [(o.stop, o.truncated, o.score, o.voided) for o in outcomes] == [(kind, True, 0.0, False)] * 2
+    assert [len(threads) for threads in found["threads"]] == [1, 1]
+
+
 def test_broken_backend_is_an_error_of_the_sample_and_void_in_the_report():
     job = {"task": {"episodes": 3}, "words": ["crane"], "breaks": secrets(3)[1], "eval": {"fail_on_error": False}}
     found = play("inspect", "inspect_play.py", job)

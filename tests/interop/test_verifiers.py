@@ -66,6 +66,14 @@ def test_limit_of_verifiers_cuts_the_episode_and_scores_where_it_stands():
     assert all(messages[0] == {"role": "system", "content": "Play."} for *_, messages in found["heard"])
 
 
+def test_limit_of_time_cuts_the_episode_and_scores_where_it_stands():
+    job = {"task": {"episodes": 2, "agent": {"timeout": {"rollout": 3}}}, "words": ["crane"], "wait": 6}
+    found = play("verifiers", "verifiers_play.py", job)
+    outcomes = Report.from_state(found["report"]).outcomes
+    assert [(o.stop, o.truncated, o.score, o.voided) for o in outcomes] == [("timeout", True, 0.0, False)] * 2
+    assert all(trace["reward"] == 0.0 for trace in found["traces"])
+
+
 def test_broken_backend_is_an_error_of_the_trace_and_void_in_the_report():
     job = {"task": {"episodes": 3}, "words": ["crane"], "breaks": secrets(3)[1]}
     found = play("verifiers", "verifiers_play.py", job)

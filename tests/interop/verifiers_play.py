@@ -1,11 +1,13 @@
 """Runs in verifiers' venv: Wordle as a taskset of its, against an endpoint on loopback that guesses words."""
 
 import asyncio
+import contextlib
 import json
 import random
 import sys
 import tempfile
 import threading
+import time
 from dataclasses import asdict
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -21,15 +23,21 @@ class Guessing(BaseHTTPRequestHandler):
     """An OpenAI-compatible endpoint."""
 
     words, noise, heard = (), random.Random(0), []
+    wait = 0  # seconds that every second answer of a conversation takes
 
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.heard.append([self.path, body["model"], body["messages"]])
+        time.sleep(self.wait * (sum(message["role"] == "assistant" for message in body["messages"]) == 1))
         message = {"role": "assistant", "content": self.noise.choice(self.words)}
         usage = {"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         answer = {"id": "x", "object": "chat.completion", "created": 0, "model": body["model"]}
         content = json.dumps({**answer, "choices": [choice], "usage": usage}).encode()
+        with contextlib.suppress(ConnectionError):  # it was not waited for
+            self.answer(content)
+
+    def answer(self, content):
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(content)))
@@ -57,7 +65,7 @@ def main():
     job = json.load(sys.stdin)
     if "breaks" in job:
         breaking(job["breaks"])
-    Guessing.words = job["words"]
+    Guessing.words, Guessing.wait = job["words"], job.get("wait", 0)
     server = ThreadingHTTPServer(("127.0.0.1", 0), Guessing)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{server.server_port}/v1"
