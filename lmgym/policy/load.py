@@ -200,7 +200,7 @@ def _hugging_face(path: str) -> tuple[Any, Any, Vision | None]:
 
 def _base(path: str) -> str:
     """Where the configuration is: of an adapter, that of its base."""
-    from transformers.utils import find_adapter_config_file
+    from transformers.utils.peft_utils import find_adapter_config_file
 
     adapter = find_adapter_config_file(path)
     if adapter is None:
