@@ -21,6 +21,7 @@ class Limits:
 
     message: int = 8 << 20  # bytes; the longest action there is takes 6 MiB in JSON
     calls: int = 1024  # of a message
+    answers: int = 32 << 20  # characters of texts and pictures after which no more of a message's calls are made
     sessions: int = 256
     sessions_per_client: int = 128
     connections_per_client: int = 256  # that stay open, by WebSocket

@@ -16,7 +16,7 @@ from lmgym.backends import wire
 from lmgym.errors import BackendError, InstanceError, MissingExtra
 from lmgym.serve.catalogue import Catalogue, Refusal, tellable
 from lmgym.serve.clients import Client, Limits
-from lmgym.serve.lanes import Errand, Lane, Lanes
+from lmgym.serve.lanes import Errand, Full, Lane, Lanes, Room
 
 LOG = logging.getLogger("lmgym.serve")
 METHODS: dict[type[wire.Call], str] = {
@@ -75,7 +75,8 @@ class Desk:
                     todo.setdefault(session.lane, []).append((place, session, errand))
             except Refusal as refusal:
                 answers[place] = wire.Refused(refusal.error)
-        work = [*opening, *(self._run(lane, part, answers) for lane, part in todo.items())]
+        room = Room(self.limits.answers)
+        work = [*opening, *(self._run(lane, client, part, room, answers) for lane, part in todo.items())]
         if len(work) == 1:
             await work[0]  # by far the most, and no task is needed
         else:
@@ -124,9 +125,9 @@ class Desk:
         try:
             offer = self.catalogue.offer(call)
             lane, slot = self.lanes.place(offer.spec.player)
-            said = await self.lanes.run(lane, [(slot, "open", (offer,)), (slot, "describe", ())])
+            said = await self.lanes.run(lane, client.name, [(slot, "open", (offer,)), (slot, "describe", ())])
             if broken := [answer for answer in said if isinstance(answer, BaseException)]:
-                self.lanes.leave(lane, slot)
+                self.lanes.leave(lane, client.name, slot)
                 raise self._refusal(offer.spec.id, broken[0])
         except Refusal as refusal:
             client.sessions -= 1
@@ -148,8 +149,8 @@ class Desk:
         session.busy = message
         return session
 
-    async def _run(self, lane: Lane, todo: Sequence[Todo], answers: list[Any]) -> None:
-        said = await self.lanes.run(lane, [errand for _, _, errand in todo])
+    async def _run(self, lane: Lane, client: Client, todo: Sequence[Todo], room: Room, answers: list[Any]) -> None:
+        said = await self.lanes.run(lane, client.name, [errand for _, _, errand in todo], room)
         now = time.monotonic()
         for (place, session, (_, method, _)), answer in zip(todo, said, strict=True):
             session.used, session.busy = now, None
@@ -159,11 +160,17 @@ class Desk:
                 answers[place] = wire.Refused(wire.Error("session", GONE))
             else:
                 answers[place] = wire.Closed() if method == "close" else answer
-            if method == "close" or (isinstance(answer, BaseException) and not isinstance(answer, InstanceError)):
+            if method == "close" or (
+                isinstance(answer, BaseException) and not isinstance(answer, InstanceError | Full)
+            ):
                 self._end(session)
 
     def _refusal(self, task: str, error: BaseException) -> Refusal:
         """What a client is told of an error; the log is told all of it."""
+        if isinstance(error, Full):
+            return Refusal(
+                "size", f"the answers before it have {self.limits.answers} characters: ask in another message"
+            )
         if isinstance(error, InstanceError):
             LOG.info("%s refused: %s", task, error)
             return Refusal("instance", tellable(error))
@@ -177,4 +184,4 @@ class Desk:
     def _end(self, session: Session) -> None:
         if self.sessions.pop(session.name, None) is not None:
             session.client.sessions -= 1
-            self.lanes.leave(session.lane, session.slot)
+            self.lanes.leave(session.lane, session.client.name, session.slot)

@@ -1,7 +1,8 @@
 """Where served environments are stepped: threads and processes, so that nothing waits on the event loop.
 
-A lane does one call after the other. Inline tasks share one, which does all of a message's steps in one go; a task for
-threads has one of its own for each session; tasks for processes share as many processes as there are cores.
+A lane does one call after the other, a few milliseconds of each client's in turn, so that nobody's long message holds
+up the others. Inline tasks share a lane; a task for threads has one of its own for each session; tasks for processes
+share as many processes as there are cores.
 """
 
 from __future__ import annotations
@@ -12,21 +13,64 @@ import itertools
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Any
 
-from lmgym.errors import BackendError
+from lmgym.backends import wire
+from lmgym.errors import BackendError, LmgymError
 from lmgym.rollout.players import Kind
 from lmgym.rollout.stage import Host
 from lmgym.rollout.workers import Lost, patience
 from lmgym.rollout.workers import Remote as Process
 
 MARGIN = 5.0  # seconds
+SLICE = 0.005  # seconds after which the next client is on turn
 GONE = "the environment was lost with others that lived where it did"
 
 Errand = tuple[int, str, tuple[Any, ...]]  # slot, method of what lives there, arguments
 Waiting = tuple[asyncio.AbstractEventLoop, "asyncio.Future[list[Any]]"]
+
+
+class Full(LmgymError):
+    """A call was not made: what its message's earlier calls are answered is as much as there may be."""
+
+
+@dataclass
+class Room:
+    """What the answers to a message may still take, in whatever lanes they are made."""
+
+    left: int  # characters; the answer that oversteps it is the last
+
+    def take(self, answer: Any) -> None:
+        """Count an answer, whose texts and pictures are nearly all of it."""
+        if isinstance(answer, wire.Played):
+            self.left -= len(answer.text) + sum(map(len, answer.images))
+
+
+@dataclass(eq=False)
+class Job:
+    """Errands of a client's message in this lane."""
+
+    client: str
+    errands: Sequence[Errand]
+    room: Room | None = None  # None: as much as they take
+    waiting: Waiting | None = None  # None: nobody
+    answers: list[Any] = field(default_factory=list)
+
+    @property
+    def done(self) -> bool:
+        """Whether all errands were done."""
+        return len(self.answers) == len(self.errands)
+
+    def settle(self) -> None:
+        """Hand the answers to who waits."""
+        if self.waiting is not None:
+            loop, future = self.waiting
+            with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile: nobody waits for an answer
+                loop.call_soon_threadsafe(_settle, future, self.answers)
 
 
 class Lane:
@@ -36,25 +80,25 @@ class Lane:
         self.slots: set[int] = set()
         self.lost = False  # stuck or dead: its environments are gone
         self._host = host
-        self._inbox: SimpleQueue[tuple[Sequence[Errand], Waiting | None] | None] = SimpleQueue()
+        self._inbox: SimpleQueue[Job | None] = SimpleQueue()
         self._running = ("", 0.0)  # method of the call that is under way, and when it began
         self._waiting: dict[asyncio.Future[list[Any]], int] = {}  # for how many answers
         self._thread = threading.Thread(target=self._run, name="lmgym-lane", daemon=True)
         self._thread.start()
 
-    def do(self, errands: Sequence[Errand]) -> asyncio.Future[list[Any]]:
-        """Do all of this in turn; the result has an answer or an exception for each."""
+    def do(self, client: str, errands: Sequence[Errand], room: Room | None = None) -> asyncio.Future[list[Any]]:
+        """Do all of this after what the client asked before; the result has an answer or an exception for each."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[list[Any]] = loop.create_future()
         self._waiting[future] = len(errands)
         future.add_done_callback(self._waiting.pop)
-        self._inbox.put((errands, (loop, future)))
+        self._inbox.put(Job(client, errands, room, (loop, future)))
         return future
 
-    def leave(self, slot: int) -> None:
+    def leave(self, client: str, slot: int) -> None:
         """Close an environment in turn; nobody waits for it."""
         self.slots.discard(slot)
-        self._inbox.put(([(slot, "close", ())], None))
+        self._inbox.put(Job(client, [(slot, "close", ())]))
 
     def stuck(self, timeout: float) -> bool:
         """Whether it is lost, or a call takes longer than `timeout` seconds; a process has more, for its own clock."""
@@ -81,22 +125,48 @@ class Lane:
         self._thread.join(seconds)
 
     def _run(self) -> None:
-        while (job := self._inbox.get()) is not None:
-            errands, waiting = job
-            answers = [self._answer(errand) for errand in errands]
-            if waiting is None:
-                continue
-            loop, future = waiting
-            with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile: nobody waits for an answer
-                loop.call_soon_threadsafe(_settle, future, answers)
+        turns: dict[str, deque[Job]] = {}  # by client, who is on turn first
+        latest, ending = "", False
+        while turns or not ending:
+            while not ending and not (turns and self._inbox.empty()):
+                job = self._inbox.get()
+                if job is None:
+                    ending = True
+                else:
+                    turns.setdefault(job.client, deque()).append(job)
+            if latest in turns:  # behind the others, those that came meanwhile included
+                turns[latest] = turns.pop(latest)
+            if turns:
+                latest = next(iter(turns))
+                self._slice(turns[latest])
+                if not turns[latest]:
+                    del turns[latest]
         self._host.close()
 
-    def _answer(self, errand: Errand) -> Any:
+    def _slice(self, jobs: deque[Job]) -> None:
+        """Do a client's errands for a while, one at least."""
+        until = time.monotonic() + SLICE
+        while jobs:
+            job = jobs[0]
+            if not job.done:
+                answer = self._answer(job.errands[len(job.answers)], job.room)
+                job.answers.append(answer)
+            if job.done:
+                jobs.popleft().settle()
+            if time.monotonic() > until:
+                return
+
+    def _answer(self, errand: Errand, room: Room | None) -> Any:
         if self.lost:
             return BackendError(GONE)
+        if room is not None and room.left <= 0 and errand[1] != "close":
+            return Full()
         self._running = errand[1], time.monotonic()
         try:
-            return self._host.call(*errand)
+            answer = self._host.call(*errand)
+            if room is not None:
+                room.take(answer)
+            return answer
         except Lost as error:
             self.lost = True
             return error
@@ -129,9 +199,9 @@ class Lanes:
         lane.slots.add(slot)
         return lane, slot
 
-    async def run(self, lane: Lane, errands: Sequence[Errand]) -> list[Any]:
+    async def run(self, lane: Lane, client: str, errands: Sequence[Errand], room: Room | None = None) -> list[Any]:
         """Do errands; where they take too long, or their process dies, the lane is lost."""
-        answers = [BackendError(GONE)] * len(errands) if lane.lost else await lane.do(errands)
+        answers = [BackendError(GONE)] * len(errands) if lane.lost else await lane.do(client, errands, room)
         if lane.lost:
             self._forget(lane)
         return answers
@@ -145,9 +215,9 @@ class Lanes:
                     lane.kill(BackendError(f"an environment did not answer within {self.timeout:g} seconds"))
                     self._forget(lane)
 
-    def leave(self, lane: Lane, slot: int) -> None:
+    def leave(self, lane: Lane, client: str, slot: int) -> None:
         """Close an environment; nobody waits for it."""
-        lane.leave(slot)
+        lane.leave(client, slot)
         if lane in self._own:
             self._own.discard(lane)
             lane.stop()
