@@ -86,7 +86,8 @@ async def _talk(socket: WebSocket, desk: Desk) -> None:
     """Answer the messages of a connection in their order."""
     client = _client(socket)
     if client.connections >= desk.limits.connections_per_client:
-        await socket.close(1013)
+        most = f"a client has {desk.limits.connections_per_client} connections at most: close some"
+        await socket.send_denial_response(_response(wire.Answered(error=wire.Error("limit", most, 10.0))))
         return
     connection = object()
     client.connections += 1
