@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from ipaddress import ip_address
 
@@ -33,9 +34,9 @@ def knows(asked: str, *, host: str, bound: str, port: int, names: Iterable[str] 
     """
     if asked.lower() in names or asked.lower().rpartition(":")[0] in names:
         return True
-    name, _, asked_port = asked.rpartition(":")
+    name, _, asked_port = asked.rpartition(":") if re.search(r":\d+$", asked) else (asked, "", "80")  # HTTP's own
     if asked_port != str(port):
         return False
     if ip_address(bound).is_unspecified:
         return is_address(name.strip("[]"))
-    return name == in_address(host) or (name == "localhost" and ip_address(bound).is_loopback)
+    return name in (in_address(host), in_address(bound)) or (name == "localhost" and ip_address(bound).is_loopback)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import Thread
 
+import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -97,18 +98,29 @@ def _listening(host: str, port: int, slow: float) -> socket.socket:
 
 
 def _patient(seconds: float) -> type[asyncio.Protocol]:
-    """HTTP for connections whose first request must come in this time: uvicorn itself would wait for ever."""
+    """HTTP for connections whose requests, each, must come in this time: uvicorn itself would wait for ever.
+
+    A body's time is the application's; here it is that of the head.
+    """
 
     class Patient(H11Protocol):
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
             if len(self.connections) > CONNECTIONS:
                 transport.close()
-            self.loop.call_later(seconds, self.give_up)
+            self.latest: object = None  # scope of the request after which another one is waited for
+            self.loop.call_later(seconds, self.give_up, None)
 
-        def give_up(self) -> None:
-            """Close where nothing that can be answered has come."""
-            if getattr(self, "scope", None) is None and not self.transport.is_closing():
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            scope = getattr(self, "scope", None)
+            if self.conn.their_state is h11.IDLE and scope is not self.latest:  # a part of the next head
+                self.latest = scope
+                self.loop.call_later(seconds, self.give_up, scope)
+
+        def give_up(self, scope: object) -> None:
+            """Close where nothing that can be answered has come since."""
+            if getattr(self, "scope", None) is scope and not self.transport.is_closing():
                 self.transport.close()
 
     return Patient

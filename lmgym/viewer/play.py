@@ -125,7 +125,8 @@ class Handler(Guarded):
             return
         length = self.headers.get("Content-Length", "")
         kind = self.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-        if kind != "application/json" or not (length.isascii() and length.isdecimal()) or int(length[:9]) > LARGEST:
+        known = length.isascii() and length.isdecimal() and len(length) < 10
+        if kind != "application/json" or not known or int(length) > LARGEST:
             self.close_connection = True
             self.send(HTTPStatus.BAD_REQUEST, b"JSON of known length is taken\n", "text/plain")
             return
@@ -182,6 +183,9 @@ def _whole(value: Any) -> int:
 
 
 def _number(value: Any) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+    if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) < math.inf:
         raise ValueError("a place is two numbers")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError as error:
+        raise ValueError("a place is two numbers that a picture could have") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -18,13 +19,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from lmgym import hosts
 from lmgym.backends import wire
 from lmgym.env.env import Reply
 from lmgym.env.registry import load, options_of, specs
 from lmgym.env.spec import TaskSpec
 from lmgym.errors import BackendError, InstanceError, MissingExtra
+from lmgym.rollout.stage import Host
 from lmgym.serve.catalogue import Catalogue, tellable
 from lmgym.serve.clients import Client, Clients, Limits, tokens_of
+from lmgym.serve.lanes import SLICE, Lane
 
 from ..env.games import RACE, Race
 from .conftest import OTHER, TOKEN, Asking, said, served
@@ -71,6 +75,8 @@ class Moody(Race):
                 os.kill(os.getpid(), signal.SIGKILL)
             case "wait":
                 self.gate.wait(30)
+            case "long":
+                return Reply("x" * 1000)
         return Reply(f"did {action[:20]}", reward={"step": 1.0})
 
 
@@ -179,6 +185,60 @@ def test_an_origin_and_a_name_may_be_allowed():
             assert client.get(url, headers={"Host": host, "Origin": "https://lab.example"}).status_code == 200
         assert client.get(url, headers={"Host": "x.gym.example"}).status_code == 421
         assert client.get(url, headers={"Origin": "https://lab.example.evil"}).status_code == 403
+
+
+def test_a_page_of_an_allowed_origin_may_ask_and_read():
+    from lmgym.serve.server import Serving
+
+    lab, evil = {"Origin": "https://lab.example"}, {"Origin": "https://evil.example"}
+    asks = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization,content-type"}
+    known = {"Authorization": f"Bearer {TOKEN}"}
+    serving = Serving(Catalogue.of(["wordle"]), [TOKEN], origins=["https://lab.example"])
+    with serving.running(), httpx.Client(base_url=serving.url) as client:
+        allowed = client.options("/v1/call", headers={**lab, **asks})  # a browser's question has no token
+        assert allowed.status_code == 204
+        assert allowed.headers["access-control-allow-origin"] == "https://lab.example"
+        assert allowed.headers["access-control-allow-headers"] == "authorization, content-type"
+        assert allowed.headers["access-control-allow-methods"] == "GET, POST"
+        answers = [
+            client.post("/v1/call", json={"calls": [{"op": "open", "task": "wordle"}]}, headers={**lab, **known}),
+            client.get("/v1/tasks", headers={**lab, **known}),
+            client.get("/v1/tasks", headers=lab),
+        ]
+        assert [answer.status_code for answer in answers] == [200, 200, 401]
+        for answer in answers:
+            assert answer.headers["access-control-allow-origin"] == "https://lab.example"
+            assert answer.headers["vary"] == "origin"
+            assert "access-control-allow-credentials" not in answer.headers
+        refused = [
+            client.options("/v1/call", headers={**evil, **asks}),
+            client.options("/v1/call", headers={**lab, **asks, "Host": "evil.example"}),
+            client.options("/v1/call", headers=asks),
+            client.get("/v1/tasks", headers={**evil, **known}),
+        ]
+        assert [answer.status_code for answer in refused] == [403, 421, 401, 403]
+        own = client.get("/v1/tasks", headers=known)
+        assert not any("access-control-allow-origin" in answer.headers for answer in (refused[0], *refused[2:], own))
+
+
+@pytest.mark.parametrize(
+    ("asked", "host", "bound", "port", "known"),
+    [
+        ("127.0.0.1", "127.0.0.1", "127.0.0.1", 80, True),
+        ("[::1]", "::1", "::1", 80, True),
+        ("localhost", "127.0.0.1", "127.0.0.1", 80, True),
+        ("127.0.0.1:80", "127.0.0.1", "127.0.0.1", 80, True),
+        ("127.0.0.1", "127.0.0.1", "127.0.0.1", 8700, False),
+        ("127.0.0.1:8700", "localhost", "127.0.0.1", 8700, True),
+        ("evil.example", "127.0.0.1", "127.0.0.1", 80, False),
+        ("evil.example:8700", "localhost", "127.0.0.1", 8700, False),
+        ("10.0.0.1", "0.0.0.0", "0.0.0.0", 80, True),
+        ("evil.example", "0.0.0.0", "0.0.0.0", 80, False),
+        ("", "127.0.0.1", "127.0.0.1", 80, False),
+    ],
+)
+def test_a_server_knows_its_names(asked, host, bound, port, known):
+    assert hosts.knows(asked, host=host, bound=bound, port=port) is known
 
 
 def test_nothing_but_the_three_paths_is_there(games):
@@ -573,6 +633,69 @@ def test_a_session_takes_one_message_at_a_time(moods):
     assert moods.call(step(session, "x"), step(session, "y"))[1]["text"] == "did y"
 
 
+class Diary:
+    """What lives in a slot, and writes down when it was called."""
+
+    def __init__(self, pages: list[str], gate: threading.Event) -> None:
+        self.pages, self.gate = pages, gate
+
+    def opened(self) -> Diary:
+        return self
+
+    def write(self, word: str) -> str:
+        self.gate.wait(30)
+        time.sleep(SLICE)
+        self.pages.append(word)
+        return word
+
+    def close(self) -> None:
+        self.pages.append("closed")
+
+
+def test_clients_take_turns_in_a_lane_and_each_ones_calls_keep_their_order():
+    pages: list[str] = []
+    gate = threading.Event()
+
+    async def asked() -> list[list[Any]]:
+        lane = Lane(Host())
+        for slot in (1, 2):
+            await lane.do("c", [(slot, "open", (Diary(pages, gate),))])
+        one = lane.do("a", [(1, "write", (f"a{n}",)) for n in range(4)])
+        two = lane.do("b", [(2, "write", (f"b{n}",)) for n in range(2)])
+        three = lane.do("a", [(1, "write", ("a4",))])
+        lane.leave("a", 1)
+        gate.set()
+        found = [await one, await two, await three]
+        lane.stop()
+        lane.join(30)
+        return found
+
+    assert asyncio.run(asked()) == [["a0", "a1", "a2", "a3"], ["b0", "b1"], ["a4"]]
+    assert pages == ["a0", "b0", "a1", "b1", "a2", "a3", "a4", "closed", "closed"]  # a call takes a slice and more
+
+
+def test_answers_to_a_message_are_limited_and_what_was_not_done_can_be_asked_again():
+    with served(catalogue=Catalogue(specs=SHELF), answers=1500) as asking:
+        session = asking.open("test/Moody-v0")
+        asking.call(reset(session))
+        answers = asking.call(*[step(session, "long")] * 4)  # 1,000 characters each: the second oversteps
+        assert [answer.get("error", {}).get("code") for answer in answers] == [None, None, "size", "size"]
+        assert asking.call(step(session, "x"))[0]["text"] == "did x"
+        refused = asking.call(*[step(session, "long")] * 3, {"op": "close", "session": session})
+        assert [next(iter(answer)) for answer in refused[2:]] == ["error", "closed"]
+
+
+def test_a_connection_too_many_is_told_to_come_back():
+    with served("guess_number", connections_per_client=1) as asking, asking.socket():
+        with pytest.raises(InvalidStatus) as refused, asking.socket():
+            pass
+        assert refused.value.response.status_code == 429
+        assert json.loads(refused.value.response.body)["error"]["code"] == "limit"
+        with pytest.raises(BackendError, match="HTTP 429") as told:
+            asking.remote("guess_number")
+        assert "know us" not in str(told.value)
+
+
 @pytest.mark.parametrize("task", ["test/Moody-v0", "test/Thread-v0"])
 def test_a_call_that_takes_too_long_is_a_backend_error(task):
     Moody.gate.clear()
@@ -596,6 +719,20 @@ def test_a_client_that_sends_too_slowly_is_cut_off():
                 got = b"".join(iter(lambda wire_=wire_: wire_.recv(65536), b""))
             assert got == b"" or b" 408 " in got
         assert asking.http.get("/v1/tasks").status_code == 200
+
+
+def test_a_client_whose_second_request_has_no_end_is_cut_off():
+    with served("guess_number", slow=0.3) as asking:
+        head = f"GET /v1/tasks HTTP/1.1\r\nHost: 127.0.0.1:{asking.serving.port}\r\nAuthorization: Bearer {TOKEN}\r\n"
+        with socket.create_connection(("127.0.0.1", asking.serving.port), timeout=30) as wire_:
+            for _ in range(2):
+                wire_.sendall(f"{head}\r\n".encode())
+                got = wire_.recv(65536)
+                assert got.startswith(b"HTTP/1.1 200")
+            while not got.endswith(b"}"):
+                got = wire_.recv(65536)
+            wire_.sendall(head.encode())
+            assert wire_.recv(65536) == b""  # else nothing comes, and the 30 seconds are over
 
 
 def test_a_client_that_takes_nothing_is_cut_off_and_holds_up_nobody():

@@ -279,7 +279,16 @@ def test_what_makes_no_sense_is_an_answer_and_no_fault(planted, content):
     assert asked(planted, "act", b'{"turn": 0, "action": "look"}')[0] == 200
 
 
-@pytest.mark.parametrize("content", [b"{}", b'{"x": NaN, "y": 1}', b'{"x": "1", "y": 1}', b'{"x": true, "y": 1}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"{}",
+        b'{"x": 1' + b"0" * 400 + b', "y": 1}',
+        b'{"x": NaN, "y": 1}',
+        b'{"x": "1", "y": 1}',
+        b'{"x": true, "y": 1}',
+    ],
+)
 def test_a_place_is_two_numbers(planted, content):
     assert asked(planted, "point", content)[0] == 422
 
@@ -300,7 +309,9 @@ def test_a_strangers_form_plays_nothing(planted, kind):
     assert planted.game.state()["turn"] == 0
 
 
-@pytest.mark.parametrize("length", ["-1", "99999999", "999999999999999999", "x", "", "\xb2"])
+@pytest.mark.parametrize(
+    "length", ["-1", "99999999", "999999999999999999", "0" * 9 + "9" * 10, "0" * 5000, "x", "", "\xb2"]
+)
 def test_what_is_too_long_or_of_no_length_is_refused(planted, length):
     path = urlsplit(planted.url).path + "act"
     host = f"Host: 127.0.0.1:{planted.server_port}"
