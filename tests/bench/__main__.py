@@ -103,6 +103,7 @@ def served(console: Console, seconds: float) -> None:
     for name, ours, theirs, ratio in serving.compare(seconds):
         table.add_row(name, f"{ours:,.0f}", "-" if theirs is None else f"{theirs:,.0f}", f"{ratio:.1f}")
     console.print(table, "aim: 5 for sessions in one message, against OpenEnv's best; it has no such message")
+    console.print(serving.UNEQUAL)
 
 
 def main() -> None:
