@@ -56,7 +56,7 @@ class VisualSearch(TextEnv):
         margin: int = 0,
         least: int = 1,
         tiles: int = 2,
-        colours: int = 4,
+        colours: int = 2,
         shapes: int = 1,
         letters: int = 4,
         zoom: int = 8,

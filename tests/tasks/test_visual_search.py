@@ -24,7 +24,7 @@ def lettered(scene, letters):
 
 
 def opened(index=0, **options):
-    options = {"cells": 4, "margin": 4, "zoom": 4, **options}
+    options = {"cells": 4, "margin": 4, "colours": 4, "zoom": 4, **options}
     env = build("visual_search", **options)
     env.reset(seed=0, options={"index": index})
     return env
