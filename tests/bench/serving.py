@@ -1,7 +1,7 @@
 """Steps/s of `lmgym serve` beside OpenEnv 0.10's server: GuessNumber in a process of its own, played over loopback.
 
-One session is played by both libraries' own clients. Many are not: ours are raw messages by msgspec, theirs the whole of
-OpenEnv's client with its pydantic models, whose time is in their figure (`UNEQUAL`).
+One session is played by both libraries' own clients. Many are not: ours are raw messages by msgspec, theirs the
+whole of OpenEnv's client with its pydantic models, whose time is in their figure (`UNEQUAL`).
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ ACTIONS = [str(number) for number in range(1, 101)]
 SESSIONS = 64
 ROUNDS = 3
 UNEQUAL = (
-    f"at {SESSIONS} sessions the clients are not equal: lmgym's side is raw messages by msgspec, OpenEnv's its own client "
-    "with pydantic models; their ratio is of server and client together"
+    f"at {SESSIONS} sessions the clients are not equal: lmgym's side is raw messages by msgspec, OpenEnv's its own "
+    "client with pydantic models; their ratio is of server and client together"
 )
 
 
