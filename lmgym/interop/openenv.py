@@ -9,14 +9,17 @@
         result = client.step(interop.Words(text="crane"))
 
 The hidden truth of an instance, its admissible actions and its oracle do not pass. OpenEnv's server asks nobody for a
-token: it listens on loopback unless told otherwise. With tokens, limits and batched steps: `lmgym serve`.
+token: it listens on loopback unless told otherwise, and answers no pages and no names but its own. With tokens, limits
+and batched steps: `lmgym serve`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from lmgym import hosts
 from lmgym.env.registry import find
 from lmgym.errors import InstanceError, MissingExtra
 from lmgym.evaluation import runner
@@ -27,12 +30,15 @@ try:
     from openenv.core.client_types import StepResult
     from openenv.core.env_server import Action, Environment, Observation, State, create_app
     from openenv.core.env_server.types import EnvironmentMetadata
+    from starlette.datastructures import Headers
+    from starlette.responses import PlainTextResponse
 except ModuleNotFoundError as error:
     needed = "lmgym.interop.openenv needs: pip install 'lmgym[openenv]' in a venv of its own"
     raise MissingExtra(f"{needed} ({error})") from error
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 
 class Words(Action):  # type: ignore[misc]
@@ -74,8 +80,9 @@ class Served(Environment[Words, Shown, State]):  # type: ignore[misc]
     ) -> Shown:
         """Open instance `index` of a split, or one drawn from the seed."""
         if split is not None and split != self.episode.split:
+            chosen = self._opened(split)  # first: one that does not open leaves the running episode as it is
             self.episode.close()
-            self.episode = self._opened(split)
+            self.episode = chosen
         self.name = episode_id
         return self._shown(self.episode.begin(index=index, seed=seed), None)
 
@@ -153,13 +160,55 @@ class Client(EnvClient[Words, Shown, State]):  # type: ignore[misc]
         return State(**payload)
 
 
-def app(task: str, *, split: str = "test", max_turns: int | None = None, sessions: int = 64, **options: Any) -> FastAPI:
-    """OpenEnv's application for a task, for at most `sessions` clients at once."""
+class Door:
+    """Lets in who asks for this server by its own name, from no page: no name of a stranger's leads a browser here."""
+
+    def __init__(self, app: ASGIApp, *, names: Sequence[str] = (), origins: Sequence[str] = ()) -> None:
+        self.app = app
+        self.names, self.origins = frozenset(name.lower() for name in names), frozenset(origins)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request in, or say why not."""
+        refusal = None if scope["type"] == "lifespan" else self._refusal(scope)
+        await (self.app if refusal is None else refusal)(scope, receive, send)
+
+    def _refusal(self, scope: Scope) -> PlainTextResponse | None:
+        headers = Headers(scope=scope)
+        asked, (bound, port) = headers.getlist("host"), scope["server"] or ("", None)
+        if len(asked) != 1 or not self._knows(asked[0], bound, port):
+            return PlainTextResponse("this server has another name", 421)
+        if not self.origins.issuperset(headers.getlist("origin")):
+            return PlainTextResponse("pages of this origin may not ask here", 403)
+        return None
+
+    def _knows(self, asked: str, bound: str, port: int | None) -> bool:
+        """`bound` and `port` are this end of the connection, which has a number even where every address listens."""
+        if not hosts.is_address(bound) or port is None:  # a socket of the file system
+            return asked.lower().rpartition(":")[0] in self.names or asked.lower() in self.names
+        return hosts.knows(asked, host=bound, bound=bound, port=port, names=self.names)
+
+
+def app(
+    task: str,
+    *,
+    split: str = "test",
+    max_turns: int | None = None,
+    sessions: int = 64,
+    names: Sequence[str] = (),
+    origins: Sequence[str] = (),
+    **options: Any,
+) -> FastAPI:
+    """OpenEnv's application for a task, for at most `sessions` clients at once.
+
+    `names` are Host headers beside the server's own, as a proxy in front of it sends them; `origins` are pages that may
+    ask: programs send no Origin.
+    """
     if sessions < 1:
         raise InstanceError(f"sessions must be at least 1; got {sessions}")
     make = partial(Served, task, split=split, max_turns=max_turns, **options)
     make().close()  # a wrong option is told before anybody connects
     served: FastAPI = create_app(make, Words, Shown, env_name=find(task).name, max_concurrent_envs=sessions)
+    served.add_middleware(Door, names=names, origins=origins)
     return served
 
 
@@ -167,4 +216,4 @@ def serve(task: str, *, host: str = "127.0.0.1", port: int = 8000, **settings: A
     """Serve a task until interrupted; for `settings` see `app`."""
     import uvicorn
 
-    uvicorn.run(app(task, **settings), host=host, port=port)
+    uvicorn.run(app(task, **settings), host=host, port=port, proxy_headers=False)

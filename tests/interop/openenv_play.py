@@ -9,6 +9,8 @@ import urllib.request
 
 import uvicorn
 from openenv.core import GenericEnvClient
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
 
 from lmgym.interop import openenv as interop
 
@@ -52,6 +54,18 @@ def refused(call):
     return None
 
 
+def knocked(url, *, name=None, origin=None):
+    """The status that a WebSocket's opening is answered with, where it asks for another name or comes from a page."""
+    at = url.removeprefix("http://")
+    host, _, port = at.partition(":")
+    asked = f"ws://{name}:{port}/ws" if name else f"ws://{at}/ws"
+    try:
+        connect(asked, sock=socket.create_connection((host, int(port))), origin=origin, proxy=None).close()
+    except InvalidStatus as error:
+        return error.response.status_code
+    return 101
+
+
 def main():
     """Read a job, print what clients were told."""
     job = json.load(sys.stdin)
@@ -65,6 +79,7 @@ def main():
             found["over"] = refused(lambda: client.step(interop.Words(text="crane")))
             found["index"] = refused(lambda: client.reset(index=93))
             client.reset(index=0)
+            found["split"] = refused(lambda: client.reset(index=0, split="nope"))
             other.reset(index=1)
             found["crossed"] = [
                 (one.observation.instance, one.observation.text)
@@ -75,6 +90,12 @@ def main():
             found["drawn"] = [client.reset(seed=5).observation.instance for _ in range(2)]
             plain.reset(index=0)
             found["plain"] = plain.step({"text": "crane"}).observation
+        found["knocks"] = {
+            "own": knocked(url),
+            "localhost": knocked(url, name="localhost"),
+            "page": knocked(url, origin="https://evil.example"),
+            "rebound": knocked(url, name="rebound.evil.example"),
+        }
         for path in ("wordle/splits", "metadata"):
             with urllib.request.urlopen(f"{url}/{path}") as answer:
                 found[path] = json.load(answer)

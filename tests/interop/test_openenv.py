@@ -61,6 +61,16 @@ def test_wrong_calls_are_refused_with_our_words(found):
     assert "has instances 0 to 92; got index 93" in found["index"]
 
 
+def test_split_that_is_none_leaves_the_running_episode_as_it_is(found):
+    assert "nope" in found["split"]
+    assert found["crossed"][0][0] == "test/0"
+    assert found["state"]["split"] == "test"
+
+
+def test_pages_and_names_of_strangers_are_not_let_in(found):
+    assert found["knocks"] == {"own": 101, "localhost": 101, "page": 403, "rebound": 421}
+
+
 def test_split_and_seed_choose_the_instance(found):
     assert found["train"] == "train/371"
     assert found["drawn"][0] == found["drawn"][1]
