@@ -219,8 +219,10 @@ def test_replies_on_their_way_are_kept_when_a_run_ends_early(tmp_path):
 def test_pictures_of_a_run_are_kept_once_on_disk(tmp_path):
     pictures = PictureFolder(tmp_path / PICTURES)
     pictures.update({"a": b"1", "b": b"2"})
-    pictures["a"] = b"again"
+    (tmp_path / PICTURES / "a.png").write_bytes(b"changed by somebody")
+    pictures["a"] = b"1"  # shown again: the file is as it was
     assert dict(pictures) == {"a": b"1", "b": b"2"}
+    assert len(list((tmp_path / PICTURES).iterdir())) == 2
     assert "c" not in pictures
     with pytest.raises(KeyError):
         pictures["c"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -88,11 +89,15 @@ def marks(page, number: int = 0) -> list[list[float]]:
 def test_one_file_shows_pictures_and_where_was_clicked(monkeypatch, chromium, tmp_path, coordinates):
     file, found = recorded(tmp_path, "lmgym/ClickTarget-v0", coordinates=coordinates)
     left, top, right, bottom = map(float, found.info["answer"].split(","))
+    size = 128 / 1000 if coordinates == "thousand" else 1  # pixels of a unit: the picture is 128 wide and high
+    across, down = (size * float(number) for number in re.findall(r"\d+", str(found.turns[0].action)))
     assert command(monkeypatch, "replay", str(file), "--html", str(tmp_path / "out.html")) == 0
     with opened(chromium, (tmp_path / "out.html").as_uri()) as (page, witness):
         ((x, y),) = marks(page)
-        assert abs(x - (left + right) / 2) < 1
-        assert abs(y - (top + bottom) / 2) < 1
+        assert abs(x - across) < 1
+        assert abs(y - down) < 1
+        assert left <= x <= right
+        assert top <= y <= bottom
         assert page.locator("#turn-0 pre.said").inner_text() == found.turns[0].action
         assert "reward 1" in page.locator("#turn-0").inner_text()
         assert page.locator("nav").is_hidden()
