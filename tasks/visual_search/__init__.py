@@ -11,7 +11,7 @@ SPEC = TaskSpec(
     max_turns=4,
     splits={"train": 1_000_000, "test": 1_000},
     score="1 when the answer is the letter on the tile that was asked for",
-    references={"null": 0.0, "random": 0.23, "oracle": 1.0},
+    references={"null": 0.0, "random": 0.26, "oracle": 1.0},
     source="generated; after V* and the crop protocols of MGPO and ViGoRL, whose pictures are not included",
 )
 _MGPO = replace(
@@ -19,7 +19,7 @@ _MGPO = replace(
     id="lmgym/VisualSearchMGPO-v0",
     summary="Visual search in two fixed turns: name a box, see it cut from the full picture, answer (MGPO).",
     max_turns=2,
-    references={"null": 0.0, "random": 0.239, "oracle": 1.0},
+    references={"null": 0.0, "random": 0.28, "oracle": 1.0},
     options={"protocol": "mgpo"},
     source="generated; protocol of MGPO (arXiv 2507.05920)",
 )
@@ -28,7 +28,7 @@ _VIGORL = replace(
     id="lmgym/VisualSearchViGoRL-v0",
     summary="Visual search with thoughts that point at coordinates, and a zoom tool (ViGoRL).",
     max_turns=6,
-    references={"null": 0.0, "random": 0.231, "oracle": 1.0},
+    references={"null": 0.0, "random": 0.27, "oracle": 1.0},
     options={"protocol": "vigorl", "crops": 5},
     source="generated; protocol and reward of ViGoRL (arXiv 2505.23678)",
 )
