@@ -1,24 +1,14 @@
 from __future__ import annotations
 
-import sys
-
 import pytest
 
-from lmgym.env import registry
+from tests.plugins import installed
 
 from . import jars
 
 
 @pytest.fixture(scope="module", autouse=True)
 def plugin(tmp_path_factory):
-    """Install tests/evaluation/jars.py as a plug-in package, for this process and for those it starts."""
-    folder = tmp_path_factory.mktemp("site")
-    info = folder / "jars-1.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: jars\nVersion: 1\n")
-    (info / "entry_points.txt").write_text(f"[{registry.PLUGINS}]\njars = {jars.__name__}\n")
-    sys.path.insert(0, str(folder))
-    registry.specs.cache_clear()
-    yield folder
-    sys.path.remove(str(folder))
-    registry.specs.cache_clear()
+    """The tasks of tests/evaluation/jars.py."""
+    with installed(jars, tmp_path_factory.mktemp("site")) as folder:
+        yield folder
