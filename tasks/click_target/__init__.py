@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from lmgym.env.spec import TaskSpec
 
+_TOLD = {"coordinates": ("pixels", "thousand"), "blank": (True, False)}
 SPEC = TaskSpec(
     id="lmgym/ClickTarget-v0",
     entry_point="lmgym.tasks.click_target.env:ClickTarget",
@@ -13,6 +14,12 @@ SPEC = TaskSpec(
     score="1 when the point, or the middle of the box, that was named lies within the target's box",
     references={"null": 0.0, "random": 0.17, "one click for all": 0.26, "oracle": 1.0},
     source="generated; the metric is ScreenSpot's (SeeClick, arXiv 2401.10935)",
+    public={
+        **{"width": range(96, 1281), "height": range(96, 721)},  # no larger than the desktop's
+        **{"windows": range(1, 11), "least": range(1, 91), "elements": range(1, 91), "colours": range(1, 9)},
+        **{"cell": range(32, 129), "scale": range(1, 5), "touch": (True, False), "by": ("colour", "name")},
+        **_TOLD,
+    },
 )
 _DESKTOP = replace(
     SPEC,
@@ -33,6 +40,7 @@ SCREENSPOT = replace(
     references={"oracle": 1.0, "null": 0.0, "SeeClick on v1": "0.534 (arXiv 2401.10935)"},
     extras=("web",),
     options={"split": "test"},
+    public=_TOLD,
     source="annotations and screenshots of ScreenSpot (SeeClick) or ScreenSpot-Pro, which are not included",
     held_out=("test",),
 )

@@ -129,8 +129,9 @@ class ClickTarget(Pointing):
         """Click the target near its middle: a place of the grid `ROUND`, where that hits, so that places are few."""
         left, top, right, bottom = self.box
         middle = (left + right) / 2, (top + bottom) / 2
-        rounded = round(middle[0] / ROUND) * ROUND, round(middle[1] / ROUND) * ROUND
-        yield self._write(*(rounded if within(rounded, self.box) else middle))
+        near = self._write(round(middle[0] / ROUND) * ROUND, round(middle[1] / ROUND) * ROUND)
+        point = pointed(near)
+        yield near if point and within(self._pixels(point), self.box) else self._write(*middle)
 
     def begin(self, index: int) -> Reply:
         """Draw the screen of this instance."""

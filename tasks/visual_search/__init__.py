@@ -13,6 +13,11 @@ SPEC = TaskSpec(
     score="1 when the answer is the letter on the tile that was asked for",
     references={"null": 0.0, "random": 0.26, "oracle": 1.0},
     source="generated; after V* and the crop protocols of MGPO and ViGoRL, whose pictures are not included",
+    public={  # how large pictures are, and how many letters are kept drawn, goes with the id
+        **{"protocol": ("tool", "mgpo", "vigorl"), "zoom": (2, 4, 8, 16), "crops": range(1, 11)},
+        **{"least": range(1, 25), "tiles": range(1, 25), "colours": range(1, 9), "shapes": range(1, 4)},
+        **{"coordinates": ("pixels", "thousand"), "blank": (True, False)},
+    },
 )
 _MGPO = replace(
     SPEC,

@@ -11,7 +11,7 @@ from lmgym.env.golden import play
 from lmgym.env.registry import build, specs
 from lmgym.env.testing import check_task
 from lmgym.errors import InstanceError
-from lmgym.tasks.click_target import screenspot
+from lmgym.tasks.click_target import SPEC, screenspot
 from lmgym.tasks.click_target.env import STREAM
 from lmgym.tasks.click_target.points import pointed, within
 from lmgym.tasks.click_target.screen import COLOURS, ICONS, INK, Level, drawn, icons
@@ -296,3 +296,27 @@ def test_without_files_it_says_where_to_put_them(tmp_path, monkeypatch):
     screenspot._read.cache_clear()
     trace = play(build("lmgym/ScreenSpot-v0"), lambda env: env.oracle(), index=0)
     assert trace.infos[-1]["score"] == 1.0
+
+
+OPTIONS = st.fixed_dictionaries({}, optional={name: st.sampled_from(values) for name, values in SPEC.public.items()})
+
+
+@pytest.mark.parametrize("task", ["ClickTarget-v0", "ClickTargetDesktop-v0"])
+@settings(max_examples=150, deadline=None)
+@drawing(options=OPTIONS, index=st.integers(0, 999))
+def test_what_strangers_may_ask_for_is_refused_or_no_larger_than_a_desktop_and_can_be_solved(task, options, index):
+    try:
+        env = build(task, **options)
+    except InstanceError:
+        return
+    observation, _ = env.reset(options={"index": index})
+    assert observation["images"].nbytes <= 1280 * 720 * 3
+    assert env.step(next(env.unwrapped.oracle()))[4]["score"] == 1.0
+
+
+def test_clicks_in_thousandths_hit_boxes_that_begin_on_the_grid():
+    options = {"width": 314, "scale": 1, "least": 14, "elements": 62, "coordinates": "thousand"}
+    env = build("ClickTargetDesktop-v0", **options)
+    for index in range(200):
+        env.reset(options={"index": index})
+        assert env.step(next(env.unwrapped.oracle()))[4]["score"] == 1.0

@@ -2,12 +2,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given as drawing
+from hypothesis import settings
+from hypothesis import strategies as st
 
 from lmgym.backends.drawing import resized
 from lmgym.env.golden import given, play
 from lmgym.env.registry import build, specs
 from lmgym.env.testing import check_task
 from lmgym.errors import InstanceError
+from lmgym.tasks.visual_search import SPEC
 from lmgym.tasks.visual_search.env import STREAM
 from lmgym.tasks.visual_search.protocols import distinct, mgpo, tool, vigorl
 from lmgym.tasks.visual_search.scene import LETTERS, SHAPES, Level, Scene, Tile, drawn, found, nearest
@@ -276,3 +280,21 @@ def test_a_different_answer_makes_no_other_first_observation():
     first = play(env, given([]), index=0).observations[0]
     env.unwrapped.scene = lettered(env.unwrapped.scene, "T" * len(env.unwrapped.scene.tiles))
     assert np.array_equal(env.unwrapped.scene.view(), first["images"][0])
+
+
+WIDE = {"least": 1, "tiles": 1, "colours": 1, "shapes": 1}  # what strangers may change of a level
+OPTIONS = st.fixed_dictionaries({}, optional={name: st.sampled_from(values) for name, values in SPEC.public.items()})
+
+
+@pytest.mark.parametrize("task", [task for task in IDS if task != "lmgym/VisualSearchLarge-v0"])
+@settings(max_examples=100, deadline=None)
+@drawing(options=OPTIONS, index=st.integers(0, 999))
+def test_what_strangers_may_ask_for_is_refused_or_as_large_as_it_was_and_can_be_solved(task, options, index):
+    try:
+        env = build(task, **options)
+    except InstanceError:
+        return
+    assert replace(env.unwrapped.level, **WIDE) == replace(build(task).unwrapped.level, **WIDE)
+    env.reset(options={"index": index})
+    ends = [step for action in env.unwrapped.oracle() if (step := env.step(action))[2]]
+    assert [step[4]["score"] for step in ends] == [1.0]
