@@ -67,7 +67,7 @@ class Rewind(Planner):
             return ()
         chance = np.random.default_rng([number_of(trajectory.id), trajectory.seed, trajectory.attempt])
         turn, reseed = spoken[int(chance.integers(len(spoken)))], int(chance.integers(1 << 31))
-        return [fork(trajectory, turn, reseed=reseed, others=others, budget=self.budget)]
+        return [fork(trajectory, turn, reseed=reseed, others=others, budget=self.budget, trusted=True)]
 
 
 class Pairs:

@@ -27,7 +27,7 @@ def replay(
     model: Annotated[str | None, typer.Option(help="Whose tokenizer the ids are of; else the run's.")] = None,
     verify: Annotated[bool, typer.Option(help="Play the actions again and compare.")] = True,
     trust: Annotated[
-        bool, typer.Option("--trust", help="Call the server, import the functions that the record names.")
+        bool, typer.Option("--trust", help="Call the server, import the functions, open the files it names.")
     ] = False,
     html: Annotated[
         Path | None, typer.Option(help="Write one HTML file with the pictures, and clicks on them.")

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lmgym.errors import ReplayError
+from lmgym.rollout.trust import check_harmless
 from lmgym.types import FIRST_SEAT, Job, Trajectory, Turn
 
 PLY = "ply"  # in a turn's info where several seats play: its place among the turns of all
@@ -36,13 +37,17 @@ def fork(
     others: Sequence[Trajectory] = (),
     budget: int | None = None,
     tags: Mapping[str, Any] | None = None,
+    trusted: bool = False,
 ) -> Job:
     """Return the job that plays `trajectory.turns[:turn]` again and goes on from there.
 
     Forks at the same turn differ in `number`, which is part of their ids and so of their sampling noise. Where
     several seats played, `others` are the trajectories of the other seats. A fork goes on in its parent's segment:
-    play it with the policy and the context that the parent was played with.
+    play it with the policy and the context that the parent was played with. A record may come from anybody: what
+    `check_harmless` refuses is played only where its maker is `trusted`, as by a planner of the engine that played it.
     """
+    for each in () if trusted else (trajectory, *others):
+        check_harmless(each)
     if not 0 <= turn <= len(trajectory.turns):
         raise ReplayError(f"{trajectory.id} has {len(trajectory.turns)} turns; it cannot be forked at {turn}")
     seats = {each.seat: each for each in (trajectory, *others)}

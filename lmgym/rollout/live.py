@@ -213,6 +213,7 @@ class Live:
                 reseed=None if decision.reseed is None else decision.reseed + number - first,
                 others=[view for view in views if view is not mine],
                 budget=self.job.budget,
+                trusted=True,
             )
             for number in range(first, self.forks)
         ]

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import re
 import zlib
 from dataclasses import replace
 
 import pytest
 
+from lmgym.env.registry import find
 from lmgym.errors import ReplayError
 from lmgym.policy.scripted import hinted
+from lmgym.rollout import trust
 from lmgym.rollout.context import Full, MarkovState, Stub, Summarise, Window
 from lmgym.rollout.engine import Engine
 from lmgym.rollout.fork import fork, owned_turns
@@ -170,6 +173,70 @@ def test_an_episode_that_ends_before_the_fork_is_an_error(parent):
     early = replace(parent.turns[0], action="stop", info={})
     with pytest.raises(ReplayError, match="over after 1 of the 3 turns"):
         play([fork(replace(parent, turns=(replace(early, terms={"reward": 0.0}), *parent.turns[1:])), 3)])
+
+
+def wordle(**options):
+    (t,) = play([Job(task="lmgym/Wordle-v0", index=0, id="w")], Bytes(lambda _: "crane"))
+    return replace(t, options=options)
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"words": "secret.txt"}, "may open what it names as words='secret.txt'"),
+        ({"words": ["deep", {"in": "secret.txt"}]}, "may open what it names as words="),
+        ({"colouring": "python:os:getcwd"}, "imports colouring='python:os:getcwd'"),
+        ({"others": "hf:secret"}, "imports others='hf:secret'"),
+        ({"others": {"black": "python:os:getcwd"}}, "imports others="),
+    ],
+)
+def test_a_strangers_record_is_forked_and_replayed_only_where_it_is_trusted(options, why):
+    record = wordle(**options)
+    for call in (replay, lambda record: fork(record, 1)):
+        with pytest.raises(ReplayError, match=f"{re.escape(why)}.*trusted=True"):
+            call(record)
+    with pytest.raises(ReplayError, match="trusted=True"):
+        fork(wordle(), 1, others=[replace(record, seat="black")])
+    assert fork(record, 1, trusted=True).options == options
+
+
+def test_a_strangers_actions_that_are_code_are_forked_only_where_they_are_trusted(monkeypatch):
+    monkeypatch.setattr(trust, "find", lambda task: replace(find(task), runs_code=True))
+    with pytest.raises(ReplayError, match="runs its actions, which are code"):
+        fork(wordle(), 1)
+    assert fork(wordle(), 1, trusted=True).prefix == wordle().turns[:1]
+
+
+def test_a_file_that_a_record_names_is_opened_only_where_it_is_trusted(tmp_path):
+    (tmp_path / "words").write_text("crane\nslate\nghost\nblimp\npound\n")
+    job = Job(task="lmgym/Wordle-v0", split="test", index=0, id="w", options={"words": str(tmp_path / "words")})
+    (record,) = play([job], Bytes(lambda _: "crane"))
+    with pytest.raises(ReplayError, match="may open"):
+        replay(record)
+    assert replay(record, trusted=True).score == record.score
+    assert play([fork(record, 1, trusted=True)], Bytes(lambda _: "crane"))[0].parent == "w"
+
+
+def test_options_that_the_spec_knows_and_numbers_are_no_names_of_files():
+    known = {"colouring": "counting", "others": "scripted", "split": "test"}
+    assert fork(wordle(**known), 1).options == known
+    desktop = {"width": 640, "by": "name", "touch": False, "windows": None}
+    assert fork(replace(wordle(**desktop), task="lmgym/ClickTargetDesktop-v0"), 0).options == desktop
+
+
+@pytest.mark.parametrize("how", [Stop("rewound"), Fork(turn=1, stop="rewound")])
+def test_a_planner_forks_what_its_engine_played_whatever_it_names(tmp_path, how):
+    class Rewind(Planner):
+        def after_step(self, node):
+            return how if node.job.parent is None and len(node.turns) == 2 else super().after_step(node)
+
+        def after_episode(self, trajectory, others):
+            return [fork(trajectory, 1, trusted=True)] if isinstance(how, Stop) and trajectory.parent is None else []
+
+    (tmp_path / "words").write_text("crane\nslate\nghost\nblimp\npound\n")
+    job = Job(task="lmgym/Wordle-v0", split="test", index=0, id="w", options={"words": str(tmp_path / "words")})
+    _, again = play([job], Bytes(lambda _: "ghost"), planner=Rewind(), lockstep=True)
+    assert (again.parent, again.forked_at) == ("w", 1)
 
 
 def test_a_prefix_that_nobody_played_belongs_to_its_trajectory(parent):

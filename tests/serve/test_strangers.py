@@ -216,7 +216,7 @@ def test_what_is_told_beside_breaks_no_engine(monkeypatch, name, value):
         job = Job(task="lmgym/Remote-v0", options={"url": url, "task": "wordle", "timeout": 5.0}, index=0, id="e")
         (found,) = Engine().run(Bytes(lambda _: "x"), [job])
     assert (found.score, found.success) == (1.0, True)
-    assert fork(found, 1).prefix == found.turns
+    assert fork(found, 1, trusted=True).prefix == found.turns
 
 
 ANYTHING = st.recursive(
