@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from lmgym.errors import MissingExtra
+from lmgym.errors import BackendError, MissingExtra
 from lmgym.evaluation import runner
 from lmgym.evaluation.runner import Outcome, Report
 from lmgym.interop.episode import Episode
@@ -77,12 +77,20 @@ class Scored(vf.Task[Instance, Played, vf.TaskConfig]):  # type: ignore[misc]
     @vf.reward  # type: ignore[untyped-decorator]
     async def task_score(self, trace: vf.Trace) -> float:
         """The benchmark's own figure, in [0, 1]."""
-        return float(trace.state.outcome["score"])
+        return float(_outcome(trace)["score"])
 
     @vf.metric  # type: ignore[untyped-decorator]
     async def played(self, trace: vf.Trace) -> dict[str, float]:
         """Success, the sum of rewards, turns, and turns whose action was none."""
-        return {name: float(trace.state.outcome[name]) for name in ("success", "reward", "turns", "invalid")}
+        found = _outcome(trace)
+        return {name: float(found[name]) for name in ("success", "reward", "turns", "invalid")}
+
+
+def _outcome(trace: vf.Trace) -> dict[str, Any]:
+    found: dict[str, Any] = trace.state.outcome
+    if not found:
+        raise BackendError("the rollout ended before its episode began: there is nothing to score")
+    return found
 
 
 class Tasks(vf.Taskset[Scored, Choice]):  # type: ignore[misc]

@@ -74,6 +74,13 @@ def test_limit_of_time_cuts_the_episode_and_scores_where_it_stands():
     assert all(trace["reward"] == 0.0 for trace in found["traces"])
 
 
+def test_limit_of_time_before_an_episode_begins_leaves_nothing_to_score():
+    job = {"task": {"episodes": 2, "agent": {"timeout": {"rollout": 1e-6}}}, "words": ["crane"]}
+    found = play("verifiers", "verifiers_play.py", job)
+    assert [outcome.voided for outcome in Report.from_state(found["report"]).outcomes] == [True, True]
+    assert all("ended before its episode began" in trace["error"] for trace in found["traces"])
+
+
 def test_broken_backend_is_an_error_of_the_trace_and_void_in_the_report():
     job = {"task": {"episodes": 3}, "words": ["crane"], "breaks": secrets(3)[1]}
     found = play("verifiers", "verifiers_play.py", job)

@@ -13,7 +13,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 HOME = ROOT / ".cache" / "interop"
 NEEDS = {
-    "inspect": ["inspect-ai==0.3.285"],
+    "inspect": ["inspect-ai==0.3.285", "openai"],
     "openenv": ["openenv==0.10.0"],
     "trl": ["trl==1.16.0", "torch==2.13.0", "transformers==5.23.0"],
     "verifiers": ["verifiers==0.4.0"],
