@@ -2,7 +2,7 @@
 PYTHON ?= python3
 TASK ?= alfworld
 ALGO ?= grpo
-MODEL ?= tiny
+MODEL ?=
 ARGS ?=
 SIZE ?= small
 BIN := .venv/bin
@@ -40,10 +40,10 @@ FORCE:
 	@touch $@
 
 baseline: .venv/.train ## train a reference baseline: TASK=alfworld ALGO=grpo MODEL=tiny ARGS='--seed 1'
-	$(BIN)/lmgym train $(ALGO) $(TASK) --model '$(MODEL)' $(ARGS)
+	$(BIN)/lmgym train $(ALGO) $(TASK) $(if $(MODEL),--model '$(MODEL)') $(ARGS)
 
 eval: .venv/.eval ## evaluate a policy: TASK=alfworld MODEL=oracle ARGS='--episodes 64'
-	$(BIN)/lmgym eval $(TASK) --model '$(MODEL)' $(ARGS)
+	$(BIN)/lmgym eval $(TASK) --model '$(or $(MODEL),tiny)' $(ARGS)
 
 .venv/.serve: .venv/.train
 	$(BIN)/pip install -q -c constraints.txt -e '.[serve]'

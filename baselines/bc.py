@@ -27,7 +27,8 @@ class Args:
 
     steps: int | None = 200
     seconds: float | None = None  # at most
-    episodes: int = 64  # of a step, each a fresh instance
+    episodes: int = 64  # of a step
+    instances: int | None = None  # that are demonstrated, over and over; None: fresh ones
     recorded: str | None = None  # JSON lines of episodes to imitate in place of the demonstrator's
     interject: float = 0.1  # share of turns at which something wrong is played; never imitated
     observation_weight: float = 0.3  # of the tokens that are no answer
@@ -46,7 +47,7 @@ def sft(args: Args) -> Sft:
     """The imitation alone, as other baselines begin with it."""
     return Sft(
         until=Until(steps=args.steps, seconds=args.seconds),
-        tasks=Uniform(args.episodes),
+        tasks=Uniform(args.episodes, first=args.instances),
         recorded=Path(args.recorded) if args.recorded else None,
         planner=Stumble(args.interject) if args.interject else None,
         filter=[mask_stumbles],
@@ -73,6 +74,7 @@ class Begun:
     warmup: int | None = 200  # steps of imitation, as `bc` does by default; 0 is none
     warmup_seconds: float | None = None  # at most
     warmup_episodes: int = 64  # of a step of imitation
+    warmup_instances: int | None = None  # that are demonstrated, over and over; None: fresh ones
     interject: float = 0.1  # share of demonstrated turns at which something wrong is played
     observation_weight: float = 0.3  # of the tokens of demonstrations that are no answer
     autocast: bool | None = None  # bfloat16 in the update; None: where the machine has it in hardware
@@ -95,6 +97,7 @@ def around(args: Begun, *stages: Stage) -> list[Stage]:
         steps=args.warmup,
         seconds=args.warmup_seconds,
         episodes=args.warmup_episodes,
+        instances=args.warmup_instances,
         interject=args.interject,
         observation_weight=args.observation_weight,
         autocast=args.autocast,

@@ -17,7 +17,7 @@ FOLDERS = {
     "leaderboards": "lmgym/leaderboards",
 }
 KEPT = ("archive", "curves", "entries", "verdicts", "history.jsonl")  # of leaderboards/: data of the repository
-SHIPPED = {".py", ".md", ".json", ".jsonl", ".txt", ".typed", ".html", ".css", ".js", ".svg"}
+SHIPPED = {".py", ".md", ".json", ".jsonl", ".txt", ".typed", ".html", ".css", ".js", ".svg", ".toml"}
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import ast
 import dataclasses
 import types
 import typing
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lmgym.errors import InstanceError, RecipeError
@@ -33,8 +33,8 @@ def task_options(pairs: Sequence[str]) -> dict[str, Any]:
     return options
 
 
-def read_args(kind: type[Any], words: Sequence[str]) -> Any:
-    """Make the dataclass `kind` from words such as `["--group", "8", "--no-std"]`.
+def read_args(kind: type[Any], words: Sequence[str], base: Mapping[str, Any] | None = None) -> Any:
+    """Make the dataclass `kind` from words such as `["--group", "8", "--no-std"]`; `base` has what no word says.
 
     Raises RecipeError for a word that is no field, or a value of another type.
     """
@@ -57,7 +57,7 @@ def read_args(kind: type[Any], words: Sequence[str]) -> Any:
             raise RecipeError(f"{word} takes no value" if negated else f"{word} needs a value")
         else:
             values[field.name] = _typed(value if equals else rest.pop(0), types_of[field.name], word)
-    return kind(**values)
+    return kind(**{**(base or {}), **values})
 
 
 def _choices(types_of: dict[str, Any], field: dataclasses.Field[Any] | None) -> tuple[Any, ...]:

@@ -14,12 +14,14 @@ from rich.console import Console
 from rich.table import Table
 
 from lmgym.cli.options import read_args, task_options
+from lmgym.cli.tuned import PLAIN, Tuned, tuned
 from lmgym.env.registry import find, load, options_of
 from lmgym.env.spec import TaskSpec
 from lmgym.errors import MissingExtra, RecipeError
 
 if TYPE_CHECKING:
     from lmgym.evaluation.stats import Interval
+    from lmgym.policy.local import LocalPolicy
     from lmgym.train.recipe import Recipe
     from lmgym.train.state import RunResult
 
@@ -34,7 +36,7 @@ def train(
     context: typer.Context,
     algorithm: Annotated[str, typer.Argument(help="File of baselines/, such as bc, grpo, ppo.")],
     task: Annotated[str, typer.Argument(help="Id or folder.")],
-    model: Annotated[str, typer.Option(help="tiny, tiny:10m, tiny-vl or hf:NAME_OR_PATH.")] = "tiny",
+    model: Annotated[str | None, typer.Option(help="tiny, tiny:10m, tiny-vl, hf:PATH; else as tuned.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of weights, games and sampling.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Folder of the run; runs/ALGORITHM-TASK-MODEL-SEED.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in that folder.")] = False,
@@ -47,23 +49,22 @@ def train(
     evaluate_every: Annotated[int, typer.Option(min=0, help="Tokens of actions between evaluations; 0: none.")] = 0,
     evaluate_split: Annotated[str | None, typer.Option(help="Split of all evaluations in place of test.")] = None,
     keep_episodes: Annotated[list[int] | None, typer.Option(help="Step whose episodes are kept; repeatable.")] = None,
+    untuned: Annotated[bool, typer.Option("--untuned", help="Leave baselines/tuned.toml out.")] = False,
 ) -> None:
-    """Train a baseline; further options are fields of its Args, such as --steps 50 --no-std."""
+    """Train a baseline; options beyond these are fields of its Args, such as --steps 50 --no-std."""
     console = Console()
     spec = find(task)
     options = task_options(option or [])
     module = _baseline(algorithm)
-    args = read_args(module.Args, context.args)
+    own = Tuned(model or PLAIN) if untuned else tuned(algorithm, spec, model)
+    args, model = read_args(module.Args, context.args, own.args), own.model
     _checked(spec, options)
-    from lmgym.policy.load import load_local
-    from lmgym.policy.lora import adapt
+    _say(console, own)
     from lmgym.train.loop import run
     from lmgym.train.ranks import ranks
 
     dtype = dtype or _half()
-    policy = load_local(model, seed=seed, dtype=dtype, device=_device())
-    if lora is not None:
-        adapt(policy.model, rank=lora, seed=seed)
+    policy = _policy(model, seed, dtype, lora)
     folder = out or Path("runs") / f"{algorithm}-{spec.name}-{_plain(model)}-{seed}"
     known = {"algorithm": algorithm, "dtype": dtype, "threads": _threads(threads), "lora": lora}
     known |= {"tokens": tokens, "evaluate_split": evaluate_split, "train_instances": train_instances}
@@ -146,6 +147,23 @@ def _half() -> str | None:
     from lmgym.train.update import halves
 
     return "bfloat16" if halves(torch.device("cuda" if torch.cuda.is_available() else "cpu")) else None
+
+
+def _policy(model: str, seed: int, dtype: str | None, rank: int | None) -> LocalPolicy:
+    """Load a model, with adapters where they have a rank."""
+    from lmgym.policy.load import load_local
+    from lmgym.policy.lora import adapt
+
+    policy = load_local(model, seed=seed, dtype=dtype, device=_device())
+    if rank is not None:
+        adapt(policy.model, rank=rank, seed=seed)
+    return policy
+
+
+def _say(console: Console, own: Tuned) -> None:
+    if own.args:
+        words = [f"--model {own.model}", *(f"--{name.replace('_', '-')} {value}" for name, value in own.args.items())]
+        console.print(f"tuned for this task: {' '.join(words)} (baselines/tuned.toml; --untuned leaves it out)")
 
 
 def _plain(model: str) -> str:

@@ -20,10 +20,11 @@ class Uniform:
     instances: int  # of a step
     tries: int = 1  # episodes of an instance: a group
     budget: int | None = None  # turns at most, below the task's own limit
+    first: int | None = None  # instances of the split that are played at all; None: every one
 
     def __post_init__(self) -> None:
-        least = min(self.instances, self.tries, 1 if self.budget is None else self.budget)
-        if least < 1:
+        optional = (number for number in (self.budget, self.first) if number is not None)
+        if min(self.instances, self.tries, *optional) < 1:
             raise RecipeError(f"a step needs instances, tries and turns, 1 or more; got {self}")
 
     def draw(self, step: int, pool: Pool) -> list[Job]:
@@ -32,13 +33,14 @@ class Uniform:
         return [self._job(step, place, attempt, pool) for place in places for attempt in range(self.tries)]
 
     def _job(self, step: int, place: int, attempt: int, pool: Pool) -> Job:
-        lap, position = divmod(place, pool.size)
+        size = pool.size if self.first is None else min(self.first, pool.size)
+        lap, position = divmod(place, size)
         group = f"{pool.stage}-{step}-{place % self.instances}"
         return Job(
             task=pool.task,
             split=pool.split,
             options=pool.options,
-            index=int(order(pool.seed, lap, pool.size)[position]),
+            index=int(order(pool.seed, lap, size)[position]),
             seed=int(np.random.default_rng([pool.seed, place]).integers(1 << 31)),
             attempt=attempt,
             budget=self.budget,
