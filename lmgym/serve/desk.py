@@ -16,7 +16,8 @@ from lmgym.backends import wire
 from lmgym.errors import BackendError, InstanceError, MissingExtra
 from lmgym.serve.catalogue import Catalogue, Refusal, tellable
 from lmgym.serve.clients import Client, Limits
-from lmgym.serve.lanes import Errand, Full, Lane, Lanes, Room
+from lmgym.serve.lane import Errand, Full, Lane, Room
+from lmgym.serve.lanes import Lanes
 
 LOG = logging.getLogger("lmgym.serve")
 METHODS: dict[type[wire.Call], str] = {
