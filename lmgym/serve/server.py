@@ -82,7 +82,8 @@ class Serving:
 
 def _listening(host: str, port: int, slow: float) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # the protocol by name: else asyncio leaves Nagle's algorithm on, and a body waits 40 ms for its head's ACK
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if patience := getattr(

@@ -28,7 +28,7 @@ from lmgym.errors import BackendError, InstanceError, MissingExtra
 from lmgym.rollout.stage import Host
 from lmgym.serve.catalogue import Catalogue, tellable
 from lmgym.serve.clients import Client, Clients, Limits, tokens_of
-from lmgym.serve.lanes import SLICE, Lane
+from lmgym.serve.lane import SLICE, Lane
 
 from ..env.games import RACE, Race
 from .conftest import OTHER, TOKEN, Asking, said, served
@@ -750,6 +750,14 @@ def until_closed(connection: Any, content: str) -> None:
             connection.send(content)
     except (ConnectionClosed, OSError):
         return
+
+
+def test_connections_send_what_they_have_at_once():
+    with served("guess_number") as asking, asking.socket():
+        assert asking.http.get("/v1/tasks").status_code == 200
+        transports = [each.transport for each in asking.serving.server.server_state.connections]
+        sockets = [transport.get_extra_info("socket") for transport in transports]
+        assert [each.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) for each in sockets] == [1, 1]
 
 
 def test_listed_tasks_say_what_may_be_chosen(games):
