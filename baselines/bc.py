@@ -88,6 +88,7 @@ class Learning(Begun):
     """What every baseline takes that goes on to learn in optimiser steps."""
 
     lr: float = 1e-3
+    adam_eps: float = 1e-8  # 1e-5 keeps AdamW from stepping at full rate where the gradient is next to nothing
     epochs: int = 1  # passes over the batch of a step
     minibatches: int = 4  # optimiser steps of a pass
 
@@ -113,6 +114,7 @@ def optimiser(args: Learning, *, schedule: Schedule | None = None) -> Optimiser:
     """AdamW with a short rise of its rate, as after imitation."""
     return Optimiser(
         lr=args.lr,
+        eps=args.adam_eps,
         schedule=schedule or constant(1.0),
         warmup=5,
         epochs=args.epochs,

@@ -102,6 +102,7 @@ class Optimiser:
     kind: Literal["adamw", "muon"] = "adamw"  # muon: hidden matrices; AdamW for the rest
     muon_lr: float = 3e-3  # of updates as large as AdamW's, root mean square
     betas: tuple[float, float] = (0.9, 0.95)
+    eps: float = 1e-8  # of AdamW: below it a gradient's size counts, above it its direction alone
     weight_decay: float = 0.0
     clip: float = 1.0  # of the gradient's norm
     epochs: int = 1  # passes over a batch

@@ -221,7 +221,8 @@ def optimisers(model: nn.Module, spec: Optimiser) -> list[torch.optim.Optimizer]
         )
         made.append(muon)
     if rest:  # adapters are matrices all
-        made.append(torch.optim.AdamW(rest, lr=spec.lr, betas=spec.betas, weight_decay=spec.weight_decay))
+        decay, eps = spec.weight_decay, spec.eps
+        made.append(torch.optim.AdamW(rest, lr=spec.lr, betas=spec.betas, eps=eps, weight_decay=decay))
     for optimiser in made:
         for group in optimiser.param_groups:
             group["peak"] = group["lr"]

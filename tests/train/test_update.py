@@ -14,7 +14,7 @@ from lmgym.train.batch import Batch, masked, micro_batches
 from lmgym.train.parts.losses import kl_to_start, nll, unit_surrogate
 from lmgym.train.recipe import Optimiser, Term
 from lmgym.train.schedule import Progress, constant
-from lmgym.train.update import Updater, logprobs_of, minibatches
+from lmgym.train.update import Updater, logprobs_of, minibatches, optimisers
 from tests.policy import models
 from tests.train.batches import make_batch
 from tests.train.toys import VOCABULARY, Bigram, gradient, scorer, toy_model
@@ -246,3 +246,16 @@ def test_recomputed_activations_give_the_same_gradient_and_fewer_of_them_are_kep
         assert not any(module.training for module in model.modules())
     assert (found[0] - found[1]).norm() < 1e-6 * found[0].norm()
     assert kept[1] < 0.5 * kept[0]
+
+
+@pytest.mark.parametrize("eps", [1e-8, 1e-3])
+def test_adams_eps_keeps_what_has_next_to_no_gradient_where_it_is(eps):
+    """AdamW's first step goes by the gradient's sign: only `eps` tells a gradient of 1e-5 from one of 1."""
+    weight = torch.nn.Linear(2, 1, bias=False)
+    torch.nn.init.zeros_(weight.weight)
+    (adam,) = optimisers(weight, Optimiser(lr=0.1, eps=eps))
+    weight.weight.grad = torch.tensor([[1.0, 1e-5]])
+    adam.step()
+    large, small = weight.weight.detach().abs()[0].tolist()
+    assert large == pytest.approx(0.1, rel=1e-2)
+    assert small == pytest.approx(0.1 * 1e-5 / (1e-5 + eps), rel=1e-2)
