@@ -80,6 +80,12 @@ def standing(events: Sequence[Event], task: str, name: str) -> Event | None:
     return latest[-1] if latest and latest[-1].what != "removed" else None
 
 
+def all_standing(events: Sequence[Event]) -> list[Event]:
+    """The latest event of every entry that was let in and not taken away since."""
+    latest = {(event.task, event.name): event for event in events if event.name}
+    return [event for event in latest.values() if event.what != "removed"]
+
+
 def check_new(events: Sequence[Event], task: str, name: str, digest: str) -> None:
     """Raise SubmissionError where the name is another entry's, removed ones included."""
     for event in events:

@@ -18,11 +18,13 @@ from lmgym.errors import SubmissionError
 def recheck(base: Store, store: Store) -> list[Path]:
     """The entries whose verdict differs from the base's, each replayed and found as its verdict says.
 
-    Raises SubmissionError for links, for a history that was edited, and for a verdict that replay does not find. What
-    only the policy itself can show (ids scored again, fresh instances) stays the word of whoever keeps the board.
+    Raises SubmissionError for links, for a history that was edited, for an entry that is gone without a line that says
+    so, and for a verdict that replay does not find. What only the policy itself can show (ids scored again, fresh
+    instances) stays the word of whoever keeps the board.
     """
     check_links(store.root)
     history.check_extends(*(each.log.read_bytes() if each.log.is_file() else b"" for each in (base, store)))
+    store.check_whole()
     changed = list(_changed(base, store))
     for path in changed:
         found = entries.read(path)

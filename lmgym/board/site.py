@@ -75,8 +75,9 @@ class Board:
 
 
 def load(store: Store) -> Board:
-    """Read a leaderboard. Raises SubmissionError where an entry has no verdict, or the history does not hold it."""
+    """Read a leaderboard. Raises SubmissionError where entries, verdicts and history are not about the same."""
     events = history.read(store.log)
+    store.check_whole()
     rows: dict[str, list[Row]] = {}
     for found, verdict in store.all():
         rows.setdefault(found.task, []).append(_row_of(found, verdict, events))

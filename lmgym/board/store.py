@@ -100,6 +100,17 @@ class Store:
             self.log, date=date.today().isoformat(), what="committed", task=task, digest=digest, reason=reason
         )
 
+    def check_whole(self) -> None:
+        """Raise SubmissionError where an entry that stands in the history is gone, or its episodes are."""
+        for event in history.all_standing(history.read(self.log)):
+            path = self.path(event.task, event.name)
+            for file in (path, entries.episodes_path(path)):
+                if not file.is_file():
+                    raise SubmissionError(
+                        f"{event.name} on {event.task} stands in the history since {event.date}, but "
+                        f"{file.relative_to(self.root)} is gone: entries leave by lmgym board remove"
+                    )
+
     def all(self) -> Iterator[tuple[Entry, Verdict | None]]:
         """Entries with what verification said of them."""
         for path in entries.all_paths(self.entries):

@@ -163,7 +163,7 @@ def follows(
     base: Annotated[Path, typer.Argument(help="Folder of the leaderboard before.")],
     leaderboard: Where = LEADERBOARD,
 ) -> None:
-    """Check that a leaderboard's history goes on from another's: no line edited, none taken back."""
+    """Check that a leaderboard's history goes on from another's: no line edited, none taken back, no entry gone."""
     old, new = _store(base), _store(leaderboard)
     from lmgym.board import history
     from lmgym.board.recheck import check_links
@@ -171,6 +171,7 @@ def follows(
     check_links(new.root)
     contents = [store.log.read_bytes() if store.log.is_file() else b"" for store in (old, new)]
     history.check_extends(*contents)
+    new.check_whole()
     added = len(contents[1].splitlines()) - len(contents[0].splitlines())
     _say(f"the history goes on: {added} lines were added")
 

@@ -87,6 +87,23 @@ def test_a_history_that_was_cut_is_refused(
     assert "lines may only be added to it" in capsys.readouterr().err
 
 
+def test_a_board_from_which_entries_vanished_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], honest: Path, tmp_path: Path
+) -> None:
+    before, after = str(tmp_path / "before"), str(tmp_path / "after")
+    shutil.copytree(honest.parent.parent, tmp_path / "before/entries")
+    assert command(monkeypatch, "board", "grade", "--leaderboard", before) == 0
+    shutil.copytree(before, after)
+    assert command(monkeypatch, "board", "follows", before, "--leaderboard", after) == 0
+    shutil.rmtree(tmp_path / "after/entries")
+    shutil.rmtree(tmp_path / "after/verdicts")
+    out = ("--leaderboard", after, "--out", str(tmp_path / "site"))
+    for words in (("follows", before, "--leaderboard", after), out, ("--base", before, *out)):
+        capsys.readouterr()
+        assert command(monkeypatch, "board", *words) == 2
+        assert "entries/Wordle-v0/honest.json is gone: entries leave by lmgym board remove" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "line"),
     [

@@ -187,6 +187,24 @@ def test_an_entry_without_a_verdict_stops_the_build(copied: Store) -> None:
         site.load(copied)
 
 
+ENTRY, EPISODES, VERDICT = "entries/{}.json", "entries/{}.episodes.jsonl.zst", "verdicts/{}.json"
+
+
+@pytest.mark.parametrize("gone", [[ENTRY], [EPISODES], [ENTRY, EPISODES, VERDICT]])
+def test_an_entry_is_not_gone_without_a_line_that_says_so(board_store: Store, copied: Store, gone: list[str]) -> None:
+    for file in gone:
+        (copied.root / file.format("Wordle-v0/honest")).unlink()
+    for check in (lambda: recheck(board_store, copied), lambda: site.load(copied)):
+        with pytest.raises(SubmissionError, match="honest on lmgym/Wordle-v0 stands in the history since .* is gone"):
+            check()
+
+
+def test_an_entry_that_was_removed_is_missed_by_nobody(board_store: Store, copied: Store) -> None:
+    copied.remove(WORDLE, "honest", reason="the author asked for it")
+    assert recheck(board_store, copied) == []
+    assert {row.entry.name for row in site.load(copied).rows} == {"null", "random", "oracle"}
+
+
 def test_a_verdict_that_history_does_not_hold_stops_the_build(copied: Store, template: Row) -> None:
     better = msgspec.structs.replace(template.verdict.score, mean=1.0)
     forged = msgspec.structs.replace(template.verdict, score=better)
