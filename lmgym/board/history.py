@@ -31,6 +31,7 @@ class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     entry: str = ""  # digest
     mark: str = ""
     score: float | None = None
+    verdict: str = ""  # its digest
     digest: str = ""  # of a hidden seed
     reason: str = ""
 

@@ -22,13 +22,13 @@ from markupsafe import Markup
 
 import lmgym
 from lmgym.board import entry as entries
-from lmgym.board import history
+from lmgym.board import history, strict
 from lmgym.board.curves import Curve, read_curves
 from lmgym.board.entry import Entry, folder_name
 from lmgym.board.history import Event
 from lmgym.board.store import Store, check_others
 from lmgym.board.tables import Overall, Row, Suite, overall, ranked, read_suite
-from lmgym.board.verdict import Figure, Verdict
+from lmgym.board.verdict import Figure, Verdict, shares
 from lmgym.errors import SubmissionError
 from lmgym.evaluation.protocol import promise
 from lmgym.evaluation.protocol import ranked as all_tasks
@@ -111,11 +111,27 @@ def _row_of(found: Entry, verdict: Verdict | None, events: Sequence[Event]) -> R
     if verdict is None:
         raise SubmissionError(f"{name} was never verified as it is: lmgym board grade")
     event = history.standing(events, found.task, found.name)
-    if event is None or (event.entry, event.score) != (verdict.entry, verdict.score.mean):
-        raise SubmissionError(f"the history does not hold {name} with this score")
+    if event is None or event.entry != verdict.entry:
+        raise SubmissionError(f"the history does not hold {name} as it is")
+    _check_held(name, verdict, event)
     if promise(found.task) not in (None, verdict.promise):
         raise SubmissionError(f"{name} was verified when the task promised something else: lmgym board grade")
     return Row(found, verdict)
+
+
+def _check_held(name: str, verdict: Verdict, event: Event) -> None:
+    """Raise SubmissionError where a verdict is not the one that a line of the history is about.
+
+    Lines of before they held the verdict's digest hold mark and score; then its means must be those of its episodes.
+    """
+    for word, held, stated in (("mark", event.mark, verdict.mark), ("score", event.score, verdict.score.mean)):
+        if held != stated:
+            raise SubmissionError(f"the history does not hold {name} with this {word}: {stated}, but {held}")
+    if event.verdict and event.verdict != strict.digest(entries.canonical(verdict)):
+        raise SubmissionError(f"the verdict on {name} is not the one that the history holds")
+    for word, value in ({} if event.verdict else shares(verdict.outcomes)).items():
+        if value != getattr(verdict, word):
+            raise SubmissionError(f"the verdict on {name} states another {word} than its episodes have")
 
 
 def write(board: Board, out: Path, *, address: str = "") -> list[Path]:

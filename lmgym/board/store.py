@@ -74,6 +74,7 @@ class Store:
             entry=digest,
             mark=verdict.mark,
             score=verdict.score.mean,
+            verdict=strict.digest(entries.canonical(verdict)),
             reason="" if before is None else reason,
         )
 

@@ -67,14 +67,19 @@ def outcomes(rows: list[dict[str, Any]]) -> Outcomes:
     return Outcomes(**{name: tuple(row[name] for row in rows) for name in Outcomes.__struct_fields__})
 
 
+def shares(found: Outcomes) -> dict[str, Figure]:
+    """Mean score and success, which follow from the episodes."""
+    values = {"score": np.array(found.score), "success": np.array(found.success, np.float64)}
+    return {name: figure(unit(each, list(found.index))) for name, each in values.items()}
+
+
 def figures(found: Outcomes) -> dict[str, Any]:
     """What follows from the episodes: scores, turns, invalid actions, tokens."""
     index = list(found.index)
     turns = np.array(found.turns, np.float64)
     invalid = [count for count in found.invalid if count is not None]
     return {
-        "score": figure(unit(np.array(found.score), index)),
-        "success": figure(unit(np.array(found.success, np.float64), index)),
+        **shares(found),
         "turns": figure(bootstrap(turns, bounds=(0.0, float(turns.max(initial=1.0))))),
         "invalid": round(sum(invalid) / max(1, sum(found.turns)), 6) if len(invalid) == len(index) else None,
         "tokens": round(sum(found.tokens) / len(index), 3) if any(found.tokens) else None,

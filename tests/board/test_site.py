@@ -213,6 +213,38 @@ def test_a_verdict_that_history_does_not_hold_stops_the_build(copied: Store, tem
         site.load(copied)
 
 
+def of_before(log: Path) -> None:
+    """Write a history as it was when its lines held no digests of verdicts."""
+    events = history.read(log)
+    assert all(event.verdict for event in events if event.name)
+    log.unlink()
+    for event in events:
+        fields = {name: getattr(event, name) for name in event.__struct_fields__}
+        for name in ("number", "previous", "verdict"):
+            del fields[name]
+        history.append(log, **fields)
+
+
+EDITS: dict[str, tuple[dict[str, object], str]] = {
+    "mark": ({"mark": "reproduced", "audit": {"z": 0.1}}, "does not hold honest on lmgym/Wordle-v0 with this mark"),
+    "success": ({"success": Figure(0.999, 0.99, 1.0)}, "not the one that the history holds|another success than its"),
+    "audit": ({"audit": {"z": 0.1}}, "is not the one that the history holds"),
+    "turns": ({"turns": Figure(1.0, 1.0, 1.0)}, "is not the one that the history holds"),
+}
+
+
+@pytest.mark.parametrize(("edited", "before"), [*((name, False) for name in EDITS), ("mark", True), ("success", True)])
+def test_a_verdict_edited_by_hand_stops_the_build(copied: Store, template: Row, edited: str, before: bool) -> None:
+    if before:
+        of_before(copied.log)
+    assert site.load(copied)
+    changes, message = EDITS[edited]
+    verdict = msgspec.structs.replace(template.verdict, **changes)
+    copied.verdict_path(WORDLE, "honest").write_bytes(entries.canonical(verdict))
+    with pytest.raises(SubmissionError, match=message):
+        site.load(copied)
+
+
 def test_a_task_that_promises_something_else_stops_the_build(copied: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(site, "promise", lambda task: "0" * 64)
     with pytest.raises(SubmissionError, match="was verified when the task promised something else"):
