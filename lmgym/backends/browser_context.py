@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 from lmgym.backends.browser import Running
 from lmgym.backends.browser_actions import Actions, Refused
 from lmgym.backends.browser_gate import Gate, Sites
+from lmgym.backends.browser_tab import Tab
 from lmgym.errors import BackendError
 
 if TYPE_CHECKING:
-    from playwright.async_api import BrowserContext, CDPSession, Dialog, Download, Page
+    from playwright.async_api import BrowserContext, Dialog, Download, Page
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)  # when every page begins
 TABS = 8  # open at once; further pop-ups are closed
@@ -36,79 +37,26 @@ TURN = """(async function turn(view, ms) {
   for (let i = 0; i < view.frames.length; i++) try { await turn(view.frames[i], ms); } catch (error) {}
 })(window, %s)"""
 LAID_OUT = "document.documentElement && document.documentElement.offsetHeight"  # styles ask for their pictures then
-ENDLESS = ("EventSource", "Media", "Ping", "WebSocket")  # requests that nobody waits for
 DRAWN = """new Promise(done => {
   const real = window.__pwClock ? window.__pwClock.builtins.requestAnimationFrame : requestAnimationFrame;
   real(() => real(done));
 })"""
 REFUSE = """(() => {
-  const refuse = kind => function () {
-    fetch(`http://${kind}.refused.invalid/`, {mode: 'no-cors'}).catch(() => {});
-    throw new DOMException(`${kind} is not available here`, 'NotSupportedError');
+  const scheme = location.protocol === 'https:' ? 'https' : 'http';
+  const refused = kind => {
+    fetch(`${scheme}://${kind}.refused.invalid/`, {mode: 'no-cors'}).catch(() => {});
+    return new DOMException(`${kind} is not available here`, 'NotSupportedError');
   };
+  const refuse = kind => function () { throw refused(kind); };
   for (const name of ['RTCPeerConnection', 'webkitRTCPeerConnection', 'WebTransport']) {
     Object.defineProperty(window, name, {value: refuse('webrtc'), configurable: false});
   }
-  if (navigator.serviceWorker) navigator.serviceWorker.register = refuse('serviceworker');
+  if (navigator.serviceWorker) {
+    delete navigator.serviceWorker.register;  // Playwright's, which counts nothing and leaves the prototype's
+    const register = {value: async () => { throw refused('serviceworker'); }, configurable: false};
+    Object.defineProperty(ServiceWorkerContainer.prototype, 'register', register);
+  }
 })()"""  # no gate knows that host: it counts there what pages may not have
-
-
-class Tab:
-    """A page, and what of it is under way."""
-
-    def __init__(self, page: Page, devtools: CDPSession) -> None:
-        self.page, self.devtools = page, devtools
-        self.asked: set[str] = set()  # frames that want to go elsewhere
-        self.moving: set[str] = set()  # frames that load
-        self.fetching: set[str] = set()  # requests under way, those to the browser's own cache too
-        self.opening = 0  # pop-ups that were asked for
-        self.crashed = False
-        self.changed = asyncio.Event()
-        self.bids: dict[int, str] = {}  # by the number that Chromium gives an element
-
-    async def listen(self) -> None:
-        """Follow the page's frames."""
-        for name in ("frameRequestedNavigation", "frameScheduledNavigation"):
-            self.devtools.on(f"Page.{name}", self._ask)
-        self.devtools.on("Page.frameStartedLoading", self._start)
-        for name in ("frameStoppedLoading", "frameDetached", "navigatedWithinDocument"):
-            self.devtools.on(f"Page.{name}", self._stop)
-        self.devtools.on("Network.requestWillBeSent", self._fetch)
-        for name in ("loadingFinished", "loadingFailed"):
-            self.devtools.on(f"Network.{name}", self._fetched)
-        self.devtools.on("Page.windowOpen", lambda _: self._expect())
-        self.page.on("crash", lambda _: self._crash())
-        await self.devtools.send("Page.enable")
-        await self.devtools.send("Network.enable", {"maxTotalBufferSize": 0, "maxResourceBufferSize": 0})
-
-    def _ask(self, event: Mapping[str, Any]) -> None:
-        if event.get("disposition", "currentTab") == "currentTab" and not event.get("delay"):
-            self.asked.add(event["frameId"])
-
-    def _start(self, event: Mapping[str, Any]) -> None:
-        self.moving.add(event["frameId"])
-        self.asked.discard(event["frameId"])
-        self.changed.set()
-
-    def _stop(self, event: Mapping[str, Any]) -> None:
-        self.moving.discard(event["frameId"])
-        self.asked.discard(event["frameId"])
-        self.changed.set()
-
-    def _fetch(self, event: Mapping[str, Any]) -> None:
-        if event.get("type") not in ENDLESS:
-            self.fetching.add(event["requestId"])
-
-    def _fetched(self, event: Mapping[str, Any]) -> None:
-        self.fetching.discard(event["requestId"])
-        self.changed.set()
-
-    def _expect(self) -> None:
-        self.opening += 1
-
-    def _crash(self) -> None:
-        self.crashed = True
-        self.changed.set()
 
 
 class Context:
@@ -321,7 +269,7 @@ class Context:
                 self.refused["pop-up"] += 1
                 await page.close()
                 return
-            tab = Tab(page, await self._context.new_cdp_session(page))
+            tab = Tab(page, await self._context.new_cdp_session(page), self.refused)
             page.on("download", self._download)
             page.on("close", lambda _: tab.changed.set())
             await tab.listen()

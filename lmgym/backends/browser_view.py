@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from PIL.Image import Image
     from playwright.async_api import Frame
 
-    from lmgym.backends.browser_context import Context, Tab
+    from lmgym.backends.browser_context import Context
+    from lmgym.backends.browser_tab import Tab
 
 PASSED_OVER = frozenset({"editable", "readonly", "level", "settable", "multiline", "invalid", "focusable"})
 ONLY_IF_TRUE = frozenset({"required", "focused", "atomic", "busy", "hidden", "modal"})

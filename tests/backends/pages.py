@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
 from lmgym.backends.browser_gate import Request, Response, Sites
@@ -79,3 +83,26 @@ class Site:
 
 def sites(site: Site) -> Sites:
     return Sites({HERE: site})
+
+
+@contextmanager
+def serving(site: Site) -> Iterator[tuple[str, Site]]:
+    """The site on a loopback port, as sites that somebody runs are; its origin, and it."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            answer = site(Request("GET", self.path, {}))
+            self.send_response(answer.status)
+            self.send_header("Content-Type", answer.kind)
+            self.send_header("Content-Length", str(len(answer.body)))
+            self.end_headers()
+            self.wfile.write(answer.body)
+
+        def log_message(self, *words: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}", site
+    server.shutdown()
+    server.server_close()

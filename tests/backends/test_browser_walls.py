@@ -20,7 +20,7 @@ from lmgym.backends.browser_gate import Response, Sites, folder, origin
 from lmgym.backends.browser_session import Session
 from lmgym.errors import BackendError, InstanceError
 
-from .pages import HERE, THERE, Site, sites
+from .pages import HERE, THERE, Site, serving, sites
 from .test_browser import bid, title
 
 SHORT = 4.0  # seconds that a hopeless page is given here
@@ -55,13 +55,33 @@ def test_a_redirect_to_elsewhere_is_blocked(session):
     assert "landed" not in session.look().text
 
 
-@pytest.mark.parametrize("words", ["there", "file", "data"])
-def test_links_lead_nowhere_else(session, words):
+@pytest.mark.parametrize(("words", "counted"), [("there", THERE), ("file", "file:"), ("data", "data:")])
+def test_links_lead_nowhere_else_and_are_counted(session, words, counted):
     session.open(HERE + "/links")
-    session.do("click", [bid(session, f"link '{words}'")])
-    text = session.look().text
-    assert "root:" not in text
-    assert "heading 'hi'" not in text
+    assert session.do("click", [bid(session, f"link '{words}'")]) == ""
+    assert session.blocked == {counted: 1}
+    if words == "there":  # the gate's answer has the address that was asked for
+        assert session.look().url == THERE + "/"
+        assert session.evaluate("document.body.innerText") == "blocked"
+    else:
+        assert session.look().url == HERE + "/links"
+
+
+@pytest.mark.parametrize("scheme", ["file", "data"])
+@pytest.mark.parametrize("script", ["url => { location.href = url; }", "url => { window.open(url); }"])
+def test_scripts_lead_nowhere_else_and_are_counted(session, scheme, script):
+    session.open(HERE + "/links")
+    session.evaluate(script, {"file": "file:///etc/passwd", "data": "data:text/html,<h1>hi"}[scheme])
+    session.wait()
+    assert session.blocked == {f"{scheme}:": 1}
+    assert session.look().tabs == (("", HERE + "/links"),)
+
+
+def test_a_page_cannot_pretend_that_it_was_refused_something(session):
+    session.open(HERE + "/")
+    session.evaluate("console.error('Not allowed to load local resource: file:///etc/passwd')")
+    session.wait()
+    assert session.blocked == {}
 
 
 def test_downloads_are_refused_and_counted(session):
@@ -84,10 +104,35 @@ def test_goto_stays_within_the_sites_and_is_counted(session, url):
     assert title(session) == "Start"
 
 
-def test_pop_ups_are_tabs_and_limited(session):
+def test_pop_ups_are_tabs_up_to_eight_and_the_others_are_counted(session):
     session.open(HERE + "/popups")
     session.do("click", [bid(session, "go")])
-    assert len(session.look().tabs) <= 8
+    assert len(session.look().tabs) == 8
+    assert session.blocked == {"pop-up": 13}  # of 20, beside the tab that asked
+
+
+@pytest.mark.parametrize(
+    "register",
+    [
+        "navigator.serviceWorker.register('/worker.js')",
+        "ServiceWorkerContainer.prototype.register.call(navigator.serviceWorker, '/worker.js')",
+    ],
+)
+def test_a_service_worker_of_an_allowed_origin_is_blocked_and_counted(register):
+    with serving(Site()) as (address, site):  # on loopback: elsewhere pages without TLS know no service workers
+        session = Session(Sites(passed=frozenset({address})))
+        session.open(address + "/")
+        assert session.evaluate(f"{register}.catch(error => error.name)") == "NotSupportedError"
+        session.wait()
+        assert session.evaluate("navigator.serviceWorker.getRegistrations().then(all => all.length)") == 0
+        assert session.blocked == {"http://serviceworker.refused.invalid": 1}
+        assert site.asked["/worker.js"] == 0
+        session.close()
+
+
+def test_a_page_without_tls_knows_no_service_workers(session):
+    session.open(HERE + "/")
+    assert session.evaluate("typeof navigator.serviceWorker") == "undefined"
 
 
 def test_dialogs_are_answered_and_told(session):
