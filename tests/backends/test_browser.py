@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -316,12 +317,14 @@ def test_a_forked_child_has_a_browser_of_its_own(session):
     assert title(session) == "Start"
 
 
-def test_the_log_says_which_browser_runs_and_in_what_sandbox(caplog):
+def test_the_browser_runs_in_its_sandbox_but_for_root_and_the_log_says_which(caplog):
     caplog.set_level(logging.INFO, logger="lmgym.backends.browser")
     own = browser.Browser()
     session_of_own = own.run(own.ready(), 60)
     assert session_of_own.alive
+    arguments = Path(f"/proc/{session_of_own.pid}/cmdline").read_bytes().split(b"\0")
     own.close()
+    assert (b"--no-sandbox" in arguments) is (os.geteuid() == 0)
     wanted = "without its sandbox, since this is root" if os.geteuid() == 0 else "in its own sandbox"
     assert wanted in caplog.text
 
