@@ -84,6 +84,8 @@ def load(store: Store) -> Board:
     held = [row.entry for found in rows.values() for row in found]
     for each in held:
         check_others(each, held)
+    for row in [row for found in rows.values() for row in found]:
+        store.check_copy(row.entry, events, scored=row.verdict.audit is not None)
     tasks = [
         TaskPage(
             id=spec.id,

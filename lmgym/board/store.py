@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -11,7 +11,9 @@ from pathlib import Path
 from lmgym.board import entry as entries
 from lmgym.board import history, strict
 from lmgym.board.check import RESERVED
+from lmgym.board.copies import check_copy, order
 from lmgym.board.entry import Entry
+from lmgym.board.history import Event
 from lmgym.board.verdict import Verdict
 from lmgym.errors import SubmissionError
 from lmgym.evaluation.protocol import promise
@@ -59,6 +61,7 @@ class Store:
             raise SubmissionError(f"the verdict is about another entry than {found.name} on {found.task}")
         history.check_new(events, found.task, found.name, digest)
         check_others(found, (entries.read(path) for path in entries.all_paths(self.entries)))
+        self.check_copy(found, events, scored=verdict.audit is not None)
         before = history.standing(events, found.task, found.name)
         if before is not None and not reason:
             raise SubmissionError(f"{found.name} on {found.task} was graded on {before.date}: say why it is again")
@@ -77,6 +80,14 @@ class Store:
             verdict=strict.digest(entries.canonical(verdict)),
             reason="" if before is None else reason,
         )
+
+    def check_copy(self, found: Entry, events: Sequence[Event], *, scored: bool) -> None:
+        """Raise SubmissionError where an entry does what another of its task did that was let in before."""
+        added = order(events)
+        own = added.get((found.task, found.name), len(events) + 1)
+        stand = [event.name for event in history.all_standing(events) if event.task == found.task]
+        before = [self.path(found.task, name) for name in stand if added[found.task, name] < own]
+        check_copy(self.path(found.task, found.name), before, scored=scored)
 
     def remove(self, task: str, name: str, *, reason: str) -> None:
         """Take an entry off the board; the history keeps that it was there."""
@@ -120,10 +131,7 @@ class Store:
 
 
 def check_others(found: Entry, others: Iterable[Entry]) -> None:
-    """Raise SubmissionError where an entry's name is another's system, or its episodes are another entry's.
-
-    A system is one policy of one author's on all tasks. References may happen to do what others do.
-    """
+    """Raise SubmissionError where an entry's name is another's system: one policy of one author's on all tasks."""
     for other in others:
         if (other.task, other.name) == (found.task, found.name):
             continue
@@ -132,8 +140,6 @@ def check_others(found: Entry, others: Iterable[Entry]) -> None:
                 f"{found.name} is the name of another system on {other.task}: one policy, of the same authors, has one "
                 "name; choose another --name"
             )
-        if other.episodes.sha256 == found.episodes.sha256 and found.name not in RESERVED:
-            raise SubmissionError(f"these episodes are those of {other.name} on {other.task}: they are there already")
 
 
 def new_entries(base: Path, proposed: Path) -> list[Path]:

@@ -32,6 +32,7 @@ def verify(
     try:
         from lmgym.board import entry as records
         from lmgym.board import history
+        from lmgym.board.copies import check_copy
         from lmgym.board.store import Store, check_others, new_entries
     except ModuleNotFoundError as error:
         raise needs_extra(error) from error
@@ -52,12 +53,20 @@ def verify(
         history.check_new(history.read(log), found.task, found.name, verdict.entry)
         again = Again(model, tolerance=tolerance, secret=secret, instances=instances)
         verdict = again.judge(path, found, verdict, log)
+        if base is not None:
+            others = [each for each in (*records.all_paths(Store(base).entries), *paths) if _same_table(each, path)]
+            check_copy(path, others, scored=verdict.audit is not None)
         console.print(line(found, verdict), markup=False)
         if out is not None:
             out.mkdir(parents=True, exist_ok=True)
             (out / f"{records.folder_name(found.task)}-{found.name}.json").write_bytes(records.canonical(verdict))
     if not paths:
         console.print("nothing to verify: no entry was added")
+
+
+def _same_table(path: Path, other: Path) -> bool:
+    """Whether two files are different entries on one task."""
+    return path.parent.name == other.parent.name and path.name != other.name
 
 
 def checked(path: Path, *, workers: int | None = None) -> Verdict:

@@ -6,6 +6,7 @@ import json
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -71,6 +72,25 @@ def test_a_proposal_is_verified_against_the_board_before(
     (proposed / "verdicts/honest.json").write_text("{}")
     assert command(monkeypatch, "verify", str(proposed), "--base", str(base)) == 2
     assert "verdicts and history are written by the board" in capsys.readouterr().err
+
+
+def test_a_proposal_that_repeats_an_entrys_actions_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], honest: Path, forger: Forger, tmp_path: Path
+) -> None:
+    base, proposed = tmp_path / "base", tmp_path / "proposed"
+    shutil.copytree(honest.parent.parent, base / "entries")
+    shutil.copytree(base, proposed)
+
+    def change(entry: dict[str, Any], episodes: list[dict[str, Any]]) -> None:
+        entry.update(name="copy", authors=["A. Copyist"])
+        for each in episodes:
+            each["tokens_in"] = each.get("tokens_in", 0) + 1
+
+    changed = forger.change(change)
+    for path in (changed, entries.episodes_path(changed)):
+        shutil.copy(path, proposed / "entries/Wordle-v0" / path.name.replace("honest", "copy"))
+    assert command(monkeypatch, "verify", str(proposed), "--base", str(base)) == 2
+    assert "the actions of copy are those of honest on lmgym/Wordle-v0" in capsys.readouterr().err
 
 
 def test_a_history_that_was_cut_is_refused(

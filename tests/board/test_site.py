@@ -17,8 +17,9 @@ import msgspec
 import numpy as np
 import pytest
 
-from lmgym.board import curves, history, site
+from lmgym.board import curves, history, site, strict
 from lmgym.board import entry as entries
+from lmgym.board.copies import check_copy
 from lmgym.board.entry import Entry, Links, Who
 from lmgym.board.recheck import recheck
 from lmgym.board.site import Board, TaskPage, write
@@ -270,11 +271,66 @@ def test_a_name_is_one_system_on_all_tasks(board_store: Store, copied: Store, te
         check_others(msgspec.structs.replace(oracle, task="lmgym/WordleCounting-v0"), [entries.read(path)])
 
 
+def retold(store: Store, template: Row, **policy: object) -> tuple[Entry, Verdict]:
+    """What the honest player did, by another name, with other tokens, and no word twice the same but the actions."""
+    path = store.path(WORDLE, "honest")
+    lines = [entries.episode(line, "line") for line in strict.lines(entries.episodes_path(path))]
+    told = [
+        msgspec.structs.replace(
+            each,
+            turns=tuple(msgspec.structs.replace(ply, words=f"I say {ply.action}", ids=(1,)) for ply in each.turns),
+            tokens_in=each.tokens_in + 1,
+        )
+        for each in lines
+    ]
+    copy = msgspec.structs.replace(
+        template.entry,
+        name="copy",
+        title="A new player",
+        authors=("A. Copyist",),
+        policy=msgspec.structs.replace(template.entry.policy, **policy),
+        episodes=entries.Episodes(len(told), strict.digest(entries.packed(told))),
+    )
+    entries.write(store.entries, copy, told)
+    return copy, msgspec.structs.replace(template.verdict, name="copy", entry=entries.digest(copy))
+
+
 def test_copied_episodes_are_refused_under_any_title(copied: Store, template: Row) -> None:
-    copy = msgspec.structs.replace(template.entry, name="copy", title="A new player")
-    verdict = msgspec.structs.replace(template.verdict, name="copy", entry=entries.digest(copy))
-    with pytest.raises(SubmissionError, match="these episodes are those of honest on lmgym/Wordle-v0"):
+    copy, verdict = retold(copied, template)
+    message = "the actions of copy are those of honest on lmgym/Wordle-v0: these episodes are there already"
+    with pytest.raises(SubmissionError, match=message):
         copied.admit(copy, verdict)
+    assert copied.verdict(copy) is None
+    with pytest.raises(SubmissionError, match=message):  # not even where its ids are those of nobody's weights
+        copied.admit(copy, msgspec.structs.replace(verdict, mark="reproduced", audit={"z": 0.1}))
+    regraded(copied, template.verdict)  # the one that was there before stays what it is
+
+
+def test_a_copy_that_was_let_in_stops_the_build(copied: Store, template: Row, monkeypatch: pytest.MonkeyPatch) -> None:
+    copy, verdict = retold(copied, template)
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "check_copy", lambda *_, **__: None)
+        copied.admit(copy, verdict)
+    with pytest.raises(SubmissionError, match="the actions of copy are those of honest"):
+        site.load(copied)
+
+
+def test_a_policy_may_act_as_another_does_where_its_ids_were_scored_again(copied: Store, template: Row) -> None:
+    copy, verdict = retold(copied, template, weights="1" * 64)
+    with pytest.raises(SubmissionError, match="the actions of copy are those of honest"):
+        copied.admit(copy, verdict)
+    copied.admit(copy, msgspec.structs.replace(verdict, mark="reproduced", audit={"z": 0.1}))
+    assert "copy" in {row.entry.name for row in site.load(copied).rows}
+
+
+def test_a_reference_may_act_as_an_entry_does(copied: Store, template: Row) -> None:
+    retold(copied, template)
+    copy, honest = copied.path(WORDLE, "copy"), copied.path(WORDLE, "honest")
+    with pytest.raises(SubmissionError, match="the actions of copy are those of honest"):
+        check_copy(copy, [honest], scored=False)
+    for path in (copy, entries.episodes_path(copy)):
+        (copied.root / path.name.replace("copy", "null")).write_bytes(path.read_bytes().replace(b'"copy"', b'"null"'))
+    check_copy(copied.root / "null.json", [honest], scored=False)
 
 
 @pytest.mark.parametrize(
