@@ -18,7 +18,7 @@ from lmgym.train.parts.losses import nll
 from lmgym.train.parts.planners import Stumble
 from lmgym.train.parts.tasks import Uniform
 from lmgym.train.recipe import Evaluate, Optimiser, Recipe, Sft, Stage, Term
-from lmgym.train.schedule import Schedule, Until, constant, linear
+from lmgym.train.schedule import Until, linear
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +88,7 @@ class Learning(Begun):
     """What every baseline takes that goes on to learn in optimiser steps."""
 
     lr: float = 1e-3
+    final_lr: float = 1.0  # share of `lr` at the end
     adam_eps: float = 1e-8  # 1e-5 keeps AdamW from stepping at full rate where the gradient is next to nothing
     epochs: int = 1  # passes over the batch of a step
     minibatches: int = 4  # optimiser steps of a pass
@@ -110,12 +111,12 @@ def around(args: Begun, *stages: Stage) -> list[Stage]:
     return [sft(imitation), before, *stages, after]
 
 
-def optimiser(args: Learning, *, schedule: Schedule | None = None) -> Optimiser:
+def optimiser(args: Learning) -> Optimiser:
     """AdamW with a short rise of its rate, as after imitation."""
     return Optimiser(
         lr=args.lr,
         eps=args.adam_eps,
-        schedule=schedule or constant(1.0),
+        schedule=linear(1.0, args.final_lr),
         warmup=5,
         epochs=args.epochs,
         minibatches=args.minibatches,

@@ -33,7 +33,7 @@ from lmgym.rollout.planner import Planner
 from lmgym.train.batch import Batch
 from lmgym.train.parts.tasks import Uniform
 from lmgym.train.recipe import Recipe, Rl, Scored, Term
-from lmgym.train.schedule import Until, linear
+from lmgym.train.schedule import Until
 from lmgym.train.services import Services
 from lmgym.types import Job, Trajectory
 
@@ -49,7 +49,6 @@ class Args(bc.Learning):
     eta: float = 1.0  # nats for a unit of return
     scale: Literal["none", "std"] = "std"  # of returns: their differences in a data set, divided by their deviation
     lr: float = 1e-4
-    decay: float = 1.0  # share of `lr` at the end of the run
     epochs: int = 1  # passes over the pairs of an iteration
     minibatches: int = 2  # optimiser steps of a pass
 
@@ -145,7 +144,7 @@ def recipe(args: Args) -> Recipe:
         raise RecipeError(f"REFUEL needs eta above 0 and a pair or more; got eta={args.eta}, pairs={args.pairs}")
     rl = Rl(
         until=Until(steps=args.steps, seconds=args.seconds),
-        optimiser=bc.optimiser(args, schedule=linear(1.0, args.decay)),
+        optimiser=bc.optimiser(args),
         rescore=True,
     )
     return Recipe(
