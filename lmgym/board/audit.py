@@ -182,7 +182,7 @@ def audit(
             owner.append(place)
     found = scorer.rescore(rows)
     if heat == 0:
-        return _greedy(found, tolerance)
+        return _greedy(np.array(stated), found, tolerance)
     _compare(np.array(stated), np.concatenate([each.logprobs for each in found]), tolerance)
     surprise = _surprise(found, owner)
     return {"tolerance": tolerance, **surprise, "drawn": _drawn(found, owner)}
@@ -280,12 +280,17 @@ def _surprise(found: Sequence[Figures], owner: Sequence[int]) -> dict[str, Any]:
     return {"tokens": len(surprisal), "z": round(z, 3), "worst": round(worst, 3), "bound": round(bound, 3)}
 
 
-def _greedy(found: Sequence[Figures], tolerance: float) -> dict[str, Any]:
+def _greedy(stated: Array, found: Sequence[Figures], tolerance: float) -> dict[str, Any]:
+    """Each token is the likeliest, and certain: the distribution that it was drawn from has no other."""
     gap = np.concatenate([each.gap for each in found])
     if not len(gap):
         raise SubmissionError("this entry has no token ids: there is nothing to score again")
     if float(gap.max()) > tolerance:
         raise SubmissionError(
             f"{int((gap > tolerance).sum())} of {len(gap)} tokens are not the policy's likeliest, as temperature 0 asks"
+        )
+    if wrong := int((stated != 0).sum()):
+        raise SubmissionError(
+            f"{wrong} of {len(stated)} log-probs are not 0, which they are at temperature 0; got {stated.min():.3g}"
         )
     return {"tolerance": tolerance, "tokens": len(gap), "greedy": True}

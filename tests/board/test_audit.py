@@ -185,6 +185,16 @@ def test_likeliest_tokens_are_not_sampled_ones(tiny: LocalPolicy, rules: Protoco
         audit(entry, episodes, scorer(tiny, temperature=0.0), rules)
 
 
+def test_log_probs_at_temperature_0_are_0(tiny: LocalPolicy, rules: Protocol) -> None:
+    entry, episodes = entry_of(sampled(tiny, rules, temperature=0.0), temperature=0.0)
+    assert {value for each in episodes for ply in each.turns for value in (*ply.logprobs, *ply.entropy)} == {0.0}
+    forged = change(episodes, lambda ply: msgspec.structs.replace(ply, logprobs=(-9.0,) * len(ply.ids)))
+    with pytest.raises(
+        SubmissionError, match=r"\d of \d+ log-probs are not 0, which they are at temperature 0; got -9"
+    ):
+        audit(entry, forged, scorer(tiny, temperature=0.0), rules)
+
+
 def test_greedy_words_under_a_samplers_name_surprise_too_little(tiny: LocalPolicy, rules: Protocol) -> None:
     greedy = list(sampled(tiny, rules, temperature=0.0))
     bare = [
