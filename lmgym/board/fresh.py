@@ -1,4 +1,8 @@
-"""Instances that nobody could prepare for: drawn from a seed whose digest was published before it was told."""
+"""Instances that nobody could pick: drawn from a seed whose digest was published before it was told.
+
+They are of a split that everybody can train on, so that they are not unseen: the draw shows that a score is not of
+chosen instances, tries or actions. Of a policy that declares training on that split they would show nothing.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ import numpy as np
 from lmgym.board.history import Event, committed
 from lmgym.board.verdict import Verdict
 from lmgym.errors import SubmissionError
-from lmgym.evaluation.protocol import Protocol
+from lmgym.evaluation.protocol import Protocol, trains_on
 from lmgym.evaluation.stats import Array, by_instance, unit
 from lmgym.types import Job, Trajectory
 
@@ -30,16 +34,24 @@ def digest(task: str, secret: str) -> str:
     return hashlib.sha256(f"lmgym fresh split of {task}: {secret}".encode()).hexdigest()
 
 
-def jobs(rules: Protocol, secret: str, count: int, events: Sequence[Event]) -> list[Job]:
+def jobs(
+    rules: Protocol, secret: str, count: int, events: Sequence[Event], *, trained_on: Sequence[str] = ()
+) -> list[Job]:
     """Episodes on instances drawn from the secret out of the task's largest split.
 
-    Raises SubmissionError where its digest was not published, or the split is too small to draw from.
+    Raises SubmissionError where its digest was not published, the split is too small to draw from, or the entry
+    declares that its policy was trained on it.
     """
     if committed(events, rules.task, digest(rules.task, secret)) is None:
         raise SubmissionError(f"no digest of this seed was published for {rules.task}: lmgym board commit comes first")
     split, size = max(rules.spec.splits.items(), key=lambda item: item[1])
     if size < 10 * count or split == rules.split:
         raise SubmissionError(f"{rules.task} has no split to draw {count} fresh instances from")
+    if (rules.spec, split) in [trains_on(stated) for stated in trained_on]:
+        raise SubmissionError(
+            f"fresh instances of {rules.task} are of its split {split}, on which this policy was trained: "
+            "score the ids again"
+        )
     chance = np.random.default_rng(int(hashlib.sha256(secret.encode()).hexdigest(), 16))
     indices = np.sort(chance.choice(size, count, replace=False))
     seeds = chance.integers(1 << 31, size=count)

@@ -70,9 +70,10 @@ class Again:
 
         assert self.secret is not None
         settings = found.settings
-        fresh.check_count(verdict, self.instances)  # before anything is played
         secret = self.secret.read_text(encoding="utf-8").strip()
-        drawn = fresh.jobs(protocol(found.task), secret, self.instances, history.read(log))
+        events, told = history.read(log), found.declared.trained_on
+        drawn = fresh.jobs(protocol(found.task), secret, self.instances, events, trained_on=told)
+        fresh.check_count(verdict, self.instances)  # before anything is played
         jobs = [replace(job, prompt=settings.get("prompt")) for job in drawn]
         engine = Engine(context=context_rule(str(settings.get("context", "full"))))
         return fresh.compare(verdict, list(engine.run(self._policy(found), jobs)))

@@ -233,6 +233,17 @@ def test_fresh_instances_come_from_a_seed_that_was_committed_to(store: Store, ve
         fresh.digest(rules.task, "short")
 
 
+def test_fresh_instances_show_nothing_of_a_policy_that_was_trained_on_their_split(store: Store) -> None:
+    rules = protocol("guess_number")
+    store.commit(rules.task, fresh.digest(rules.task, SECRET), reason="")
+    events = history.read(store.log)
+    elsewhere = fresh.jobs(rules, SECRET, 40, events, trained_on=("lmgym/Wordle-v0 train",))
+    assert elsewhere == fresh.jobs(rules, SECRET, 40, events)
+    for stated in ("lmgym/GuessNumber-v0 train", "guess_number train"):
+        with pytest.raises(SubmissionError, match="are of its split train, on which this policy was trained"):
+            fresh.jobs(rules, SECRET, 40, events, trained_on=("lmgym/Wordle-v0 train", stated))
+
+
 def test_a_score_that_fresh_instances_do_not_bear_out_is_refused(verdict: Verdict) -> None:
     rules = replace(protocol("guess_number"), instances=60)
     found = list(Engine().run(load_policy("null"), rules.jobs()))
