@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, quote_plus, urlsplit
 
 from lmgym.errors import PolicyError
 
 NAMES = re.compile(r"(?:^|_)(?:API_?KEY|KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)(?:_|$)", re.IGNORECASE)
 SHORTEST = 8  # characters; shorter values are words like any other
 STRUCK = "[key]"
+ESCAPE = re.compile("%[0-9A-F]{2}")
+URL_SAFE = str.maketrans("+/", "-_")
 HOSTS = {  # whose key is sent to which host; to others only what LMGYM_API_KEY holds
     "api.openai.com": "OPENAI_API_KEY",
     "api.anthropic.com": "ANTHROPIC_API_KEY",
@@ -52,9 +55,20 @@ class Secrets:
 
 
 def _forms(word: str) -> Iterable[str]:
-    """A secret as it may be written: plain, in a URL, in base64, between the quotes of JSON."""
-    encoded = base64.b64encode(word.encode()).decode().rstrip("=")
-    return (word, quote(word, safe=""), encoded, repr(word)[1:-1])
+    """A secret as it may be written: plain, in a URL, between quotes, in base64 with anything before and after it."""
+    urls = {quote(word, safe=safe) for safe in ("", "/")} | {quote_plus(word, safe=safe) for safe in ("", "/")}
+    urls |= {ESCAPE.sub(lambda found: found[0].lower(), url) for url in urls}
+    written = json.dumps(word)[1:-1]
+    return {word, repr(word)[1:-1], written, written.replace("/", "\\/"), *urls, *_in_base64(word.encode())}
+
+
+def _in_base64(word: bytes) -> Iterable[str]:
+    """The letters that stand for `word` alone in base64, plain and of URLs, at each of the three places in a triple."""
+    for before in range(3):
+        text = base64.b64encode(bytes(before) + word)
+        first, last = -(-8 * before // 6), 8 * (before + len(word)) // 6  # letters that hold no bit of a neighbour
+        yield (kept := text[first:last].decode())
+        yield kept.translate(URL_SAFE)
 
 
 def without_secrets(url: str, secrets: Secrets) -> str:

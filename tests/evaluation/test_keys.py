@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import sys
 from pathlib import Path
 from urllib.parse import quote
@@ -17,7 +18,28 @@ from lmgym.policy.secrets import STRUCK, Secrets, key_variable, without_secrets
 from .server import bisect, serving
 
 KEY = "sk-planted+0123/456789abcdef"
-FORMS = (KEY, quote(KEY, safe=""), base64.b64encode(KEY.encode()).decode().rstrip("="))
+BASIC = base64.b64encode(f"user:{KEY}".encode()).decode()
+FORMS = (
+    KEY,
+    quote(KEY, safe=""),
+    quote(KEY, safe="").replace("%2F", "%2f").replace("%2B", "%2b"),
+    quote(KEY),
+    KEY.replace("/", "\\/"),
+    *(base64.b64encode(b"user:"[:n] + KEY.encode())[4:-6].decode() for n in range(6)),
+    *(base64.urlsafe_b64encode(b"user:"[:n] + KEY.encode())[4:-6].decode() for n in range(6)),
+)
+SPELLINGS = {
+    "plain": KEY,
+    "in a URL": quote(KEY, safe=""),
+    "in a URL, lower case": quote(KEY, safe="").replace("%2F", "%2f").replace("%2B", "%2b"),
+    "in a path": quote(KEY),
+    "in JSON": json.dumps(KEY),
+    "in JSON, slashes escaped": json.dumps(KEY).replace("/", "\\/"),
+    "in base64": base64.b64encode(KEY.encode()).decode(),
+    **{f"in base64 after {n} bytes": base64.b64encode(b"x" * n + KEY.encode() + b"&y").decode() for n in (1, 2, 3)},
+    **{f"in base64 of URLs, {n}": base64.urlsafe_b64encode(b"u" * n + KEY.encode()).decode() for n in (0, 1, 2)},
+    "as basic authorization": BASIC,
+}
 
 
 @pytest.fixture
@@ -48,7 +70,7 @@ def found_in(folder: Path, printed: str) -> list[str]:
 def echoing(body):
     """Say what was asked for, and the key as well."""
     said = bisect(body)
-    return {**said, "reasoning_content": f"my key is Bearer {KEY}, {quote(KEY, safe='')} in a URL"}
+    return {**said, "reasoning_content": f"my key is Bearer {KEY}, or else " + ", ".join(SPELLINGS.values())}
 
 
 def test_a_key_that_the_server_echoes_is_struck_out_of_everything(tmp_path, run):
@@ -124,6 +146,18 @@ def test_a_variable_that_is_named_as_the_keys_is_struck_whatever_it_is_called(tm
     assert code == 0, printed
     assert {headers["authorization"] for headers in server.headers} == {f"Bearer {other}"}
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and other.encode() in path.read_bytes()]
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_a_key_is_struck_however_it_is_spelt(spelling):
+    left = Secrets([KEY]).struck(f"before {SPELLINGS[spelling]} after")
+    assert STRUCK in left
+    assert [form for form in FORMS if form in left] == []
+    assert len(left) < len(f"before {STRUCK} after") + 12  # no more than a few letters of what stood beside the key
+
+
+def test_words_that_are_no_key_are_left():
+    assert Secrets([KEY]).struck("sk-planted and 0123 in %2f/user") == "sk-planted and 0123 in %2f/user"
 
 
 def test_an_openai_key_goes_to_openai_alone():
