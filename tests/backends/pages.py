@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
@@ -86,8 +86,8 @@ def sites(site: Site) -> Sites:
 
 
 @contextmanager
-def serving(site: Site) -> Iterator[tuple[str, Site]]:
-    """The site on a loopback port, as sites that somebody runs are; its origin, and it."""
+def serving(site: Callable[[Request], Response]) -> Iterator[str]:
+    """A site on a loopback port, as sites that somebody runs are; its origin."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -103,6 +103,6 @@ def serving(site: Site) -> Iterator[tuple[str, Site]]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}", site
+    yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
     server.server_close()

@@ -119,7 +119,8 @@ def test_pop_ups_are_tabs_up_to_eight_and_the_others_are_counted(session):
     ],
 )
 def test_a_service_worker_of_an_allowed_origin_is_blocked_and_counted(register):
-    with serving(Site()) as (address, site):  # on loopback: elsewhere pages without TLS know no service workers
+    site = Site()
+    with serving(site) as address:  # on loopback: elsewhere pages without TLS know no service workers
         session = Session(Sites(passed=frozenset({address})))
         session.open(address + "/")
         assert session.evaluate(f"{register}.catch(error => error.name)") == "NotSupportedError"

@@ -10,8 +10,10 @@ import pytest
 
 pytest.importorskip("playwright")
 
+from browser_fuzz import torment
+
 from lmgym.backends import browser
-from lmgym.backends.browser_gate import Request
+from lmgym.backends.browser_gate import Request, Response
 from lmgym.env import golden
 from lmgym.env.golden import play
 from lmgym.env.registry import build
@@ -21,6 +23,7 @@ from lmgym.tasks.webforms.arena import own_tasks
 from lmgym.tasks.webforms.evaluators import Ending, cleaned, evaluate, needs_judge, stands_alone, unachievable
 from lmgym.tasks.webforms.goals import KINDS, drawn
 from lmgym.tasks.webforms.portal import HOME, Portal, furnished
+from tests.backends.pages import serving
 
 try:
     browser.executable()
@@ -64,6 +67,36 @@ def test_doing_it_and_something_else_scores_nothing():
     _, _, terminated, _, info = env.step(last)
     env.close()
     assert (terminated, info["score"]) == (True, 0.0)
+
+
+def test_an_action_that_failed_never_completes_a_task():
+    env = build("lmgym/WebForms-v0", kind="signin")
+    *calls, last = play(env, lambda env: env.oracle(), index=0).actions
+    env.reset(options={"index": 0})
+    for call in calls:
+        env.step(call)
+    env.unwrapped.session._context.messages.append("done")  # all is as it should be, were it not for the next action
+    for call in ("click('999')", "hello"):
+        _, reward, terminated, _, info = env.step(call)
+        assert (reward, terminated, info["valid"]) == (0.0, False, False)
+    _, reward, terminated, _, info = env.step("noop(1)")
+    env.close()
+    assert (reward, terminated, info["score"]) == (1.0, True, 1.0)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("task", ["lmgym/WebForms-v0", "lmgym/WebFormsArena-v0"])
+def test_500_malformed_actions_never_raise(task):
+    env = build(task, max_turns=10_000)
+    torment(env, 500)
+    env.close()
+
+
+def test_malformed_actions_never_raise():
+    env = build("lmgym/WebForms-v0", max_turns=10_000)
+    torment(env, 60)
+    env.close()
 
 
 def test_a_report_ends_a_task_that_can_be_done_with_nothing():
@@ -296,46 +329,78 @@ def test_official_tasks_are_read_in_their_layout(monkeypatch, tmp_path):
         build("lmgym/WebArenaJudged-v0", judge="gpt-4")
 
 
-def test_official_tasks_are_played_on_a_site_over_the_network(monkeypatch, tmp_path):
-    import threading
-    from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+@pytest.fixture
+def shop(monkeypatch, tmp_path):
+    """A shop over the network, the paths that were asked of it, and how a task about it is given."""
+    asked: list[str] = []
 
-    class Shop(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            body = b"<title>Shop</title><a href='/deep'>deeper</a>" if self.path == "/" else b"<title>Deep</title>found"
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    def answer(request: Request) -> Response:
+        asked.append(request.path)
+        return Response(SHOP[request.path].encode()) if request.path in SHOP else Response(status=404)
 
-        def log_message(self, *words: Any) -> None:
-            pass
+    with serving(answer) as base:
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Shop)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    base = f"http://127.0.0.1:{server.server_port}"
-    target = {"url": "last", "locator": "document.body.innerText", "required_contents": {"must_include": ["found"]}}
-    item = own_tasks()[0] | {
-        "sites": ["shopping"],
-        "start_url": "__SHOPPING__/",
-        "eval": {
-            "eval_types": ["program_html", "url_match"],
-            "program_html": [target],
-            "reference_url": f"{base}/deep",
-        },
-    }
-    path = tmp_path / "test.raw.json"
-    path.write_text(json.dumps([item]))
-    monkeypatch.setenv("WEBARENA_DATA", str(path))
-    monkeypatch.setenv("WA_SHOPPING", base)
-    monkeypatch.setenv("WEBARENA_RESET", base + "/reset")
-    env = build("lmgym/WebArena-v0")
-    first, _ = env.reset(options={"index": 0})
-    bid = env.unwrapped.session.evaluate("document.querySelector('a').getAttribute('bid')")
-    env.step(f"click('{bid}')")
-    *_, info = env.step("send_msg_to_user('done')")
+        def given(**parts: Any) -> Any:
+            item = own_tasks()[0] | {"sites": ["shopping"], **parts}
+            path = tmp_path / f"{len(list(tmp_path.iterdir()))}.json"
+            path.write_text(json.dumps([item]).replace("__BASE__", base))
+            monkeypatch.setenv("WEBARENA_DATA", str(path))
+            return build("lmgym/WebArena-v0")
+
+        monkeypatch.setenv("WA_SHOPPING", base)
+        monkeypatch.setenv("WEBARENA_RESET", base + "/reset")
+        yield given, asked, base
+
+
+SHOP = {
+    "/": "<title>Shop</title><a href='/deep'>deeper</a>",
+    "/deep": "<title>Deep</title>found",
+    "/reset": "restored",
+}
+FOUND = {
+    "eval_types": ["program_html", "url_match"],
+    "program_html": [
+        {"url": "last", "locator": "document.body.innerText", "required_contents": {"must_include": ["found"]}}
+    ],
+    "reference_url": "__BASE__/deep",
+}
+
+
+def test_official_tasks_are_played_on_a_site_over_the_network_which_is_restored_at_every_reset(shop):
+    given, asked, _ = shop
+    env = given(start_url="__SHOPPING__/", eval=FOUND)
+    for episode in (1, 2):
+        first, _ = env.reset(options={"index": 0})
+        assert [path for path in asked if path == "/reset"] == ["/reset"] * episode
+        assert "link 'deeper'" in first["text"]
+        bid = env.unwrapped.session.evaluate("document.querySelector('a').getAttribute('bid')")
+        env.step(f"click('{bid}')")
+        *_, info = env.step("send_msg_to_user('done')")
+        assert info["score"] == 1.0
     env.close()
-    server.shutdown()
-    server.server_close()
-    assert "link 'deeper'" in first["text"]
+    before = asked.index("/")
+    assert "/reset" in asked[:before]  # before the page is opened
+    assert asked.count("/reset") == 2
+
+
+def test_a_site_that_cannot_be_restored_voids_the_episode(shop, monkeypatch):
+    given, _, base = shop
+    env = given(start_url="__SHOPPING__/", eval=FOUND)
+    monkeypatch.setenv("WEBARENA_RESET", base + "/nowhere")
+    with pytest.raises(BackendError, match="WEBARENA_RESET"):
+        env.reset(options={"index": 0})
+    env.close()
+
+
+def test_a_task_that_begins_at_two_addresses_has_a_tab_for_each(shop):
+    given, _, base = shop
+    env = given(start_url="__SHOPPING__/ |AND| __SHOPPING__/deep", eval=FOUND)
+    first, _ = env.reset(options={"index": 0})
+    assert "Tab 0 (current): Shop\nTab 1: Deep" in first["text"]
+    session = env.unwrapped.session
+    assert [name for name, _ in session.look().tabs] == ["Shop", "Deep"]
+    assert session.look().url == f"{base}/"
+    env.step("tab_focus(1)")
+    *_, info = env.step("send_msg_to_user('done')")  # what is judged is the tab that is open in the end
+    env.close()
     assert info["score"] == 1.0
