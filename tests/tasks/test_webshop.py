@@ -275,7 +275,7 @@ def test_500_malformed_actions_never_raise(mode):
         "next >",
         "1e999",
     ]
-    for turn in range(100):
+    for turn in range(500):
         action = "".join(pieces[i] for i in rng.integers(len(pieces), size=rng.integers(1, 9)))
         action = HOSTILE[turn % len(HOSTILE)][:10_000] + action if turn % 3 == 0 else action
         *_, terminated, _, info = env.step(action)
@@ -348,4 +348,4 @@ def test_10000_episodes_leave_memory_flat():
         played(env, lambda e: e.demonstrator(), episode % env.unwrapped.size())
         if episode % 1000 == 999:
             sizes.append(resident())
-    assert max(sizes[5:]) < 1.05 * sizes[4]
+    assert max(sizes[1:]) < 1.05 * sizes[0], sizes  # against what it held after 1,000
