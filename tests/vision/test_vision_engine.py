@@ -23,6 +23,7 @@ from lmgym.rollout.picture_folder import PictureFolder, RunPictures, folders_bes
 from lmgym.rollout.replay import replay
 from lmgym.train.collate import collate
 from lmgym.types import Job, Message
+from tests.vision.models import policy as of_family
 
 JOBS = [Job(task="test/Corners-v0", index=index, id=f"j{index}") for index in range(3)]
 
@@ -78,7 +79,9 @@ def test_a_fork_goes_on_with_the_pictures_of_its_parent(policy):
     assert [len(row) for row in batch.media.rows] == [3, 3]
 
 
-def test_a_saved_run_loads_and_replays_with_the_same_pixels(policy, tmp_path):
+@pytest.mark.parametrize("family", ["tiny-vl", "qwen2_vl"])
+def test_a_saved_run_loads_replays_and_goes_on_with_the_same_pixels(family, tmp_path):
+    policy = of_family(family, tmp_path / "models")
     kept = PictureFolder(tmp_path / "pictures")
     played = list(Engine(pictures=kept).run(policy, JOBS))
     episodes.write(tmp_path / "episodes.jsonl", played)
@@ -92,6 +95,11 @@ def test_a_saved_run_loads_and_replays_with_the_same_pixels(policy, tmp_path):
         assert all(kept[digest] == png for digest, png in again.items())
     policy.see(PictureFolder(tmp_path / "pictures"))
     assert_rescored(policy, loaded)
+    again = {}
+    resumed = list(Engine(pictures=again).run(policy, [fork(trajectory, 1) for trajectory in loaded]))
+    assert [shown_in([t]) for t in resumed] == [shown_in([t]) for t in loaded]
+    assert all(kept[digest] == png for digest, png in again.items())
+    assert_rescored(policy, resumed)
 
 
 @pytest.mark.parametrize("name", ["data.jsonl", "data.parquet"])
