@@ -1,4 +1,4 @@
-"""Every forgery is refused, each with its own message: a board is as good as what it turns away."""
+"""Every forgery is refused by a message that says what is wrong and where: a board is as good as what it turns away."""
 
 from __future__ import annotations
 
@@ -138,8 +138,8 @@ FORGERIES: dict[str, tuple[Change, str]] = {
         lambda _, es: won(es)["turns"][0].update(action=None),
         "is a summary, but the context rule of this entry asks for none",
     ),
-    "an action passed off as a summary": (with_summary, "another observation than the environment shows"),
-    "a summary passed off as an action": (summary_as_action, "another observation than the environment shows"),
+    "an action passed off as a summary": (with_summary, "turn 1 was played to another observation than the"),
+    "a summary passed off as an action": (summary_as_action, "turn 2 was played to another observation than the"),
     "a seat nobody played": (
         lambda _, es: won(es)["turns"][0].update(seat="user"),
         "is of seat 'user', which this entry says nobody played",
@@ -159,7 +159,10 @@ FORGERIES: dict[str, tuple[Change, str]] = {
         lambda e, _: e["settings"].update(prompt="Read /home/me/notes."),
         "prompt .* names a path",
     ),
-    "a prompt with a host": (lambda e, _: e["settings"].update(prompt="Ask http://gpu7/"), "names a path or a host"),
+    "a prompt with a host": (
+        lambda e, _: e["settings"].update(prompt="Ask http://gpu7/"),
+        "prompt 'Ask http.* names a path or a host",
+    ),
     "a prompt with a key": (
         lambda e, _: e["settings"].update(prompt="Use sk-proj-abcdefghijklmnop0123."),
         "^prompt holds what looks like a key$",
@@ -198,15 +201,21 @@ FORGERIES: dict[str, tuple[Change, str]] = {
     "a name that is not its file's": (lambda e, _: e.update(name="other"), "belongs into Wordle-v0/other.json"),
     "markup in a title": (lambda e, _: e.update(title="<img src=x onerror=alert(1)>"), "has markup"),
     "markup in an author": (lambda e, _: e.update(authors=["<b>A</b>"]), "author .* has markup"),
-    "a terminal's escape": (lambda e, _: e.update(title="\x1b[31mred"), "has control characters"),
-    "letters that run backwards": (lambda e, _: e.update(title="safe \u202e gnp"), "has control characters"),
-    "a script for a link": (lambda e, _: e["links"].update(code="javascript:alert(1)"), "no plain https address"),
-    "markup in a link": (lambda e, _: e["links"].update(paper='https://a.org/"><script>'), "no plain https address"),
+    "a terminal's escape": (lambda e, _: e.update(title="\x1b[31mred"), r"title '\\x1b\[31mred' has control"),
+    "letters that run backwards": (lambda e, _: e.update(title="safe \u202e gnp"), "title 'safe .* has control"),
+    "a script for a link": (
+        lambda e, _: e["links"].update(code="javascript:alert(1)"),
+        "link code .* is no plain https",
+    ),
+    "markup in a link": (
+        lambda e, _: e["links"].update(paper='https://a.org/"><script>'),
+        "link paper .* is no plain https",
+    ),
     "a folder of the author's": (
         lambda e, _: e["policy"].update(name="hf:/home/someone/model"),
-        "names a path or a host",
+        "policy 'hf:/home/someone/model' names a path or a host",
     ),
-    "a host": (lambda e, _: e["policy"].update(name="http://gpu7:8000/v1"), "names a path or a host"),
+    "a host": (lambda e, _: e["policy"].update(name="http://gpu7:8000/v1"), "policy 'http.* names a path or a host"),
     "a title without end": (lambda e, _: e.update(title="a" * 201), "has 201 characters; 200 are the most"),
 }
 UNSIGNED = {  # what is changed without making the rest fit
@@ -230,9 +239,9 @@ def test_a_forgery_is_refused(forger: Forger, name: str) -> None:
         verify(path, workers=1)
 
 
-def test_every_forgery_has_a_message_of_its_own() -> None:
+def test_messages_tell_forgeries_apart() -> None:
     assert len(FORGERIES) >= 30
-    assert len({message for _, message in FORGERIES.values()}) >= 50
+    assert len({message for _, message in FORGERIES.values()}) == len(FORGERIES)
 
 
 GIB = 1 << 30
