@@ -1,6 +1,6 @@
 """The static site: pages that open from disk, with every style and script inside them and named by its hash.
 
-Nothing of an entry reaches a page but through the templates' escaping, and every figure is a verdict's.
+Nothing of an entry reaches a page but through the templates' escaping, and every score is a verdict's.
 """
 
 from __future__ import annotations
@@ -250,9 +250,10 @@ def _row(row: Row) -> dict[str, Any]:
         "turns": msgspec.to_builtins(verdict.turns),
         "invalid": verdict.invalid,
         "tokens": verdict.tokens,
+        "declared": {name: getattr(verdict, name) for name in ("tokens_in", "tokens_out", "cost")}
+        | {"parameters": found.policy.parameters},
         "tries": found.tries,
         "user": found.user,
-        "parameters": found.policy.parameters,
         "date": found.date,
         "identity": found.identity,
         "entry": verdict.entry,

@@ -1,4 +1,4 @@
-"""What verification found: the only source of every figure on the board."""
+"""What verification found: the only source of every score on the board; what is declared is named as that."""
 
 from __future__ import annotations
 
@@ -49,8 +49,10 @@ class Verdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     success: Figure
     turns: Figure
     invalid: float | None  # share of the turns whose action was none; None: nothing was replayed
-    tokens: float | None = None  # sampled tokens of an episode, where ids are recorded
-    cost: float | None = None  # US dollars of all episodes, as recorded; None: not known
+    tokens: float | None = None  # ids of an episode, counted in the record; who sampled them it does not say
+    tokens_in: float | None = None  # of an episode, as declared; None: nothing is
+    tokens_out: float | None = None
+    cost: float | None = None  # US dollars of all episodes, as declared; None: not known
     cut: int = 0  # episodes that ended for want of the policy's room
     outcomes: Outcomes
     audit: dict[str, Any] | None = None  # what scoring the ids again found

@@ -50,6 +50,8 @@ def verify(path: Path, *, workers: int | None = None, told: Told | None = None) 
         reason=reason,
         cut=summary["cut"],
         cost=summary["cost"],
+        tokens_in=summary["tokens_in"],
+        tokens_out=summary["tokens_out"],
         **state,
     )
 
@@ -82,12 +84,17 @@ def _level(rules: Protocol) -> tuple[Level, str]:
 def _first_pass(found: Entry, rules: Protocol, path: Path) -> dict[str, Any]:
     """Check the whole record before any action of it is played."""
     rows, costs, cut = [], [], 0
+    tokens = {"tokens_in": 0, "tokens_out": 0}
     for _, episode in checked_episodes(found, rules, path):
         rows.append(recorded(episode))
         costs.append(episode.cost)
         cut += episode.stop == "context"
+        for name in tokens:
+            tokens[name] += getattr(episode, name)
     known = [cost for cost in costs if cost is not None]
-    return {"rows": rows, "cut": cut, "cost": round(math.fsum(known), 6) if len(known) == len(costs) else None}
+    cost = round(math.fsum(known), 6) if len(known) == len(costs) else None
+    declared = {name: round(count / len(rows), 3) if count else None for name, count in tokens.items()}
+    return {"rows": rows, "cut": cut, "cost": cost, **declared}
 
 
 def recorded(episode: Episode) -> dict[str, Any]:

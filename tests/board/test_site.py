@@ -487,6 +487,25 @@ def test_markup_of_an_entry_is_shown_as_words(template: Row, tmp_path: Path) -> 
     ElementTree.parse(tmp_path / "feed.xml")
 
 
+def test_tokens_are_the_records_or_as_declared(template: Row, tmp_path: Path) -> None:
+    declared = msgspec.structs.replace(template.verdict, tokens_in=12_345.0, tokens_out=67.0, cost=1.5)
+    page = TaskPage(
+        id=WORDLE, name="Wordle-v0", family="wordle", summary="", score="", rows=[Row(template.entry, declared, 1)]
+    )
+    write(Board([page], [], []), tmp_path)
+    found, _, told = (tmp_path / "entries/Wordle-v0/honest.html").read_text().partition("Declared, not checked")
+    assert "<dt>Tokens in</dt><dd>12.3k an episode</dd>" in told
+    assert "<dt>Tokens out</dt><dd>67 an episode</dd>" in told
+    assert "<dt>Ids</dt><dd>not recorded</dd>" in told
+    assert not re.search("Tokens|Ids|Cost|Parameters", found)
+    table = (tmp_path / "tasks/Wordle-v0.html").read_text()
+    assert [table.count(f">{name} *</th>") for name in ("Tokens in", "Tokens out", "Cost, $", "Parameters")] == [1] * 4
+    assert '<td class="number" data-value="12345.0">12.3k</td>' in table
+    (state,) = json.loads((tmp_path / "board.json").read_text())["tasks"][WORDLE]
+    assert state["declared"] == {"tokens_in": 12345.0, "tokens_out": 67.0, "cost": 1.5, "parameters": None}
+    assert "Every figure comes" not in table
+
+
 # Curves --------------------------------------------------------------------------------------------------------
 
 METRICS = [
