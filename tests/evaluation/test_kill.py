@@ -11,13 +11,20 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from lmgym.evaluation import report as reports
+from lmgym.evaluation.budget import Budget
+from lmgym.evaluation.cache import Calls
 from lmgym.evaluation.record import ACCOUNT, CALLS
+from lmgym.policy.base import Conversation
+from lmgym.policy.load import load_remote
+from lmgym.policy.remote import RemotePolicy
+from lmgym.types import Completion, Message
 
 from .server import Server, peek, serving
 
@@ -40,6 +47,34 @@ def killed_after(requests: int, server: Server, run: subprocess.Popen[bytes]) ->
         time.sleep(0.001)
     run.send_signal(signal.SIGKILL)
     return run.wait() != 0
+
+
+def said_by(policy: RemotePolicy, count: int) -> Iterator[Completion]:
+    """Answers to conversations that differ, each as soon as it is there."""
+    session = policy.session()
+    for number in range(count):
+        message = Message(role="user", text=f"Which number? {number}")
+        session.put(str(number), Conversation(messages=(message,), noise=(number, 0, 0, 0)))
+    found = 0
+    while found < count:
+        for _, completion in session.step():
+            found += 1
+            yield completion
+
+
+def test_a_reply_is_in_the_book_before_anybody_has_it(tmp_path):
+    """Another process would read it there at that very moment: what is written later may be lost."""
+    with serving(lambda body: {"content": "7"}) as server:
+        policy = load_remote(server.model, ledger=Calls(tmp_path / CALLS, Budget()), concurrency=AT_ONCE)
+        file = sqlite3.connect(tmp_path / CALLS)
+        missing = 0
+        for completion in said_by(policy, 200):
+            sql = "SELECT count(*) FROM replies WHERE key LIKE ? || '%'"
+            ((there,),) = file.execute(sql, (completion.usage["call"],)).fetchall()
+            missing += not there
+        file.close()
+        policy.close()
+    assert missing == 0
 
 
 @pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.slow)])
