@@ -12,12 +12,13 @@ from rich.table import Table
 from rich.text import Text
 
 from lmgym.env.registry import find
+from lmgym.errors import InstanceError
 
 if TYPE_CHECKING:
     from lmgym.cli.evaluation import Wish
     from lmgym.evaluation.budget import Budget
     from lmgym.evaluation.record import Record
-    from lmgym.evaluation.runner import Outcome
+    from lmgym.evaluation.runner import Outcome, Report
     from lmgym.evaluation.settings import Settings
     from lmgym.policy.base import Policy
     from lmgym.types import Job
@@ -37,6 +38,7 @@ def evaluate(  # one line an option
     standard: Annotated[bool, Opt("--standard", help="The board's episodes, whatever else is said.")] = False,
     episodes: Annotated[int, Opt(help="Instances; all of the split if it has fewer.")] = 100,
     tries: Annotated[int, Opt(help="Of each instance.")] = 1,
+    k: Annotated[int | None, Opt("--k", help="Show pass@k and pass^k; no more than there are tries.")] = None,
     temperature: Annotated[float, Opt(help="Of sampling.")] = 1.0,
     max_tokens: Annotated[int | None, Opt(min=1, help="Of an answer; 32 for local models, 2048 for others.")] = None,
     context: Annotated[str, Opt(help="Shown: full, window:TURNS, stub:KEEP, markov, summarise:TOKENS.")] = "full",
@@ -134,6 +136,8 @@ def _play(
     console = Console()
     if report.outcomes:
         console.print(final(report, reports.statistics(report)))
+        if wish.k is not None:
+            console.print(_of_k(report, wish.k))
     if wish.pilot:
         console.print(_estimate(wish, chosen, report.outcomes, planned, "from its first episodes"))
     _closing_words(console, record, report.stopped, wish)
@@ -141,6 +145,17 @@ def _play(
         raise session.error
     if report.stopped == INTERRUPTED:
         raise typer.Exit(130)
+
+
+def _of_k(report: Report, k: int) -> str:
+    """pass@k and pass^k, or why they cannot be known of what was played."""
+    from lmgym.evaluation.report import pass_k
+
+    try:
+        found = zip((f"pass@{k}", f"pass^{k}"), pass_k(report, k), strict=True)
+    except InstanceError as error:  # a run that was stopped, or lost tries to a broken backend
+        return str(error)
+    return "\n".join(f"{name} {each.mean:.4f}, 95 % interval {each.low:.4f} to {each.high:.4f}" for name, each in found)
 
 
 def _closing_words(console: Console, record: Record, stopped: str, wish: Wish) -> None:

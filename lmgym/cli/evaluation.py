@@ -42,6 +42,7 @@ class Wish:
     standard: bool
     episodes: int
     tries: int
+    k: int | None
     temperature: float
     max_tokens: int | None
     context: str
@@ -125,7 +126,17 @@ def jobs_of(wish: Wish, task: str) -> list[Job]:
         size = runner.size_of(task, split, options)
         chosen: Mapping[str, Any] = {"count": wish.episodes, "tries": wish.tries, "seed": wish.seed}
         found = runner.episodes(runner.id_of(task), split=split, size=size, options=options, **chosen)
+    _check_k(wish, 1 + max((job.attempt for job in found), default=0))
     return [replace(job, prompt=system_prompt(wish.system)) for job in found]
+
+
+def _check_k(wish: Wish, tries: int) -> None:
+    """Refuse, before anything is played, what so many tries cannot tell."""
+    if wish.k is not None and not 1 <= wish.k <= tries:
+        raise RecipeError(
+            f"neither pass@{wish.k} nor pass^{wish.k} can be estimated without bias from {tries} tries of an instance: "
+            f"evaluate with --tries {max(wish.k, 1)}"
+        )
 
 
 def system_prompt(text: str | None) -> str | None:

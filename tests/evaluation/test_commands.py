@@ -56,3 +56,18 @@ def test_what_goes_wrong_is_one_line(monkeypatch, capsys, words, line):
     printed = capsys.readouterr()
     assert line in printed.err
     assert printed.err.count("\n") == 1
+
+
+def test_pass_k_is_shown_and_refused_beyond_the_tries(monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    run = ("eval", "guess_number", "--model", "demonstrator", "--episodes", "3", "--tries", "2", "--quiet")
+    assert command(monkeypatch, *run, "--k", "3", "--out", "refused") == 2
+    message = "neither pass@3 nor pass^3 can be estimated without bias from 2 tries of an instance"
+    assert message in " ".join(capsys.readouterr().err.split())
+    assert not (tmp_path / "refused").exists()
+    assert command(monkeypatch, *run, "--k", "2", "--out", "shown") == 0
+    printed = capsys.readouterr().out
+    assert "pass@2 1.0000, 95 % interval" in printed
+    assert "pass^2 1.0000, 95 % interval" in printed
+    assert command(monkeypatch, *run, "--k", "2", "--out", "cut", "--budget-episodes", "3") == 0
+    assert "neither pass@2 nor pass^2 can be estimated" in " ".join(capsys.readouterr().out.split())
