@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import resources
 from string import Template
 from typing import Any
@@ -26,6 +26,7 @@ from lmgym.tasks.webshop.session import BACK, HOST, parse
 
 SITE = "http://shop.test"
 WIDTH, HEIGHT = 1024, 768
+PATIENCE = 4  # times that a player tries a call
 TEXTS, PIXELS = ("axtree", "html", "none"), ("none", "screenshot", "som")
 NAMED = re.compile(r"""\s*\[(\w+)\] (button|link|radio|textbox|searchbox) ('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
 
@@ -51,6 +52,7 @@ class WebShopBrowser(WebShop):
             self.PICTURES = Images(HEIGHT, WIDTH)  # type: ignore[misc]  # of this environment
         super().__init__(**common)
         self.observe, self.pixels, self.places = observe, pixels, places
+        self.refused = False  # the last call
         self.window = Window(Sites({SITE: self._serve}), sets=("bid", "coord", "nav"), size=(WIDTH, HEIGHT))
 
     def act(self, action: str) -> Reply:
@@ -60,6 +62,7 @@ class WebShopBrowser(WebShop):
             wrong = "answer with one call, such as click('12')"
         else:
             wrong = self.window.do(call.name, call.positional, call.arguments)
+        self.refused = bool(wrong)
         text, images = self._look()
         return self._answer(f"Error: {wrong}\n\n{text}" if wrong else text, not wrong, images)
 
@@ -85,12 +88,12 @@ class WebShopBrowser(WebShop):
         """Yield the calls that do what an action of the text shop does, as the page is when each is asked for."""
         name, argument = parse(action)
         if name == "click":
-            yield self._click(argument or "", "button", "link", "radio")
+            yield from self._until_taken(lambda: self._click(argument or "", "button", "link", "radio"))
             return
         if self._playing().kind != "index":
-            yield self._click(BACK.lower(), "button")
-        yield f"fill({self._bid('search', 'textbox', 'searchbox')!r}, {argument!r})"
-        yield self._click("search", "button")
+            yield from self._until_taken(lambda: self._click(BACK.lower(), "button"))
+        yield from self._until_taken(lambda: f"fill({self._bid('search', 'textbox', 'searchbox')!r}, {argument!r})")
+        yield from self._until_taken(lambda: self._click("search", "button"))
 
     def close(self) -> None:
         """Give the browser's context back."""
@@ -109,6 +112,20 @@ class WebShopBrowser(WebShop):
         seen = self.window.look(self.observe, self.pixels, places=self.places)  # type: ignore[arg-type]  # checked
         images = () if seen.picture is None else (seen.picture,)
         return f"{seen.url}\n{seen.text}".rstrip(), images
+
+    def _until_taken(self, call: Callable[[], str]) -> Iterator[str]:
+        """Yield a call until it is not refused: on a busy machine a page may be on its way, or not be ready yet."""
+        for left in reversed(range(PATIENCE)):
+            try:
+                words = call()
+            except InstanceError:
+                if not left:
+                    raise
+                yield "noop()"
+                continue
+            yield words
+            if not self.refused:
+                return
 
     def _click(self, label: str, *roles: str) -> str:
         return f"click({self._bid(label, *roles)!r})"

@@ -140,3 +140,39 @@ def test_every_product_has_a_drawing():
 def test_unknown_ways_of_seeing_are_refused():
     with pytest.raises(InstanceError, match="observe is one of axtree"):
         build("WebShopBrowser-v0", observe="braille")
+
+
+def test_a_player_tries_again_what_was_refused(window, monkeypatch):
+    window.reset(options={"index": 0})
+    shop = window.unwrapped
+    done, refusals = shop.window.do, iter(["not ready"])
+
+    def busy(name, *arguments):
+        return next(refusals, "") or done(name, *arguments) if name == "click" else done(name, *arguments)
+
+    monkeypatch.setattr(shop.window, "do", busy)
+    over, seen, calls = False, 0.0, []
+    for call in shop.oracle():
+        calls.append(call)
+        *_, reward, over, _, _ = window.step(call)
+        seen += reward
+    assert over
+    assert seen == 1
+    assert calls[1] == calls[2]  # the search, which was refused
+
+
+def test_a_player_waits_for_a_page_that_is_on_its_way(window, monkeypatch):
+    window.reset(options={"index": 0})
+    shop = window.unwrapped
+    found, late = shop._bid, iter([True, True])
+
+    def bid(*arguments):
+        if next(late, False):
+            raise InstanceError("the page has no such button")
+        return found(*arguments)
+
+    monkeypatch.setattr(shop, "_bid", bid)
+    calls = shop.oracle()
+    assert [next(calls) for _ in range(2)] == ["noop()", "noop()"]
+    window.step("noop()")
+    assert next(calls).startswith("fill(")
