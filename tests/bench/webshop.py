@@ -140,3 +140,50 @@ def instructions() -> Iterator[tuple[str, ...]]:
         characters = statistics.fmean(map(len, texts))
         clauses = statistics.fmean(len(CLAUSES.findall(text)) for text in texts)
         yield name, f"{len(texts):,}", *(f"{value:.1f}" for value in (*shape, characters)), f"{clauses:.2f}"
+
+
+def tokens(episodes: int = 150) -> Iterator[tuple[str, ...]]:
+    """Yield a row a way of showing: mean tokens of `tiny` in a page of each kind, in an action, in an episode."""
+    from lmgym.env.registry import build
+    from lmgym.policy.load import load_local
+
+    words = load_local("tiny", device="cpu").tokenizer
+    for mode, length in (("brief", 4), ("text", 10)):
+        env = build("WebShop-v0", split="train", mode=mode, length=length)
+        seen: dict[str, list[int]] = {}
+        whole = []
+        for index in range(episodes):
+            observation, _ = env.reset(seed=0, options={"index": index})
+            said = [(env.unwrapped.session.kind, observation["text"])]
+            for action in env.unwrapped.demonstrator():
+                observation, _, terminated, truncated, _ = env.step(action)
+                said += [("action", action), (env.unwrapped.session.kind, observation["text"])]
+                if terminated or truncated:
+                    break
+            counts = [(kind, len(words.encode(text, add_special_tokens=False))) for kind, text in said]
+            whole.append(sum(count for _, count in counts))
+            for kind, count in counts:
+                seen.setdefault(kind, []).append(count)
+        kinds = ("index", "search_results", "item_page", "action")
+        yield (
+            f"{mode}, {length} products",
+            *(f"{statistics.fmean(seen[kind]):,.0f}" for kind in kinds),
+            (f"{statistics.fmean(whole):,.0f}"),
+        )
+
+
+def first_hits(count: int = 500) -> Iterator[tuple[str, float]]:
+    """Yield how many of a hundred test instructions, searched as they are, find first what could earn 1."""
+    from lmgym.env.registry import build
+    from lmgym.tasks.webshop.reward import best
+
+    for name in ("WebShop-v0", "WebShopHuman-v0"):
+        env = build(name, split="test").unwrapped
+        right = 0
+        for index in range(count):
+            env.reset(seed=0, options={"index": index})
+            found = env.shop.search(env.goal.instruction)
+            if len(found):
+                product, price = env.shop.product(found[0]), env.shop.price(found[0], 0)
+                right += best(product, env.goal, price, env.nouns)[0] == 1.0
+        yield name, 100 * right / count
