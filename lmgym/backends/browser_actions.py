@@ -1,6 +1,7 @@
 """BrowserGym's actions: what a policy may do with a browser, by element, by coordinate, by address, by tab, by word.
 
-The names, arguments and their order are BrowserGym's (its set "python", which runs code, does not exist here). An
+The names, arguments and their order are BrowserGym's, but for `fill`, which has no `enable_autocomplete_menu` (its set
+"python", which runs code, does not exist here). An
 action that cannot be done gives the words of an error for the next observation; nothing is waited for in real time
 that the page does not owe at once.
 """
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from lmgym.backends.browser_context import Context
 
 Button = Literal["left", "middle", "right"]
-Modifier = Literal["Alt", "Control", "Meta", "Shift"]
+Modifier = Literal["Alt", "Control", "ControlOrMeta", "Meta", "Shift"]
 BID = re.compile(r"((?:[a-z][A-Z]*)*)(\d{1,9})?")
 FRAME = re.compile(r"[a-z][A-Z]*")
 PATIENCE = 10_000  # milliseconds that the browser has for an action on an element that is ready for it

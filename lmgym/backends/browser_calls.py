@@ -1,13 +1,16 @@
-"""Which browser actions there are, how they are described to a policy, and whether a call fits one of them."""
+"""Which browser actions there are, how they are described to a policy, and whether a call fits one of them.
+
+The sets are BrowserGym's, and beside them what its sets leave out: check and uncheck, and scroll by coordinates.
+"""
 
 from __future__ import annotations
 
 import inspect
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
-from lmgym.backends.browser_actions import Actions, Refused
+from lmgym.backends.browser_actions import Actions, Modifier, Refused
 
 SETS: Mapping[str, tuple[str, ...]] = {
     "bid": (
@@ -24,6 +27,7 @@ SETS: Mapping[str, tuple[str, ...]] = {
     "chat": ("send_msg_to_user",),
     "infeas": ("report_infeasible",),
 }
+THEIRS = {"dx": "delta_x", "dy": "delta_y"}  # what BrowserGym calls them in scroll_at
 
 
 def known(sets: Iterable[str]) -> tuple[str, ...]:
@@ -46,6 +50,8 @@ def bind(name: str, positional: Sequence[Any], named: Mapping[str, Any], allowed
     if name not in allowed:
         raise Refused(f"NameError: there is no action {name[:50]!r} here")
     parameters = _parameters(name)
+    if name == "scroll_at":
+        named = {THEIRS.get(key, key): value for key, value in named.items()}
     try:
         bound = inspect.Signature(parameters).bind(*positional, **named).arguments
     except TypeError as error:
@@ -78,7 +84,7 @@ def _fitting(name: str, key: str, value: Any, annotation: str) -> Any:
         return str(int(value))
     if annotation == "Button" and value in ("left", "middle", "right"):
         return value
-    if annotation == "Sequence[Modifier]" and texts and set(value) <= {"Alt", "Control", "Meta", "Shift"}:
+    if annotation == "Sequence[Modifier]" and texts and set(value) <= set(get_args(Modifier)):
         return value
     if (annotation.startswith("str") and text) or (annotation == "str | Sequence[str]" and texts):
         return value

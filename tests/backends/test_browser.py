@@ -17,6 +17,7 @@ import pytest
 pytest.importorskip("playwright")
 
 from lmgym.backends import browser
+from lmgym.backends.browser_actions import Actions
 from lmgym.backends.browser_calls import SETS, describe, known
 from lmgym.backends.browser_session import Session
 from lmgym.errors import BackendError
@@ -180,6 +181,8 @@ def test_an_element_below_the_window_is_scrolled_to(session):
     assert session.evaluate("scrollY") == 0
     assert session.do("scroll_at", [100, 100, 0, 700]) == ""
     assert session.evaluate("scrollY") == 700
+    assert session.do("scroll_at", [], {"x": 100, "y": 100, "dx": 0, "dy": -300}) == ""
+    assert session.evaluate("scrollY") == 400
 
 
 def test_keys_are_pressed_typed_and_inserted(session):
@@ -266,8 +269,15 @@ def test_far_away_coordinates_do_nothing(session):
 def test_every_action_is_described():
     lines = describe(known(SETS)).splitlines()
     assert lines[0] == "scroll(delta_x, delta_y): Turn the wheel by pixels, right and down."
-    assert len(lines) == len({name for names in SETS.values() for name in names}) + 1
-    assert "python" not in SETS
+    public = {name for name, value in vars(Actions).items() if callable(value) and not name.startswith("_")}
+    assert sorted(line.partition("(")[0] for line in lines) == sorted(public)
+
+
+def test_a_modifier_is_held_while_an_element_is_clicked(session):
+    session.open(HERE + "/form")
+    session.evaluate("() => { document.onclick = event => { document.title = String(event.ctrlKey); }; }")
+    assert session.do("click", [bid(session, "textbox 'Name'"), "left", ["ControlOrMeta"]]) == ""
+    assert title(session) == "true"
 
 
 def test_sessions_work_from_many_threads_at_once(site):
