@@ -14,6 +14,8 @@ from lmgym.board import entry as entries
 from lmgym.board import run as runs
 from lmgym.board import strict
 from lmgym.cli import main
+from lmgym.policy.audit import weights_digest
+from lmgym.policy.load import load_local
 from tests.board.forge import Forger
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,6 +49,11 @@ def test_a_run_becomes_an_entry_that_is_verified_and_shown(
     assert "0.960 to 1.000" in Path("site/tasks/Wordle-v0.html").read_text()
     assert command(monkeypatch, "submit", "runs/demonstrator", "--author", "A. Uthor") == 2
     assert "an entry is never overwritten" in capsys.readouterr().err
+    next_version = ("lmgym/Wordle-v0", "lmgym/WordleCounting-v0")
+    assert command(monkeypatch, "board", "archive", *next_version, "--reason", "Letters are counted.") == 0
+    assert Path("leaderboards/archive/Wordle-v0.json").is_file()
+    assert command(monkeypatch, "board", "--out", "site") == 0  # the history tells where the entry went
+    assert Path("site/archive/Wordle-v0.html").is_file()
 
 
 def test_a_refusal_is_one_line(
@@ -58,6 +65,44 @@ def test_a_refusal_is_one_line(
     assert said.err.count("\n") == 1
     assert "instance 7, try 0 says its score is" in said.err
     assert said.out == ""
+
+
+@pytest.mark.parametrize("again", [(), ("--secret", "secret.txt", "--instances", "30")], ids=["ids", "fresh"])
+def test_other_weights_than_the_entrys_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    forger: Forger,
+    tmp_path: Path,
+    again: tuple[str, ...],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    mine = weights_digest(load_local("tiny?seed=4"))
+    path = forger.change(lambda entry, _: entry["policy"].update(kind="model", name="tiny?seed=4", weights=mine))
+    leaderboard = ("--leaderboard", str(path.parents[2]))
+    if again:
+        Path("secret.txt").write_text("a long secret that nobody guesses")
+        assert command(monkeypatch, "board", "commit", "wordle", "secret.txt", *leaderboard) == 0
+    capsys.readouterr()
+    assert command(monkeypatch, "verify", str(path), "--workers", "1", "--model", "tiny?seed=5", *again) == 2
+    other = weights_digest(load_local("tiny?seed=5"))
+    assert f"the entry's weights are {mine[:16]}, those of tiny?seed=5 are {other[:16]}" in capsys.readouterr().err
+    if not again:
+        assert command(monkeypatch, "verify", str(path), "--workers", "1", "--model", "tiny?seed=4") == 2
+        assert "an answer without token ids" in capsys.readouterr().err  # the weights are the entry's own
+
+
+def test_declared_tokens_are_in_the_verdict(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], forger: Forger, tmp_path: Path
+) -> None:
+    def change(_: object, episodes: list[dict[str, Any]]) -> None:
+        for number, each in enumerate(episodes):
+            each.update(tokens_in=100 + number, tokens_out=7)
+
+    words = ("--workers", "1", "--out", str(tmp_path / "out"))
+    assert command(monkeypatch, "verify", str(forger.change(change)), *words) == 0
+    found = json.loads((tmp_path / "out/Wordle-v0-honest.json").read_bytes())
+    assert (found["tokens_in"], found["tokens_out"]) == (146.0, 7.0)  # 100 + the mean of 0 to 92
+    assert "tokens" not in found
 
 
 def test_a_proposal_is_verified_against_the_board_before(
@@ -89,7 +134,7 @@ def test_a_proposal_that_repeats_an_entrys_actions_is_refused(
     changed = forger.change(change)
     for path in (changed, entries.episodes_path(changed)):
         shutil.copy(path, proposed / "entries/Wordle-v0" / path.name.replace("honest", "copy"))
-    assert command(monkeypatch, "verify", str(proposed), "--base", str(base)) == 2
+    assert command(monkeypatch, "verify", str(proposed), "--base", str(base), "--workers", "1") == 2
     assert "the actions of copy are those of honest on lmgym/Wordle-v0" in capsys.readouterr().err
 
 
