@@ -44,9 +44,11 @@ answers = {}
 for page, calls in json.load(sys.stdin).items():
     env = gymnasium.make(f"browsergym/miniwob.{page}", headless=True, action_mapping=actions.to_python_code)
     observation, info = env.reset(seed=int(sys.argv[1]))
+    errors = []
     for call in calls:
-        *_, info = env.step(call)
-    answers[page] = [observation["goal"], info["task_info"]["RAW_REWARD_GLOBAL"]]
+        after, *_, info = env.step(call)
+        errors += [after["last_action_error"]] if after["last_action_error"] else []
+    answers[page] = [observation["goal"], info["task_info"]["RAW_REWARD_GLOBAL"], errors]
     env.close()
 print(json.dumps(answers))
 """
@@ -105,7 +107,7 @@ def test_browsergym_gives_our_players_the_same_goals_and_raw_rewards():
             *_, info = env.step(call)
             if "score" in info:
                 break
-        ours[page] = [env.unwrapped.goal, info["reward_terms"]["raw"]]
+        ours[page] = [env.unwrapped.goal, info["reward_terms"]["raw"], []]
         env.close()
     pages = Path(next(iter(find_spec("miniwob").submodule_search_locations))) / "html" / "miniwob"
     settings = {"MINIWOB_URL": f"file://{pages}/", "PLAYWRIGHT_BROWSERS_PATH": str(HOME / "browsers")}
