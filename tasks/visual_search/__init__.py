@@ -42,7 +42,7 @@ _LARGE = replace(
     id="lmgym/VisualSearchLarge-v0",
     summary="Visual search among up to 24 tiles, told apart by colour and shape, in a picture of 3,584 pixels a side.",
     max_turns=8,
-    references={"null": 0.0, "oracle": 1.0},
+    references={"null": 0.0, "random": 0.07, "oracle": 1.0},
     options={
         **{"side": 3584, "view": 448, "cells": 16, "margin": 7, "least": 8, "tiles": 24},
         **{"colours": 8, "shapes": 3, "letters": 16, "zoom": 4, "crops": 7},
