@@ -212,7 +212,11 @@ class Context:
             raise Refused(f"Error: {TABS} tabs are open already")
         page = await self._context.new_page()
         await asyncio.gather(*self._attaching)
-        self.active = next(i for i, tab in enumerate(self.tabs) if tab.page is page)
+        opened = [i for i, tab in enumerate(self.tabs) if tab.page is page]
+        if not opened:  # it was gone before it could be listened to
+            self.check()
+            raise BackendError("a new tab did not open")
+        self.active = opened[0]
 
     async def close_tab(self) -> None:
         """Close the active tab."""

@@ -166,6 +166,7 @@ async def _start(owner: Browser, sites: Sites, size: tuple[int, int], files: Pat
     except Error as error:
         await context.close()
         owner.leave()
+        context.check()  # a browser that died is one event, however many contexts were on their way
         raise BackendError(f"no browser context: {error.message}") from error
     return context
 
