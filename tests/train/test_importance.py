@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from lmgym.errors import RecipeError
@@ -12,6 +13,7 @@ from lmgym.train.parts.importance import BOUNDS, Importance, figures, importance
 from tests import oracles
 from tests.train.batches import make_batch
 
+ROUNDING = 1e-6
 PI, MU = [0.5, 0.3, 0.2], [0.6, 0.3, 0.1]
 
 
@@ -42,7 +44,11 @@ def test_weights_follow_the_oracle_over_the_segments_of_episodes(found, mode, cu
     gap = torch.tensor([[7.0, *map(math.log, row), *[-7.0] * (width - 1 - len(row))] for row in rows]).double()
     batch = make_batch(mask, episode=episode, segment=segment)
     made = Importance(mode)
-    hand = oracles.importance(found, mode, *made.bounds)
+    least, most = made.bounds
+    hand = oracles.importance(found, mode, least, most)
+    wide = oracles.importance(found, mode, least * (1 - ROUNDING), most * (1 + ROUNDING))
+    narrow = oracles.importance(found, mode, least * (1 + ROUNDING), most * (1 - ROUNDING))
+    assume(np.allclose(np.concatenate(wide), np.concatenate(narrow), atol=1e-4))  # nothing stands on a bound
     assert made(batch, gap)[batch.mask].tolist() == pytest.approx([w for each in hand for w in each], rel=1e-5)
 
 
