@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)  # when every page begins
 TABS = 8  # open at once; further pop-ups are closed
 LOAD = 10.0  # seconds for a page to load
+FIRST = 45.0  # seconds for the first page: contexts that are opened at once wait for each other
 SETTLE = 5.0  # seconds to wait for what a page has begun; then it is stopped
 ASKED = 2.0  # seconds to wait for what a page has asked for and not begun: it may be refused
 SAID = 20  # messages of dialogs kept
@@ -118,7 +119,7 @@ class Context:
             await self.tab.devtools.send(
                 "Storage.clearDataForOrigin", {"origin": place, "storageTypes": "local_storage,indexeddb,cache_storage"}
             )
-        await self.tab.page.goto(url, wait_until="load")
+        await self.tab.page.goto(url, wait_until="load", timeout=FIRST * 1000)
         await self.settle()
 
     async def close(self) -> None:
