@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-import torch
 
 from lmgym.baselines import grpo
 from lmgym.cli.tuned import tuned
@@ -14,16 +13,15 @@ from lmgym.evaluation import runner
 from lmgym.policy.load import load_local
 from lmgym.rollout.engine import Engine
 from lmgym.train import loop
+from tests.threads import one_thread
 
 CHANCE = {"click_target": 0.26, "visual_search": 0.25}  # one click for all; one letter of four
 
 
 @pytest.fixture(autouse=True)
 def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+    with one_thread():
+        yield
 
 
 @pytest.mark.slow

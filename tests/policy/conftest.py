@@ -1,10 +1,9 @@
 import pytest
-import torch
+
+from tests.threads import one_thread
 
 
 @pytest.fixture(autouse=True)
 def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+    with one_thread():
+        yield

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-import torch
 
 from lmgym.policy.load import load_local
 from lmgym.policy.sampling import Sampling
@@ -13,6 +12,7 @@ from lmgym.rollout.context import Full, MarkovState, Stub, Summarise, Window
 from lmgym.rollout.engine import Engine
 from lmgym.rollout.following import following
 from lmgym.types import Job
+from tests.threads import one_thread
 
 DICE = "test/Dice-v0"
 CONTEXTS = [Full(), Window(1), Window(2, stride=2), Stub(), MarkovState(), MarkovState(task=False), Summarise(40)]
@@ -20,10 +20,8 @@ CONTEXTS = [Full(), Window(1), Window(2, stride=2), Stub(), MarkovState(), Marko
 
 @pytest.fixture(scope="module")
 def policy():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield load_local("tiny", sampling=Sampling(max_tokens=4), device="cpu")
-    torch.set_num_threads(threads)
+    with one_thread():
+        yield load_local("tiny", sampling=Sampling(max_tokens=4), device="cpu")
 
 
 def played(policy, context, budget):

@@ -13,6 +13,7 @@ from lmgym.rollout.fork import fork
 from lmgym.rollout.planner import Planner, Replace
 from lmgym.rollout.segments import segments
 from lmgym.types import Job
+from tests.threads import one_thread
 
 from .fakes import assert_trained_once
 
@@ -22,10 +23,8 @@ CONTEXTS = [Full(), Window(1), Window(2, stride=2), Stub(), MarkovState(), Summa
 
 @pytest.fixture(scope="module")
 def policy():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield load_local("tiny", sampling=Sampling(max_tokens=6), device="cpu")
-    torch.set_num_threads(threads)
+    with one_thread():
+        yield load_local("tiny", sampling=Sampling(max_tokens=6), device="cpu")
 
 
 def assert_rescored(policy, trajectories):

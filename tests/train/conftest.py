@@ -3,20 +3,17 @@ from __future__ import annotations
 from types import MappingProxyType
 
 import pytest
-import torch
 
 from lmgym.env import registry
+from tests.threads import one_thread
 from tests.train import tt
 from tests.train.chain import SPEC
 
 
 @pytest.fixture(autouse=True, scope="session")
-def one_thread():
-    """Toy models are slower on several threads, and bits depend on their number."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+def _one_thread():
+    with one_thread():
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -23,6 +23,7 @@ from lmgym.rollout.picture_folder import PictureFolder, RunPictures, folders_bes
 from lmgym.rollout.replay import replay
 from lmgym.train.collate import collate
 from lmgym.types import Job, Message
+from tests.threads import one_thread
 from tests.vision.models import policy as of_family
 
 JOBS = [Job(task="test/Corners-v0", index=index, id=f"j{index}") for index in range(3)]
@@ -30,10 +31,8 @@ JOBS = [Job(task="test/Corners-v0", index=index, id=f"j{index}") for index in ra
 
 @pytest.fixture(scope="module")
 def policy():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield load_local("tiny-vl", sampling=Sampling(max_tokens=6), device="cpu")
-    torch.set_num_threads(threads)
+    with one_thread():
+        yield load_local("tiny-vl", sampling=Sampling(max_tokens=6), device="cpu")
 
 
 def assert_rescored(policy, trajectories):

@@ -29,6 +29,7 @@ from lmgym.train.ranks import ALONE
 from lmgym.train.step import with_observations
 from lmgym.train.token_critic import foreseen
 from lmgym.types import Job
+from tests.threads import one_thread
 
 TASK = "test/Corners-v0"
 ARGS = grpo.Args(
@@ -38,10 +39,8 @@ ARGS = grpo.Args(
 
 @pytest.fixture(autouse=True)
 def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+    with one_thread():
+        yield
 
 
 def seeing(name: str = "toy") -> LocalPolicy:
