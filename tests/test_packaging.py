@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import configparser
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+
+from tests.interop.venvs import NEEDS
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = {
@@ -69,3 +73,15 @@ def test_tasks_are_made_from_a_wheel_and_from_a_plain_clone(wheel: Path, tmp_pat
     done = subprocess.run([sys.executable, "-c", code], cwd=where, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert Path(done.stdout.strip()).parent.parent == where
+
+
+@pytest.mark.parametrize("library", NEEDS)
+def test_extra_of_a_library_admits_the_version_that_is_tested(library: str) -> None:
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    lines = setup["options.extras_require"][library].split("\n")
+    (asked,) = (each for each in map(Requirement, filter(None, lines)) if not each.name.startswith("lmgym"))
+    tested = Requirement(NEEDS[library][0])
+    assert tested.name == asked.name
+    (exact,) = tested.specifier
+    assert exact.version in asked.specifier

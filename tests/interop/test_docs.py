@@ -95,7 +95,8 @@ def endpoint(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Server
 
 
 def test_every_block_of_the_page_is_run_here_and_versions_are_those_that_are_tested() -> None:
-    assert {name: len(found) for name, found in BLOCKS.items()} == {**dict.fromkeys(NEEDS, 1), "openenv": 2}
+    libraries = NEEDS.keys() - {"litellm"}  # which reaches models and plays nothing
+    assert {name: len(found) for name, found in BLOCKS.items()} == {**dict.fromkeys(libraries, 1), "openenv": 2}
     assert PAGE.count("```") == 2 * sum(map(len, BLOCKS.values()))
     rows = re.findall(r"^\| \w+ \| `pip install 'lmgym\[(\w+)\]'` \|.*\| ([\d.]+) \|$", PAGE, re.MULTILINE)
     assert {name: NEEDS[name][0].partition("==")[2] for name, _ in rows} == dict(rows)

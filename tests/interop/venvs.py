@@ -1,4 +1,4 @@
-"""Venvs of their own for the libraries that tasks are played in; made on demand, kept under `.cache/interop`."""
+"""Venvs of their own for libraries that do not go with others; made on demand, kept under `.cache/interop`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 HOME = ROOT / ".cache" / "interop"
 NEEDS = {
     "inspect": ["inspect-ai==0.3.285", "openai"],
+    "litellm": ["litellm==1.106.2", "mcp==2.3.0", "openai", "tenacity"],
     "openenv": ["openenv==0.10.0"],
     "trl": ["trl==1.16.0", "torch==2.13.0", "transformers==5.23.0"],
     "verifiers": ["verifiers==0.4.0"],
