@@ -93,8 +93,8 @@ golden: .venv/.dev ## record the golden episodes of a task again: TASK=wordle
 cards: .venv/.dev ## rewrite the generated parts of the README and the task cards
 	$(BIN)/lmgym list --write
 
-tokenizer: .venv/.dev ## train the tokenizer of `tiny` on the tasks' own text
-	$(BIN)/lmgym tokenizer
+tokenizer: .venv/.dev ## train a tokenizer of `tiny` on the tasks' own text: ARGS='--task webshop --words webshop'
+	$(BIN)/lmgym tokenizer $(ARGS)
 
 clean: ## remove everything that make made, runs/ excepted
 	rm -rf .venv .bench-venv build .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info

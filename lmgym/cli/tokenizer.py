@@ -1,35 +1,42 @@
-"""`lmgym tokenizer`: trains the tokenizer of `tiny` on the tasks' own text."""
+"""`lmgym tokenizer`: trains a tokenizer of `tiny` on the tasks' own text."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from lmgym.env.registry import build, specs
+from lmgym.env.registry import build, find, specs
 from lmgym.env.spec import TaskSpec
+from lmgym.errors import PolicyError
 
 
 def tokenizer(
+    task: Annotated[list[str] | None, typer.Option(help="Its words alone; may be repeated, and needs --words.")] = None,
+    words: Annotated[str, typer.Option(help="Name of the tokenizer: the model tiny?words=NAME has it.")] = "tiny",
     vocab: Annotated[int, typer.Option(help="Tokens at most, the 256 bytes and the specials included.")] = 2048,
     episodes: Annotated[int, typer.Option(help="Of the demonstrator, by task folder.")] = 2000,
 ) -> None:
-    """Train the tokenizer of `tiny` on demonstrated episodes of every task and commit it to its JSON file."""
-    from lmgym.policy.tokenizer_train import PATH, train
+    """Train a tokenizer on demonstrated episodes, of every task if none is named, and commit it to its JSON file."""
+    from lmgym.policy.tokenizer_train import FOLDER, train
 
-    trained = train(texts(episodes), vocab=vocab)
-    trained.save(str(PATH))
-    Console().print(f"wrote {PATH}: {trained.get_vocab_size()} tokens")
+    if bool(task) == (words == "tiny"):
+        raise PolicyError("tiny is the tokenizer of all tasks: one of some needs --task and, as its name, --words")
+    chosen = [find(name) for name in task] if task else list(specs().values())
+    path = FOLDER / f"{words}.json"
+    trained = train(texts(chosen, episodes), vocab=vocab)
+    trained.save(str(path))
+    Console().print(f"wrote {path}: {trained.get_vocab_size()} tokens")
 
 
-def texts(episodes: int) -> Iterator[str]:
-    """Yield the texts of demonstrated episodes, the ids of a folder sharing its `episodes`.
+def texts(chosen: Sequence[TaskSpec], episodes: int) -> Iterator[str]:
+    """Yield the texts of demonstrated training episodes, the ids of a folder sharing its `episodes`.
 
     Games that must be compiled one by one, which come from processes, give a tenth of that.
     """
-    procedural = [spec for spec in specs().values() if all(spec.splits.values()) and not spec.part_of]
+    procedural = [spec for spec in chosen if all(spec.splits.values()) and not spec.part_of]
     for spec in procedural:
         siblings = sum(other.name == spec.name for other in procedural)
         share = episodes // siblings // (1 if spec.player == "inline" else 10)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from lmgym.policy.vision import Vision
 
 KINDS = (
-    "tiny, tiny:10m, tiny?seed=N, tiny-vl, hf:NAME_OR_PATH, http://HOST/v1#MODEL, anthropic:MODEL, "
+    "tiny, tiny:10m, tiny?seed=N, tiny?words=webshop, tiny-vl, hf:NAME_OR_PATH, http://HOST/v1#MODEL, anthropic:MODEL, "
     "litellm:PROVIDER/MODEL, cmd:PROGRAM, oracle, demonstrator, random, null, human, python:module:function"
 )
 REMOTE = ("http", "https", "anthropic", "litellm", "cmd")  # kinds that somebody else computes
@@ -149,22 +149,24 @@ def _vision(model: Any, tokenizer: Any, path: str) -> Vision | None:
 
 
 def _tiny(name: str, seed: int) -> tuple[Any, Any, Vision | None]:
-    """The embedded model that `tiny[:SIZE][?seed=N]` or `tiny-vl[:SIZE][?seed=N]` names."""
+    """The embedded model that `tiny[:SIZE][?seed=N&words=TASK]` or `tiny-vl[:SIZE][?seed=N]` names."""
     from lmgym.policy.tiny import tiny_model, tiny_tokenizer
 
     kind, _, query = name.partition("?")
     fields = parse_qs(query, keep_blank_values=True)
-    given = fields.pop("seed", [str(seed)])[0]
-    if fields or not given.isdecimal():
-        raise PolicyError(f"{name}: after the question mark goes seed=N, N a whole number")
     family, _, size = kind.partition(":")
+    given = fields.pop("seed", [str(seed)])[0]
+    words = fields.pop("words", ["tiny"])[0] if family == "tiny" else "tiny"
+    if fields or not given.isdecimal():
+        options = "seed=N, N a whole number" + (", and words=TASK" if family == "tiny" else "")
+        raise PolicyError(f"{name}: after the question mark goes {options}")
     if family == "tiny-vl":
         from lmgym.policy.tiny_vl import tiny_vision, tiny_vl_model, tiny_vl_tokenizer
 
         sighted = tiny_vl_tokenizer()
         model = tiny_vl_model(size, tokenizer=sighted, seed=int(given))
         return model, sighted, tiny_vision(model.config)
-    tokenizer = tiny_tokenizer()
+    tokenizer = tiny_tokenizer(words)
     return tiny_model(size, vocab=len(tokenizer), seed=int(given)), tokenizer, None
 
 

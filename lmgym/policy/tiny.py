@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 
 from lmgym.errors import PolicyError
-from lmgym.policy.tokenizer_train import ASSISTANT, END, PAD, PATH, SYSTEM, USER
+from lmgym.policy.tokenizer_train import ASSISTANT, END, FOLDER, PAD, SYSTEM, USER
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -100,13 +100,19 @@ def initialise(model: PreTrainedModel, seed: int) -> None:
                 weight.normal_(0.0, scale * weight[0].numel() ** -0.5, generator=generator)
 
 
-def tiny_tokenizer() -> PreTrainedTokenizerFast:
-    """The committed tokenizer with its chat template: a turn costs two tokens beyond its words."""
+def tiny_tokenizer(words: str = "tiny") -> PreTrainedTokenizerFast:
+    """A committed tokenizer with its chat template: a turn costs two tokens beyond its words.
+
+    `words` is "tiny", whose vocabulary is of many tasks, or the task whose own it is. Raises PolicyError for another.
+    """
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerFast
 
+    known = sorted(path.stem for path in FOLDER.glob("*.json"))
+    if words not in known:
+        raise PolicyError(f"There is no tokenizer {words!r}; known: {', '.join(known)}")
     tokenizer: PreTrainedTokenizerFast = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
-        tokenizer_object=Tokenizer.from_file(str(PATH)),
+        tokenizer_object=Tokenizer.from_file(str(FOLDER / f"{words}.json")),
         pad_token=PAD,
         eos_token=END,
         additional_special_tokens=[SYSTEM, USER, ASSISTANT],

@@ -1,4 +1,4 @@
-"""Trains the tokenizer of `tiny`: a byte-level BPE over the tasks' own text, kept as one JSON file.
+"""Trains the tokenizers of `tiny`: a byte-level BPE over the text of tasks, kept as one JSON file.
 
 A word with its leading space is one piece and digits are split from words, so that " cabinet 4" is two tokens: names
 are what a policy copies. The words between names are what games repeat, so a sentence's opening and the comma and
@@ -17,7 +17,7 @@ from tokenizers.pre_tokenizers import ByteLevel, Split
 from tokenizers.pre_tokenizers import Sequence as PreTokenizers
 from tokenizers.trainers import BpeTrainer
 
-PATH = Path(__file__).with_name("tiny_tokenizer.json")
+FOLDER = Path(__file__).with_name("tokenizers")  # NAME.json: "tiny", and by the task whose words it has
 LISTED = r"[,.:] (?:and )?a(?= [a-z]+ \d)"  # ", a" before "mug 2"
 OPENING = r" ?[A-Z][a-z]+(?: [a-z]+\b(?! \d))*"  # "You pick up the" before " mug 2"
 WORDS = r" ?\p{L}+| ?\p{N}{1,2}| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"

@@ -76,8 +76,8 @@ def webshops(console: Console, seconds: float) -> None:
     for row in webshop.instructions():
         table.add_row(*row)
     console.print(table)
-    columns = ("shown", "start", "results", "item", "action", "episode")
-    table = Table(*columns, title="WebShop, tokens of tiny, means of 150 demonstrated episodes")
+    columns = ("tokenizer", "shown", "start", "results", "item", "action", "episode")
+    table = Table(*columns, title="WebShop, tokens, means of 150 demonstrated episodes")
     for row in webshop.tokens():
         table.add_row(*row)
     said = "; ".join(f"{name} {share:.1f} %" for name, share in webshop.first_hits())

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import Path
 
 ENVIRONMENTS = 16
@@ -143,12 +144,12 @@ def instructions() -> Iterator[tuple[str, ...]]:
 
 
 def tokens(episodes: int = 150) -> Iterator[tuple[str, ...]]:
-    """Yield a row a way of showing: mean tokens of `tiny` in a page of each kind, in an action, in an episode."""
+    """Yield a row a tokenizer and way of showing: mean tokens in a page of each kind, in an action, in an episode."""
     from lmgym.env.registry import build
-    from lmgym.policy.load import load_local
+    from lmgym.policy.tiny import tiny_tokenizer
 
-    words = load_local("tiny", device="cpu").tokenizer
-    for mode, length in (("brief", 4), ("text", 10)):
+    for vocabulary, (mode, length) in product(("tiny", "webshop"), (("brief", 4), ("text", 10))):
+        words = tiny_tokenizer(vocabulary)
         env = build("WebShop-v0", split="train", mode=mode, length=length)
         seen: dict[str, list[int]] = {}
         whole = []
@@ -166,6 +167,7 @@ def tokens(episodes: int = 150) -> Iterator[tuple[str, ...]]:
                 seen.setdefault(kind, []).append(count)
         kinds = ("index", "search_results", "item_page", "action")
         yield (
+            vocabulary,
             f"{mode}, {length} products",
             *(f"{statistics.fmean(seen[kind]):,.0f}" for kind in kinds),
             (f"{statistics.fmean(whole):,.0f}"),

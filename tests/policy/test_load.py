@@ -41,6 +41,18 @@ def test_tiny_is_made_of_its_seed():
 SEEDS = (("tiny?seed=3", 0), ("tiny", 3), ("tiny", 0))
 
 
+def test_tiny_takes_the_words_of_a_task():
+    own = load_local("tiny?words=webshop&seed=3", device="cpu")
+    assert own.tokenizer.encode(" dollars") != load_local("tiny", device="cpu").tokenizer.encode(" dollars")
+    assert own.model.config.vocab_size == len(own.tokenizer)
+
+
+@pytest.mark.parametrize("name", ["tiny?seed=x", "tiny?seed=1&colour=2", "tiny-vl?words=webshop", "tiny?words=moon"])
+def test_what_follows_the_question_mark_is_known(name):
+    with pytest.raises(PolicyError, match="question mark|no tokenizer 'moon'"):
+        load_local(name, device="cpu")
+
+
 def test_making_tiny_leaves_the_global_generator_alone():
     before = torch.get_rng_state()
     load_local("tiny", device="cpu")

@@ -1,16 +1,23 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lmgym.cli.tokenizer import texts, tokenizer
+from lmgym.env.registry import find
+from lmgym.errors import PolicyError
 from lmgym.policy.tiny import tiny_tokenizer
 from lmgym.policy.tokenizer_train import SPECIALS, train
 
 TOKENIZER = tiny_tokenizer()
+WEBSHOP = tiny_tokenizer("webshop")
+VOCABULARIES = pytest.mark.parametrize("tokenizer", [TOKENIZER, WEBSHOP], ids=["tiny", "webshop"])
 
 
-def test_the_vocabulary_is_small():
-    assert len(TOKENIZER) <= 2048
-    assert [TOKENIZER.convert_tokens_to_ids(name) for name in SPECIALS] == [0, 1, 2, 3, 4]
-    assert (TOKENIZER.pad_token_id, TOKENIZER.eos_token_id) == (0, 1)
+@VOCABULARIES
+def test_the_vocabulary_is_small(tokenizer):
+    assert len(tokenizer) <= 2048
+    assert [tokenizer.convert_tokens_to_ids(name) for name in SPECIALS] == [0, 1, 2, 3, 4]
+    assert (tokenizer.pad_token_id, tokenizer.eos_token_id) == (0, 1)
 
 
 def test_names_of_things_are_few_tokens():
@@ -18,10 +25,30 @@ def test_names_of_things_are_few_tokens():
         assert len(TOKENIZER.encode(name, add_special_tokens=False)) == 2
 
 
-@given(st.text(st.characters(exclude_categories=["Cs"])))
-def test_any_text_comes_back(text):
-    ids = TOKENIZER.encode(text, add_special_tokens=False, split_special_tokens=True)
-    assert TOKENIZER.decode(ids) == text
+@VOCABULARIES
+@given(text=st.text(st.characters(exclude_categories=["Cs"])))
+def test_any_text_comes_back(tokenizer, text):
+    ids = tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True)
+    assert tokenizer.decode(ids) == text
+
+
+def test_a_task_has_words_of_its_own():
+    for name in (" search", " dollars", " candle", " chosen"):
+        assert len(WEBSHOP.encode(name, add_special_tokens=False)) == 1
+    said = [text for id in ("webshop", "WebShopHuman-v0") for text in texts([find(id)], 20)]
+    theirs, ours = (sum(len(each.encode(text)) for text in said) for each in (TOKENIZER, WEBSHOP))
+    assert ours < 0.6 * theirs
+
+
+def test_a_tokenizer_that_is_none_is_refused():
+    with pytest.raises(PolicyError, match="no tokenizer '../load'; known: tiny, webshop"):
+        tiny_tokenizer("../load")
+
+
+@pytest.mark.parametrize(("task", "words"), [(None, "shop"), (["webshop"], "tiny")])
+def test_a_tokenizer_of_some_tasks_has_a_name(task, words):
+    with pytest.raises(PolicyError, match="--words"):
+        tokenizer(task=task, words=words)
 
 
 def test_training_keeps_to_its_size():
