@@ -30,6 +30,7 @@ def curves(
     at_once: Annotated[int, typer.Option(min=1, help="Runs at a time, a thread each.")] = 2,
     tune: Annotated[bool, typer.Option("--tune", help="Try learning rates first, on another seed.")] = False,
     write: Annotated[Path | None, typer.Option(help="README between whose markers the table goes.")] = None,
+    part: Annotated[str | None, typer.Option(help="Name in the markers and picture of a table of its own.")] = None,
 ) -> None:
     """Make the runs, a table with intervals over seeds, and a picture."""
     from lmgym.train import comparison
@@ -69,12 +70,15 @@ def curves(
     ]
     comparison.make_all(cells, out, rates=rates, at_once=at_once, tell=tell)
     found = [comparison.read(cell, out) for cell in cells]
-    content = report(found, size, tuned=[course.task for course, name in chosen if f"{course.task}-{name}" in best])
+    picture = f"curves-{part}.png" if part else "curves.png"
+    tuned = [course.task for course, name in chosen if f"{course.task}-{name}" in best]
+    content = report(found, size, tuned=tuned, picture=picture)
     console.print(content)
-    comparison.draw(found, out / "curves.png")
+    comparison.draw(found, out / picture)
     if write is not None:
-        comparison.draw(found, write.with_name("curves.png"))
-        write.write_text(between(write.read_text(), content))
+        comparison.draw(found, write.with_name(picture))
+        first, last = (mark.replace("curves", f"curves of {part}", 1) if part else mark for mark in (START, END))
+        write.write_text(between(write.read_text(), content, first, last))
 
 
 def _plan(size: str) -> tuple[list[Course], range]:
@@ -94,7 +98,7 @@ def _plan(size: str) -> tuple[list[Course], range]:
     return [Course(task=name, algorithms=ALL, warmup=200, tokens=1_000_000, episodes=256) for name in tasks], range(5)
 
 
-def report(found: list[Curve], size: str, *, tuned: Collection[str]) -> str:
+def report(found: list[Curve], size: str, *, tuned: Collection[str], picture: str = "curves.png") -> str:
     """Return the table with how it was made; `tuned` are the tasks of which there were trials."""
     from lmgym.train import comparison
 
@@ -105,7 +109,7 @@ def report(found: list[Curve], size: str, *, tuned: Collection[str]) -> str:
         f"Command: `make curves SIZE={size}`, commit {_commit()}. Intervals: bootstrap over seeds, 95 %. "
         f"Tuning trials of each arm, on another seed: {trials}; `rate` is the chosen factor of its own learning rate."
     )
-    return f"{said}\n\n{comparison.table(found)}\n\n![success over tokens, steps and seconds](curves.png)"
+    return f"{said}\n\n{comparison.table(found)}\n\n![success over tokens, steps and seconds]({picture})"
 
 
 def _directions(out: Path, names: list[str] | None, *, at_once: int, write: Path | None) -> None:

@@ -140,6 +140,13 @@ def test_curves_of_two_algorithms_are_made_from_one_command(tmp_path, monkeypatc
     assert not ended.value.code
     assert readme.read_text().count("| guess_number |") == 2
     assert (tmp_path / "curves.png").exists()
+    readme.write_text(f"{readme.read_text()}<!-- curves of one: made by `make curves` -->\n<!-- /curves of one -->\n")
+    monkeypatch.setattr(sys, "argv", [*sys.argv, "--part", "one", "--algorithm", "grpo"])
+    with pytest.raises(SystemExit):
+        main()
+    text = readme.read_text()
+    assert text.count("| guess_number | grpo |") == 2
+    assert text.endswith("![success over tokens, steps and seconds](curves-one.png)\n<!-- /curves of one -->\n")
 
 
 def test_trials_stop_at_half_the_tokens_and_are_judged_on_the_training_split(tmp_path):
