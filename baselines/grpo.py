@@ -19,7 +19,7 @@ from lmgym.baselines import bc
 from lmgym.errors import RecipeError
 from lmgym.train.batch import Batch
 from lmgym.train.math import Aggregation, Divergence, group_normal
-from lmgym.train.parts.credit import within_groups
+from lmgym.train.parts.credit import blamed, within_groups
 from lmgym.train.parts.filters import drop_flat_groups, drop_lone_episodes
 from lmgym.train.parts.importance import Choice, importance
 from lmgym.train.parts.losses import kl_to_start, surrogate
@@ -55,14 +55,16 @@ class Args(bc.Learning):
     importance_least: float | None = None
     importance_most: float | None = None
     rescore: bool | None = None  # old log-probs by the trainer; None: where it or the sampler is not fp32
-    invalid: float = 0.0  # cost of an action that was none
+    invalid: float = 0.0  # cost of an action that was none, to its episode's return
+    blame: float = 0.0  # taken from the advantage of such an answer itself; above 0, nothing praises it
 
 
 @within_groups
-def credit(batch: Batch, *, std: bool, negative: float = 1.0) -> Tensor:
+def credit(batch: Batch, *, std: bool, negative: float = 1.0, blame: float = 0.0) -> Tensor:
     """Each episode's return against its group's, the same on all its tokens; (B, T).
 
-    What was worse than its group weighs `negative`: it says of a hundred tokens that one of them was wrong.
+    What was worse than its group weighs `negative`: it says of a hundred tokens that one of them was wrong. `blame`
+    falls on the answers that were no action alone.
     """
     if bool(batch.forked.any()):
         raise RecipeError("GRPO compares whole episodes: where some fork, use lmgym.train.parts.trees.tree_credit")
@@ -71,7 +73,8 @@ def credit(batch: Batch, *, std: bool, negative: float = 1.0) -> Tensor:
         raise RecipeError("GRPO compares the tries of a task: a group has a single episode; use group >= 2")
     advantage = group_normal(batch.returns(), group, std=std)
     advantage = torch.where(advantage < 0, negative * advantage, advantage)
-    return advantage[batch.episode][:, None].float() * batch.mask
+    each = advantage[batch.episode][:, None].float() * batch.mask
+    return blamed(each, batch, blame) if blame else each
 
 
 def terms(args: Args) -> list[Term]:
@@ -98,7 +101,7 @@ def recipe(args: Args) -> Recipe:
         tasks=Uniform(args.instances, tries=args.group, budget=args.budget),
         reward=[partial(invalid_cost, cost=args.invalid)] if args.invalid else [],
         filter=[*([drop_flat_groups] if args.drop_flat else []), drop_lone_episodes],
-        credit=partial(credit, std=args.std, negative=args.negative),
+        credit=partial(credit, std=args.std, negative=args.negative, blame=args.blame),
         importance=importance(args.importance, args.importance_least, args.importance_most),
         loss=terms(args),
         stages=bc.around(args, rl),

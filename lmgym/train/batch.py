@@ -20,6 +20,7 @@ class Batch:
     attention: Tensor  # (B, T) bool: a real token
     mask: Tensor  # (B, T) bool: an answer's token that is trained; what losses are averaged over
     turn: Tensor  # (B, T) int64: of the episode; -1 where the token is no answer's
+    invalid: Tensor  # (B, T) bool: of an answer that the environment did not understand
     logprobs: Tensor  # (B, T) of the policy that spoke, or as scored again by the trainer; 0 off answers
     entropy: Tensor  # (B, T) nats; 0 off answers
     reward: Tensor  # (B, T) of a turn, on its last trained token

@@ -114,6 +114,7 @@ def _tensors(
         attention=torch.arange(mask.shape[1]) < lengths[:, None],
         mask=mask,
         turn=_padded((row.turn for row in rows), torch.long, fill=-1),
+        invalid=_padded((_invalid(row) for row in rows), torch.bool),
         logprobs=_padded((row.logprobs for row in rows), torch.float32),
         entropy=_padded((row.entropy for row in rows), torch.float32),
         reward=_padded(rewards, torch.float32),
@@ -127,6 +128,12 @@ def _tensors(
         **keys,
         media=None,
     )
+
+
+def _invalid(row: Segment) -> list[bool]:
+    """Of each token of a row, whether it is of an answer that was no action."""
+    wrong = {n for n, turn in enumerate(row.trajectory.turns) if not turn.info.get("valid", True)}
+    return [turn in wrong for turn in row.turn]
 
 
 def _padded(rows: Iterable[Sequence[float]], dtype: torch.dtype, fill: float = 0) -> Tensor:

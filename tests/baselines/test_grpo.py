@@ -72,6 +72,17 @@ def test_bad_episodes_may_weigh_less_than_good_ones():
         assert grpo.credit(batch, std=False, negative=negative)[:, 1].tolist() == expected
 
 
+def test_an_answer_that_was_no_action_is_blamed_and_never_praised():
+    reward = torch.tensor([[0.0, 0, 0, 4.0], [0, 0, 0, 0]])
+    batch = make_batch([[0, 1, 1, 1]] * 2, reward=reward, invalid=torch.tensor([[False, True, True, False]] * 2))
+    praise = [[0, 2, 2, 2], [0, -2, -2, -2]]
+    assert grpo.credit(batch, std=False).tolist() == praise
+    blamed = grpo.credit(batch, std=False, blame=0.5)
+    assert blamed.tolist() == [[0, -0.5, -0.5, 2], [0, -2.5, -2.5, -2]]
+    kept = grpo.credit(batch, std=False, negative=0.0, blame=0.5)
+    assert kept.tolist() == [[0, -0.5, -0.5, 2], [0, -0.5, -0.5, 0]]
+
+
 def test_an_episode_in_two_rows_has_one_return_and_one_advantage():
     batch = make_batch(
         [[0, 1, 1], [0, 1, 0], [0, 1, 1]],

@@ -8,6 +8,7 @@ import torch
 
 from lmgym.train.batch import Batch
 
+BOOLEAN = {"cut", "invalid"}
 INTEGER = {"ids", "turn", "episode", "segment", "group", "seat", "parent", "forked", "version"}
 ROW = {"episode", "segment", "group", "seat", "parent", "forked", "version", "boot", "cut"}
 
@@ -25,7 +26,7 @@ def make_batch(mask, **columns) -> Batch:
     }
     for field in (each for each in fields(Batch) if each.name != "media"):
         shape = (rows,) if field.name in ROW else (rows, length)
-        dtype = torch.long if field.name in INTEGER else torch.bool if field.name == "cut" else torch.float32
+        dtype = torch.long if field.name in INTEGER else torch.bool if field.name in BOOLEAN else torch.float32
         defaults.setdefault(field.name, torch.zeros(shape, dtype=dtype))
     given = {name: torch.as_tensor(value) for name, value in columns.items()}
     return Batch(**{**defaults, **given})

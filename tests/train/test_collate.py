@@ -46,6 +46,19 @@ def test_every_sampled_token_is_trained_once_and_rewards_stand_on_the_last_of_a_
     assert batch.group[batch.first_rows()].tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
 
 
+@pytest.mark.parametrize("context", [Full(), Window(turns=2)], ids=["full", "window"])
+def test_the_tokens_of_an_answer_that_was_no_action_are_known(context):
+    _, episodes = played(Engine(context=context))
+    wrong = {(e.id, n) for e in episodes for n in range(len(e.turns)) if (len(e.id) + n) % 3 == 0}
+    told = [
+        replace(e, turns=tuple(replace(t, info={"valid": (e.id, n) not in wrong}) for n, t in enumerate(e.turns)))
+        for e in episodes
+    ]
+    batch = collate(told)
+    assert batch.invalid.any()
+    assert torch.equal(batch.invalid, turns_out(batch, told, frozenset(wrong)))
+
+
 def test_scoring_a_batch_gives_the_log_probs_as_sampled():
     policy, episodes = played(Engine())
     batch = collate(episodes)

@@ -128,6 +128,15 @@ def whiten(advantage: Tensor, mask: Tensor, *, floor: float = 0.0) -> Tensor:
     return ((advantage - values.mean()) / (values.std().clamp(min=floor) + 1e-8)) * mask
 
 
+def blamed(advantage: Tensor, batch: Batch, blame: float) -> Tensor:
+    """Advantages (B, T), where an answer was no action never above 0, and there less by `blame`.
+
+    An episode's return does not tell which of its turns went wrong: one that ends well would praise its slips as well,
+    and a slip that can be tried again would grow frequent.
+    """
+    return torch.where(batch.invalid & batch.mask, advantage.clamp(max=0.0) - blame, advantage)
+
+
 def within_groups(credit: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """Mark a credit as one that compares the tries of a group: it must not be whitened across groups afterwards."""
     vars(credit)["within_groups"] = True
