@@ -76,6 +76,7 @@ class Begun:
     warmup_episodes: int = 64  # of a step of imitation
     warmup_instances: int | None = None  # that are demonstrated, over and over; None: fresh ones
     warmup_lr: float = 2e-3  # of imitation; Muon's own rate stays
+    warmup_minibatches: int = 4  # optimiser steps of a step of imitation
     interject: float = 0.1  # share of demonstrated turns at which something wrong is played
     observation_weight: float = 0.3  # of the tokens of demonstrations that are no answer
     autocast: bool | None = None  # bfloat16 in the update; None: where the machine has it in hardware
@@ -104,6 +105,7 @@ def around(args: Begun, *stages: Stage) -> list[Stage]:
         interject=args.interject,
         observation_weight=args.observation_weight,
         lr=args.warmup_lr,
+        minibatches=args.warmup_minibatches,
         autocast=args.autocast,
         checkpointing=args.checkpointing,
     )

@@ -6,6 +6,8 @@ import dataclasses
 import importlib
 import os
 import pkgutil
+import re
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -162,13 +164,14 @@ def _policy(model: str, seed: int, dtype: str | None, rank: int | None) -> Local
 
 def _say(console: Console, own: Tuned) -> None:
     if own.args:
-        words = [f"--model {own.model}", *(f"--{name.replace('_', '-')} {value}" for name, value in own.args.items())]
+        said = {"model": own.model, **own.args}
+        words = [f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in said.items()]
         console.print(f"tuned for this task: {' '.join(words)} (baselines/tuned.toml; --untuned leaves it out)")
 
 
 def _plain(model: str) -> str:
     """Return a model's name as part of a folder's."""
-    return model.rstrip("/").rpartition("/")[2].replace(":", "-").replace("?", "-").replace("=", "")
+    return re.sub("[:?=&]", "-", model.rstrip("/").rpartition("/")[2])
 
 
 def closing_table(result: RunResult, spec: TaskSpec, options: dict[str, Any], algorithm: str) -> Table:
