@@ -88,7 +88,7 @@ def _plan(size: str) -> tuple[list[Course], range]:
         Course(task="guess_number", algorithms=ALL, model="tiny:1m", warmup=12, tokens=60_000, episodes=256),
         Course(task="wordle", algorithms=ALL, model="tiny:1m", warmup=60, tokens=60_000, episodes=128),
         Course(task="textworld", algorithms=FEW, model="tiny:1m", warmup=60, tokens=40_000, train_instances=256),
-        Course(task="alfworld", algorithms=FEW, model="tiny:1m", warmup=150, tokens=120_000, episodes=128),
+        Course(task="alfworld", algorithms=FEW, model="tiny:1m", warmup=150, tokens=60_000, episodes=128),
     ]
     if size == "small":
         return small, range(3)
