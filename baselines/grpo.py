@@ -19,7 +19,7 @@ from lmgym.baselines import bc
 from lmgym.errors import RecipeError
 from lmgym.train.batch import Batch
 from lmgym.train.math import Aggregation, Divergence, group_normal
-from lmgym.train.parts.credit import blamed, within_groups
+from lmgym.train.parts.credit import beside_same_state, blamed, within_groups
 from lmgym.train.parts.filters import drop_flat_groups, drop_lone_episodes
 from lmgym.train.parts.importance import Choice, importance
 from lmgym.train.parts.losses import kl_to_start, surrogate
@@ -56,11 +56,12 @@ class Args(bc.Learning):
     importance_most: float | None = None
     rescore: bool | None = None  # old log-probs by the trainer; None: where it or the sampler is not fp32
     invalid: float = 0.0  # cost of an action that was none, to its episode's return
+    anchor: float = 0.0  # weight of a comparison of the answers that a group gave in the same state (GiGPO)
     blame: float = 0.0  # taken from the advantage of such an answer itself; above 0, nothing praises it
 
 
 @within_groups
-def credit(batch: Batch, *, std: bool, negative: float = 1.0, blame: float = 0.0) -> Tensor:
+def credit(batch: Batch, *, std: bool, negative: float = 1.0, anchor: float = 0.0, blame: float = 0.0) -> Tensor:
     """Each episode's return against its group's, the same on all its tokens; (B, T).
 
     What was worse than its group weighs `negative`: it says of a hundred tokens that one of them was wrong. `blame`
@@ -71,10 +72,21 @@ def credit(batch: Batch, *, std: bool, negative: float = 1.0, blame: float = 0.0
     group = batch.groups()
     if int(torch.unique(group, return_counts=True)[1].min()) < 2:
         raise RecipeError("GRPO compares the tries of a task: a group has a single episode; use group >= 2")
-    advantage = group_normal(batch.returns(), group, std=std)
-    advantage = torch.where(advantage < 0, negative * advantage, advantage)
-    each = advantage[batch.episode][:, None].float() * batch.mask
+    advantage = group_normal(batch.returns(), group, std=std)[batch.episode][:, None] * batch.mask
+    if anchor:
+        advantage = advantage + anchor * _scale(batch, std)[batch.episode][:, None] * beside_same_state(batch)
+    each = torch.where(advantage < 0, negative * advantage, advantage).float()
     return blamed(each, batch, blame) if blame else each
+
+
+def _scale(batch: Batch, std: bool) -> Tensor:
+    """What the difference of two returns of a group is multiplied by, for each episode; (E,)."""
+    returns, group = batch.returns(), batch.groups()
+    centred = group_normal(returns, group, std=False)
+    wide = group_normal(returns, group, std=std) / torch.where(centred == 0, 1.0, centred)
+    _, member = torch.unique(group, return_inverse=True)
+    most = torch.zeros_like(returns).scatter_reduce(0, member, wide, "amax")
+    return most[member]
 
 
 def terms(args: Args) -> list[Term]:
@@ -101,7 +113,7 @@ def recipe(args: Args) -> Recipe:
         tasks=Uniform(args.instances, tries=args.group, budget=args.budget),
         reward=[partial(invalid_cost, cost=args.invalid)] if args.invalid else [],
         filter=[*([drop_flat_groups] if args.drop_flat else []), drop_lone_episodes],
-        credit=partial(credit, std=args.std, negative=args.negative, blame=args.blame),
+        credit=partial(credit, std=args.std, negative=args.negative, anchor=args.anchor, blame=args.blame),
         importance=importance(args.importance, args.importance_least, args.importance_most),
         loss=terms(args),
         stages=bc.around(args, rl),

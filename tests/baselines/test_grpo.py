@@ -12,6 +12,7 @@ from lmgym.baselines import grpo
 from lmgym.errors import RecipeError
 from lmgym.train.batch import masked
 from lmgym.train.math import aggregation
+from lmgym.train.parts.credit import beside_same_state
 from lmgym.train.recipe import Scored
 from tests import oracles
 from tests.train.batches import make_batch
@@ -81,6 +82,45 @@ def test_an_answer_that_was_no_action_is_blamed_and_never_praised():
     assert blamed.tolist() == [[0, -0.5, -0.5, 2], [0, -2.5, -2.5, -2]]
     kept = grpo.credit(batch, std=False, negative=0.0, blame=0.5)
     assert kept.tolist() == [[0, -0.5, -0.5, 2], [0, -0.5, -0.5, 0]]
+
+
+def test_answers_to_the_same_words_are_compared_with_each_other():
+    ids = torch.tensor(
+        [[3, 7, 5, 8, 9], [3, 6, 5, 8, 9], [3, 6, 4, 8, 9], [3, 7, 5, 8, 9]]
+    )  # words, an answer, words, ..
+    turn = torch.tensor([[-1, 0, -1, 1, 1]] * 4)
+    reward = torch.tensor([[0.5, 4.0], [0, 1.0], [0, 2.0], [0, 9.0]])
+    paid = torch.zeros(4, 5)
+    paid[:, [1, 4]] = reward
+    batch = make_batch((turn >= 0).tolist(), ids=ids, turn=turn, reward=paid, group=[0, 0, 0, 1])
+    first, later = (
+        (4.5 - 2.5, 1 - 2.5, 2 - 2.5),
+        (4 - 2.5, 1 - 2.5),
+    )  # the third of its group alone saw 4, the fourth is alone
+    expected = [
+        [0, first[0], 0, later[0], later[0]],
+        [0, first[1], 0, later[1], later[1]],
+        [0, first[2], 0, 0, 0],
+        [0, 0, 0, 0, 0],
+    ]
+    assert beside_same_state(batch).tolist() == expected
+    three = batch.rows(torch.arange(3))
+    plain, with_states = (grpo.credit(three, std=False, anchor=weight) for weight in (0.0, 2.0))
+    assert (with_states - plain).tolist() == [[2 * x for x in row] for row in expected[:3]]
+    wide = float(torch.tensor([4.5, 1, 2]).std())
+    plain, with_states = (grpo.credit(three, std=True, anchor=weight) for weight in (0.0, 2.0))
+    assert (with_states - plain)[0, 1] == pytest.approx(2 * first[0] / wide, rel=1e-5)
+
+
+def test_the_state_of_a_later_row_is_its_own_words():
+    ids = torch.tensor([[3, 7, 5], [4, 8, 0], [3, 6, 5], [4, 9, 0]])
+    turn = torch.tensor([[-1, 0, -1], [-1, 1, -1]] * 2)
+    reward = torch.zeros(4, 3)
+    reward[1, 1], reward[3, 1] = 3.0, 1.0
+    batch = make_batch(
+        (turn >= 0).tolist(), ids=ids, turn=turn, reward=reward, episode=[0, 0, 1, 1], segment=[0, 1, 0, 1]
+    )
+    assert beside_same_state(batch)[:, 1].tolist() == [1, 1, -1, -1]
 
 
 def test_an_episode_in_two_rows_has_one_return_and_one_advantage():

@@ -6,6 +6,7 @@ environment, which neither decay nor earn, and across the segments that a contex
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, Literal
@@ -126,6 +127,33 @@ def whiten(advantage: Tensor, mask: Tensor, *, floor: float = 0.0) -> Tensor:
     if len(values) < 2:
         return torch.zeros_like(advantage)
     return ((advantage - values.mean()) / (values.std().clamp(min=floor) + 1e-8)) * mask
+
+
+def beside_same_state(batch: Batch) -> Tensor:
+    """What an answer's episode earned from there on, less the mean of its group's answers to the same words; (B, T).
+
+    The state is what was shown since the answer before (Feng et al. 2025, GiGPO: the anchor states of a group), a row's
+    first words whole. An answer that nobody else of its (group, seat) gave to these words gets 0.
+    """
+    found = torch.zeros_like(batch.reward, dtype=torch.float64)
+    states: dict[tuple[int, int, tuple[int, ...]], list[tuple[int, slice, float]]] = defaultdict(list)
+    earned: dict[int, float] = defaultdict(float)  # from an answer on, by episode
+    order = torch.argsort(batch.episode * (int(batch.segment.max()) + 1) + batch.segment, descending=True)
+    for row in order.tolist():
+        answers = [(turn, start, stop) for turn, start, stop in _runs(batch.turn[row].tolist()) if turn >= 0]
+        ids, episode = batch.ids[row].tolist(), int(batch.episode[row])
+        for number in range(len(answers) - 1, -1, -1):
+            _, start, stop = answers[number]
+            earned[episode] += float(batch.reward[row, start:stop].sum())
+            shown = ids[answers[number - 1][2] if number else 0 : start]
+            if bool(batch.mask[row, start:stop].any()):
+                key = int(batch.group[row]), int(batch.seat[row]), tuple(shown)
+                states[key].append((row, slice(start, stop), earned[episode]))
+    for members in states.values():
+        mean = sum(later for _, _, later in members) / len(members)
+        for row, place, later in members:
+            found[row, place] = later - mean
+    return found * batch.mask
 
 
 def blamed(advantage: Tensor, batch: Batch, blame: float) -> Tensor:
