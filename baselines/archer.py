@@ -284,8 +284,8 @@ def credit(batch: Batch) -> Tensor:
 
 def recipe(args: Args) -> Recipe:
     """Imitation, the critic alone, actor and critic; the same evaluation before and after."""
-    if not 0 < args.tau <= 1 or not 0 <= args.gamma <= 1:
-        raise RecipeError(f"ArCHer needs tau in (0, 1] and gamma in [0, 1]; got tau={args.tau}, gamma={args.gamma}")
+    if not 0 < args.tau <= 1:
+        raise RecipeError(f"ArCHer needs tau in (0, 1]; got {args.tau}")
     rl = Rl(
         until=Until(steps=args.steps, seconds=args.seconds),
         optimiser=bc.optimiser(args),

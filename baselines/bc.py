@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from lmgym.train import ranges
 from lmgym.train.parts.filters import mask_stumbles
 from lmgym.train.parts.losses import nll
 from lmgym.train.parts.planners import Stumble
@@ -41,6 +42,9 @@ class Args:
     autocast: bool | None = None  # bfloat16 in the update; None: where the machine has it in hardware
     checkpointing: bool = False  # recompute activations in the backward pass
     evaluate: int = 256  # episodes
+
+    def __post_init__(self) -> None:
+        ranges.check(vars(self))
 
 
 def sft(args: Args) -> Sft:
@@ -82,6 +86,9 @@ class Begun:
     autocast: bool | None = None  # bfloat16 in the update; None: where the machine has it in hardware
     checkpointing: bool = False  # recompute activations in the backward pass
     evaluate: int = 256  # episodes, before and after
+
+    def __post_init__(self) -> None:
+        ranges.check(vars(self))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -156,8 +156,6 @@ def checked(args: Offline) -> None:
     """Raises RecipeError where there would be nothing to learn from."""
     if args.recorded is None and not args.demonstrated and not args.sampled:
         raise RecipeError("values are learnt from episodes: record some (demonstrated, sampled) or name a data set")
-    if not 0 <= args.gamma <= 1:
-        raise RecipeError(f"gamma is in [0, 1]; got {args.gamma}")
 
 
 def blind(args: Offline) -> str | None:

@@ -20,7 +20,7 @@ from lmgym.errors import RecipeError
 from lmgym.train.math import Aggregation, Divergence
 from lmgym.train.parts.credit import Level, gae, whitened
 from lmgym.train.parts.importance import Choice, importance
-from lmgym.train.parts.kl import KlCharge
+from lmgym.train.parts.kl import kl_charge
 from lmgym.train.parts.losses import entropy_bonus, kl_to_start, surrogate, unit_surrogate
 from lmgym.train.parts.rewards import invalid_cost, limit_ends
 from lmgym.train.parts.tasks import Uniform
@@ -134,9 +134,7 @@ def recipe(args: Args) -> Recipe:
     return Recipe(
         tasks=Uniform(args.instances, tries=args.tries, budget=args.budget),
         reward=[*reward, limit_ends] if args.limit_ends else reward,
-        charge=partial(KlCharge, args.kl_reward, target=args.kl_target, horizon=args.kl_horizon)
-        if args.kl_reward
-        else None,
+        charge=kl_charge(args.kl_reward, target=args.kl_target, horizon=args.kl_horizon),
         credit=credit(args),
         importance=importance(args.importance, args.importance_least, args.importance_most),
         loss=terms(args),

@@ -23,7 +23,7 @@ from lmgym.train.math import Divergence, group_normal
 from lmgym.train.parts.credit import within_groups
 from lmgym.train.parts.filters import drop_flat_groups, drop_lone_episodes
 from lmgym.train.parts.importance import Choice, importance
-from lmgym.train.parts.kl import KlCharge
+from lmgym.train.parts.kl import kl_charge
 from lmgym.train.parts.losses import Unit, kl_to_start, reinforce, unit_surrogate
 from lmgym.train.parts.rewards import invalid_cost
 from lmgym.train.parts.tasks import Uniform
@@ -104,9 +104,7 @@ def recipe(args: Args) -> Recipe:
         tasks=Uniform(args.instances, tries=args.group, budget=args.budget),
         reward=[partial(invalid_cost, cost=args.invalid)] if args.invalid else [],
         filter=[*([drop_flat_groups] if args.drop_flat else []), drop_lone_episodes],
-        charge=partial(KlCharge, args.kl_reward, target=args.kl_target, horizon=args.kl_horizon)
-        if args.kl_reward
-        else None,
+        charge=kl_charge(args.kl_reward, target=args.kl_target, horizon=args.kl_horizon),
         credit=credit,
         importance=importance(args.importance, args.importance_least, args.importance_most),
         loss=terms(args),

@@ -17,9 +17,10 @@ from lmgym.policy.local import LocalPolicy
 from lmgym.policy.score import states
 from lmgym.policy.tiny import tiny_model
 from lmgym.policy.vision import Media
+from lmgym.train import ranges
 from lmgym.train.batch import micro_batches
 from lmgym.train.ranks import ALONE, Ranks
-from lmgym.train.update import halves, recompute_activations
+from lmgym.train.update import ADVICE, finite, halves, recompute_activations
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -119,6 +120,7 @@ class Estimator(Generic[Net]):
 
     def __init__(self, online: Net, *, lr: float, clip: float = 1.0, share: float | None = None) -> None:
         """`clip` is of the gradient's norm, 0 for none; `share` is what the target goes of its way in a step."""
+        ranges.check({"lr": lr, "clip": clip})
         self.online, self.clip, self.share = online, clip, share
         self.slow = twin(online).requires_grad_(False) if share is not None else online  # the target
         self.weights = [weight for weight in online.parameters() if weight.requires_grad]
@@ -132,6 +134,8 @@ class Estimator(Generic[Net]):
             raise RecipeError(f"the gradient of the critic is {norm}; try a smaller rate of the critic")
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
+        if not finite(self.weights):
+            raise RecipeError(f"the weights of the critic are no numbers any more; {ADVICE} of the critic")
         if self.share is not None:
             polyak(self.slow, self.online, self.share)
         return norm

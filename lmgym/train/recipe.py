@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from lmgym.errors import RecipeError
 from lmgym.rollout.context import Context
 from lmgym.rollout.planner import Planner
+from lmgym.train import ranges
 from lmgym.train.batch import Batch
 from lmgym.train.math import Aggregation
 from lmgym.train.schedule import Progress, Schedule, Until, constant
@@ -112,8 +113,7 @@ class Optimiser:
     checkpointing: bool = False  # recompute activations in the backward pass
 
     def __post_init__(self) -> None:
-        if self.epochs < 1 or self.minibatches < 1:
-            raise RecipeError(f"epochs and minibatches are 1 or more; got {self.epochs} and {self.minibatches}")
+        ranges.check(vars(self))
 
     @property
     def single(self) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lmgym.errors import RecipeError
+from lmgym.train import ranges
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class Until:
     def __post_init__(self) -> None:
         if self.steps is None and self.seconds is None:
             raise RecipeError("a stage needs an end: Until(steps=...) or Until(seconds=...)")
+        ranges.check(vars(self))
 
     def progress(self, step: int, seconds: float) -> Progress:
         """How far a stage is that made `step` steps in `seconds`."""

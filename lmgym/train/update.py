@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -58,6 +58,8 @@ class Updater:
             for part in minibatches(batch, self.spec.minibatches, seed=[*seed, epoch], unit=self._unit(batch)):
                 norms.append(self._step(part, progress, sums, ratios))
                 ratios.first = False
+        if not finite(self.weights.parameters()):
+            raise RecipeError(f"the weights are no numbers any more; {ADVICE}")
         sums = added(self.ranks.gathered([dict(sums)]))
         ratios = Ratios.of_all(self.ranks.gathered([ratios]))
         tokens = sums.pop("trained_tokens")
@@ -242,6 +244,11 @@ def halves(device: torch.device) -> bool:
         return bool(torch.cuda.is_bf16_supported())
     known: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()  # not in torch 2.11
     return device.type == "cpu" and any(known.get(name, False) for name in ("amx_bf16", "avx512_bf16"))
+
+
+def finite(weights: Iterable[Tensor]) -> bool:
+    """Whether all weights are numbers: what is not must not take the place of the last good checkpoint."""
+    return bool(torch.stack([weight.isfinite().all() for weight in weights]).all())
 
 
 def _sum(values: Tensor, mask: Tensor) -> float:

@@ -97,5 +97,5 @@ def test_settings_that_cannot_be_are_refused():
     for share in (0.0, 1.1):
         with pytest.raises(RecipeError, match="share is in"):
             filtered_bc.recipe(filtered_bc.Args(share=share))
-    with pytest.raises(RecipeError, match="epochs and minibatches"):
+    with pytest.raises(RecipeError, match="minibatches is 1 or more"):
         bc.recipe(replace(bc.Args(), minibatches=0))

@@ -18,6 +18,7 @@ from lmgym.errors import RecipeError
 from lmgym.rollout.episodes import read
 from lmgym.train import checkpoint, source
 from lmgym.train.log import read_metrics
+from lmgym.train.schedule import constant
 from tests.train.victim import ARGS, toy_policy, train
 
 ROOT = Path(__file__).parents[2]
@@ -181,6 +182,17 @@ def test_a_loss_that_is_no_number_ends_a_run_that_goes_on_from_its_last_good_ste
     train(folder, resume=True)
     assert figures(folder) == figures(whole)
     assert torch.equal(weights(folder), weights(whole))
+
+
+def test_weights_that_are_no_numbers_leave_the_last_good_checkpoint(tmp_path):
+    folder, recipe = tmp_path / "run", grpo.recipe(QUICK)
+    *before, rl, after = recipe.stages
+    wild = replace(rl, optimiser=replace(rl.optimiser, schedule=constant(math.inf), minibatches=1))  # its only step ends the stage
+    with pytest.raises(RecipeError, match="no numbers any more; the weights before this step") as caught:
+        train(folder, args=QUICK, recipe=replace(recipe, stages=[*before, wild, after]))
+    assert "\n" not in str(caught.value)
+    assert torch.isfinite(weights(folder)).all()
+    train(folder, args=QUICK, resume=True)
 
 
 def test_what_a_run_leaves(whole):

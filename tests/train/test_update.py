@@ -198,6 +198,12 @@ def test_a_loss_that_is_no_number_stops_the_run_and_leaves_the_weights(bad):
     assert all(torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))
 
 
+def test_weights_that_a_step_made_no_numbers_stop_the_run():
+    model = toy_model()
+    with pytest.raises(RecipeError, match="no numbers any more.*last checkpoint; try a smaller lr"):
+        Updater(model, scorer(model), Optimiser(schedule=constant(math.inf)), [CLIP]).update(ragged(), HERE, seed=(0,))
+
+
 def test_muon_takes_the_hidden_matrices_and_adam_the_rest():
     model = toy_model()
     muon, adam = Updater(model, scorer(model), Optimiser(kind="muon"), [CLIP]).optimisers

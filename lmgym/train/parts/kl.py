@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from torch import Tensor
@@ -49,6 +50,13 @@ class KlCharge:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from a checkpoint."""
         self.coef = state["coef"]
+
+
+def kl_charge(coef: float, *, target: float | None, horizon: int) -> Callable[[], KlCharge] | None:
+    """What makes the charge; None for a coefficient of 0. Raises RecipeError for a target that nothing would follow."""
+    if not coef and target is not None:
+        raise RecipeError(f"kl_target={target} is what kl_reward follows, and that is 0: set kl_reward above 0")
+    return partial(KlCharge, coef, target=target, horizon=horizon) if coef else None
 
 
 def kl_estimate(logprobs: Tensor, reference: Tensor) -> float:

@@ -1,0 +1,81 @@
+"""Numbers that no algorithm can use are refused in a line, before anything is made."""
+
+from __future__ import annotations
+
+import importlib
+
+import pytest
+
+from lmgym.cli.options import read_args
+from lmgym.errors import RecipeError
+from lmgym.train.critics import Estimator, mlp
+from lmgym.train.ranges import RANGES, Range
+from lmgym.train.recipe import Optimiser
+from lmgym.train.schedule import Until
+
+REFUSED = [
+    "grpo --blame -1",
+    "grpo --anchor -1",
+    "grpo --invalid -1",
+    "grpo --negative -1",
+    "grpo --clip -0.5",
+    "grpo --clip-high -1",
+    "grpo --dual 0.5",
+    "grpo --longest 0",
+    "grpo --lr -1",
+    "bc --lr 1e999",
+    "bc --lr 1e39",
+    "bc --steps -1",
+    "bc --interject 2",
+    "bc --muon-lr -1",
+    "filtered_bc --warmup -1",
+    "refuel --final-lr -1",
+    "refuel --adam-eps 0",
+    "ppo --gamma 2",
+    "ppo --lam -0.1",
+    "ppo --value-clip -1",
+    "ppo --critic-lr -1",
+    "ppo --kl-reward 0 --kl-target 5",
+    "rloo --kl-target 5",
+    "archer --critic-batch 0",
+    "archer --capacity 0",
+    "archer --critic-lr -1",
+    "mc --stumbles 5",
+    "ilql --cql -1",
+]
+
+
+@pytest.mark.parametrize("said", REFUSED)
+def test_a_number_out_of_range_is_refused_by_its_name(said):
+    name, *words = said.split()
+    module = importlib.import_module(f"lmgym.baselines.{name}")
+    with pytest.raises(RecipeError) as caught:
+        module.recipe(read_args(module.Args, words))
+    assert words[-2].removeprefix("--").replace("-", "_") in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Optimiser(lr=float("inf")),
+        lambda: Optimiser(lr=float("nan")),
+        lambda: Until(steps=-1),
+        lambda: Estimator(mlp([2, 1], seed=[0]), lr=-1.0),
+    ],
+)
+def test_what_has_no_options_of_its_own_refuses_too(make):
+    with pytest.raises(RecipeError, match=r"^(lr is in \[0, 1e\+06\]|steps is 0 or more); got"):
+        make()
+
+
+def test_a_range_has_its_ends_unless_it_is_open():
+    assert all(value in Range(0, 1) for value in (0, 0.5, 1))
+    assert not any(value in Range(0, 1, open=True) for value in (0, 1.1))
+    assert float("inf") not in Range(0)
+
+
+def test_every_range_is_of_a_setting_that_there_is():
+    algorithms = ("bc", "filtered_bc", "mc", "ilql", "archer", "refuel", "ppo", "grpo", "rloo")
+    kinds = [Optimiser, Until, *(importlib.import_module(f"lmgym.baselines.{name}").Args for name in algorithms)]
+    assert set(RANGES) <= {name for kind in kinds for name in kind.__dataclass_fields__}
