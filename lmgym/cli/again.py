@@ -80,7 +80,7 @@ class Again:
 
     def _policy(self, found: Entry) -> Any:
         """The policy, as the entry was sampled. Raises SubmissionError for other weights than the entry's."""
-        from lmgym.cli.policies import kind_of, load_here
+        from lmgym.cli.policies import kind_of, load_here, unguided
 
         settings = found.settings
         heat, seed = float(settings.get("temperature", 1.0)), int(settings.get("seed", 0))
@@ -89,7 +89,7 @@ class Again:
         if kind_of(self.model) == "local":
             from lmgym.policy.audit import weights_digest
 
-            digest = weights_digest(policy)
+            digest = weights_digest(unguided(policy))
             if found.policy.weights != digest:
                 stated = (found.policy.weights or "not stated")[:16]
                 raise SubmissionError(f"the entry's weights are {stated}, those of {self.model} are {digest[:16]}")

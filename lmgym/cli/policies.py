@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
+from dataclasses import fields
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmgym.errors import PolicyError
+from lmgym.errors import PolicyError, SubmissionError
 from lmgym.policy.load import REMOTE, load_policy
 
 if TYPE_CHECKING:
@@ -61,22 +64,88 @@ def run_folder(model: str) -> Path | None:
 
 
 def load_run(folder: Path, **more: Any) -> LocalPolicy:
-    """The policy that a run ended with, or that of its last checkpoint where it has not ended."""
-    from lmgym.policy.load import load_local
+    """The policy that a run ended with, or that of its last checkpoint where it has not ended.
 
-    if (folder / "policy").is_dir():
+    Where the run's last evaluation plays by values (MC, ILQL), they guide this policy, too: its checkpoint has them.
+    It samples in the run's precision then, so that the episodes of that evaluation are played again.
+    """
+    from lmgym.policy.load import load_local
+    from lmgym.policy.lora import adapt
+
+    begun = _arguments(folder)
+    guides, ended = values_guide(begun.get("algorithm")), (folder / "policy").is_dir()
+    if ended and not guides:
         return load_local(f"hf:{folder / 'policy'}", **more)
     from lmgym.train import checkpoint
 
     try:
-        begun = json.loads((folder / "run.json").read_text(encoding="utf-8"))["arguments"]
-        name, seed = str(begun["policy"]), int(begun["seed"])
+        name, seed, rank = str(begun["policy"]), int(begun["seed"]), begun.get("lora")
     except (ValueError, KeyError, TypeError) as error:
         raise PolicyError(f"{folder} is no training run: its run.json names no policy to go on from") from error
     saved = checkpoint.load(folder / "checkpoints")
+    if saved is None and ended:
+        raise PolicyError(f"the values of {folder} were in its checkpoints/; hf:{folder / 'policy'} is without them")
     if saved is None:
         raise PolicyError(f"{folder} has neither a policy nor a checkpoint yet")
-    policy = load_local(name, **{**more, "seed": seed})
+    policy = load_local(name, **{**more, "seed": seed}, dtype=begun.get("dtype") if guides else None)
+    if rank is not None:
+        adapt(policy.model, rank=rank, seed=seed)
     policy.model.load_state_dict(saved["model"])
     policy.name = f"run:{folder}"
+    if guides and saved["learner"]["critic"] is not None:
+        _guide(policy, folder, begun, saved["learner"]["critic"])
     return policy
+
+
+def values_guide(algorithm: object) -> bool:
+    """Whether the last evaluation of a baseline plays by its critic: its policy alone is not what was evaluated."""
+    from lmgym.cli.train import baselines
+    from lmgym.train.recipe import Evaluate
+
+    if algorithm not in baselines():
+        return False
+    module = import_module(f"lmgym.baselines.{algorithm}")
+    last = module.recipe(module.Args()).stages[-1]
+    return isinstance(last, Evaluate) and last.by == "critic"
+
+
+def unguided(policy: LocalPolicy) -> LocalPolicy:
+    """The policy, where its weights are all there is to it. Raises SubmissionError for one that values guide."""
+    if policy.adjust is not None:
+        raise SubmissionError(f"{policy.name} answers by values beside its weights, which an entry cannot state")
+    return policy
+
+
+def _arguments(folder: Path) -> dict[str, Any]:
+    """What a run was begun with, as far as it says so."""
+    try:
+        found = json.loads((folder / "run.json").read_text(encoding="utf-8"))["arguments"]
+    except (ValueError, KeyError, TypeError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _guide(policy: LocalPolicy, folder: Path, begun: dict[str, Any], values: dict[str, Any]) -> None:
+    """Have the policy answer as the critic of its run would have it."""
+    from lmgym.train.recipe import Pool
+    from lmgym.train.services import Services
+    from lmgym.train.state import Manner
+    from lmgym.train.token_critic import TokenCritic
+
+    module = import_module(f"lmgym.baselines.{begun['algorithm']}")
+    known = {each.name for each in fields(module.Args)}
+    recipe = module.recipe(module.Args(**{name: value for name, value in begun.items() if name in known}))
+    with ExitStack() as opened:
+        services = Services(
+            policy,
+            Pool(task=str(begun["task"]), size=1, seed=int(begun["seed"])),
+            folder=folder,
+            manner=Manner(),
+            context=recipe.context,
+            temperature=recipe.temperature,
+            opened=opened,
+        )
+        critic = recipe.critic(services)
+    assert isinstance(critic, TokenCritic), "other critics judge answers and guide none"
+    critic.load_state_dict(values)
+    critic.guide_on(policy)

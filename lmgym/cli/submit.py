@@ -82,12 +82,13 @@ def _who(folder: RunFolder, model: str) -> Who:
     """The policy, with the digest of its weights where they are here."""
     from lmgym.board import run as runs
     from lmgym.board.entry import Who
-    from lmgym.cli.policies import kind_of, load_here
+    from lmgym.cli.policies import kind_of, load_here, unguided
 
     facts: dict[str, Any] = {}
     if kind_of(model or folder.policy) == "local":
         from lmgym.policy.audit import parameters, weights_digest
 
-        local: Any = load_here(model or folder.policy, 1.0, int(folder.settings.get("seed", 0)))
+        found: Any = load_here(model or folder.policy, 1.0, int(folder.settings.get("seed", 0)))
+        local = unguided(found)
         facts = {"parameters": parameters(local), "weights": weights_digest(local)}
     return Who(name=runs.public_name(folder.policy), kind=runs.kind_of(folder.policy), **facts)

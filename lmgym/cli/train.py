@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from lmgym.cli.options import read_args, task_options
+from lmgym.cli.policies import values_guide
 from lmgym.cli.tuned import PLAIN, Tuned, tuned
 from lmgym.env.registry import find, load, options_of
 from lmgym.env.spec import TaskSpec
@@ -87,14 +88,18 @@ def train(
     )
     if ranks().main:
         level = "".join(f" --option {pair}" for pair in option or [])
-        _close(console, result, closing_table(result, spec, options, algorithm), f"lmgym eval {task}{level}")
+        table = closing_table(result, spec, options, algorithm)
+        _close(console, result, table, f"lmgym eval {task}{level}", guided=values_guide(algorithm))
 
 
-def _close(console: Console, result: RunResult, table: Table, again: str) -> None:
+def _close(console: Console, result: RunResult, table: Table, again: str, *, guided: bool) -> None:
     """Say what the run came to, where its files are and what to try next."""
     console.print(table)
     console.print(f"files: {result.folder}/ (metrics.jsonl, curve.png, tensorboard/, checkpoints/, policy/)")
-    console.print(f"next:  {again} --model hf:{result.policy}", soft_wrap=True)
+    if guided:
+        console.print("policy/ is imitation alone; the values that guide it are in checkpoints/", soft_wrap=True)
+    model = f"run:{result.folder}" if guided else f"hf:{result.policy}"
+    console.print(f"next:  {again} --model {model}", soft_wrap=True)
 
 
 def _evaluated_on(recipe: Recipe, split: str | None) -> Recipe:

@@ -225,11 +225,18 @@ class LocalPolicy:
         except SafetensorError as error:  # a full disk is no OSError there
             raise OSError(f"cannot write the weights: {error}") from error
 
+    def adjust_by(self, adjust: Adjust, *, beside: PreTrainedModel | None = None) -> None:
+        """Pass all logits through `adjust` from here on.
+
+        What `beside` makes of the same tokens joins the hidden states that it sees.
+        """
+        self.adjust, self._beside, self._decoder = adjust, beside, None
+
     @contextmanager
     def adjusted(self, adjust: Adjust, *, beside: PreTrainedModel | None = None) -> Iterator[None]:
-        """Pass all logits through `adjust`; what `beside` makes of the same tokens joins the hidden states it sees."""
+        """The same for as long as the block lasts."""
         before = (self.adjust, self._beside, self._decoder)
-        self.adjust, self._beside, self._decoder = adjust, beside, None
+        self.adjust_by(adjust, beside=beside)
         try:
             yield
         finally:

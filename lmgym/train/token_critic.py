@@ -171,12 +171,16 @@ class TokenCritic(Critic):
 
     def guide(self, policy: LocalPolicy) -> AbstractContextManager[None]:
         """Have the policy answer by its log-probabilities plus beta Q."""
-        width = self.trunk.width
+        return policy.adjusted(self.adjust, beside=self.net.slow.trunk.model)
 
-        def adjust(hidden: Tensor, logits: Tensor) -> Tensor:
-            return torch.log_softmax(logits.float(), -1) + self.beta * self.quality(hidden[:, -width:].float())
+    def guide_on(self, policy: LocalPolicy) -> None:
+        """The same for good."""
+        policy.adjust_by(self.adjust, beside=self.net.slow.trunk.model)
 
-        return policy.adjusted(adjust, beside=self.net.slow.trunk.model)
+    def adjust(self, hidden: Tensor, logits: Tensor) -> Tensor:
+        """Log-probabilities plus beta Q (R, V), where the last of `hidden` (R, H) are states of the target."""
+        own = hidden[:, -self.trunk.width :].float()
+        return torch.log_softmax(logits.float(), -1) + self.beta * self.quality(own)
 
     def state_dict(self) -> dict[str, Any]:
         """Weights, targets and optimiser."""

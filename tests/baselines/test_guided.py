@@ -1,0 +1,63 @@
+"""What MC and ILQL end with is played again by the folder of their run, values included."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from lmgym.cli import main
+from lmgym.cli.policies import load_here, load_run, unguided
+from lmgym.errors import PolicyError, SubmissionError
+from lmgym.evaluation import report as reports
+from lmgym.evaluation.runner import Report
+
+FEW = ["--warmup", "2", "--warmup-episodes", "4", "--steps", "3", "--episodes", "6", "--sampled", "0", "--lr", "3e-2"]
+LEVEL = ["--option", "highest=8", "--option", "max_turns=4"]
+CASES = [("mc", "own", None), ("ilql", "own", None), ("ilql", "policy", 2)]
+
+
+def lmgym(monkeypatch, capfd, *words: str) -> tuple[int, str]:
+    monkeypatch.setattr(sys, "argv", ["lmgym", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    printed = capfd.readouterr()
+    return int(ended.value.code or 0), printed.out + printed.err
+
+
+def played(report: Report):
+    return [(o.index, o.success, o.turns, o.invalid, o.tokens_out) for o in report.outcomes]
+
+
+@pytest.mark.parametrize(("algorithm", "base", "lora"), CASES)
+def test_after_rl_is_played_again_by_the_line_that_the_run_ends_with(
+    tmp_path, monkeypatch, capfd, algorithm, base, lora
+):
+    monkeypatch.chdir(tmp_path)
+    model = "tiny:1m"
+    if lora is not None:
+        load_here("tiny:1m", 1.0, 0).save("base")
+        model = "hf:base"
+    args = [*FEW, *LEVEL, "--beta", "60", "--base", base, "--demonstrated", "64", "--evaluate", "24", "--threads", "1"]
+    args += ["--lora", str(lora)] if lora else []
+    code, said = lmgym(monkeypatch, capfd, "train", algorithm, "guess_number", "--model", model, "--out", "run", *args)
+    assert code == 0, said
+    state = json.loads(Path("run/reports.json").read_text())
+    before, after = (played(Report.from_state(state[f"{when} RL"])) for when in ("before", "after"))
+    assert before != after
+    (line,) = [line for line in said.splitlines() if line.startswith("next:")]
+    words = line.removeprefix("next:").split()[1:]
+    assert words[-1] == "run:run"
+    lmgym(monkeypatch, capfd, *words, "--episodes", "24", "--out", "again")
+    assert played(reports.read(Path("again"))) == after
+    assert played(reports.read(Path("again"))) == after
+    lmgym(monkeypatch, capfd, *words[:-1], "hf:run/policy", "--episodes", "24", "--out", "alone")
+    assert played(reports.read(Path("alone"))) != after
+    with pytest.raises(SubmissionError, match="beside its weights"):
+        unguided(load_run(Path("run")))
+    shutil.rmtree("run/checkpoints")
+    with pytest.raises(PolicyError, match="hf:run/policy is without them"):
+        load_run(Path("run"))
