@@ -44,7 +44,8 @@ def record(
     from lmgym.train.parts.planners import Stumble, Wander
 
     spec, options = find(task), task_options(option or [])
-    out.parent.mkdir(parents=True, exist_ok=True)  # before anything is played: a path that cannot be written
+    dataset.check_name(out)  # before anything is played, as the path that cannot be written
+    out.parent.mkdir(parents=True, exist_ok=True)
     env = build(spec.id, split=split, **options)
     size = env.unwrapped.size()
     env.close()

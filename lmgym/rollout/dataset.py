@@ -65,16 +65,23 @@ def read(path: Path) -> Iterator[Trajectory]:
 
 def write(path: Path, trajectories: Iterable[Trajectory]) -> None:
     """Write a data set in the format that the name ends in; whoever reads `path` finds it whole or not at all."""
+    check_name(path)
     if path.name.endswith(".jsonl"):
         episodes.write(path, trajectories)
-    elif path.name.endswith(".parquet"):
+    else:
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_name(f".{path.name}.partial")
         rows = [_to_row(trajectory) for trajectory in trajectories]
         with _no_progress_bars():
             _datasets().Dataset.from_list(rows, features=_features()).to_parquet(str(partial))
         partial.replace(path)
-    else:
+
+
+def check_name(path: Path) -> None:
+    """Raises InstanceError for a name in whose format no data set is written, MissingExtra where that needs one."""
+    if path.name.endswith(".parquet"):
+        _datasets()
+    elif not path.name.endswith(".jsonl"):
         raise InstanceError(f"{path}: a data set is written as .jsonl or .parquet")
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from lmgym.errors import RecipeError
 from lmgym.evaluation import runner
+from lmgym.train import source
 from lmgym.train.recipe import Evaluate, FitCritic, Generate, Recipe, Rl, Sft, unrolled
 
 
@@ -30,8 +31,22 @@ def check(recipe: Recipe, task: str, options: Mapping[str, Any], folder: Path, *
     for stage in stages:
         recorded = stage.recorded if isinstance(stage, Sft | FitCritic) else None
         places = [] if recorded is None or str(recorded) in made else [folder / recorded, recorded]
-        if places and not any(place.exists() for place in places):
+        found = [place for place in places if place.exists()]
+        if places and not found:
             raise RecipeError(f"there is no data set {recorded}")
+        if found:
+            source.readable(found[0])
         shown = isinstance(stage, Sft) or (isinstance(stage, Generate) and stage.demonstrated)
         if shown and recorded is None and not runner.demonstrates(task):
-            raise RecipeError(f"{name} has neither demonstrator nor oracle to imitate: --warmup 0, or --recorded")
+            raise RecipeError(f"{name} has neither demonstrator nor oracle to imitate: {_without(recipe, made)}")
+
+
+def _without(recipe: Recipe, made: Collection[str]) -> str:
+    """The options by which a recipe does without a demonstrator: those that it has."""
+    stages = [stage for stage in unrolled(recipe.stages) if not isinstance(stage, Evaluate)]
+    if len(stages) == 1:  # imitation is all there is
+        return "give episodes to imitate by --recorded FILE"
+    records = any(isinstance(stage, Generate) and stage.demonstrated and stage.until.steps != 0 for stage in stages)
+    ways = "--warmup 0 --demonstrated 0" if records else "--warmup 0"
+    recorded = any(isinstance(stage, FitCritic) and str(stage.recorded) in made for stage in stages)
+    return f"use {ways}" + (", or --recorded FILE" if recorded else "")

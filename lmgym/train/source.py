@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
-from lmgym.errors import RecipeError
+from lmgym.errors import LmgymError, RecipeError
 from lmgym.policy.base import Policy
 from lmgym.policy.local import LocalPolicy
 from lmgym.policy.scripted import hinted
@@ -57,6 +57,17 @@ def recorded(
     chosen = [(lap, found[order(seed, lap, len(found))[position]]) for lap, position in places]
     named = (replace(episode, id=f"{episode.id}@{lap}") for lap, episode in chosen)
     return _encoded(policy, (_given(episode, policy) for episode in named), context or Full())
+
+
+def readable(path: Path) -> None:
+    """Read the first episode of a data set. Raises RecipeError or InstanceError where that cannot be."""
+    try:
+        if not any(episode.turns for episode in dataset.read(path)):
+            raise RecipeError(f"{path} holds no episodes to imitate")
+    except LmgymError:
+        raise
+    except (OSError, ValueError, KeyError) as error:  # also of bytes that are no text, and of others' parquet
+        raise RecipeError(f"cannot read the episodes of {path}: {' '.join(str(error).split())}") from error
 
 
 def _encoded(policy: LocalPolicy, found: Iterable[Trajectory], context: Context) -> list[Trajectory]:

@@ -1,0 +1,95 @@
+"""What a recipe does not find is said before any work, with a way out that it has."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from dataclasses import replace
+
+import pytest
+
+from lmgym.baselines import filtered_bc
+from lmgym.cli import main
+from lmgym.cli.options import read_args
+from lmgym.errors import LmgymError, RecipeError
+from lmgym.rollout import dataset
+from lmgym.rollout.engine import Engine
+from lmgym.train import source
+from lmgym.train.parts.tasks import Uniform
+from lmgym.train.preflight import check
+from lmgym.train.recipe import Evaluate, Pool
+from tests.train import tt
+from tests.train.chain import SPEC, chain_policy
+from tests.train.victim import train
+
+ALONE = "use --warmup 0"
+WITH_RECORDS = "use --warmup 0 --demonstrated 0, or --recorded FILE"
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    """A data set of what the chain's oracle does."""
+    jobs = Uniform(4).draw(0, Pool(task=SPEC.id, size=8))
+    dataset.write(tmp_path / "good.jsonl", source.demonstrated(Engine(), chain_policy(), jobs))
+    return str(tmp_path / "good.jsonl")
+
+
+def checked(name, words, folder):
+    module = importlib.import_module(f"lmgym.baselines.{name}")
+    recipe = module.recipe(read_args(module.Args, words))
+    stages = [replace(stage, split="train") if isinstance(stage, Evaluate) else stage for stage in recipe.stages]
+    check(replace(recipe, stages=stages), tt.SPEC.id, {}, folder)
+
+
+@pytest.mark.parametrize(
+    ("said", "advice"),
+    [
+        ("bc", "give episodes to imitate by --recorded FILE"),
+        ("grpo", ALONE),
+        ("filtered_bc", ALONE),
+        ("filtered_bc --recorded FILE", ALONE),
+        ("mc", WITH_RECORDS),
+        ("mc --warmup 0", WITH_RECORDS),
+        ("ilql", WITH_RECORDS),
+        ("ilql --demonstrated 0", "use --warmup 0, or --recorded FILE"),
+    ],
+)
+def test_a_task_that_shows_nothing_is_refused_with_a_way_that_leads_on(said, advice, recorded, tmp_path):
+    name, *words = said.replace("FILE", recorded).split()
+    with pytest.raises(RecipeError, match="neither demonstrator nor oracle") as caught:
+        checked(name, words, tmp_path)
+    assert str(caught.value).endswith(f": {advice}")
+    for way in advice.replace("FILE", recorded).split(", or "):
+        options = way[way.index("--") :].split()
+        checked(name, [*words, *options], tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("empty.jsonl", b"", "holds no episodes"),
+        ("bad.jsonl", b'{"id": 1\n', "no recorded episode"),
+        ("other.jsonl", b"{}\n", "line 1 is no episode"),
+        ("bytes.jsonl", b"\xff\xfe", "cannot read the episodes"),
+        ("packed.jsonl.gz", b"nonsense", "cannot read the episodes"),
+        ("bad.parquet", b"nonsense", "cannot read the episodes"),
+        ("table.csv", b"1,2\n", "is no data set"),
+    ],
+)
+def test_a_data_set_that_cannot_be_read_is_refused_before_the_warm_up(name, content, words, tmp_path):
+    (tmp_path / name).write_bytes(content)
+    args = filtered_bc.Args(warmup=1, warmup_episodes=2, steps=1, evaluate=2, recorded=str(tmp_path / name))
+    with pytest.raises(LmgymError, match=words) as caught:
+        train(tmp_path / "run", args=args, recipe=filtered_bc.recipe(args))
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_recording_that_could_not_be_written_is_not_played(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(Engine, "run", lambda *_: pytest.fail("played"))
+    monkeypatch.setattr(sys, "argv", ["lmgym", "record", "guess_number", "--out", str(tmp_path / "new" / "x.csv")])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert "is written as .jsonl or .parquet" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
