@@ -4,7 +4,8 @@
 
 Pomerleau 1991; for language agents Abdulhai et al. 2023, LMRL-Gym, whose `non_action_weight` is here called
 `observation_weight`; the denominator is the number of action tokens, not of all. `interject` is the noise of DART
-(Laskey et al. 2017): wrong actions stumble in, so that the way back is shown as well.
+(Laskey et al. 2017): wrong actions stumble in, so that the way back is shown as well. They are drawn from the actions
+that the task lists as admissible: where it lists none, as most web tasks, nothing stumbles in, and the run says so.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class Offline(bc.Begun):
 
     recorded: str | None = None  # data set to learn from, and to imitate before; None: recorded by the run itself
     demonstrated: int = 512  # episodes of the demonstrator to record, in steps of 64
-    stumbles: float = 0.3  # share of their turns at which something wrong is played
+    stumbles: float = 0.3  # share of their turns at which something wrong is played; as `interject`
     sampled: int = 1024  # episodes of the policy to record, in steps of 64
     budget: int | None = None  # turns of a recorded episode at most
     steps: int | None = 200
@@ -131,7 +131,7 @@ def recording(args: Offline) -> list[Stage]:
                 until=Until(steps=-(-count // size)),
                 into="data",
                 tasks=Uniform(size, budget=args.budget),
-                planner=Stumble(args.stumbles) if demonstrated else None,
+                planner=Stumble(args.stumbles) if demonstrated and args.stumbles else None,
                 demonstrated=demonstrated,
                 name=name,
             )

@@ -21,7 +21,9 @@ def record(
     split: Annotated[str, typer.Option(help="Split to play.")] = "train",
     episodes: Annotated[int, typer.Option(help="Instances; all of the split if it has fewer.")] = 1000,
     tries: Annotated[int, typer.Option(help="Of each instance.")] = 1,
-    stumble: Annotated[float, typer.Option(help="Share of turns at which something wrong is played.")] = 0.0,
+    stumble: Annotated[
+        float, typer.Option(help="Share of turns at which something wrong is played, of what the task lists.")
+    ] = 0.0,
     wander: Annotated[
         str | None, typer.Option(help="Turns FIRST:LAST at which any admissible action is played, and nothing tells.")
     ] = None,
@@ -45,6 +47,8 @@ def record(
 
     spec, options = find(task), task_options(option or [])
     dataset.check_name(out)  # before anything is played, as the path that cannot be written
+    if (stumble or wander is not None) and not runner.lists_actions(spec.id):
+        raise RecipeError(f"{spec.id} lists no admissible actions, which --stumble and --wander play: leave them out")
     out.parent.mkdir(parents=True, exist_ok=True)
     env = build(spec.id, split=split, **options)
     size = env.unwrapped.size()

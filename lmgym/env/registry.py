@@ -88,6 +88,11 @@ def shows(spec: TaskSpec) -> bool:
     return kind.demonstrator is not TextEnv.demonstrator or kind.oracle is not TextEnv.oracle
 
 
+def lists(spec: TaskSpec) -> bool:
+    """Whether its environment lists admissible actions, in some states at least."""
+    return load(spec).admissible is not TextEnv.admissible
+
+
 def _missing(spec: TaskSpec, error: ModuleNotFoundError) -> ModuleNotFoundError | MissingExtra:
     if (error.name or "").partition(".")[0] == "lmgym" or not spec.extras:
         return error

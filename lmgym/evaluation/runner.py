@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from lmgym.env.registry import build, find, shows
+from lmgym.env.registry import build, find, lists, shows
 from lmgym.evaluation.stats import Interval, clustered, paired, unit
 from lmgym.policy.base import Policy
 from lmgym.rollout.engine import Engine
@@ -128,6 +128,11 @@ def replays(task: str) -> bool:
 def demonstrates(task: str) -> bool:
     """Whether a task has somebody to imitate: a demonstrator or an oracle, for some of its instances at least."""
     return shows(find(task))
+
+
+def lists_actions(task: str) -> bool:
+    """Whether a task says which actions are admissible: without it nothing can be played in a player's stead."""
+    return lists(find(task))
 
 
 def episodes(

@@ -35,6 +35,8 @@ def of_demonstrations(trajectories: Sequence[Trajectory]) -> dict[str, float]:
     """The same of what is imitated: its success is not the policy's."""
     played = of_play(trajectories)
     kept = {name: played[name] for name in ("episodes", "turns", "truncated", "invalid", "played_turns")}
+    turns = [turn for trajectory in trajectories for turn in trajectory.turns]
+    kept["stumbles"] = sum(bool(turn.info.get("stumble")) for turn in turns) / max(1, len(turns))
     return {**kept, "demonstrated_success": played["success"], "demonstrated_tokens": played["sampled_tokens"]}
 
 

@@ -75,6 +75,11 @@ class Log:
                 if isinstance(value, float | int):
                     self._board.add_scalar(f"{stage}/{name}", value, step)
 
+    def say(self, words: str) -> None:
+        """One line on the terminal."""
+        if not self._bar.disable:
+            self._bar.console.print(words, markup=False, soft_wrap=True)
+
     def show(self, stage: str, share: float, words: str) -> None:
         """Move the bar of a stage to `share` and show some `words` beside it."""
         if stage not in self._stages:

@@ -26,7 +26,7 @@ from lmgym.train.folder import CHECKPOINTS, claim
 from lmgym.train.log import Log, Stopwatch, replace_file, writing
 from lmgym.train.preflight import check
 from lmgym.train.ranks import ranks
-from lmgym.train.recipe import Evaluate, FitCritic, Learning, Pool, Recipe, unrolled
+from lmgym.train.recipe import Evaluate, FitCritic, Generate, Learning, Pool, Recipe, Sft, unrolled
 from lmgym.train.services import Services
 from lmgym.train.state import Manner, Place, RunResult
 from lmgym.train.step import Learner
@@ -142,6 +142,10 @@ class Training:
         self.learner.begin(stage)
         agreed = self.services.ranks.agreed
         plays = getattr(stage, "recorded", None) is None
+        planner = stage.planner if isinstance(stage, Generate | Sft) else self.recipe.planner
+        wants = planner.wants if plays and planner and stage.until.steps != 0 else ()
+        if "admissible" in wants and not runner.lists_actions(self.pool.task):
+            self.log.say(f"{stage.name}: no wrong moves are interjected, {self.pool.task} lists no admissible actions")
         while not stage.until.reached(self.place.step, elapsed := agreed(time.perf_counter() - begun)):
             if plays and self.manner.tokens is not None and self.place.tokens >= self.manner.tokens:
                 break

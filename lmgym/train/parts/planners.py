@@ -17,7 +17,8 @@ class Stumble(Planner):
 
     It is an admissible action at random, the words of two of them spliced, or the last action once more; the latter two
     are mostly refused, and the way on from a refusal is what a policy must have seen. The turn's info says so
-    (`stumble`), for a filter to take it from the loss.
+    (`stumble`), for a filter to take it from the loss. Where the task lists no admissible actions, as most web tasks,
+    nothing is played in the player's stead.
     """
 
     share: float
@@ -39,7 +40,7 @@ class Wander(Planner):
     """From one turn up to another any admissible action is played in the player's stead, and nothing tells.
 
     Records of it are those of a player who is good in a part of an episode alone: whoever learns from them has to put
-    parts together.
+    parts together. Nothing is played where the task lists no admissible actions.
     """
 
     first: int
