@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import importlib
 import json
-import subprocess
+import shlex
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
+from lmgym.cli.train import settings
 from lmgym.errors import RecipeError
 
 if TYPE_CHECKING:
-    from lmgym.train.comparison import Course, Curve
+    from lmgym.train.comparison import Cell, Course, Curve
 
 START, END = "<!-- curves: made by `make curves` -->", "<!-- /curves -->"
 WAYS = "<!-- directions: made by `make curves SIZE=directions` -->", "<!-- /directions -->"
@@ -36,49 +38,75 @@ def curves(
     from lmgym.train import comparison
 
     if size == "directions":
-        if tune or algorithm:
-            raise RecipeError("directions have arms and rates of their own: leave --tune and --algorithm out")
+        if tune or algorithm or part:
+            raise RecipeError("directions have arms, rates and a table of their own: no --tune, --algorithm or --part")
         _directions(out, task, at_once=at_once, write=write)
         return
     courses, seeds = _plan(size)
     courses = [course for course in courses if not task or course.task in task]
-    console, begun = Console(soft_wrap=True), time.perf_counter()
-
-    def tell(name: str) -> None:
-        console.print(f"{time.perf_counter() - begun:6.0f} s  {name}")
-
-    rates = {name: importlib.import_module(f"lmgym.baselines.{name}").Args().lr for name in comparison.ALL}
-    rates["bc"] = rates["filtered_bc"]  # the same optimiser
     chosen = [(course, name) for course in courses for name in course.algorithms if not algorithm or name in algorithm]
     if not chosen:
         raise RecipeError(f"nothing to run: {size} has no such task with such an algorithm")
+    console = Console(soft_wrap=True)
+    make = partial(
+        comparison.make_all, folder=out, rates=_rates(), at_once=at_once, tell=_teller(console), settings=settings
+    )
     if tune:
-        seed = comparison.TRIAL_SEED
-        trials = [
-            comparison.Cell(course=course, algorithm=name, seed=seed, rate=rate)
-            for course, name in chosen
-            for rate in comparison.RATES
-        ]
-        comparison.make_all(trials, out, rates=rates, at_once=at_once, tell=tell)
-        best = comparison.best_rates(comparison.read(cell, out) for cell in trials)
-        (out / "rates.json").write_text(json.dumps({**comparison.load_rates(out / "rates.json"), **best}, indent=1))
+        _try(chosen, out, make)
     best = comparison.load_rates(out / "rates.json")
     cells = [
         comparison.Cell(course=course, algorithm=name, seed=seed, rate=best.get(f"{course.task}-{name}", 1.0))
         for course, name in chosen
         for seed in seeds
     ]
-    comparison.make_all(cells, out, rates=rates, at_once=at_once, tell=tell)
+    make(cells)
     found = [comparison.read(cell, out) for cell in cells]
     picture = f"curves-{part}.png" if part else "curves.png"
     tuned = [course.task for course, name in chosen if f"{course.task}-{name}" in best]
-    content = report(found, size, tuned=tuned, picture=picture)
+    commits = comparison.commits(out / name for cell in cells for name in (cell.start, cell.name))
+    command = _command(size, task=task, algorithm=algorithm, part=[part] if part else [], tune=[""] if tune else [])
+    how = f"Command: `{command}`, {commits}."
+    content = report(found, how, tuned=tuned, picture=picture)
     console.print(content)
     comparison.draw(found, out / picture)
     if write is not None:
         comparison.draw(found, write.with_name(picture))
         first, last = (mark.replace("curves", f"curves of {part}", 1) if part else mark for mark in (START, END))
         write.write_text(between(write.read_text(), content, first, last))
+
+
+def _command(size: str, **named: list[str] | None) -> str:
+    """Return the command that makes the same table, by the values of its options; an empty one is of a switch."""
+    words = [word for name, values in named.items() for value in values or [] for word in (f"--{name}", value) if word]
+    return f"make curves SIZE={size}" + (f" ARGS={shlex.quote(shlex.join(words))}" if words else "")
+
+
+def _teller(console: Console) -> Callable[[str], None]:
+    """Return what prints a name with the seconds since."""
+    begun = time.perf_counter()
+    return lambda name: console.print(f"{time.perf_counter() - begun:6.0f} s  {name}")
+
+
+def _rates() -> dict[str, float]:
+    """Return the algorithms' own learning rates."""
+    from lmgym.train.comparison import ALL
+
+    rates: dict[str, float] = {name: importlib.import_module(f"lmgym.baselines.{name}").Args().lr for name in ALL}
+    return {**rates, "bc": rates["filtered_bc"]}  # the same optimiser
+
+
+def _try(chosen: list[tuple[Course, str]], out: Path, make: Callable[[list[Cell]], None]) -> None:
+    """Make the trials of learning rates, and keep which were best."""
+    from lmgym.train import comparison
+
+    trials = [
+        comparison.Cell(course=course, algorithm=name, seed=comparison.TRIAL_SEED, rate=rate)
+        for course, name in chosen
+        for rate in comparison.RATES
+    ]
+    make(trials)
+    best = comparison.best_rates(comparison.read(cell, out) for cell in trials)
+    (out / "rates.json").write_text(json.dumps({**comparison.load_rates(out / "rates.json"), **best}, indent=1))
 
 
 def _plan(size: str) -> tuple[list[Course], range]:
@@ -98,15 +126,15 @@ def _plan(size: str) -> tuple[list[Course], range]:
     return [Course(task=name, algorithms=ALL, warmup=200, tokens=1_000_000, episodes=256) for name in tasks], range(5)
 
 
-def report(found: list[Curve], size: str, *, tuned: Collection[str], picture: str = "curves.png") -> str:
-    """Return the table with how it was made; `tuned` are the tasks of which there were trials."""
+def report(found: list[Curve], how: str, *, tuned: Collection[str], picture: str = "curves.png") -> str:
+    """Return the table after `how` it was made; `tuned` are the tasks of which there were trials."""
     from lmgym.train import comparison
 
     several = f"{len(comparison.RATES)} learning rates at half the tokens"
     each = {task: several if task in tuned else "none" for task in dict.fromkeys(one.cell.course.task for one in found)}
     trials = several if set(each.values()) == {several} else "; ".join(f"{task}: {how}" for task, how in each.items())
     said = (
-        f"Command: `make curves SIZE={size}`, commit {_commit()}. Intervals: bootstrap over seeds, 95 %. "
+        f"{how} Intervals: bootstrap over seeds, 95 %. "
         f"Tuning trials of each arm, on another seed: {trials}; `rate` is the chosen factor of its own learning rate."
     )
     return f"{said}\n\n{comparison.table(found)}\n\n![success over tokens, steps and seconds]({picture})"
@@ -114,35 +142,28 @@ def report(found: list[Curve], size: str, *, tuned: Collection[str], picture: st
 
 def _directions(out: Path, names: list[str] | None, *, at_once: int, write: Path | None) -> None:
     """Make the runs of directions, of which `names` are some or the tasks of some, and their tables."""
-    from lmgym.train import directions
+    from lmgym.train import comparison, directions
 
-    console, begun, seeds = Console(soft_wrap=True), time.perf_counter(), range(3)
+    console, seeds = Console(soft_wrap=True), range(3)
     chosen = [each for each in directions.DIRECTIONS if not names or each.name in names or each.task in names]
     if not chosen:
         known = ", ".join(each.name for each in directions.DIRECTIONS)
         raise RecipeError(f"no direction is {' or '.join(names or [])}; known: {known}")
 
-    def tell(name: str) -> None:
-        console.print(f"{time.perf_counter() - begun:6.0f} s  {name}")
-
-    directions.make_all(chosen, seeds, out, at_once=at_once, tell=tell)
+    directions.make_all(chosen, seeds, out, at_once=at_once, tell=_teller(console), settings=settings)
     tables = [
         directions.table(each, [directions.read(each, arm, seed, out) for arm in each.arms for seed in seeds])
         for each in chosen
     ]
+    commits = comparison.commits(run for each in chosen for seed in seeds for run in directions.runs(each, seed, out))
     said = (
-        f"Command: `make curves SIZE=directions`, commit {_commit()}. Intervals: bootstrap over seeds, 95 %; no tuning "
+        f"Command: `{_command('directions', task=names)}`, {commits}. Intervals: bootstrap over seeds, 95 %; no tuning "
         "trial for any arm. The level is the mean end of the arm that ended lower."
     )
     content = "\n\n".join([said, *tables])
     console.print(content)
     if write is not None:
         write.write_text(between(write.read_text(), content, *WAYS))
-
-
-def _commit() -> str:
-    asked = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
-    return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
 
 
 def between(text: str, content: str, first: str = START, last: str = END) -> str:

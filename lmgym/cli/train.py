@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import json
 import os
 import pkgutil
 import re
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,6 +27,7 @@ from lmgym.errors import MissingExtra, RecipeError
 if TYPE_CHECKING:
     from lmgym.evaluation.stats import Interval
     from lmgym.policy.local import LocalPolicy
+    from lmgym.train.comparison import Asked
     from lmgym.train.recipe import Recipe
     from lmgym.train.state import RunResult
 
@@ -100,6 +103,24 @@ def _close(console: Console, result: RunResult, table: Table, again: str, *, gui
         console.print("policy/ is imitation alone; the values that guide it are in checkpoints/", soft_wrap=True)
     model = f"run:{result.folder}" if guided else f"hf:{result.policy}"
     console.print(f"next:  {again} --model {model}", soft_wrap=True)
+
+
+def settings(words: Sequence[str]) -> Asked:
+    """What run.json will say of a run that `lmgym` makes by these words, `train` the first of them."""
+    from lmgym.cli import app
+    from lmgym.train.comparison import Asked
+
+    group: Any = typer.main.get_command(app)
+    context = group.commands[words[0]].make_context(words[0], list(words[1:]))
+    given, spec = context.params, find(context.params["task"])
+    kind = _baseline(given["algorithm"]).Args
+    own = Tuned(given["model"] or PLAIN) if given["untuned"] else tuned(given["algorithm"], spec, given["model"])
+    known = {name: given[name] for name in ("algorithm", "seed", "lora", "tokens", "evaluate_split", "train_instances")}
+    known |= {name: given[name] for name in ("dtype", "threads") if given[name] is not None}
+    known |= {"task": spec.id, "options": task_options(given["option"] or []), "policy": own.model}
+    known |= dataclasses.asdict(read_args(kind, context.args, own.args))
+    defaults = {field.name: field.default for field in dataclasses.fields(kind)}
+    return Asked(json.loads(json.dumps(known, default=str)), defaults)
 
 
 def _evaluated_on(recipe: Recipe, split: str | None) -> Recipe:

@@ -2,7 +2,7 @@
 
 A cell is (task, algorithm, seed). All algorithms of a (task, seed) begin with the same imitated policy and end when the
 same number of action tokens was sampled. Runs are processes of one thread, several at a time; those that are finished
-are not made again, those that were interrupted go on.
+are not made again, those that were interrupted go on, and those of other arguments are refused.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from typing import Any
 import numpy as np
 
 from lmgym.errors import RecipeError
+from lmgym.train.folder import FACTS
+from lmgym.train.folder import read as facts
 from lmgym.train.log import read_metrics
 
 ALL = ("bc", "filtered_bc", "mc", "ilql", "archer", "refuel", "ppo", "grpo", "rloo")
@@ -27,6 +29,8 @@ FEW = ("bc", "filtered_bc", "ppo", "grpo", "rloo")
 AXES = {"tokens": "action tokens sampled or shown", "steps": "environment steps", "seconds": "seconds of one core"}
 RATES = (0.3, 1.0, 3.0)  # factors of an algorithm's own learning rate that are tried
 TRIAL_SEED = 1000  # no seed that is reported; trials are judged on instances of the training split, at half the tokens
+REPORTS = "reports.json"  # of a run that is finished
+MACHINE = ("dtype", "threads")
 RL = ("--warmup", "0", "--steps", "1000000")  # the tokens end a run
 OWN = {
     # the same optimiser and loss as filtered BC, whose question is what to imitate
@@ -72,6 +76,17 @@ class Cell:
 
 
 @dataclass(frozen=True)
+class Asked:
+    """What run.json says of a run; of what it does not name, the machine decides."""
+
+    arguments: Mapping[str, Any]
+    defaults: Mapping[str, Any]  # of arguments, one of which an older run.json may not have
+
+
+Settings = Callable[[Sequence[str]], Asked]  # from the words of `lmgym train`
+
+
+@dataclass(frozen=True)
 class Curve:
     """What one run came to; the points of an evaluation each."""
 
@@ -110,11 +125,31 @@ def _of_the_split(course: Course) -> list[str]:
     return [] if course.train_instances is None else ["--train-instances", str(course.train_instances)]
 
 
+def check(out: Path, arguments: Sequence[str], settings: Settings) -> None:
+    """Raises RecipeError where a run in `out` is not that of these words; it may have been made from another place."""
+    if not any((out / name).exists() for name in (FACTS, REPORTS)):
+        return
+    asked, made = settings(arguments), facts(out)["arguments"]
+    for name in dict.fromkeys([*asked.arguments, *made]):
+        wanted, was = asked.arguments.get(name), made.get(name, asked.defaults.get(name))
+        within = wanted.partition(f"{out.parent}/")[2] if isinstance(wanted, str) else ""
+        same = was == wanted or bool(within and str(was).endswith(f"/{within}"))
+        if not same and (name in asked.arguments or name not in MACHINE):
+            raise RecipeError(f"{out} has a run with {name}={was!r}, not {wanted!r}: take another folder by --out")
+
+
+def commits(runs: Iterable[Path]) -> str:
+    """The commits that runs were made by, as their run.json has them, in the order in which they come."""
+    found = [facts(run).get("commit") or "unknown" for run in runs]
+    short = dict.fromkeys(each[:7] + "+" * each.endswith("+") for each in found)
+    return f"commit{'s' * (len(short) > 1)} {', '.join(short)}"
+
+
 def make(folder: Path, arguments: Sequence[str], out: Path) -> None:
     """Make a run, or go on with it; nothing where it is finished. Raises RecipeError with its last line if it fails."""
-    if (out / "reports.json").exists():
+    if (out / REPORTS).exists():
         return
-    resume = ["--resume"] if (out / "run.json").exists() else []
+    resume = ["--resume"] if (out / FACTS).exists() else []
     call(folder, [*arguments, *resume], out.name)
 
 
@@ -130,10 +165,22 @@ def call(folder: Path, arguments: Sequence[str], name: str) -> None:
 
 
 def make_all(
-    cells: Sequence[Cell], folder: Path, *, rates: Mapping[str, float], at_once: int, tell: Callable[[str], None]
+    cells: Sequence[Cell],
+    folder: Path,
+    *,
+    rates: Mapping[str, float],
+    at_once: int,
+    tell: Callable[[str], None],
+    settings: Settings,
 ) -> None:
-    """Make the starts of all cells, then the cells; `rates` are the algorithms' own learning rates."""
-    starts = {cell.start: cell for cell in cells}
+    """Make the starts of all cells, then the cells; `rates` are the algorithms' own learning rates.
+
+    Raises RecipeError before any is made where one of them has run otherwise.
+    """
+    starts = {cell.start: start_words(cell, folder) for cell in cells}
+    own = {cell.name: words(cell, folder, rates[cell.algorithm]) for cell in cells}
+    for name, said in {**starts, **own}.items():
+        check(folder / name, said, settings)
     with ThreadPoolExecutor(at_once) as pool:
 
         def one(arguments: Sequence[str], name: str) -> None:
@@ -141,8 +188,8 @@ def make_all(
             tell(name)
 
         for found in (
-            [pool.submit(one, start_words(cell, folder), name) for name, cell in starts.items()],
-            [pool.submit(one, words(cell, folder, rates[cell.algorithm]), cell.name) for cell in cells],
+            [pool.submit(one, said, name) for name, said in starts.items()],
+            [pool.submit(one, said, name) for name, said in own.items()],
         ):
             for each in found:
                 each.result()

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
-from lmgym.train.comparison import call, interval, make
+from lmgym.train.comparison import Settings, call, check, interval, make
 from lmgym.train.log import read_metrics
 
 RL = ("--warmup", "0", "--steps", "1000000")  # the tokens end a run
@@ -131,16 +132,24 @@ DIRECTIONS = (
 
 
 def make_all(
-    directions: Iterable[Direction],
+    directions: Sequence[Direction],
     seeds: Sequence[int],
     folder: Path,
     *,
     at_once: int,
     tell: Callable[[str], None],
+    settings: Settings,
 ) -> None:
-    """Make what every direction and seed needs, one after another, and several of these at a time."""
+    """Make what every direction and seed needs, one after another, and several of these at a time.
+
+    Raises RecipeError before any is made where a run of them has been another.
+    """
+    for each, seed in product(directions, seeds):
+        check(start_of(each, seed, folder), start_words(each, seed, folder), settings)
+        for arm in each.arms:
+            check(run_of(each, arm, seed, folder), words(each, arm, seed, folder), settings)
     with ThreadPoolExecutor(at_once) as pool:
-        jobs = [pool.submit(_make, each, seed, folder, tell) for each in directions for seed in seeds]
+        jobs = [pool.submit(_make, each, seed, folder, tell) for each, seed in product(directions, seeds)]
         for job in jobs:
             job.result()
 
@@ -180,6 +189,11 @@ def run_of(direction: Direction, arm: Arm, seed: int, folder: Path) -> Path:
     """Folder of an arm's run."""
     plain = "".join(c if c.isalnum() or c == "_" else "-" for c in arm.name)
     return folder / f"{direction.name}-{plain}-{seed}"
+
+
+def runs(direction: Direction, seed: int, folder: Path) -> list[Path]:
+    """Folders of the start and of the arms."""
+    return [start_of(direction, seed, folder), *(run_of(direction, arm, seed, folder) for arm in direction.arms)]
 
 
 def record_words(direction: Direction, recording: Recording, seed: int, folder: Path, out: Path) -> list[str]:

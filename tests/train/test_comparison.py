@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from dataclasses import replace
 
 import pytest
 
+from lmgym.cli import curves, main
 from lmgym.cli.curves import END, START, between, report
+from lmgym.cli.train import settings
 from lmgym.errors import RecipeError
 from lmgym.train import comparison
-from lmgym.train.comparison import Cell, Course, best_rates, interval, make, read, start_words, table, words
+from lmgym.train.comparison import (
+    Cell,
+    Course,
+    best_rates,
+    check,
+    interval,
+    make,
+    make_all,
+    read,
+    start_words,
+    table,
+    words,
+)
 
 COURSE = Course(task="guess_number", algorithms=("bc", "grpo"), warmup=2, tokens=60, evaluations=2, episodes=4)
 
@@ -128,8 +143,6 @@ def test_text_goes_between_the_markers():
 
 @pytest.mark.slow
 def test_curves_of_two_algorithms_are_made_from_one_command(tmp_path, monkeypatch):
-    from lmgym.cli import curves, main
-
     monkeypatch.setattr(curves, "_plan", lambda size: ([COURSE], range(2)))
     readme = tmp_path / "README.md"
     readme.write_text(f"{START}{END}")
@@ -163,5 +176,108 @@ def test_a_course_on_part_of_the_split_begins_and_goes_on_with_that_part(tmp_pat
 
 def test_the_report_says_which_arms_were_tuned(tmp_path):
     curves = runs(tmp_path, 0.5)
-    assert "on another seed: 3 learning rates at half the tokens;" in report(curves, "small", tuned=["guess_number"])
-    assert "on another seed: guess_number: none;" in report(curves, "small", tuned=[])
+    assert "on another seed: 3 learning rates at half the tokens;" in report(curves, "So.", tuned=["guess_number"])
+    assert "on another seed: guess_number: none;" in report(curves, "So.", tuned=[])
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory):
+    """The folder and the words of a run that was really made, and of one that goes on from it."""
+    folder = tmp_path_factory.mktemp("curves")
+    first = ["train", "bc", "guess_number", "--model", "tiny:1m", "--out", str(folder / "a-start-0"), *LITTLE]
+    then = [
+        *first,
+        "--lr",
+        "0.001",
+        "--model",
+        f"hf:{folder / 'a-start-0' / 'policy'}",
+        "--out",
+        str(folder / "a-bc-0"),
+    ]
+    for said in (first, then):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "argv", ["lmgym", *said])
+            with pytest.raises(SystemExit) as ended:
+                main()
+        assert not ended.value.code
+    return folder, first, then
+
+
+LITTLE = ("--steps", "1", "--episodes", "2", "--evaluate", "2", "--threads", "1", "--option", "highest=8")
+
+
+def test_a_finished_run_is_that_of_its_words_wherever_it_lies(begun, tmp_path):
+    folder, first, then = begun
+    check(folder / "a-start-0", first, settings)
+    check(folder / "a-bc-0", then, settings)
+    shutil.copytree(folder, tmp_path / "moved")
+    check(
+        tmp_path / "moved" / "a-bc-0", [word.replace(str(folder), str(tmp_path / "moved")) for word in then], settings
+    )
+
+
+@pytest.mark.parametrize(
+    ("other", "differs"),
+    [
+        (["--tokens", "7"], "tokens=None, not 7"),
+        (["--model", "tiny"], "policy='tiny:1m', not 'tiny'"),
+        (["--steps", "2"], "steps=1, not 2"),
+        (["--seed", "3"], "seed=0, not 3"),
+        (["--train-instances", "5"], "train_instances=None, not 5"),
+        (["--option", "max_turns=3"], "options={'highest': 8}, not {'highest': 8, 'max_turns': 3}"),
+    ],
+)
+def test_a_run_of_other_arguments_is_refused_and_stays(other, differs, begun):
+    folder, first, _ = begun
+    with pytest.raises(RecipeError) as caught:
+        check(folder / "a-start-0", [*first, *other], settings)
+    assert str(caught.value).startswith(f"{folder / 'a-start-0'} has a run with {differs}: ")
+    assert (folder / "a-start-0" / "reports.json").exists()
+
+
+def test_an_older_run_lacks_arguments_that_have_their_default(begun, tmp_path):
+    folder, first, _ = begun
+    facts = json.loads((folder / "a-start-0" / "run.json").read_text())
+    del facts["arguments"]["muon_lr"], facts["arguments"]["train_instances"]
+    (tmp_path / "run.json").write_text(json.dumps(facts))
+    check(tmp_path, first, settings)
+    with pytest.raises(RecipeError, match="muon_lr=0.02, not 0.5"):
+        check(tmp_path, [*first, "--muon-lr", "0.5"], settings)
+
+
+def test_nothing_is_made_beside_runs_of_a_smaller_budget(tmp_path, monkeypatch):
+    monkeypatch.setattr(comparison, "make", lambda *_: pytest.fail("made"))
+    cell = Cell(course=COURSE, algorithm="grpo", seed=0)
+    said = words(cell, tmp_path, 1e-3)
+    (tmp_path / cell.name).mkdir()
+    (tmp_path / cell.name / "run.json").write_text(json.dumps({"arguments": dict(settings(said).arguments)}))
+    check(tmp_path / cell.name, said, settings)
+    larger = replace(cell, course=replace(COURSE, tokens=1000))
+    with pytest.raises(RecipeError, match=f"{cell.name} has a run with tokens=60, not 1000"):
+        make_all([larger], tmp_path, rates={"grpo": 1e-3}, at_once=1, tell=print, settings=settings)
+
+
+def test_the_commits_are_those_of_the_runs(tmp_path):
+    for name, commit in (
+        ("a", "c15d123" + "0" * 33),
+        ("b", "c15d123" + "0" * 33),
+        ("c", "abcdef0" * 5 + "+"),
+        ("d", None),
+    ):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "run.json").write_text(json.dumps({"commit": commit}))
+    assert comparison.commits([tmp_path / name for name in "ab"]) == "commit c15d123"
+    assert comparison.commits([tmp_path / name for name in "abcd"]) == "commits c15d123, abcdef0+, unknown"
+
+
+def test_the_command_has_the_words_that_chose_what_is_in_the_table(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(curves, "_plan", lambda size: ([COURSE], range(2)))
+    monkeypatch.setattr(comparison, "make_all", lambda cells, folder, **_: runs(folder, 0.5, 0.75))
+    monkeypatch.setattr(comparison, "commits", lambda runs: f"commit of {len(list(runs))}")
+    chosen = ["--task", "guess_number", "--algorithm", "grpo", "--part", "one"]
+    monkeypatch.setattr(sys, "argv", ["lmgym", "curves", "--out", str(tmp_path), *chosen])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code
+    said = "Command: `make curves SIZE=small ARGS='--task guess_number --algorithm grpo --part one'`, commit of 4. "
+    assert said in capsys.readouterr().out

@@ -10,6 +10,8 @@ import pytest
 
 from lmgym.cli import main
 from lmgym.cli.curves import WAYS, between
+from lmgym.cli.train import settings
+from lmgym.errors import RecipeError
 from lmgym.rollout import dataset
 from lmgym.rollout.engine import Engine
 from lmgym.train import directions, source
@@ -114,7 +116,7 @@ def test_every_arm_runs(direction, tmp_path, monkeypatch):
     monkeypatch.setattr(directions, "call", call)
     monkeypatch.setattr(directions, "make", lambda folder, arguments, out: call(folder, arguments, out.name))
     told = []
-    directions.make_all([direction], [0], tmp_path, at_once=1, tell=told.append)
+    directions.make_all([direction], [0], tmp_path, at_once=1, tell=told.append, settings=settings)
     assert len(told) == 1 + len(arms)
     lines = [directions.read(direction, arm, 0, tmp_path) for arm in arms]
     assert all(len(line.success) >= 2 for line in lines)
@@ -125,9 +127,22 @@ def test_every_arm_runs(direction, tmp_path, monkeypatch):
         assert all(json.loads(line)["options"] == {} or direction.options for line in path.read_text().splitlines())
 
 
-def test_what_directions_do_not_take_is_refused(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["lmgym", "curves", "--size", "directions", "--tune"])
+def test_arms_with_other_arguments_are_refused_before_anything_is_made(tmp_path, monkeypatch):
+    monkeypatch.setattr(directions, "call", lambda *_: pytest.fail("called"))
+    monkeypatch.setattr(directions, "make", lambda *_: pytest.fail("made"))
+    steps = BY_NAME["steps"]
+    run = directions.run_of(steps, steps.arms[1], 0, tmp_path)
+    run.mkdir()
+    known = settings(directions.words(steps, steps.arms[1], 0, tmp_path)).arguments
+    (run / "run.json").write_text(json.dumps({"arguments": {**known, "steps": 11}}))
+    with pytest.raises(RecipeError, match=f"{run.name} has a run with steps=11, not 10"):
+        directions.make_all([steps], [0], tmp_path, at_once=1, tell=print, settings=settings)
+
+
+@pytest.mark.parametrize("option", [["--tune"], ["--part", "x"]])
+def test_what_directions_do_not_take_is_refused(option, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["lmgym", "curves", "--size", "directions", *option])
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code
-    assert "leave --tune and --algorithm out" in capsys.readouterr().err
+    assert "no --tune, --algorithm or --part" in capsys.readouterr().err
