@@ -263,5 +263,5 @@ def test_a_task_that_does_not_replay_is_refused_before_any_work(tmp_path, monkey
 
 def test_eta_and_pairs_are_checked():
     for wrong in (refuel.Args(eta=0.0), refuel.Args(pairs=0)):
-        with pytest.raises(RecipeError, match="eta above 0"):
+        with pytest.raises(RecipeError, match="above 0"):
             refuel.recipe(wrong)
