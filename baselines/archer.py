@@ -27,6 +27,7 @@ from lmgym.baselines import bc
 from lmgym.errors import RecipeError
 from lmgym.train.batch import Batch, micro_batches
 from lmgym.train.critics import Base, Estimator, Point, Trunk, mlp, states_at
+from lmgym.train.parts.importance import Choice, importance
 from lmgym.train.parts.losses import reinforce
 from lmgym.train.parts.stores import Replay
 from lmgym.train.parts.tasks import Uniform
@@ -60,6 +61,10 @@ class Args(bc.Learning):
     lr: float = 3e-4
     epochs: int = 1  # passes over them
     minibatches: int = 4  # optimiser steps of a pass
+    importance: Choice = "none"  # weights of the actor's tokens, where the sampler is not the trainer; not the critic's
+    importance_least: float | None = None
+    importance_most: float | None = None
+    rescore: bool | None = None  # old log-probs by the trainer; None: where it or the sampler is not fp32
     summed_batches: int | None = None  # the release: as many batches a step, their gradients summed, not averaged
     truncated_is_done: bool = False  # the release: nothing follows where an episode was cut
     untrained_stop: bool = False  # the release: the token that ends an utterance is not trained
@@ -289,6 +294,7 @@ def recipe(args: Args) -> Recipe:
     rl = Rl(
         until=Until(steps=args.steps, seconds=args.seconds),
         optimiser=bc.optimiser(args),
+        rescore=args.rescore,
     )
     return Recipe(
         tasks=Uniform(args.rollouts, budget=args.budget),
@@ -296,6 +302,9 @@ def recipe(args: Args) -> Recipe:
         blind=BLIND,
         store=lambda: Replay(args.capacity, draws=args.actor_draws),
         credit=credit,
+        # an episode of the weights is one utterance: the answer sampled anew is all that is trained of its fork. The
+        # critic has none: what it values is what the sampler says, which is what is played
+        importance=importance(args.importance, args.importance_least, args.importance_most),
         loss=[Term(loss=reinforce, aggregation="seq_sum")],
         stages=bc.around(args, FitCritic(until=Until(steps=args.fit)), rl),
         stop=("\n",) if args.cut_at_newline else (),

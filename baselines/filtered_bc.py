@@ -4,7 +4,8 @@
     lmgym train filtered_bc wordle --recorded data/wordle.parquet --share 0.1
 
 Abdulhai et al. 2023, LMRL-Gym, whose rounds have 128 episodes, of which the upper 30 % are kept. Episodes are ranked
-within their task by default: ranked over all tasks, the easy ones would be all that is kept.
+within their task by default: ranked over all tasks, the easy ones would be all that is kept. What is kept is imitated,
+whoever said it: its loss has no old log-probs, so that a sampler of other precision needs no importance weights.
 """
 
 from __future__ import annotations

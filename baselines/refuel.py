@@ -145,6 +145,8 @@ def recipe(args: Args) -> Recipe:
     rl = Rl(
         until=Until(steps=args.steps, seconds=args.seconds),
         optimiser=bc.optimiser(args),
+        # always, whatever sampled. An importance weight beside it would be wrong: on the advantage, which is the target
+        # here, it asks for another ratio. How often a pair is drawn does not move the minimiser, where it can be met
         rescore=True,
     )
     return Recipe(

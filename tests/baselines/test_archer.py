@@ -128,6 +128,41 @@ def test_the_actors_direction_with_an_exact_critic_is_the_enumerated_one():
     assert -theta.grad.numpy() == pytest.approx(printed, abs=1e-6)
 
 
+def test_weights_of_utterances_give_the_direction_of_the_policy_where_another_one_spoke():
+    spoke = [odds + shift for odds, shift in zip(oracles.LOG_ODDS, [0.5, -0.4, 0.3] * 3, strict=True)]
+    q, v = oracles_values.two_turn_values(oracles.LOG_ODDS, 0.95)
+    often = oracles_values.visits(oracles.LOG_ODDS)
+    pairs = [(seen, word) for seen in SEEN for word in WORDS]
+    mask = torch.tensor([[0.0, 1.0, 1.0]] * len(pairs), dtype=torch.float64)
+    batch = make_batch(
+        [[0, 1, 1]] * len(pairs),
+        quality=torch.tensor([q[pair] for pair in pairs], dtype=torch.float64)[:, None] * mask,
+        value=torch.tensor([v[seen] for seen, _ in pairs], dtype=torch.float64)[:, None] * mask,
+    )
+    context = [[0, oracles.CONTEXTS.index(seen), oracles.CONTEXTS.index(seen + word[0])] for seen, word in pairs]
+    sign = torch.tensor([[0.0, *(1.0 if token == "a" else -1.0 for token in word)] for _, word in pairs])
+
+    def logprobs(theta):
+        return nn.functional.logsigmoid(theta[torch.tensor(context)] * sign) * mask
+
+    def direction(args):
+        theta = torch.tensor(oracles.LOG_ODDS, dtype=torch.float64, requires_grad=True)
+        mine, weigh = logprobs(theta), archer.recipe(args).importance
+        gap = mine.detach() - logprobs(torch.tensor(spoke, dtype=torch.float64))
+        factor = torch.ones_like(mask) if weigh is None else weigh(batch, gap)
+        judged = replace(batch, advantage=archer.credit(batch) * factor)
+        losses, _ = reinforce(Scored(batch=judged, logprobs=mine, entropy=torch.zeros_like(mine)))
+        chance = [often[s] * oracles_values.word_probability(s, word, spoke) for s, word in pairs]
+        (losses * torch.tensor(chance)[:, None]).sum().backward()
+        return -theta.grad.numpy()
+
+    exact = oracles_values.archer_direction(oracles.LOG_ODDS, 0.95)
+    weighed = archer.Args(importance="sequence_cap", importance_most=100.0)
+    assert direction(weighed) == pytest.approx(exact, abs=1e-7)
+    for biased in (archer.Args(), replace(weighed, importance_most=1.0)):
+        assert abs(direction(biased) - exact).max() > 1e-3
+
+
 # With real episodes ---------------------------------------------------------------------------------------------------
 
 
@@ -218,6 +253,15 @@ def test_answers_sampled_anew_are_judged_by_the_smaller_twin(services, episodes)
         assert batch.quality[row][trained].tolist() == pytest.approx([quality] * int(trained.sum()), abs=1e-5)
         assert batch.value[row][trained].tolist() == pytest.approx([value] * int(trained.sum()), abs=1e-5)
         assert archer.credit(batch)[row][~trained].abs().sum() == 0
+
+
+def test_what_is_trained_of_a_fork_is_one_utterance_and_so_is_an_episode_of_the_weights(services, episodes):
+    store = Replay(1000, draws=12)
+    store.put(episodes)
+    batch = collate(store.draw(services, seed=(0, 1)))
+    assert all(
+        len(set(batch.turn[batch.episode == n][batch.mask[batch.episode == n]].tolist())) == 1 for n in range(12)
+    )
 
 
 def test_the_stop_token_can_be_left_out_as_in_the_release(services, episodes):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from lmgym.baselines import ppo, rloo
+from lmgym.baselines import archer, ppo, refuel, rloo
 from lmgym.train.log import read_metrics
 from tests.train import victim
 
@@ -46,7 +46,11 @@ def test_a_step_of_rloo_watches_the_way_from_the_start(tmp_path):
     assert first["gap_max"] < 1e-3
 
 
-def test_a_sampler_of_half_precision_is_weighed(tmp_path, monkeypatch):
+ACTOR = {"fit": 1, "rollouts": 8, "critic_draws": 8, "critic_epochs": 1, "actor_draws": 16}
+
+
+@pytest.fixture
+def _half_sampler(monkeypatch):
     whole = victim.toy_policy
 
     def half():
@@ -55,7 +59,19 @@ def test_a_sampler_of_half_precision_is_weighed(tmp_path, monkeypatch):
         return policy
 
     monkeypatch.setattr(victim, "toy_policy", half)
-    first, _ = steps_of(tmp_path, rloo, instances=4, group=2, importance="sequence_mask")
+
+
+@pytest.mark.usefixtures("_half_sampler")
+@pytest.mark.parametrize(("module", "changes"), [(rloo, {"instances": 4, "group": 2}), (archer, ACTOR)])
+def test_a_sampler_of_half_precision_is_weighed(tmp_path, module, changes):
+    *_, first, _ = steps_of(tmp_path, module, importance="sequence_mask", **changes)
     assert first["gap_max"] > 1e-4
     assert first["importance_mean"] != 1
     assert 0 < first["importance_effective"] <= 1
+
+
+@pytest.mark.usefixtures("_half_sampler")
+def test_the_old_log_probs_of_a_regression_are_the_trainers(tmp_path):
+    first, _ = steps_of(tmp_path, refuel, pairs=12, minibatches=1)
+    assert first["gap_max"] > 1e-4
+    assert first["log_ratio"] < 1e-6  # nothing moved yet: what the sampler said otherwise is not fitted
