@@ -47,7 +47,7 @@ class Args(bc.Learning):
     aggregation: Aggregation = "seq_mean"
     longest: int = 1024  # tokens, by which const_norm divides
     drop_flat: bool = True  # groups without variance
-    kl: float = 0.0  # weight of the divergence from the policy that RL began with
+    kl: float = 0.0  # weight of the divergence from the policy that RL began with; --lora: from the base
     kl_kind: Divergence = "k2"
     epochs: int = 1
     minibatches: int = 4  # optimiser steps of an epoch

@@ -65,7 +65,7 @@ class Args(bc.Learning):
     value_bias: float = 0.0  # what values begin as: about the mean return
     value_clip: float | None = None  # how far a value may gain by moving in a step
     value_coef: float = 0.5  # of the value loss, where the critic is joint
-    kl_reward: float = 1e-3  # cost of a nat away from the policy that RL began with, in every token's reward
+    kl_reward: float = 1e-3  # cost in a token's reward of a nat from the policy as RL began; --lora: from the base
     kl_target: float | None = None  # nats an episode, which the cost then follows
     kl_horizon: int = 10_000  # episodes over which it does
     kl: float = 0.0  # weight of the divergence in the loss, in place of that in the reward

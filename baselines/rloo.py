@@ -42,7 +42,7 @@ class Args(bc.Learning):
     budget: int | None = 16  # turns of a training episode at most; evaluation keeps the task's own limit
     lr: float = 3e-4
     drop_flat: bool = False  # groups without variance, which otherwise count in the mean over episodes
-    kl_reward: float = 0.0  # cost of a nat away from the policy that RL began with, in every token's reward
+    kl_reward: float = 0.0  # cost in a token's reward of a nat from the policy as RL began; --lora: from the base
     kl_target: float | None = None  # nats an episode, which the cost then follows
     kl_horizon: int = 10_000  # episodes over which it does
     kl: float = 0.0  # weight of the divergence in the loss, in place of that in the reward

@@ -31,7 +31,7 @@ class Batch:
     boot: Tensor  # (B,) value of the state after the row's last token, where the episode was cut there
     advantage: Tensor  # (B, T)
     weight: Tensor  # (B, T) factor of the token's loss; 0 is not trained
-    reference: Tensor  # (B, T) log-probs under the frozen start policy, where a loss wants them
+    reference: Tensor  # (B, T) log-probs under the start policy, or the base below adapters, where a loss wants them
     episode: Tensor  # (B,) number of the episode within the batch
     segment: Tensor  # (B,) number of the segment within its episode
     group: Tensor  # (B,)

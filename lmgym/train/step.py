@@ -47,7 +47,7 @@ class Learner:
         self.critic: Critic | None = None
         self.store: Store | None = recipe.store() if recipe.store else None
         self.charge: Charge | None = recipe.charge() if recipe.charge else None
-        self.reference: Any = None  # the model that the stage began with, where a loss wants it
+        self.reference: Any = None  # the model that the stage began with, or the base of one with adapters
         self.updater: Updater | None = None
         self._pending: Mapping[str, Any] = {}  # of a checkpoint, for the stage that it stands in
 
@@ -209,7 +209,10 @@ class Learner:
         return batch, factor, figures
 
     def _referred(self, batch: Batch, stage: Rl, seed: tuple[int, int]) -> tuple[Batch, dict[str, float]]:
-        """The batch with log-probs of the start policy where they are asked for, and how far away that is."""
+        """The batch with log-probs of the start policy where they are asked for, and how far away that is.
+
+        The start policy is the one that RL began with; of a model with adapters it is the base, as before imitation.
+        """
         assert self.updater is not None
         asked = self.charge is not None or any(term.reference for term in self.recipe.loss)
         rows = torch.arange(len(batch)) if asked else some_rows(batch, stage.watch, seed=seed)

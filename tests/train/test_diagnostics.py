@@ -6,6 +6,9 @@ import pytest
 import torch
 
 from lmgym.baselines import archer, ppo, refuel, rloo
+from lmgym.policy.load import load_local
+from lmgym.policy.lora import adapt
+from lmgym.policy.sampling import Sampling
 from lmgym.train.log import read_metrics
 from tests.train import victim
 
@@ -44,6 +47,20 @@ def test_a_step_of_rloo_watches_the_way_from_the_start(tmp_path):
     assert first["kl_start"] == pytest.approx(0, abs=1e-6)
     assert second["kl_start"] > 0
     assert first["gap_max"] < 1e-3
+
+
+def test_with_adapters_the_way_is_from_the_base_which_imitation_has_left(tmp_path, monkeypatch):
+    def adapted():
+        if not (tmp_path / "base").exists():
+            toy().save(tmp_path / "base")
+        policy = load_local(f"hf:{tmp_path / 'base'}", sampling=Sampling(max_tokens=4))
+        adapt(policy.model, rank=2)
+        return policy
+
+    toy = victim.toy_policy
+    monkeypatch.setattr(victim, "toy_policy", adapted)
+    first, _ = steps_of(tmp_path, rloo, instances=4, group=2, warmup_lr=1e-1)
+    assert first["kl_start"] > 1e-5
 
 
 ACTOR = {"fit": 1, "rollouts": 8, "critic_draws": 8, "critic_epochs": 1, "actor_draws": 16}
