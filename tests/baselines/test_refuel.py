@@ -262,6 +262,6 @@ def test_a_task_that_does_not_replay_is_refused_before_any_work(tmp_path, monkey
 
 
 def test_eta_and_pairs_are_checked():
-    for wrong in (refuel.Args(eta=0.0), refuel.Args(pairs=0)):
+    for wrong in ({"eta": 0.0}, {"pairs": 0}):
         with pytest.raises(RecipeError, match="above 0"):
-            refuel.recipe(wrong)
+            refuel.recipe(refuel.Args(**wrong))
