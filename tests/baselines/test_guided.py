@@ -6,11 +6,13 @@ import json
 import shutil
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from lmgym.cli import main
-from lmgym.cli.policies import load_here, load_run, unguided
+from lmgym.cli.again import Again
+from lmgym.cli.policies import load_here, load_run
 from lmgym.errors import PolicyError, SubmissionError
 from lmgym.evaluation import report as reports
 from lmgym.evaluation.runner import Report
@@ -56,8 +58,10 @@ def test_after_rl_is_played_again_by_the_line_that_the_run_ends_with(
     assert played(reports.read(Path("again"))) == after
     lmgym(monkeypatch, capfd, *words[:-1], "hf:run/policy", "--episodes", "24", "--out", "alone")
     assert played(reports.read(Path("alone"))) != after
+    code, said = lmgym(monkeypatch, capfd, "submit", "again", "--author", "A", "--leaderboard", "board")
+    assert (code, "beside its weights" in said) == (2, True), said
     with pytest.raises(SubmissionError, match="beside its weights"):
-        unguided(load_run(Path("run")))
+        Again("run:run")._policy(SimpleNamespace(settings={}))
     shutil.rmtree("run/checkpoints")
     with pytest.raises(PolicyError, match="hf:run/policy is without them"):
         load_run(Path("run"))
