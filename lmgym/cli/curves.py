@@ -67,7 +67,7 @@ def curves(
     command = _command(size, task=task, algorithm=algorithm, part=[part] if part else [], tune=[""] if tune else [])
     how = f"Command: `{command}`, {commits}."
     content = report(found, how, tuned=tuned, picture=picture)
-    console.print(content)
+    console.print(content, markup=False)
     comparison.draw(found, out / picture)
     if write is not None:
         comparison.draw(found, write.with_name(picture))
@@ -161,7 +161,7 @@ def _directions(out: Path, names: list[str] | None, *, at_once: int, write: Path
         "trial for any arm. The level is the mean end of the arm that ended lower."
     )
     content = "\n\n".join([said, *tables])
-    console.print(content)
+    console.print(content, markup=False)
     if write is not None:
         write.write_text(between(write.read_text(), content, *WAYS))
 
