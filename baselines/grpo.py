@@ -40,7 +40,8 @@ class Args(bc.Learning):
     budget: int | None = 16  # turns of a training episode at most; evaluation keeps the task's own limit
     lr: float = 1e-3
     std: bool = True  # divide by the group's deviation
-    negative: float = 0.0  # weight of advantages below zero; 1 is the paper's, 0 what RAFT keeps
+    # weight of advantages below zero, which say of a hundred tokens that one was wrong; 1 is the paper's, 0 RAFT's
+    negative: float = 0.0
     clip: float = 0.2  # below 1
     clip_high: float = 0.28  # above 1
     dual: float | None = 3.0  # floor of the surrogate, for bad tokens that became likely
@@ -62,11 +63,7 @@ class Args(bc.Learning):
 
 @within_groups
 def credit(batch: Batch, *, std: bool, negative: float = 1.0, anchor: float = 0.0, blame: float = 0.0) -> Tensor:
-    """Each episode's return against its group's, the same on all its tokens; (B, T).
-
-    What was worse than its group weighs `negative`: it says of a hundred tokens that one of them was wrong. `blame`
-    falls on the answers that were no action alone.
-    """
+    """Each episode's return against its group's, the same on all its tokens but for `anchor` and `blame`; (B, T)."""
     if bool(batch.forked.any()):
         raise RecipeError("GRPO compares whole episodes: where some fork, use lmgym.train.parts.trees.tree_credit")
     group = batch.groups()

@@ -109,12 +109,13 @@ def _tensors(
     mask = _padded(masks, torch.bool)
     lengths = torch.tensor([len(row) for row in rows])
     zeros = torch.zeros(mask.shape)
+    slips = [{n for n, turn in enumerate(r.trajectory.turns) if not turn.info.get("valid", True)} for r in rows]
     return Batch(
         ids=_padded((row.ids for row in rows), torch.long),
         attention=torch.arange(mask.shape[1]) < lengths[:, None],
         mask=mask,
         turn=_padded((row.turn for row in rows), torch.long, fill=-1),
-        invalid=_padded((_invalid(row) for row in rows), torch.bool),
+        invalid=_padded(([t in slip for t in row.turn] for row, slip in zip(rows, slips, strict=True)), torch.bool),
         logprobs=_padded((row.logprobs for row in rows), torch.float32),
         entropy=_padded((row.entropy for row in rows), torch.float32),
         reward=_padded(rewards, torch.float32),
@@ -128,12 +129,6 @@ def _tensors(
         **keys,
         media=None,
     )
-
-
-def _invalid(row: Segment) -> list[bool]:
-    """Of each token of a row, whether it is of an answer that was no action."""
-    wrong = {n for n, turn in enumerate(row.trajectory.turns) if not turn.info.get("valid", True)}
-    return [turn in wrong for turn in row.turn]
 
 
 def _padded(rows: Iterable[Sequence[float]], dtype: torch.dtype, fill: float = 0) -> Tensor:

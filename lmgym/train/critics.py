@@ -20,7 +20,7 @@ from lmgym.policy.vision import Media
 from lmgym.train import ranges
 from lmgym.train.batch import micro_batches
 from lmgym.train.ranks import ALONE, Ranks
-from lmgym.train.update import ADVICE, finite, halves, recompute_activations
+from lmgym.train.update import check_finite, halves, recompute_activations
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -134,8 +134,7 @@ class Estimator(Generic[Net]):
             raise RecipeError(f"the gradient of the critic is {norm}; try a smaller rate of the critic")
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
-        if not finite(self.weights):
-            raise RecipeError(f"the weights of the critic are no numbers any more; {ADVICE} of the critic")
+        check_finite(self.weights, of=" of the critic")
         if self.share is not None:
             polyak(self.slow, self.online, self.share)
         return norm

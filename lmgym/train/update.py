@@ -58,16 +58,13 @@ class Updater:
             for part in minibatches(batch, self.spec.minibatches, seed=[*seed, epoch], unit=self._unit(batch)):
                 norms.append(self._step(part, progress, sums, ratios))
                 ratios.first = False
-        if not finite(self.weights.parameters()):
-            raise RecipeError(f"the weights are no numbers any more; {ADVICE}")
+        check_finite(self.weights.parameters())
         sums = added(self.ranks.gathered([dict(sums)]))
         ratios = Ratios.of_all(self.ranks.gathered([ratios]))
         tokens = sums.pop("trained_tokens")
-        figures = {name: total / tokens for name, total in sums.items()}
-        spoken = bool(batch.logprobs.any())  # demonstrations have no log-probs to compare with
         return {
-            **figures,
-            **(ratios.figures() if spoken else {}),
+            **{name: total / tokens for name, total in sums.items()},
+            **(ratios.figures() if bool(batch.logprobs.any()) else {}),  # demonstrations have none to compare with
             "gradient_norm": sum(norms) / len(norms),
             "lr": self.spec.lr * self.pace,
             "trained_tokens": tokens,
@@ -246,9 +243,10 @@ def halves(device: torch.device) -> bool:
     return device.type == "cpu" and any(known.get(name, False) for name in ("amx_bf16", "avx512_bf16"))
 
 
-def finite(weights: Iterable[Tensor]) -> bool:
-    """Whether all weights are numbers: what is not must not take the place of the last good checkpoint."""
-    return bool(torch.stack([weight.isfinite().all() for weight in weights]).all())
+def check_finite(weights: Iterable[Tensor], of: str = "") -> None:
+    """Raise RecipeError where weights are no numbers: these must not take the place of the last good checkpoint."""
+    if not bool(torch.stack([weight.isfinite().all() for weight in weights]).all()):
+        raise RecipeError(f"the weights{of} are no numbers any more; {ADVICE}{of}")
 
 
 def _sum(values: Tensor, mask: Tensor) -> float:

@@ -11,9 +11,8 @@ def invalid_cost(trajectory: Trajectory, *, cost: float) -> Trajectory:
     """Takes `cost` from every turn whose action the environment did not understand."""
 
     def charged(turn: Turn) -> Turn:
-        if turn.info.get("valid", True):
-            return turn
-        return replace(turn, reward=turn.reward - cost, terms={**turn.terms, "invalid": -cost})
+        less = replace(turn, reward=turn.reward - cost, terms={**turn.terms, "invalid": -cost})
+        return turn if turn.info.get("valid", True) else less
 
     return replace(trajectory, turns=tuple(charged(turn) for turn in trajectory.turns))
 
