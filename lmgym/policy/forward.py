@@ -180,6 +180,14 @@ def head_of(model: nn.Module) -> Tensor:
     return embeddings.weight  # type: ignore[no-any-return]
 
 
+def gain_of(model: nn.Module) -> Tensor | None:
+    """The gain (H,) of the norm before the output embedding of a model; None where it has none."""
+    decoder: Any = model.get_decoder()  # type: ignore[operator]
+    found = [getattr(child, "weight", None) for child in decoder.children()]
+    gains = [weight for weight in found if weight is not None and weight.ndim == 1]
+    return gains[-1] if gains else None
+
+
 def _block(layer: Any, config: Any, cast: Callable[[Any], Any]) -> Block:
     attention, mlp = layer.self_attn, layer.mlp
     project = (attention.q_proj, attention.k_proj, attention.v_proj)

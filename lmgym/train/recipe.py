@@ -102,6 +102,7 @@ class Optimiser:
     warmup: int = 0  # optimiser steps of linear rise
     kind: Literal["adamw", "muon"] = "adamw"  # muon: hidden matrices; AdamW for the rest
     muon_lr: float = 3e-3  # of updates as large as AdamW's, root mean square
+    gain_lr: float | None = None  # of the last norm's gain, which scales all logits; None: as `lr`
     betas: tuple[float, float] = (0.9, 0.95)
     eps: float = 1e-8  # of AdamW: below it a gradient's size counts, above it its direction alone
     weight_decay: float = 0.0

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from lmgym.errors import RecipeError
+from lmgym.policy.forward import gain_of
 from lmgym.train.batch import Batch, micro_batches
 from lmgym.train.math import aggregation
 from lmgym.train.ranks import ALONE, Ranks, added
@@ -213,6 +214,7 @@ def optimisers(model: nn.Module, spec: Optimiser) -> list[torch.optim.Optimizer]
         matrices = [weight for name, weight in named if weight.ndim == 2 and not any(w in name for w in ADAM_ONLY)]
     ids = {id(weight) for weight in matrices}
     rest = [weight for _, weight in named if id(weight) not in ids]
+    gain = None if spec.gain_lr is None else trained_gain(model)
     made: list[torch.optim.Optimizer] = []
     if matrices:
         muon = torch.optim.Muon(
@@ -220,12 +222,24 @@ def optimisers(model: nn.Module, spec: Optimiser) -> list[torch.optim.Optimizer]
         )
         made.append(muon)
     if rest:  # adapters are matrices all
+        groups: list[dict[str, Any]] = [{"params": [weight for weight in rest if weight is not gain]}]
+        if gain is not None:
+            groups.append({"params": [gain], "lr": spec.gain_lr})
         decay, eps = spec.weight_decay, spec.eps
-        made.append(torch.optim.AdamW(rest, lr=spec.lr, betas=spec.betas, eps=eps, weight_decay=decay))
+        made.append(torch.optim.AdamW(groups, lr=spec.lr, betas=spec.betas, eps=eps, weight_decay=decay))
     for optimiser in made:
         for group in optimiser.param_groups:
             group["peak"] = group["lr"]
     return made
+
+
+def trained_gain(weights: nn.Module) -> Tensor:
+    """The gain of the norm before the output embedding; RecipeError where there is none, or it is not trained."""
+    models = (part for part in weights.modules() if hasattr(part, "get_decoder"))
+    gain = next((gain_of(model) for model in models), None)
+    if gain is None or not gain.requires_grad:
+        raise RecipeError("gain_lr is of the norm before the output embedding: this model trains none; leave it out")
+    return gain
 
 
 def recompute_activations(model: nn.Module) -> None:

@@ -32,6 +32,12 @@ def test_anchor_reaches_the_credit():
     assert by(grpo.Args(**plain, anchor=2.0), batch) == [[0, 9, 0, 3], [0, -9, 0, -6], [0, 0, 0, 3]]
 
 
+@pytest.mark.parametrize("module", [archer, filtered_bc, grpo, ppo, refuel, rloo])
+def test_the_gains_rate_reaches_the_policys_optimiser_after_imitation(module):
+    optimisers = [getattr(stage, "optimiser", None) for stage in module.recipe(module.Args(gain_lr=0.5)).stages]
+    assert [each.gain_lr for each in optimisers if each] == [None, 0.5]
+
+
 @pytest.mark.parametrize("module", AFTER_IMITATION)
 def test_minibatches_of_imitation_reach_its_optimiser_alone(module):
     usual, asked = (module.recipe(module.Args(**changes)).stages for changes in ({}, {"warmup_minibatches": 7}))

@@ -10,6 +10,7 @@ import torch
 
 from lmgym.baselines.grpo import surrogate
 from lmgym.errors import RecipeError
+from lmgym.policy.forward import gain_of
 from lmgym.train.batch import Batch, masked, micro_batches
 from lmgym.train.parts.losses import kl_to_start, nll, unit_surrogate
 from lmgym.train.recipe import Optimiser, Term
@@ -252,6 +253,35 @@ def test_recomputed_activations_give_the_same_gradient_and_fewer_of_them_are_kep
         assert not any(module.training for module in model.modules())
     assert (found[0] - found[1]).norm() < 1e-6 * found[0].norm()
     assert kept[1] < 0.5 * kept[0]
+
+
+@pytest.mark.parametrize("kind", ["adamw", "muon"])
+def test_the_last_norms_gain_has_its_own_rate(kind):
+    """AdamW's first step is as large as its rate, for every weight with a gradient."""
+    model, batch = toy_model(), ragged()
+    before = copy.deepcopy(dict(model.named_parameters()))
+    spec = Optimiser(kind=kind, lr=1e-3, gain_lr=5e-2, schedule=constant(0.5))
+    Updater(model, scorer(model), spec, [Term(loss=nll)]).update(batch, HERE, seed=(0,))
+    moved = {name: float((after - before[name]).detach().abs().median()) for name, after in model.named_parameters()}
+    gain = moved.pop("model.norm.weight")
+    assert gain == pytest.approx(2.5e-2, rel=1e-3)
+    assert all(step == pytest.approx(5e-4, rel=1e-2) for name, step in moved.items() if "norm" in name)
+
+
+@pytest.mark.parametrize("name", models.NAMES)
+def test_the_last_norms_gain_is_found(name):
+    model = models.model(name)
+    with torch.no_grad():
+        gain_of(model).fill_(-1.0 if "gemma" in name else 0.0)  # Gemma's gains are one plus the weight
+        assert not model(torch.tensor([[1, 2, 3]])).logits.any()
+
+
+def test_a_rate_of_a_gain_that_is_not_trained_is_refused():
+    frozen_gain = toy_model()
+    frozen_gain.model.norm.weight.requires_grad_(False)
+    for model in (Bigram(), frozen_gain):
+        with pytest.raises(RecipeError, match="gain_lr is of the norm before the output embedding"):
+            optimisers(model, Optimiser(gain_lr=0.1))
 
 
 @pytest.mark.parametrize("eps", [1e-8, 1e-3])
