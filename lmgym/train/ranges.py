@@ -34,9 +34,8 @@ def _named(words: str, range_: Range) -> Iterable[tuple[str, Range]]:
 
 RANGES: Mapping[str, Range] = dict(
     (
-        *_named(
-            "lr muon_lr gain_lr warmup_lr critic_lr final_lr weight_decay", Range(0, 1e6)
-        ),  # torch overflows far above
+        *_named("lr muon_lr gain_lr warmup_lr critic_lr final_lr", Range(0, 1e6)),  # torch's overflow far above
+        *_named("weight_decay", Range(0, 1e6)),
         *_named("steps seconds warmup warmup_seconds fit critic_steps demonstrated sampled", Range(0)),
         *_named("clip clip_high whiten_floor value_coef kl kl_reward", Range(0)),
         *_named("negative anchor blame invalid observation_weight cql beta", Range(0)),
