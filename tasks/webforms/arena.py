@@ -9,19 +9,17 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import resources
-from pathlib import Path
 from typing import Any
 
 from lmgym.backends.browser_gate import Sites, origin
 from lmgym.env.env import Reply
 from lmgym.errors import BackendError, InstanceError
+from lmgym.tasks.webforms import helpers, official
 from lmgym.tasks.webforms.browsing import Browsing
-from lmgym.tasks.webforms.evaluators import Ending, Judge, Scoring, evaluate, needs_judge
+from lmgym.tasks.webforms.evaluators import Ending, Judge, Scoring, evaluate
 from lmgym.tasks.webforms.portal import HOME, Portal, furnished
 
-DATA = "WEBARENA_DATA"  # environment variable: the official test.raw.json
 RESET = "WEBARENA_RESET"  # environment variable: an address that restores the official sites
-PLACES = ("SHOPPING", "SHOPPING_ADMIN", "REDDIT", "GITLAB", "MAP", "WIKIPEDIA", "HOMEPAGE")  # WA_SHOPPING=http://...
 AND = " |AND| "
 FURNITURE = [63]  # seed of the portal that our tasks are about
 SCORINGS = ("strict", "official")
@@ -84,15 +82,29 @@ class Arena(Browsing):
 
     def _read(self, url: str, locator: str, prepare: Any) -> str:
         """Return what a locator says on a page, or the page."""
-        if url != "last" and (wrong := self.browser.do("goto", [url])):
-            raise BackendError(f"the evaluator cannot open {url}: {wrong}")
+        if url != "last" and not self._opened(url):
+            return ""
         for script in prepare:
-            self.browser.evaluate(f"() => {{ {script} }}")
+            self.browser.evaluate(f"() => {{ try {{ {script} }} catch (error) {{}} }}")
         if not locator.strip():
             return str(self.browser.evaluate("() => document.documentElement.outerHTML"))
+        if locator.startswith(helpers.PREFIX):
+            return helpers.ask(locator, self._live())
         return str(
             self.browser.evaluate(f"() => {{ try {{ return {locator}; }} catch (error) {{ return ''; }} }}") or ""
         )
+
+    def _opened(self, url: str) -> bool:
+        """Open a page that is to be read; False where the policy left no page that leads to it."""
+        asked = url.startswith(helpers.PREFIX)
+        there = helpers.ask(url, self._live()) if asked else url
+        wrong = self.browser.do("goto", [there])
+        if wrong and not asked:
+            raise BackendError(f"the evaluator cannot open {there}: {wrong}")
+        return not wrong
+
+    def _live(self) -> helpers.Live:
+        return helpers.Live(self.browser.look("none").url, self.browser.evaluate)
 
 
 class PortalArena(Arena):
@@ -118,12 +130,8 @@ class WebArena(Arena):
     """The official tasks on sites that somebody runs, whose state a given address restores."""
 
     def items(self) -> tuple[Mapping[str, Any], ...]:
-        """Return the official tasks that can be judged here."""
-        path = os.environ.get(DATA)
-        if not path:
-            return ()
-        placed = _placed(path, tuple(os.environ.get(f"WA_{name}", "") for name in PLACES))
-        return tuple(item for item in placed if self.judge is not None or not needs_judge(item))
+        """Return the official tasks that can be played here."""
+        return official.chosen(judged=self.judge is not None).tasks
 
     def opened(self, item: Mapping[str, Any]) -> Sites:
         """Restore the sites by the address that is given, and let all of them be loaded."""
@@ -133,10 +141,7 @@ class WebArena(Arena):
                     answer.read()
             except OSError as error:
                 raise BackendError(f"${RESET} {reset}: {error}") from error
-        there = {origin(url) for name in PLACES if (url := os.environ.get(f"WA_{name}", ""))}
-        if missing := [name.lower() for name in map(str.upper, item["sites"]) if not os.environ.get(f"WA_{name}")]:
-            raise InstanceError(f"task {item['task_id']} needs the site {missing[0]}: set $WA_{missing[0].upper()}")
-        return Sites(passed=frozenset(there))
+        return Sites(passed=frozenset(origin(url) for name in official.PLACES if (url := official.address(name))))
 
 
 @cache
@@ -144,21 +149,6 @@ def own_tasks() -> tuple[Mapping[str, Any], ...]:
     """Return our tasks as their file has them, with the portal's address in place."""
     text = resources.files(__package__).joinpath("arena.json").read_text(encoding="utf-8")
     return tuple(json.loads(text.replace("__PORTAL__", HOME)))
-
-
-@cache
-def _placed(path: str, places: tuple[str, ...]) -> tuple[Mapping[str, Any], ...]:
-    """Read the official file and put the sites' addresses in place."""
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-        for name, url in zip(PLACES, places, strict=True):
-            text = text.replace(f"__{name}__", url.rstrip("/"))
-        items = json.loads(text)
-        if not isinstance(items, list):
-            raise TypeError("it is no list")
-        return tuple(item for item in items if item["eval"]["eval_types"] and item["start_url"])
-    except (OSError, ValueError, LookupError, TypeError) as error:
-        raise InstanceError(f"${DATA} {path} is not in the layout of WebArena's test.raw.json: {error!r}") from error
 
 
 def _judge(name: str) -> Judge:

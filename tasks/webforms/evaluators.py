@@ -8,6 +8,7 @@ cannot be done has to be reported. Alternatives joined by " |OR| " hold everywhe
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,11 +16,14 @@ from typing import Any, Literal
 from urllib.parse import parse_qs, urlsplit
 
 from lmgym.errors import InstanceError
+from lmgym.tasks.webforms import helpers
 
 Scoring = Literal["strict", "official"]
 Judge = Callable[[str, str, str], bool]  # question, reference, answer -> whether they mean the same
 OR = " |OR| "
 UNACHIEVABLE = "N/A"
+EVALUATORS = ("string_match", "url_match", "program_html")
+RULES = ("exact_match", "must_include", "fuzzy_match")  # for answers; the first two for pages
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,23 @@ def evaluate(task: Mapping[str, Any], ending: Ending, *, scoring: Scoring, judge
         else:
             raise InstanceError(f"task {task['task_id']} names the evaluator {name!r}, which there is none of")
     return float(score)
+
+
+def strange(task: Mapping[str, Any]) -> str:
+    """Return what a task's evaluation names and this module does not know; "" where it knows all."""
+    wanted = task["eval"]
+    targets = (wanted.get("program_html") or ()) if "program_html" in wanted["eval_types"] else ()
+    answers = (wanted.get("reference_answers") or ()) if "string_match" in wanted["eval_types"] else ()
+    for kind, names, known in (
+        ("evaluator", wanted["eval_types"], EVALUATORS),
+        ("rule", answers, RULES),
+        ("rule", [name for target in targets for name in target["required_contents"]], RULES[:2]),
+    ):
+        if unknown := [name for name in names if name not in known]:
+            return f"the {kind} {unknown[0]}"
+    calls = [str(target[part]) for target in targets for part in ("url", "locator")]
+    unknown = [call for call in calls if not helpers.known(call)]
+    return f"the helper {unknown[0].removeprefix(helpers.PREFIX).partition('(')[0]}" if unknown else ""
 
 
 def unachievable(task: Mapping[str, Any]) -> bool:
@@ -123,12 +144,7 @@ def _same_place(reference: str, url: str, scoring: Scoring) -> bool:
 
 def _holds(target: Mapping[str, Any], ending: Ending, scoring: Scoring) -> bool:
     """Whether a page holds what it should."""
-    for part in ("url", "locator"):
-        if str(target[part]).startswith("func:"):
-            raise InstanceError(
-                f"{target[part]!r} asks a helper of the official sites, which is not among the evaluators"
-            )
-    text = ending.read(target["url"], target["locator"], target.get("prep_actions") or ())
+    text = html.unescape(ending.read(target["url"], target["locator"], target.get("prep_actions") or ()))
     wanted = target["required_contents"]
     if "exact_match" in wanted:
         return cleaned(text) == cleaned(wanted["exact_match"])

@@ -91,18 +91,23 @@ def serving(site: Callable[[Request], Response]) -> Iterator[str]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            answer = site(Request("GET", self.path, {}))
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            answer = site(Request(self.command, self.path, headers, body))
             self.send_response(answer.status)
-            self.send_header("Content-Type", answer.kind)
+            for name, value in {"Content-Type": answer.kind, **answer.headers}.items():
+                self.send_header(name, value)
             self.send_header("Content-Length", str(len(answer.body)))
             self.end_headers()
             self.wfile.write(answer.body)
+
+        do_POST = do_GET
 
         def log_message(self, *words: object) -> None:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
     server.server_close()

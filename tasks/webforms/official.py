@@ -1,0 +1,99 @@
+"""The official tasks of WebArena: which of them can be played here.
+
+What cannot be judged or begun here is left out when the file is read, and counted: nothing of it stops a run.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from lmgym.errors import InstanceError
+from lmgym.tasks.webforms.evaluators import needs_judge, strange
+
+LOG = logging.getLogger(__name__)
+DATA = "WEBARENA_DATA"  # environment variable: the official test.raw.json
+PLACES = ("SHOPPING", "SHOPPING_ADMIN", "REDDIT", "GITLAB", "MAP", "WIKIPEDIA", "HOMEPAGE")  # WA_SHOPPING=http://...
+NEEDED = ("task_id", "sites", "start_url", "intent", "eval")
+
+Item = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The tasks that can be played, and how many are left out for which reason."""
+
+    tasks: tuple[Item, ...] = ()
+    left_out: Mapping[str, int] | None = None
+
+    def __str__(self) -> str:
+        """In a line."""
+        said = "; ".join(f"{count} {reason}" for reason, count in (self.left_out or {}).items())
+        return f"{len(self.tasks)} tasks can be played" + (f", left out: {said}" if said else "")
+
+
+def chosen(*, judged: bool) -> Chosen:
+    """Return the tasks of $WEBARENA_DATA that can be played; none where it is not set."""
+    path = os.environ.get(DATA)
+    if not path:
+        return Chosen()
+    return _chosen(path, tuple((name, address(name)) for name in PLACES), judged)
+
+
+def address(name: str) -> str:
+    """Return where a site is; "" where nobody said."""
+    return os.environ.get(f"WA_{name}", "").rstrip("/")
+
+
+@cache
+def _chosen(path: str, places: tuple[tuple[str, str], ...], judged: bool) -> Chosen:
+    addresses, found, why = dict(places), [], Counter[str]()
+    items = _placed(path, places)
+    for item in items:
+        if reason := _hindrance(item, addresses, judged):
+            why[reason] += 1
+        else:
+            found.append(item)
+    made = Chosen(tuple(found), dict(why.most_common()))
+    if items and not found:
+        raise InstanceError(f"${DATA} {path}: {made}")
+    LOG.log(logging.WARNING if why else logging.INFO, "$%s %s: %s", DATA, path, made)
+    return made
+
+
+def _hindrance(item: Item, addresses: Mapping[str, str], judged: bool) -> str:
+    """Why a task cannot be played here; "" if it can."""
+    if not item["eval"]["eval_types"] or not item["start_url"]:
+        return "have no evaluator, or nowhere to begin"
+    if odd := strange(item):
+        return f"name {odd}, which there is none of"
+    if needs_judge(item) and not judged:
+        return "need a judge"
+    for site in item["sites"]:
+        if not addresses.get(site.upper()):
+            return f"need the site {site}: set $WA_{site.upper()}"
+    return ""
+
+
+@cache
+def _placed(path: str, places: tuple[tuple[str, str], ...]) -> tuple[Item, ...]:
+    """Read the official file and put the sites' addresses in place."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+        for name, url in places:
+            text = text.replace(f"__{name}__", url)
+        items = json.loads(text)
+        if not isinstance(items, list):
+            raise TypeError("it is no list")
+        if lacking := next((name for item in items for name in NEEDED if name not in item), None):
+            raise KeyError(lacking)
+        return tuple(items)
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise InstanceError(f"${DATA} {path} is not in the layout of WebArena's test.raw.json: {error!r}") from error
