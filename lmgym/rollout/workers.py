@@ -235,7 +235,7 @@ def _serve(pipe: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the engine's process decides
     host = Host()
     pipe.send(None)
-    with contextlib.suppress(EOFError, BrokenPipeError):
+    with contextlib.suppress(EOFError, ConnectionError):  # reset, where it was killed
         while (call := pipe.recv()) is not None:
             try:
                 answer: Shown | LmgymError | None = host.call(*call)
