@@ -13,6 +13,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from lmgym.backends.browser_keys import unknown
+from lmgym.backends.browser_view import script
 from lmgym.errors import BackendError
 
 if TYPE_CHECKING:
@@ -30,31 +32,15 @@ FARTHEST = 100_000.0  # pixels
 LONGEST = 100_000  # characters filled in
 TYPED = 2_000  # characters typed one by one
 WAIT = 10_000.0  # milliseconds that noop may wait
-
-POINT = """element => {
-  element.scrollIntoViewIfNeeded();
-  if (element.disabled) return 'is disabled';
-  const boxes = [...element.getClientRects()].filter(box => box.width > 0 && box.height > 0);
-  if (!boxes.length || getComputedStyle(element).visibility !== 'visible') return 'is not visible';
-  const root = element.getRootNode();
-  const hit = (x, y) => {
-    const top = root.elementFromPoint(x, y);
-    return top && (element.contains(top) || top.getRootNode().host === element);
-  };
-  for (const box of boxes) {
-    for (const down of [0.5, 0.1, 0.3, 0.7, 0.9]) for (const right of [0.5, 0.1, 0.3, 0.7, 0.9]) {
-      const x = box.left + right * box.width, y = box.top + down * box.height;
-      if (hit(x, y)) return [x, y];
-    }
-  }
-  return 'is covered by other elements or outside of the window';
-}"""
+OUTSIDE = (-1.0, -1.0)  # where a button is let go and clicks nothing
 
 
-OPTIONS = """element => {
+OPTIONS = """(element, wanted) => {
   const list = element instanceof HTMLLabelElement ? element.control : element;
   if (!(list instanceof HTMLSelectElement)) throw new Error('Element is not a <select> element');
-  return [...list.options].flatMap(option => [option.value, option.label, option.text]);
+  const fits = (option, words) => !option.matches(':disabled')
+    && [option.value, option.label, option.text].some(text => text.trim() === words);
+  return wanted.map(words => [...list.options].findIndex(option => fits(option, words)));
 }"""
 
 
@@ -103,14 +89,15 @@ class Actions:
 
     async def select_option(self, bid: str, options: str | Sequence[str]) -> None:
         """Choose options of a list by their value or label."""
-        chosen = options if isinstance(options, str) else list(options)
-        there = {text.strip() for text in await (await self._element(bid)).evaluate(OPTIONS)}
-        if missing := [each for each in ([chosen] if isinstance(chosen, str) else chosen) if each.strip() not in there]:
-            raise Refused(f"ValueError: element {bid} has no option {missing[0][:100]!r}")
-        await self._with_ready(bid, lambda element: element.select_option(chosen, timeout=PATIENCE))
+        wanted = [options.strip()] if isinstance(options, str) else [each.strip() for each in options]
+        places = await (await self._element(bid)).evaluate(OPTIONS, wanted)
+        if -1 in places:
+            raise Refused(f"ValueError: element {bid} has no option {wanted[places.index(-1)][:100]!r} to choose")
+        await self._with_ready(bid, lambda element: element.select_option(index=places, timeout=PATIENCE))
 
     async def press(self, bid: str, key_comb: str) -> None:
         """Focus an element and press a key or a combination such as Control+a."""
+        _known(unknown(key_comb))
         await (await self._element(bid)).press(key_comb, timeout=PATIENCE)
 
     async def focus(self, bid: str) -> None:
@@ -119,10 +106,16 @@ class Actions:
 
     async def drag_and_drop(self, from_bid: str, to_bid: str) -> None:
         """Drag one element onto another."""
+        if await (await self._element(to_bid)).bounding_box() is None:
+            raise Refused(f"Error: element {to_bid} is not visible")
         await self._page.mouse.move(*await self._point(from_bid))
         await self._page.mouse.down()
-        await self._page.mouse.move(*await self._point(to_bid, covered=True))
-        await self._page.mouse.up()
+        place = OUTSIDE  # unless the target is still there
+        try:
+            place = await self._point(to_bid, covered=True)
+        finally:
+            await self._page.mouse.move(*place)
+            await self._page.mouse.up()
 
     async def upload_file(self, bid: str, file: str | Sequence[str]) -> None:
         """Give files of the task's folder to a file field."""
@@ -173,12 +166,15 @@ class Actions:
     async def mouse_upload_file(self, x: float, y: float, file: str | Sequence[str]) -> None:
         """Click at a place that asks for files, and give files of the task's folder."""
         names = [self._file(name) for name in ([file] if isinstance(file, str) else list(file))]
+        if not names:
+            raise Refused("ValueError: no file is named")
         async with self._page.expect_file_chooser(timeout=PATIENCE) as chooser:
             await self._page.mouse.click(_pixels(x), _pixels(y))
         await (await chooser.value).set_files(names, timeout=PATIENCE)
 
     async def keyboard_press(self, key: str) -> None:
         """Press a key or a combination."""
+        _known(unknown(key))
         await self._page.keyboard.press(key)
 
     async def keyboard_down(self, key: str) -> None:
@@ -257,9 +253,11 @@ class Actions:
         x, y = await self._point(bid)
         for key in modifiers:
             await self._page.keyboard.down(key)
-        await self._page.mouse.click(x, y, button=button, click_count=count)
-        for key in modifiers:
-            await self._page.keyboard.up(key)
+        try:
+            await self._page.mouse.click(x, y, button=button, click_count=count)
+        finally:
+            for key in modifiers:
+                await self._page.keyboard.up(key)
 
     async def _element(self, bid: str) -> ElementHandle:
         found = BID.fullmatch(bid)
@@ -308,7 +306,7 @@ class Actions:
     async def _point(self, bid: str, *, covered: bool = False) -> tuple[float, float]:
         """Where to click an element: its middle, or another place where nothing lies above it."""
         element = await self._element(bid)
-        place = await element.evaluate(POINT)
+        place = await element.evaluate(script("browser_point.js"))
         if isinstance(place, str) and covered and (box := await element.bounding_box()):
             return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
         if isinstance(place, str):
@@ -331,3 +329,9 @@ class Actions:
 
 def _pixels(value: float) -> float:
     return max(-FARTHEST, min(FARTHEST, value))
+
+
+def _known(missing: str | None) -> None:
+    """Refuse a combination before any of its keys is pressed."""
+    if missing is not None:
+        raise Refused(f"Error: Unknown key: {missing[:50]!r}")

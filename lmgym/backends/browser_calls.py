@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, get_args
 
@@ -27,6 +28,7 @@ SETS: Mapping[str, tuple[str, ...]] = {
     "chat": ("send_msg_to_user",),
     "infeas": ("report_infeasible",),
 }
+HALVES = re.compile("[\ud800-\udfff]")  # no browser takes them alone, and it may have typed what stands before
 THEIRS = {"dx": "delta_x", "dy": "delta_y"}  # what BrowserGym calls them in scroll_at
 
 
@@ -76,6 +78,8 @@ def _fitting(name: str, key: str, value: Any, annotation: str) -> Any:
     """Check one argument against what its parameter is written as."""
     text, number = isinstance(value, str), isinstance(value, int | float) and not isinstance(value, bool)
     texts = isinstance(value, list) and all(isinstance(item, str) for item in value)
+    if any(HALVES.search(item) for item in (value if texts else [value] if text else ())):
+        raise Refused(f"ValueError: {name}(): {key} has half a character")
     if annotation == "float" and number and math.isfinite(value):
         return float(value)
     if annotation == "int" and number and float(value).is_integer():

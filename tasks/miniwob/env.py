@@ -117,14 +117,15 @@ class MiniWoB(TextEnv):
             wrong = self.session.do(call.name, call.positional, call.arguments)
         state = self.session.evaluate(STATE)
         if state is None or not state[-1].endswith(path(self.opened)):
-            return Reply("You left the page: the episode is over.", done=True, score=0.0, reward={"raw": -1.0})
+            left = "You left the page: the episode is over."
+            return Reply(left, done=True, score=0.0, reward={"raw": -1.0}, valid=not wrong)
         done, raw, decayed, reason, _ = state
         if not done:
             return self._reply(f"Error: {wrong}\n\n" if wrong else "", valid=not wrong)
         raw = min(float(raw), 0.0) if wrong else float(raw)  # an action that failed completes nothing
         terms = {"raw": raw, "decay": float(decayed) - raw} if self.decay and not wrong else {"raw": raw}
         said = f"The page says: {reason}. " if reason else ""
-        return self._ended(f"{said}The episode is over.", terms, max(0.0, min(1.0, raw)))
+        return self._ended(f"{said}The episode is over.", terms, max(0.0, min(1.0, raw)), valid=not wrong)
 
     def pointing(self, x: float, y: float) -> str | None:
         """Return the call that clicks a pixel."""
@@ -161,9 +162,9 @@ class MiniWoB(TextEnv):
         seen = self.session.look(self.observe, self.pixels, places=self.places)  # type: ignore[arg-type]  # checked
         return Reply(before + seen.text, images=_images(seen), valid=valid)
 
-    def _ended(self, text: str, terms: Mapping[str, float], score: float) -> Reply:
+    def _ended(self, text: str, terms: Mapping[str, float], score: float, *, valid: bool) -> Reply:
         seen = self.session.look("none", self.pixels) if self.pixels != "none" else None  # type: ignore[arg-type]
-        return Reply(text, images=_images(seen) if seen else (), reward=terms, done=True, score=score)
+        return Reply(text, images=_images(seen) if seen else (), reward=terms, done=True, score=score, valid=valid)
 
 
 class Solved(MiniWoB):

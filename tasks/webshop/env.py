@@ -150,10 +150,10 @@ class WebShop(TextEnv):
         return Reply(f"{_prompt()}\n\n{page}" if self.instructions else page)
 
     def _answer(self, text: str, valid: bool, images: tuple[Any, ...] = ()) -> Reply:
-        """Return the reply to an action, with what it earned."""
+        """Return the reply to an action, with what it earned: nothing if it failed, even where it bought."""
         session, earned = self._playing(), 0.0
         done = session.kind == "done"
-        if done and session.item is not None:
+        if done and valid and session.item is not None:
             price = self.shop.price(session.item, self.price_seed)
             earned, self.verbose = breakdown(session.product, self._wanted(), price, session.options, self.nouns)
         reward = {"purchase": earned}

@@ -19,6 +19,7 @@ pytest.importorskip("playwright")
 from lmgym.backends import browser
 from lmgym.backends.browser_actions import Actions
 from lmgym.backends.browser_calls import SETS, describe, known
+from lmgym.backends.browser_keys import KEYS, unknown
 from lmgym.backends.browser_session import Session
 from lmgym.errors import BackendError
 
@@ -194,6 +195,95 @@ def test_keys_are_pressed_typed_and_inserted(session):
     assert title(session) == "abShiftX"
     assert session.evaluate("a.value") == "abX漢"
     assert "Unknown key" in session.do("keyboard_press", ["NoSuchKey"])
+
+
+def test_the_keys_are_those_of_the_browser(session):
+    session.open(HERE + "/")
+    owner, page = browser.browser(), session._context.tab.page
+
+    async def taken(key: str) -> bool:
+        from playwright.async_api import Error
+
+        try:
+            await page.keyboard.down(key)
+            await page.keyboard.up(key)
+        except Error as error:
+            return "Unknown key" not in str(error)
+        return True
+
+    session.evaluate("addEventListener('keydown', event => event.preventDefault())")
+    others = ["", "Nope", "enter", "a b", "é", "漢", "F13", "Numpad", "ShiftShift", "\t", "\x00", "Control+a"]
+    assert {key for key in [*KEYS, *others] if owner.run(taken(key), 10)} == KEYS
+
+
+@pytest.mark.parametrize(
+    ("combination", "wrong"),
+    [
+        ("Enter", None),
+        ("Control+Shift+a", None),
+        ("Shift++", None),
+        ("+", None),
+        ("++a", None),
+        ("Enter+Nope", "Nope"),
+        ("Nope+Enter", "Nope"),
+        ("Control+", ""),
+        ("", ""),
+        ("Enter+Enter+é", "é"),
+    ],
+)
+def test_a_combination_with_an_unknown_key_presses_none(session, combination, wrong):
+    assert unknown(combination) == wrong
+    session.open(HERE + "/keys")
+    field = bid(session, "textbox")
+    for name, arguments in (("press", [field, combination]), ("keyboard_press", [combination])):
+        session.evaluate("document.title = ''")
+        said = session.do(name, arguments)
+        assert (said == "") is (wrong is None)
+        assert (title(session) == "") is (wrong is not None)
+
+
+@pytest.mark.parametrize("name", ["keyboard_type", "keyboard_insert_text"])
+def test_half_a_character_is_refused_before_anything_is_typed(session, name):
+    session.open(HERE + "/keys")
+    session.do("focus", [bid(session, "textbox")])
+    assert "half a character" in session.do(name, ["ab\ud800"])
+    assert (title(session), session.evaluate("a.value")) == ("", "")
+
+
+def test_a_drag_onto_nothing_presses_no_button(session):
+    session.open(HERE + "/form")
+    session.evaluate("() => { document.onmousedown = event => { document.title = event.type; }; }")
+    assert "no element with bid '999'" in session.do("drag_and_drop", [bid(session, "button 'Send'"), "999"])
+    assert title(session) == "Form"
+
+
+def test_a_drag_whose_target_goes_away_clicks_nothing_and_lets_go(session):
+    session.open(HERE + "/form")
+    session.evaluate("() => { document.onclick = event => { document.title += event.target.tagName; }; }")
+    session.evaluate("() => { document.onmousedown = () => { document.querySelector('select').remove(); }; }")
+    button, target = bid(session, "button 'Send'"), bid(session, "combobox")
+    assert "no element with bid" in session.do("drag_and_drop", [button, target])
+    assert title(session) in ("Form", "FormHTML")  # the whole page may hear of it, no element does
+    session.evaluate("() => { document.onmousemove = event => { document.title = String(event.buttons); }; }")
+    session.do("mouse_move", [5, 5])
+    assert title(session) == "0"
+
+
+@pytest.mark.parametrize(
+    ("options", "value"), [("red", "red"), (" blue ", "b"), ("b", "b"), (["tinted"], "t"), ("shade", "t"), ("t", "t")]
+)
+def test_an_option_is_chosen_by_value_label_or_text(session, options, value):
+    session.open(HERE + "/form")
+    session.evaluate(
+        """() => { document.querySelector('select').insertAdjacentHTML('beforeend', `
+        <option value="t" label="tinted">shade</option><option disabled>grey</option>
+        <optgroup label="not now" disabled><option>pink</option></optgroup>`); }"""
+    )
+    field = bid(session, "combobox")
+    assert session.do("select_option", [field, options]) == ""
+    assert session.evaluate("document.querySelector('select').value") == value
+    for closed in ("grey", "pink", "no such"):
+        assert "has no option" in session.do("select_option", [field, closed])
 
 
 def test_tabs_open_close_and_are_limited(session):

@@ -222,6 +222,20 @@ def test_an_action_that_failed_never_completes_a_task(button, call, score):
     button.unwrapped.session.evaluate("() => { WOB_DONE_GLOBAL = true; WOB_RAW_REWARD_GLOBAL = 1; }")
     _, reward, terminated, _, info = button.step(call)
     assert (reward, terminated, info["score"], info["success"]) == (score, True, score, score == 1.0)
+    assert info["valid"] is (score == 1.0)
+
+
+def test_a_combination_with_an_unknown_key_presses_no_button(button):
+    button.reset(options={"index": 0})
+    bid = button.unwrapped.session.evaluate(
+        """goal => [...document.querySelectorAll('button')]
+        .find(button => goal.includes('"' + button.textContent + '"')).getAttribute('bid')""",
+        button.unwrapped.goal,
+    )
+    for keys, over in (("Enter+Nope", False), ("Enter", True)):
+        *_, terminated, _, info = button.step(f"press('{bid}', '{keys}')")
+        assert (terminated, info["valid"]) == (over, over)
+    assert info["success"]
 
 
 def test_no_time_limit_of_the_page_ends_an_episode(button):

@@ -97,6 +97,31 @@ def test_addresses_and_histories_lead_nowhere_else(window):
     assert not info["valid"]
 
 
+def at_the_till(window):
+    """Play to the item that the oracle would buy, and return the call that buys it."""
+    window.reset(options={"index": 0})
+    for action in window.unwrapped.oracle():
+        if window.unwrapped._playing().kind == "item_page" and action == window.unwrapped._click("buy now", "button"):
+            return action
+        window.step(action)
+    raise AssertionError("nothing was for sale")
+
+
+def test_a_combination_with_an_unknown_key_buys_nothing(window):
+    buy = at_the_till(window)
+    for keys, over in (("Enter+Nope", False), ("Enter", True)):
+        _, reward, terminated, _, info = window.step(buy.replace("click(", "press(").replace(")", f", '{keys}')"))
+        assert (reward, terminated, info["valid"]) == (float(over), over, over)
+    assert info["success"]
+
+
+def test_an_action_that_failed_never_completes_a_purchase(window):
+    at_the_till(window)
+    window.unwrapped.session.click("buy now")  # as by an action that had its effect before it failed
+    _, reward, terminated, _, info = window.step("click('999')")
+    assert (reward, terminated, info["score"], info["success"], info["valid"]) == (0.0, True, 0.0, False, False)
+
+
 def test_malformed_calls_never_raise(window):
     window.reset(options={"index": 0})
     for action in [
