@@ -1,19 +1,22 @@
 """One browser context as its thread sees it: tabs, virtual time, what was refused. All of it asynchronous.
 
 Time: pages run on Playwright's fake clock, which stands still but for a fixed amount after each action. Playwright's
-own `run_for` leaves an init script behind at every call, so the clock it installed is turned by hand. Waiting is for
-what was begun only: a navigation that the page has asked for, requests under way, a pop-up on its way.
+own `run_for` leaves an init script behind at every call, so the clock it installed is turned by hand. A worker has no
+such clock, so pages may have none unless they come over the network, where nothing repeats anyway. Still real are the
+clocks that show no date: of style sheets' animations, `document.timeline`, sound and video. Waiting is for what was
+begun only: a navigation that the page has asked for, requests under way, a pop-up on its way.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from lmgym.backends.browser import Running
 from lmgym.backends.browser_actions import Actions, Refused
@@ -22,7 +25,7 @@ from lmgym.backends.browser_tab import Tab
 from lmgym.errors import BackendError
 
 if TYPE_CHECKING:
-    from playwright.async_api import BrowserContext, Dialog, Download, Page
+    from playwright.async_api import BrowserContext, Dialog, Download, Page, StorageState
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)  # when every page begins
 TABS = 8  # open at once; further pop-ups are closed
@@ -49,8 +52,8 @@ REFUSE = """(() => {
     return new DOMException(`${kind} is not available here`, 'NotSupportedError');
   };
   const refuse = kind => function () { throw refused(kind); };
-  for (const name of ['RTCPeerConnection', 'webkitRTCPeerConnection', 'WebTransport']) {
-    Object.defineProperty(window, name, {value: refuse('webrtc'), configurable: false});
+  for (const [name, kind] of Object.entries(%s)) {
+    Object.defineProperty(window, name, {value: refuse(kind), configurable: false});
   }
   if (navigator.serviceWorker) {
     delete navigator.serviceWorker.register;  // Playwright's, which counts nothing and leaves the prototype's
@@ -58,6 +61,10 @@ REFUSE = """(() => {
     Object.defineProperty(ServiceWorkerContainer.prototype, 'register', register);
   }
 })()"""  # no gate knows that host: it counts there what pages may not have
+
+
+WEBRTC = dict.fromkeys(("RTCPeerConnection", "webkitRTCPeerConnection", "WebTransport"), "webrtc")
+WORKERS = dict.fromkeys(("Worker", "SharedWorker"), "worker")
 
 
 class Context:
@@ -96,31 +103,38 @@ class Context:
             timezone_id="UTC",
             color_scheme="light",
             reduced_motion="reduce",
+            storage_state=cast("StorageState | None", self.gate.sites.stored),
         )
         context.set_default_timeout(LOAD * 1000)
         await context.clock.pause_at(NOON)  # without `install`, from which real time would run to here
-        await context.add_init_script(REFUSE)
+        await context.add_init_script(REFUSE % json.dumps(WEBRTC if self.gate.sites.passed else WEBRTC | WORKERS))
         context.on("dialog", self._dialog)
         context.on("page", self._popup)
 
     async def open(self, url: str) -> None:
-        """Begin anew: one new tab, no cookies, nothing stored, and `url` in it."""
+        """Begin anew: one new tab, no cookies and nothing stored but what the sites come with, and `url` in it."""
         assert self._context is not None
         old, self.tabs, self._taken = self.tabs, [], 0
         self.messages, self.infeasible, self.said, self.now = [], None, [], 0.0
         self.refused.clear()
         self.gate.blocked.clear()
-        await self._context.clear_cookies()
         await self.open_tab()
         for tab in old:
             await tab.page.close()
         self._taken = len(self.tabs)
+        if self.gate.sites.stored is None:
+            await self._forget()
+        await self.tab.page.goto(url, wait_until="load", timeout=FIRST * 1000)
+        await self.settle()
+
+    async def _forget(self) -> None:
+        """Leave nothing of what pages stored."""
+        assert self._context is not None
+        await self._context.clear_cookies()
         for place in (*self.gate.sites.served, *self.gate.sites.passed):
             await self.tab.devtools.send(
                 "Storage.clearDataForOrigin", {"origin": place, "storageTypes": "local_storage,indexeddb,cache_storage"}
             )
-        await self.tab.page.goto(url, wait_until="load", timeout=FIRST * 1000)
-        await self.settle()
 
     async def close(self) -> None:
         """Give everything back; never raises."""

@@ -131,6 +131,30 @@ def test_a_service_worker_of_an_allowed_origin_is_blocked_and_counted(register):
         session.close()
 
 
+@pytest.mark.parametrize("kind", ["Worker", "SharedWorker"])
+@pytest.mark.parametrize(
+    "window", ["window", "document.body.appendChild(document.createElement('iframe')).contentWindow"]
+)
+def test_no_worker_tells_a_page_the_real_time(session, kind, window):
+    session.open(HERE + "/")
+    script = f"""() => {{ const view = {window};
+        try {{ new view.{kind}(URL.createObjectURL(new Blob(['postMessage(Date.now())']))); return 'there'; }}
+        catch (error) {{ return [error.name, view.Date.now() - Date.now()]; }} }}"""
+    assert session.evaluate(script) == ["NotSupportedError", 0]
+    session.wait()
+    assert session.blocked == {"http://worker.refused.invalid": 1}
+
+
+def test_a_site_over_the_network_has_its_workers():
+    site = Site()
+    with serving(site) as address:
+        session = Session(Sites(passed=frozenset({address})))
+        session.open(address + "/")
+        script = "new Promise(done => { new Worker('data:,postMessage(7)').onmessage = event => done(event.data); })"
+        assert session.evaluate(script) == 7
+        session.close()
+
+
 def test_a_page_without_tls_knows_no_service_workers(session):
     session.open(HERE + "/")
     assert session.evaluate("typeof navigator.serviceWorker") == "undefined"
