@@ -45,6 +45,41 @@ def test_coordinates_of_a_call_are_points(action, found):
     assert points(turn(action)) == found
 
 
+TREE = """Goal: [7] button 'x', at="1,1"
+RootWebArea 'Page'
+\t[7] button 'It\\'s, at="9,9"', at="80,96", focused
+\t\t[8] textbox "don't" value='a, at="3,3"', at="-4,20", required
+\t[a12] LabelText '', at="33,44"
+\t[9] button 'unseen', focused"""
+HTML = """<body bid="2">
+  <button bid="7" id="a" class="at=&quot;1,1&quot; b" focused at="80,96">[7] button 'x', at="5,5"</button>
+  <input bid="8" value="x" at="-4,20">
+  <p bid="9">unseen</p>"""
+
+
+@pytest.mark.parametrize(
+    ("page", "action", "found"),
+    [
+        (TREE, "click('7')", [(80, 96)]),
+        (TREE, "click(7)", [(80, 96)]),
+        (TREE, "fill(bid='8', value='x')", [(-4, 20)]),
+        (TREE, "hover('a12')", [(33, 44)]),
+        (TREE, "drag_and_drop('7', 'a12')", [(80, 96), (33, 44)]),
+        (TREE, "drag_and_drop('7', to_bid='9')", [(80, 96)]),
+        (TREE, "click('9')", []),
+        (TREE, "click('77')", []),
+        (TREE, "click('.*')", []),
+        (TREE, "click()", []),
+        (HTML, "click('7')", [(80, 96)]),
+        (HTML, "press('8', 'Enter')", [(-4, 20)]),
+        (HTML, "click('9')", []),
+    ],
+)
+def test_an_element_is_where_the_page_said(page, action, found):
+    observed = replace(turn(action), observation=Message(role="user", text=page))
+    assert points(observed) == found
+
+
 def test_an_environments_own_points_come_first():
     assert points(turn("mouse_click(3, 4)", points=[[7, 8]])) == [(7, 8)]
     assert points(turn("click(500, 500)", points=[[48.0, 20.5], [1, 1]])) == [(48.0, 20.5), (1, 1)]
@@ -61,10 +96,10 @@ def test_a_flood_of_points_is_cut():
     assert len(points(turn("look", points=[[1, 2]] * 10_000))) == 8
 
 
-def recorded(folder, task: str, **options):
+def recorded(folder, task: str, size: int = 1000, **options):
     """The oracle's episode of instance 0, as an evaluation keeps it, without its pictures."""
     kept: list = []
-    jobs = runner.episodes(task, split="test", size=1000, count=1, options=options)
+    jobs = runner.episodes(task, split="test", size=size, count=1, options=options)
     runner.evaluate(load_policy("oracle"), jobs, engine=Engine(), keep=kept.append)
     episodes.write(folder / "episodes.jsonl", kept)
     return folder / "episodes.jsonl", kept[0]
@@ -103,6 +138,17 @@ def test_one_file_shows_pictures_and_where_was_clicked(monkeypatch, chromium, tm
         assert page.locator("nav").is_hidden()
         assert witness.said == []
         assert all(address.startswith(("file:", "data:")) for address in witness.asked)
+
+
+@pytest.mark.parametrize("observe", ["axtree", pytest.param("html", marks=pytest.mark.slow)])
+def test_a_click_by_element_is_marked_on_it(monkeypatch, chromium, tmp_path, observe):
+    file, found = recorded(tmp_path, "lmgym/MiniWoB-click-button-v0", 100, pixels="screenshot", observe=observe)
+    number = re.findall(r"\d+", str(found.turns[0].action))[0]
+    (line,) = re.findall(rf".*(?:\[{number}\]|bid=\"{number}\").*", found.turns[0].observation.text)
+    middle = [float(side) for side in re.findall(r'at="(\d+),(\d+)"', line)[0]]
+    assert command(monkeypatch, "replay", str(file), "--html", str(tmp_path / "out.html")) == 0
+    with opened(chromium, (tmp_path / "out.html").as_uri()) as (page, _):
+        assert marks(page) == [pytest.approx(middle, abs=1)]
 
 
 def test_a_drag_has_two_numbered_marks_and_what_lies_outside_has_none(monkeypatch, chromium, tmp_path):
