@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from lmgym.errors import InstanceError
@@ -55,6 +56,7 @@ class Sites:
 
     served: Mapping[str, Site] = field(default_factory=dict)  # answered in this process
     passed: frozenset[str] = frozenset()  # reached over the network, as they are
+    stored: Mapping[str, Any] | None = None  # cookies and local storage to begin with, as Playwright keeps them
 
     def __post_init__(self) -> None:
         for name in (*self.served, *self.passed):

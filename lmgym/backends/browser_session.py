@@ -82,7 +82,9 @@ class Session:
         self._release: Callable[[], object] | None = None
 
     def open(self, url: str) -> None:
-        """Begin anew at `url`, with one tab and nothing remembered."""
+        """Begin anew at `url`, with one tab and nothing remembered but what the sites come with."""
+        if self.sites.stored is not None:
+            self.close()  # what they come with is given to a new context
         if self._context is None:
             owner = self._owner = browser()
             self._context = owner.run(_start(owner, self.sites, self.size, self.files), OPENING)

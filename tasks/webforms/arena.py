@@ -141,7 +141,8 @@ class WebArena(Arena):
                     answer.read()
             except OSError as error:
                 raise BackendError(f"${RESET} {reset}: {error}") from error
-        return Sites(passed=frozenset(origin(url) for name in official.PLACES if (url := official.address(name))))
+        there = frozenset(origin(url) for name in official.PLACES if (url := official.address(name)))
+        return Sites(passed=there, stored=official.signed_in(item))
 
 
 @cache

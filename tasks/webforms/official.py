@@ -1,4 +1,4 @@
-"""The official tasks of WebArena: which of them can be played here.
+"""The official tasks of WebArena: which of them can be played here, and as whom.
 
 What cannot be judged or begun here is left out when the file is read, and counted: nothing of it stops a run.
 """
@@ -20,6 +20,7 @@ from lmgym.tasks.webforms.evaluators import needs_judge, strange
 
 LOG = logging.getLogger(__name__)
 DATA = "WEBARENA_DATA"  # environment variable: the official test.raw.json
+SIGN_INS = "WEBARENA_AUTH"  # environment variable: the folder of stored sign-ins; .auth beside the tasks where unset
 PLACES = ("SHOPPING", "SHOPPING_ADMIN", "REDDIT", "GITLAB", "MAP", "WIKIPEDIA", "HOMEPAGE")  # WA_SHOPPING=http://...
 NEEDED = ("task_id", "sites", "start_url", "intent", "eval")
 
@@ -44,7 +45,7 @@ def chosen(*, judged: bool) -> Chosen:
     path = os.environ.get(DATA)
     if not path:
         return Chosen()
-    return _chosen(path, tuple((name, address(name)) for name in PLACES), judged)
+    return _chosen(path, tuple((name, address(name)) for name in PLACES), str(_folder()), judged)
 
 
 def address(name: str) -> str:
@@ -52,12 +53,21 @@ def address(name: str) -> str:
     return os.environ.get(f"WA_{name}", "").rstrip("/")
 
 
+def signed_in(item: Item) -> Mapping[str, Any] | None:
+    """Return the stored sign-in that a task begins with, in Playwright's layout; None where it names none."""
+    return _stored(_folder() / Path(name).name) if (name := item.get("storage_state")) else None
+
+
+def _folder() -> Path:
+    return Path(os.environ.get(SIGN_INS) or Path(os.environ.get(DATA, "")).parent / ".auth")
+
+
 @cache
-def _chosen(path: str, places: tuple[tuple[str, str], ...], judged: bool) -> Chosen:
+def _chosen(path: str, places: tuple[tuple[str, str], ...], folder: str, judged: bool) -> Chosen:
     addresses, found, why = dict(places), [], Counter[str]()
     items = _placed(path, places)
     for item in items:
-        if reason := _hindrance(item, addresses, judged):
+        if reason := _hindrance(item, addresses, Path(folder), judged):
             why[reason] += 1
         else:
             found.append(item)
@@ -68,7 +78,7 @@ def _chosen(path: str, places: tuple[tuple[str, str], ...], judged: bool) -> Cho
     return made
 
 
-def _hindrance(item: Item, addresses: Mapping[str, str], judged: bool) -> str:
+def _hindrance(item: Item, addresses: Mapping[str, str], folder: Path, judged: bool) -> str:
     """Why a task cannot be played here; "" if it can."""
     if not item["eval"]["eval_types"] or not item["start_url"]:
         return "have no evaluator, or nowhere to begin"
@@ -79,6 +89,9 @@ def _hindrance(item: Item, addresses: Mapping[str, str], judged: bool) -> str:
     for site in item["sites"]:
         if not addresses.get(site.upper()):
             return f"need the site {site}: set $WA_{site.upper()}"
+    if name := item.get("storage_state"):
+        state = folder / Path(name).name
+        return "" if state.is_file() and _stored(state) else f"begin signed in, and {state} is not there (${SIGN_INS})"
     return ""
 
 
@@ -97,3 +110,17 @@ def _placed(path: str, places: tuple[tuple[str, str], ...]) -> tuple[Item, ...]:
         return tuple(items)
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise InstanceError(f"${DATA} {path} is not in the layout of WebArena's test.raw.json: {error!r}") from error
+
+
+@cache
+def _stored(path: Path) -> Mapping[str, Any]:
+    """Read a stored sign-in."""
+    try:
+        state = json.loads(path.read_text(encoding="utf-8"))
+        parts = {"cookies": ("name", "value", "domain", "path"), "origins": ("origin", "localStorage")}
+        for kind, needed in parts.items():
+            if lacking := next((name for part in state[kind] for name in needed if name not in part), None):
+                raise KeyError(lacking)
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise InstanceError(f"{path} is no storage state as Playwright writes it: {error!r}") from error
+    return {kind: state[kind] for kind in parts}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -12,7 +14,8 @@ import pytest
 pytest.importorskip("playwright")
 
 from lmgym.backends import browser
-from lmgym.backends.browser_gate import Request, Response
+from lmgym.backends.browser_gate import Request, Response, Sites
+from lmgym.backends.browser_session import Session
 from lmgym.env.registry import build
 from lmgym.errors import BackendError, InstanceError
 from lmgym.policy.scripted import Scripted
@@ -58,6 +61,10 @@ def shop(monkeypatch, tmp_path):
         asked.append(request.path)
         if request.path.startswith("/rest/"):
             return interface(request)
+        if request.path == "/account":
+            return Response(
+                ACCOUNT.replace(b"WHO", b"Emma" if "session=e" in request.headers.get("cookie", "") else b"-")
+            )
         return Response(SHOP[request.path].encode()) if request.path in SHOP else Response(status=404)
 
     with serving(answer) as base:
@@ -86,6 +93,9 @@ SHOP = {
         <tr><td data-label='Account'><span class='gl-avatar-labeled-sublabel'>@grace</span></td>
         <td class='col-max-role'><span>Guest</span></td></tr></table>""",
 }
+ACCOUNT = b"""<title>Account</title><p>Signed in: WHO</p><p id='kept'></p><script>
+    kept.textContent = 'kept: ' + localStorage.cart;
+    document.cookie = 'session=; max-age=0'; localStorage.cart = 'other';</script>"""
 
 
 def interface(request: Request) -> Response:
@@ -269,3 +279,66 @@ def test_a_preparing_script_that_fails_on_the_policy_s_page_voids_nothing(shop):
     *_, info = env.step("send_msg_to_user('done')")
     env.close()
     assert info["score"] == 1.0
+
+
+def stored(base: str) -> dict[str, Any]:
+    """A sign-in as Playwright keeps it."""
+    cookie = {"name": "session", "value": "e", "domain": "127.0.0.1", "path": "/", "expires": -1, "httpOnly": False}
+    return {
+        "cookies": [cookie | {"secure": False, "sameSite": "Lax"}],
+        "origins": [{"origin": base, "localStorage": [{"name": "cart", "value": "3"}]}],
+    }
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_task_begins_signed_in_with_what_is_stored_in_every_episode(shop, monkeypatch, tmp_path_factory, named):
+    given, _, base = shop
+    env = given(
+        {"start_url": "__SHOPPING__/account", "eval": FOUND, "storage_state": "./.auth/shopping_state.json"},
+        {"start_url": "__SHOPPING__/account", "eval": FOUND, "storage_state": None},
+    )
+    if named:
+        folder = tmp_path_factory.mktemp("sign-ins")
+        monkeypatch.setenv("WEBARENA_AUTH", str(folder))
+    else:
+        folder = Path(os.environ["WEBARENA_DATA"]).parent / ".auth"
+        folder.mkdir()
+    (folder / "shopping_state.json").write_text(json.dumps(stored(base)))
+    for _ in range(2):  # the page signs out and overwrites what is stored
+        first, _ = env.reset(options={"index": 0})
+        assert "Signed in: Emma" in first["text"]
+        assert "kept: 3" in first["text"]
+    first, _ = env.reset(options={"index": 1})
+    assert "Signed in: -" in first["text"]
+    assert "kept: undefined" in first["text"]
+    env.close()
+
+
+def test_a_session_with_a_sign_in_that_is_opened_again_begins_signed_in_again(shop):
+    _, _, base = shop
+    session = Session(Sites(passed=frozenset({base}), stored=stored(base)))
+    for _ in range(2):
+        session.open(f"{base}/account")
+        assert "Signed in: Emma" in session.look().text
+    session.close()
+
+
+def test_tasks_that_begin_signed_in_are_left_out_and_counted_where_nothing_is_stored(shop, caplog):
+    given, _, _ = shop
+    path = "./.auth/../shopping_state.json"
+    env = given({"start_url": "__SHOPPING__/", "eval": FOUND, "storage_state": path}, {"start_url": "__SHOPPING__/"})
+    with caplog.at_level(logging.WARNING):
+        assert [item["storage_state"] for item in env.unwrapped.items()] == [None]
+    folder = Path(os.environ["WEBARENA_DATA"]).parent / ".auth"
+    assert f"1 begin signed in, and {folder}/shopping_state.json is not there ($WEBARENA_AUTH)" in caplog.text
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"cookies": [{"name": "x"}], "origins": []}', '{"cookies": []}'])
+def test_a_sign_in_in_another_layout_is_refused_before_anything_is_played(shop, monkeypatch, tmp_path_factory, content):
+    given, _, _ = shop
+    folder = tmp_path_factory.mktemp("sign-ins")
+    (folder / "shopping_state.json").write_text(content)
+    monkeypatch.setenv("WEBARENA_AUTH", str(folder))
+    env = given(start_url="__SHOPPING__/", eval=FOUND, storage_state="./.auth/shopping_state.json")
+    with pytest.raises(InstanceError, match=r"shopping_state\.json is no storage state"):
+        env.unwrapped.size()
