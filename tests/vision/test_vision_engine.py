@@ -11,8 +11,9 @@ import torch
 from PIL import Image
 
 from lmgym.env.pictures import encode
+from lmgym.env.registry import specs
 from lmgym.errors import InstanceError, PolicyError
-from lmgym.policy.load import load_local
+from lmgym.policy.load import load_local, load_policy
 from lmgym.policy.sampling import Sampling
 from lmgym.policy.vision import decoded
 from lmgym.rollout import dataset, episodes
@@ -24,6 +25,7 @@ from lmgym.rollout.replay import replay
 from lmgym.train.collate import collate
 from lmgym.types import Job, Message
 from tests.threads import one_thread
+from tests.vision.models import FAMILIES
 from tests.vision.models import policy as of_family
 
 JOBS = [Job(task="test/Corners-v0", index=index, id=f"j{index}") for index in range(3)]
@@ -78,7 +80,7 @@ def test_a_fork_goes_on_with_the_pictures_of_its_parent(policy):
     assert [len(row) for row in batch.media.rows] == [3, 3]
 
 
-@pytest.mark.parametrize("family", ["tiny-vl", "qwen2_vl"])
+@pytest.mark.parametrize("family", FAMILIES)
 def test_a_saved_run_loads_replays_and_goes_on_with_the_same_pixels(family, tmp_path):
     policy = of_family(family, tmp_path / "models")
     kept = PictureFolder(tmp_path / "pictures")
@@ -99,6 +101,23 @@ def test_a_saved_run_loads_replays_and_goes_on_with_the_same_pixels(family, tmp_
     assert [shown_in([t]) for t in resumed] == [shown_in([t]) for t in loaded]
     assert all(kept[digest] == png for digest, png in again.items())
     assert_rescored(policy, resumed)
+
+
+DRAWN = [task for task, spec in specs().items() if spec.name in ("visual_search", "click_target")]
+
+
+@pytest.mark.parametrize("task", [task for task in DRAWN if "ScreenSpot" not in task])
+def test_a_drawn_picture_is_the_same_when_its_episode_is_replayed(task, tmp_path):
+    kept = PictureFolder(tmp_path / "pictures")
+    jobs = [Job(task=task, split="test", index=index, id=f"j{index}") for index in range(2)]
+    played = list(Engine(pictures=kept).run(load_policy("oracle"), jobs))
+    assert len(shown_in(played)) >= 2
+    episodes.write(tmp_path / "episodes.jsonl", played)
+    for trajectory in episodes.read(tmp_path / "episodes.jsonl"):
+        again = {}
+        replay(trajectory, pictures=again)
+        assert sorted(again) == sorted(shown_in([trajectory]))
+        assert all(kept[digest] == png for digest, png in again.items())
 
 
 @pytest.mark.parametrize("name", ["data.jsonl", "data.parquet"])
