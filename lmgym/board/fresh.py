@@ -21,6 +21,7 @@ from lmgym.evaluation.stats import Array, by_instance, unit
 from lmgym.types import Job, Trajectory
 
 MOST = 10_000  # fresh instances that are thought of
+LEAST = 10  # of them: with fewer a score of 0 says little, and with these one of 0.27 is found out at POWER
 SHORTEST = 16  # characters of a secret: shorter ones are found by trying
 ALPHA = 0.01
 POWER = 0.8  # with which a policy must be found out that earns HALF of what the entry does
@@ -71,10 +72,10 @@ def needed(verdict: Verdict) -> int:
 
     mean, count = verdict.score.mean, len(set(verdict.outcomes.index))
     if mean == 0:
-        return 2  # nothing is lower
+        return LEAST  # nothing is lower, and what is higher is soon seen
     low = HALF * mean
-    reach, found = float(norm.isf(ALPHA)), float(norm.ppf(POWER))
-    for fresh in range(2, MOST + 1):
+    reach, found = float(norm.isf(ALPHA / 2)), float(norm.ppf(POWER))
+    for fresh in range(LEAST, MOST + 1):
         null = math.sqrt(mean * (1 - mean) * (1 / count + 1 / fresh))
         other = math.sqrt(mean * (1 - mean) / count + low * (1 - low) / fresh)
         if reach * null + found * other <= mean - low:
@@ -93,26 +94,33 @@ def check_count(verdict: Verdict, count: int) -> None:
         )
 
 
-def compare(verdict: Verdict, played: Sequence[Trajectory]) -> dict[str, Any]:
-    """The fresh mean beside the entry's, over instances. Raises SubmissionError where it is lower beyond chance."""
+def compare(verdict: Verdict, played: Sequence[Trajectory], **told: Any) -> dict[str, Any]:
+    """The fresh mean beside the entry's, over instances, after what is to be `told` of who played.
+
+    Raises SubmissionError where it is another beyond chance, lower or higher: then another policy played.
+    """
     old, _ = by_instance(verdict.outcomes.score, verdict.outcomes.index)
     new, _ = by_instance([each.score for each in played], [each.index for each in played])
     check_count(verdict, len(new))
     found = unit(new, range(len(new)))
-    p = _p_lower(new, old)
+    p = _p(new, old)
     if p < ALPHA:
+        side = "below" if found.mean < verdict.score.mean else "above"
         raise SubmissionError(
             f"on {len(new)} fresh instances the policy scores {found.mean:.3f} [{found.low:.3f}, {found.high:.3f}], "
-            f"below the entry's {verdict.score.mean:.3f} (p = {p:.2g})"
+            f"{side} the entry's {verdict.score.mean:.3f} (p = {p:.2g})"
         )
-    return {"instances": len(new), "score": found.mean, "low": found.low, "high": found.high, "p": p}
+    return {**told, "instances": len(new), "score": found.mean, "low": found.low, "high": found.high, "p": p}
 
 
-def _p_lower(new: Array, old: Array) -> float:
-    """One-sided p that new scores are no lower: Fisher's exact test for 0 and 1, else that of Mann and Whitney."""
+def _p(new: Array, old: Array) -> float:
+    """Two-sided p that new scores are as the old: Fisher's exact test for 0 and 1, else that of Mann and Whitney."""
     from scipy.stats import fisher_exact, mannwhitneyu
 
-    if np.isin(np.concatenate([new, old]), (0.0, 1.0)).all():
+    both = np.concatenate([new, old])
+    if np.ptp(both) == 0:
+        return 1.0
+    if np.isin(both, (0.0, 1.0)).all():
         table = [[int((each == 1).sum()), int((each == 0).sum())] for each in (new, old)]
-        return float(fisher_exact(table, alternative="less").pvalue)
-    return float(mannwhitneyu(new, old, alternative="less").pvalue)
+        return float(fisher_exact(table).pvalue)
+    return float(mannwhitneyu(new, old, alternative="two-sided").pvalue)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from lmgym.board.entry import Who
 from lmgym.errors import SubmissionError
 from lmgym.rollout import episodes
 from lmgym.types import Trajectory
@@ -41,8 +42,11 @@ class RunFolder:
         return episodes.read(self.root / "episodes.jsonl")
 
     def kept(self) -> dict[str, Any]:
-        """Settings that an entry states; those that are off are left out."""
-        return {name: self.settings[name] for name in SETTINGS if self.settings.get(name) not in (None, {}, [])}
+        """Settings that an entry states; those that are off are left out, and policies told without path and host."""
+        kept = {name: self.settings[name] for name in SETTINGS if self.settings.get(name) not in (None, {}, [])}
+        if "seats" in kept:
+            kept["seats"] = {seat: public_name(str(policy)) for seat, policy in kept["seats"].items()}
+        return kept
 
     def user(self) -> str | None:
         """Who played the other seats."""
@@ -84,6 +88,14 @@ def kind_of(policy: str) -> Kind:
     """What a policy is."""
     kind = policy.partition(":")[0].partition("?")[0]
     return "model" if kind in MODELS or "/" in kind else OF_TASK.get(kind, "script")
+
+
+def check_policy(stated: Who, model: str) -> None:
+    """Raise SubmissionError where `model` is not the policy that an entry states; its host or folder may be another."""
+    if (kind_of(model), public_name(model)) != (stated.kind, stated.name):
+        raise SubmissionError(
+            f"the entry's policy is {stated.name} ({stated.kind}); --model is {public_name(model)} ({kind_of(model)})"
+        )
 
 
 def slug(policy: str) -> str:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmgym.errors import SubmissionError
+from lmgym.types import FIRST_SEAT
 
 if TYPE_CHECKING:
     from lmgym.board.entry import Entry
     from lmgym.board.verdict import Verdict
+    from lmgym.cli.cast import Cast
+    from lmgym.evaluation.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -21,6 +25,16 @@ class Again:
     tolerance: float | None = None  # of a log-prob, in nats
     secret: Path | None = None  # a hidden seed, whose digest was published
     instances: int = 100  # fresh ones
+    seats: Mapping[str, str] = field(default_factory=dict)  # where the models of the entry's other seats are here
+
+    @classmethod
+    def of(cls, model: str, *, seat: list[str] | None, **given: Any) -> Again:
+        """From the words of a command. Raises PolicyError where a key is among them."""
+        from lmgym.cli.evaluation import check_keys, pairs
+
+        seats = pairs(seat, "--seat takes seat=MODEL")
+        check_keys([model, *seats.values()], [])
+        return cls(model, seats=seats, **given)
 
     def judge(self, path: Path, found: Entry, verdict: Verdict, log: Path) -> Verdict:
         """The verdict after that. Raises SubmissionError where the policy cannot be the entry's."""
@@ -60,39 +74,86 @@ class Again:
         )
 
     def _fresh(self, found: Entry, verdict: Verdict, log: Path) -> dict[str, Any]:
-        """What playing fresh instances finds."""
+        """What playing fresh instances finds, with the entry's own settings."""
         from dataclasses import replace
 
-        from lmgym.board import fresh, history
+        from lmgym.board import fresh, history, run
         from lmgym.evaluation.protocol import protocol
         from lmgym.evaluation.settings import context_rule
         from lmgym.rollout.engine import Engine
 
         assert self.secret is not None
-        settings = found.settings
         secret = self.secret.read_text(encoding="utf-8").strip()
         events, told = history.read(log), found.declared.trained_on
         drawn = fresh.jobs(protocol(found.task), secret, self.instances, events, trained_on=told)
         fresh.check_count(verdict, self.instances)  # before anything is played
-        jobs = [replace(job, prompt=settings.get("prompt")) for job in drawn]
-        engine = Engine(context=context_rule(str(settings.get("context", "full"))))
-        return fresh.compare(verdict, list(engine.run(self._policy(found), jobs)))
+        chosen = self._settings(found)
+        jobs = [replace(job, prompt=chosen.prompt) for job in drawn]
+        pictures: dict[str, bytes] = {}
+        cast = self._cast(found, chosen, pictures)
+        try:
+            engine = Engine(context=context_rule(chosen.context), cast=cast.parts(), pictures=pictures)
+            played = [each for each in engine.run(cast.agent, jobs) if each.seat == FIRST_SEAT]
+        finally:
+            cast.close()
+        seats = {seat: run.public_name(model) for seat, model in chosen.seats.items()}
+        return fresh.compare(verdict, played, policy=run.public_name(self.model), **({"seats": seats} if seats else {}))
+
+    def _settings(self, found: Entry) -> Settings:
+        """The entry's, with the models that play its other seats as they are to be reached from here."""
+        from dataclasses import fields
+
+        from lmgym.board import run
+        from lmgym.evaluation.settings import Settings
+
+        stated = {name: words for name, words in found.settings.get("seats", {}).items() if name in found.seats}
+        if unknown := sorted({*found.seats, *self.seats} - {FIRST_SEAT, *stated}):
+            raise SubmissionError(f"the entry does not say who plays the seat {unknown[0]!r}")
+        seats = {**stated, **self.seats}
+        for seat, model in seats.items():
+            if run.public_name(model) != run.public_name(stated[seat]):
+                raise SubmissionError(
+                    f"the entry's {seat} is {run.public_name(stated[seat])}, that of --seat is {run.public_name(model)}"
+                )
+            if ": " in model:  # a name without its place
+                raise SubmissionError(f"the entry's {seat} is {model}: say where it is, by --seat {seat}=MODEL")
+        truncated = {name: found.settings[name] for name in ("top_p", "top_k") if name in found.settings}
+        kept = {field.name for field in fields(Settings)} & found.settings.keys()
+        known = {name: found.settings[name] for name in kept}
+        more = {"seats": seats, "request": {**truncated, **found.settings.get("request", {})}}
+        return Settings(task=found.task, split=found.split, instances=(), **{**known, **more})
+
+    def _cast(self, found: Entry, chosen: Settings, pictures: dict[str, bytes]) -> Cast:
+        """The policies that are to play. Raises SubmissionError where the first is not the entry's."""
+        from lmgym.board.run import check_policy
+        from lmgym.cli.cast import cast_of
+        from lmgym.cli.policies import kind_of
+        from lmgym.policy.load import load_remote
+
+        local: dict[str, Any] = {}
+        if kind_of(self.model) == "local":
+            local[self.model] = self._policy(found)
+        else:
+            check_policy(found.policy, self.model)
+        return cast_of(
+            self.model, chosen, lambda name, asking: load_remote(name, asking=asking, pictures=pictures), local
+        )
 
     def _policy(self, found: Entry) -> Any:
-        """The policy, as the entry was sampled. Raises SubmissionError for other weights than the entry's."""
-        from lmgym.cli.policies import kind_of, load_here, unguided
-
+        """The local policy, as the entry was sampled. Raises SubmissionError for other weights than the entry's."""
         settings = found.settings
-        heat, seed = float(settings.get("temperature", 1.0)), int(settings.get("seed", 0))
-        limit = settings.get("max_tokens")
-        policy: Any = load_here(self.model, heat, seed, **({} if limit is None else {"max_tokens": int(limit)}))
-        if kind_of(self.model) == "local":
-            from lmgym.policy.audit import weights_digest
+        if found.policy.weights is None:
+            raise SubmissionError(f"the entry's weights are not stated: nobody can say that {self.model} has them")
+        from lmgym.cli.policies import load_here, unguided
+        from lmgym.policy.audit import weights_digest
 
-            digest = weights_digest(unguided(policy))
-            if found.policy.weights != digest:
-                stated = (found.policy.weights or "not stated")[:16]
-                raise SubmissionError(f"the entry's weights are {stated}, those of {self.model} are {digest[:16]}")
+        heat, seed = float(settings.get("temperature", 1.0)), int(settings.get("seed", 0))
+        given = {name: settings[name] for name in ("max_tokens", "top_p", "top_k") if name in settings}
+        policy: Any = load_here(self.model, heat, seed, **given)
+        digest = weights_digest(unguided(policy))
+        if found.policy.weights != digest:
+            stated = found.policy.weights[:16]
+            raise SubmissionError(f"the entry's weights are {stated}, those of {self.model} are {digest[:16]}")
         return policy
 
 

@@ -93,14 +93,16 @@ def grade(
     model: Annotated[str, typer.Option(help="The entry's policy: score its recorded ids again.")] = "",
     secret: Annotated[Path | None, typer.Option(help="File of a hidden seed: play MODEL on fresh instances.")] = None,
     instances: Annotated[int, typer.Option(min=2, help="Fresh ones.")] = 100,
+    seat: Annotated[list[str] | None, typer.Option(help="Where the model of another seat is now: user=MODEL.")] = None,
     leaderboard: Where = LEADERBOARD,
 ) -> None:
     """Verify entries, and put the verdicts on the board."""
     store = _store(leaderboard)
     paths = entries or store.stale()
     reason = reason or ("" if entries else "the task's recorded episodes changed")
+    again = Again.of(model, secret=secret, instances=instances, seat=seat)
     for path in paths:
-        _grade(store, path, reason, Again(model, secret=secret, instances=instances))
+        _grade(store, path, reason, again)
     if not paths:
         _say("every entry has its verdict")
 

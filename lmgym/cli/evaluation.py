@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
+from lmgym.cli.cast import Cast, Reach, cast_of
 from lmgym.cli.options import literal, task_options
-from lmgym.cli.policies import LOCAL_ANSWER, check_tools, kind_of, load_here, run_folder
+from lmgym.cli.policies import answer_of, kind_of, run_folder
 from lmgym.env.registry import find, load
 from lmgym.errors import PolicyError, RecipeError
 from lmgym.evaluation import prices as price_table
@@ -23,12 +24,12 @@ from lmgym.policy.secrets import Secrets, without_secrets
 if TYPE_CHECKING:
     from lmgym.evaluation.budget import Budget
     from lmgym.policy.base import Policy
+    from lmgym.policy.endpoint import Asking
     from lmgym.policy.remote import RemotePolicy
     from lmgym.rollout.engine import Engine
     from lmgym.types import Job
 
 RUNS = Path("runs/eval")
-REMOTE_ANSWER = 2048
 MANY = {"remote": 32, "local": 64}  # episodes at once
 
 
@@ -93,7 +94,7 @@ class Wish:
     @property
     def answer(self) -> int:
         """Tokens of an answer at most."""
-        return self.max_tokens or (REMOTE_ANSWER if self.kind == "remote" else LOCAL_ANSWER)
+        return self.max_tokens or answer_of(self.model)
 
     @property
     def many(self) -> int:
@@ -230,69 +231,24 @@ def resumes(wish: Wish, folder: Path) -> bool:
     return wish.resume and (len(wish.tasks) == 1 or (folder / FACTS).exists())
 
 
-@dataclass(kw_only=True)
-class Cast:
-    """The policies of a run, which are closed when it ends."""
-
-    agent: Policy
-    seats: dict[str, Policy]
-    remote: list[RemotePolicy]
-
-    @property
-    def watched(self) -> RemotePolicy | None:
-        """Whose calls the table shows."""
-        return self.remote[0] if self.remote else None
-
-    def close(self) -> None:
-        """Let connections and programs go."""
-        for policy in self.remote:
-            policy.close()
-
-
-def cast_of(
-    wish: Wish, chosen: settings.Settings, record: Record | None, calls: Calls | None, local: dict[str, Policy]
-) -> Cast:
-    """Load the policies; local ones are kept in `local` for the next task."""
-    remote: list[RemotePolicy] = []
-
-    def loaded(model: str) -> Policy:
-        if kind_of(model) == "remote":
-            policy = _remote(wish, model, record, calls)
-            remote.append(policy)
-            return policy
-        if model not in local:
-            local[model] = load_here(model, wish.temperature, wish.seed, max_tokens=wish.answer)
-        return local[model]
-
-    try:
-        agent = loaded(wish.model)
-        if chosen.tools == "template":
-            check_tools(agent)  # type: ignore[arg-type]  # of a local kind
-        if wish.kind != "scripted":
-            from lmgym.policy.words import Plain
-
-            agent = Plain(agent, tools=chosen.tools)
-        return Cast(agent=agent, seats={seat: loaded(name) for seat, name in chosen.seats.items()}, remote=remote)
-    except BaseException:
-        for policy in remote:
-            policy.close()
-        raise
-
-
-def _remote(wish: Wish, model: str, record: Record | None, calls: Calls | None) -> RemotePolicy:
-    from lmgym.policy.endpoint import Asking
+def _reach(wish: Wish, record: Record, calls: Calls | None) -> Reach:
+    """How the endpoints and programs of a run are reached."""
     from lmgym.policy.pace import Patience
 
-    more = {name: literal(value) for name, value in pairs(wish.request, "--request takes name=value").items()}
-    return load_remote(
-        model,
-        asking=Asking(temperature=wish.temperature, max_tokens=wish.answer, more=more, key=wish.key_env),
-        pictures=None if record is None else record.pictures,
-        patience=Patience(timeout=wish.timeout, tries=wish.retries, first=wish.retry_wait),
-        concurrency=wish.many,
-        ledger=calls,
-        costs=price_table.costs_by(wish.price(model)),
-    )
+    patience = Patience(timeout=wish.timeout, tries=wish.retries, first=wish.retry_wait)
+
+    def reached(model: str, asking: Asking) -> RemotePolicy:
+        return load_remote(
+            model,
+            asking=asking,
+            pictures=record.pictures,
+            patience=patience,
+            concurrency=wish.many,
+            ledger=calls,
+            costs=price_table.costs_by(wish.price(model)),
+        )
+
+    return reached
 
 
 def staffed(
@@ -302,7 +258,7 @@ def staffed(
     calls = None
     try:
         calls = book_of(wish, chosen, record, budget)
-        return calls, cast_of(wish, chosen, record, calls, local)
+        return calls, cast_of(wish.model, chosen, _reach(wish, record, calls), local, key=wish.key_env)
     except BaseException:
         if calls is not None:
             calls.close()
@@ -310,14 +266,12 @@ def staffed(
         raise
 
 
-def engine_of(wish: Wish, cast: Cast, record: Record | None) -> Engine:
+def engine_of(wish: Wish, cast: Cast, record: Record) -> Engine:
     """The engine that plays."""
     from lmgym.rollout.engine import Engine
-    from lmgym.rollout.live import Part
 
-    parts = {seat: Part(policy=policy, trained=False) for seat, policy in cast.seats.items()}
-    pictures: Any = {} if record is None else record.pictures
-    return Engine(context=settings.context_rule(wish.context), cast=parts, concurrency=wish.many, pictures=pictures)
+    rule = settings.context_rule(wish.context)
+    return Engine(context=rule, cast=cast.parts(), concurrency=wish.many, pictures=record.pictures)
 
 
 def budget_of(wish: Wish) -> Budget:

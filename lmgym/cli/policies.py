@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmgym.errors import PolicyError, SubmissionError
-from lmgym.policy.load import REMOTE, load_policy
+from lmgym.policy.load import REMOTE, load_policy, load_remote
 
 if TYPE_CHECKING:
     from lmgym.policy.base import Policy
     from lmgym.policy.local import LocalPolicy
 
 LOCAL_ANSWER = 32  # tokens of an answer, where nobody says: what Sampling has
+REMOTE_ANSWER = 2048  # the same of an endpoint
 
 
 def kind_of(model: str) -> str:
@@ -27,15 +28,28 @@ def kind_of(model: str) -> str:
     return "local" if kind in ("tiny", "tiny-vl", "hf") or run_folder(model) is not None else "scripted"
 
 
-def load_here(model: str, temperature: float, seed: int, *, max_tokens: int = LOCAL_ANSWER) -> Policy:
-    """A local or scripted policy."""
+def answer_of(model: str) -> int:
+    """Tokens of an answer at most, where nobody says."""
+    return REMOTE_ANSWER if kind_of(model) == "remote" else LOCAL_ANSWER
+
+
+def load_here(
+    model: str, temperature: float, seed: int, *, max_tokens: int | None = None, top_p: float = 1.0, top_k: int = 0
+) -> Policy:
+    """Any policy, by what a command says; `top_p` and `top_k` are of a local one."""
+    if kind_of(model) == "remote":
+        from lmgym.policy.endpoint import Asking
+
+        asking = Asking(temperature=temperature, max_tokens=max_tokens or REMOTE_ANSWER)
+        return load_remote(model, asking=asking)
     if kind_of(model) == "scripted":
         return load_policy(model, seed=seed)
     try:
         from lmgym.policy.sampling import Sampling
     except ModuleNotFoundError as error:
         raise PolicyError(f"{model} needs {error.name}: pip install 'lmgym[train]'") from error
-    sampling = Sampling(temperature=temperature, max_tokens=max_tokens, seed=seed)
+    limit = max_tokens or LOCAL_ANSWER
+    sampling = Sampling(temperature=temperature, top_p=top_p, top_k=top_k, max_tokens=limit, seed=seed)
     folder = run_folder(model)
     return load_policy(model, seed=seed, sampling=sampling) if folder is None else load_run(folder, sampling=sampling)
 

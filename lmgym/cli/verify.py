@@ -24,6 +24,7 @@ def verify(
     tolerance: Annotated[float | None, typer.Option(help="Of a log-prob in nats; 0.001, 0.03 for 16 bits.")] = None,
     secret: Annotated[Path | None, typer.Option(help="File of a hidden seed: play MODEL on fresh instances.")] = None,
     instances: Annotated[int, typer.Option(min=2, help="Fresh ones.")] = 100,
+    seat: Annotated[list[str] | None, typer.Option(help="Where the model of another seat is now: user=MODEL.")] = None,
     base: Annotated[Path | None, typer.Option(help="Leaderboard before: verify what the other adds to it.")] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; one a core.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the verdicts as JSON.")] = None,
@@ -37,6 +38,7 @@ def verify(
     except ModuleNotFoundError as error:
         raise needs_extra(error) from error
 
+    again = Again.of(model, tolerance=tolerance, secret=secret, instances=instances, seat=seat)
     paths = entries
     if base is not None:
         if len(entries) != 1:
@@ -51,7 +53,6 @@ def verify(
         found = records.read(path)
         log = Store(base).log if base is not None else path.parent.parent.parent / "history.jsonl"
         history.check_new(history.read(log), found.task, found.name, verdict.entry)
-        again = Again(model, tolerance=tolerance, secret=secret, instances=instances)
         verdict = again.judge(path, found, verdict, log)
         if base is not None:
             others = [each for each in (*records.all_paths(Store(base).entries), *paths) if _same_table(each, path)]

@@ -67,7 +67,7 @@ def test_a_refusal_is_one_line(
     assert said.out == ""
 
 
-@pytest.mark.parametrize("again", [(), ("--secret", "secret.txt", "--instances", "30")], ids=["ids", "fresh"])
+@pytest.mark.parametrize("again", [(), ("--secret", "secret.txt", "--instances", "34")], ids=["ids", "fresh"])
 def test_other_weights_than_the_entrys_are_refused(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import numpy as np
@@ -252,7 +253,11 @@ def test_a_score_that_fresh_instances_do_not_bear_out_is_refused(verdict: Verdic
     with pytest.raises(SubmissionError, match="below the entry's 0.6"):
         fresh.compare(verdict, found)
     solved = list(Engine().run(load_policy("oracle"), rules.jobs()))
-    assert fresh.compare(verdict, solved)["score"] == 1.0
+    with pytest.raises(SubmissionError, match="above the entry's 0.6"):
+        fresh.compare(verdict, solved)
+    won = [SimpleNamespace(index=each.index, score=float(place % 3 > 0)) for place, each in enumerate(solved)]
+    found = fresh.compare(verdict, won, policy="wavering")
+    assert (found["policy"], found["score"]) == ("wavering", pytest.approx(2 / 3))
 
 
 def scoring(mean: float, count: int, verdict: Verdict) -> Verdict:
@@ -268,9 +273,12 @@ def test_fresh_instances_must_be_enough_to_find_half_the_score_out(verdict: Verd
     least = fresh.needed(scoring(0.5, 100, verdict))
     lost = np.random.default_rng(0).binomial(least, 0.25, size=400)  # fresh runs of a policy half as good
     old = np.repeat([1.0, 0.0], 50)
-    found = [fresh._p_lower(np.repeat([1.0, 0.0], [won, least - won]), old) < fresh.ALPHA for won in lost]
+    found = [fresh._p(np.repeat([1.0, 0.0], [won, least - won]), old) < fresh.ALPHA for won in lost]
     assert 0.7 < np.mean(found) < 0.9
-    assert fresh.needed(scoring(0.9, 100, verdict)) < least < fresh.needed(scoring(0.3, 100, verdict))
-    assert fresh.needed(scoring(0.0, 100, verdict)) == 2  # nothing is lower than 0
+    assert fresh.needed(scoring(0.9, 100, verdict)) < least < fresh.needed(scoring(0.4, 100, verdict))
+    # of 0 nothing is half: ten instances, of which two won have p = C(10, 2) / C(110, 2) = 0.0075
+    assert fresh.needed(scoring(0.0, 100, verdict)) == 10
+    assert fresh._p(np.repeat([1.0, 0.0], [2, 8]), np.zeros(100)) == pytest.approx(45 / 5995)
+    assert fresh._p(np.full(10, 0.5), np.full(100, 0.5)) == 1.0
     with pytest.raises(SubmissionError, match="cannot be told from half of it by fresh ones"):
         fresh.needed(scoring(0.02, 100, verdict))
