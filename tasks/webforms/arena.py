@@ -34,8 +34,9 @@ class Arena(Browsing):
 
         Args:
             scoring: "strict" closes the benchmark's known holes, "official" has them.
-            judge: "python:module:function", which says whether an answer means the same as a reference; "" leaves
-                out the tasks that need one.
+            judge: "python:module:function", asked (task, reference, answer, "fuzzy_match") whether an answer means
+                the same as a reference and (task, reason, answer, "ua_match") whether it gives the reason why a task
+                cannot be done; "" leaves out the tasks that need the first, and no reason passes for a report.
             common: what every task in a browser takes: observe, pixels, places, tick, split.
         """
         super().__init__(**common)

@@ -4,6 +4,7 @@
 an address need only contain the right one, and who never answers has answered "N/A", which passes where a task cannot
 be done. `strict`, the default, closes them: words and numbers must stand alone, paths must be equal, and that a task
 cannot be done has to be reported. Alternatives joined by " |OR| " hold everywhere; officially answers overlook them.
+A judge, where there is one, also passes an answer that gives the reason why a task cannot be done, and no other.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from lmgym.errors import InstanceError
 from lmgym.tasks.webforms import helpers
 
 Scoring = Literal["strict", "official"]
-Judge = Callable[[str, str, str], bool]  # question, reference, answer -> whether they mean the same
+Question = Literal["fuzzy_match", "ua_match"]  # is it the same answer; is it the same reason why there is none
+Judge = Callable[[str, str, str, Question], bool]  # task, reference or reason, answer, what is asked -> yes or no
 OR = " |OR| "
 UNACHIEVABLE = "N/A"
 EVALUATORS = ("string_match", "url_match", "program_html")
@@ -91,14 +93,18 @@ def cleaned(text: str) -> str:
 
 def _answered(task: Mapping[str, Any], ending: Ending, scoring: Scoring, judge: Judge | None) -> float:
     if unachievable(task) and scoring == "strict":
-        return float(ending.infeasible)
+        reason = "" if ending.answer is None else cleaned(ending.answer)
+        vain = reason in ("", cleaned(UNACHIEVABLE))
+        return float(ending.infeasible or (not vain and _same_reason(task, reason, judge)))
     said = UNACHIEVABLE if ending.infeasible or ending.answer is None else ending.answer
     if scoring == "strict" and (ending.infeasible or ending.answer is None):
         return 0.0
     score = 1.0
     for name, reference in task["eval"]["reference_answers"].items():
-        if name == "exact_match" or (name == "fuzzy_match" and reference == UNACHIEVABLE):
+        if name == "exact_match":
             score *= _either(reference, scoring, lambda one: cleaned(one) == cleaned(said))
+        elif name == "fuzzy_match" and reference == UNACHIEVABLE:
+            score *= cleaned(reference) == cleaned(said) or _same_reason(task, cleaned(said), judge)
         elif name == "must_include":
             alone = len(reference) == 1
             score *= all(_included(item, said, scoring, alone=alone) for item in reference)
@@ -106,10 +112,20 @@ def _answered(task: Mapping[str, Any], ending: Ending, scoring: Scoring, judge: 
             if judge is None:
                 raise InstanceError(f"task {task['task_id']} needs a judge: give judge='python:module:function'")
             items = [reference] if isinstance(reference, str) else reference
-            score *= all(judge(task["intent"], item, said) for item in items)
+            score *= bool(cleaned(said)) and all(
+                judge(task["intent"], item, cleaned(said), "fuzzy_match") for item in items
+            )
         else:
             raise InstanceError(f"task {task['task_id']} wants the answer to {name!r}, which is no rule")
     return float(score)
+
+
+def _same_reason(task: Mapping[str, Any], said: str, judge: Judge | None) -> bool:
+    """Whether an answer gives the reason why a task cannot be done; without a judge none does."""
+    wanted = task["eval"]
+    if judge is None or wanted["reference_answers"].get("fuzzy_match") != UNACHIEVABLE:
+        return False
+    return bool(judge(task["intent"], wanted.get("string_note") or "", said, "ua_match"))
 
 
 def _either(reference: str, scoring: Scoring, holds: Callable[[str], bool]) -> bool:

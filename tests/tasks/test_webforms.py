@@ -279,9 +279,44 @@ def test_a_judge_is_asked_for_fuzzy_answers_only_and_must_be_there():
     task = asked(fuzzy_match=["blue"])
     with pytest.raises(InstanceError, match="needs a judge"):
         evaluate(task, ending("azure"), scoring="strict", judge=None)
-    assert (
-        evaluate(task, ending("azure"), scoring="strict", judge=lambda *words: words == ("?", "blue", "azure")) == 1.0
-    )
+
+    def judge(*words: str) -> bool:
+        return words == ("?", "blue", "azure", "fuzzy_match")
+
+    assert evaluate(task, ending("'Azure'"), scoring="strict", judge=judge) == 1.0
+    assert evaluate(asked(fuzzy_match=["blue", "red"]), ending("azure"), scoring="official", judge=judge) == 0.0
+
+
+@pytest.mark.parametrize("scoring", ["strict", "official"])
+def test_nobody_is_asked_about_an_empty_answer(scoring):
+    assert evaluate(asked(fuzzy_match=["blue"]), ending("''"), scoring=scoring, judge=lambda *words: True) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("answer", "strict", "official", "questions"),
+    [
+        ("No such person works here", 1, 1, [("?", "nobody of this name", "no such person works here", "ua_match")]),
+        ("555-0100", 0, 0, [("?", "nobody of this name", "555-0100", "ua_match")]),
+        ("N/A", 0, 1, []),
+        (None, 0, 1, []),
+    ],
+)
+def test_a_judge_is_asked_whether_an_answer_gives_the_reason_why_a_task_cannot_be_done(
+    answer, strict, official, questions
+):
+    task = asked(fuzzy_match="N/A")
+    task["eval"]["string_note"] = "nobody of this name"
+    for scoring, score in (("strict", strict), ("official", official)):
+        words: list[tuple[str, ...]] = []
+
+        def judge(*said: str, words: list[tuple[str, ...]] = words) -> bool:
+            words.append(said)
+            return "no such person" in said[2]
+
+        assert evaluate(task, ending(answer), scoring=scoring, judge=judge) == score
+        assert words == questions
+        unasked = float(scoring == "official" and answer in ("N/A", None))
+        assert evaluate(task, ending(answer), scoring=scoring, judge=None) == unasked
 
 
 def test_unknown_rules_are_refused():
