@@ -88,12 +88,18 @@ class Official:
         return goals.synthetic(product, goals.combination(product.options, which), dollars, weight)
 
     def _order(self, kind: str) -> list[tuple[int, int, float]]:
-        """Product, number among its goals and weight of every goal, in the original's order."""
+        """Product, number among its goals and weight of every goal, in the original's order.
+
+        Goals that share a value are shuffled and counted with the others, as the original does, and dropped after.
+        """
         if kind not in self._orders:
             made = self._human() if kind == "human" else self._synthetic()
             random.Random(ORDER).shuffle(made)  # a generator of its own, so that none is disturbed
-            self._orders[kind] = made
+            self._orders[kind] = made if kind == "human" else [goal for goal in made if not self._ambiguous(*goal[:2])]
         return self._orders[kind]
+
+    def _ambiguous(self, number: int, which: int) -> bool:
+        return goals.ambiguous(goals.combination(self.products[number].options, which))
 
     def _human(self) -> list[tuple[int, int, float]]:
         return [
@@ -104,13 +110,12 @@ class Official:
         ]
 
     def _synthetic(self) -> list[tuple[int, int, float]]:
-        """Goals of every combination of options but those that share a value; weights as the original's."""
+        """Goals of every combination of options; weights as the original's."""
         found = [
             (number, which)
             for number, product in enumerate(self.products)
             if product.instruction is not None and product.asked
             for which in range(goals.combinations(product.options))
-            if not goals.ambiguous(goals.combination(product.options, which))
         ]
         having = Counter(name for number, _ in found for name in self.products[number].asked)
         weights = {

@@ -1,5 +1,6 @@
 """The official shop: files in the official layout with every odd case, and the real instructions where present."""
 
+import itertools
 import json
 import os
 import random
@@ -92,7 +93,9 @@ def test_synthetic_goals_are_all_choices_of_options_but_the_ambiguous(sold):
     first = next(goal for goal in made if goal.options == (("color", "red"),) and goal.asin.endswith("1"))
     assert first.instruction.startswith("Find me washable area rugs with color: red, and price lower than ")
     assert first.weight == pytest.approx(1 / 2)  # two goals have its one attribute
-    assert next(goal for goal in made if goal.asin.endswith("5")).weight == pytest.approx(1 / 3)
+    assert next(goal for goal in made if goal.asin.endswith("5")).weight == pytest.approx(
+        1 / 4
+    )  # the fourth is dropped
 
 
 def test_human_goals_skip_those_without_attributes_and_drop_trailing_dots(sold):
@@ -105,14 +108,47 @@ def test_human_goals_skip_those_without_attributes_and_drop_trailing_dots(sold):
     assert (made["4"].instruction, made["4"].ceiling) == ("a bright lamp", NO_CEILING)  # 985 dollars
 
 
-def test_goals_come_in_the_originals_order(sold):
-    numbered = [(n, w) for n, p in enumerate(sold.products) for w in range(4) if (n, w) in _goals(sold)]
-    random.Random(233).shuffle(numbered)
-    assert [goal[:2] for goal in sold._order("synthetic")] == numbered
+def test_goals_come_in_the_originals_order_with_its_weights(sold):
+    """The original's rule, said again over the files alone; what shares a value is dropped at the very end."""
+    rows, having = [], {}
+    for row in webshop_files.ROWS:
+        known = webshop_files.ATTRIBUTES.get(row["asin"], {})
+        asked = known.get("instruction_attributes") if "instruction" in known else None
+        if not asked or row["asin"] in [asin for asin, *_ in rows]:
+            continue
+        groups = {name.lower(): values for name, values in (row["customization_options"] or {}).items() if values}
+        written = [[v["value"].strip().replace("/", " | ").lower() for v in groups[name]] for name in sorted(groups)]
+        for values in itertools.product(*written):
+            rows.append((row["asin"], values, asked))
+            for name in asked:
+                having[name] = having.get(name, 0) + 1
+    state = random.getstate()
+    random.seed(233)
+    random.shuffle(rows)
+    random.setstate(state)
+    wanted = [
+        (asin, values, sum(1 / having[name] for name in asked) / len(asked))
+        for asin, values, asked in rows
+        if len(set(values)) == len(values)
+    ]
+    made = [sold.goal("synthetic", place, 0) for place in range(sold.count("synthetic"))]
+    assert [(goal.asin, tuple(value for _, value in goal.options), goal.weight) for goal in made] == wanted
+    assert len(rows) == len(wanted) + 1
+    heavy = list(itertools.accumulate(weight for *_, weight in wanted))
+    assert heavy[-1] == pytest.approx(5 - 1 / 4)  # each of five attributes weighs 1, but for what was dropped
 
 
-def _goals(sold):
-    return {goal[:2] for goal in sold._order("synthetic")}
+def test_human_goals_come_in_the_originals_order(sold):
+    rows = [
+        (asin, entry["instruction"].strip("."))
+        for asin in [row["asin"] for row in webshop_files.ROWS]
+        for entry in webshop_files.HUMANS.get(asin, ())
+        if entry["instruction_attributes"]
+    ]
+    rows = list(dict.fromkeys(rows))  # the file has one product twice
+    random.Random(233).shuffle(rows)
+    made = [sold.goal("human", place, 0) for place in range(sold.count("human"))]
+    assert [(goal.asin, goal.instruction.partition(", and price")[0]) for goal in made] == rows
 
 
 def test_a_smaller_catalogue_is_the_first_rows_or_a_file_of_its_own(data):
