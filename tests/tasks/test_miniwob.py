@@ -14,8 +14,6 @@ import pytest
 
 pytest.importorskip("playwright")
 
-from browser_fuzz import torment
-
 from lmgym.backends import browser
 from lmgym.env import golden
 from lmgym.env.checks import OF_EPISODES, Subject
@@ -323,18 +321,3 @@ def test_pages_come_from_a_folder_in_the_official_layout(monkeypatch, tmp_path):
     monkeypatch.setenv("MINIWOB_DATA", str(tmp_path))
     with pytest.raises(InstanceError, match="it is not the folder miniwob/html"):
         page("click-test")
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize("name", DOZEN)
-def test_500_malformed_actions_never_raise(name):
-    env = page(name, max_turns=10_000)
-    torment(env, 500)
-    env.close()
-
-
-def test_malformed_actions_never_raise():
-    env = page("click-button", max_turns=10_000)
-    torment(env, 60)
-    env.close()
