@@ -12,7 +12,7 @@ import os
 import random
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -36,9 +36,12 @@ class Official:
 
     def __init__(self, folder: Path, products: int) -> None:
         self.folder, self.wanted = folder, products
-        rows = _read(_file(folder, "items_shuffle", products))
-        attributes = _read(_file(folder, "items_ins_v2", products))
+        file = _file(folder, "items_shuffle", products)
+        rows = _read(file, _rows, "a list of products, each with its asin")
+        attributes = _read(_file(folder, "items_ins_v2", products), _entries, "an object by asin of objects")
         self.products = tuple(read(rows[:products] if products else rows, attributes))
+        if not self.products:
+            raise InstanceError(f"{file} has no product")
         self._numbers = {product.asin.lower(): place for place, product in enumerate(self.products)}
         names = ("items_shuffle", "items_ins_v2")
         stamps = [
@@ -126,7 +129,8 @@ class Official:
 
     @cached_property
     def _humans(self) -> Mapping[str, Sequence[Mapping[str, Any]]]:
-        found: Mapping[str, Sequence[Mapping[str, Any]]] = _read(_file(self.folder, "items_human_ins", 0))
+        file, form = _file(self.folder, "items_human_ins", 0), "an object by asin of lists of objects"
+        found: Mapping[str, Sequence[Mapping[str, Any]]] = _read(file, _instructions, form)
         return found
 
     @cached_property
@@ -199,11 +203,27 @@ def _file(folder: Path, name: str, products: int) -> Path:
     return path
 
 
-def _read(path: Path) -> Any:
+def _read(path: Path, fits: Callable[[Any], bool], form: str) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InstanceError(f"{path} cannot be read: {error}") from error
+    if not fits(found):
+        raise InstanceError(f"{path} is not in the official layout, {form}")
+    return found
+
+
+def _rows(found: Any) -> bool:
+    return isinstance(found, list) and all(isinstance(row, dict) and "asin" in row for row in found)
+
+
+def _entries(found: Any) -> bool:
+    return isinstance(found, dict) and all(isinstance(entry, dict) for entry in found.values())
+
+
+def _instructions(found: Any) -> bool:
+    lists = found.values() if isinstance(found, dict) else [None]
+    return all(isinstance(entries, list) and all(isinstance(one, dict) for one in entries) for entries in lists)
 
 
 def _product(row: Mapping[str, Any], known: Mapping[str, Any]) -> Product:

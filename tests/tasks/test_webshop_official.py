@@ -204,6 +204,32 @@ def test_broken_and_absent_files_are_said_in_a_line(tmp_path, monkeypatch, conte
         build("WebShopOfficial-v0", split="test")
 
 
+def other(tmp_path, monkeypatch, name, content):
+    """An environment of the official files of which one has another content."""
+    folder = webshop_files.write(tmp_path)
+    (folder / f"{name}.json").write_text(content)
+    monkeypatch.setenv("WEBSHOP_DATA", str(folder))
+    return lambda: build("WebShopOfficial-v0", split="test", products=0).reset(options={"index": 0})
+
+
+@pytest.mark.parametrize("name", ["items_shuffle", "items_ins_v2", "items_human_ins"])
+@pytest.mark.parametrize("content", ["", "null", "[]", "[1]", '"x"', '{"B000000001": 1}', '{"B000000001": [1]}'])
+def test_a_file_that_is_empty_or_of_another_layout_is_named_in_a_line(tmp_path, monkeypatch, name, content):
+    said = rf"{name}\.json (cannot be read: .*|is not in the official layout, .*|has no product)\Z"
+    with pytest.raises(InstanceError, match=said):
+        other(tmp_path, monkeypatch, name, content)()
+
+
+def test_products_without_instructions_have_no_human_goals(tmp_path, monkeypatch):
+    with pytest.raises(InstanceError, match="finds no instances for split 'test'"):
+        other(tmp_path, monkeypatch, "items_human_ins", "{}")()
+
+
+def test_products_of_which_nothing_is_known_are_sold(tmp_path, monkeypatch):
+    observation, _ = other(tmp_path, monkeypatch, "items_ins_v2", "{}")()
+    assert observation["text"]
+
+
 @pytest.mark.skipif(not DATA.is_dir(), reason="no official instructions in $LMGYM_TEST_DATA or ../shared/data")
 def test_our_human_style_goals_are_as_long_as_the_real_ones():
     real = json.loads((DATA / "human_goals.json").read_text())
