@@ -30,6 +30,7 @@ LAYERS = {  # module or package -> its layer; the longest name wins
     "lmgym.hosts": "core",
     "lmgym.policy.base": "core",
     "lmgym.policy.calls": "core",
+    "lmgym.policy.secrets": "core",
     "lmgym.env": "env",
     "lmgym.env.registry": "registry",
     **dict.fromkeys([f"lmgym.env.{name}" for name in ("card", "checks", "golden", "new", "testing")], "checks"),

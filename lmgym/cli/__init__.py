@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import traceback
+from types import TracebackType
 from typing import NoReturn
 
 import typer
@@ -25,6 +27,7 @@ from lmgym.cli import (
     view,
 )
 from lmgym.errors import LmgymError
+from lmgym.policy.secrets import Secrets
 
 app = typer.Typer(
     help="Gymnasium suite for multi-turn reinforcement learning with language models.",
@@ -54,6 +57,7 @@ app.command()(tokenizer.tokenizer)
 
 def main() -> None:
     """Run a command; what goes wrong on purpose is one line on standard error and exit code 2."""
+    sys.excepthook = _without_keys
     try:
         app()
     except LmgymError as error:
@@ -66,5 +70,11 @@ def _fail(words: str) -> NoReturn:
     """End with a line; what a server, a model or a file put into it is text, and commands no terminal."""
     from lmgym.evaluation.pages import visible
 
-    Console(stderr=True, soft_wrap=True, highlight=False).print(f"lmgym: {visible(words)}", markup=False)
+    shown = visible(Secrets.of_environment().struck(words))
+    Console(stderr=True, soft_wrap=True, highlight=False).print(f"lmgym: {shown}", markup=False)
     sys.exit(2)
+
+
+def _without_keys(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Show what nobody foresaw as Python does, but for keys."""
+    sys.stderr.write(Secrets.of_environment().struck("".join(traceback.format_exception(kind, error, trace))))

@@ -80,6 +80,7 @@ def _task(wish: Wish, task: str, budget: Budget, local: dict[str, Policy]) -> No
     from lmgym.cli import evaluation
     from lmgym.evaluation.estimate import PILOT
     from lmgym.evaluation.record import Record
+    from lmgym.policy.secrets import Secrets
 
     jobs = evaluation.jobs_of(wish, task)
     chosen = evaluation.settings_of(wish, jobs)
@@ -88,7 +89,8 @@ def _task(wish: Wish, task: str, budget: Budget, local: dict[str, Policy]) -> No
         return
     facts = evaluation.facts_of(wish, chosen)
     folder = evaluation.folder_of(wish, task, facts)
-    record = Record(folder, facts, resume=evaluation.resumes(wish, folder))
+    secrets = Secrets.of_environment(key=wish.key_env)
+    record = Record(folder, facts, resume=evaluation.resumes(wish, folder), secrets=secrets)
     try:
         _play(wish, chosen, jobs[:PILOT] if wish.pilot else jobs, record, budget, local, planned=len(jobs))
     finally:

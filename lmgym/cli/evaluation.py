@@ -77,9 +77,9 @@ class Wish:
         if len(set(map(runner.id_of, self.tasks))) < len(self.tasks):
             raise RecipeError(f"a task is named twice: {' '.join(self.tasks)}")
         settings.context_rule(self.context)
-        check_keys(
-            [self.model, *pairs(self.seat, "--seat takes seat=MODEL").values()], self.request or [], key=self.key_env
-        )
+        said = [self.split, self.context, str(self.out or ""), *(self.option or []), *(self.request or [])]
+        models = [self.model, *pairs(self.seat, "--seat takes seat=MODEL").values()]
+        check_keys(models, [*said, system_prompt(self.system) or ""], key=self.key_env)
 
     @property
     def kind(self) -> str:
@@ -113,7 +113,10 @@ def check_keys(models: list[str], others: list[str], *, key: str | None = None) 
         if model.startswith(("http:", "https:")):
             without_secrets(model, secrets)
     if any(secrets.struck(word) != word for word in (*models, *others)):
-        raise PolicyError("a key stands on the command line: keys come from the environment only, see --key-env")
+        raise PolicyError(
+            "a key stands on the command line or in the system prompt: keys come from the environment only, "
+            "see --key-env"
+        )
 
 
 def jobs_of(wish: Wish, task: str) -> list[Job]:

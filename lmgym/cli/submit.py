@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from lmgym.errors import MissingExtra
+from lmgym.errors import MissingExtra, SubmissionError
 
 if TYPE_CHECKING:
     from lmgym.board.entry import Who
@@ -71,11 +71,21 @@ def submit(
         links=Links(code=code, paper=paper, weights=weights),
     )
     entry, episodes = build(folder.trajectories(), signature)
+    _check_keys(entries.canonical(entry), entries.packed(episodes))
     place = leaderboard / "entries"
     check_entry(entry, protocol(entry.task), place / entries.folder_name(entry.task) / f"{entry.name}.json")
     path = entries.write(place, entry, episodes)
     Console(soft_wrap=True, highlight=False).print(f"wrote {path} and {entries.episodes_path(path).name}", markup=False)
     Console(soft_wrap=True, highlight=False).print(f"next:  lmgym verify {path}", markup=False)
+
+
+def _check_keys(*contents: bytes) -> None:
+    """Raise SubmissionError, which repeats no key, where one of the environment's stands in what would be written."""
+    from lmgym.policy.secrets import Secrets
+
+    secrets = Secrets.of_environment()
+    if any(secrets.struck(text) != text for text in (content.decode() for content in contents)):
+        raise SubmissionError("a key stands in this run, or in what is said of it: nothing was written")
 
 
 def _who(folder: RunFolder, model: str) -> Who:

@@ -59,11 +59,12 @@ class Session:
             self.watch(progress)
             stopped = self._play(progress)
         except Halted as error:
-            stopped = str(error)
+            stopped = self.record.secrets.struck(str(error))
         except KeyboardInterrupt:
             stopped = INTERRUPTED
         except (PolicyError, BackendError) as error:
-            stopped, self.error = str(error), error
+            stopped, self.error = self.record.secrets.struck(str(error)), error
+            error.args = (stopped,)  # it is shown
         finally:
             self.end()
         report = report_of(
@@ -77,8 +78,7 @@ class Session:
             settings=self.settings,
             stopped=stopped,
         )
-        self.record.finish(report, order, None if self.calls is None else self.calls.account())
-        return report
+        return self.record.finish(report, order, None if self.calls is None else self.calls.account())
 
     def _before(self, order: Mapping[str, int]) -> dict[str, Outcome]:
         """Outcomes of the episodes on record."""

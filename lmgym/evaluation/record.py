@@ -24,6 +24,7 @@ from lmgym.errors import RecipeError
 from lmgym.evaluation import report as reports
 from lmgym.evaluation.runner import Report
 from lmgym.evaluation.settings import plain
+from lmgym.policy.secrets import Secrets
 from lmgym.rollout import episodes
 from lmgym.rollout.picture_folder import PICTURES, PictureFolder, write_whole
 from lmgym.types import FIRST_SEAT, Trajectory
@@ -37,12 +38,13 @@ PACKAGES = ("lmgym", "numpy", "gymnasium", "torch", "transformers", "openai", "a
 class Record:
     """A run's folder, held by one process at a time."""
 
-    def __init__(self, folder: Path, facts: Mapping[str, Any], *, resume: bool) -> None:
-        """Begin a run in `folder`, or go on with the one that is there.
+    def __init__(self, folder: Path, facts: Mapping[str, Any], *, resume: bool, secrets: Secrets | None = None) -> None:
+        """Begin a run in `folder`, or go on with the one that is there; no `secrets` are written.
 
         Raises RecipeError where another run has the folder, where there is none to go on with, or with other settings.
         """
         self.folder = folder
+        self.secrets = secrets or Secrets.of_environment()
         folder.mkdir(parents=True, exist_ok=True)
         self._resumed = resume
         self._lock = _locked(folder)
@@ -55,7 +57,8 @@ class Record:
 
     def keep(self, seats: Sequence[Trajectory]) -> None:
         """Add an episode: the views of all its seats, the agent's last, so that it vouches for the others."""
-        episodes.append(self.folder / EPISODES, sorted(seats, key=lambda trajectory: trajectory.seat == FIRST_SEAT))
+        ordered = sorted(seats, key=lambda trajectory: trajectory.seat == FIRST_SEAT)
+        episodes.append(self.folder / EPISODES, ordered, struck=self.secrets.struck_line)
 
     def played(self) -> Iterator[Trajectory]:
         """The agent's views of the episodes that are whole; others are taken out of the file."""
@@ -71,14 +74,17 @@ class Record:
         if views:
             _drop_last(path, views)
 
-    def finish(self, report: Report, order: Mapping[str, int], account: Mapping[str, Any] | None) -> None:
-        """Write the report and the account of calls, and put the episodes into the order of jobs."""
+    def finish(self, report: Report, order: Mapping[str, int], account: Mapping[str, Any] | None) -> Report:
+        """Write report and account of calls, put the episodes into the order of jobs; the report without secrets."""
         path = self.folder / EPISODES
         path.touch()
         _sort(path, order)
         if account is not None:
-            write_whole(self.folder / ACCOUNT, (json.dumps(account, indent=1) + "\n").encode())
-        reports.write(self.folder, report)
+            found = self.secrets.struck_all(account)
+            write_whole(self.folder / ACCOUNT, (json.dumps(found, indent=1) + "\n").encode())
+        clean = Report.from_state(self.secrets.struck_all(report.state_dict()))
+        reports.write(self.folder, clean)
+        return clean
 
     def discard(self) -> None:
         """Take back a run of which nothing was played."""
@@ -94,7 +100,7 @@ class Record:
 
     def _claim(self, facts: Mapping[str, Any], *, resume: bool) -> None:
         path = self.folder / FACTS
-        given = json.loads(json.dumps({"format": FORMAT, **facts}, default=plain))
+        given = self.secrets.struck_all(json.loads(json.dumps({"format": FORMAT, **facts}, default=plain)))
         if not resume:
             if path.exists() or (self.folder / EPISODES).exists():
                 raise RecipeError(

@@ -101,13 +101,13 @@ def read(raw: Raw) -> Said:
         return result
     parts = raw.get("content")
     if not isinstance(parts, list) or not all(isinstance(part, Mapping) for part in parts):
-        raise Trouble("broken", f"the reply has no content: {str(raw)[:200]}")
+        raise Trouble("broken", f"the reply has no content: {str(raw)[: chat.LONG]}")
     thinking, text = split_thinking("".join(str(part.get("text", "")) for part in parts if part.get("type") == "text"))
     apart = "\n".join(str(part.get("thinking", "")) for part in parts if part.get("type") == "thinking")
     called = [part for part in parts if part.get("type") == "tool_use"]
     if called:
         if not isinstance(called[0].get("name"), str):
-            raise Trouble("broken", f"the reply calls a tool without a name: {str(called[0])[:200]}")
+            raise Trouble("broken", f"the reply calls a tool without a name: {str(called[0])[: chat.LONG]}")
         text = action_of_call(text, called[0]["name"], called[0].get("input"))
     return Said(
         text=chat.whole(text),

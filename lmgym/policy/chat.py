@@ -16,6 +16,7 @@ from lmgym.types import Finish, Message
 
 PICTURE = "picture"  # member of a part that stands for a picture by its digest, until it is sent
 FINISHES: dict[str, Finish] = {"length": "length", "content_filter": "filter"}  # all others: stop
+LONG = 10_000  # characters of a broken reply; who shows them strikes keys out first, and then cuts
 MOST = 1 << 40  # tokens of one call; what is said to be more is no count
 BROKEN = ("error", "abort", "aborted")  # reasons to finish that are the server's
 Pictures = Mapping[str, bytes]  # PNG by digest
@@ -72,9 +73,9 @@ def parse(content: bytes) -> Raw:
     try:
         raw = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise Trouble("broken", f"the reply is no JSON ({error}): {content[:80]!r}") from None
+        raise Trouble("broken", f"the reply is no JSON ({error}): {content[:LONG]!r}") from None
     if not isinstance(raw, dict):
-        raise Trouble("broken", f"the reply is no JSON object: {content[:80]!r}")
+        raise Trouble("broken", f"the reply is no JSON object: {content[:LONG]!r}")
     fault = raw.get("error")
     if isinstance(fault, dict) and not raw.get("choices"):
         status = fault.get("code")
@@ -90,10 +91,10 @@ def read(raw: Raw) -> Said:
     choice = _choice(raw)
     message = choice.get("message")
     if not isinstance(message, Mapping):
-        raise Trouble("broken", f"the reply has no message: {str(choice)[:200]}")
+        raise Trouble("broken", f"the reply has no message: {str(choice)[:LONG]}")
     reason = choice.get("finish_reason")
     if reason in BROKEN:
-        raise Trouble("broken", f"the server broke off with {reason!r}: {str(choice)[:200]}")
+        raise Trouble("broken", f"the server broke off with {reason!r}: {str(choice)[:LONG]}")
     thinking, text = split_thinking(_text(message.get("content")))
     apart = message.get("reasoning_content") or message.get("reasoning") or ""
     called = _calls(message)
@@ -127,7 +128,7 @@ def tokens(usage: Mapping[str, Any], **names: str) -> dict[str, int]:
 def _choice(raw: Raw) -> Mapping[str, Any]:
     choices = raw.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
-        raise Trouble("broken", f"the reply has no choices: {str(raw)[:200]}")
+        raise Trouble("broken", f"the reply has no choices: {str(raw)[:LONG]}")
     return choices[0]
 
 
@@ -139,19 +140,19 @@ def _text(content: Any) -> str:
         return content
     if isinstance(content, list) and all(isinstance(part, Mapping) for part in content):
         return "".join(str(part.get("text", "")) for part in content if part.get("type") == "text")
-    raise Trouble("broken", f"the reply's content is no text: {str(content)[:200]}")
+    raise Trouble("broken", f"the reply's content is no text: {str(content)[:LONG]}")
 
 
 def _calls(message: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """Names and arguments of the calls; arguments may be anything, a call without a name is a broken reply."""
     calls = message.get("tool_calls") or []
     if not isinstance(calls, list):
-        raise Trouble("broken", f"the reply's tool calls are no list: {str(calls)[:200]}")
+        raise Trouble("broken", f"the reply's tool calls are no list: {str(calls)[:LONG]}")
     found = []
     for call in calls:
         function = call.get("function") if isinstance(call, Mapping) else None
         if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
-            raise Trouble("broken", f"the reply calls a tool without a name: {str(call)[:200]}")
+            raise Trouble("broken", f"the reply calls a tool without a name: {str(call)[:LONG]}")
         found.append((function["name"], function.get("arguments")))
     return found
 

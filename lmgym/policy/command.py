@@ -98,7 +98,7 @@ class Command:
         thinking, text = split_thinking(raw["text"]) if isinstance(raw.get("text"), str) else ("", None)
         message = {"content": text, "tool_calls": raw.get("tool_calls"), "reasoning": raw.get("thinking") or thinking}
         if text is None and not message["tool_calls"]:
-            raise Trouble("broken", f"the program's answer has no text: {str(raw)[:200]}")
+            raise Trouble("broken", f"the program's answer has no text: {str(raw)[: chat.LONG]}")
         said = chat.read({"choices": [{"message": message, "finish_reason": raw.get("finish")}]})
         usage = raw.get("usage")
         return Said(
@@ -171,7 +171,7 @@ class Command:
         assert process.stderr is not None
         with suppress(ValueError):  # a line too long to keep
             while line := await process.stderr.readline():
-                self._complaints.append(line.decode("utf-8", "replace").strip()[:200])
+                self._complaints.append(line.decode("utf-8", "replace").strip()[: chat.LONG])
 
     def _last_words(self) -> str:
         return " | ".join(self._complaints) or "none"

@@ -20,6 +20,7 @@ from lmgym.policy.base import Conversation
 from lmgym.policy.calls import Halted, Kept, Ledger, Memory, Provider, Rejected, Said, Trouble, call_key
 from lmgym.policy.pace import Pace, Patience, Tries
 from lmgym.policy.secrets import Secrets
+from lmgym.policy.status import shortened
 from lmgym.types import Completion, Message
 
 POLL = 0.05  # seconds that a step waits for an answer
@@ -189,7 +190,7 @@ class RemotePolicy:
         """The reply and what it says; errors repeat no secret, and bring no chain that does."""
         try:
             async with asyncio.timeout(self.patience.timeout):
-                raw = self.secrets.struck_all(await self.provider.send(body))
+                raw = shortened(self.secrets.struck_all(await self.provider.send(body)))
             return raw, self._read(raw)
         except TimeoutError:
             raise Trouble("timeout", f"no whole reply within {self.patience.timeout:g} seconds") from None
@@ -202,6 +203,7 @@ class RemotePolicy:
 
     def _read(self, raw: Mapping[str, Any]) -> Said:
         said = self.provider.read(raw)
+        said = replace(said, text=self.secrets.struck(said.text), thinking=self.secrets.struck(said.thinking))
         cost = self.costs(said.usage)
         return said if cost is None else replace(said, usage={**said.usage, "cost": cost})
 

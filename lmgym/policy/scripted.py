@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import traceback
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -12,6 +15,7 @@ import numpy as np
 from lmgym.errors import PolicyError
 from lmgym.policy.base import Conversation, SimpleSession
 from lmgym.policy.noise import stream, uniform
+from lmgym.policy.secrets import Secrets
 from lmgym.types import Completion, Message
 
 WORDS = (
@@ -93,25 +97,55 @@ def null() -> Scripted:
 
 
 def python(target: str) -> Scripted:
-    """`module:function`, which takes the messages as dicts of role and content and returns the answer."""
-    function = _imported(target)
+    """`module:function`, which takes the messages as dicts of role and content and returns the answer.
+
+    It may know keys: they are struck out of what it says, before any environment sees it, and of what it raises.
+    """
+    secrets = Secrets.of_environment()
+    function = _imported(target, secrets)
 
     def answer(conversation: Conversation) -> str:
         messages: list[Mapping[str, Any]] = [{"role": m.role, "content": m.text} for m in conversation.messages]
-        words = function(messages)
+        with _Named(target, secrets):
+            words = function(messages)
         if not isinstance(words, str):
             raise PolicyError(f"{target} must return a string; got {type(words).__name__}")
-        return words
+        return secrets.struck(words)
 
     return Scripted(f"python:{target}", answer)
 
 
-def _imported(target: str) -> Callable[[list[Mapping[str, Any]]], Any]:
+class _Named:
+    """Makes a PolicyError, one line without secrets, of whatever somebody else's function raises."""
+
+    def __init__(self, target: str, secrets: Secrets) -> None:
+        self.target = target
+        self.secrets = secrets
+
+    def __enter__(self) -> None:
+        """Nothing to open."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leave an interruption as it is."""
+        if isinstance(error, Exception | SystemExit):
+            last = traceback.extract_tb(trace)[-1]
+            where = f"{Path(last.filename).name}, line {last.lineno}"
+            words = self.secrets.struck(f"python:{self.target} raised {type(error).__name__}: {error} ({where})")
+            raise PolicyError(words) from None
+
+
+def _imported(target: str, secrets: Secrets) -> Callable[[list[Mapping[str, Any]]], Any]:
     module, _, name = target.partition(":")
     try:
-        function = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise PolicyError(f"python:{target} is not to be found (python:module:function): {error}") from error
+        with _Named(target, secrets):
+            found = importlib.import_module(module) if module else None
+    except PolicyError as error:
+        raise PolicyError(f"python:{target} is not to be found (python:module:function): {error}") from None
+    function = getattr(found, name, None)
+    if function is None:
+        raise PolicyError(f"python:{target} is not to be found (python:module:function): {module} has no {name!r}")
     if not callable(function):
         raise PolicyError(f"python:{target} is no function but {type(function).__name__}")
     try:

@@ -16,6 +16,7 @@ NAMES = re.compile(r"(?:^|_)(?:API_?KEY|KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)(
 SHORTEST = 8  # characters; shorter values are words like any other
 STRUCK = "[key]"
 ESCAPE = re.compile("%[0-9A-F]{2}")
+SIGN = re.compile(r"[+&<>'`/]")  # what some write as an escape inside JSON
 URL_SAFE = str.maketrans("+/", "-_")
 HOSTS = {  # whose key is sent to which host; to others only what LMGYM_API_KEY holds
     "api.openai.com": "OPENAI_API_KEY",
@@ -53,13 +54,26 @@ class Secrets:
             return [self.struck_all(item) for item in value]
         return value
 
+    def struck_line(self, line: str) -> str:
+        """The same for a value written as JSON; where it holds none, the line as it is."""
+        if self._pattern is None or not self._pattern.search(line):
+            return line
+        return json.dumps(self.struck_all(json.loads(line)), ensure_ascii=True)
+
 
 def _forms(word: str) -> Iterable[str]:
     """A secret as it may be written: plain, in a URL, between quotes, in base64 with anything before and after it."""
     urls = {quote(word, safe=safe) for safe in ("", "/")} | {quote_plus(word, safe=safe) for safe in ("", "/")}
     urls |= {ESCAPE.sub(lambda found: found[0].lower(), url) for url in urls}
     written = json.dumps(word)[1:-1]
-    return {word, repr(word)[1:-1], written, written.replace("/", "\\/"), *urls, *_in_base64(word.encode())}
+    large = SIGN.sub(_escape, word)  # as .NET does; Go writes small digits
+    small = SIGN.sub(lambda found: _escape(found).lower(), word)
+    jsons = {written, written.replace("/", "\\/"), small, large}
+    return {word, repr(word)[1:-1], *jsons, *urls, *_in_base64(word.encode())}
+
+
+def _escape(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04X}"
 
 
 def _in_base64(word: bytes) -> Iterable[str]:

@@ -42,10 +42,15 @@ def result_of(status: int, headers: Mapping[str, str], text: str) -> Raw:
     Raises Trouble, Rejected or Refused for any other.
     """
     if status in (400, 413, 422) and OVERFLOW.search(text):
-        return {RESULT: "context", "status": status, "message": text[:400]}
+        return {RESULT: "context", "status": status, "message": text}
     if (status in (400, 422) and FILTERED.search(text)) or (status == 403 and BARRED.search(text)):
-        return {RESULT: "filter", "status": status, "message": text[:400]}
+        return {RESULT: "filter", "status": status, "message": text}
     raise error_of(status, headers, text)
+
+
+def shortened(raw: Raw) -> Raw:
+    """A reply that stands for an error with no more of its words than are worth keeping; keys are struck out before."""
+    return {**raw, "message": str(raw.get("message"))[:400]} if RESULT in raw else raw
 
 
 def said_by_result(raw: Raw) -> Said | None:

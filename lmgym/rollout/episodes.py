@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -49,13 +49,13 @@ def write(path: Path, trajectories: Iterable[Trajectory]) -> None:
         raise
 
 
-def append(path: Path, trajectories: Iterable[Trajectory]) -> None:
-    """Add episodes to a file; one that was cut off while it was written is dropped first."""
+def append(path: Path, trajectories: Iterable[Trajectory], *, struck: Callable[[str], str] = str) -> None:
+    """Add episodes to a file, each line as `struck` makes it; one that was cut off is dropped first."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+b") as file:
         file.truncate(_whole(file))
     with path.open("a", encoding="utf-8") as file:
-        _put(file, trajectories)
+        _put(file, trajectories, struck)
 
 
 def read(path: Path) -> Iterator[Trajectory]:
@@ -66,9 +66,9 @@ def read(path: Path) -> Iterator[Trajectory]:
                 yield parse(line)
 
 
-def _put(file: Any, trajectories: Iterable[Trajectory]) -> None:
+def _put(file: Any, trajectories: Iterable[Trajectory], struck: Callable[[str], str] = str) -> None:
     for trajectory in trajectories:
-        file.write(dump(trajectory) + "\n")
+        file.write(struck(dump(trajectory)) + "\n")
     file.flush()
     os.fsync(file.fileno())
 

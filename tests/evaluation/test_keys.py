@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 from urllib.parse import quote
@@ -13,7 +15,11 @@ import zstandard
 
 from lmgym.cli import main
 from lmgym.errors import PolicyError
+from lmgym.evaluation.record import Record
+from lmgym.evaluation.runner import report_of
 from lmgym.policy.secrets import STRUCK, Secrets, key_variable, without_secrets
+from lmgym.rollout.episodes import read
+from lmgym.types import Completion, Job, Message, Trajectory, Turn
 
 from .server import bisect, serving
 
@@ -130,6 +136,125 @@ def test_a_key_on_the_command_line_is_refused_before_anything_is_written(tmp_pat
     assert "keys come from the environment only" in printed
     assert list(tmp_path.iterdir()) == []
     assert found_in(tmp_path, printed) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--system", "@prompt.txt"), ("--system", f"Use {KEY}."), ("--option", f"highest={KEY}"), ("--out", f"at/{KEY}")],
+)
+def test_a_key_in_a_prompt_or_an_option_is_refused_before_anything_is_written(tmp_path, run, words):
+    (tmp_path / "prompt.txt").write_text(f"You may use the key {KEY}.")
+    code, printed = run("null", *words)
+    assert code == 2
+    assert "a key stands on the command line or in the system prompt" in printed
+    assert [path.name for path in tmp_path.iterdir()] == ["prompt.txt"]
+    assert KEY not in printed
+
+
+def blurting(messages) -> str:
+    return f"50, says {KEY}"
+
+
+def raising(messages) -> str:
+    raise RuntimeError(f"no service for {KEY}")
+
+
+def leaving(messages) -> str:
+    sys.exit(f"no service for {KEY}")
+
+
+def test_a_key_that_a_function_says_is_struck_before_the_environment_sees_it(tmp_path, run):
+    code, printed = run(f"python:{__name__}:blurting", "--out", "run")
+    assert code == 0, printed
+    assert found_in(tmp_path, printed) == []
+    turn = json.loads((tmp_path / "run/episodes.jsonl").read_text().splitlines()[0])["turns"][0]
+    assert turn["action"] == f"50, says {STRUCK}"
+
+
+@pytest.mark.parametrize("name", ["raising", "leaving"])
+def test_a_key_in_what_a_function_raises_is_not_repeated(tmp_path, run, name):
+    code, printed = run(f"python:{__name__}:{name}", "--out", "run")
+    assert code == 2
+    assert f"no service for {STRUCK} (test_keys.py, line " in printed
+    assert "Traceback" not in printed
+    assert found_in(tmp_path, printed) == []
+
+
+def test_a_key_in_what_a_module_raises_is_not_repeated(tmp_path, run, monkeypatch):
+    (tmp_path / "planted.py").write_text("import os\nraise RuntimeError(os.environ['LMGYM_API_KEY'])\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    code, printed = run("python:planted:play")
+    (tmp_path / "planted.py").unlink()
+    assert code == 2
+    assert "python:planted:play is not to be found" in printed
+    assert found_in(tmp_path, printed) == []
+
+
+@pytest.mark.parametrize("before", [60, 150, 185, 380])
+def test_no_part_of_a_key_is_left_where_words_are_cut(tmp_path, run, before):
+    """Whoever cuts an error's words before striking leaves the first half of a key that stands across the cut."""
+    program = tmp_path / "player.py"
+    lines = ["import sys, os", f"sys.stderr.write('x' * {before} + os.environ['LMGYM_API_KEY'] + chr(10))"]
+    program.write_text("\n".join([*lines, f"print('y' * {before} + os.environ['LMGYM_API_KEY'])"]))
+    code, printed = run(f"cmd:{sys.executable} {program}", "--retries", "1", "--out", "run")
+    assert code == 2
+    overflow = {"status": 400, "error": {"message": "context_length_exceeded " + "z" * before + KEY}}
+    with serving(lambda body: dict(overflow)) as server:
+        printed += run(server.model, "--out", "full")[1]
+    for path in tmp_path.rglob("*"):
+        assert not path.is_file() or KEY[:8].encode() not in path.read_bytes(), path
+    assert KEY[:8] not in printed
+
+
+def test_a_key_that_json_in_json_spells_in_escapes_is_struck(tmp_path, run):
+    spelt = "".join(f"\\u{ord(letter):04X}" for letter in KEY)
+    arguments = f'{{"jar": "{spelt}"}}'
+    call = {"id": "x", "type": "function", "function": {"name": "peek", "arguments": arguments}}
+    with serving(lambda body: {"role": "assistant", "content": None, "tool_calls": [call]}) as server:
+        code, printed = run(server.model, "--out", "run")
+    assert code == 0, printed
+    assert f'{{\\"jar\\": \\"{STRUCK}\\"}}' in (tmp_path / "run/episodes.jsonl").read_text()
+    assert found_in(tmp_path, printed) == []
+
+
+def test_a_key_that_an_environment_shows_is_in_no_file(tmp_path, monkeypatch):
+    monkeypatch.setenv("LMGYM_API_KEY", KEY)
+    shown = Message(role="user", text=f"printenv says {KEY}")
+    said = Completion(text="thanks", usage={"note": KEY})
+    turn = Turn(observation=shown, completion=said, action="thanks", info={"seen": [KEY]})
+    job = Job(task="lmgym/GuessNumber-v0", split="test", index=0, id="e0")
+    found = Trajectory(
+        id="e0", root="e0", task=job.task, split="test", index=0, turns=(turn,), final=shown, stop="done"
+    )
+    record = Record(tmp_path, {"policy": "p", "settings": {}}, resume=False)
+    record.keep([found])
+    report = record.finish(report_of([job], {}, over=False, policy="p", stopped=f"gone: {KEY}"), {}, {"note": KEY})
+    record.close()
+    assert report.stopped == f"gone: {STRUCK}"
+    assert found_in(tmp_path, "") == []
+    (kept,) = read(tmp_path / "episodes.jsonl")
+    assert (kept.turns[0].observation.text, kept.turns[0].info) == (f"printenv says {STRUCK}", {"seen": [STRUCK]})
+
+
+def test_an_error_that_nobody_foresaw_shows_no_key():
+    code = "import sys; sys.argv = ['lmgym', 'list']; from lmgym import cli\n"
+    code += "def broken(): raise ValueError('planted-0123456789')\ncli.app = broken\ncli.main()"
+    environment = {**os.environ, "LMGYM_API_KEY": "planted-0123456789"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert f"ValueError: {STRUCK}" in done.stderr
+    assert "planted" not in done.stderr
+
+
+def test_a_key_in_a_run_of_another_day_is_not_handed_in(tmp_path, run, monkeypatch, capfd):
+    code, printed = run(f"python:{__name__}:blurting", "--standard", "--out", "run", task="wordle")
+    assert code == 0, printed
+    monkeypatch.setenv("OTHER_TOKEN", "50, says")  # what was none when it was recorded
+    monkeypatch.setattr(sys, "argv", ["lmgym", "submit", "run", "--name", "x", "--author", "Nobody"])
+    with pytest.raises(SystemExit):
+        main()
+    assert "a key stands in this run" in capfd.readouterr().err
+    assert not (tmp_path / "leaderboards").exists()
 
 
 def test_a_key_that_nobody_knows_of_is_refused_in_an_address():
