@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import ExitStack
-from dataclasses import fields
+from dataclasses import fields, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from lmgym.policy.load import REMOTE, load_policy, load_remote
 if TYPE_CHECKING:
     from lmgym.policy.base import Policy
     from lmgym.policy.local import LocalPolicy
+    from lmgym.train.recipe import Recipe
 
 LOCAL_ANSWER = 32  # tokens of an answer, where nobody says: what Sampling has
 REMOTE_ANSWER = 2048  # the same of an endpoint
@@ -80,8 +81,9 @@ def run_folder(model: str) -> Path | None:
 def load_run(folder: Path, **more: Any) -> LocalPolicy:
     """The policy that a run ended with, or that of its last checkpoint where it has not ended.
 
-    Where the run's last evaluation plays by values (MC, ILQL), they guide this policy, too: its checkpoint has them.
-    It samples in the run's precision then, so that the episodes of that evaluation are played again.
+    It stops where the run's answers did. Where the run's last evaluation plays by values (MC, ILQL), they guide this
+    policy, too: its checkpoint has them. It samples in the run's precision then, so that the episodes of that
+    evaluation are played again.
     """
     from lmgym.policy.load import load_local
     from lmgym.policy.lora import adapt
@@ -89,7 +91,7 @@ def load_run(folder: Path, **more: Any) -> LocalPolicy:
     begun = _arguments(folder)
     guides, ended = values_guide(begun.get("algorithm")), (folder / "policy").is_dir()
     if ended and not guides:
-        return load_local(f"hf:{folder / 'policy'}", **more)
+        return _stopping(load_local(f"hf:{folder / 'policy'}", **more), begun)
     from lmgym.train import checkpoint
 
     try:
@@ -108,7 +110,7 @@ def load_run(folder: Path, **more: Any) -> LocalPolicy:
     policy.name = f"run:{folder}"
     if guides and saved["learner"]["critic"] is not None:
         _guide(policy, folder, begun, saved["learner"]["critic"])
-    return policy
+    return _stopping(policy, begun)
 
 
 def values_guide(algorithm: object) -> bool:
@@ -139,6 +141,23 @@ def _arguments(folder: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def _recipe(begun: dict[str, Any]) -> Recipe:
+    """The recipe of a baseline as a run has it."""
+    module = import_module(f"lmgym.baselines.{begun['algorithm']}")
+    known = {each.name for each in fields(module.Args)}
+    recipe: Recipe = module.recipe(module.Args(**{name: value for name, value in begun.items() if name in known}))
+    return recipe
+
+
+def _stopping(policy: LocalPolicy, begun: dict[str, Any]) -> LocalPolicy:
+    """The policy with the words that end an answer in the recipe of its run."""
+    from lmgym.cli.train import baselines
+
+    if begun.get("algorithm") in baselines() and (stop := _recipe(begun).stop):
+        policy.sampling = replace(policy.sampling, stop=stop)
+    return policy
+
+
 def _guide(policy: LocalPolicy, folder: Path, begun: dict[str, Any], values: dict[str, Any]) -> None:
     """Have the policy answer as the critic of its run would have it."""
     from lmgym.train.recipe import Pool
@@ -146,9 +165,7 @@ def _guide(policy: LocalPolicy, folder: Path, begun: dict[str, Any], values: dic
     from lmgym.train.state import Manner
     from lmgym.train.token_critic import TokenCritic
 
-    module = import_module(f"lmgym.baselines.{begun['algorithm']}")
-    known = {each.name for each in fields(module.Args)}
-    recipe = module.recipe(module.Args(**{name: value for name, value in begun.items() if name in known}))
+    recipe = _recipe(begun)
     with ExitStack() as opened:
         services = Services(
             policy,

@@ -65,3 +65,29 @@ def test_after_rl_is_played_again_by_the_line_that_the_run_ends_with(
     shutil.rmtree("run/checkpoints")
     with pytest.raises(PolicyError, match="hf:run/policy is without them"):
         load_run(Path("run"))
+
+
+@pytest.mark.parametrize(("words", "stop"), [((), ()), (("--cut-at-newline",), ("\n",))])
+def test_an_answer_ends_where_those_of_the_run_did(tmp_path, monkeypatch, capfd, words, stop):
+    monkeypatch.chdir(tmp_path)
+    few = ["--warmup", "0", "--fit", "1", "--steps", "1", "--rollouts", "2"]
+    args = [
+        *few,
+        "--critic-draws",
+        "4",
+        "--actor-draws",
+        "4",
+        *LEVEL,
+        "--evaluate",
+        "2",
+        "--threads",
+        "1",
+        "--out",
+        "run",
+        *words,
+    ]
+    code, said = lmgym(monkeypatch, capfd, "train", "archer", "guess_number", "--model", "tiny:1m", *args)
+    assert code == 0, said
+    assert load_here("run:run", 1.0, 0).sampling.stop == stop
+    shutil.rmtree("run/policy")
+    assert load_run(Path("run")).sampling.stop == stop  # by its last checkpoint
