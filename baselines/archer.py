@@ -14,6 +14,7 @@ gradient when it clips.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -58,6 +59,7 @@ class Args(bc.Learning):
     critic_batch: int = 64  # turns of a step of the critic
     critic_lr: float = 1e-3
     actor_draws: int = 256  # utterances sampled anew in an iteration, to learn from
+    tries: int = 4  # of them at the same observation, each judged beside the Q of the others; 1: beside V, as printed
     lr: float = 3e-4
     epochs: int = 1  # passes over them
     minibatches: int = 4  # optimiser steps of a pass
@@ -88,12 +90,23 @@ class Seen:
     """N transitions as the states that heads read: by the network that learns, and by its target."""
 
     before: Tensor  # (N, H) after the observation
-    said: Tensor  # (N, H) after the utterance
+    said: Tensor  # (N, H) of the utterance, the mean of its tokens
     slow_before: Tensor  # (N, H) the first of these by the target
-    slow_now: Tensor  # (N, H) after the utterance sampled anew
+    slow_now: Tensor  # (N, H) of the utterance sampled anew
     slow_after: Tensor  # (N, H) after the next observation; anything where it was done
     reward: Tensor  # (N,)
     done: Tensor  # (N,) bool
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What the critic says of an utterance."""
+
+    row: int  # of a batch
+    turn: int
+    seen: tuple[int, ...]  # the observation
+    quality: float
+    value: float  # of the observation
 
 
 class Heads(nn.Module):
@@ -207,13 +220,18 @@ class TwinCritic(Critic):
     def _points(
         self, before: tuple[int, ...], said: tuple[int, ...], after: tuple[int, ...] | None
     ) -> tuple[Point, Point, Point]:
-        """Where an observation, the utterance after it and the next observation end; one row where that goes on."""
+        """The ends of an observation and of the next one, all of the utterance between; one row where that goes on.
+
+        The state at an utterance's last token foresees a user's turn, whatever was said: it hardly tells utterances
+        apart. The mean of its tokens does.
+        """
         limit = self.args.critic_tokens or 0  # a slice from 0 on is all
         before, after = before[-limit:], None if after is None else after[-limit:]
         row = (*before, *said)
         whole = after if after is not None and after[: len(row)] == row else row
         last = whole if after is None else after
-        return (whole, len(before) - 1), (whole, len(row) - 1), (last, len(last) - 1)
+        end, ends = len(before), len(last)
+        return (whole, range(end - 1, end)), (whole, range(end, len(row))), (last, range(ends - 1, ends))
 
     def _step(self, part: Tensor, found: Sequence[Transition], frozen: Seen | None) -> tuple[float, float, float]:
         """A step of the optimiser on some of the transitions; the errors of Q and V, and the gradient's norm.
@@ -242,20 +260,27 @@ class TwinCritic(Critic):
 
     @torch.no_grad()
     def value(self, batch: Batch) -> Batch:
-        """The batch with the smaller Q as `quality` and the smaller V as `value`, on every token of an utterance."""
+        """The batch with the smaller Q as `quality` and the smaller V as `value`, on every token of an utterance.
+
+        V is the mean of Q over what is said. Where several utterances were sampled at an observation, the mean of the
+        others' Q stands for it: what Q takes for the worth of the observation itself is in both, and falls out.
+        """
         if batch.media:
             raise RecipeError(BLIND)
-        ranks, quality, value = self.services.ranks, torch.zeros_like(batch.reward), torch.zeros_like(batch.reward)
         owned = [sorted(set(turn[mask].tolist())) for turn, mask in zip(batch.turn, batch.mask, strict=True)]
-        turns = ranks.share([(row, turn) for row, own in enumerate(owned) for turn in own])
+        ranks, turns = self.services.ranks, [(row, turn) for row, own in enumerate(owned) for turn in own]
+        judged = ranks.gathered(self._judged(batch, ranks.share(turns)))
+        if self.args.tries > 1:
+            judged = beside_others(judged)
         stops = torch.isin(batch.ids, torch.tensor(sorted(self.services.policy.stops)))
         trained = batch.mask & ~stops if self.args.untrained_stop else batch.mask
-        for (row, turn), (q, v) in zip(turns, self._judged(batch, turns), strict=True):
-            here = (batch.turn[row] == turn) & trained[row]
-            quality[row, here], value[row, here] = q, v
-        return replace(batch, quality=ranks.summed(quality), value=ranks.summed(value))
+        quality, value = torch.zeros_like(batch.reward), torch.zeros_like(batch.reward)
+        for each in judged:
+            here = (batch.turn[each.row] == each.turn) & trained[each.row]
+            quality[each.row, here], value[each.row, here] = each.quality, each.value
+        return replace(batch, quality=quality, value=value)
 
-    def _judged(self, batch: Batch, turns: Sequence[tuple[int, int]]) -> list[tuple[float, float]]:
+    def _judged(self, batch: Batch, turns: Sequence[tuple[int, int]]) -> list[Judged]:
         """The smaller Q and the smaller V of turns, each given by its row and its number."""
         points: list[Point] = []
         for row, turn in turns:
@@ -265,8 +290,10 @@ class TwinCritic(Critic):
         if not points:
             return []
         found = states_at(self.net.online.trunk, points, tokens=self.tokens)
-        quality = self.net.online.quality(found[0::2], found[1::2]).amin(0)
-        return list(zip(quality.tolist(), self.net.online.value(found[0::2]).amin(0).tolist(), strict=True))
+        quality = self.net.online.quality(found[0::2], found[1::2]).amin(0).tolist()
+        value = self.net.online.value(found[0::2]).amin(0).tolist()
+        read = zip(turns, points[0::2], quality, value, strict=True)
+        return [Judged(row, turn, ids[: places.stop], q, v) for (row, turn), (ids, places), q, v in read]
 
     def state_dict(self) -> dict[str, Any]:
         """Weights, target and optimiser."""
@@ -280,6 +307,18 @@ class TwinCritic(Critic):
 def some(seen: Seen, part: Tensor) -> Seen:
     """Some of the transitions."""
     return Seen(**{each.name: getattr(seen, each.name)[part.to(seen.reward.device)] for each in fields(Seen)})
+
+
+def beside_others(judged: Sequence[Judged]) -> list[Judged]:
+    """Utterances, each with the mean Q of the others at its observation as value; a lonely one keeps its own."""
+    by_seen: dict[tuple[int, ...], list[float]] = defaultdict(list)
+    for each in judged:
+        by_seen[each.seen].append(each.quality)
+    found = []
+    for each in judged:
+        count, total = len(by_seen[each.seen]), sum(by_seen[each.seen])
+        found.append(each if count == 1 else replace(each, value=(total - each.quality) / (count - 1)))
+    return found
 
 
 def credit(batch: Batch) -> Tensor:
@@ -300,7 +339,7 @@ def recipe(args: Args) -> Recipe:
         tasks=Uniform(args.rollouts, budget=args.budget),
         critic=partial(TwinCritic, args=args),
         blind=BLIND,
-        store=lambda: Replay(args.capacity, draws=args.actor_draws),
+        store=lambda: Replay(args.capacity, draws=args.actor_draws, tries=args.tries),
         credit=credit,
         # an episode of the weights is one utterance: the answer sampled anew is all that is trained of its fork. The
         # critic has none: what it values is what the sampler says, which is what is played

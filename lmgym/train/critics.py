@@ -152,15 +152,16 @@ class Estimator(Generic[Net]):
         self.optimiser.load_state_dict(state["optimiser"])
 
 
-Point = tuple[tuple[int, ...], int]  # a row of ids, and the place in it whose state is read
+Point = tuple[tuple[int, ...], range]  # a row of ids, and the places in it whose mean state is read
 
 
 def states_at(trunk: Callable[[Tensor, Tensor], Tensor], points: Sequence[Point], *, tokens: int) -> Tensor:
-    """The state (N, H) at each point; a row is computed once for all its points, `tokens` padded ones at a time."""
+    """The state (N, H) of each point; a row is computed once for all its points, `tokens` padded ones at a time."""
     rows = list(dict.fromkeys(ids for ids, _ in points))
     number = {ids: row for row, ids in enumerate(rows)}
-    row_of = torch.tensor([number[ids] for ids, _ in points])
-    place = torch.tensor([at for _, at in points])
+    point = torch.tensor([n for n, (_, places) in enumerate(points) for _ in places])
+    row_of = torch.tensor([number[ids] for ids, places in points for _ in places])
+    place = torch.tensor([at for _, places in points for at in places])
     ids = nn.utils.rnn.pad_sequence([torch.tensor(row) for row in rows], batch_first=True)
     lengths = torch.tensor([len(row) for row in rows])
     found, order = [], []
@@ -172,4 +173,7 @@ def states_at(trunk: Callable[[Tensor, Tensor], Tensor], points: Sequence[Point]
         hidden = trunk(ids[run, :longest], attention)
         found.append(hidden[where[asked], place[asked]])
         order.append(asked)
-    return torch.cat(found)[torch.cat(order).argsort()]
+    read = torch.cat(found)
+    owner = point[torch.cat(order)].to(read.device)
+    count = torch.bincount(owner, minlength=len(points))[:, None]
+    return read.new_zeros(len(points), read.shape[1]).index_add(0, owner, read) / count

@@ -30,7 +30,9 @@ from tests.train.chain import SPEC, chain_policy
 SEEN = ["", "x", "y"]
 POOL = Pool(task=SPEC.id, size=1000)
 HERE = Progress(0, 0.0)
-QUICK = archer.Args(autocast=False, hidden=8, critic_draws=40, critic_batch=16, critic_epochs=2, actor_draws=12)
+QUICK = archer.Args(
+    tries=1, autocast=False, hidden=8, critic_draws=40, critic_batch=16, critic_epochs=2, actor_draws=12
+)
 
 
 # The two-turn MDP, with a state of its own for everything that can be seen ------------------------------------------
@@ -215,7 +217,7 @@ def test_a_turn_that_nothing_known_followed_is_not_fitted(services, episodes):
 
 
 @pytest.mark.parametrize("encoder", ["small", "own", "policy"])
-def test_states_are_read_where_observations_and_utterances_end(services, episodes, encoder):
+def test_states_are_read_where_observations_end_and_all_along_utterances(services, episodes, encoder):
     critic = archer.TwinCritic(services, replace(QUICK, encoder=encoder))
     episode = max(episodes, key=lambda each: len(each.turns))
     found = [critic.transition(episode, n, now=(7, 1)) for n in (0, 2)]
@@ -226,17 +228,47 @@ def test_states_are_read_where_observations_and_utterances_end(services, episode
         row = torch.tensor([ids])
         return trunk(row, torch.ones_like(row, dtype=torch.bool))[0, -1]
 
+    def mean(before, said):
+        return torch.stack([state(before + said[: n + 1]) for n in range(len(said))]).mean(0)
+
     for n, each in enumerate(found):
-        for name, ids in {
-            "before": each.before,
-            "said": each.before + each.said,
-            "slow_before": each.before,
-            "slow_now": each.before + each.now,
-            "slow_after": each.after,
+        for name, expected in {
+            "before": state(each.before),
+            "said": mean(each.before, each.said),
+            "slow_before": state(each.before),
+            "slow_now": mean(each.before, each.now),
+            "slow_after": state(each.after),
         }.items():
-            assert (getattr(seen, name)[n] - state(ids)).abs().max() < 1e-4, name
+            assert (getattr(seen, name)[n] - expected).abs().max() < 1e-4, name
     assert seen.said.requires_grad == (encoder != "policy")
     assert not any(getattr(seen, name).requires_grad for name in ("slow_before", "slow_now", "slow_after", "reward"))
+
+
+def test_the_others_q_stands_for_the_value_of_their_observation():
+    found = archer.beside_others(
+        [
+            archer.Judged(0, 3, (1, 2), 5.0, 9.0),
+            archer.Judged(1, 3, (1, 2), 1.0, 9.0),
+            archer.Judged(2, 0, (1,), 4.0, 3.0),
+            archer.Judged(3, 3, (1, 2), 0.0, 9.0),
+        ]
+    )
+    assert [each.value for each in found] == [0.5, 2.5, 3.0, 3.0]  # the third is alone at its observation
+    assert [each.quality for each in found] == [5.0, 1.0, 4.0, 0.0]
+
+
+def test_what_an_observation_is_worth_falls_out_of_the_advantages_of_several_answers(services, episodes):
+    advantages = []
+    for changes in ({}, {"tries": 4}):
+        args = replace(QUICK, **changes)
+        critic, store = archer.TwinCritic(services, args), archer.recipe(args).store()
+        store.put(episodes)
+        batch = critic.value(collate(store.draw(services, seed=(0, 1))))
+        advantage = archer.credit(batch)
+        advantages.append(torch.stack([row[own][0] for row, own in zip(advantage, batch.mask, strict=True)]))
+    assert advantages[0].mean().abs() > 1e-2
+    assert advantages[1].mean().abs() < 1e-5
+    assert advantages[1].abs().max() > 1e-4
 
 
 def test_answers_sampled_anew_are_judged_by_the_smaller_twin(services, episodes):
@@ -288,10 +320,10 @@ def test_summed_batches_have_as_many_times_the_gradient(services, episodes):
 
 def test_the_critic_sees_the_end_of_what_is_too_long_for_it(services, episodes):
     critic = archer.TwinCritic(services, replace(QUICK, critic_tokens=3))
-    (whole, at), (same, end), (after_row, last) = critic._points((1, 2, 3, 4, 5), (6, 7), (1, 2, 3, 4, 5, 6, 7, 8))
-    assert (whole, at, end) == ((3, 4, 5, 6, 7), 2, 4)
-    assert same == whole
-    assert (after_row, last) == ((6, 7, 8), 2)
+    observed, said, after = critic._points((1, 2, 3, 4, 5), (6, 7), (1, 2, 3, 4, 5, 6, 7, 8))
+    assert observed == ((3, 4, 5, 6, 7), range(2, 3))
+    assert said == ((3, 4, 5, 6, 7), range(3, 5))
+    assert after == ((6, 7, 8), range(2, 3))
 
 
 def test_twins_begin_apart_and_their_targets_as_they_do(services):

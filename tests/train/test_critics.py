@@ -165,13 +165,17 @@ def test_activations_made_again_have_the_same_gradient(services, base):
 def test_a_state_does_not_depend_on_what_else_is_read(services):
     trunk = Trunk(services.policy, "small", seed=0)
     rows = [(1, 2, 3, 4, 5, 6), (7, 8), (1, 2, 3, 4, 5, 6), (9, 10, 11, 12)]
-    points = list(zip(rows, (2, 1, 5, 0), strict=True))
+    points = [(row, range(at, at + 1)) for row, at in zip(rows, (2, 1, 5, 0), strict=True)]
     together = states_at(trunk, points, tokens=1000)
     pieces = states_at(trunk, points, tokens=1)
     alone = torch.cat([states_at(trunk, [point], tokens=1000) for point in points])
     assert (together - alone).abs().max() < 1e-5
     assert (pieces - alone).abs().max() < 1e-5
     assert not torch.allclose(together[0], together[2])
+    several = states_at(trunk, [(rows[3], range(1)), (rows[0], range(2, 6)), (rows[1], range(2))], tokens=4)
+    singly = states_at(trunk, [(rows[0], range(at, at + 1)) for at in range(2, 6)], tokens=1000)
+    assert (several[1] - singly.mean(0)).abs().max() < 1e-5
+    assert (several[0] - together[3]).abs().max() < 1e-5
 
 
 def test_an_evaluation_by_a_critic_needs_one_that_guides(services, tmp_path):
@@ -190,6 +194,18 @@ def test_a_replay_keeps_the_newest_turns(episodes):
     store.put(episodes)
     everything = [(e.id, n) for e in episodes for n in range(len(e.turns))]
     assert [(e.id, n) for e, n in store.kept] == everything[-7:]
+
+
+def test_several_answers_stand_in_place_of_the_same_turn(services, episodes):
+    store = Replay(100, draws=7, tries=3)
+    store.put(episodes)
+    drawn = store.draw(services, seed=(0, 1))
+    places = [(each.parent, each.forked_at) for each in drawn]
+    assert len(drawn) == 7
+    assert places[0] == places[1] == places[2]
+    assert places[3] == places[4] == places[5]
+    assert places[::3] == [(episode.id, turn) for episode, turn in store.turns(3, seed=[0, 1, 0])]
+    assert len({each.id for each in drawn}) == 7
 
 
 def test_a_replay_is_drawn_with_replacement_and_by_its_seed(episodes):

@@ -39,6 +39,7 @@ REFUSED = [
     "rloo --kl-target 5",
     "archer --critic-batch 0",
     "archer --capacity 0",
+    "archer --tries 0",
     "archer --critic-lr -1",
     "mc --stumbles 5",
     "ilql --cql -1",
