@@ -1,6 +1,6 @@
 """Which words of a title are nouns: what the title score of the reward counts.
 
-The original asks spaCy's `en_core_web_sm`, a model that package indexes do not carry. Where it is installed it is
+The original asks spaCy's `en_core_web_sm`, a model that its makers put on no package index. Where it is installed it is
 asked here too; elsewhere words are nouns unless a table or their ending says otherwise. Records name the finder.
 """
 

@@ -71,6 +71,8 @@ def webshops(console: Console, seconds: float) -> None:
     console.print(f"ratio {read / direct:,.0f} (aim: 20)")
     said = "; ".join(f"{theirs} {ours}" for theirs, ours in webshop.titles())
     console.print(f"title scores of the original's tests, by spaCy's nouns and by ours: {said}")
+    said = ", ".join(f"{name} {value:.3g}" for name, value in webshop.agreement().items())
+    console.print(f"our nouns against spaCy's, and the title scores that follow: {said}")
     columns = ("instructions", "", "words", "10 %", "median", "90 %", "characters", "clauses")
     table = Table(*columns, title="WebShop, human-style instructions without the price")
     for row in webshop.instructions():

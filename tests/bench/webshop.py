@@ -118,6 +118,16 @@ def titles() -> Iterator[tuple[str, str]]:
         yield f"{score:.2f}", f"{nouns.title_score(bought, wanted, nouns.own):.2f}"
 
 
+def agreement() -> dict[str, float]:
+    """Return how near our nouns come to spaCy's on titles in the manner of a marketplace."""
+    from lmgym.tasks.webshop import nouns
+
+    sys.path.insert(0, str(Path(__file__).parents[1] / "tasks"))
+    import webshop_titles
+
+    return webshop_titles.agreement(nouns.own)
+
+
 def _microseconds(function: object, sessions: Sequence[object], times: int) -> float:
     start = time.process_time()
     for _ in range(times):

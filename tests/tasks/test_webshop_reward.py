@@ -4,6 +4,7 @@ import importlib.util
 from dataclasses import replace
 
 import pytest
+import webshop_titles
 from rapidfuzz.fuzz import token_set_ratio
 from webshop_files import PUBLISHED
 
@@ -148,6 +149,31 @@ def test_there_is_no_ceiling_near_a_thousand_dollars():
 @pytest.mark.parametrize(("bought", "wanted", "score"), PUBLISHED)
 def test_our_nouns_come_near_to_the_published_title_scores(bought, wanted, score):
     assert nouns.title_score(bought, wanted, nouns.own) == pytest.approx(score, abs=0.03)
+
+
+def test_our_nouns_agree_with_spacys_on_a_marketplaces_titles_as_far_as_the_card_says():
+    found = webshop_titles.agreement(nouns.own)
+    assert found["pairs"] >= 40
+    assert found["precision"] == pytest.approx(0.977, abs=0.0005)
+    assert found["recall"] == pytest.approx(0.798, abs=0.0005)
+    assert found["mean difference"] == pytest.approx(0.054, abs=0.0005)
+    assert found["same step"] == pytest.approx(0.812, abs=0.001)
+
+
+def test_agreement_is_counted_by_hand(monkeypatch):
+    rows = [("Red Rug", ("red", "rug"), "Big Rug Rug", ("rug", "rug")), ("Mat", ("mat",), "Lamp", ("lamp",))]
+    monkeypatch.setattr(webshop_titles, "pairs", lambda: rows)
+    found = webshop_titles.agreement(lambda title: tuple(title.lower().split()[-2:]))  # all but "big"
+    assert (found["precision"], found["recall"], found["largest"], found["same step"]) == (1.0, 1.0, 0.0, 1.0)
+    found = webshop_titles.agreement(lambda title: (title.lower().split()[0],))  # red, big, mat, lamp
+    assert (found["precision"], found["recall"]) == (3 / 4, 3 / 6)
+    assert (found["mean difference"], found["same step"]) == (1 / 4, 1 / 2)  # 0 in place of 1/2, 0 as it should be
+
+
+@pytest.mark.skipif(importlib.util.find_spec(nouns.MODEL) is None, reason="spaCy's en_core_web_sm is not installed")
+def test_the_titles_nouns_are_those_that_spacys_model_finds():
+    for bought, of_bought, wanted, of_wanted in webshop_titles.pairs():
+        assert (nouns.with_spacy(bought), nouns.with_spacy(wanted)) == (of_bought, of_wanted)
 
 
 def test_our_nouns_are_exact_on_the_procedural_catalogue():
