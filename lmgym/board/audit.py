@@ -72,6 +72,10 @@ class Scorer(Protocol):
     def context(self) -> int:
         """Tokens that a segment can have."""
 
+    @property
+    def vocabulary(self) -> int:
+        """Ids that there are, from 0."""
+
     def prompt(self, conversation: Conversation) -> tuple[list[int], bool]:
         """Ids that are new in a conversation, and whether they render all of it."""
 
@@ -134,6 +138,8 @@ class Recorded:
     def _check(self, scorer: Scorer, ply: Ply, words: str, conversation: Conversation) -> None:
         if not ply.ids:
             raise SubmissionError(f"an answer without token ids, {words[:40]!r}: there is nothing to score again")
+        if (highest := max(ply.ids)) >= scorer.vocabulary:
+            raise SubmissionError(f"{words[:40]!r} has the token id {highest}; this policy knows {scorer.vocabulary:,}")
         if (list(ply.prompt), ply.fresh) != scorer.prompt(conversation):
             raise SubmissionError(f"the ids before {words[:40]!r} are not what was shown, as this policy renders it")
         if scorer.text(ply.ids) != words:

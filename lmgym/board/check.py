@@ -19,6 +19,8 @@ from lmgym.types import FIRST_SEAT
 STOPS = ("done", "max_turns", "context")  # what may end an episode: the task, its limit, the policy's want of room
 SUMMARISING = "summarise"  # the context rule that asks for summaries
 DEAREST = 1e6  # US dollars of an episode
+IDS = 1 << 24  # token ids; the largest vocabularies have a 60th of them
+COUNT = 1 << 40  # tokens, or parameters, beyond which a number is none
 LONGEST = 200  # characters of a title, name or declaration
 PROMPT = 8_000  # characters of a system prompt
 HOTTEST = 2.0  # temperature: beyond, any token is as likely as another and no check of ids sees whose it is
@@ -163,7 +165,7 @@ def _check_settings(entry: Entry) -> None:
         raise SubmissionError(f"a temperature is between 0 and {HOTTEST:g}; this entry has {heat:g}")
     if entry.policy.weights is not None and not WEIGHTS.fullmatch(entry.policy.weights):
         raise SubmissionError(f"weights are named by 64 hexadecimal digits; got {entry.policy.weights[:70]!r}")
-    if entry.policy.parameters is not None and entry.policy.parameters < 0:
+    if entry.policy.parameters is not None and not 0 <= entry.policy.parameters <= COUNT << 10:
         raise SubmissionError(f"a policy has no {entry.policy.parameters} parameters")
     if wrong := [seat for seat in entry.seats if not SEAT.fullmatch(seat)]:
         raise SubmissionError(f"{wrong[0][:40]!r} is no name of a seat")
@@ -247,6 +249,8 @@ def _check_episode(found: Episode, entry: Entry, protocol: Protocol) -> None:
         raise SubmissionError(f"{shown} says it cost {found.cost:g} US dollars")
     if found.tokens_in < 0 or found.tokens_out < 0:
         raise SubmissionError(f"{shown} took fewer than no tokens")
+    if max(found.tokens_in, found.tokens_out) > COUNT:
+        raise SubmissionError(f"{shown} says it took {max(found.tokens_in, found.tokens_out):,} tokens")
     acted = sum(ply.action is not None and ply.seat == FIRST_SEAT for ply in found.turns)
     if acted > protocol.max_turns:
         raise SubmissionError(f"{shown} has {acted} turns; the limit is {protocol.max_turns}")
@@ -273,5 +277,5 @@ def _check_ply(ply: Ply, shown: str, entry: Entry) -> None:
         raise SubmissionError(
             f"{shown}: an observation is named by 16 hexadecimal digits; got {ply.observation[:40]!r}"
         )
-    if any(value < 0 for value in (*ply.ids, *ply.prompt)):
-        raise SubmissionError(f"{shown} has a token id below 0")
+    if any(not 0 <= value < IDS for value in (*ply.ids, *ply.prompt)):
+        raise SubmissionError(f"{shown} has a token id that no vocabulary has: ids go from 0 to {IDS - 1:,}")

@@ -51,6 +51,11 @@ class Auditor:
         """Tokens that a segment can have."""
         return self.policy.context
 
+    @property
+    def vocabulary(self) -> int:
+        """Ids that there are, from 0."""
+        return int(self.policy.model.get_input_embeddings().weight.shape[0])
+
     def prompt(self, conversation: Conversation) -> tuple[list[int], bool]:
         """Ids that are new in a conversation, and whether they render all of it."""
         return self.policy.prompt(conversation)

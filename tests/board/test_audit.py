@@ -91,6 +91,19 @@ def test_another_try_than_the_protocols_is_seen(tiny: LocalPolicy, rules: Protoc
         audit(entry, episodes, scorer(tiny), rules)
 
 
+def test_an_id_that_the_policy_does_not_know_is_refused(
+    tiny: LocalPolicy, rules: Protocol, own: list[Trajectory]
+) -> None:
+    entry, episodes = entry_of(own)
+    known = tiny.model.get_input_embeddings().weight.shape[0]
+    for strange in (known, 1 << 24, 10**19):
+        forged = change(
+            episodes, lambda ply, strange=strange: msgspec.structs.replace(ply, ids=(strange, *ply.ids[1:]))
+        )
+        with pytest.raises(SubmissionError, match=f"has the token id {strange}; this policy knows {known:,}"):
+            audit(entry, forged, scorer(tiny), rules)
+
+
 def figures_of(*episodes: tuple[int, int]) -> list[SimpleNamespace]:
     """Episodes of so many tokens, of which the noise draws so many."""
     return [SimpleNamespace(drawn=np.repeat([1.0, 0.0], [drawn, count - drawn])) for count, drawn in episodes]

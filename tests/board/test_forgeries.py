@@ -134,6 +134,17 @@ FORGERIES: dict[str, tuple[Change, str]] = {
         lambda _, es: es[0]["turns"][0].update(ids=[5], logprobs=[0.5]),
         "a log-probability above 0",
     ),
+    "a token id below 0": (lambda _, es: es[0]["turns"][0].update(ids=[-1]), "turn 0 has a token id that no vocab"),
+    "a token id beyond all": (
+        lambda _, es: es[0]["turns"][0].update(ids=[10**19]),
+        "has a token id that no vocabulary has: ids go from 0 to 16,777,215",
+    ),
+    "a prompt's id beyond all": (
+        lambda _, es: es[1]["turns"][0].update(prompt=[1 << 24]),
+        "instance 1, try 0, turn 0 has a token id that",
+    ),
+    "more tokens than there are": (lambda _, es: es[0].update(tokens_in=10**19), "says it took 10,000,000,000,0.* tok"),
+    "more parameters than there are": (lambda e, _: e["policy"].update(parameters=10**19), "no 10000000000000000000 p"),
     "a summary that no rule asks for": (
         lambda _, es: won(es)["turns"][0].update(action=None),
         "is a summary, but the context rule of this entry asks for none",
