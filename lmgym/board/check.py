@@ -26,15 +26,26 @@ PROMPT = 8_000  # characters of a system prompt
 HOTTEST = 2.0  # temperature: beyond, any token is as likely as another and no check of ids sees whose it is
 RESERVED = ("null", "random", "oracle")  # names that are the references' own
 LINK = re.compile(r"https://[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+(/[A-Za-z0-9._~%!$&()*+,;=:@/?#-]*)?")
+ROOTS = "home|root|tmp|usr|var|etc|opt|mnt|media|srv|proc|scratch|nfs|lustre|gpfs|workspace|Users|Volumes|private"
 PRIVATE = (  # what tells of the author's machine
     re.compile(r"(?:^|[\s\"'=(:,])(?:~|\.\.?)?/[\w.-]+/"),
-    re.compile(r"(?:^|[\s\"'=(:,])/[\w.-]+"),
+    re.compile(rf"(?:^|[\s\"'=(:,])/(?:{ROOTS})(?![\w-])"),
     re.compile(r"[A-Za-z]:\\|\\\\\w"),
     re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE),
     re.compile(r"\b(?:\d{1,3}\.){3}\d{1,3}\b"),
     re.compile(r"\blocalhost\b|\S@\S+\.\S", re.IGNORECASE),
 )
-KEY = re.compile(r"\b(?:sk|pk|rk|hf|gh[opsu]|github_pat|glpat|xox[a-z]|AIza|AKIA)[-_]?[\w-]{16,}|\bBearer\s+\S{16,}")
+KEYS = (  # as their issuers make them: prefix, letters and length; words with dashes are none
+    re.compile(r"(?<![A-Za-z0-9])(?:sk|pk|rk|csk)-(?:\w+-)*(?=[A-Za-z_]*[0-9])[A-Za-z0-9_]{16,}"),
+    re.compile(r"(?<![A-Za-z0-9])(?:sk|pk|rk)_(?:live|test)_[A-Za-z0-9]{16,}"),
+    re.compile(r"(?<![A-Za-z0-9])(?:hf|gsk|api_org)_[A-Za-z0-9]{28,}"),
+    re.compile(r"(?<![A-Za-z0-9])(?:gh[opsur]_[A-Za-z0-9]{30,}|github_pat_\w{22,}|glpat-[\w-]{20,})"),
+    re.compile(r"(?<![A-Za-z0-9])xox[a-z]-(?=\S*[0-9])[\w-]{16,}"),
+    re.compile(r"(?<![A-Za-z0-9])(?:AIza[\w-]{30,}|(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])|r8_[A-Za-z0-9]{30,})"),
+    re.compile(r"(?<![A-Za-z0-9])(?:xai|pplx|nvapi|fw)[-_](?=[A-Za-z_-]*[0-9])[\w-]{32,}"),
+    re.compile(r"\beyJ[\w-]{10,}\.eyJ[\w-]{10,}\."),
+    re.compile(r"\bBearer\s+(?=\S*[0-9])[\w.~+/=-]{16,}"),
+)
 DIGEST = re.compile(r"[0-9a-f]{16}")
 WEIGHTS = re.compile(r"[0-9a-f]{64}")
 SEAT = re.compile(r"[a-z][a-z0-9_-]{0,31}")
@@ -94,7 +105,7 @@ def check_words(words: str, where: str) -> None:
 
 
 def _check_private(words: str, shown: str) -> None:
-    if KEY.search(words):
+    if any(pattern.search(words) for pattern in KEYS):
         raise SubmissionError(f"{shown.split(' ')[0]} holds what looks like a key")  # which is not repeated
     if any(pattern.search(words) for pattern in PRIVATE):
         raise SubmissionError(f"{shown} names a path or a host; an entry tells nothing of the machine it was made on")

@@ -12,7 +12,7 @@ import zstandard
 
 from lmgym.board import entry as entries
 from lmgym.board import strict
-from lmgym.board.verify import verify
+from lmgym.board.verify import opened, verify
 from lmgym.errors import SubmissionError
 from tests.board.forge import Change, Forger
 
@@ -366,3 +366,59 @@ def test_a_link_is_no_file(forger: Forger, honest: Path) -> None:
     forger.path.symlink_to(honest)
     with pytest.raises(SubmissionError, match="is a link"):
         verify(forger.path, workers=1)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "/no_think",
+        "Answer at once. /no_think",
+        "Type /look or /inventory, and/or nothing.",
+        "skill-based-decision-making",
+        "task-specific, risk-averse-decision-making-2026",
+        "sk-learn-compatible-pipelines-2-and-more",
+        "hf: hf-internal-testing/tiny-random-LlamaForCausalLM",
+        "hf_transfer and hf-mirror-of-something-long",
+        "ghost-in-the-machine, pk-based-lookups-of-everything",
+        "Bearer responsibilities of a waiter",
+        "xai-explainable-decision-making-for-agents-in-games",
+    ],
+)
+def test_honest_words_are_no_key_and_no_path(forger: Forger, words: str) -> None:
+    path = forger.change(lambda e, _: (e["settings"].update(prompt=words), e.update(title=words)))
+    opened(path)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "sk-abcdefghij0123456789ABCDEFGHIJ",
+        "sk-proj-Ab3_" + "x9Yz" * 12,
+        "sk-ant-api03-" + "aB3d" * 20,
+        "sk-or-v1-" + "0a1b" * 16,
+        "sk_live_" + "4eC39HqLyjWDarjtT1",
+        "hf_" + "AbCdEfGhIj" * 3 + "KlMn",
+        "ghp_" + "a1B2c3" * 6,
+        "github_pat_" + "11ABCDE0" * 4,
+        "glpat-" + "aB3dE6gH9jK2mN5pQ8sT",
+        "xoxb-123456789012-abcdefghijkl",
+        "AIza" + "SyA1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q",
+        "AKIAIOSFODNN7EXAMPLE",
+        "gsk_" + "a1B2" * 12,
+        "xai-" + "a1B2" * 20,
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abc",
+        "Bearer abcdefgh12345678",
+    ],
+)
+@pytest.mark.parametrize("place", ["prompt", "title"])
+def test_a_key_of_any_issuer_is_refused_and_not_repeated(forger: Forger, words: str, place: str) -> None:
+    said = f"use {words}"
+    path = forger.change(lambda e, _: e["settings"].update(prompt=said) if place == "prompt" else e.update(title=said))
+    with pytest.raises(SubmissionError, match=f"^{place} holds what looks like a key$"):
+        opened(path)
+
+
+@pytest.mark.parametrize("words", ["see /tmp", "in /home/me", "under ~/models/x", "at ./runs/x", "/Users", "C:\\me"])
+def test_a_path_of_a_machine_is_refused(forger: Forger, words: str) -> None:
+    with pytest.raises(SubmissionError, match="names a path or a host"):
+        opened(forger.change(lambda e, _: e["settings"].update(prompt=words)))
