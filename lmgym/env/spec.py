@@ -41,6 +41,7 @@ class TaskSpec:
     # options that strangers may set, and to what
     public: Mapping[str, range | tuple[Any, ...]] = field(default_factory=dict)
     told: tuple[str, ...] = ()  # names of its own in info, beside the base class's, that strangers may see
+    partial: str = ""  # what a score above 0 is called, where others count it as success: reports have its share
     elsewhere: bool = False  # played at a server, which has the instances: no goldens, table or entries of its own
 
     @property

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from lmgym.env.registry import find
 from lmgym.errors import InstanceError
 from lmgym.evaluation import pages
 from lmgym.evaluation.passes import passes
@@ -53,6 +54,7 @@ def statistics(report: Report) -> State:
         "tries": {"least": min(Counter(names).values(), default=0), "most": max(tries.values(), default=0)},
         "success": _unit([float(outcome.success) for outcome in played], names),
         "score": _unit([outcome.score for outcome in played], names),
+        **_partial(report),
         "passes": _passes(played, max(tries.values(), default=0)),
         "success_by_turns": _by_turns(played),
         **_counted(played, names),
@@ -81,6 +83,16 @@ def _unit(values: list[float], names: Sequence[object]) -> State:
     if len(tries) and tries.max() == 1 and set(values) <= {0.0, 1.0}:
         others["clopper_pearson"] = state(clopper_pearson(int(sum(values)), len(values)))
     return {**state(unit(values, names)), **others}
+
+
+def _partial(report: Report) -> State:
+    """Share of episodes with a score above 0, by its name, where others count it as success."""
+    try:
+        name = find(report.task).partial
+    except InstanceError:  # a task of another version, or of somebody else
+        return {}
+    above = [float(outcome.score > 0) for outcome in report.played]
+    return {"partial": {"name": name, **_unit(above, report.instances)}} if name else {}
 
 
 def _passes(played: Sequence[Outcome], tries: int) -> list[State]:
@@ -215,7 +227,10 @@ def rows(found: Mapping[str, Any]) -> list[list[str]]:
 
 def _results(found: Mapping[str, Any]) -> list[list[str]]:
     names = (("success", "success"), ("score", "score"), ("invalid actions", "invalid"))
-    return [[label, figure(found[name]["mean"]), span(found[name]), found[name]["method"]] for label, name in names]
+    lines = [[label, figure(found[name]["mean"]), span(found[name]), found[name]["method"]] for label, name in names]
+    if above := found.get("partial"):
+        lines.insert(1, [above["name"], figure(above["mean"]), span(above), above["method"]])
+    return lines
 
 
 def _episodes(found: Mapping[str, Any]) -> list[list[str]]:

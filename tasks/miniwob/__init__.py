@@ -77,6 +77,7 @@ SPEC = TaskSpec(
     player="thread",
     source="pages of MiniWoB++ (MIT; Shi et al. 2017, Liu et al. 2018); split and actions as in BrowserGym",
     goldens="outcome",
+    partial="raw reward above 0",
     standard=Standard(instances=5 * len(TEST)),
     public={"page": ("", *PAGES), **_PUBLIC},
 )

@@ -59,6 +59,22 @@ def test_every_planned_episode_is_in_one_count():
     assert "1 episodes broke at every try" in text
 
 
+def test_miniwob_has_the_share_of_raw_rewards_above_0_beside_success():
+    scores = (1.0, 0.1, 0.0, 0.5)  # raw rewards of 1, 0.1, 0 or less, and 0.5
+    episodes = tuple(outcome(index, success=score == 1.0, score=score) for index, score in enumerate(scores))
+    voided = outcome(9, voided=True, score=0.0)
+    for task in ("lmgym/MiniWoB-v0", "MiniWoB-find-greatest-v0"):
+        made = replace(report([], task=task), outcomes=(*episodes, voided))
+        found = reports.statistics(made)
+        assert (found["success"]["mean"], found["partial"]["mean"]) == (0.25, 0.75)
+        assert reports.rows(found)[:2] == [
+            ["success", "0.250", reports.span(found["success"]), found["success"]["method"]],
+            ["raw reward above 0", "0.750", reports.span(found["partial"]), found["partial"]["method"]],
+        ]
+        assert "| raw reward above 0 | 0.750 |" in pages.as_markdown(reports.page(made, found))
+    assert "partial" not in reports.statistics(replace(made, task="lmgym/Wordle-v0"))
+
+
 def test_success_by_turn_budget_by_hand():
     made = report([[1], [1], [0], [1]])
     turns = (1, 3, 4, 4)
