@@ -6,14 +6,15 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from lmgym.board import strict
 from lmgym.board.entry import NAME, Entry, Episode, Ply, episode, episodes_path, folder_name, identity, plain
-from lmgym.errors import InstanceError, SubmissionError
+from lmgym.errors import InstanceError, RecipeError, SubmissionError
 from lmgym.evaluation.protocol import OFFICIAL_TESTS, Protocol, trains_on
+from lmgym.evaluation.settings import ToolMode, context_rule
 from lmgym.types import FIRST_SEAT
 
 STOPS = ("done", "max_turns", "context")  # what may end an episode: the task, its limit, the policy's want of room
@@ -61,6 +62,7 @@ SETTINGS: Mapping[str, type | tuple[type, ...]] = {
     "seats": dict,
     "request": dict,
 }
+UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\U000e0100-\U000e01ef]")
 MARKUP = frozenset('<>&"`\\')
 
 
@@ -72,8 +74,14 @@ def check_entry(entry: Entry, protocol: Protocol, path: Path) -> None:
     _check_prompt(entry.settings.get("prompt"))
     for name, link in plain(entry.links).items():
         check_link(link, name)
-    if not 1 <= len(entry.authors) <= 50 or not entry.title.strip():
-        raise SubmissionError("an entry has a title and at least one author")
+    if not 1 <= len(entry.authors) <= 50:
+        raise SubmissionError(f"an entry has 1 to 50 authors; this one has {len(entry.authors)}")
+    for where, words in (
+        ("title", entry.title),
+        ("policy", entry.policy.name),
+        *(("author", a) for a in entry.authors),
+    ):
+        _check_shows(words, where)
     _check_date(entry.date)
     _check_settings(entry)
     _check_protocol(entry, protocol)
@@ -101,7 +109,15 @@ def check_words(words: str, where: str) -> None:
         raise SubmissionError(f"{shown} has markup; write plain words")
     if any(unicodedata.category(letter) in ("Cc", "Cf", "Co", "Cn", "Zl", "Zp") for letter in words):
         raise SubmissionError(f"{shown} has control characters")
+    if hidden := UNSEEN.search(words):
+        raise SubmissionError(f"{shown} has a character that nobody sees: U+{ord(hidden[0]):04X}")
     _check_private(words, shown)
+
+
+def _check_shows(words: str, where: str) -> None:
+    """Raise SubmissionError where there is no letter, figure or sign to be read."""
+    if not any(unicodedata.category(letter)[0] in "LNPS" for letter in words):
+        raise SubmissionError(f"{where} {words[:60]!r} is blank")
 
 
 def _check_private(words: str, shown: str) -> None:
@@ -164,6 +180,8 @@ def _check_date(text: str) -> None:
         well = False
     if not well:
         raise SubmissionError(f"date is written 2026-01-31; got {text[:40]!r}")
+    if date.fromisoformat(text) > datetime.now(UTC).date() + timedelta(days=1):  # east of here
+        raise SubmissionError(f"date {text} is yet to come")
 
 
 def _check_settings(entry: Entry) -> None:
@@ -172,6 +190,7 @@ def _check_settings(entry: Entry) -> None:
             raise SubmissionError(f"settings have no {name[:40]!r}; they have {', '.join(SETTINGS)}")
         if isinstance(value, bool) or not isinstance(value, SETTINGS[name]):
             raise SubmissionError(f"the setting {name} cannot be {str(value)[:40]!r}")
+    _check_values(entry.settings)
     if not 0.0 <= (heat := entry.settings.get("temperature", 1.0)) <= HOTTEST:  # NaN included
         raise SubmissionError(f"a temperature is between 0 and {HOTTEST:g}; this entry has {heat:g}")
     if entry.policy.weights is not None and not WEIGHTS.fullmatch(entry.policy.weights):
@@ -180,6 +199,24 @@ def _check_settings(entry: Entry) -> None:
         raise SubmissionError(f"a policy has no {entry.policy.parameters} parameters")
     if wrong := [seat for seat in entry.seats if not SEAT.fullmatch(seat)]:
         raise SubmissionError(f"{wrong[0][:40]!r} is no name of a seat")
+
+
+def _check_values(settings: Mapping[str, Any]) -> None:
+    """Raise SubmissionError where a setting is none that an evaluation can have, or another than the protocol's."""
+    if (seed := settings.get("seed", 0)) != 0:
+        raise SubmissionError(f"the board is played with seed 0, as by lmgym eval --standard; this entry has {seed}")
+    try:
+        context_rule(str(settings.get("context", "full")))
+    except RecipeError as error:
+        raise SubmissionError(f"the setting context: {error}") from error
+    if (mode := settings.get("tools", "none")) not in get_args(ToolMode):
+        raise SubmissionError(f"the setting tools is one of {', '.join(get_args(ToolMode))}; got {mode[:40]!r}")
+    for name, low, high in (("max_tokens", 1, COUNT), ("top_k", 0, IDS), ("top_p", 1e-9, 1.0)):
+        if not low <= (value := settings.get(name, high)) <= high:
+            raise SubmissionError(f"the setting {name} is from {low:g} to {high:g}; this entry has {value:g}")
+    for seat, who in settings.get("seats", {}).items():
+        if not SEAT.fullmatch(seat) or not isinstance(who, str):
+            raise SubmissionError(f"the setting seats names policies by seat; got {seat[:40]!r}: {str(who)[:40]!r}")
 
 
 def _check_protocol(entry: Entry, protocol: Protocol) -> None:
