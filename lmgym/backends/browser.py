@@ -54,15 +54,15 @@ Result = TypeVar("Result")
 
 
 def executable() -> str:
-    """Return the path of the Chromium to use; BackendError where there is none."""
+    """Return the path of the Chromium to use; MissingExtra where there is none."""
     if named := os.environ.get(EXECUTABLE):
         if not Path(named).is_file():
-            raise BackendError(f"${EXECUTABLE} names {named}, which is no file")
+            raise MissingExtra(f"${EXECUTABLE} names {named}, which is no file")
         return named
     for name in NAMES:
         if found := shutil.which(name):
             return found
-    raise BackendError(f"no Chromium found: apt-get install chromium, or set ${EXECUTABLE} to a browser of that family")
+    raise MissingExtra(f"no Chromium found: apt-get install chromium, or set ${EXECUTABLE} to a browser of that family")
 
 
 class Running:

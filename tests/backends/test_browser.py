@@ -7,6 +7,8 @@ import logging
 import multiprocessing
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,21 +16,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("playwright")
-
 from lmgym.backends import browser
 from lmgym.backends.browser_actions import Actions
 from lmgym.backends.browser_calls import SETS, describe, known
 from lmgym.backends.browser_keys import KEYS, unknown
 from lmgym.backends.browser_session import Session
-from lmgym.errors import BackendError
+from lmgym.errors import BackendError, MissingExtra
+from tests.components import chromium
 
 from .pages import HERE, Site, sites
 
-try:
-    browser.executable()
-except BackendError as missing:
-    pytest.skip(str(missing), allow_module_level=True)
+chromium()
 
 
 @pytest.fixture(scope="module")
@@ -417,8 +415,16 @@ def test_the_browser_runs_in_its_sandbox_but_for_root_and_the_log_says_which(cap
 def test_a_missing_browser_is_one_line(monkeypatch):
     monkeypatch.setenv("PATH", "/nonexistent")
     monkeypatch.delenv(browser.EXECUTABLE, raising=False)
-    with pytest.raises(BackendError, match=r"no Chromium found: apt-get install chromium, or set \$LMGYM_CHROMIUM"):
+    with pytest.raises(MissingExtra, match=r"no Chromium found: apt-get install chromium, or set \$LMGYM_CHROMIUM"):
         browser.executable()
     monkeypatch.setenv(browser.EXECUTABLE, "/nonexistent/chromium")
-    with pytest.raises(BackendError, match="which is no file"):
+    with pytest.raises(MissingExtra, match="which is no file"):
         browser.executable()
+
+
+def test_an_evaluation_without_a_browser_says_so_in_one_line(tmp_path):
+    command = [str(Path(sys.executable).with_name("lmgym")), "eval", "MiniWoB-click-button-v0", "--model", "oracle"]
+    environment = {**os.environ, browser.EXECUTABLE: "/nonexistent/chromium"}
+    said = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert said.stderr == "lmgym: $LMGYM_CHROMIUM names /nonexistent/chromium, which is no file\n"
+    assert (said.stdout, said.returncode) == ("", 2)

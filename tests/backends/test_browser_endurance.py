@@ -11,23 +11,18 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("playwright")
-
 from lmgym.backends import browser
 from lmgym.backends.browser import family
 from lmgym.backends.browser_session import Session
-from lmgym.errors import BackendError
 from lmgym.policy.load import load_policy
 from lmgym.rollout.engine import Engine
 from lmgym.types import Job
+from tests.components import chromium
 
 from .pages import HERE, Site, sites
 from .test_browser_walls import gone
 
-try:
-    browser.executable()
-except BackendError as missing:
-    pytest.skip(str(missing), allow_module_level=True)
+chromium()
 
 JOBS = [
     Job(task=f"lmgym/MiniWoB-{page}-v0", index=i // 4, seed=i)

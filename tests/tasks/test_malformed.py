@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 from malformed import MALFORMED, torment
 
-from lmgym.backends import browser
 from lmgym.env.registry import build
-from lmgym.errors import BackendError
+from tests.components import chromium
 
 IN_PROCESS = (
     *("WebShop-v0", "WebShopHuman-v0", "ClickTarget-v0", "ClickTargetDesktop-v0"),
@@ -49,13 +48,9 @@ def test_500_malformed_actions_never_raise(task):
     answered(task, 1)
 
 
-@pytest.fixture(scope="module")
-def chromium() -> str:
-    pytest.importorskip("playwright")
-    try:
-        return browser.executable()
-    except BackendError as missing:
-        pytest.skip(str(missing))
+@pytest.fixture(scope="module", name="chromium")
+def there() -> str:
+    return chromium()
 
 
 @pytest.mark.parametrize(("task", "every"), [("WebShopBrowser-v0", 25), ("WebForms-v0", 10), ("MiniWoB-v0", 10)])

@@ -12,21 +12,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("playwright")
-
-from lmgym.backends import browser
 from lmgym.env import golden
 from lmgym.env.checks import OF_EPISODES, Subject
 from lmgym.env.golden import play
 from lmgym.env.registry import build, find, specs
 from lmgym.env.testing import check_task
-from lmgym.errors import BackendError, InstanceError
+from lmgym.errors import InstanceError
 from lmgym.tasks.miniwob import FLIGHTS, PAGES, SOLVED, TEST, TRAIN, UNLISTED
+from tests.components import chromium
 
-try:
-    browser.executable()
-except BackendError as missing:
-    pytest.skip(str(missing), allow_module_level=True)
+chromium()
 
 DOZEN = (
     *("login-user-popup", "click-checkboxes", "drag-box", "read-table", "email-inbox-reply", "click-button"),

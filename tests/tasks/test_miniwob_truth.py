@@ -13,18 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("playwright")
-
-from lmgym.backends import browser
 from lmgym.backends.browser_actions import Actions
 from lmgym.backends.browser_calls import SETS, known
 from lmgym.env.registry import build
-from lmgym.errors import BackendError
+from tests.components import chromium
 
-try:
-    CHROMIUM = browser.executable()
-except BackendError as missing:
-    pytest.skip(str(missing), allow_module_level=True)
+CHROMIUM = chromium()
 
 HOME = Path(__file__).resolve().parents[2] / ".cache" / "browsergym"
 VERSION = "0.14.3"

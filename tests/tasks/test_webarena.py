@@ -11,9 +11,6 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-pytest.importorskip("playwright")
-
-from lmgym.backends import browser
 from lmgym.backends.browser_gate import Request, Response, Sites
 from lmgym.backends.browser_session import Session
 from lmgym.env.registry import build
@@ -24,11 +21,9 @@ from lmgym.tasks.webforms import helpers
 from lmgym.tasks.webforms.arena import own_tasks
 from lmgym.types import Job
 from tests.backends.pages import serving
+from tests.components import chromium
 
-try:
-    browser.executable()
-except BackendError as missing:
-    pytest.skip(str(missing), allow_module_level=True)
+chromium()
 
 
 def test_official_tasks_are_read_in_their_layout(monkeypatch, tmp_path):

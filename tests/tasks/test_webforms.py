@@ -8,24 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("playwright")
-
-from lmgym.backends import browser
 from lmgym.backends.browser_gate import Request
 from lmgym.env import golden
 from lmgym.env.golden import play
 from lmgym.env.registry import build
 from lmgym.env.testing import check_task
-from lmgym.errors import BackendError, InstanceError
+from lmgym.errors import InstanceError
 from lmgym.tasks.webforms.arena import own_tasks
 from lmgym.tasks.webforms.evaluators import Ending, cleaned, evaluate, needs_judge, stands_alone, unachievable
 from lmgym.tasks.webforms.goals import KINDS, drawn
 from lmgym.tasks.webforms.portal import HOME, Portal, furnished
+from tests.components import chromium
 
-try:
-    browser.executable()
-except BackendError as missing:
-    pytest.skip(str(missing), allow_module_level=True)
+chromium()
 
 
 @pytest.mark.slow

@@ -3,20 +3,15 @@
 import numpy as np
 import pytest
 
-pytest.importorskip("playwright")
-
-from lmgym.backends import browser
 from lmgym.env.hostile import HOSTILE
 from lmgym.env.registry import build
 from lmgym.env.testing import check_task
-from lmgym.errors import BackendError, InstanceError
+from lmgym.errors import InstanceError
 from lmgym.tasks.webshop import catalogue
 from lmgym.tasks.webshop.picture import svg
+from tests.components import chromium
 
-try:
-    browser.executable()
-except BackendError as missing:
-    pytest.skip(str(missing), allow_module_level=True)
+chromium()
 
 
 @pytest.fixture(scope="module")
