@@ -19,6 +19,7 @@ from lmgym.train.comparison import Settings, call, check, interval, make
 from lmgym.train.log import read_metrics
 
 RL = ("--warmup", "0", "--steps", "1000000")  # the tokens end a run
+SOON = (*RL, "--critic-steps", "1")  # of some seven: the critic's five would be most of them
 # bc with the optimiser and the loss of filtered BC, whose question is what to imitate
 PLAIN = (
     *("--lr", "0.001", "--final-lr", "1", "--optimiser", "adamw", "--weight-decay", "0"),
@@ -81,13 +82,13 @@ DIRECTIONS = (
         claim="PPO learns faster from a dense reward than from a sparse one",
         task="textworld",
         arms=(
-            Arm(name="ppo, dense", algorithm="ppo", options=("rewards=dense",)),
-            Arm(name="ppo, sparse", algorithm="ppo", options=("rewards=sparse",)),
+            Arm(name="ppo, dense", algorithm="ppo", options=("rewards=dense",), words=SOON),
+            Arm(name="ppo, sparse", algorithm="ppo", options=("rewards=sparse",), words=SOON),
         ),
-        common=("--train-instances", "256"),  # games are slow to make
-        warmup=40,
-        tokens=20_000,
-        every=5_000,
+        common=("--train-instances", "1500"),  # games are slow to make
+        warmup=60,
+        tokens=70_000,
+        every=20_000,
         episodes=100,
     ),
     Direction(
