@@ -295,10 +295,11 @@ def _check_episode(found: Episode, entry: Entry, protocol: Protocol) -> None:
         raise SubmissionError(f"{shown} has score {found.score}; scores are in [0, 1]")
     if found.cost is not None and not 0.0 <= found.cost <= DEAREST:
         raise SubmissionError(f"{shown} says it cost {found.cost:g} US dollars")
-    if found.tokens_in < 0 or found.tokens_out < 0:
+    tokens = [count for count in (found.tokens_in, found.tokens_out) if count is not None]
+    if min(tokens, default=0) < 0:
         raise SubmissionError(f"{shown} took fewer than no tokens")
-    if max(found.tokens_in, found.tokens_out) > COUNT:
-        raise SubmissionError(f"{shown} says it took {max(found.tokens_in, found.tokens_out):,} tokens")
+    if max(tokens, default=0) > COUNT:
+        raise SubmissionError(f"{shown} says it took {max(tokens):,} tokens")
     acted = sum(ply.action is not None and ply.seat == FIRST_SEAT for ply in found.turns)
     if acted > protocol.max_turns:
         raise SubmissionError(f"{shown} has {acted} turns; the limit is {protocol.max_turns}")

@@ -58,8 +58,8 @@ class Episode(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     truncated: bool
     stop: str
     cost: float | None = None  # US dollars, as declared
-    tokens_in: int = 0  # as declared, where there are no ids
-    tokens_out: int = 0
+    tokens_in: int | None = None  # as declared, where there are no ids; None: not known
+    tokens_out: int | None = None
 
 
 class Who(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

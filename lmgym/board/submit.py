@@ -97,9 +97,15 @@ def episode(seats: Mapping[str, Trajectory]) -> Episode:
         truncated=agent.truncated,
         stop=agent.stop,
         cost=None if None in costs or not costs else round(math.fsum(map(float, filter(None, costs))), 9),
-        tokens_in=sum(int(turn.completion.usage.get("in") or 0) for turn in agent.turns),
-        tokens_out=sum(int(turn.completion.usage.get("out") or 0) for turn in agent.turns),
+        tokens_in=_told(agent, "in"),
+        tokens_out=_told(agent, "out"),
     )
+
+
+def _told(agent: Trajectory, name: str) -> int | None:
+    """Tokens of all calls as they were counted elsewhere; None where one was not."""
+    counts = [turn.completion.usage.get(name) for turn in agent.turns]
+    return None if None in counts else sum(map(int, filter(None, counts)))
 
 
 def _turns(trajectory: Trajectory) -> list[tuple[int, Turn]]:

@@ -84,17 +84,22 @@ def _level(rules: Protocol) -> tuple[Level, str]:
 def _first_pass(found: Entry, rules: Protocol, path: Path) -> dict[str, Any]:
     """Check the whole record before any action of it is played."""
     rows, costs, cut = [], [], 0
-    tokens = {"tokens_in": 0, "tokens_out": 0}
+    tokens: dict[str, list[int | None]] = {"tokens_in": [], "tokens_out": []}
     for _, episode in checked_episodes(found, rules, path):
         rows.append(recorded(episode))
         costs.append(episode.cost)
         cut += episode.stop == "context"
         for name in tokens:
-            tokens[name] += getattr(episode, name)
+            tokens[name].append(getattr(episode, name))
     known = [cost for cost in costs if cost is not None]
     cost = round(math.fsum(known), 6) if len(known) == len(costs) else None
-    declared = {name: round(count / len(rows), 3) if count else None for name, count in tokens.items()}
-    return {"rows": rows, "cut": cut, "cost": cost, **declared}
+    return {"rows": rows, "cut": cut, "cost": cost, **{name: _mean(counts) for name, counts in tokens.items()}}
+
+
+def _mean(counts: list[int | None]) -> float | None:
+    """Of an episode; None as soon as that of one is not known."""
+    known = [count for count in counts if count is not None]
+    return round(sum(known) / len(known), 3) if known and len(known) == len(counts) else None
 
 
 def recorded(episode: Episode) -> dict[str, Any]:

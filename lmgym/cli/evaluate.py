@@ -201,10 +201,11 @@ def _estimate(wish: Wish, chosen: Settings, pilot: Sequence[Outcome], planned: i
     most = ceiling(planned, turns, wish.answer)
     found = estimate([outcome for outcome in pilot if not outcome.voided], planned)
     cost = "unknown" if found.cost is None else f"${found.cost:.4f}"
+    read, said = ("unknown" if n is None else f"{n:,.0f}" for n in (found.tokens_in, found.tokens_out))
     table.add_row("episodes", f"{planned:,}", f"{planned:,}")
     table.add_row("calls", f"{found.turns:,.0f}", f"{most['calls']:,}")
-    table.add_row("tokens of prompts", f"{found.tokens_in:,.0f}", "")
-    table.add_row("tokens of answers", f"{found.tokens_out:,.0f}", f"{most['tokens_out']:,}")
+    table.add_row("tokens of prompts", read, "")
+    table.add_row("tokens of answers", said, f"{most['tokens_out']:,}")
     table.add_row("cost", cost, "")
     table.caption = f"expected {basis}"
     return table

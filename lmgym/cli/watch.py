@@ -58,14 +58,17 @@ class Watcher:
         passed = max(time.monotonic() - self._begun, 1e-9)
         rate = (done - progress.before) / passed
         yield "episodes", f"{done} of {planned}" + (f", {progress.voided} voided" if progress.voided else "")
-        yield "rate", f"{60 * rate:.1f} a minute, {(self._budget.spent_tokens - self._spent[0]) / passed:.0f} tokens/s"
+        unknown = self._budget.unknown
+        pace = "unknown" if "tokens" in unknown else f"{(self._budget.spent_tokens - self._spent[0]) / passed:.0f}"
+        yield "rate", f"{60 * rate:.1f} a minute, {pace} tokens/s"
         yield "time left", clock((planned - done) / rate) if rate else "-"
         yield "success", self._running_success(progress)
         if self._remote is not None:
-            pace = self._remote.pace
-            yield "calls", f"{pace.running} in flight, {int(pace.limit)} allowed, slowed {pace.slowed} times"
-            yield "tokens", f"{self._budget.spent_tokens:,}"
-            yield "cost", f"${self._budget.spent_cost:.4f}" if self._priced else "unknown"
+            calls = self._remote.pace
+            yield "calls", f"{calls.running} in flight, {int(calls.limit)} allowed, slowed {calls.slowed} times"
+            yield "tokens", "unknown" if "tokens" in unknown else f"{self._budget.spent_tokens:,}"
+            priced = self._priced and "cost" not in unknown
+            yield "cost", f"${self._budget.spent_cost:.4f}" if priced else "unknown"
 
     def _running_success(self, progress: Progress) -> str:
         shown, at = self._success

@@ -29,6 +29,8 @@ CREATE TABLE IF NOT EXISTS exchanges (
 );
 """  # draw: numbers of episode, try, seat and turn; outcome: reply, or what went wrong; NULL while under way
 
+SUMMED = ("tokens_in", "tokens_out", "cost")  # of a reply, where it says so
+
 
 class Calls:
     """`calls.sqlite` of a run. One process at a time; any thread."""
@@ -89,8 +91,9 @@ class Calls:
             ended = dict(
                 self._file.execute("SELECT coalesce(outcome, 'lost'), count(*) FROM exchanges GROUP BY 1 ORDER BY 1")
             )
-            sums = "SELECT count(*), count(cost), sum(tokens_in), sum(tokens_out), sum(cost) FROM replies"
-            replies, priced, tokens_in, tokens_out, cost = self._file.execute(sums).fetchone()
+            sums = ", ".join(f"CASE WHEN count({name}) = count(*) THEN total({name}) END" for name in SUMMED)
+            (replies,) = self._file.execute("SELECT count(*) FROM replies").fetchone()
+            *tokens, cost = self._file.execute(f"SELECT {sums} FROM replies").fetchone()  # NULL where a reply lacks it
             lost = self._file.execute(
                 "SELECT e.id, e.session, e.draw, r.key IS NOT NULL FROM exchanges e LEFT JOIN replies r USING (key) "
                 "WHERE e.outcome IS NULL ORDER BY e.id"
@@ -99,9 +102,8 @@ class Calls:
             "exchanges": sum(ended.values()),
             "by_outcome": ended,
             "replies": replies,
-            "tokens_in": tokens_in or 0,
-            "tokens_out": tokens_out or 0,
-            "cost": (cost or 0.0) if priced == replies else None,
+            **{name: None if count is None else int(count) for name, count in zip(SUMMED[:2], tokens, strict=True)},
+            "cost": cost,
             "possibly_paid_twice": [
                 {"exchange": number, "session": session, "draw": json.loads(draw), "asked_again": bool(again)}
                 for number, session, draw, again in lost

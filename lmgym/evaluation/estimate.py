@@ -20,23 +20,27 @@ class Estimate:
 
     episodes: int
     turns: float
-    tokens_in: float
-    tokens_out: float
+    tokens_in: float | None  # None: unknown
+    tokens_out: float | None
     cost: float | None  # US dollars; None: unknown
 
 
 def estimate(pilot: Sequence[Outcome], episodes: int) -> Estimate:
     """The run of `episodes` whose first ones went as in `pilot`."""
     share = episodes / len(pilot)
-    costs = [outcome.cost for outcome in pilot]
-    known = None if None in costs else share * sum(cost for cost in costs if cost is not None)
     return Estimate(
         episodes=episodes,
         turns=share * sum(outcome.turns for outcome in pilot),
-        tokens_in=share * sum(outcome.tokens_in for outcome in pilot),
-        tokens_out=share * sum(outcome.tokens_out for outcome in pilot),
-        cost=known,
+        tokens_in=_scaled([outcome.tokens_in for outcome in pilot], share),
+        tokens_out=_scaled([outcome.tokens_out for outcome in pilot], share),
+        cost=_scaled([outcome.cost for outcome in pilot], share),
     )
+
+
+def _scaled(values: Sequence[float | None], share: float) -> float | None:
+    """Their sum for the whole run; None where one of them is not known."""
+    known = [value for value in values if value is not None]
+    return share * sum(known) if len(known) == len(values) else None
 
 
 @dataclass

@@ -33,6 +33,7 @@ from lmgym.evaluation.stats import (
 
 NAME = "report.json"
 COUNTED = ("turns", "tokens_in", "tokens_out", "seconds")  # of an outcome, unbounded
+UNKNOWN = {"mean": None, "low": None, "high": None, "method": "", "total": None}
 BUDGETS = 40  # points of the curve over turn budgets, at most
 
 State = dict[str, Any]
@@ -137,13 +138,15 @@ def _by_turns(played: Sequence[Outcome]) -> list[State]:
 
 
 def _counted(played: Sequence[Outcome], names: Sequence[object]) -> State:
-    """Means over instances, bootstrap intervals, and sums."""
-    values = [[float(getattr(outcome, name)) for outcome in played] for name in COUNTED]
-    means = np.stack([by_instance(column, names)[0] for column in values], axis=1)
-    return {
+    """Means over instances, bootstrap intervals, and sums; null as soon as the figure of one episode is not known."""
+    columns = {name: [getattr(outcome, name) for outcome in played] for name in COUNTED}
+    known = {name: [float(value) for value in column] for name, column in columns.items() if None not in column}
+    means = np.stack([by_instance(column, names)[0] for column in known.values()], axis=1)
+    found = {
         name: {**state(interval), "total": sum(column)}
-        for name, column, interval in zip(COUNTED, values, bootstraps(means), strict=True)
+        for (name, column), interval in zip(known.items(), bootstraps(means), strict=True)
     }
+    return {name: found.get(name, UNKNOWN) for name in COUNTED}
 
 
 def _cost(found: Sequence[Outcome]) -> State:
@@ -267,7 +270,7 @@ def _pass_table(found: Mapping[str, Any]) -> pages.Table:
 def _costs(found: Mapping[str, Any]) -> list[list[str]]:
     labels = {"tokens_in": "tokens in", "tokens_out": "tokens out"}
     lines = [
-        [labels.get(name, name), figure(found[name]["mean"]), span(found[name]), f"{found[name]['total']:.6g}"]
+        [labels.get(name, name), figure(found[name]["mean"]), span(found[name]), _total(found[name]["total"])]
         for name in COUNTED
     ]
     cost, episodes = found["cost"], found["episodes"]["played"] + found["episodes"]["voided"]
@@ -275,6 +278,10 @@ def _costs(found: Mapping[str, Any]) -> list[list[str]]:
         known = f"unknown for {cost['episodes_unknown']} of {episodes} episodes; ${cost['known']:.4f} known"
         return [*lines, ["cost", "unknown", "", known]]
     return [*lines, ["cost", f"${cost['total'] / max(episodes, 1):.4f}", "", f"${cost['total']:.4f}"]]
+
+
+def _total(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.6g}"
 
 
 def _pairs(counts: Mapping[str, Any]) -> list[list[str]]:

@@ -29,8 +29,8 @@ class Outcome:
     invalid: int  # turns whose action was none
     truncated: bool
     stop: str = ""  # what ended it: "done", "max_turns", "context", "budget" ...; "void"
-    tokens_in: int = 0  # of the prompts of all calls, repeats included
-    tokens_out: int = 0  # sampled, thinking included
+    tokens_in: int | None = None  # of the prompts of all calls, repeats included; None: some call does not say
+    tokens_out: int | None = None  # sampled, thinking included
     cost: float | None = None  # US dollars; None: not known
     seconds: float = 0.0  # that the policy took to answer
     cut: int = 0  # answers that ended at the limit of tokens
@@ -227,14 +227,19 @@ def outcome(trajectory: Trajectory) -> Outcome:
         invalid=sum(not turn.info.get("valid", True) for turn in acts),
         truncated=trajectory.truncated,
         stop=trajectory.stop,
-        tokens_in=sum(int(c.usage.get("in") or 0) for c in said) or _prompted(said),
-        tokens_out=sum(int(c.usage.get("out") or 0) or len(c.ids) for c in said),
+        tokens_in=None if _untold(said, "in") else sum(int(c.usage.get("in") or 0) for c in said) or _prompted(said),
+        tokens_out=None if _untold(said, "out") else sum(int(c.usage.get("out") or 0) or len(c.ids) for c in said),
         cost=None if None in costs or not costs else sum(float(cost) for cost in costs if cost is not None),
         seconds=sum(float(c.usage.get("seconds") or 0.0) for c in said),
         cut=sum(c.finish == "length" for c in said),
         filtered=sum(c.finish == "filter" for c in said),
         solved_at=len(acts) if trajectory.success else None,
     )
+
+
+def _untold(said: Sequence[Completion], name: str) -> bool:
+    """Whether some call took tokens of which nobody says how many; players of a task take none."""
+    return any(c.usage.get(name) is None and (name in c.usage or "call" in c.usage) for c in said)
 
 
 def _prompted(said: Sequence[Completion]) -> int:

@@ -41,14 +41,18 @@ class Scripted:
 
     version = 0
 
-    def __init__(self, name: str, answer: Answer, *, wants: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, name: str, answer: Answer, *, wants: frozenset[str] = frozenset(), usage: Mapping[str, Any] | None = None
+    ) -> None:
+        """`usage` is what a call takes: nothing, where nobody says otherwise."""
         self.name = name
         self.wants = wants
+        self._usage = dict(usage or {})
         self._answer = answer
 
     def act(self, conversations: Sequence[Conversation]) -> list[Completion]:
         """Answer each conversation, in order."""
-        return [Completion(text=self._answer(conversation)) for conversation in conversations]
+        return [Completion(text=self._answer(conversation), usage=self._usage) for conversation in conversations]
 
     def count(self, messages: Sequence[Message]) -> int:
         """Words of the messages, as there are no tokens."""
@@ -112,7 +116,7 @@ def python(target: str) -> Scripted:
             raise PolicyError(f"{target} must return a string; got {type(words).__name__}")
         return secrets.struck(words)
 
-    return Scripted(f"python:{target}", answer)
+    return Scripted(f"python:{target}", answer, usage={"in": None, "out": None})  # it may ask whom it likes
 
 
 class _Named:

@@ -280,7 +280,7 @@ def retold(store: Store, template: Row, **policy: object) -> tuple[Entry, Verdic
         msgspec.structs.replace(
             each,
             turns=tuple(msgspec.structs.replace(ply, words=f"I say {ply.action}", ids=(1,)) for ply in each.turns),
-            tokens_in=each.tokens_in + 1,
+            tokens_in=(each.tokens_in or 0) + 1,
         )
         for each in lines
     ]

@@ -1,0 +1,116 @@
+"""What nobody counts is unknown in every place that shows it, and never 0."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from lmgym.board import entry as entries
+from lmgym.board import site
+from lmgym.board.store import Store
+from lmgym.cli import main
+from lmgym.cli.watch import Watcher
+from lmgym.evaluation.budget import Budget
+from lmgym.evaluation.cache import Calls
+from lmgym.evaluation.play import Progress
+from lmgym.evaluation.runner import outcome
+from lmgym.policy.calls import Kept, Said
+from lmgym.types import Completion, Message, Trajectory, Turn
+
+from .server import bisect, reply, serving
+
+
+def command(monkeypatch, *words: str) -> None:
+    monkeypatch.setattr(sys, "argv", ["lmgym", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code
+
+
+def uncounted(message):
+    """A reply that says nothing of tokens."""
+    return {name: value for name, value in reply(message).items() if name != "usage"}
+
+
+def played(*usages) -> Trajectory:
+    shown = Message(role="user", text="?")
+    over = {"score": 0.0, "success": False}
+    said = [Completion(text="50", usage=usage) for usage in usages]
+    turns = [Turn(observation=shown, completion=each, action="50", info=over) for each in said]
+    facts = {"task": "lmgym/GuessNumber-v0", "split": "test", "index": 0, "stop": "done"}
+    return Trajectory(id="e", root="e", turns=tuple(turns), final=shown, **facts)
+
+
+def test_an_endpoint_that_counts_nothing_is_unknown_in_every_file(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    with serving(lambda body: uncounted(bisect(body))) as server:
+        words = ("--model", server.model, "--episodes", "3", "--out", "run", "--quiet")
+        command(monkeypatch, "eval", "guess_number", *words)
+        command(monkeypatch, "eval", "guess_number", *words[:4], "--out", "pilot", "--quiet", "--pilot")
+    said = capsys.readouterr().out
+    report = json.loads((tmp_path / "run/report.json").read_text())
+    assert {(each["tokens_in"], each["tokens_out"], each["cost"]) for each in report["outcomes"]} == {(None,) * 3}
+    for name in ("tokens_in", "tokens_out"):
+        assert report["statistics"][name] == {"mean": None, "low": None, "high": None, "method": "", "total": None}
+    assert report["statistics"]["turns"]["total"] > 0
+    account = json.loads((tmp_path / "run/calls.json").read_text())
+    assert (account["tokens_in"], account["tokens_out"], account["cost"]) == (None, None, None)
+    assert account["replies"] > 3
+    for name in ("tokens in", "tokens out"):
+        assert f"| {name} | - | - | unknown |" in (tmp_path / "run/report.md").read_text()
+        assert f"<td>{name}</td><td>-</td><td>-</td><td>unknown</td>" in (tmp_path / "run/report.html").read_text()
+    assert re.search(r"tokens of prompts\s+.?\s*unknown", said)
+    assert re.search(r"tokens of answers\s+.?\s*unknown", said)
+
+
+def test_one_call_that_counts_nothing_makes_an_episode_unknown():
+    counted, silent = {"in": 10, "out": 2, "call": "a"}, {"in": 5, "call": "b"}
+    assert (outcome(played(counted)).tokens_in, outcome(played(counted)).tokens_out) == (10, 2)
+    assert (outcome(played(counted, silent)).tokens_in, outcome(played(counted, silent)).tokens_out) == (15, None)
+    assert outcome(played({"in": 0, "out": 0, "call": "c"})).tokens_in == 0  # it says so
+    assert outcome(played({"in": None, "out": None})).tokens_in is None  # a function, which may ask whom it likes
+    assert outcome(played({})).tokens_in == 0  # a player of the task takes none
+
+
+def test_the_account_is_unknown_as_soon_as_one_reply_is(tmp_path):
+    calls = Calls(tmp_path / "calls.sqlite", Budget())
+    for number, usage in enumerate(({"in": 3, "out": 1, "cost": 0.5}, {"in": 4})):
+        exchange = calls.intend(str(number), [number])
+        calls.keep(exchange, str(number), Kept(raw={}, seconds=0.1), Said(text="", usage=usage))
+    account = calls.account()
+    calls.close()
+    assert (account["tokens_in"], account["tokens_out"], account["cost"]) == (7, None, None)
+
+
+def test_the_table_of_a_run_shows_no_0_for_what_is_not_known():
+    budget = Budget()
+    remote = SimpleNamespace(pace=SimpleNamespace(running=0, limit=1, slowed=0))
+    watcher = Watcher("", budget, remote, priced=True)
+    watcher(Progress(jobs=[]))
+    budget.add(10, 0.5)
+    assert (dict(watcher.rows())["tokens"], dict(watcher.rows())["cost"]) == ("10", "$0.5000")
+    budget.add(None, None)
+    rows = dict(watcher.rows())
+    assert (rows["tokens"], rows["cost"]) == ("unknown", "unknown")
+    assert rows["rate"].endswith("unknown tokens/s")
+
+
+def test_an_entry_and_its_page_do_not_say_0_of_what_is_not_known(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    with serving(lambda body: uncounted({"role": "assistant", "content": "crane"})) as server:
+        words = ("--model", server.model, "--standard", "--out", "run", "--quiet", "--concurrency", "64")
+        command(monkeypatch, "eval", "wordle", *words)
+    command(monkeypatch, "submit", "run", "--name", "silent", "--author", "Nobody")
+    command(monkeypatch, "board", "grade")
+    store = Store(tmp_path / "leaderboards")
+    verdict = store.verdict(entries.read(store.path("lmgym/Wordle-v0", "silent")))
+    assert (verdict.tokens_in, verdict.tokens_out, verdict.cost) == (None, None, None)
+    site.write(site.load(store), tmp_path / "site")
+    page = (tmp_path / "site/entries/Wordle-v0/silent.html").read_text()
+    assert "<dt>Tokens in</dt><dd>not said</dd>" in page
+    (row,) = json.loads((tmp_path / "site/board.json").read_text())["tasks"]["lmgym/Wordle-v0"]
+    assert (row["declared"]["tokens_in"], row["declared"]["tokens_out"]) == (None, None)
