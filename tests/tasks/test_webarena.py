@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -337,3 +338,15 @@ def test_a_sign_in_in_another_layout_is_refused_before_anything_is_played(shop, 
     env = given(start_url="__SHOPPING__/", eval=FOUND, storage_state="./.auth/shopping_state.json")
     with pytest.raises(InstanceError, match=r"shopping_state\.json is no storage state"):
         env.unwrapped.size()
+
+
+def test_a_form_is_shown_as_html_whatever_its_fields_are_called():
+    names = ("id", "className", "childNodes", "nodeType", "shadowRoot", "checkVisibility", "checked", "value")
+    fields = "".join(f"<input name='{name}' value='v'>" for name in names)
+    page = f"<form id='f' class='c'>{fields}</form>".encode()
+    session = Session(Sites({"http://here.test": lambda request: Response(page)}))
+    session.open("http://here.test/")
+    shown = session.look("html").text
+    session.close()
+    assert re.search(r'<form bid="\w+" id="f" class="c">', shown)
+    assert [name for name in names if f'name="{name}"' in shown] == [*names]
