@@ -103,18 +103,24 @@ class Window(Context):
 
 @dataclass(frozen=True)
 class Stub(Context):
-    """All turns, but only the task and the newest `keep` observations in full."""
+    """All turns, but only the task and the newest `keep` observations in full.
+
+    The task is the whole first observation; with `page`, what stands in it before these words.
+    """
 
     keep: int = 1
     text: str = "[An earlier observation is left out.]"
+    page: str = ""
 
     def view(self, history: History) -> list[Message]:
         """Messages of the next call, without the system prompt."""
         messages = history.exchanges()
         stub = Message(role="user", text=self.text)
-        for position in range(2, len(messages) - 2 * self.keep, 2):
+        old = range(0, len(messages) - 2 * self.keep, 2)
+        for position in old[1:]:
             messages[position] = stub
-        return messages
+        task, found, _ = messages[0].text.partition(self.page) if self.page and old else ("", "", "")
+        return [Message(role="user", text=task + self.text), *messages[1:]] if found else messages
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from .fakes import Bytes, assert_rescored, assert_trained_once
 
 DICE = "test/Dice-v0"
 NOTE = "[Earlier turns are left out.]"
-CONTEXTS = [Full(), Window(2), Window(3, stride=2), Window(0), Stub(), Stub(2), MarkovState(), MarkovState(task=False),
-            Summarise(60), Summarise(60, most=1), Summarise(1)]  # fmt: skip
+CONTEXTS = [Full(), Window(2), Window(3, stride=2), Window(0), Stub(), Stub(2), Stub(page="o"), MarkovState(),
+            MarkovState(task=False), Summarise(60), Summarise(60, most=1), Summarise(1)]  # fmt: skip
 
 
 def user(text, *images):
@@ -55,6 +55,11 @@ def test_full_is_everything_after_the_system_prompt():
         (Stub(text="-"), 3, ["o0", "a0", "-", "a1", "-", "a2", "o3"]),
         (Stub(2, text="-"), 3, ["o0", "a0", "-", "a1", "o2", "a2", "o3"]),
         (Stub(5, text="-"), 3, ["o0", "a0", "o1", "a1", "o2", "a2", "o3"]),
+        (Stub(text="-", page="0"), 0, ["o0"]),
+        (Stub(text="-", page="0"), 1, ["o-", "a0", "o1"]),  # the first page goes, the task before it stays
+        (Stub(text="-", page="0"), 3, ["o-", "a0", "-", "a1", "-", "a2", "o3"]),
+        (Stub(2, text="-", page="0"), 1, ["o0", "a0", "o1"]),
+        (Stub(text="-", page="x"), 1, ["o0", "a0", "o1"]),
         (MarkovState(), 0, ["o0"]),
         (MarkovState(), 3, ["o0\n\no3"]),
         (MarkovState(task=False), 3, ["o3"]),
@@ -68,6 +73,7 @@ def test_pictures_go_where_their_observations_go():
     assert MarkovState().messages(history(3))[0].images == ("i0", "i3")
     assert Window(1).messages(history(3))[0].images == ("i0", "i2")
     assert [m.images for m in Stub(text="-").messages(history(2)) if m.role == "user"] == [("i0",), (), ("i2",)]
+    assert [m.images for m in Stub(page="0").messages(history(2)) if m.role == "user"] == [(), (), ("i2",)]
 
 
 def test_a_summary_stands_for_what_was_before_it():

@@ -16,7 +16,9 @@ from lmgym.backends.browser_gate import Request, Response, Sites
 from lmgym.backends.browser_session import Session
 from lmgym.env.registry import build
 from lmgym.errors import BackendError, InstanceError
+from lmgym.policy.base import Conversation
 from lmgym.policy.scripted import Scripted
+from lmgym.rollout.context import Stub
 from lmgym.rollout.engine import Engine
 from lmgym.tasks.webforms import helpers
 from lmgym.tasks.webforms.arena import own_tasks
@@ -350,3 +352,26 @@ def test_a_form_is_shown_as_html_whatever_its_fields_are_called():
     session.close()
     assert re.search(r'<form bid="\w+" id="f" class="c">', shown)
     assert [name for name in names if f'name="{name}"' in shown] == [*names]
+
+
+def test_webagent_r1_sees_its_placeholder_in_place_of_every_earlier_page():
+    seen: list[list[str]] = []
+    calls = iter(["goto('http://portal.test/catalogue')", "goto('http://portal.test/people')", "send_msg_to_user('?')"])
+
+    def answer(conversation: Conversation) -> str:
+        seen.append([message.text for message in conversation.messages])
+        return next(calls)
+
+    job = Job(task="lmgym/WebFormsArena-v0", split="test", index=0, id="0", options={"observe": "html"})
+    with Engine(context=Stub(text="** Simplified html **", page="Address: ")) as engine:
+        list(engine.run(Scripted("r1", answer), [job]))
+    first, second, third = seen
+    task = first[0].partition("Address: ")[0]
+    assert own_tasks()[0]["intent"] in task
+    assert len(first) == 1
+    assert first[0].startswith(f"{task}Address: http://portal.test/\n")
+    assert second[0] == third[0] == f"{task}** Simplified html **"
+    assert second[2].startswith("Address: http://portal.test/catalogue")
+    assert third[2] == "** Simplified html **"
+    assert third[4].startswith("Address: http://portal.test/people")
+    assert third[1::2] == ["goto('http://portal.test/catalogue')", "goto('http://portal.test/people')"]
