@@ -38,10 +38,9 @@ def uncounted(message):
 
 def played(*usages) -> Trajectory:
     shown = Message(role="user", text="?")
-    over = {"score": 0.0, "success": False}
     said = [Completion(text="50", usage=usage) for usage in usages]
-    turns = [Turn(observation=shown, completion=each, action="50", info=over) for each in said]
-    facts = {"task": "lmgym/GuessNumber-v0", "split": "test", "index": 0, "stop": "done"}
+    turns = [Turn(observation=shown, completion=each, action="50") for each in said]
+    facts = {"task": "lmgym/GuessNumber-v0", "split": "test", "index": 0, "info": {"score": 0.0, "success": False}}
     return Trajectory(id="e", root="e", turns=tuple(turns), final=shown, **facts)
 
 
