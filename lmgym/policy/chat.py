@@ -10,7 +10,7 @@ from typing import Any
 from lmgym.errors import PolicyError
 from lmgym.policy.base import Conversation
 from lmgym.policy.calls import Raw, Said, Trouble
-from lmgym.policy.status import result_of, said_by_result
+from lmgym.policy.status import result_of, said_by_result, status_of
 from lmgym.policy.words import action_of_call, call_of_action, split_thinking, wrapped
 from lmgym.types import Finish, Message
 
@@ -70,16 +70,21 @@ def parse(content: bytes) -> Raw:
 
     Some routers answer 200 and write another status into the body.
     """
+    raw = parse_object(content)
+    fault = raw.get("error")
+    if isinstance(fault, dict) and not raw.get("choices"):
+        return result_of(status_of(fault), {}, json.dumps({"error": fault}))
+    return raw
+
+
+def parse_object(content: bytes) -> Raw:
+    """A JSON object. Raises Trouble for what is none."""
     try:
         raw = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise Trouble("broken", f"the reply is no JSON ({error}): {content[:LONG]!r}") from None
     if not isinstance(raw, dict):
         raise Trouble("broken", f"the reply is no JSON object: {content[:LONG]!r}")
-    fault = raw.get("error")
-    if isinstance(fault, dict) and not raw.get("choices"):
-        status = fault.get("code")
-        return result_of(status if isinstance(status, int) and status >= 400 else 500, {}, str(fault))
     return raw
 
 

@@ -93,7 +93,7 @@ class Command:
 
     def read(self, raw: Raw) -> Said:
         """What an answer says."""
-        if isinstance(raw.get("error"), str):
+        if raw.get("error"):
             raise Trouble("server", f"the program says: {raw['error']}")
         thinking, text = split_thinking(raw["text"]) if isinstance(raw.get("text"), str) else ("", None)
         message = {"content": text, "tool_calls": raw.get("tool_calls"), "reasoning": raw.get("thinking") or thinking}
@@ -151,7 +151,7 @@ class Command:
         trouble = Trouble("connection", "the program ended")
         try:
             while line := await process.stdout.readline():
-                raw = chat.parse(line)
+                raw = chat.parse_object(line)
                 number = raw.get("id")
                 future = self._waiting.get(number) if isinstance(number, int) else None
                 if future is not None and not future.done():

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
+from typing import Any
 
 from lmgym.policy.calls import Raw, Refused, Rejected, Said, Trouble
 from lmgym.policy.pace import retry_after
@@ -32,6 +34,37 @@ BROKE = re.compile(  # the codes of an account without credit; words about billi
     r"|billing_not_active|credit_balance_too_low)\b",
     re.IGNORECASE,
 )
+DENIED = frozenset(  # codes and types of errors that no further request will mend, whatever status they came with
+    [
+        "invalid_api_key",
+        "api_key_invalid",
+        "incorrect_api_key",
+        "invalid_key",
+        "no_api_key",
+        "missing_api_key",
+        "unauthorized",
+        "unauthenticated",
+        "authentication_error",
+        "invalid_authentication",
+        "invalid_authentication_error",
+        "permission_error",
+        "permission_denied",
+        "account_deactivated",
+        "access_denied",
+        "organization_deactivated",
+        "model_not_found",
+        "not_found_error",
+    ]
+)
+CODES: Mapping[str, int] = {  # the status that an error means, where a body alone says what it is
+    "rate_limit_exceeded": 429,
+    "rate_limit_error": 429,
+    "overloaded_error": 503,
+    "billing_error": 402,
+    "context_length_exceeded": 400,
+    "content_filter": 400,
+    "content_policy_violation": 400,
+}
 AGAIN = (408, 409, 425)  # beside 5xx
 RESULT = "lmgym"  # member of a reply that we wrote in the place of an error that is a result
 
@@ -46,6 +79,38 @@ def result_of(status: int, headers: Mapping[str, str], text: str) -> Raw:
     if (status in (400, 422) and FILTERED.search(text)) or (status == 403 and BARRED.search(text)):
         return {RESULT: "filter", "status": status, "message": text}
     raise error_of(status, headers, text)
+
+
+def status_of(fault: Mapping[str, Any]) -> int:
+    """The status that an error inside a reply means; 500 where it does not say."""
+    for word in _codes(fault):
+        if word.isdecimal() and 400 <= int(word[:4]) < 600:
+            return int(word)
+        if word in DENIED:
+            return 401
+        if BROKE.fullmatch(word):
+            return 402
+        if word in CODES:
+            return CODES[word]
+    return 500
+
+
+def _codes(fault: Mapping[str, Any]) -> list[str]:
+    """What an error calls itself: its code, type and status, and the reasons in its details."""
+    details = fault.get("details")
+    parts = [fault, *(each for each in (details if isinstance(details, list) else []) if isinstance(each, Mapping))]
+    words = [part.get(name) for part in parts for name in ("code", "type", "status", "reason")]
+    return [str(word).lower() for word in words if isinstance(word, str | int) and not isinstance(word, bool)]
+
+
+def _denied(text: str) -> bool:
+    """Whether the body of an error says by its code that no request will be answered."""
+    try:
+        body = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    found = [body, body.get("error")] if isinstance(body, Mapping) else []
+    return any(not DENIED.isdisjoint(_codes(part)) for part in found if isinstance(part, Mapping))
 
 
 def shortened(raw: Raw) -> Raw:
@@ -63,6 +128,8 @@ def said_by_result(raw: Raw) -> Said | None:
 def error_of(status: int, headers: Mapping[str, str], text: str) -> Trouble | Rejected | Refused:
     """The error that an HTTP error is."""
     words = f"HTTP {status}: {text}"
+    if _denied(text):
+        return Refused(f"{words}. Check the address, the model's name and the key")
     if status == 402 or (status == 429 and BROKE.search(text)):
         return Refused(f"no credit left: {words}")
     after = retry_after(

@@ -51,6 +51,38 @@ def test_what_no_call_can_get_past_stops_the_run_at_once(tmp_path, status):
     assert account["by_outcome"] == {"refused": server.requests}
 
 
+KEYLESS = {
+    "code in 200": {"raw": b'{"error": {"message": "no", "type": "invalid_request_error", "code": "invalid_api_key"}}'},
+    "type in 200": {"raw": b'{"type": "error", "error": {"type": "authentication_error", "message": "no"}}'},
+    "digits in 200": {"raw": b'{"error": {"code": "401", "message": "no"}}'},
+    "no credit in 200": {"raw": b'{"error": {"code": "insufficient_quota", "message": "no"}}'},
+    "code in 400": {"status": 400, "error": {"message": "no", "code": "invalid_api_key"}},
+    "reason in 400": {"status": 400, "error": {"code": 400, "details": [{"reason": "API_KEY_INVALID"}]}},
+    "code in 500": {"status": 500, "error": {"message": "no", "code": "invalid_api_key"}},
+}
+
+
+@pytest.mark.parametrize("name", KEYLESS)
+def test_a_wrong_key_stops_the_run_at_once_whatever_status_it_comes_with(tmp_path, name):
+    with serving(lambda body: dict(KEYLESS[name])) as server:
+        report, account, session = play(tmp_path, server, "guess_number", 50, concurrency=4)
+    assert server.requests <= 4
+    assert isinstance(session.error, Refused)
+    assert report.outcomes == ()
+    assert account["by_outcome"] == {"refused": server.requests}
+
+
+def test_a_server_that_quotes_a_code_back_refuses_one_request_alone(tmp_path):
+    """What a game says in a rejected request is no verdict on the key."""
+    quoted = {"status": 400, "error": {"message": "cannot take 'invalid_api_key' in messages", "code": "bad_request"}}
+    answers = iter([quoted])
+    with serving(lambda body: next(answers, None) or bisect(body)) as server:
+        report, account, session = play(tmp_path, server, "guess_number", 3, concurrency=1)
+    assert session.error is None
+    assert len(report.played) == 3
+    assert account["by_outcome"]["rejected"] == 1
+
+
 def test_what_a_server_says_cannot_command_a_terminal(tmp_path):
     with serving(lambda body: error(403, "no\x1b]0;title\x07 \x1b[2Jscreen\r\n")) as server:
         report, _, session = play(tmp_path, server, "guess_number", 2)

@@ -183,6 +183,15 @@ def test_an_error_in_a_body_of_200_is_the_error_it_says():
     assert error.value.ailment == "rate"
     with pytest.raises(Refused):
         chat.parse(b'{"error": {"code": 401, "message": "who are you"}}')
+    for code in ("rate_limit_exceeded", "rate_limit_error"):
+        with pytest.raises(Trouble) as error:
+            chat.parse(json.dumps({"error": {"code": code, "message": "busy"}}).encode())
+        assert error.value.ailment == "rate"
+    assert chat.parse(b'{"error": {"code": "context_length_exceeded"}}')[status.RESULT] == "context"
+    for strange in (None, True, [], {}, "no such code", 9999, "12345678901234567890"):
+        with pytest.raises(Trouble) as error:
+            chat.parse(json.dumps({"error": {"code": strange, "message": "?"}}).encode())
+        assert error.value.ailment == "server"
 
 
 def test_usage_counts_what_the_server_counts():
