@@ -48,7 +48,7 @@ def points(turn: Turn) -> list[Point]:
 
 def _called(action: str, page: str) -> list[Point]:
     call = parse_function_call(action) if "(" in action else None
-    if call is None or call.name not in PLACES | ELEMENTS:
+    if call is None or not (call.name in PLACES or call.name in ELEMENTS):
         return []
     pairs, bids = PLACES.get(call.name, ()), ELEMENTS.get(call.name, ())
     names = [*bids, *(name for pair in pairs for name in pair)]
