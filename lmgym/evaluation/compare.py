@@ -53,6 +53,7 @@ class Comparison:
     score: Difference
     settings: tuple[tuple[str, str, str], ...] = ()  # what else differs between the runs: name, A's, B's
     holm: float = math.nan  # p of success, adjusted for the number of tasks
+    holm_score: float = math.nan  # p of the score, adjusted likewise: the two figures are two families
 
     def state_dict(self) -> dict[str, Any]:
         """As plain values; what is no number is null."""
@@ -211,10 +212,10 @@ def compare_all(before: Sequence[Report], after: Sequence[Report]) -> Comparison
     if not common:
         raise InstanceError(f"the runs have no task and split in common: {sorted(old)} and {sorted(new)}")
     found = [compare(old[name], new[name]) for name in common]
-    adjusted = holm([comparison.success.p for comparison in found])
+    adjusted = zip(*(holm([getattr(one, name).p for one in found]) for name in ("success", "score")), strict=True)
     samples = _samples([(old[name], new[name]) for name in common]) if len(common) > 1 else None
     return Comparisons(
-        tasks=tuple(replace(one, holm=p) for one, p in zip(found, adjusted, strict=True)),
+        tasks=tuple(replace(one, holm=p, holm_score=q) for one, (p, q) in zip(found, adjusted, strict=True)),
         only=(tuple(sorted(set(old) - set(common))), tuple(sorted(set(new) - set(common)))),
         overall=_overall(*samples) if samples else {},
         profiles={side: profile(found, THRESHOLDS) for side, found in zip("AB", samples, strict=True)}
@@ -282,8 +283,12 @@ def page(found: Comparisons) -> Page:
     if found.overall:
         overall = [[name, figure(one.mean), span(state(one))] for name, one in found.overall.items()]
         parts.insert(1, Table("Scores over tasks", ("figure", "estimate", "95 % interval"), overall))
-        ps = [[f"{one.task} {one.split}", f"{one.success.p:.2g}", f"{one.holm:.2g}"] for one in found.tasks]
-        parts.insert(1, Table("Success, adjusted for the number of tasks", ("task", "p", "p by Holm"), ps))
+        for name, place in (("Score", "holm_score"), ("Success", "holm")):
+            ps = [
+                [f"{one.task} {one.split}", f"{getattr(one, name.lower()).p:.2g}", f"{getattr(one, place):.2g}"]
+                for one in found.tasks
+            ]
+            parts.insert(1, Table(f"{name}, adjusted for the number of tasks", ("task", "p", "p by Holm"), ps))
     for side, shares in found.profiles.items():
         points = [(low, share.mean, share.low, share.high) for low, share in zip(THRESHOLDS, shares, strict=True)]
         parts.append(Curve(f"Performance profile of {side}", points, "Share of tasks with a mean score above."))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -124,6 +125,23 @@ def test_tasks_are_matched_adjusted_and_named_when_they_are_alone():
     assert found.overall["mean gain"].mean == pytest.approx(0.75)
     assert found.overall["probability of improvement"].mean == 1.0
     assert json.loads(json.dumps(found.state_dict(), allow_nan=False))["profiles"]["A"][0]["mean"] == 0.5
+
+
+def test_scores_are_adjusted_as_success_is_and_by_themselves():
+    def scored(count: int, task: str, score: float):
+        found = report([[0]] * count, task=task)
+        return replace(found, outcomes=tuple(replace(each, score=score) for each in found.outcomes))
+
+    found = compare_all([scored(10, "a", 0.0), scored(8, "b", 0.0)], [scored(10, "a", 0.5), scored(8, "b", 0.5)])
+    # all of n signs alike: p = 2 / 2^n, of a 2/1024 times 2, of b 2/256 times 1; success differs nowhere
+    assert [one.score.p for one in found.tasks] == pytest.approx([2 / 1024, 2 / 256])
+    assert [one.holm_score for one in found.tasks] == pytest.approx([4 / 1024, 2 / 256])
+    assert [one.holm for one in found.tasks] == [1.0, 1.0]
+    text = pages.as_markdown(page(found))
+    after = text.partition("## Score, adjusted for the number of tasks")[2]
+    assert "| a test | 0.002 | 0.0039 |" in after.partition("##")[0]
+    assert "| a test | 1 | 1 |" in text.partition("## Success, adjusted")[2].partition("##")[0]
+    assert found.state_dict()["tasks"][0]["holm_score"] == pytest.approx(4 / 1024)
 
 
 def test_two_runs_on_one_task_are_not_mixed():
