@@ -22,6 +22,7 @@ TWINS = archer.Args(
     critic_lr=5e-3,
     actor_draws=768,
     lr=3e-3,
+    minibatches=4,
     evaluate=100,
     autocast=False,
 )
