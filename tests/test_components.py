@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import re
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from tests.components import ALL
+
+pytest_plugins = ["pytester"]
 
 TESTS = """
 import pytest
@@ -27,16 +23,12 @@ MODULE = "from tests.components import chromium\nchromium()\ndef test_in_chromiu
 
 @pytest.mark.parametrize(
     ("all_there", "wanted"),
-    [("", "4 skipped, 1 xfailed"), ("1", "1 failed, 1 skipped, 1 xfailed, 2 errors")],
+    [("", {"skipped": 4, "xfailed": 1}), ("1", {"failed": 1, "skipped": 1, "xfailed": 1, "errors": 2})],
 )
-def test_what_is_missing_is_skipped_or_fails_where_all_is_to_be_there(tmp_path, all_there, wanted):
-    (tmp_path / "test_parts.py").write_text(TESTS)
-    (tmp_path / "test_module.py").write_text(MODULE)
-    environment = {**os.environ, ALL: all_there, "LMGYM_CHROMIUM": "/nonexistent"}
-    command = [sys.executable, "-m", "pytest", "-n", "0", "-p", "tests.conftest", "-p", "no:cacheprovider"]
-    command += ["--continue-on-collection-errors", "--rootdir", str(tmp_path), str(tmp_path)]
-    root = Path(__file__).parents[1]
-    said = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
-    assert re.sub(r"^=* | in .*", "", said.stdout.strip().splitlines()[-1]) == wanted, said.stdout
-    assert said.returncode == bool(all_there)
-    assert ("$LMGYM_CHROMIUM names /nonexistent" in said.stdout) is bool(all_there)
+def test_what_is_missing_is_skipped_or_fails_where_all_is_to_be_there(pytester, monkeypatch, all_there, wanted):
+    pytester.makepyfile(test_parts=TESTS, test_module=MODULE)
+    monkeypatch.setenv(ALL, all_there)
+    monkeypatch.setenv("LMGYM_CHROMIUM", "/nonexistent")
+    said = pytester.runpytest_inprocess("-p", "tests.conftest", "-p", "no:xdist", "--continue-on-collection-errors")
+    assert said.parseoutcomes() == wanted
+    assert ("$LMGYM_CHROMIUM names /nonexistent" in said.stdout.str()) is bool(all_there)
