@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
@@ -23,17 +24,20 @@ from markupsafe import Markup
 import lmgym
 from lmgym.board import entry as entries
 from lmgym.board import history, strict
+from lmgym.board.check import check_name
 from lmgym.board.curves import Curve, read_curves
 from lmgym.board.entry import Entry, folder_name
+from lmgym.board.gone import Gone, all_gone
 from lmgym.board.history import Event
 from lmgym.board.store import Store, check_others
-from lmgym.board.tables import Overall, Row, Suite, overall, ranked, read_suite
+from lmgym.board.tables import Overall, Row, Suite, overall, permalink, ranked, read_suite
 from lmgym.board.verdict import Figure, Verdict, shares
 from lmgym.errors import SubmissionError
 from lmgym.evaluation.protocol import promise
 from lmgym.evaluation.protocol import ranked as all_tasks
 
 NEWS = 50  # events in the feed
+ADDRESS = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+(/[A-Za-z0-9._~%/-]*)?")
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,11 @@ class Board:
     def rows(self) -> list[Row]:
         """All entries."""
         return [row for task in self.tasks for row in task.rows]
+
+    @property
+    def gone(self) -> list[Gone]:
+        """Entries that are on the board no longer."""
+        return all_gone(self.events, self.archives)
 
 
 def load(store: Store) -> Board:
@@ -137,7 +146,11 @@ def _check_held(name: str, verdict: Verdict, event: Event) -> None:
 
 
 def write(board: Board, out: Path, *, address: str = "") -> list[Path]:
-    """Write all pages, `board.json` and the feed under `out`; links of the feed begin with `address`."""
+    """Write all pages, `board.json` and the feed under `out`.
+
+    Links of the feed begin with `address`; without one it has none, as readers follow no relative ones.
+    """
+    address = _checked(address)
     site = Site(out)
     site.page("index.html", "index.html", board=board)
     site.page("tasks.html", "tasks.html", board=board)
@@ -148,11 +161,23 @@ def write(board: Board, out: Path, *, address: str = "") -> list[Path]:
             site.page(task.link, "task.html", board=board, task=task)
             for row in task.rows:
                 site.page(row.link, "entry.html", board=board, task=task, row=row)
+    for gone in board.gone:
+        check_name(gone.name)
+        site.page(gone.link, "gone.html", board=board, gone=gone)
     for name, archive in board.archives.items():
         site.page(f"archive/{name}.html", "archive.html", board=board, archive=archive)
     site.put("board.json", json.dumps(as_json(board), indent=1, sort_keys=True, allow_nan=False) + "\n")
-    site.page("feed.xml", "feed.html", items=_news(board.events), address=address.rstrip("/") or ".")
+    site.page("feed.xml", "feed.html", items=_news(board), address=address)
     return site.written
+
+
+def _checked(address: str) -> str:
+    """An address without its last slash. Raises SubmissionError for one that a reader of feeds cannot follow."""
+    if address and not ADDRESS.fullmatch(address):
+        raise SubmissionError(
+            f"--address is where the site will be, such as https://example.org/board; got {address!r}"
+        )
+    return address.rstrip("/")
 
 
 class Site:
@@ -266,14 +291,15 @@ def _overall(each: Overall) -> dict[str, Any]:
     return {"name": each.name, "score": score, "tasks": dict(each.tasks), "families": dict(each.families)}
 
 
-def _news(events: Sequence[Event]) -> Iterable[dict[str, Any]]:
+def _news(board: Board) -> Iterable[dict[str, Any]]:
     """The latest events as items of a feed."""
-    for event in list(reversed(events))[:NEWS]:
+    for event in list(reversed(board.events))[:NEWS]:
         day = date.fromisoformat(event.date)
-        link = f"entries/{folder_name(event.task)}/{event.name}.html" if event.name else "history.html"
+        table = f"archive/{folder_name(event.task)}.html" if folder_name(event.task) in board.archives else ""
+        link = permalink(event.task, event.name) if event.name else table if event.what == "archived" else ""
         yield {
             "event": event,
-            "link": link if event.what in ("added", "regraded") else "history.html",
+            "link": link or "history.html",
             "date": format_datetime(datetime(day.year, day.month, day.day, tzinfo=UTC)),
             "guid": strict_digest(event),
         }

@@ -61,7 +61,7 @@ class Row:
     @property
     def link(self) -> str:
         """Permalink, from the site's root."""
-        return f"entries/{folder_name(self.entry.task)}/{self.entry.name}.html"
+        return permalink(self.entry.task, self.entry.name)
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,11 @@ class Overall:
     def missing(self) -> int:
         """Tasks without an entry."""
         return sum(score is None for score in self.tasks.values())
+
+
+def permalink(task: str, name: str) -> str:
+    """Page of an entry, from the site's root; it stays when the entry leaves."""
+    return f"entries/{folder_name(task)}/{name}.html"
 
 
 def ranked(rows: Sequence[Row]) -> list[Row]:

@@ -59,6 +59,8 @@ def build(
     board = site.load(store)
     written = site.write(board, out, address=address)
     _say(f"wrote {len(written)} files of {len(board.rows)} entries; open {out}/index.html")
+    if not address:
+        _say("feed.xml has no links, as nobody knows where this copy will be: say so by --address https://HOST/PATH")
 
 
 @app.command()

@@ -464,6 +464,67 @@ def test_json_and_feed_say_what_the_pages_say(pages: Path, board_store: Store) -
     assert items[0].findtext("link", "").startswith("https://example.org/board/entries/Wordle-v0/")
 
 
+@pytest.fixture
+def left(copied: Store) -> Board:
+    """A board from which one entry was removed, and another archived with its table."""
+    copied.remove(WORDLE, "honest", reason="the author <b>asked</b> for it")
+    old = "lmgym/Wordle-v9"
+    for what in ("added", "removed"):
+        history.append(copied.log, date="2026-11-21", what=what, task=old, name="past", entry="1" * 64, score=0.25)
+    history.append(copied.log, date="2026-11-21", what="archived", task=old, reason="Letters are counted.")
+    row = {"name": "past", "title": "Past", "mark": "verified", "score": {"mean": 0.25, "low": 0.2, "high": 0.3}}
+    table = {"task": old, "next": WORDLE, "date": "2026-11-21", "reason": "x", "rows": [{**row, "holds": "yes"}]}
+    (copied.root / "archive").mkdir()
+    (copied.root / "archive/Wordle-v9.json").write_text(json.dumps(table))
+    return site.load(copied)
+
+
+def test_the_page_of_an_entry_stays_when_it_leaves(left: Board, tmp_path: Path) -> None:
+    write(left, tmp_path, address="https://example.org/board/")
+    removed = (tmp_path / "entries/Wordle-v0/honest.html").read_text()
+    assert "This entry was removed" in removed
+    assert "the author &lt;b&gt;asked&lt;/b&gt; for it" in removed
+    assert "0.656" in removed
+    archived = (tmp_path / "entries/Wordle-v9/past.html").read_text()
+    assert "This entry was archived" in archived
+    assert 'href="../../archive/Wordle-v9.html"' in archived
+    test_every_link_leads_to_a_file(tmp_path)
+    items = ElementTree.parse(tmp_path / "feed.xml").findall("channel/item")
+    links = [item.findtext("link", "").removeprefix("https://example.org/board/") for item in items]
+    assert len(links) == 8
+    assert all((tmp_path / link).is_file() for link in links)
+    assert links[:4] == [
+        "archive/Wordle-v9.html",
+        "entries/Wordle-v9/past.html",
+        "entries/Wordle-v9/past.html",
+        "entries/Wordle-v0/honest.html",
+    ]
+
+
+def test_an_entry_that_came_back_has_its_own_page(copied: Store, template: Row, tmp_path: Path) -> None:
+    files = {path: path.read_bytes() for path in copied.root.rglob("honest*") if "entries" in path.parts}
+    copied.remove(WORDLE, "honest", reason="by mistake")
+    for path, content in files.items():
+        path.write_bytes(content)
+    copied.admit(template.entry, template.verdict)
+    write(site.load(copied), tmp_path)
+    assert "This entry was removed" not in (tmp_path / "entries/Wordle-v0/honest.html").read_text()
+
+
+def test_a_feed_without_an_address_has_no_links(board_store: Store, tmp_path: Path) -> None:
+    write(site.load(board_store), tmp_path)
+    text = (tmp_path / "feed.xml").read_text()
+    assert "<link>" not in text
+    assert "built without an address" in text
+    assert len(ElementTree.fromstring(text).findall("channel/item/guid")) == 4
+
+
+@pytest.mark.parametrize("address", ["board", "./board", "javascript:alert(1)", 'https://a.org/"><x>', "file:///tmp"])
+def test_an_address_that_no_reader_can_follow_is_refused(tmp_path: Path, address: str) -> None:
+    with pytest.raises(SubmissionError, match="--address is where the site will be"):
+        write(Board([], [], []), tmp_path, address=address)
+
+
 def test_markup_of_an_entry_is_shown_as_words(template: Row, tmp_path: Path) -> None:
     """Whatever the checks let through: the templates escape it."""
     planted = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
