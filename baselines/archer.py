@@ -315,11 +315,9 @@ def beside_others(judged: Sequence[Judged]) -> list[Judged]:
     by_seen: dict[tuple[int, ...], list[float]] = defaultdict(list)
     for each in judged:
         by_seen[each.seen].append(each.quality)
-    found = []
-    for each in judged:
-        count, total = len(by_seen[each.seen]), sum(by_seen[each.seen])
-        found.append(each if count == 1 else replace(each, value=(total - each.quality) / (count - 1)))
-    return found
+    sums = {seen: (sum(all_), len(all_) - 1) for seen, all_ in by_seen.items()}
+    means = [(sums[each.seen][0] - each.quality, sums[each.seen][1]) for each in judged]
+    return [replace(each, value=others / n) if n else each for each, (others, n) in zip(judged, means, strict=True)]
 
 
 def credit(batch: Batch) -> Tensor:
