@@ -166,6 +166,7 @@ def _guide(policy: LocalPolicy, folder: Path, begun: dict[str, Any], values: dic
     from lmgym.train.token_critic import TokenCritic
 
     recipe = _recipe(begun)
+    assert recipe.critic is not None, "values are a critic's"
     with ExitStack() as opened:
         services = Services(
             policy,
