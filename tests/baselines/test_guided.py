@@ -61,7 +61,7 @@ def test_after_rl_is_played_again_by_the_line_that_the_run_ends_with(
     code, said = lmgym(monkeypatch, capfd, "submit", "again", "--author", "A", "--leaderboard", "board")
     assert (code, "beside its weights" in said) == (2, True), said
     with pytest.raises(SubmissionError, match="beside its weights"):
-        Again("run:run")._policy(SimpleNamespace(settings={}))
+        Again("run:run")._policy(SimpleNamespace(settings={}, policy=SimpleNamespace(weights="0" * 64)))
     shutil.rmtree("run/checkpoints")
     with pytest.raises(PolicyError, match="hf:run/policy is without them"):
         load_run(Path("run"))

@@ -3,6 +3,7 @@
 import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
@@ -64,7 +65,8 @@ def test_outcomes_are_those_of_the_engine():
         episode.begin(index=job.index, attempt=job.attempt)
         episode.act(next(episode.env.env.unwrapped.oracle()))
         outcomes.append(episode.end())
-    assert tuple(outcomes) == report.outcomes
+    played = tuple(replace(each, tokens_in=None, tokens_out=None) for each in report.outcomes)
+    assert tuple(outcomes) == played  # what the player says in tokens, only the player knows
 
 
 def test_index_follows_from_the_seed_where_none_is_given():
