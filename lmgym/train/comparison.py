@@ -32,6 +32,8 @@ TRIAL_SEED = 1000  # no seed that is reported; trials are judged on instances of
 REPORTS = "reports.json"  # of a run that is finished
 MACHINE = ("dtype", "threads")
 RL = ("--warmup", "0", "--steps", "1000000")  # the tokens end a run
+GAIN = 150  # times `lr`: the rate of the last norm's gain, which AdamW's even steps at `lr` would hardly move
+GAINED = ("filtered_bc", "archer", "refuel", "ppo", "grpo", "rloo")  # which train the policy on what it plays
 OWN = {
     # the same optimiser and loss as filtered BC, whose question is what to imitate
     "bc": ("--steps", "1000000", "--optimiser", "adamw", "--observation-weight", "0", "--final-lr", "1"),
@@ -102,11 +104,13 @@ def words(cell: Cell, folder: Path, default_rate: float) -> list[str]:
     """The arguments of `lmgym train` for a cell."""
     course, trial = cell.course, cell.seed == TRIAL_SEED
     every, last = max(1, course.tokens // course.evaluations), course.tokens // 2 if trial else course.tokens
+    rate = cell.rate * default_rate
     return [
         *("train", cell.algorithm, course.task, "--model", f"hf:{folder / cell.start / 'policy'}"),
         *("--seed", str(cell.seed), "--threads", "1", "--out", str(folder / cell.name)),
         *("--tokens", str(last), "--evaluate-every", str(every), "--evaluate", str(course.episodes)),
-        *("--lr", repr(cell.rate * default_rate), *OWN.get(cell.algorithm, RL)),
+        *("--lr", repr(rate), *OWN.get(cell.algorithm, RL)),
+        *(["--gain-lr", repr(GAIN * rate)] if cell.algorithm in GAINED else []),
         *(["--evaluate-split", "train"] if trial else []),
         *_of_the_split(course),
     ]
