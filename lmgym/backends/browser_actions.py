@@ -108,7 +108,7 @@ class Actions:
         """Drag one element onto another."""
         if await (await self._element(to_bid)).bounding_box() is None:
             raise Refused(f"Error: element {to_bid} is not visible")
-        await self._page.mouse.move(*await self._point(from_bid))
+        await self._aim(*await self._point(from_bid))
         await self._page.mouse.down()
         place = OUTSIDE  # unless the target is still there
         try:
@@ -145,20 +145,22 @@ class Actions:
 
     async def mouse_down(self, x: float, y: float, button: Button = "left") -> None:
         """Move the mouse and hold a button."""
-        await self._page.mouse.move(_pixels(x), _pixels(y))
+        await self._aim(x, y)
         await self._page.mouse.down(button=button)
 
     async def mouse_click(self, x: float, y: float, button: Button = "left") -> None:
         """Click at a place."""
+        await self._aim(x, y)
         await self._page.mouse.click(_pixels(x), _pixels(y), button=button)
 
     async def mouse_dblclick(self, x: float, y: float, button: Button = "left") -> None:
         """Click at a place twice."""
+        await self._aim(x, y)
         await self._page.mouse.dblclick(_pixels(x), _pixels(y), button=button)
 
     async def mouse_drag_and_drop(self, from_x: float, from_y: float, to_x: float, to_y: float) -> None:
         """Drag from one place to another."""
-        await self._page.mouse.move(_pixels(from_x), _pixels(from_y))
+        await self._aim(from_x, from_y)
         await self._page.mouse.down()
         await self._page.mouse.move(_pixels(to_x), _pixels(to_y))
         await self._page.mouse.up()
@@ -168,6 +170,7 @@ class Actions:
         names = [self._file(name) for name in ([file] if isinstance(file, str) else list(file))]
         if not names:
             raise Refused("ValueError: no file is named")
+        await self._aim(x, y)
         async with self._page.expect_file_chooser(timeout=PATIENCE) as chooser:
             await self._page.mouse.click(_pixels(x), _pixels(y))
         await (await chooser.value).set_files(names, timeout=PATIENCE)
@@ -251,6 +254,7 @@ class Actions:
 
     async def _click(self, bid: str, button: Button, modifiers: Sequence[Modifier], count: int) -> None:
         x, y = await self._point(bid)
+        await self._aim(x, y)
         for key in modifiers:
             await self._page.keyboard.down(key)
         try:
@@ -258,6 +262,11 @@ class Actions:
         finally:
             for key in modifiers:
                 await self._page.keyboard.up(key)
+
+    async def _aim(self, x: float, y: float) -> None:
+        """Move the mouse and wait for what that begins: a picture shown under it alone has no size until it is here."""
+        await self._page.mouse.move(_pixels(x), _pixels(y))
+        await self._context.settle()
 
     async def _element(self, bid: str) -> ElementHandle:
         found = BID.fullmatch(bid)

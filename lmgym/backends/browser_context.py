@@ -28,12 +28,14 @@ if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, Dialog, Download, Page, StorageState
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)  # when every page begins
+EMPTY = "about:blank"
 TABS = 8  # open at once; further pop-ups are closed
 LOAD = 10.0  # seconds for a page to load
 FIRST = 45.0  # seconds for the first page: contexts that are opened at once wait for each other
 SETTLE = 5.0  # seconds to wait for what a page has begun; then it is stopped
 ASKED = 2.0  # seconds to wait for what a page has asked for and not begun: it may be refused
 SAID = 20  # messages of dialogs kept
+HOLD = frozenset({"keyboard_down", "mouse_down"})  # actions after which a tab is not as it came
 
 TURN = """(async function turn(view, ms) {
   const clock = view.__pwClock;
@@ -81,6 +83,7 @@ class Context:
         self.refused: Counter[str] = Counter()
         self.wait: float | None = None  # milliseconds that an action asked for
         self.now = 0.0  # milliseconds of virtual time since the page was opened
+        self.worn = True  # whether the tab holds what a page's end does not take away: a pressed key, say
         self._context: BrowserContext | None = None
         self._attaching: set[asyncio.Task[None]] = set()
         self._taken = 0  # tabs that are open or on their way
@@ -112,20 +115,38 @@ class Context:
         context.on("page", self._popup)
 
     async def open(self, url: str) -> None:
-        """Begin anew: one new tab, no cookies and nothing stored but what the sites come with, and `url` in it."""
-        assert self._context is not None
-        old, self.tabs, self._taken = self.tabs, [], 0
+        """Begin anew: one empty tab, no cookies and nothing stored but what the sites come with, and `url` in it."""
+        if self.worn or len(self.tabs) != 1 or not await self._emptied(self.tab):
+            old, self.tabs, self._taken = self.tabs, [], 0
+            await self.open_tab()
+            for tab in old:
+                await tab.page.close()
+            self._taken = len(self.tabs)
+        self.worn = False
         self.messages, self.infeasible, self.said, self.now = [], None, [], 0.0
         self.refused.clear()
         self.gate.blocked.clear()
-        await self.open_tab()
-        for tab in old:
-            await tab.page.close()
-        self._taken = len(self.tabs)
         if self.gate.sites.stored is None:
             await self._forget()
         await self.tab.page.goto(url, wait_until="load", timeout=FIRST * 1000)
         await self.settle()
+
+    async def _emptied(self, tab: Tab) -> bool:
+        """Make a tab what a new one is, which takes a process and twice the time; whether that worked.
+
+        Nothing stays of what a page can leave in a tab: its name, its history and (with `_forget`) its storage.
+        """
+        from playwright.async_api import Error
+
+        try:
+            await tab.devtools.send("Runtime.evaluate", {"expression": "window.name = ''"})
+            await tab.page.goto(EMPTY, timeout=SETTLE * 1000)
+            await tab.page.mouse.move(0, 0)  # where a new tab's is
+            await tab.devtools.send("Page.resetNavigationHistory")
+        except Error:
+            return False
+        tab.forget()
+        return True
 
     async def _forget(self) -> None:
         """Leave nothing of what pages stored."""
@@ -160,6 +181,7 @@ class Context:
         except Error as error:
             self.check()
             wrong = f"{type(error).__name__}: {_first_line(str(error))}"
+        self.worn = self.worn or bool(wrong) or name in HOLD
         await self.advance(tick if self.wait is None else self.wait)
         return wrong
 
@@ -195,10 +217,7 @@ class Context:
                 break
             await self._change(ASKED if not self._loading() else SETTLE - passed)
         for tab in self.tabs:
-            tab.asked.clear()
-            tab.moving.clear()
-            tab.fetching.clear()
-            tab.opening = 0
+            tab.stop_waiting()
         await self._lost_tabs()
 
     def check(self) -> None:

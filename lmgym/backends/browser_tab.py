@@ -46,6 +46,18 @@ class Tab:
         await self.devtools.send("Log.enable")
         await self.devtools.send("Network.enable", {"maxTotalBufferSize": 0, "maxResourceBufferSize": 0})
 
+    def stop_waiting(self) -> None:
+        """Count nothing as under way."""
+        self.asked.clear()
+        self.moving.clear()
+        self.fetching.clear()
+        self.opening = 0
+
+    def forget(self) -> None:
+        """Know nothing of the pages so far."""
+        self.stop_waiting()
+        self.bids.clear()
+
     def _ask(self, event: Mapping[str, Any]) -> None:
         if event.get("disposition", "currentTab") == "currentTab" and not event.get("delay"):
             self.asked.add(event["frameId"])

@@ -50,6 +50,11 @@ PAGES = {
     "/store": """<p id='seen'></p><script>
         seen.textContent = [localStorage.a, sessionStorage.a, document.cookie, history.length, window.name].join('|');
         localStorage.a = sessionStorage.a = 'kept'; document.cookie = 'c=kept'; window.name = 'kept';</script>""",
+    "/felt": """<div style='height:3000px'><button>one</button></div><script>
+        const felt = [];
+        for (const kind of ['mousemove', 'mouseover', 'mousedown', 'mouseup', 'keydown', 'focus', 'wheel'])
+            addEventListener(kind, e => felt.push([kind, e.key || [e.clientX, e.clientY], e.buttons, e.shiftKey].join(' ')),
+                {capture: true, passive: true});</script>""",
     "/late": "<button onclick='setTimeout(() => { document.title = \"late\"; }, 800)'>later</button>",
     "/tall": "<div style='height:3000px'>top</div><button onclick='document.title=\"low\"'>low</button>",
     "/keys": "<input id='a' onkeydown='document.title += event.key'>",

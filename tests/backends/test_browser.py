@@ -9,8 +9,10 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -19,12 +21,14 @@ import pytest
 from lmgym.backends import browser
 from lmgym.backends.browser_actions import Actions
 from lmgym.backends.browser_calls import SETS, describe, known
+from lmgym.backends.browser_context import Context
+from lmgym.backends.browser_gate import Request, Response, Sites
 from lmgym.backends.browser_keys import KEYS, unknown
 from lmgym.backends.browser_session import Session
 from lmgym.errors import BackendError, MissingExtra
 from tests.components import chromium
 
-from .pages import HERE, Site, sites
+from .pages import HERE, Site, serving, sites
 
 chromium()
 
@@ -300,6 +304,54 @@ def test_open_forgets_everything(session):
         session.open(HERE + "/store")
         texts.append(session.evaluate("seen.textContent"))
     assert texts[0] == texts[1] == "|||" + texts[0].split("|")[3] + "|"
+
+
+@pytest.mark.parametrize("name", ["hover", "click", "keyboard_down", "mouse_down", "new_tab", "go_back", "fly"])
+def test_an_opened_page_feels_nothing_of_what_was_done_before(session, name):
+    arguments = {"keyboard_down": ["Shift"], "mouse_down": [300, 200]}
+    felt = []
+    for _ in range(3):  # the first may be in a new tab, the third in a used one
+        session.open(HERE + "/felt")
+        session.do("mouse_click", [320, 240])
+        session.do("scroll", [0, 100])
+        session.do("keyboard_press", ["a"])
+        felt.append(session.evaluate("felt.join(' ')"))
+        button = [bid(session, "button 'one'")] if name in ("hover", "click") else []
+        assert (name == "fly") is (session.do(name, arguments.get(name, button)) != "")
+    assert felt[0] == felt[1] == felt[2]
+    assert "mousedown 320,240 1 false" in felt[0]
+    assert "keydown a" in felt[0]
+
+
+def test_a_used_tab_serves_again_unless_something_stays_in_it(session):
+    tabs = []
+    for name, *arguments in (("noop",), ("mouse_move", 9, 9), ("keyboard_down", "a"), ("noop",), ("click", "99"), ("noop",)):
+        session.open(HERE + "/form")
+        tabs.append(session._run(tab_of))
+        session.do(name, arguments)
+    assert [before is after for before, after in pairwise(tabs)] == [True, True, False, True, False]
+
+
+async def tab_of(context: Context) -> object:
+    return context.tab
+
+
+def test_a_click_waits_for_the_picture_that_is_shown_under_the_mouse_alone():
+    page = b"""<style>b { display: inline-block; content: url(/away.svg); } b:hover { content: url(/over.svg); }</style>
+    <b onclick='document.title = "hit"'></b>"""
+    picture = b"<svg xmlns='http://www.w3.org/2000/svg' width='40' height='40'/>"
+
+    def site(request: Request) -> Response:
+        if request.path == "/over.svg":
+            time.sleep(0.5)
+        return Response(picture, "image/svg+xml") if request.path.endswith(".svg") else Response(page)
+
+    with serving(site) as place:
+        session = Session(Sites(passed=frozenset({place})), sets=SETS)
+        session.open(place + "/")
+        assert session.do("mouse_click", [25, 25]) == ""
+        assert title(session) == "hit"
+        session.close()
 
 
 @pytest.mark.parametrize(
