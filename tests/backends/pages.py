@@ -53,8 +53,9 @@ PAGES = {
     "/felt": """<div style='height:3000px'><button>one</button></div><script>
         const felt = [];
         for (const kind of ['mousemove', 'mouseover', 'mousedown', 'mouseup', 'keydown', 'focus', 'wheel'])
-            addEventListener(kind, e => felt.push([kind, e.key || [e.clientX, e.clientY], e.buttons, e.shiftKey].join(' ')),
-                {capture: true, passive: true});</script>""",
+            addEventListener(kind, e => {
+                felt.push([kind, e.key || [e.clientX, e.clientY], e.buttons, e.shiftKey].join(' '));
+            }, {capture: true, passive: true});</script>""",
     "/late": "<button onclick='setTimeout(() => { document.title = \"late\"; }, 800)'>later</button>",
     "/tall": "<div style='height:3000px'>top</div><button onclick='document.title=\"low\"'>low</button>",
     "/keys": "<input id='a' onkeydown='document.title += event.key'>",

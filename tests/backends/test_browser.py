@@ -324,8 +324,8 @@ def test_an_opened_page_feels_nothing_of_what_was_done_before(session, name):
 
 
 def test_a_used_tab_serves_again_unless_something_stays_in_it(session):
-    tabs = []
-    for name, *arguments in (("noop",), ("mouse_move", 9, 9), ("keyboard_down", "a"), ("noop",), ("click", "99"), ("noop",)):
+    tabs, held, wrong = [], ("keyboard_down", "a"), ("click", "99")
+    for name, *arguments in (("noop",), ("mouse_move", 9, 9), held, ("noop",), wrong, ("noop",)):
         session.open(HERE + "/form")
         tabs.append(session._run(tab_of))
         session.do(name, arguments)
