@@ -192,12 +192,9 @@ def make_all(
             make(folder, arguments, folder / name)
             tell(name)
 
-        for found in (
-            [pool.submit(one, said, name) for name, said in starts.items()],
-            [pool.submit(one, said, name) for name, said in own.items()],
-        ):
-            for each in found:
-                each.result()
+        for each in (starts, own):
+            for made in [pool.submit(one, said, name) for name, said in each.items()]:
+                made.result()
 
 
 def read(cell: Cell, folder: Path) -> Curve:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import threading
 from dataclasses import replace
 
 import pytest
@@ -82,6 +83,23 @@ def test_all_algorithms_of_a_seed_begin_with_one_policy(tmp_path):
         assert said[said.index("--steps") + 1] == "1000000"  # the tokens end it
     assert "--warmup" not in words(first, tmp_path, 1e-3)  # BC is imitation throughout
     assert start_words(first, tmp_path)[1:3] == ["bc", "guess_number"]
+
+
+def test_no_cell_begins_before_its_start_is_made_though_a_thread_is_free(tmp_path, monkeypatch):
+    made = []
+
+    def make(folder, said, out):
+        if "start" in out.name:
+            begun.wait(0.2)  # the time that the other thread has for a cell
+        made.append(out.name)
+        begun.set()
+
+    begun = threading.Event()
+    monkeypatch.setattr(comparison, "make", make)
+    cells = [Cell(course=COURSE, algorithm="grpo", seed=0, rate=rate) for rate in (1.0, 3.0)]
+    make_all(cells, tmp_path, rates={"grpo": 1e-3}, at_once=2, tell=str, settings=settings)
+    assert made[0] == cells[0].start
+    assert set(made[1:]) == {cell.name for cell in cells}
 
 
 def test_a_rate_is_a_factor_of_the_algorithms_own(tmp_path):
