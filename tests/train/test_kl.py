@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -36,6 +38,18 @@ def test_the_coefficient_follows_the_divergence_within_bounds_and_is_kept():
     again = KlCharge(0.1, target=0.5)
     again.load_state_dict(charge.state_dict())
     assert again.coef == charge.coef
+
+
+def test_a_step_beyond_the_horizon_counts_as_one_horizon_and_the_coefficient_stays_above_zero():
+    many = make_batch([[0, 1]] * 128, logprobs=torch.zeros(128, 2), reference=torch.zeros(128, 2))
+    charge = KlCharge(0.05, target=1.0, horizon=20)  # nothing diverges: the relative error is -1, of which 0.2 counts
+    for steps in range(1, 4):
+        charge.charge(many)
+        assert charge.coef == pytest.approx(0.05 * 0.8**steps)
+    far = replace(many, reference=torch.full((128, 2), -9.0))
+    charge = KlCharge(0.05, target=1.0, horizon=1)
+    charge.charge(far)
+    assert charge.coef == pytest.approx(0.05 * 1.2)
 
 
 def test_nonsense_is_refused():

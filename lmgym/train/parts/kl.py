@@ -19,8 +19,9 @@ STEP = 0.2  # most by which the relative error counts when the coefficient is ad
 class KlCharge:
     """Takes `coef` times the log-ratio of policy to reference (k1, without gradient) from every token's reward.
 
-    With a `target` the coefficient follows the divergence that is seen: over `horizon` episodes it grows by a factor e
-    for each unit of relative error, which counts for 0.2 at most (Ziegler et al. 2019).
+    With a `target` the coefficient follows the divergence that is seen: a step multiplies it by 1 + error x episodes /
+    horizon, where the relative error is kept within 0.2 either way (Ziegler et al. 2019: 1 + K error, with K = 0.1). A
+    step of more episodes than the horizon counts as one of so many, and the coefficient stays above zero.
     """
 
     coef: float
@@ -40,7 +41,7 @@ class KlCharge:
         charged = replace(batch, reward=batch.reward - self.coef * ratio)
         if self.target is not None:
             error = min(max(kl / self.target - 1.0, -STEP), STEP)
-            self.coef *= 1.0 + error * episodes / self.horizon
+            self.coef *= 1.0 + error * min(episodes, self.horizon) / self.horizon
         return charged, figures
 
     def state_dict(self) -> dict[str, Any]:
