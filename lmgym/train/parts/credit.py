@@ -166,17 +166,25 @@ def blamed(advantage: Tensor, batch: Batch, blame: float) -> Tensor:
 
 
 def within_groups(credit: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Mark a credit as one that compares the tries of a group: it must not be whitened across groups afterwards."""
+    """Mark a credit as one that compares the tries of a group: it must not be whitened across groups afterwards.
+
+    `partial` and `functools.wraps` keep the mark; any other function around a credit has to be marked anew.
+    """
     vars(credit)["within_groups"] = True
     return credit
 
 
-def whitened(credit: Credit, *, floor: float = 0.0) -> Credit:
-    """A credit, whitened over the batch. Refused where it has compared within groups already."""
+def compares_groups(credit: Credit) -> bool:
+    """Whether a credit is marked so; one that wraps another is asked for it, whatever its arguments are bound to."""
     inner: Any = credit
     while hasattr(inner, "func"):
         inner = inner.func
-    if getattr(inner, "within_groups", False):
+    return getattr(inner, "within_groups", False)
+
+
+def whitened(credit: Credit, *, floor: float = 0.0) -> Credit:
+    """A credit, whitened over the batch. Refused where it is marked as one that has compared within groups."""
+    if compares_groups(credit):
         raise RecipeError(
             "whitening after group normalisation mixes tasks: the tries of an easy task would change sign; "
             "leave one of the two out"

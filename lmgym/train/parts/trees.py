@@ -15,7 +15,7 @@ from torch import Tensor
 from lmgym.errors import RecipeError
 from lmgym.train.batch import Batch
 from lmgym.train.math import group_normal
-from lmgym.train.parts.credit import within_groups
+from lmgym.train.parts.credit import compares_groups, within_groups
 from lmgym.train.recipe import Credit
 
 
@@ -105,12 +105,12 @@ class Paths:
 
 
 def over_forks(credit: Credit) -> Credit:
-    """A credit that looks along one path alone, weighed for episodes with forks."""
+    """A credit that looks along one path alone, weighed for episodes with forks; marked as what it weighs is."""
 
     def weighed(batch: Batch) -> Tensor:
         return credit(batch) * Paths(batch).shares()
 
-    return weighed
+    return within_groups(weighed) if compares_groups(credit) else weighed
 
 
 @within_groups
