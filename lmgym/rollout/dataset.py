@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import gzip
 import json
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,14 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 from lmgym.errors import InstanceError, MissingExtra
 from lmgym.policy.base import Policy
-from lmgym.rollout import episodes
-from lmgym.types import Completion, Message, Trajectory, Turn
+from lmgym.rollout import episodes, lmrl
+from lmgym.types import Trajectory
 
 if TYPE_CHECKING:
     import datasets
 
 LINES = (".jsonl", ".jsonl.gz")
 SUFFIXES = (*LINES, ".parquet")
+WHOLE = ".json"  # one value: others' alone, and not looked for in folders, where reports and settings may stand
 EPISODE = {
     "id": "string",
     "task": "string",
@@ -45,7 +45,7 @@ IDS = {"prompt_ids": "int64", "ids": "int64", "logprobs": "float64", "entropy": 
 
 
 def read(path: Path) -> Iterator[Trajectory]:
-    """Yield the episodes of a file, or of all files in a folder by name.
+    """Yield the episodes of a file, or of all JSON lines and parquet files in a folder by name.
 
     Raises InstanceError for what is no data set, OSError where nothing can be read.
     """
@@ -59,8 +59,10 @@ def read(path: Path) -> Iterator[Trajectory]:
         yield from map(_from_row, rows)
     elif path.name.endswith(LINES):
         yield from _lines(path)
+    elif path.name.endswith(WHOLE):
+        yield from _whole(path)
     else:
-        raise InstanceError(f"{path} is no data set: it ends in none of {', '.join(SUFFIXES)}")
+        raise InstanceError(f"{path} is no data set: it ends in none of {', '.join((*SUFFIXES, WHOLE))}")
 
 
 def write(path: Path, trajectories: Iterable[Trajectory]) -> None:
@@ -99,80 +101,18 @@ def _lines(path: Path) -> Iterator[Trajectory]:
                 if line.endswith("\n"):  # a last line that was cut off while it was written is none
                     yield episodes.parse(line)
             elif line.strip():
-                yield _lmrl(line, path.name, number)
+                yield lmrl.episode(_json(line, f"{path.name}, line {number + 1}"), path.name, number)
 
 
-# LMRL-Gym -------------------------------------------------------------------------------------------------------
+def _whole(path: Path) -> Iterator[Trajectory]:
+    return lmrl.items(_json(path.read_text(encoding="utf-8"), path.name), path.name)
 
 
-def _lmrl(line: str, name: str, number: int) -> Trajectory:
-    """An episode in one of LMRL-Gym's three layouts.
-
-    `sequence` of [text, is_action] with a `reward` for each text and `done`; `text_history` of texts in turns, with
-    `rewards` and `dones`; or a list of steps with `state`, `action`, `reward` and `done`.
-    """
+def _json(text: str, place: str) -> Any:
     try:
-        content = json.loads(line)
-        if isinstance(content, list):
-            steps = [(str(step["state"]), str(step["action"]), float(step["reward"])) for step in content]
-            return _trajectory(steps, "", bool(content[-1]["done"]), name, number)
-        if "sequence" in content:
-            texts, rewards = content["sequence"], content["reward"]
-            done = bool(content["done"])
-        else:
-            texts = [(text, place % 2 == 1) for place, text in enumerate(content["text_history"])]
-            rewards, dones = content["rewards"], content["dones"]
-            done = bool(dones[-1] if isinstance(dones, list) else dones)
-        return _alternating(texts, rewards, done, name, number)
-    except (ValueError, KeyError, TypeError, IndexError) as error:
-        raise InstanceError(f"{name}, line {number + 1} is no episode of ours or LMRL-Gym's: {error!r}") from error
-
-
-def _alternating(
-    texts: Sequence[Sequence[Any]], rewards: Sequence[float], done: bool, name: str, number: int
-) -> Trajectory:
-    """Join what stands between two actions; a reward on a text that is no action is an error, as it is there."""
-    steps: list[tuple[str, str, float]] = []
-    shown: list[str] = []
-    for (text, is_action), reward in zip(texts, rewards, strict=True):
-        if is_action:
-            steps.append(("".join(shown), str(text), float(reward)))
-            shown = []
-        elif reward:
-            raise ValueError(f"a reward of {reward} on a text that is no action")
-        else:
-            shown.append(str(text))
-    return _trajectory(steps, "".join(shown), done, name, number)
-
-
-def _trajectory(steps: Sequence[tuple[str, str, float]], final: str, done: bool, name: str, number: int) -> Trajectory:
-    """An episode nobody here played: what it scored is not known, its return is."""
-    turns = tuple(
-        Turn(
-            observation=Message(role="user", text=shown),
-            completion=Completion(text=action),
-            action=action,
-            reward=reward,
-            terms={"reward": reward},
-            kind="given",
-        )
-        for shown, action, reward in steps
-    )
-    identity = f"{name}:{number}"
-    return Trajectory(
-        id=identity,
-        root=identity,
-        task="lmrl",
-        split="train",
-        index=number,
-        group=identity,
-        turns=turns,
-        info={"score": math.nan, "success": False, "unknown": True},
-        final=Message(role="user", text=final) if final else None,
-        terminated=done,
-        truncated=not done,
-        stop="done" if done else "recorded",
-    )
+        return json.loads(text)
+    except ValueError as error:
+        raise InstanceError(f"{place} is no episode of ours or LMRL-Gym's: {error!r}") from error
 
 
 # Parquet --------------------------------------------------------------------------------------------------------

@@ -1,38 +1,16 @@
-"""Data sets: what is written is read again, and LMRL-Gym's layouts become episodes."""
+"""Data sets: what is written is read again."""
 
 from __future__ import annotations
 
 import gzip
-import json
 
 import pytest
 
 from lmgym.errors import InstanceError
 from lmgym.policy.scripted import hinted
-from lmgym.rollout import dataset
+from lmgym.rollout import dataset, episodes
 from lmgym.rollout.engine import Engine
 from lmgym.types import Job
-
-STATES = [
-    {"state": "start", "action": "left", "reward": -1.0, "done": False},
-    {"state": "hall", "action": "right", "reward": 0.0, "done": True},
-]
-SEQUENCE = {
-    "sequence": [
-        ["Wordle:\n", False],
-        ["s l a t e\n", True],
-        ["b b g b g\n", False],
-        ["c r a n e\n", True],
-        ["!", False],
-    ],
-    "reward": [0.0, -1.0, 0.0, 0.0, 0.0],
-    "done": True,
-}
-HISTORY = {
-    "text_history": ["a room", "go east", "a cellar", "take coin"],
-    "rewards": [0, 0, 0, 1],
-    "dones": [0, 0, 0, 1],
-}
 
 
 def played(count=3):
@@ -65,63 +43,11 @@ def test_a_folder_is_the_sum_of_its_files(tmp_path):
     assert list(dataset.read(tmp_path)) == found
 
 
-def lines(tmp_path, *contents):
-    path = tmp_path / "data.jsonl"
-    path.write_text("".join(json.dumps(content) + "\n" for content in contents))
-    return list(dataset.read(path))
-
-
-def test_a_sequence_of_lmrl_gym(tmp_path):
-    (episode,) = lines(tmp_path, SEQUENCE)
-    assert [(turn.observation.text, turn.action, turn.reward) for turn in episode.turns] == [
-        ("Wordle:\n", "s l a t e\n", -1.0),
-        ("b b g b g\n", "c r a n e\n", 0.0),
-    ]
-    assert episode.final.text == "!"
-    assert episode.terminated
-    assert not episode.truncated
-
-
-def test_a_text_history_and_a_list_of_steps(tmp_path):
-    history, steps = lines(tmp_path, HISTORY, STATES)
-    assert [(turn.observation.text, turn.action) for turn in history.turns] == [
-        ("a room", "go east"),
-        ("a cellar", "take coin"),
-    ]
-    assert history.reward == 1.0
-    assert [(turn.observation.text, turn.action, turn.reward) for turn in steps.turns] == [
-        ("start", "left", -1.0),
-        ("hall", "right", 0.0),
-    ]
-    assert history.id != steps.id
-
-
-def test_an_episode_that_was_not_done_is_truncated(tmp_path):
-    (episode,) = lines(tmp_path, {**SEQUENCE, "done": False})
-    assert episode.truncated
-    assert not episode.terminated
-
-
 def test_a_compressed_file(tmp_path):
+    found = played(1)
     with gzip.open(tmp_path / "data.jsonl.gz", "wt") as file:
-        file.write(json.dumps(HISTORY) + "\n")
-    assert len(list(dataset.read(tmp_path / "data.jsonl.gz"))) == 1
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        {"no": "episode"},
-        [],
-        7,
-        {**SEQUENCE, "reward": [1.0, 0.0, 0.0, 0.0, 0.0]},  # of a text that is no action
-        {**SEQUENCE, "reward": [0.0]},
-        {"text_history": ["a"], "rewards": ["b"], "dones": []},
-    ],
-)
-def test_what_is_no_episode_is_refused_with_its_line(tmp_path, content):
-    with pytest.raises(InstanceError, match="line 2"):
-        lines(tmp_path, HISTORY, content)
+        file.write(episodes.dump(found[0]) + "\n")
+    assert list(dataset.read(tmp_path / "data.jsonl.gz")) == found
 
 
 def test_another_suffix_is_refused(tmp_path):
