@@ -18,7 +18,7 @@ from torch import Tensor
 from lmgym.baselines import bc
 from lmgym.errors import RecipeError
 from lmgym.train.batch import Batch
-from lmgym.train.math import Aggregation, Divergence, group_normal
+from lmgym.train.math import Aggregation, Penalty, group_normal
 from lmgym.train.parts.credit import beside_same_state, blamed, within_groups
 from lmgym.train.parts.filters import drop_flat_groups, drop_lone_episodes
 from lmgym.train.parts.importance import Choice, importance
@@ -49,7 +49,7 @@ class Args(bc.Learning):
     longest: int = 1024  # tokens, by which const_norm divides
     drop_flat: bool = True  # groups without variance
     kl: float = 0.0  # weight of the divergence from the policy that RL began with; --lora: from the base
-    kl_kind: Divergence = "k2"
+    kl_kind: Penalty = "k2"
     epochs: int = 1
     minibatches: int = 4  # optimiser steps of an epoch
     importance: Choice = "none"  # weights of tokens, where the sampler is not the trainer

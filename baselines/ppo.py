@@ -17,7 +17,7 @@ from typing import Literal
 
 from lmgym.baselines import bc
 from lmgym.errors import RecipeError
-from lmgym.train.math import Aggregation, Divergence
+from lmgym.train.math import Aggregation, Penalty
 from lmgym.train.parts.credit import Level, gae, whitened
 from lmgym.train.parts.importance import Choice, importance
 from lmgym.train.parts.kl import kl_charge
@@ -69,7 +69,7 @@ class Args(bc.Learning):
     kl_target: float | None = None  # nats an episode, which the cost then follows
     kl_horizon: int = 10_000  # episodes over which it does
     kl: float = 0.0  # weight of the divergence in the loss, in place of that in the reward
-    kl_kind: Divergence = "k2"
+    kl_kind: Penalty = "k2"
     importance: Choice = "none"  # weights of tokens, where the sampler is not the trainer
     importance_least: float | None = None
     importance_most: float | None = None

@@ -19,7 +19,7 @@ from torch import Tensor
 from lmgym.baselines import bc
 from lmgym.errors import RecipeError
 from lmgym.train.batch import Batch
-from lmgym.train.math import Divergence, group_normal
+from lmgym.train.math import Penalty, group_normal
 from lmgym.train.parts.credit import within_groups
 from lmgym.train.parts.filters import drop_flat_groups, drop_lone_episodes
 from lmgym.train.parts.importance import Choice, importance
@@ -46,7 +46,7 @@ class Args(bc.Learning):
     kl_target: float | None = None  # nats an episode, which the cost then follows
     kl_horizon: int = 10_000  # episodes over which it does
     kl: float = 0.0  # weight of the divergence in the loss, in place of that in the reward
-    kl_kind: Divergence = "k2"
+    kl_kind: Penalty = "k2"
     epochs: int = 1
     minibatches: int = 1  # optimiser steps of an epoch; with more than one update a ratio is clipped
     ratio: Unit = "sequence"  # of what, then

@@ -77,8 +77,14 @@ def _typed(value: str, wanted: Any, word: str) -> Any:
         return value
     accepted = any(_matches(found, value, choice) for choice in choices)
     if not accepted:
-        raise RecipeError(f"{word} takes {getattr(wanted, '__name__', wanted)}; got {value!r}")
+        raise RecipeError(f"{word} takes {_told(choices)}; got {value!r}")
     return value if typing.get_origin(choices[0]) is typing.Literal else found
+
+
+def _told(choices: Sequence[Any]) -> str:
+    """What an option takes: its types by name, or the words that are all there is."""
+    words = [word for choice in choices for word in typing.get_args(choice) or (choice,)]
+    return " or ".join("None" if word is types.NoneType else getattr(word, "__name__", str(word)) for word in words)
 
 
 def _matches(found: Any, value: str, choice: Any) -> bool:

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 Aggregation = Literal["token_mean", "seq_mean", "seq_sum", "const_norm"]
-Divergence = Literal["k1", "k2", "k3"]
+Penalty = Literal["k2", "k3"]  # estimators of a divergence that are a loss; k1 is one of a reward
+Divergence = Literal["k1"] | Penalty
 
 
 def aggregation(mask: Tensor, sequence: Tensor, kind: Aggregation, *, longest: int = 1) -> Tensor:

@@ -1,13 +1,14 @@
-"""What numbers the settings of an algorithm may be, by name: one table for options, optimisers and ends of stages."""
+"""What the settings of an algorithm may be, by name: one table for options, optimisers and ends of stages."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from lmgym.errors import RecipeError
+from lmgym.train.math import Penalty
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,9 @@ RANGES: Mapping[str, Range] = dict(
 
 
 def check(settings: Mapping[str, Any]) -> None:
-    """Raises RecipeError for the first number that is out of the range of its name; None is in every one."""
+    """Raises RecipeError for the first number that is out of the range of its name, in which None is, and for k1."""
     for name, value in settings.items():
         if name in RANGES and value is not None and value not in RANGES[name]:
             raise RecipeError(f"{name} is {RANGES[name]}; got {value}")
+    if (kind := settings.get("kl_kind", "k2")) not in get_args(Penalty):
+        raise RecipeError(f"kl_kind is k2 or k3, for as a loss k1 has no gradient and is noise alone; got {kind}")

@@ -166,7 +166,8 @@ def test_what_compared_within_groups_is_not_whitened_across_them(credit):
 def test_what_looks_along_one_path_is_whitened_with_its_forks_too():
     batch = make_batch([[0, 1, 1]] * 2, reward=double([[0, 0, 1], [0, 0, 3]]))
     white = whitened(over_forks(partial(gae, gamma=1.0, lam=1.0)))(batch)
-    assert white[:, 1].tolist() == pytest.approx([-(0.75**0.5), 0.75**0.5])  # -1, -1, 1, 1 by a deviation of (4 / 3) ** 0.5
+    # less their mean, the tokens of both have -1, -1, 1, 1: a sample deviation of (4 / 3) ** 0.5
+    assert white[:, 1].tolist() == pytest.approx([-(0.75**0.5), 0.75**0.5])
 
 
 def test_leave_one_out_has_the_values_worked_by_hand():

@@ -46,6 +46,18 @@ REFUSED = [
 ]
 
 
+@pytest.mark.parametrize("name", ["ppo", "grpo", "rloo"])
+def test_the_divergence_that_has_no_gradient_is_no_loss(name):
+    module = importlib.import_module(f"lmgym.baselines.{name}")
+    with pytest.raises(RecipeError, match="--kl-kind takes k2 or k3; got 'k1'"):
+        read_args(module.Args, ["--kl", "0.1", "--kl-kind", "k1"])
+    with pytest.raises(RecipeError, match="kl_kind is k2 or k3, for as a loss k1 has no gradient"):
+        module.Args(kl=0.1, kl_kind="k1")
+    for kind in ("k2", "k3"):
+        more = {} if name == "grpo" else {"kl_reward": 0.0}
+        module.recipe(module.Args(kl=0.1, kl_kind=kind, **more))
+
+
 @pytest.mark.parametrize("said", REFUSED)
 def test_a_number_out_of_range_is_refused_by_its_name(said):
     name, *words = said.split()

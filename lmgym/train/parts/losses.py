@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from lmgym.train.batch import Batch
-from lmgym.train.math import Divergence, clipped, divergence, ratio
+from lmgym.train.math import Penalty, clipped, divergence, ratio
 from lmgym.train.parts.credit import Level, judged
 from lmgym.train.recipe import Scored
 
@@ -21,7 +21,7 @@ def nll(scored: Scored) -> tuple[Tensor, Mapping[str, Tensor]]:
     return -scored.logprobs, {}
 
 
-def kl_to_start(scored: Scored, *, kind: Divergence) -> tuple[Tensor, Mapping[str, Tensor]]:
+def kl_to_start(scored: Scored, *, kind: Penalty) -> tuple[Tensor, Mapping[str, Tensor]]:
     """Divergence from the start policy, token by token; (B, T)."""
     return divergence(scored.logprobs, scored.batch.reference, kind), {}
 
