@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from lmgym.backends.browser import Running
 from lmgym.backends.browser_actions import Actions, Refused
-from lmgym.backends.browser_gate import Gate, Sites
+from lmgym.backends.browser_gate import EMPTY, Gate, Sites, origin
 from lmgym.backends.browser_tab import Tab
 from lmgym.errors import BackendError
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, Dialog, Download, Page, StorageState
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)  # when every page begins
-EMPTY = "about:blank"
 TABS = 8  # open at once; further pop-ups are closed
 LOAD = 10.0  # seconds for a page to load
 FIRST = 45.0  # seconds for the first page: contexts that are opened at once wait for each other
@@ -47,6 +46,12 @@ DRAWN = """new Promise(done => {
   const real = window.__pwClock ? window.__pwClock.builtins.requestAnimationFrame : requestAnimationFrame;
   real(() => real(done));
 })"""
+POINTED = """new Promise(done => {
+  const real = window.__pwClock ? window.__pwClock.builtins.requestAnimationFrame : requestAnimationFrame;
+  let left = 30;
+  const look = () => document.documentElement.matches(':hover') || !left-- ? done() : real(look);
+  look();
+})"""  # a tab that is new to a site is told once, some time later, that the mouse is at 0, 0: no page is to hear of it
 REFUSE = """(() => {
   const scheme = location.protocol === 'https:' ? 'https' : 'http';
   const refused = kind => {
@@ -116,33 +121,41 @@ class Context:
 
     async def open(self, url: str) -> None:
         """Begin anew: one empty tab, no cookies and nothing stored but what the sites come with, and `url` in it."""
-        if self.worn or len(self.tabs) != 1 or not await self._emptied(self.tab):
+        place = origin(url) if origin(url) in self.gate.sites.served else None
+        if self.worn or len(self.tabs) != 1 or place is None or not await self._emptied(place):
             old, self.tabs, self._taken = self.tabs, [], 0
             await self.open_tab()
             for tab in old:
                 await tab.page.close()
             self._taken = len(self.tabs)
+            if place is not None:
+                await self.tab.page.goto(place + EMPTY, timeout=FIRST * 1000)
+                await self.tab.devtools.send("Runtime.evaluate", {"expression": POINTED, "awaitPromise": True})
         self.worn = False
         self.messages, self.infeasible, self.said, self.now = [], None, [], 0.0
         self.refused.clear()
         self.gate.blocked.clear()
         if self.gate.sites.stored is None:
             await self._forget()
+        await self.tab.devtools.send("Page.resetNavigationHistory")  # what the page is told
         await self.tab.page.goto(url, wait_until="load", timeout=FIRST * 1000)
+        await self.tab.devtools.send("Page.resetNavigationHistory")  # nothing lies before it
         await self.settle()
 
-    async def _emptied(self, tab: Tab) -> bool:
-        """Make a tab what a new one is, which takes a process and twice the time; whether that worked.
+    async def _emptied(self, place: str) -> bool:
+        """Make the tab what a new one is, which takes a process and twice the time; whether that worked.
 
         Nothing stays of what a page can leave in a tab: its name, its history and (with `_forget`) its storage.
         """
         from playwright.async_api import Error
 
+        tab = self.tab
+        if origin(tab.page.url) != place:
+            return False  # the way to another site is another process
         try:
             await tab.devtools.send("Runtime.evaluate", {"expression": "window.name = ''"})
-            await tab.page.goto(EMPTY, timeout=SETTLE * 1000)
+            await tab.page.goto(place + EMPTY, timeout=SETTLE * 1000)
             await tab.page.mouse.move(0, 0)  # where a new tab's is
-            await tab.devtools.send("Page.resetNavigationHistory")
         except Error:
             return False
         tab.forget()

@@ -23,6 +23,7 @@ from lmgym.errors import InstanceError
 HEAD = 1 << 16  # bytes of a request's head at most
 BODY = 1 << 24  # bytes of a request's body at most
 CHUNK = 1 << 16  # bytes passed on at a time
+EMPTY = "/.lmgym/empty"  # path of an empty page that every site has which is served here
 PORTS = {"http": 80, "https": 443}
 BROKEN = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)  # a site's own mistakes
 
@@ -164,6 +165,8 @@ class Gate:
     ) -> bool:
         place = origin(target)
         if (site := self.sites.served.get(place)) is not None:
+            if request.path == EMPTY:
+                return await _say(writer, Response(b"<!doctype html>"))
             try:
                 response = site(request)
             except BROKEN as error:  # handed over: the task's own thread raises it
