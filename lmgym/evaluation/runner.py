@@ -174,23 +174,31 @@ def evaluate(
     keep: Callable[[Trajectory], object] | None = None,
 ) -> Report:
     """Play `jobs` and report, in their order; each trajectory is handed to `keep` as it ends."""
+    found = outcomes(policy, jobs, engine=engine, keep=keep)
+    return report_of(jobs, found, policy=policy.name, version=policy.version, seed=seed, over=True)
+
+
+def outcomes(
+    policy: Policy, jobs: list[Job], *, engine: Engine, keep: Callable[[Trajectory], object] | None = None
+) -> dict[str, Outcome]:
+    """Play `jobs`, of which there may be none; how those went that did not break at every try, by their ids."""
     found: dict[str, Outcome] = {}
     for trajectory in engine.run(policy, jobs):
         if trajectory.seat == FIRST_SEAT:
             found[trajectory.id] = outcome(trajectory)
         if keep is not None:
             keep(trajectory)
-    return report_of(jobs, found, policy=policy.name, version=policy.version, seed=seed, over=True)
+    return found
 
 
 def report_of(jobs: Sequence[Job], found: Mapping[str, Outcome], *, over: bool, **about: Any) -> Report:
-    """The report on `jobs` whose outcomes are `found` by their ids; a job without one is void if the run is over."""
-    outcomes = [found.get(job.id) or (void(job) if over else None) for job in jobs]
+    """The report on `jobs`, one or more, by what is `found` by their ids; a job without is void if the run is over."""
+    known = [found.get(job.id) or (void(job) if over else None) for job in jobs]
     return Report(
         task=jobs[0].task,
         split=jobs[0].split,
         options=dict(jobs[0].options),
-        outcomes=tuple(outcome for outcome in outcomes if outcome is not None),
+        outcomes=tuple(outcome for outcome in known if outcome is not None),
         planned=len(jobs),
         **about,
     )

@@ -193,12 +193,12 @@ class Training:
             pool.task, split=stage.split, size=size, count=stage.episodes, seed=pool.seed, options=pool.options
         )
         with watch("evaluate"), self.learner.answering(stage.by):
-            engine = self.services.engine(stage.planner)
-            mine = self.services.ranks.share(jobs)
-            report = runner.evaluate(self.policy, mine, engine=engine, seed=pool.seed)
-            outcomes = self.services.ranks.gathered(report.outcomes)
-            report = replace(report, outcomes=tuple(sorted(outcomes, key=lambda o: (o.index or 0, o.attempt))))
+            engine, ranks = self.services.engine(stage.planner), self.services.ranks
+            mine = runner.outcomes(self.policy, ranks.share(jobs), engine=engine)
+            found = dict(ranks.gathered(mine.items()))
         self.policy.sampling = training
+        known = {"policy": self.policy.name, "version": self.policy.version, "seed": pool.seed}
+        report = runner.report_of(jobs, found, over=True, **known)
         self._write(stage.name, of_evaluation(report), watch)
         return report
 

@@ -75,6 +75,13 @@ def test_two_processes_killed_and_resumed_end_with_the_same_bits(processes):
     assert all(torch.equal(a, b) for a, b in zip(*found, strict=True))
 
 
+def test_a_process_that_has_no_episode_to_evaluate_has_the_report_of_all(processes):
+    (first,), (second,) = (state["lonely"] for state in processes[1])
+    assert (first["planned"], len(first["outcomes"])) == (1, 1)
+    assert {**first, "outcomes": ()} == {**second, "outcomes": ()}
+    assert first["outcomes"] == second["outcomes"]
+
+
 def test_both_have_the_same_weights_after_a_run(processes):
     first, second = (state["weights"] for state in processes[1])
     assert all(torch.equal(first[name], second[name]) for name in first)

@@ -180,11 +180,14 @@ def main(folder: Path) -> None:
         replace(recipe, stages=stages), policy, task=SPEC.id, folder=folder / "run", quiet=True, lockstep=True
     )
     valuing(folder / "whole")
+    few = bc.recipe(bc.Args(steps=1, episodes=3, evaluate=1, **IMITATION))
+    lonely = loop.run(few, chain_policy(), task=SPEC.id, folder=folder / "few", quiet=True, lockstep=True)
     state = {
         "gradients": gradients,
         "critics": of_critics(folder),
         "deaths": interrupted(folder, lambda resume: valuing(folder / "cut", resume)),
         "weights": policy.model.state_dict(),
+        "lonely": [report.state_dict() for report in lonely.reports.values()],
         "outcomes": [[o.index for o in report.outcomes] for report in result.reports.values()],
     }
     torch.save(state, folder / f"{ranks().rank}.pt")
