@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, cast
 from lmgym.backends.browser import Running
 from lmgym.backends.browser_actions import Actions, Refused
 from lmgym.backends.browser_gate import EMPTY, Gate, Sites, origin
+from lmgym.backends.browser_scripts import DRAWN, LAID_OUT, POINTED, REFUSE, TURN, WEBRTC, WORKERS
 from lmgym.backends.browser_tab import Tab
 from lmgym.errors import BackendError
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, Dialog, Download, Page, StorageState
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)  # when every page begins
+LIFE = 32  # episodes that a tab serves: what its process holds grows
 TABS = 8  # open at once; further pop-ups are closed
 LOAD = 10.0  # seconds for a page to load
 FIRST = 45.0  # seconds for the first page: contexts that are opened at once wait for each other
@@ -35,43 +37,6 @@ SETTLE = 5.0  # seconds to wait for what a page has begun; then it is stopped
 ASKED = 2.0  # seconds to wait for what a page has asked for and not begun: it may be refused
 SAID = 20  # messages of dialogs kept
 HOLD = frozenset({"keyboard_down", "mouse_down"})  # actions after which a tab is not as it came
-
-TURN = """(async function turn(view, ms) {
-  const clock = view.__pwClock;
-  if (clock) try { await clock.controller.runFor(ms); } catch (error) {}
-  for (let i = 0; i < view.frames.length; i++) try { await turn(view.frames[i], ms); } catch (error) {}
-})(window, %s)"""
-LAID_OUT = "document.documentElement && document.documentElement.offsetHeight"  # styles ask for their pictures then
-DRAWN = """new Promise(done => {
-  const real = window.__pwClock ? window.__pwClock.builtins.requestAnimationFrame : requestAnimationFrame;
-  real(() => real(done));
-})"""
-POINTED = """new Promise(done => {
-  const real = window.__pwClock ? window.__pwClock.builtins.requestAnimationFrame : requestAnimationFrame;
-  let left = 30;
-  const look = () => document.documentElement.matches(':hover') || !left-- ? done() : real(look);
-  look();
-})"""  # a tab that is new to a site is told once, some time later, that the mouse is at 0, 0: no page is to hear of it
-REFUSE = """(() => {
-  const scheme = location.protocol === 'https:' ? 'https' : 'http';
-  const refused = kind => {
-    fetch(`${scheme}://${kind}.refused.invalid/`, {mode: 'no-cors'}).catch(() => {});
-    return new DOMException(`${kind} is not available here`, 'NotSupportedError');
-  };
-  const refuse = kind => function () { throw refused(kind); };
-  for (const [name, kind] of Object.entries(%s)) {
-    Object.defineProperty(window, name, {value: refuse(kind), configurable: false});
-  }
-  if (navigator.serviceWorker) {
-    delete navigator.serviceWorker.register;  // Playwright's, which counts nothing and leaves the prototype's
-    const register = {value: async () => { throw refused('serviceworker'); }, configurable: false};
-    Object.defineProperty(ServiceWorkerContainer.prototype, 'register', register);
-  }
-})()"""  # no gate knows that host: it counts there what pages may not have
-
-
-WEBRTC = dict.fromkeys(("RTCPeerConnection", "webkitRTCPeerConnection", "WebTransport"), "webrtc")
-WORKERS = dict.fromkeys(("Worker", "SharedWorker"), "worker")
 
 
 class Context:
@@ -89,6 +54,7 @@ class Context:
         self.wait: float | None = None  # milliseconds that an action asked for
         self.now = 0.0  # milliseconds of virtual time since the page was opened
         self.worn = True  # whether the tab holds what a page's end does not take away: a pressed key, say
+        self.age = 0  # episodes that the tab served
         self._context: BrowserContext | None = None
         self._attaching: set[asyncio.Task[None]] = set()
         self._taken = 0  # tabs that are open or on their way
@@ -122,7 +88,9 @@ class Context:
     async def open(self, url: str) -> None:
         """Begin anew: one empty tab, no cookies and nothing stored but what the sites come with, and `url` in it."""
         place = origin(url) if origin(url) in self.gate.sites.served else None
-        if self.worn or len(self.tabs) != 1 or place is None or not await self._emptied(place):
+        worn = self.worn or self.age >= LIFE or len(self.tabs) != 1
+        if worn or place is None or not await self._emptied(place):
+            self.age = 0
             old, self.tabs, self._taken = self.tabs, [], 0
             await self.open_tab()
             for tab in old:
@@ -131,7 +99,7 @@ class Context:
             if place is not None:
                 await self.tab.page.goto(place + EMPTY, timeout=FIRST * 1000)
                 await self.tab.devtools.send("Runtime.evaluate", {"expression": POINTED, "awaitPromise": True})
-        self.worn = False
+        self.worn, self.age = False, self.age + 1
         self.messages, self.infeasible, self.said, self.now = [], None, [], 0.0
         self.refused.clear()
         self.gate.blocked.clear()
