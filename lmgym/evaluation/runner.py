@@ -120,9 +120,12 @@ def id_of(task: str) -> str:
     return find(task).id
 
 
-def replays(task: str) -> bool:
-    """Whether the same seed and actions make the same episode of a task."""
-    return find(task).deterministic
+def replays(task: str, options: Mapping[str, Any]) -> bool:
+    """Whether the same seed and actions make the same episode, as its environment says: a server decides on its own."""
+    env = build(task, **options)
+    deterministic: bool = env.unwrapped.task.deterministic
+    env.close()
+    return deterministic
 
 
 def demonstrates(task: str) -> bool:

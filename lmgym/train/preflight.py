@@ -17,7 +17,7 @@ def check(recipe: Recipe, task: str, options: Mapping[str, Any], folder: Path, *
     name = runner.id_of(task)
     if not sees and runner.pictured(task, options):
         raise RecipeError(f"{name} shows pictures, and this policy reads text only: use tiny-vl or a model that sees")
-    if recipe.replays and not runner.replays(task):
+    if recipe.replays and not runner.replays(task, options):
         raise RecipeError(f"{name} cannot be played again from a turn on, and this recipe rewinds episodes")
     stages = [stage for stage in unrolled(recipe.stages) if isinstance(stage, Evaluate) or stage.until.steps != 0]
     if recipe.blind and any(isinstance(stage, Rl | FitCritic) for stage in stages) and runner.pictured(task, options):

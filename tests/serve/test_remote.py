@@ -5,25 +5,27 @@ from __future__ import annotations
 import itertools
 import json
 import warnings
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 
 import gymnasium
 import pytest
 from gymnasium.utils.env_checker import check_env
 
+from lmgym.baselines import refuel
 from lmgym.env import card, golden
 from lmgym.env.env import ResetNeeded
 from lmgym.env.golden import at_random, given, malformed, observation_digest, play
 from lmgym.env.hostile import HOSTILE
 from lmgym.env.registry import build
 from lmgym.env.testing import findings
-from lmgym.errors import BackendError, InstanceError
+from lmgym.errors import BackendError, InstanceError, RecipeError
 from lmgym.rollout import episodes
 from lmgym.rollout.engine import Engine
 from lmgym.rollout.fork import fork
 from lmgym.serve.catalogue import Catalogue
 from lmgym.tasks.remote import SPEC
+from lmgym.train.preflight import check
 from lmgym.types import Job
 
 from ..env import games as tiny
@@ -52,6 +54,17 @@ def json_trace(trace):
     """A trace as JSON would give it back, its pictures by digest."""
     shown = [observation_digest(observation) for observation in trace.observations]
     return shown, json.loads(json.dumps([trace.rewards, trace.infos, trace.start, trace.terminated, trace.truncated]))
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_episodes_are_rewound_where_the_task_that_is_served_can_be_played_again(token, tmp_path, deterministic):
+    race = replace(tiny.RACE, deterministic=deterministic, splits={"train": 4, "test": 4})
+    with served(catalogue=Catalogue(specs={race.id: race})) as asking:
+        token(asking)
+        options = {"url": asking.url, "task": race.id}
+        refused = pytest.raises(RecipeError, match="Remote-v0 cannot be played again from a turn on")
+        with nullcontext() if deterministic else refused:
+            check(refuel.recipe(refuel.Args(warmup=0)), REMOTE, options, tmp_path)
 
 
 @pytest.mark.parametrize("task", ["wordle", "guess_number", "textworld", "webshop", "click_target"])
