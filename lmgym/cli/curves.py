@@ -6,7 +6,8 @@ import importlib
 import json
 import shlex
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -55,14 +56,14 @@ def curves(
         _try(chosen, out, make)
     best = comparison.load_rates(out / "rates.json")
     cells = [
-        comparison.Cell(course=course, algorithm=name, seed=seed, rate=best.get(f"{course.task}-{name}", 1.0))
+        comparison.Cell(course=course, algorithm=name, seed=seed, rate=best.get(_trial(course, name), 1.0))
         for course, name in chosen
         for seed in seeds
     ]
     make(cells)
     found = [comparison.read(cell, out) for cell in cells]
     picture = f"curves-{part}.png" if part else "curves.png"
-    tuned = [course.task for course, name in chosen if f"{course.task}-{name}" in best]
+    tuned = {course.task: course.rates_of or course.task for course, name in chosen if _trial(course, name) in best}
     commits = comparison.commits(out / name for cell in cells for name in (cell.start, cell.name))
     command = _command(size, task=task, algorithm=algorithm, part=[part] if part else [], tune=[""] if tune else [])
     how = f"Command: `{command}`, {commits}."
@@ -73,6 +74,11 @@ def curves(
         comparison.draw(found, write.with_name(picture))
         first, last = (mark.replace("curves", f"curves of {part}", 1) if part else mark for mark in (START, END))
         write.write_text(between(write.read_text(), content, first, last))
+
+
+def _trial(course: Course, algorithm: str) -> str:
+    """Return the name in rates.json of the trials that choose an arm's rate."""
+    return f"{course.rates_of or course.task}-{algorithm}"
 
 
 def _command(size: str, **named: list[str] | None) -> str:
@@ -102,6 +108,7 @@ def _try(chosen: list[tuple[Course, str]], out: Path, make: Callable[[list[Cell]
     trials = [
         comparison.Cell(course=course, algorithm=name, seed=comparison.TRIAL_SEED, rate=rate)
         for course, name in chosen
+        if course.rates_of is None
         for rate in comparison.RATES
     ]
     make(trials)
@@ -113,11 +120,12 @@ def _plan(size: str) -> tuple[list[Course], range]:
     from lmgym.train.comparison import ALL, FEW, Course
 
     small = [
-        Course(task="guess_number", algorithms=ALL, model="tiny:1m", warmup=12, tokens=60_000, episodes=256),
-        Course(task="wordle", algorithms=ALL, model="tiny:1m", warmup=60, tokens=60_000, episodes=128),
+        Course(task="guess_number", algorithms=ALL, model="tiny:1m", warmup=12, tokens=30_000, episodes=256),
+        Course(task="wordle", algorithms=ALL, model="tiny:1m", warmup=60, tokens=30_000, episodes=128),
         Course(task="textworld", algorithms=FEW, model="tiny:1m", warmup=60, tokens=40_000, train_instances=256),
         Course(task="alfworld", algorithms=FEW, model="tiny:1m", warmup=150, tokens=60_000, episodes=128),
     ]
+    small = [small[0], *(replace(course, rates_of=small[0].task) for course in small[1:])]
     if size == "small":
         return small, range(3)
     if size != "full":
@@ -126,16 +134,17 @@ def _plan(size: str) -> tuple[list[Course], range]:
     return [Course(task=name, algorithms=ALL, warmup=200, tokens=1_000_000, episodes=256) for name in tasks], range(5)
 
 
-def report(found: list[Curve], how: str, *, tuned: Collection[str], picture: str = "curves.png") -> str:
-    """Return the table after `how` it was made; `tuned` are the tasks of which there were trials."""
+def report(found: list[Curve], how: str, *, tuned: Mapping[str, str], picture: str = "curves.png") -> str:
+    """Return the table after `how` it was made; `tuned` are tasks that take rates of trials, and the tasks of these."""
     from lmgym.train import comparison
 
-    several = f"{len(comparison.RATES)} learning rates at half the tokens"
-    each = {task: several if task in tuned else "none" for task in dict.fromkeys(one.cell.course.task for one in found)}
-    trials = several if set(each.values()) == {several} else "; ".join(f"{task}: {how}" for task, how in each.items())
+    tasks = dict.fromkeys(one.cell.course.task for one in found)
+    each = f"{len(comparison.RATES)} learning rates with as many tokens"
+    trials = {task: "none" if task not in tuned else each if tuned[task] == task else "" for task in tasks}
+    told = "; ".join(f"{task}: {text or f'as chosen for {tuned[task]}'}" for task, text in trials.items())
     said = (
         f"{how} Intervals: bootstrap over seeds, 95 %. "
-        f"Tuning trials of each arm, on another seed: {trials}; `rate` is the chosen factor of its own learning rate."
+        f"Tuning trials of each arm, on another seed: {told}; `rate` is the chosen factor of its own learning rate."
     )
     return f"{said}\n\n{comparison.table(found)}\n\n![success over tokens, steps and seconds]({picture})"
 

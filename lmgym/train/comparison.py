@@ -28,7 +28,7 @@ ALL = ("bc", "filtered_bc", "mc", "ilql", "archer", "refuel", "ppo", "grpo", "rl
 FEW = ("bc", "filtered_bc", "ppo", "grpo", "rloo")
 AXES = {"tokens": "action tokens sampled or shown", "steps": "environment steps", "seconds": "seconds of one core"}
 RATES = (0.3, 1.0, 3.0)  # factors of an algorithm's own learning rate that are tried
-TRIAL_SEED = 1000  # no seed that is reported; trials are judged on instances of the training split, at half the tokens
+TRIAL_SEED = 1000  # no seed that is reported; trials are judged on instances of the training split
 REPORTS = "reports.json"  # of a run that is finished
 MACHINE = ("dtype", "threads")
 RL = ("--warmup", "0", "--steps", "1000000")  # the tokens end a run
@@ -56,6 +56,7 @@ class Course:
     evaluations: int = 6  # on the way
     episodes: int = 100  # of an evaluation
     train_instances: int | None = None  # of the split, that all of them play; None: every one
+    rates_of: str | None = None  # the task whose trials choose the learning rates; None: this one's
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,12 +104,12 @@ class Curve:
 def words(cell: Cell, folder: Path, default_rate: float) -> list[str]:
     """The arguments of `lmgym train` for a cell."""
     course, trial = cell.course, cell.seed == TRIAL_SEED
-    every, last = max(1, course.tokens // course.evaluations), course.tokens // 2 if trial else course.tokens
+    every = max(1, course.tokens // (3 if trial else course.evaluations))
     rate = cell.rate * default_rate
     return [
         *("train", cell.algorithm, course.task, "--model", f"hf:{folder / cell.start / 'policy'}"),
         *("--seed", str(cell.seed), "--threads", "1", "--out", str(folder / cell.name)),
-        *("--tokens", str(last), "--evaluate-every", str(every), "--evaluate", str(course.episodes)),
+        *("--tokens", str(course.tokens), "--evaluate-every", str(every), "--evaluate", str(course.episodes)),
         *("--lr", repr(rate), *OWN.get(cell.algorithm, RL)),
         *(["--gain-lr", repr(GAIN * rate)] if cell.algorithm in GAINED else []),
         *(["--evaluate-split", "train"] if trial else []),

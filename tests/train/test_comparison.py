@@ -188,10 +188,11 @@ def test_curves_of_two_algorithms_are_made_from_one_command(tmp_path, monkeypatc
     assert text.endswith("![success over tokens, steps and seconds](curves-one.png)\n<!-- /curves of one -->\n")
 
 
-def test_trials_stop_at_half_the_tokens_and_are_judged_on_the_training_split(tmp_path):
+def test_trials_are_judged_on_the_training_split(tmp_path):
     said = words(Cell(course=COURSE, algorithm="grpo", seed=comparison.TRIAL_SEED), tmp_path, 1e-3)
-    assert said[said.index("--tokens") + 1] == "30"
+    assert said[said.index("--tokens") + 1] == "60"
     assert said[said.index("--evaluate-split") + 1] == "train"
+    assert "--evaluate-split" not in words(Cell(course=COURSE, algorithm="grpo", seed=0), tmp_path, 1e-3)
 
 
 def test_a_course_on_part_of_the_split_begins_and_goes_on_with_that_part(tmp_path):
@@ -202,8 +203,12 @@ def test_a_course_on_part_of_the_split_begins_and_goes_on_with_that_part(tmp_pat
 
 def test_the_report_says_which_arms_were_tuned(tmp_path):
     curves = runs(tmp_path, 0.5)
-    assert "on another seed: 3 learning rates at half the tokens;" in report(curves, "So.", tuned=["guess_number"])
-    assert "on another seed: guess_number: none;" in report(curves, "So.", tuned=[])
+    for tuned, told in (
+        ({"guess_number": "guess_number"}, "3 learning rates with as many tokens"),
+        ({"guess_number": "wordle"}, "as chosen for wordle"),
+        ({}, "none"),
+    ):
+        assert f"on another seed: guess_number: {told};" in report(curves, "So.", tuned=tuned)
 
 
 @pytest.fixture(scope="module")
