@@ -7,6 +7,7 @@ rest of a record stands as JSON in `more`, so that reading gives back exactly wh
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -47,13 +48,26 @@ IDS = {"prompt_ids": "int64", "ids": "int64", "logprobs": "float64", "entropy": 
 def read(path: Path) -> Iterator[Trajectory]:
     """Yield the episodes of a file, or of all JSON lines and parquet files in a folder by name.
 
-    Raises InstanceError for what is no data set, OSError where nothing can be read.
+    No two have one id: in a folder it begins with the file's name, as recordings by several players or seeds have the
+    same ids. A group there is the tries of one instance, whatever file they are in. Raises InstanceError for what is
+    no data set, OSError where nothing can be read.
     """
     if path.is_dir():
-        files = sorted(file for file in path.iterdir() if file.name.endswith(SUFFIXES))
-        for file in files:
-            yield from read(file)
-    elif path.name.endswith(".parquet"):
+        for file in sorted(file for file in path.iterdir() if file.name.endswith(SUFFIXES)):
+            for episode in read(file):
+                yield _filed(episode, file.name)
+        return
+    seen: set[str] = set()
+    for episode in _read(path):
+        if episode.id in seen:
+            raise InstanceError(f"{path} has two episodes {episode.id!r}: keep recordings apart, as files of a folder")
+        seen.add(episode.id)
+        yield episode
+
+
+def _read(path: Path) -> Iterator[Trajectory]:
+    """The episodes of a file."""
+    if path.name.endswith(".parquet"):
         path.open("rb").close()  # an OSError of its own where there is none
         rows = _datasets().load_dataset("parquet", data_files=str(path), split="train", streaming=True)
         yield from map(_from_row, rows)
@@ -63,6 +77,19 @@ def read(path: Path) -> Iterator[Trajectory]:
         yield from _whole(path)
     else:
         raise InstanceError(f"{path} is no data set: it ends in none of {', '.join((*SUFFIXES, WHOLE))}")
+
+
+def _filed(episode: Trajectory, name: str) -> Trajectory:
+    """The episode with ids that no other file has, in a group that no other instance has."""
+    of = (episode.task, episode.options, episode.split, episode.index, episode.instance)
+    instance = hashlib.blake2b(json.dumps(of, sort_keys=True).encode(), digest_size=8).hexdigest()
+    return replace(
+        episode,
+        id=f"{name}/{episode.id}",
+        root=f"{name}/{episode.root}",
+        parent=None if episode.parent is None else f"{name}/{episode.parent}",
+        group=f"{episode.group}/{instance}",
+    )
 
 
 def write(path: Path, trajectories: Iterable[Trajectory]) -> None:

@@ -30,6 +30,7 @@ def collate(
     With `ends` an episode that was cut ends with its `final_ids`, for a critic to judge what was left: at the end of
     its last row, or in a row of their own. `gallery` has the pictures of episodes with pictures.
     """
+    assert len({trajectory.id for trajectory in trajectories}) == len(trajectories), "two trajectories have one id"
     cutter = ended if ends else segments
     rows = [(number, row) for number, trajectory in enumerate(trajectories) for row in cutter(trajectory)]
     if not rows:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gzip
+from dataclasses import replace
 
 import pytest
 
+from lmgym.cli.policies import load_here
 from lmgym.errors import InstanceError
 from lmgym.policy.scripted import hinted
 from lmgym.rollout import dataset, episodes
@@ -13,9 +15,19 @@ from lmgym.rollout.engine import Engine
 from lmgym.types import Job
 
 
-def played(count=3):
-    jobs = [Job(task="lmgym/GuessNumber-v0", index=index, id=f"job-{index}") for index in range(count)]
-    return sorted(Engine().run(hinted("oracle"), jobs), key=lambda episode: episode.id)
+def played(count=3, *, by="oracle", options=None):
+    jobs = [
+        Job(
+            task="lmgym/GuessNumber-v0",
+            options=options or {},
+            index=index,
+            id=f"job-{index}",
+            group=f"instance-{index}",
+        )
+        for index in range(count)
+    ]
+    policy = hinted("oracle") if by == "oracle" else load_here(by, 1.0, 0)
+    return sorted(Engine().run(policy, jobs), key=lambda episode: episode.id)
 
 
 @pytest.mark.parametrize("name", ["episodes.jsonl", "deep/episodes.parquet"])
@@ -40,7 +52,43 @@ def test_a_folder_is_the_sum_of_its_files(tmp_path):
     found = played()
     dataset.write(tmp_path / "a.jsonl", found[:2])
     dataset.write(tmp_path / "b.parquet", found[2:])
-    assert list(dataset.read(tmp_path)) == found
+    read = list(dataset.read(tmp_path))
+    assert [
+        replace(each, id=was.id, root=was.root, group=was.group) for each, was in zip(read, found, strict=True)
+    ] == found
+    assert [each.id for each in read] == ["a.jsonl/job-0", "a.jsonl/job-1", "b.parquet/job-2"]
+
+
+def test_recordings_by_two_players_have_ids_of_their_own_and_groups_in_common(tmp_path):
+    for name in ("oracle", "random"):  # `lmgym record` gives both the same jobs
+        dataset.write(tmp_path / f"{name}.jsonl", played(by=name))
+    read = list(dataset.read(tmp_path))
+    assert len(read) == len({each.id for each in read}) == 6
+    assert len({each.group for each in read}) == 3
+    for each in read:
+        assert [other.index for other in read if other.group == each.group] == [each.index] * 2
+
+
+def test_another_game_of_the_same_number_is_in_another_group(tmp_path):
+    dataset.write(tmp_path / "a.jsonl", played(1))
+    dataset.write(tmp_path / "b.jsonl", played(1, options={"highest": 8}))
+    first, second = dataset.read(tmp_path)
+    assert first.group != second.group
+
+
+def test_a_fork_keeps_its_parent_in_a_folder(tmp_path):
+    (parent,) = played(1)
+    child = replace(parent, id="job-0+1.0", parent=parent.id, forked_at=1)
+    dataset.write(tmp_path / "a.jsonl", [parent, child])
+    first, second = dataset.read(tmp_path)
+    assert (second.parent, second.root) == (first.id, first.id)
+
+
+@pytest.mark.parametrize("name", ["episodes.jsonl", "episodes.parquet"])
+def test_a_file_with_two_episodes_of_one_id_is_refused(tmp_path, name):
+    dataset.write(tmp_path / name, [*played(1), *played(1, by="random")])
+    with pytest.raises(InstanceError, match="two episodes 'job-0'"):
+        list(dataset.read(tmp_path / name))
 
 
 def test_a_compressed_file(tmp_path):
