@@ -91,6 +91,11 @@ class Term:
     longest: int = 1  # tokens, by which const_norm divides
     reference: bool = False  # reads `batch.reference`
     together: Callable[[Batch], Tensor] | None = None  # (B,): rows of one number are seen by the loss at once
+    counted: Callable[[Batch], Tensor] | None = None  # (B, T) bool: tokens that have this loss; None: all that train
+
+    def tokens(self, batch: Batch) -> Tensor:
+        """The tokens that the aggregation and the log count; (B, T) bool."""
+        return batch.mask if self.counted is None else self.counted(batch)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -74,14 +74,18 @@ class Updater:
 
     def _step(self, batch: Batch, progress: Progress, sums: dict[str, float], ratios: Ratios) -> float:
         """One optimiser step; adds to `sums` over tokens and returns the gradient's norm before clipping."""
+        counted = [term.tokens(batch) for term in self.terms]
         factors = [
-            aggregation(batch.mask, batch.episode, term.aggregation, longest=term.longest) * term.coef(progress)
-            for term in self.terms
+            aggregation(mask, batch.episode, term.aggregation, longest=term.longest) * term.coef(progress)
+            for term, mask in zip(self.terms, counted, strict=True)
         ]
+        trained = float(batch.mask.sum())
+        scales = [trained / max(1.0, float(mask.sum())) for mask in counted]  # of figures, all of them over the trained
         runs = micro_batches(batch.lengths, self.micro_tokens // self.ranks.size, self._unit(batch))
         for rows in self.ranks.share(runs):
             part = batch.rows(rows)
-            self._backward(part.to(self.device), [factor[rows].to(self.device) for factor in factors], sums, ratios)
+            own = [factor[rows].to(self.device) for factor in factors]
+            self._backward(part.to(self.device), own, scales, sums, ratios)
         self.ranks.add_gradients(self.weights)
         norm = float(nn.utils.clip_grad_norm_(self.weights.parameters(), self.spec.clip or math.inf))
         if not math.isfinite(norm):
@@ -102,7 +106,9 @@ class Updater:
         assert len(wishes) <= 1, "two terms of the loss want rows together, each in its own way"
         return wishes[0] if wishes else None
 
-    def _backward(self, batch: Batch, factors: list[Tensor], sums: dict[str, float], ratios: Ratios) -> None:
+    def _backward(
+        self, batch: Batch, factors: list[Tensor], scales: list[float], sums: dict[str, float], ratios: Ratios
+    ) -> None:
         """Accumulate the gradient of a micro-batch, whose share in the step's loss `factors` (B, 1) state."""
         logprobs, entropy, *value = self.scored(batch)
         old = logprobs.detach() if self.scores_old else batch.logprobs
@@ -110,11 +116,11 @@ class Updater:
             batch=replace(batch, logprobs=old), logprobs=logprobs, entropy=entropy, value=next(iter(value), None)
         )
         loss = torch.zeros((), dtype=torch.float64, device=self.device)
-        for term, factor in zip(self.terms, factors, strict=True):
+        for term, factor, scale in zip(self.terms, factors, scales, strict=True):
             tokens, seen = term.loss(scored)
             loss = loss + (tokens * batch.weight * factor).sum()
             for name, values in {term.name: tokens, **seen}.items():
-                sums[name] += _sum(values, batch.mask)
+                sums[name] += _sum(values, term.tokens(batch)) * scale
         if not bool(torch.isfinite(loss)):
             raise RecipeError(f"the loss is {float(loss.detach())}; {ADVICE}")
         loss.backward()  # type: ignore[no-untyped-call]

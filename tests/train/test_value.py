@@ -18,7 +18,9 @@ from lmgym.train.recipe import FitCritic, Optimiser, Pool, Rl
 from lmgym.train.schedule import Progress, Until
 from lmgym.train.services import Services
 from lmgym.train.state import Manner
+from lmgym.train.update import Updater
 from tests.train.chain import SPEC, chain_policy
+from tests.train.toys import gradient
 
 HERE = Progress(0, 0.0)
 RL = Rl(until=Until(steps=1))
@@ -161,6 +163,28 @@ def test_a_joint_critic_brings_what_the_policy_says_and_its_values_in_one_pass(s
     weights = [weight.detach().clone() for weight in critic.head.parameters()]
     critic.learn(critic.value(batch), HERE, seed=(0,))  # learns in the policy's update
     assert all(torch.equal(a, b) for a, b in zip(weights, critic.head.parameters(), strict=True))
+
+
+@pytest.mark.parametrize("level", ["token", "turn", "both"])
+def test_a_joint_critic_has_the_gradient_and_the_figures_of_one_apart(services, level):
+    quick = Optimiser(lr=0.0, clip=0.0, micro_tokens=80)
+    spec = ValueSpec(place="joint", level=level, coef=1.0, clip=0.2, optimiser=quick)
+    critic = random_head(ValueCritic(services, spec))
+    batch = critic.value(collate([paid(each) for each in episodes_of(services)], ends=True))
+    rows = torch.arange(len(batch))[:, None]
+    batch = replace(batch, value=batch.value + torch.where(rows % 2 == 0, 0.5, 0.0))  # so that some are clipped
+    joint = critic.begin(RL)
+    along = Updater(services.policy.model, joint.score, quick, [joint.term], [joint.weights])
+    along.optimisers, critic.updater.optimisers = [], []
+    found = along.update(batch, HERE, seed=(0,))
+    gradients = [gradient(critic.head)]
+    along.weights.zero_grad()
+    assert critic.begin(WARMUP) is None
+    apart = critic.learn(batch, HERE, seed=(0,))
+    gradients.append(gradient(critic.head))
+    assert (gradients[0] - gradients[1]).norm() < 1e-5 * gradients[1].norm()
+    assert found["value_clipped"] == pytest.approx(apart["value_clipped"], abs=1e-9) != 0
+    assert found["value_loss"] == pytest.approx(apart["value_loss"], rel=1e-5)
 
 
 def test_a_restored_critic_goes_on_with_the_same_bits(services):

@@ -68,7 +68,8 @@ class ValueCritic(Critic):
         self.joint = self.spec.place == "joint" and isinstance(stage, Rl)
         if not self.joint:
             return None
-        term = Term(loss=self.loss, name="value_loss", coef=constant(self.spec.coef))
+        counted = partial(judged, level=self.spec.level)  # the policy's other terms have all tokens
+        term = Term(loss=self.loss, name="value_loss", coef=constant(self.spec.coef), counted=counted)
         return Joint(score=self._along, term=term, weights=nn.ModuleDict({"value_head": self.head}))
 
     @torch.no_grad()
