@@ -115,12 +115,12 @@ def _sale(content: Mapping[str, Any]) -> tuple[list[Text], bool]:
 
 def _earned(budget: float, output: Mapping[str, Any]) -> float:
     """Sold, the price by the mean of budget and list price; unsold, list price less budget, by the list price."""
-    listed = output["msrp"]
+    listed = float(output["msrp"])
     if not listed:
         return 0.0
     if output["car_bought"]:
         return float(output.get("buy_price") or 0.0) / (0.5 * (budget + listed))
-    return float(listed - budget) / listed
+    return (listed - budget) / listed
 
 
 def _instance(content: Any) -> dict[str, Any] | None:
