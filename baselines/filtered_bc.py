@@ -4,8 +4,16 @@
     lmgym train filtered_bc wordle --recorded data/wordle.parquet --share 0.1
 
 Abdulhai et al. 2023, LMRL-Gym, whose rounds have 128 episodes, of which the upper 30 % are kept. Episodes are ranked
-within their task by default: ranked over all tasks, the easy ones would be all that is kept. What is kept is imitated,
-whoever said it: its loss has no old log-probs, so that a sampler of other precision needs no importance weights.
+within their task by default, recorded ones too: ranked over all tasks, the easy ones would be all that is kept. What
+was recorded once of each task has nothing of its own to be ranked with, and is ranked together.
+
+The share that is really kept is another where returns tie: with `--ties keep` all at the border are kept, and what is
+as bad as the worst is not, the worst of its group in a round, of all where it is recorded. Of returns that are 0 or 1
+both make a filter of successes, whatever `share` is below 1. The log has `dropped` of a round and `selected`, the share
+of a data set that is kept.
+
+What is kept is imitated, whoever said it: its loss has no old log-probs, so that a sampler of other precision needs no
+importance weights.
 """
 
 from __future__ import annotations
@@ -16,7 +24,7 @@ from pathlib import Path
 
 from lmgym.baselines import bc
 from lmgym.errors import RecipeError
-from lmgym.train.parts.filters import Ties, Within, keep_top
+from lmgym.train.parts.filters import Ties, Within, keep_best, keep_top
 from lmgym.train.parts.losses import nll
 from lmgym.train.parts.tasks import Uniform
 from lmgym.train.recipe import Recipe, Rl, Sft, Term, Verdict
@@ -30,8 +38,8 @@ class Args(bc.Learning):
     steps: int | None = 45  # rounds, or steps over the recorded episodes
     seconds: float | None = None  # at most
     recorded: str | None = None  # data set to learn from, in place of the policy's own episodes
-    share: float = 0.3  # of the episodes is kept
-    within: Within | None = None  # ranked in the group, the tries of a task, or among all; None: all where recorded
+    share: float = 0.3  # of the episodes is kept, the best; 1 keeps all
+    within: Within = "group"  # ranked in the group, the tries of a task, or among all
     ties: Ties = "keep"
     instances: int = 16  # tasks of a round
     group: int = 8  # tries of each
@@ -60,8 +68,8 @@ def learning(args: Args) -> Rl | Sft:
 
 def best(args: Args) -> partial[Verdict]:
     """The filter that gives the algorithm its name."""
-    within = args.within or ("group" if args.recorded is None else "all")
-    return partial(keep_top, share=args.share, within=within, ties=args.ties)
+    keep = keep_top if args.recorded is None else keep_best
+    return partial(keep, share=args.share, within=args.within, ties=args.ties)
 
 
 def recipe(args: Args) -> Recipe:

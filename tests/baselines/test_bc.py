@@ -11,7 +11,7 @@ import torch
 
 from lmgym.baselines import bc, filtered_bc, rloo
 from lmgym.errors import RecipeError
-from lmgym.train.parts.filters import keep_top
+from lmgym.train.parts.filters import keep_best, keep_top
 from lmgym.train.parts.losses import nll
 from lmgym.train.recipe import Optimiser, Sft, Term
 from lmgym.train.schedule import Progress
@@ -86,7 +86,9 @@ def test_the_best_of_a_lottery_are_its_lucky_ones():
 def test_recorded_episodes_are_filtered_once_and_those_of_the_policy_round_by_round():
     played, recorded = filtered_bc.recipe(filtered_bc.Args()), filtered_bc.recipe(filtered_bc.Args(recorded="data"))
     (learning,) = [stage for stage in recorded.stages if isinstance(stage, Sft) and stage.name == "rl"]
-    assert learning.select.keywords == {"share": 0.3, "within": "all", "ties": "keep"}
+    assert learning.select.func is keep_best
+    assert played.filter[0].func is keep_top
+    assert learning.select.keywords == {"share": 0.3, "within": "group", "ties": "keep"}
     assert played.filter[0].keywords == {"share": 0.3, "within": "group", "ties": "keep"}
 
 

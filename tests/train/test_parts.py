@@ -9,7 +9,7 @@ from lmgym.errors import RecipeError
 from lmgym.train import curve
 from lmgym.train.figures import of_demonstrations, of_play
 from lmgym.train.log import Log, read_metrics, replace_file
-from lmgym.train.parts.filters import drop_flat_groups, drop_lone_episodes, keep_top, mask_truncated
+from lmgym.train.parts.filters import drop_flat_groups, drop_lone_episodes, keep_best, keep_top, mask_truncated
 from lmgym.train.parts.rewards import invalid_cost, limit_ends
 from lmgym.train.recipe import NoTasks, Pool
 from lmgym.train.schedule import Until, linear
@@ -134,8 +134,8 @@ def ranked(*returns, groups="aaaa"):
     return [episode(str(number), group, reward) for number, (reward, group) in pairs]
 
 
-def kept(trajectories, **args):
-    return sorted({each.id for each in trajectories} - keep_top(trajectories, **args).drop)
+def kept(trajectories, *, by=keep_top, **args):
+    return sorted({each.id for each in trajectories} - by(trajectories, **args).drop)
 
 
 def test_the_upper_share_of_each_group_is_kept():
@@ -144,11 +144,39 @@ def test_the_upper_share_of_each_group_is_kept():
     assert kept(ranked(3.0, 1.0, 5.0, 9.0, groups="aabb"), share=0.5, within="all") == ["2", "3"]
 
 
-def test_ties_at_the_border_are_kept_or_cut():
-    assert kept(ranked(1.0, 1.0, 1.0, 0.0), share=0.25) == ["0", "1", "2"]
-    assert kept(ranked(1.0, 1.0, 1.0, 0.0), share=0.25, ties="cut") == ["0"]
+@pytest.mark.parametrize("by", [keep_top, keep_best])
+def test_ties_at_the_border_are_kept_or_cut(by):
+    assert kept(ranked(1.0, 1.0, 1.0, 0.0), by=by, share=0.25) == ["0", "1", "2"]
+    assert kept(ranked(1.0, 1.0, 1.0, 0.0), by=by, share=0.25, ties="cut") == ["0"]
 
 
-def test_what_is_no_better_than_the_worst_is_never_kept():
+def test_what_is_no_better_than_the_worst_of_its_group_is_not_kept_of_a_round():
     assert kept(ranked(0.0, 0.0, 0.0, 0.0), share=0.5) == []
     assert kept(ranked(0.0, 0.0, 1.0, 0.0), share=0.75) == ["2"]
+
+
+@pytest.mark.parametrize("by", [keep_top, keep_best])
+@pytest.mark.parametrize("within", ["group", "all"])
+@pytest.mark.parametrize("ties", ["keep", "cut"])
+def test_all_of_it_is_all_of_it(by, within, ties):
+    assert kept(ranked(0.0, 0.0, 1.0, 3.0, groups="aabc"), by=by, share=1.0, within=within, ties=ties) == list("0123")
+
+
+def test_a_data_set_is_ranked_within_its_tasks_and_what_was_tried_once_together():
+    # a: 3 and 2 of 3, 1, 2, 2 with the tie; b: 9 of 9, 8; c to f once each: 5 of 5, 4, 4, 0
+    data = ranked(3.0, 1.0, 2.0, 2.0, 9.0, 8.0, 5.0, 4.0, 4.0, 0.0, groups="aaaabbcdef")
+    assert kept(data, by=keep_best, share=0.5) == ["0", "2", "3", "4", "6", "7", "8"]
+    assert kept(data, by=keep_best, share=0.5, ties="cut") == ["0", "2", "4", "6", "7"]
+    assert kept(data, by=keep_best, share=0.2, within="all") == ["4", "5"]
+
+
+def test_successes_alone_are_kept_of_a_data_set_of_successes_and_failures():
+    data = ranked(0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0, 1.0, groups="aabbccde")  # a failed twice, b never
+    assert kept(data, by=keep_best, share=0.3) == ["2", "3", "4", "7"]
+    assert kept(data, by=keep_best, share=0.3, within="all") == ["2", "3", "4", "7"]
+
+
+def test_a_data_set_without_a_worst_is_cut_by_its_ties_alone():
+    data = ranked(1.0, 1.0, 1.0, 1.0, groups="abcd")
+    assert kept(data, by=keep_best, share=0.5) == ["0", "1", "2", "3"]
+    assert kept(data, by=keep_best, share=0.5, ties="cut") == ["0", "1"]

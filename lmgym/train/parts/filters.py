@@ -40,20 +40,48 @@ def drop_lone_episodes(trajectories: Sequence[Trajectory]) -> Verdict:
 def keep_top(
     trajectories: Sequence[Trajectory], *, share: float, within: Within = "group", ties: Ties = "keep"
 ) -> Verdict:
-    """Keeps the `share` of episodes with the highest return, of each group or of all, and drops the rest.
+    """Keeps the `share` of a round's episodes with the highest return, of each group or of all, and drops the rest.
 
-    What is no better than the worst is never kept, so that a group of equals is dropped whole. `ties` at the border
-    are all kept, or cut in the order in which they came.
+    What is no better than the worst is not kept, so that a group of equals is dropped whole; a `share` of 1 keeps
+    everything. `ties` at the border are all kept, or cut in the order in which they came.
     """
     sets = list(groups(trajectories).values()) if within == "group" else [list(trajectories)]
-    kept: set[str] = set()
+    kept: list[Trajectory] = []
     for members in sets:
-        ranked = sorted(members, key=lambda trajectory: -trajectory.reward)  # stable: equals stay in order
-        count = max(1, round(share * len(members)))
-        border, worst = ranked[count - 1].reward, ranked[-1].reward
-        chosen = [each for each in ranked if each.reward >= border] if ties == "keep" else ranked[:count]
-        kept |= {trajectory.id for trajectory in chosen if trajectory.reward > worst}
-    return Verdict(drop=frozenset(trajectory.id for trajectory in trajectories) - kept)
+        worst = min(trajectory.reward for trajectory in members)
+        kept += [each for each in _upper(members, share, ties) if share == 1 or each.reward > worst]
+    return _all_but(kept, trajectories)
+
+
+def keep_best(
+    trajectories: Sequence[Trajectory], *, share: float, within: Within = "group", ties: Ties = "keep"
+) -> Verdict:
+    """Keeps the `share` of a data set's episodes with the highest return, of each task or of all, and drops the rest.
+
+    Tries of one task are ranked among themselves, what was tried once among all such. What is as bad as the worst of
+    the whole data set is not kept, unless `share` is 1 or all is alike; so of successes and failures it keeps
+    successes alone, and more or fewer than `share` of all. Ties are as in `keep_top`; of a group one is kept at least.
+    """
+    found = groups(trajectories).values() if within == "group" else [list(trajectories)]
+    sets = [members for members in found if len(members) > 1]
+    alone = [members[0] for members in found if len(members) == 1]
+    returns = [trajectory.reward for trajectory in trajectories]
+    everything = share == 1 or min(returns) == max(returns)
+    ranked = [each for members in (*sets, alone) if members for each in _upper(members, share, ties)]
+    return _all_but([each for each in ranked if everything or each.reward > min(returns)], trajectories)
+
+
+def _upper(members: Sequence[Trajectory], share: float, ties: Ties) -> list[Trajectory]:
+    """The `share` with the highest return, one at least."""
+    ranked = sorted(members, key=lambda trajectory: -trajectory.reward)  # stable: equals stay in order
+    count = max(1, round(share * len(members)))
+    if ties == "cut":
+        return ranked[:count]
+    return [each for each in ranked if each.reward >= ranked[count - 1].reward]
+
+
+def _all_but(kept: Sequence[Trajectory], trajectories: Sequence[Trajectory]) -> Verdict:
+    return Verdict(drop=frozenset(each.id for each in trajectories) - {each.id for each in kept})
 
 
 def mask_truncated(trajectories: Sequence[Trajectory]) -> Verdict:
