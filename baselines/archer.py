@@ -5,7 +5,8 @@
 Zhou et al. 2024, ArCHer: Training Language Model Agents via Hierarchical Multi-Turn RL. Every turn that was played goes
 into a replay. Twin Q of an utterance after its observation and twin V of an observation are fitted to drawn turns by
 temporal differences; what the policy would say now is sampled anew at each drawn observation, without an environment.
-The actor learns by REINFORCE on utterances sampled anew at observations of the replay, each judged by min Q - min V.
+The actor learns by REINFORCE, each of its steps on utterances sampled anew at observations drawn anew from the replay,
+each judged by min Q - min V.
 
 The release differs where its options stand at False or None here. Three of its habits are not offered: it encodes
 answers again as text by themselves (ids are born once), takes the logarithm of a softmax, and counts weights without a
@@ -33,7 +34,7 @@ from lmgym.train.parts.losses import reinforce
 from lmgym.train.parts.stores import Replay
 from lmgym.train.parts.tasks import Uniform
 from lmgym.train.recipe import Critic, FitCritic, Recipe, Rl, Store, Term
-from lmgym.train.schedule import Progress, Until
+from lmgym.train.schedule import Progress, Until, constant
 from lmgym.train.services import Services, view
 from lmgym.types import Trajectory
 
@@ -58,17 +59,17 @@ class Args(bc.Learning):
     critic_epochs: int = 16  # passes over them
     critic_batch: int = 64  # turns of a step of the critic
     critic_lr: float = 1e-3
-    actor_draws: int = 256  # utterances sampled anew in an iteration, to learn from
+    actor_draws: int = 256  # utterances sampled anew in a pass of the actor, to learn from
     tries: int = 4  # of them at the same observation, each judged beside the Q of the others; 1: beside V, as printed
     lr: float = 1e-4
     adam_eps: float = 1e-5  # advantages are small: without it AdamW steps at full rate on their noise
-    epochs: int = 1  # passes over them
-    minibatches: int = 1  # optimiser steps of a pass
+    epochs: int = 1  # passes of the actor
+    minibatches: int = 1  # optimiser steps of a pass, each on its share of the utterances, sampled when it is due
     importance: Choice = "none"  # weights of the actor's tokens, where the sampler is not the trainer; not the critic's
     importance_least: float | None = None
     importance_most: float | None = None
     rescore: bool | None = None  # old log-probs by the trainer; None: where it or the sampler is not fp32
-    summed_batches: int | None = None  # the release: as many batches a step, their gradients summed, not averaged
+    summed_batches: int | None = None  # the release: as many batches a step, of critic and actor, gradients summed
     truncated_is_done: bool = False  # the release: nothing follows where an episode was cut
     untrained_stop: bool = False  # the release: the token that ends an utterance is not trained
     cut_at_newline: bool = False  # the release: an utterance ends with its first line
@@ -329,21 +330,19 @@ def recipe(args: Args) -> Recipe:
     """Imitation, the critic alone, actor and critic; the same evaluation before and after."""
     if not 0 < args.tau <= 1:
         raise RecipeError(f"ArCHer needs tau in (0, 1]; got {args.tau}")
-    rl = Rl(
-        until=Until(steps=args.steps, seconds=args.seconds),
-        optimiser=bc.optimiser(args),
-        rescore=args.rescore,
-    )
+    until, once = Until(steps=args.steps, seconds=args.seconds), replace(bc.optimiser(args), epochs=1, minibatches=1)
+    rl = Rl(until=until, optimiser=once, rescore=args.rescore, draws=args.epochs * args.minibatches)
+    draws = -(-args.actor_draws // args.minibatches)
     return Recipe(
         tasks=Uniform(args.rollouts, budget=args.budget),
         critic=partial(TwinCritic, args=args),
         blind=BLIND,
-        store=lambda: Replay(args.capacity, draws=args.actor_draws, tries=args.tries),
+        store=lambda: Replay(args.capacity, draws=draws, tries=args.tries),
         credit=credit,
         # an episode of the weights is one utterance: the answer sampled anew is all that is trained of its fork. The
         # critic has none: what it values is what the sampler says, which is what is played
         importance=importance(args.importance, args.importance_least, args.importance_most),
-        loss=[Term(loss=reinforce, aggregation="seq_sum")],
+        loss=[Term(loss=reinforce, aggregation="seq_sum", coef=constant(args.summed_batches or 1.0))],
         stages=bc.around(args, FitCritic(until=Until(steps=args.fit)), rl),
         stop=("\n",) if args.cut_at_newline else (),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from lmgym.evaluation.runner import Report
 from lmgym.train.parts.filters import drop_flat_groups, groups
@@ -38,6 +38,26 @@ def of_demonstrations(trajectories: Sequence[Trajectory]) -> dict[str, float]:
     turns = [turn for trajectory in trajectories for turn in trajectory.turns]
     kept["stumbles"] = sum(bool(turn.info.get("stumble")) for turn in turns) / max(1, len(turns))
     return {**kept, "demonstrated_success": played["success"], "demonstrated_tokens": played["sampled_tokens"]}
+
+
+def over_draws(drawn: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Figures of a step that learned several times: sums of tokens, extremes of extremes, the last counts, else means.
+
+    A draw of which nothing was trained has its tokens alone.
+    """
+    names = {name: None for figures in drawn for name in figures}
+    columns = {name: [figures[name] for figures in drawn if name in figures] for name in names}
+    return {name: _together(name, values) for name, values in columns.items()}
+
+
+def _together(name: str, values: Sequence[float]) -> float:
+    if name == "trained_tokens":
+        return sum(values)
+    if name in ("optimiser_steps", "lr"):
+        return values[-1]
+    if name.endswith(("_min", "_max")):
+        return (min if name.endswith("_min") else max)(values)
+    return sum(values) / len(values)
 
 
 def of_evaluation(report: Report) -> dict[str, float]:

@@ -41,7 +41,7 @@ RANGES: Mapping[str, Range] = dict(
         *_named("clip clip_high whiten_floor value_coef kl kl_reward", Range(0)),
         *_named("negative anchor blame invalid observation_weight cql beta", Range(0)),
         *_named("interject stumbles gamma turn_gamma lam critic_lam", Range(0, 1)),
-        *_named("epochs minibatches warmup_minibatches critic_epochs micro_tokens", Range(1)),
+        *_named("epochs minibatches warmup_minibatches critic_epochs micro_tokens draws", Range(1)),
         *_named("capacity hidden critic_draws critic_batch actor_draws summed_batches critic_tokens", Range(1)),
         *_named("longest kl_horizon tries", Range(1)),
         *_named("eps adam_eps value_clip kl_target eta", Range(0, open=True)),

@@ -233,6 +233,10 @@ class Rl:
     optimiser: Optimiser = field(default_factory=Optimiser)
     rescore: bool | None = None  # old log-probs by the trainer; None: where its precision is not the sampler's
     watch: int = 2048  # tokens of a step on which the divergence from the start policy is measured; 0: never
+    draws: int = 1  # times a step draws from the store and learns from it, each by the weights that came before
+
+    def __post_init__(self) -> None:
+        ranges.check(vars(self))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -321,3 +325,5 @@ class Recipe:
     def __post_init__(self) -> None:
         if self.charge is not None and any(term.reference for term in self.loss):
             raise RecipeError("a KL both in the reward and in the loss counts it twice: set one of the two to 0")
+        if self.store is None and any(isinstance(stage, Rl) and stage.draws > 1 for stage in unrolled(self.stages)):
+            raise RecipeError("a step draws several times from a store, and this recipe has none: use Rl(draws=1)")

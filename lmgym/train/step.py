@@ -24,7 +24,7 @@ from lmgym.rollout.picture_folder import folders_beside
 from lmgym.train import source, trained
 from lmgym.train.batch import Batch, masked, some_rows
 from lmgym.train.collate import turns_out
-from lmgym.train.figures import of_demonstrations, of_play
+from lmgym.train.figures import of_demonstrations, of_play, over_draws
 from lmgym.train.log import Stopwatch, writing
 from lmgym.train.parts.importance import figures as of_weights
 from lmgym.train.parts.kl import kl_estimate
@@ -95,8 +95,6 @@ class Learner:
         demonstrated |= isinstance(stage, FitCritic) and stage.recorded is not None
         described = of_demonstrations if demonstrated else of_play
         figures = {**described(episodes), "abandoned": float(abandoned)}
-        if (selection := self.selection(stage)) is not None:
-            figures["selected"] = selection[0] / selection[1]
         if isinstance(stage, Generate):
             kept, _ = _filtered(episodes, stage.filter)
             self._keep([dataset.labelled(episode, self.policy) for episode in kept], stage.into, place.run_step)
@@ -112,7 +110,7 @@ class Learner:
         seed: tuple[int, int],
         watch: Stopwatch,
     ) -> dict[str, float]:
-        """From the episodes of a step to new weights; the figures of it."""
+        """From the episodes of a step to new weights, by way of the store if there is one; the figures of it."""
         parts = stage if isinstance(stage, Sft) else self.recipe
         critic, store = (None, None) if isinstance(stage, Sft) else (self.critic, self.store)
         with watch("collate"):
@@ -127,13 +125,32 @@ class Learner:
         if critic is not None:
             with watch("critic"):
                 learned |= critic.fit(store, progress, seed=seed)
-        if store is not None and isinstance(stage, Rl):
-            with watch("play"):
-                episodes = store.draw(self.services, seed=seed)
-        if isinstance(stage, FitCritic) and store is not None:
+        if store is None:
+            return learned | self._train(stage, episodes, out, progress, seed, watch)
+        if not isinstance(stage, Rl):
             return learned  # from the store
+        drawn: list[dict[str, float]] = []
+        for number in range(stage.draws):
+            own = (*seed, number + 1) if number else seed  # the critic's own draw ends with 1
+            with watch("play"):
+                episodes = store.draw(self.services, seed=own)
+            drawn.append(self._train(stage, episodes, out, progress, own, watch))
+        return learned | over_draws(drawn)
+
+    def _train(
+        self,
+        stage: Sft | Rl | FitCritic,
+        episodes: list[Trajectory],
+        out: frozenset[tuple[str, int]],
+        progress: Progress,
+        seed: tuple[int, ...],
+        watch: Stopwatch,
+    ) -> dict[str, float]:
+        """From what is learned from to new weights, turns that are `out` not trained; the figures of it."""
+        parts = stage if isinstance(stage, Sft) else self.recipe
+        critic, learned = None if isinstance(stage, Sft) else self.critic, dict[str, float]()
         if not episodes:
-            return {**learned, "trained_tokens": 0.0}
+            return {"trained_tokens": 0.0}
         with watch("collate"):
             given = isinstance(stage, Sft) or (isinstance(stage, FitCritic) and stage.recorded is not None)
             batch = self.services.batch(episodes, "given" if given else "sampled", ends=critic is not None)
@@ -151,7 +168,7 @@ class Learner:
             if isinstance(stage, Sft) and stage.observation_weight:
                 batch = with_observations(batch, stage.observation_weight)
             if self.services.ranks.main and seed[1] in self.services.manner.keep_episodes:
-                trained.write(self.services.folder, seed[1], batch, episodes)
+                trained.write(self.services.folder, seed[1], batch, episodes, more=len(seed) > 2)
         with watch("update"):
             assert self.updater is not None
             learned |= self.updater.update(batch, progress, seed=seed)
@@ -176,21 +193,11 @@ class Learner:
 
     def _recorded(self, stage: Sft | FitCritic, path: Path, **draw: int) -> list[Trajectory]:
         """Episodes of a data set, which may be one that the run made itself."""
+        own = self.services.folder / path
         select = stage.select if isinstance(stage, Sft) else None
-        found = self._data(path)
+        found = own if own.exists() else path
         self.services.pictures.sources = folders_beside(found)
         return source.recorded(found, self.policy, select=select, context=self.services.context, **draw)
-
-    def _data(self, path: Path) -> Path:
-        own = self.services.folder / path
-        return own if own.exists() else path
-
-    def selection(self, stage: Learning) -> tuple[int, int] | None:
-        """How many episodes of its data set the stage takes, and of how many; None where it selects none."""
-        if not isinstance(stage, Sft) or stage.recorded is None or stage.select is None:
-            return None
-        path = self._data(stage.recorded)
-        return len(source.selected(path, stage.select)), source.size(path)
 
     def _keep(self, episodes: Sequence[Trajectory], folder: str, number: int) -> None:
         """Write episodes into a folder of the run."""
@@ -199,7 +206,7 @@ class Learner:
             recording.write(path / f"{number:06d}.jsonl", self.services.kept(episodes))
 
     def _scored(
-        self, batch: Batch, stage: Sft | Rl | FitCritic, seed: tuple[int, int]
+        self, batch: Batch, stage: Sft | Rl | FitCritic, seed: tuple[int, ...]
     ) -> tuple[Batch, Tensor, dict[str, float]]:
         """The batch with what credit and losses need, factors (B, T) of its advantages, and figures."""
         factor, figures = torch.ones_like(batch.reward), dict[str, float]()
@@ -220,7 +227,7 @@ class Learner:
             figures |= seen
         return batch, factor, figures
 
-    def _referred(self, batch: Batch, stage: Rl, seed: tuple[int, int]) -> tuple[Batch, dict[str, float]]:
+    def _referred(self, batch: Batch, stage: Rl, seed: tuple[int, ...]) -> tuple[Batch, dict[str, float]]:
         """The batch with log-probs of the start policy where they are asked for, and how far away that is.
 
         The start policy is the one that RL began with; of a model with adapters it is the base, as before imitation.

@@ -28,8 +28,12 @@ class TrainedRow:
     advantage: tuple[float, ...]
 
 
-def write(run: Path, step: int, batch: Batch, episodes: Sequence[Trajectory]) -> None:
-    """Write the rows of a step's batch into the folder of its run; `episodes` are those that it was collated from."""
+def write(run: Path, step: int, batch: Batch, episodes: Sequence[Trajectory], *, more: bool = False) -> None:
+    """Write the rows of a step's batch into the folder of its run; `episodes` are those that it was collated from.
+
+    `more` says that it is not the step's first batch: its rows follow those that are there.
+    """
+    path = run / FOLDER / f"{step:06d}.jsonl"
     lines = []
     for row, length in enumerate(batch.lengths.tolist()):
         content = {
@@ -39,7 +43,7 @@ def write(run: Path, step: int, batch: Batch, episodes: Sequence[Trajectory]) ->
             "advantage": batch.advantage[row, :length].tolist(),
         }
         lines.append(json.dumps(content) + "\n")
-    replace_file(run / FOLDER / f"{step:06d}.jsonl", "".join(lines))
+    replace_file(path, (path.read_text() if more and path.exists() else "") + "".join(lines))
 
 
 def path_beside(kept: Path) -> Path:

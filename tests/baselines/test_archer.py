@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from contextlib import ExitStack
 from dataclasses import fields, replace
 
@@ -14,16 +15,19 @@ from lmgym.rollout.engine import Engine
 from lmgym.train import source
 from lmgym.train.collate import collate
 from lmgym.train.critics import Estimator
+from lmgym.train.log import read_metrics
 from lmgym.train.math import aggregation
 from lmgym.train.parts.losses import reinforce
 from lmgym.train.parts.stores import Replay
 from lmgym.train.parts.tasks import Uniform
-from lmgym.train.recipe import Pool, Scored
-from lmgym.train.schedule import Progress
+from lmgym.train.recipe import Optimiser, Pool, Rl, Scored
+from lmgym.train.schedule import Progress, Until
 from lmgym.train.services import Services, view
 from lmgym.train.state import Manner
+from lmgym.train.update import Updater
 from tests import oracles, oracles_values
 from tests.oracles_values import WORDS
+from tests.train import victim
 from tests.train.batches import make_batch
 from tests.train.chain import SPEC, chain_policy
 
@@ -318,6 +322,36 @@ def test_summed_batches_have_as_many_times_the_gradient(services, episodes):
     assert norms[1] == pytest.approx(4 * norms[0], rel=1e-5)
 
 
+def test_summed_batches_have_as_many_times_the_gradient_of_the_actor_too(services, episodes):
+    store = Replay(1000, draws=12)
+    store.put(episodes)
+    batch = collate(store.draw(services, seed=(0, 1)))
+    batch = replace(batch, advantage=batch.mask.float())
+    norms = []
+    for args in (QUICK, replace(QUICK, summed_batches=4)):
+        model, terms = services.policy.model, archer.recipe(args).loss
+        actor = Updater(model, services.score, Optimiser(lr=0.0, clip=0.0), terms)
+        norms.append(actor.update(batch, HERE, seed=(0,))["gradient_norm"])
+    assert norms[1] == pytest.approx(4 * norms[0], rel=1e-5)
+
+
+def test_every_step_of_the_actor_learns_from_what_the_weights_before_it_say(tmp_path):
+    changes = {"fit": 1, "steps": 2, "rollouts": 4, "hidden": 8, "critic_draws": 12, "critic_epochs": 1, "lr": 0.05}
+    args = archer.Args(warmup=0, evaluate=4, actor_draws=48, epochs=2, minibatches=3, autocast=False, **changes)
+    victim.train(tmp_path / "run", args=args, recipe=archer.recipe(args), keep_episodes=(1, 2))
+    learned = [line for line in read_metrics(tmp_path / "run") if line["stage"] == "rl"]
+    assert [line["optimiser_steps"] for line in learned] == [6, 12]
+    for line, number in zip(learned, (1, 2), strict=True):
+        assert (line["ratio_min"], line["ratio_max"]) == pytest.approx((1.0, 1.0), abs=1e-4)
+        rows = (tmp_path / "run" / "trained" / f"{number:06d}.jsonl").read_text().splitlines()
+        assert len(rows) == args.epochs * args.actor_draws
+        weights = [weight for row in rows for weight in json.loads(row)["weight"]]
+        assert sum(weight != 0 for weight in weights) == line["trained_tokens"]
+        spoken = [json.loads(row)["episode"].rpartition(".")[0] for row in rows]  # without its number in the draw
+        draws = [tuple(spoken[n : n + 16]) for n in range(0, len(spoken), 16)]
+        assert len(set(draws)) == len(draws) == 6  # four tries in place of each of four turns, others in every draw
+
+
 def test_the_critic_sees_the_end_of_what_is_too_long_for_it(services, episodes):
     critic = archer.TwinCritic(services, replace(QUICK, critic_tokens=3))
     observed, said, after = critic._points((1, 2, 3, 4, 5), (6, 7), (1, 2, 3, 4, 5, 6, 7, 8))
@@ -364,6 +398,11 @@ def test_a_view_that_is_rendered_anew_is_a_row_of_its_own(tmp_path):
 def test_settings_that_cannot_be_are_refused():
     with pytest.raises(RecipeError, match="tau in"):
         archer.recipe(archer.Args(tau=0.0))
+    recipe = archer.recipe(archer.Args(epochs=2))
+    with pytest.raises(RecipeError, match="draws several times from a store"):
+        replace(recipe, store=None)
+    with pytest.raises(RecipeError, match="draws is 1 or more"):
+        Rl(until=Until(steps=1), draws=0)
 
 
 def test_the_release_can_be_asked_for():

@@ -9,6 +9,7 @@ from lmgym.baselines import archer, ppo, refuel, rloo
 from lmgym.policy.load import load_local
 from lmgym.policy.lora import adapt
 from lmgym.policy.sampling import Sampling
+from lmgym.train.figures import over_draws
 from lmgym.train.log import read_metrics
 from tests.train import victim
 
@@ -92,3 +93,15 @@ def test_the_old_log_probs_of_a_regression_are_the_trainers(tmp_path):
     first, _ = steps_of(tmp_path, refuel, pairs=12, minibatches=1)
     assert first["gap_max"] > 1e-4
     assert first["log_ratio"] < 1e-6  # nothing moved yet: what the sampler said otherwise is not fitted
+
+
+def test_figures_of_several_draws_come_together_by_what_they_are():
+    drawn = [
+        {"loss": 1.0, "trained_tokens": 3.0, "ratio_max": 1.5, "gap_max": 0.1, "ratio_min": 0.5, "optimiser_steps": 1},
+        {"trained_tokens": 0.0},
+        {"loss": 2.0, "trained_tokens": 5.0, "ratio_max": 1.2, "gap_max": 0.3, "ratio_min": 0.4, "optimiser_steps": 2},
+    ]
+    assert over_draws(drawn) == {
+        "loss": 1.5, "trained_tokens": 8.0, "ratio_max": 1.5, "gap_max": 0.3, "ratio_min": 0.4, "optimiser_steps": 2
+    }  # fmt: skip
+    assert over_draws(drawn[:1]) == drawn[0]
