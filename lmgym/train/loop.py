@@ -146,6 +146,8 @@ class Training:
         wants = planner.wants if plays and planner and stage.until.steps != 0 else ()
         if "admissible" in wants and not runner.lists_actions(self.pool.task):
             self.log.say(f"{stage.name}: no wrong moves are interjected, {self.pool.task} lists no admissible actions")
+        if stage.until.steps != 0 and (kept := self.learner.selection(stage)) is not None:
+            self.log.say(f"{stage.name}: {kept[0]} of {kept[1]} recorded episodes are kept ({kept[0] / kept[1]:.1%})")
         while not stage.until.reached(self.place.step, elapsed := agreed(time.perf_counter() - begun)):
             if plays and self.manner.tokens is not None and self.place.tokens >= self.manner.tokens:
                 break

@@ -35,7 +35,7 @@ def check(recipe: Recipe, task: str, options: Mapping[str, Any], folder: Path, *
         if places and not found:
             raise RecipeError(f"there is no data set {recorded}")
         if found:
-            source.readable(found[0])
+            source.selected(found[0], stage.select if isinstance(stage, Sft) else None)
         shown = isinstance(stage, Sft) or (isinstance(stage, Generate) and stage.demonstrated)
         if shown and recorded is None and not runner.demonstrates(task):
             raise RecipeError(f"{name} has neither demonstrator nor oracle to imitate: {_without(recipe, made)}")

@@ -50,24 +50,29 @@ def recorded(
     `select` drops some of the data set before; an episode without a turn is none. Words get their ids as `context`
     shows them.
     """
-    found = _read(path, _state(path), select)
-    if not found:
-        raise RecipeError(f"{path} holds no episodes to imitate" + (", or none that are kept" if select else ""))
+    found = selected(path, select)
     places = (divmod(place, len(found)) for place in range(step * count, (step + 1) * count))
     chosen = [(lap, found[order(seed, lap, len(found))[position]]) for lap, position in places]
     named = (replace(episode, id=f"{episode.id}@{lap}") for lap, episode in chosen)
     return _encoded(policy, (_given(episode, policy) for episode in named), context or Full())
 
 
-def readable(path: Path) -> None:
-    """Read the first episode of a data set. Raises RecipeError or InstanceError where that cannot be."""
-    try:
-        if not any(episode.turns for episode in dataset.read(path)):
-            raise RecipeError(f"{path} holds no episodes to imitate")
-    except LmgymError:
-        raise
-    except (OSError, ValueError, KeyError) as error:  # also of bytes that are no text, and of others' parquet
-        raise RecipeError(f"cannot read the episodes of {path}: {' '.join(str(error).split())}") from error
+def selected(path: Path, select: Filter | None = None) -> tuple[Trajectory, ...]:
+    """The episodes of a data set that `select` keeps, all of it read; again only where files or `select` are others.
+
+    Raises RecipeError or InstanceError where they cannot be read, or none is left.
+    """
+    state = _state(path)
+    found = _selected(path, state, select)
+    if not found:
+        rest = "no episodes to imitate" if not _read(path, state) else "no episodes that the recipe's filter keeps"
+        raise RecipeError(f"{path} holds {rest}")
+    return found
+
+
+def size(path: Path) -> int:
+    """Episodes of a data set."""
+    return len(_read(path, _state(path)))
 
 
 def _encoded(policy: LocalPolicy, found: Iterable[Trajectory], context: Context) -> list[Trajectory]:
@@ -119,10 +124,17 @@ def _state(path: Path) -> tuple[tuple[str, int, int], ...]:
 
 
 @lru_cache(maxsize=1)
-def _read(path: Path, state: object, select: Filter | None) -> tuple[Trajectory, ...]:
+def _read(path: Path, state: object) -> tuple[Trajectory, ...]:
     try:
-        found = [episode for episode in dataset.read(path) if episode.turns]
-    except OSError as error:
-        raise RecipeError(f"cannot read the episodes of {path}: {error.strerror}") from error
+        return tuple(episode for episode in dataset.read(path) if episode.turns)
+    except LmgymError:
+        raise
+    except (OSError, ValueError, KeyError) as error:  # also of bytes that are no text, and of others' parquet
+        raise RecipeError(f"cannot read the episodes of {path}: {' '.join(str(error).split())}") from error
+
+
+@lru_cache(maxsize=1)
+def _selected(path: Path, state: object, select: Filter | None) -> tuple[Trajectory, ...]:
+    found = _read(path, state)
     dropped = select(found).drop if select and found else frozenset()
     return tuple(episode for episode in found if episode.id not in dropped)

@@ -95,6 +95,8 @@ class Learner:
         demonstrated |= isinstance(stage, FitCritic) and stage.recorded is not None
         described = of_demonstrations if demonstrated else of_play
         figures = {**described(episodes), "abandoned": float(abandoned)}
+        if (selection := self.selection(stage)) is not None:
+            figures["selected"] = selection[0] / selection[1]
         if isinstance(stage, Generate):
             kept, _ = _filtered(episodes, stage.filter)
             self._keep([dataset.labelled(episode, self.policy) for episode in kept], stage.into, place.run_step)
@@ -193,11 +195,21 @@ class Learner:
 
     def _recorded(self, stage: Sft | FitCritic, path: Path, **draw: int) -> list[Trajectory]:
         """Episodes of a data set, which may be one that the run made itself."""
-        own = self.services.folder / path
         select = stage.select if isinstance(stage, Sft) else None
-        found = own if own.exists() else path
+        found = self._data(path)
         self.services.pictures.sources = folders_beside(found)
         return source.recorded(found, self.policy, select=select, context=self.services.context, **draw)
+
+    def _data(self, path: Path) -> Path:
+        own = self.services.folder / path
+        return own if own.exists() else path
+
+    def selection(self, stage: Learning) -> tuple[int, int] | None:
+        """How many episodes of its data set the stage takes, and of how many; None where it selects none."""
+        if not isinstance(stage, Sft) or stage.recorded is None or stage.select is None:
+            return None
+        path = self._data(stage.recorded)
+        return len(source.selected(path, stage.select)), source.size(path)
 
     def _keep(self, episodes: Sequence[Trajectory], folder: str, number: int) -> None:
         """Write episodes into a folder of the run."""

@@ -15,14 +15,16 @@ from lmgym.errors import LmgymError, RecipeError
 from lmgym.rollout import dataset
 from lmgym.rollout.engine import Engine
 from lmgym.train import source
+from lmgym.train.parts.filters import drop_flat_groups
 from lmgym.train.parts.tasks import Uniform
 from lmgym.train.preflight import check
-from lmgym.train.recipe import Evaluate, Pool
+from lmgym.train.recipe import Evaluate, Pool, Sft
 from tests.train import tt
 from tests.train.chain import SPEC, chain_policy
 from tests.train.victim import train
 
 ALONE = "use --warmup 0"
+STEP = b'[{"state": "1 to 8", "action": "1", "reward": 1.0, "done": true}]\n'
 WITH_RECORDS = "use --warmup 0 --demonstrated 0, or --recorded FILE"
 
 
@@ -74,6 +76,8 @@ def test_a_task_that_shows_nothing_is_refused_with_a_way_that_leads_on(said, adv
         ("packed.jsonl.gz", b"nonsense", "cannot read the episodes"),
         ("bad.parquet", b"nonsense", "cannot read the episodes"),
         ("table.csv", b"1,2\n", "is no data set"),
+        ("late.jsonl", STEP + b"{}\n", "line 2 is no episode"),
+        ("none.jsonl", b"[]\n", "line 1 is no episode"),
     ],
 )
 def test_a_data_set_that_cannot_be_read_is_refused_before_the_warm_up(name, content, words, tmp_path):
@@ -82,6 +86,16 @@ def test_a_data_set_that_cannot_be_read_is_refused_before_the_warm_up(name, cont
     with pytest.raises(LmgymError, match=words) as caught:
         train(tmp_path / "run", args=args, recipe=filtered_bc.recipe(args))
     assert "\n" not in str(caught.value)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_data_set_of_which_the_filter_keeps_nothing_is_refused_before_the_warm_up(tmp_path):
+    (tmp_path / "data.jsonl").write_bytes(STEP * 2)
+    args = filtered_bc.Args(warmup=1, warmup_episodes=2, steps=1, evaluate=2, recorded=str(tmp_path / "data.jsonl"))
+    recipe = filtered_bc.recipe(args)
+    stages = [replace(s, select=drop_flat_groups) if isinstance(s, Sft) and s.recorded else s for s in recipe.stages]
+    with pytest.raises(RecipeError, match="no episodes that the recipe's filter keeps"):
+        train(tmp_path / "run", args=args, recipe=replace(recipe, stages=stages))
     assert not (tmp_path / "run").exists()
 
 
