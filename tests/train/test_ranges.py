@@ -10,7 +10,7 @@ from lmgym.cli.options import read_args
 from lmgym.errors import RecipeError
 from lmgym.train.critics import Estimator, mlp
 from lmgym.train.ranges import RANGES, Range
-from lmgym.train.recipe import Optimiser
+from lmgym.train.recipe import Optimiser, Rl
 from lmgym.train.schedule import Until
 
 REFUSED = [
@@ -90,5 +90,5 @@ def test_a_range_has_its_ends_unless_it_is_open():
 
 def test_every_range_is_of_a_setting_that_there_is():
     algorithms = ("bc", "filtered_bc", "mc", "ilql", "archer", "refuel", "ppo", "grpo", "rloo")
-    kinds = [Optimiser, Until, *(importlib.import_module(f"lmgym.baselines.{name}").Args for name in algorithms)]
+    kinds = [Optimiser, Rl, Until, *(importlib.import_module(f"lmgym.baselines.{name}").Args for name in algorithms)]
     assert set(RANGES) <= {name for kind in kinds for name in kind.__dataclass_fields__}
