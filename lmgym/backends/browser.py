@@ -48,7 +48,8 @@ FLAGS = (
     "--disable-lcd-text",
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",  # a page reaches its gate, and nothing by name
-    f"--js-flags=--max-old-space-size={MEMORY >> 21}",  # MiB: half of it for scripts
+    # MiB: half of it for scripts; what is new in a small space, or a process grows and shrinks by 32
+    f"--js-flags=--max-old-space-size={MEMORY >> 21} --max-semi-space-size=2",
 )
 Result = TypeVar("Result")
 

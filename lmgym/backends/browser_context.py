@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, Dialog, Download, Page, StorageState
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)  # when every page begins
-LIFE = 32  # episodes that a tab serves: what its process holds grows
+LIFE = 64  # episodes that a tab serves: Playwright forgets the requests of a tab when it is closed
 TABS = 8  # open at once; further pop-ups are closed
 LOAD = 10.0  # seconds for a page to load
 FIRST = 45.0  # seconds for the first page: contexts that are opened at once wait for each other
@@ -124,6 +124,7 @@ class Context:
             await tab.devtools.send("Runtime.evaluate", {"expression": "window.name = ''"})
             await tab.page.goto(place + EMPTY, timeout=SETTLE * 1000)
             await tab.page.mouse.move(0, 0)  # where a new tab's is
+            await tab.devtools.send("HeapProfiler.collectGarbage")  # its process would hold twenty of the old pages
         except Error:
             return False
         tab.forget()
