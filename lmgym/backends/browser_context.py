@@ -111,7 +111,7 @@ class Context:
         await self.settle()
 
     async def _emptied(self, place: str) -> bool:
-        """Make the tab what a new one is, which takes a process and twice the time; whether that worked.
+        """Make the tab what a new one is, in half the time that one takes to open; whether that worked.
 
         Nothing stays of what a page can leave in a tab: its name, its history and (with `_forget`) its storage.
         """
@@ -121,11 +121,12 @@ class Context:
         if origin(tab.page.url) != place:
             return False  # the way to another site is another process
         try:
-            await tab.devtools.send("Runtime.evaluate", {"expression": "window.name = ''"})
-            await tab.page.goto(place + EMPTY, timeout=SETTLE * 1000)
-            await tab.page.mouse.move(0, 0)  # where a new tab's is
-            await tab.devtools.send("HeapProfiler.collectGarbage")  # its process would hold twenty of the old pages
-        except Error:
+            async with asyncio.timeout(SETTLE):  # a page may be busy without end
+                await tab.devtools.send("Runtime.evaluate", {"expression": "window.name = ''"})
+                await tab.page.goto(place + EMPTY)
+                await tab.page.mouse.move(0, 0)  # where a new tab's is
+                await tab.devtools.send("HeapProfiler.collectGarbage")  # or its process holds twenty of the old pages
+        except (Error, TimeoutError):
             return False
         tab.forget()
         return True

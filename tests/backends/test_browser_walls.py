@@ -201,6 +201,14 @@ def test_a_page_without_end_voids_the_episode_and_the_next_one_runs(session, pat
     assert title(session) == "Start"
 
 
+def test_a_page_that_is_busy_without_end_by_now_gives_way_to_the_next_episode(session):
+    session.open(HERE + "/")
+    session.evaluate("() => { __pwClock.builtins.setTimeout(() => { for (;;); }, 100); }")
+    time.sleep(0.3)
+    session.open(HERE + "/next")
+    assert title(session) == "Next"
+
+
 def test_a_page_that_takes_all_memory_is_ended(session):
     session.open(HERE + "/hog")
     with pytest.raises(BackendError, match="held too much memory"):
