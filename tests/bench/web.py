@@ -47,7 +47,9 @@ def _rate(contexts: int, seconds: float, options: dict[str, Any]) -> tuple[float
 def _processor() -> float:
     """Processor seconds of this process and all below it: Playwright's driver and the browser."""
     ticks = 0
-    for pid in (os.getpid(), *family(os.getpid())):
+    started = (path.read_text().split() for path in Path("/proc/self/task").glob("*/children"))  # by any thread
+    children = [int(child) for each in started for child in each]
+    for pid in (os.getpid(), *children, *(below for child in children for below in family(child))):
         with contextlib.suppress(OSError):
             ticks += sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
     return ticks / os.sysconf("SC_CLK_TCK")
