@@ -30,7 +30,6 @@ def collate(
     With `ends` an episode that was cut ends with its `final_ids`, for a critic to judge what was left: at the end of
     its last row, or in a row of their own. `gallery` has the pictures of episodes with pictures.
     """
-    assert len({trajectory.id for trajectory in trajectories}) == len(trajectories), "two trajectories have one id"
     cutter = ended if ends else segments
     rows = [(number, row) for number, trajectory in enumerate(trajectories) for row in cutter(trajectory)]
     if not rows:
@@ -140,6 +139,7 @@ def _padded(rows: Iterable[Sequence[float]], dtype: torch.dtype, fill: float = 0
 def check(batch: Batch, trajectories: Sequence[Trajectory], trained: Trained) -> None:
     """Hold a batch to what every batch owes its trajectories; a breach is a bug, so it asserts."""
     count = len(trajectories)
+    assert len({trajectory.id for trajectory in trajectories}) == count, "two trajectories have one id"
     assert bool((batch.mask <= batch.attention).all()), "a padded token is trained"
     assert not bool(batch.mask[:, 0].any()), "a first token is trained, which nothing predicts"
     assert not bool(batch.reward[~batch.mask].any()), "a reward stands where nothing is trained"

@@ -35,6 +35,9 @@ from lmgym.train.state import Place
 from lmgym.train.update import Score, Updater, logprobs_of
 from lmgym.types import Trajectory
 
+Taught = Sft | Rl | FitCritic
+Turns = frozenset[tuple[str, int]]  # of episodes, by their ids and numbers
+Seed = tuple[int, ...]  # of the run, the step and what of it
 OBSERVED = 3  # tokens of observations for which one of them is trained
 
 
@@ -94,9 +97,7 @@ class Learner:
         demonstrated = isinstance(stage, Sft) or (isinstance(stage, Generate) and stage.demonstrated)
         demonstrated |= isinstance(stage, FitCritic) and stage.recorded is not None
         described = of_demonstrations if demonstrated else of_play
-        figures = {**described(episodes), "abandoned": float(abandoned)}
-        if (selection := self.selection(stage)) is not None:
-            figures["selected"] = selection[0] / selection[1]
+        figures = {**described(episodes), "abandoned": float(abandoned), **self._selected(stage)}
         if isinstance(stage, Generate):
             kept, _ = _filtered(episodes, stage.filter)
             self._keep([dataset.labelled(episode, self.policy) for episode in kept], stage.into, place.run_step)
@@ -105,34 +106,39 @@ class Learner:
         return {**figures, **self._learn(stage, episodes, progress, seed, watch)}
 
     def _learn(
-        self,
-        stage: Sft | Rl | FitCritic,
-        episodes: list[Trajectory],
-        progress: Progress,
-        seed: tuple[int, int],
-        watch: Stopwatch,
+        self, stage: Taught, episodes: list[Trajectory], progress: Progress, seed: Seed, watch: Stopwatch
     ) -> dict[str, float]:
         """From the episodes of a step to new weights, by way of the store if there is one; the figures of it."""
         parts = stage if isinstance(stage, Sft) else self.recipe
-        critic, store = (None, None) if isinstance(stage, Sft) else (self.critic, self.store)
         with watch("collate"):
             for reward in parts.reward:
                 episodes = [reward(episode) for episode in episodes]
             kept, out = _filtered(episodes, parts.filter)
-            episodes, learned = kept, {"dropped": float(len(episodes) - len(kept))}
-            if critic is not None:
-                episodes = [self.services.ended(each) for each in episodes]
-        if store is not None:
-            store.put(self.services.kept(episodes))
-        if critic is not None:
+            dropped = {"dropped": float(len(episodes) - len(kept))}
+            if not isinstance(stage, Sft) and self.critic is not None:
+                kept = [self.services.ended(each) for each in kept]
+        if not isinstance(stage, Sft) and self.store is not None:
+            return dropped | self._replayed(stage, self.store, kept, out, progress, seed, watch)
+        return dropped | self._train(stage, kept, out, progress, seed, watch)
+
+    def _replayed(
+        self,
+        stage: Rl | FitCritic,
+        store: Store,
+        episodes: list[Trajectory],
+        out: Turns,
+        progress: Progress,
+        seed: Seed,
+        watch: Stopwatch,
+    ) -> dict[str, float]:
+        """The store takes the episodes, the critic learns from it, and so does the policy, from one draw or several."""
+        store.put(self.services.kept(episodes))
+        learned: dict[str, float] = {}
+        if self.critic is not None:
             with watch("critic"):
-                learned |= critic.fit(store, progress, seed=seed)
-        if store is None:
-            return learned | self._train(stage, episodes, out, progress, seed, watch)
-        if not isinstance(stage, Rl):
-            return learned  # from the store
+                learned |= self.critic.fit(store, progress, seed=seed)
         drawn: list[dict[str, float]] = []
-        for number in range(stage.draws):
+        for number in range(stage.draws if isinstance(stage, Rl) else 0):
             own = (*seed, number + 1) if number else seed  # the critic's own draw ends with 1
             with watch("play"):
                 episodes = store.draw(self.services, seed=own)
@@ -140,13 +146,7 @@ class Learner:
         return learned | over_draws(drawn)
 
     def _train(
-        self,
-        stage: Sft | Rl | FitCritic,
-        episodes: list[Trajectory],
-        out: frozenset[tuple[str, int]],
-        progress: Progress,
-        seed: tuple[int, ...],
-        watch: Stopwatch,
+        self, stage: Taught, episodes: list[Trajectory], out: Turns, progress: Progress, seed: Seed, watch: Stopwatch
     ) -> dict[str, float]:
         """From what is learned from to new weights, turns that are `out` not trained; the figures of it."""
         parts = stage if isinstance(stage, Sft) else self.recipe
@@ -204,6 +204,10 @@ class Learner:
         own = self.services.folder / path
         return own if own.exists() else path
 
+    def _selected(self, stage: Learning) -> dict[str, float]:
+        selection = self.selection(stage)
+        return {} if selection is None else {"selected": selection[0] / selection[1]}
+
     def selection(self, stage: Learning) -> tuple[int, int] | None:
         """How many episodes of its data set the stage takes, and of how many; None where it selects none."""
         if not isinstance(stage, Sft) or stage.recorded is None or stage.select is None:
@@ -217,9 +221,7 @@ class Learner:
         with writing(path):
             recording.write(path / f"{number:06d}.jsonl", self.services.kept(episodes))
 
-    def _scored(
-        self, batch: Batch, stage: Sft | Rl | FitCritic, seed: tuple[int, ...]
-    ) -> tuple[Batch, Tensor, dict[str, float]]:
+    def _scored(self, batch: Batch, stage: Sft | Rl | FitCritic, seed: Seed) -> tuple[Batch, Tensor, dict[str, float]]:
         """The batch with what credit and losses need, factors (B, T) of its advantages, and figures."""
         factor, figures = torch.ones_like(batch.reward), dict[str, float]()
         if not isinstance(stage, Rl) or self.updater is None:
@@ -239,7 +241,7 @@ class Learner:
             figures |= seen
         return batch, factor, figures
 
-    def _referred(self, batch: Batch, stage: Rl, seed: tuple[int, ...]) -> tuple[Batch, dict[str, float]]:
+    def _referred(self, batch: Batch, stage: Rl, seed: Seed) -> tuple[Batch, dict[str, float]]:
         """The batch with log-probs of the start policy where they are asked for, and how far away that is.
 
         The start policy is the one that RL began with; of a model with adapters it is the base, as before imitation.

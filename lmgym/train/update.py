@@ -21,6 +21,7 @@ from lmgym.train.recipe import Optimiser, Scored, Term
 from lmgym.train.schedule import Progress
 
 Score = Callable[[Batch], tuple[Tensor, ...]]  # log-probs, entropies [and values] (B, T) of the tokens with a weight
+Share = tuple[Tensor, float]  # (B, 1), and a number
 ADAM_ONLY = ("embed", "lm_head", "value")  # matrices whose rows are looked up, not multiplied, and heads
 
 
@@ -79,13 +80,12 @@ class Updater:
             aggregation(mask, batch.episode, term.aggregation, longest=term.longest) * term.coef(progress)
             for term, mask in zip(self.terms, counted, strict=True)
         ]
-        trained = float(batch.mask.sum())
-        scales = [trained / max(1.0, float(mask.sum())) for mask in counted]  # of figures, all of them over the trained
+        scales = [float(batch.mask.sum()) / max(1.0, float(mask.sum())) for mask in counted]  # figures are over trained
         runs = micro_batches(batch.lengths, self.micro_tokens // self.ranks.size, self._unit(batch))
         for rows in self.ranks.share(runs):
             part = batch.rows(rows)
-            own = [factor[rows].to(self.device) for factor in factors]
-            self._backward(part.to(self.device), own, scales, sums, ratios)
+            own = [(factor[rows].to(self.device), scale) for factor, scale in zip(factors, scales, strict=True)]
+            self._backward(part.to(self.device), own, sums, ratios)
         self.ranks.add_gradients(self.weights)
         norm = float(nn.utils.clip_grad_norm_(self.weights.parameters(), self.spec.clip or math.inf))
         if not math.isfinite(norm):
@@ -106,17 +106,15 @@ class Updater:
         assert len(wishes) <= 1, "two terms of the loss want rows together, each in its own way"
         return wishes[0] if wishes else None
 
-    def _backward(
-        self, batch: Batch, factors: list[Tensor], scales: list[float], sums: dict[str, float], ratios: Ratios
-    ) -> None:
-        """Accumulate the gradient of a micro-batch, whose share in the step's loss `factors` (B, 1) state."""
+    def _backward(self, batch: Batch, shares: list[Share], sums: dict[str, float], ratios: Ratios) -> None:
+        """Accumulate the gradient of a micro-batch; `shares` are each term's in the step's loss and in its figures."""
         logprobs, entropy, *value = self.scored(batch)
         old = logprobs.detach() if self.scores_old else batch.logprobs
         scored = Scored(
             batch=replace(batch, logprobs=old), logprobs=logprobs, entropy=entropy, value=next(iter(value), None)
         )
         loss = torch.zeros((), dtype=torch.float64, device=self.device)
-        for term, factor, scale in zip(self.terms, factors, scales, strict=True):
+        for term, (factor, scale) in zip(self.terms, shares, strict=True):
             tokens, seen = term.loss(scored)
             loss = loss + (tokens * batch.weight * factor).sum()
             for name, values in {term.name: tokens, **seen}.items():
