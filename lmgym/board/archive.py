@@ -13,6 +13,7 @@ import msgspec
 from lmgym.board import entry as entries
 from lmgym.board import history, strict
 from lmgym.board.entry import Entry, folder_name
+from lmgym.board.gone import table_name
 from lmgym.board.pool import Pool, isolating
 from lmgym.board.store import Store
 from lmgym.errors import SubmissionError
@@ -23,14 +24,16 @@ def archive(store: Store, old: str, new: str, *, reason: str) -> Path:
     """Close the table of `old`, whose next version is `new`; return the file of the archived table.
 
     The entries leave the board, their files stay under `archive/`. Each was replayed on `new`: whether its actions
-    still earn the same stands beside it. Seeds are the version's own, so nothing is carried over unplayed.
+    still earn the same stands beside it. Seeds are the version's own, so nothing is carried over unplayed. Where
+    `new` is `old`, the task is the same and asks for other episodes: its next table begins, with all names free.
     """
     folder = store.entries / folder_name(old)
     paths = sorted(folder.glob("*.json"))
     if not paths:
         raise SubmissionError(f"there are no entries on {old}")
     rows = [_row(store, path, new) for path in paths]
-    kept = store.root / "archive" / folder_name(old)
+    before = sum((event.what, event.task) == ("archived", old) for event in history.read(store.log))
+    kept = store.root / "archive" / table_name(old, before + 1)
     table = kept.with_suffix(".json")
     kept.mkdir(parents=True)
     today = date.today().isoformat()

@@ -84,7 +84,8 @@ def check_entry(entry: Entry, protocol: Protocol, path: Path) -> None:
         _check_shows(words, where)
     _check_date(entry.date)
     _check_settings(entry)
-    _check_protocol(entry, protocol)
+    check_asked(entry, protocol)
+    _check_seats(entry)
     _check_training(entry, protocol)
     if entry.identity != identity(entry):
         raise SubmissionError(
@@ -219,7 +220,8 @@ def _check_values(settings: Mapping[str, Any]) -> None:
             raise SubmissionError(f"the setting seats names policies by seat; got {seat[:40]!r}: {str(who)[:40]!r}")
 
 
-def _check_protocol(entry: Entry, protocol: Protocol) -> None:
+def check_asked(entry: Entry, protocol: Protocol) -> None:
+    """Raise SubmissionError where an entry is of other episodes than its task asks for."""
     if entry.split != protocol.split:
         raise SubmissionError(f"{entry.task} is ranked on split {protocol.split!r}; this was played on {entry.split!r}")
     if entry.options:
@@ -230,6 +232,9 @@ def _check_protocol(entry: Entry, protocol: Protocol) -> None:
             raise SubmissionError(f"{entry.task} is ranked with {name} {wanted}; this entry states {stated}")
     if entry.episodes.count != len(protocol):
         raise SubmissionError(f"{entry.task} asks for {len(protocol)} episodes; this entry has {entry.episodes.count}")
+
+
+def _check_seats(entry: Entry) -> None:
     if FIRST_SEAT not in entry.seats or len(set(entry.seats)) < len(entry.seats):
         raise SubmissionError(f"seats are the agent's and others, each once; got {', '.join(entry.seats)}")
     if (entry.user is None) != (len(entry.seats) == 1):

@@ -88,8 +88,9 @@ def all_standing(events: Sequence[Event]) -> list[Event]:
 
 
 def check_new(events: Sequence[Event], task: str, name: str, digest: str) -> None:
-    """Raise SubmissionError where the name is another entry's, removed ones included."""
-    for event in events:
+    """Raise SubmissionError where the name is another entry's, removed ones included, since the table was begun."""
+    begun = max((event.number for event in events if (event.what, event.task) == ("archived", task)), default=0)
+    for event in events[begun:]:
         if event.what == "added" and (event.task, event.name) == (task, name) and event.entry != digest:
             raise SubmissionError(f"{name} on {task} is another entry's name since {event.date}: choose another --name")
 

@@ -24,16 +24,16 @@ from markupsafe import Markup
 import lmgym
 from lmgym.board import entry as entries
 from lmgym.board import history, strict
-from lmgym.board.check import check_name
+from lmgym.board.check import check_asked, check_name
 from lmgym.board.curves import Curve, read_curves
 from lmgym.board.entry import Entry, folder_name
-from lmgym.board.gone import Gone, all_gone
+from lmgym.board.gone import Gone, all_gone, archived
 from lmgym.board.history import Event
 from lmgym.board.store import Store, check_others
 from lmgym.board.tables import Overall, Row, Suite, overall, permalink, ranked, read_suite
 from lmgym.board.verdict import Figure, Verdict, shares
-from lmgym.errors import SubmissionError
-from lmgym.evaluation.protocol import promise
+from lmgym.errors import InstanceError, SubmissionError
+from lmgym.evaluation.protocol import promise, protocol
 from lmgym.evaluation.protocol import ranked as all_tasks
 
 NEWS = 50  # events in the feed
@@ -70,7 +70,7 @@ class Board:
     tasks: Sequence[TaskPage]
     suites: Sequence[tuple[Suite, Sequence[Overall]]]
     events: Sequence[Event]
-    archives: Mapping[str, Any] = field(default_factory=dict)  # tables of earlier versions, by task
+    archives: Mapping[str, Any] = field(default_factory=dict)  # closed tables, by the name of their file
 
     @property
     def rows(self) -> list[Row]:
@@ -84,7 +84,10 @@ class Board:
 
 
 def load(store: Store) -> Board:
-    """Read a leaderboard. Raises SubmissionError where entries, verdicts and history are not about the same."""
+    """Read a leaderboard.
+
+    Raises SubmissionError where entries, verdicts and history are not about the same, or a task asks for others.
+    """
     events = history.read(store.log)
     store.check_whole()
     rows: dict[str, list[Row]] = {}
@@ -127,6 +130,12 @@ def _row_of(found: Entry, verdict: Verdict | None, events: Sequence[Event]) -> R
     _check_held(name, verdict, event)
     if promise(found.task) not in (None, verdict.promise):
         raise SubmissionError(f"{name} was verified when the task promised something else: lmgym board grade")
+    try:
+        check_asked(found, protocol(found.task))
+    except InstanceError:
+        pass  # its data, which says how much there is, is not here
+    except SubmissionError as error:
+        raise SubmissionError(f"{name}: {error}; lmgym board archive {found.task} {found.task}") from None
     return Row(found, verdict)
 
 
@@ -293,10 +302,10 @@ def _overall(each: Overall) -> dict[str, Any]:
 
 def _news(board: Board) -> Iterable[dict[str, Any]]:
     """The latest events as items of a feed."""
+    tables = {line: f"archive/{name}.html" for line, name in archived(board.events).items() if name in board.archives}
     for event in list(reversed(board.events))[:NEWS]:
         day = date.fromisoformat(event.date)
-        table = f"archive/{folder_name(event.task)}.html" if folder_name(event.task) in board.archives else ""
-        link = permalink(event.task, event.name) if event.name else table if event.what == "archived" else ""
+        link = permalink(event.task, event.name) if event.name else tables.get(event.number, "")
         yield {
             "event": event,
             "link": link or "history.html",

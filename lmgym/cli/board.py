@@ -133,12 +133,12 @@ def remove(
 
 @app.command()
 def archive(
-    old: Annotated[str, typer.Argument(help="Id of the task's earlier version.")],
-    new: Annotated[str, typer.Argument(help="Id of its next version.")],
+    old: Annotated[str, typer.Argument(help="Id of the task whose table is closed.")],
+    new: Annotated[str, typer.Argument(help="Id of its next version; the same where it only asks for other episodes.")],
     reason: Annotated[str, typer.Option(help="What changed.")],
     leaderboard: Where = LEADERBOARD,
 ) -> None:
-    """Close a table: replay its entries on the task's next version and keep it as it stood."""
+    """Close a table: replay its entries on the task as it is next and keep it as it stood."""
     store = _store(leaderboard)
     from lmgym.board.archive import archive as close
 

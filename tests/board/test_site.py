@@ -472,7 +472,13 @@ def left(copied: Store) -> Board:
     for what in ("added", "removed"):
         history.append(copied.log, date="2026-11-21", what=what, task=old, name="past", entry="1" * 64, score=0.25)
     history.append(copied.log, date="2026-11-21", what="archived", task=old, reason="Letters are counted.")
-    row = {"name": "past", "title": "Past", "mark": "verified", "score": {"mean": 0.25, "low": 0.2, "high": 0.3}}
+    row = {
+        "entry": "1" * 64,
+        "name": "past",
+        "title": "Past",
+        "mark": "verified",
+        "score": {"mean": 0.25, "low": 0.2, "high": 0.3},
+    }
     table = {"task": old, "next": WORDLE, "date": "2026-11-21", "reason": "x", "rows": [{**row, "holds": "yes"}]}
     (copied.root / "archive").mkdir()
     (copied.root / "archive/Wordle-v9.json").write_text(json.dumps(table))

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from lmgym.board import archive, fresh, history
+from lmgym.board import archive, fresh, history, site
 from lmgym.board import entry as entries
 from lmgym.board.store import Store, new_entries
 from lmgym.board.verdict import Verdict, figures, outcomes
@@ -213,6 +213,35 @@ def test_what_did_not_change_holds_on_the_next_version(store: Store, verdict: Ve
 
     table = archive.archive(store, WORDLE, WORDLE, reason="The card says more.")
     assert json.loads(table.read_text())["rows"][0]["holds"] == "yes"
+
+
+def test_where_a_task_asks_for_other_episodes_a_table_begins_in_which_names_are_free(
+    store: Store, verdict: Verdict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The entry itself comes again as another: what is owed is more, or less, than it was."""
+    path = store.path(WORDLE, "honest")
+    content = {file: file.read_bytes() for file in (path, entries.episodes_path(path))}
+    store.admit(entries.read(path), verdict)
+    fewer = replace(protocol(WORDLE), instances=40)
+    with monkeypatch.context() as patch:
+        patch.setattr(site, "protocol", lambda task: fewer)
+        with pytest.raises(SubmissionError, match="honest on lmgym/Wordle-v0: .*instances 40.*board archive lmgym/Wor"):
+            site.load(store)
+    first = archive.archive(store, WORDLE, WORDLE, reason="Forty words are asked for.")
+    site.load(store)
+    assert first.name == "Wordle-v0.json"
+    other = msgspec.structs.replace(verdict, entry="2" * 64)
+    history.check_new(history.read(store.log), WORDLE, "honest", other.entry)
+    for file, kept in content.items():
+        file.write_bytes(kept)
+    store.admit(entries.read(path), verdict)
+    with pytest.raises(SubmissionError, match="honest on lmgym/Wordle-v0 is another entry's name since"):
+        history.check_new(history.read(store.log), WORDLE, "honest", other.entry)
+    second = archive.archive(store, WORDLE, WORDLE, reason="Once more.")
+    assert second.name == "Wordle-v0-2.json"
+    (gone,) = site.load(store).gone
+    assert gone.archive == "archive/Wordle-v0-2.html"
+    assert len(gone.events) == 4
 
 
 # Hidden seeds --------------------------------------------------------------------------------------------------
