@@ -168,14 +168,17 @@ class MiniWoB(TextEnv):
 
 
 class Solved(MiniWoB):
-    """A page that somebody has written a player for."""
+    """Pages that somebody has written a player for."""
 
     def oracle(self) -> Iterator[str]:
-        """Yield the call that a player written for the page makes next; it reads the page's own variables."""
+        """Yield the call that a player written for the page makes next; it reads the page's own variables.
+
+        It waits where nobody wrote one, and only on the pages of SOLVED does it always win.
+        """
         source = resources.files(__package__).joinpath("oracle.js").read_text(encoding="utf-8")
         memory: Any = None
         while True:
-            call, memory = self.session.evaluate(source, [self.opened, self.goal, memory])
+            call, memory = self.session.evaluate(source, [self.opened, self.goal, memory, self.seed])
             yield call
 
 

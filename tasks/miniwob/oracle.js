@@ -1,6 +1,7 @@
 // Players written for single pages: each looks at the page and says what to do next, knowing all that the page knows.
-// A player is given the goal's text and what it remembered; it returns a call, or [call, what to remember].
-([page, goal, memory]) => {
+// A player is given the goal's text, what it remembered and the seed; it returns a call, or [call, what to remember].
+// Where nobody wrote one, nothing is done. Some pages have players that do well and do not always win: env.py says which win.
+([page, goal, memory, seed]) => {
   const all = (selector, root = document) => [...root.querySelectorAll(selector)];
   const one = (selector, root = document) => root.querySelector(selector);
   const text = element => element.textContent.replace(/\s+/g, ' ').trim();
@@ -129,10 +130,40 @@
   const mail = () => one('.email-thread') && all('#main .email-thread').find(row => text(one('.email-sender', row)) === bold[0]);
   const post = user => all('.media').filter(row => text(one('.username', row)) === user);
 
+  const dotted = (radius, good) => {  // click where a dot of this radius is best, of all whole pixels of the grid; then submit
+    if (one('#blue-circle')) return submit();
+    const grid = one('#svg-grid').getBoundingClientRect(), found = {worth: -Infinity};
+    for (let x = Math.ceil(grid.left) + 5; x < grid.right - 5; x++) {
+      for (let y = Math.ceil(grid.top) + 5; y < grid.bottom - 5; y++) {
+        const worth = good({x: x - radius, y: y - 50 - radius});
+        if (worth > found.worth) Object.assign(found, {worth, x, y});
+      }
+    }
+    return say('mouse_click', found.x, found.y);
+  };
+  const ROWS = [[0, 1, 2], [3, 4, 5], [6, 7, 8], [0, 3, 6], [1, 4, 7], [2, 5, 8], [0, 4, 8], [2, 4, 6]];
+  const hopes = (board, place) => {  // chance to win by a mark, against the page's player: 55 % chance, else its best
+    const now = board.slice(), won = (state, mark) => ROWS.some(row => row.every(i => state[i] === mark));
+    now[place] = 1;
+    const open = state => [...state.keys()].filter(i => state[i] === 0);
+    if (won(now, 1)) return 1;
+    const after = open(now).map(answer => {
+      const then = now.slice();
+      then[answer] = -1;
+      return won(then, -1) ? 0 : Math.max(0, ...open(then).map(next => hopes(then, next)));
+    });
+    return after.length ? 0.55 * after.reduce((sum, chance) => sum + chance) / after.length + 0.45 * Math.min(...after) : 0;
+  };
+
   const players = {
     'ascending-numbers': () => {
       const squares = all('svg rect[data-index]'), first = squares.length ? squares[0] : labelled('svg text', '1');
       return say('mouse_click', ...middle(first));
+    },
+    'bisect-angle': () => {
+      const [first, second] = all('.init-black').map(circle => circle.getBBox()), vertex = one('.init-blue').getBBox();
+      const whole = findAngle(first, second, vertex);
+      return dotted(3.5, point => whole - Math.max(findAngle(first, point, vertex), findAngle(second, point, vertex)));
     },
     'book-flight': () => {
       const offers = all('.flight'), name = bold[0] === 'cheapest' ? 'price' : 'duration';
@@ -241,6 +272,25 @@
       const place = /top/.test(where) ? 0 : /bottom/.test(where) ? 4 : /down/.test(where) ? now + 1 : /up/.test(where) ? now - 1 : parseInt(/\d/.exec(where)[0]) - 1;
       return sorted(item, place);
     },
+    'drag-cube': () => {  // a pixel turns the cube by about 1.2 degrees while the button is held
+      const side = bold[0], at = {1: [42, 264], 2: [177, 136], 3: [86, 136], 4: [0, 136], 5: [269, 136], 6: [42, 88]}[side];
+      const {positionX, positionY} = cube.viewport, right = text(one('.cube-image.active')) === side;
+      if (!memory) return right ? click(one('#subbtn')) : [say('mouse_down', 80, 120), [80, 120]];
+      if (right) return memory.length === 2 ? [say('mouse_up', ...memory), [...memory, 0]] : click(one('#subbtn'));
+      const round = angle => ((angle + 540) % 360 + 360) % 360 - 180;
+      const [x, y] = [round(at[0] - positionX), round(at[1] - positionY)].map((angle, i) => memory[i] - Math.round(angle / 1.2));
+      return [say('mouse_move', x, y), [x, y]];
+    },
+    'drag-items-grid': () => {
+      const items = all('#sortable li'), [, name, where] = /Drag (\S+) (.*)/.exec(goal), now = items.findIndex(item => text(item) === name);
+      const step = {'up by one.': -3, 'down by one.': 3, 'left by one.': -1, 'right by one.': 1}[where];
+      const row = /top/.test(where) ? 0 : /bottom/.test(where) ? 6 : 3, column = /left/.test(where) ? 0 : /right/.test(where) ? 2 : 1;
+      const place = step ? now + step : row + column;
+      if (memory) return memory.length > 1 ? [memory[0], memory.slice(1)] : memory[0];
+      const from = middle(items[now]), to = middle(items[place]).map((value, i) => value + 6 * Math.sign(value - from[i]));
+      if (to[0] <= from[0] || to[1] >= from[1]) return drag(from, to);
+      return [say('mouse_down', ...from), [say('mouse_move', to[0], from[1]), say('mouse_move', ...to), say('mouse_up', ...to)]];  // others make room
+    },
     'drag-shapes': () => {
       const tag = {rectangles: 'rect:not(#shape-container)', circles: 'circle', triangles: 'polygon'}[/Drag all (\w+)/.exec(goal)[1]];
       const open = all(`#area_svg ${tag}`).find(shape => !insideContainer(shape));
@@ -282,6 +332,16 @@
       if (shown(sender)) return sender.value === bold[1] ? click(one('#send-forward')) : fill(sender, bold[1]);
       if (shown(one('#email'))) return click(one(/forward/i.test(goal) ? '.email-forward' : '.email-reply'));
       return click(one('.email-sender', row));
+    },
+    'email-inbox-nl-turk': () => {  // the page keeps what its sentence was made of
+      const {task = 'forward', by, to, message} = core.currentFields;
+      const row = all('#main .email-thread').find(each => text(one('.email-sender', each)) === by);
+      if (task === 'delete' || task === 'trash') return click(one('.trash', row));
+      if (task === 'star') return click(one('.star', row));
+      const written = one('#reply-text'), sender = one('.forward-sender');
+      if (shown(written)) return written.value === message ? click(one('#send-reply')) : fill(written, message);
+      if (shown(sender)) return sender.value === to ? click(one('#send-forward')) : fill(sender, to);
+      return click(shown(one('#email')) ? one(`.email-${task}`) : one('.email-sender', row));
     },
     'enter-date': () => {
       const {month, day, year} = date(), pad = value => String(value).padStart(2, '0');
@@ -343,6 +403,10 @@
       const lines = [...range.getClientRects()], first = lines[0], last = lines[lines.length - 1];
       return [drag([first.left, first.top + 4], [Math.min(last.right - 0.5, part.getBoundingClientRect().right - 1), last.bottom - 4]), 1];
     },
+    'hot-cold': () => {  // the page's first two numbers
+      const drawn = new Math.seedrandom(seed), [x, y] = [150, 115].map(range => Math.floor(drawn() * range + 5));
+      return say('mouse_click', x, y + 50);
+    },
     'identify-shape': () => {
       const is = kind(drawn()[0]);
       return click(one(`[data-type="${is.words[1] === 'shape' ? is.words[0] : is.words[1]}"]`));
@@ -391,6 +455,10 @@
       if (memory) return submit();
       const [x, y] = middle(one('.ui-resizable-se')), far = bold[1] === 'larger' ? 12 : -12;
       return [drag([x, y], [x + far, y + far]), 1];
+    },
+    'right-angle': () => {
+      const end = one('#init-black').getBBox(), vertex = one('#init-blue').getBBox();
+      return dotted(3, point => -Math.abs(90 - findAngle(end, point, vertex)));
     },
     'scroll-text': () => typed([[one('#answer-input'), one('#text-area').value.trim().split(/\s+/).pop().replace(/[^a-zA-Z0-9]/g, '')]]),
     'scroll-text-2': () => memory ? submit() : [press(one('#text-area'), goal.includes('bottom') ? 'Control+End' : 'Control+Home'), 1],
@@ -442,6 +510,11 @@
       return one('#active-input').textContent === `rm ${file}` ? say('keyboard_press', 'Enter') : say('keyboard_type', `rm ${file}`);
     },
     'text-transform': () => typed([[one('#tt'), one('#captcha').textContent]]),
+    'tic-tac-toe': () => {
+      const places = all('.ttt-row span'), free = places.map((_, i) => i).filter(i => !gameState[i]);
+      const chances = free.map(i => hopes(gameState, i));
+      return click(places[free[chances.indexOf(Math.max(...chances))]]);
+    },
     'use-autocomplete': () => {
       const item = ui_utils.COUNTRIES.find(name => name.startsWith(quoted[0]) && (!quoted[1] || name.endsWith(quoted[1])));
       return suggested(one('#tags'), item) || submit();
@@ -471,9 +544,10 @@
     'email-inbox-forward': 'email-inbox', 'email-inbox-important': 'email-inbox', 'email-inbox-noscroll': 'email-inbox',
     'email-inbox-reply': 'email-inbox', 'email-inbox-star-reply': 'email-inbox', 'enter-text-dynamic': 'enter-text',
     'highlight-text-2': 'highlight-text', 'login-user-popup': 'login-user', 'unicode-test': 'click-button',
-    'use-autocomplete-nodelay': 'use-autocomplete',
+    'use-autocomplete-nodelay': 'use-autocomplete', 'click-pie-nodelay': 'click-pie',
+    'email-inbox-forward-nl': 'email-inbox-nl-turk', 'email-inbox-forward-nl-turk': 'email-inbox-nl-turk',
   };
-  const player = players[SAME[page] || page];
+  const player = players[SAME[page] || page] || (() => say('noop'));
   const answer = player();
   return Array.isArray(answer) ? answer : [answer, memory];
 }
