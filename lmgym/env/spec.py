@@ -11,8 +11,7 @@ from typing import Any, Literal
 class Standard:
     """What a leaderboard entry plays, so that nothing can be left out or picked."""
 
-    split: str = ""  # "": test where there is one, else the last
-    instances: int | None = None  # the first so many of the split; None: 1,000 where played inline, else 100
+    split: str = ""  # every instance of it; "": test where there is one, else the last
     tries: int = 1  # of each instance
 
 

@@ -16,7 +16,6 @@ from lmgym.types import Job
 if TYPE_CHECKING:
     from lmgym.env.spec import TaskSpec
 
-INLINE, ELSEWHERE = 1_000, 100  # instances of a standard set that states no number, by where the task is played
 OFFICIAL_TESTS = ("test", "valid_seen", "valid_unseen")  # splits that are for testing whatever the spec says
 
 
@@ -26,7 +25,7 @@ class Protocol:
 
     spec: TaskSpec
     split: str
-    instances: int  # 0 to instances - 1 of the split
+    instances: int  # all of the split
     tries: int  # of each instance
 
     def __len__(self) -> int:
@@ -83,8 +82,7 @@ def protocol(task: str) -> Protocol:
         raise InstanceError(f"{spec.id} is played at a server and has no table: play the task itself")
     split = spec.standard.split or ("test" if "test" in spec.splits else list(spec.splits)[-1])
     size = spec.splits[split] or _counted(spec, split)
-    wanted = spec.standard.instances or (INLINE if spec.player == "inline" else ELSEWHERE)
-    return Protocol(spec=spec, split=split, instances=min(size, wanted), tries=spec.standard.tries)
+    return Protocol(spec=spec, split=split, instances=size, tries=spec.standard.tries)
 
 
 def promise(task: str) -> str | None:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from lmgym.env.spec import Standard, TaskSpec
+from lmgym.env.spec import TaskSpec
 
 _ENV = "lmgym.tasks.textworld.env"
 _SPLITS = {"train": 5_000, "test": 500}
@@ -27,7 +27,6 @@ SPEC = TaskSpec(
     },
     extras=("textworld",),
     player="process",
-    standard=Standard(instances=25),
     source="games generated at first use by TextWorld 1.7 (MIT; Côté et al. 2018, arXiv 1806.11532)",
     public={"rooms": range(1, 11), "objects": range(1, 13), "quest": range(1, 9), **_PUBLIC},
 )

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from lmgym.env.spec import Standard, TaskSpec
+from lmgym.env.spec import TaskSpec
 
 _RULES = "rules and reward of WebShop (MIT; Yao et al. 2022, arXiv 2207.01206); engine, catalogue and words our own"
 _PAPER: dict[str, float | str] = {
@@ -21,7 +21,6 @@ SPEC = TaskSpec(
     extras=("webshop",),
     source=_RULES,
     held_out=("test",),
-    standard=Standard(split="test", instances=500),
     options={"mode": "brief", "length": 4, "nouns": "own"},
     public={
         "mode": ("brief", "text", "text_rich", "html"),
@@ -65,6 +64,5 @@ BROWSER = replace(
         **dict.fromkeys(("places", "instructions"), (True, False)),
     },
     goldens="outcome",
-    standard=Standard(split="test", instances=100),
 )
 VARIANTS = (HUMAN, OFFICIAL, BROWSER)

@@ -18,6 +18,7 @@ from lmgym.env.golden import play
 from lmgym.env.registry import build, find, specs
 from lmgym.env.testing import check_task
 from lmgym.errors import InstanceError
+from lmgym.evaluation.protocol import protocol
 from lmgym.tasks.miniwob import FLIGHTS, PAGES, SOLVED, TEST, TRAIN, UNLISTED
 from tests.components import chromium
 
@@ -96,7 +97,7 @@ def test_train_and_test_share_no_page_and_test_begins_with_five_seeds_of_each():
         opened.append((env.unwrapped.opened, env.unwrapped.seed))
     env.close()
     assert opened == [(TEST[0], 1_000_000), (TEST[62], 1_000_000), (TEST[0], 1_000_001), (TEST[62], 1_000_004)]
-    assert find("miniwob").standard.instances == 5 * 63
+    assert protocol("miniwob").instances == 5 * 63
 
 
 @pytest.mark.parametrize("name", ["stock-market", "moving-items", "chase-circle", "terminal", "simon-says"])
