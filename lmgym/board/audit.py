@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,11 +24,14 @@ from lmgym.policy.base import Conversation, SimpleSession
 from lmgym.rollout.context import Context, Full
 from lmgym.rollout.engine import Engine
 from lmgym.rollout.live import Part, number_of
+from lmgym.rollout.picture_folder import PictureFolder
 from lmgym.rollout.segments import Segment, segments
-from lmgym.types import FIRST_SEAT, Completion, Message, Trajectory
+from lmgym.types import FIRST_SEAT, Completion, Message, Picture, Trajectory
 
 Array = npt.NDArray[np.float64]
-Row = tuple[Sequence[int], Sequence[bool], Sequence[float]]  # ids of a segment, which were sampled, by what noise
+Row = tuple[  # ids of a segment, which were sampled, by what noise, and the pictures by their places
+    Sequence[int], Sequence[bool], Sequence[float], tuple[Picture, ...]
+]
 
 TOLERANCE = 1e-3  # of a log-probability, in nats: float32 in batches of another make-up, and six digits written
 HALF = 3e-2  # the same for weights or sampling in 16 bits
@@ -34,6 +39,8 @@ LARGEST_Z = 4.0  # of the surprisal over all tokens; a true policy exceeds it on
 ENOUGH = 10.0  # variance, nats squared, from which the sum counts as normal
 ALPHA = 1e-4  # chance of refusing a true policy by its episodes
 MISSED = 0.01  # of a true policy's tokens, at most, that the board's noise does not draw on other hardware
+MANY = 1 << 40  # tokens that are above any limit
+ALONE = 64  # episodes at once, where only the agent speaks
 LEVELS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-6, 1e-8)  # at which episodes are counted whose tokens were not drawn
 
 
@@ -79,11 +86,17 @@ class Scorer(Protocol):
     def prompt(self, conversation: Conversation) -> tuple[list[int], bool]:
         """Ids that are new in a conversation, and whether they render all of it."""
 
-    def text(self, answer: Sequence[int]) -> str:
-        """Words of an answer."""
+    def pictures(self, conversation: Conversation, prompt: Sequence[int], *, fresh: bool) -> tuple[Picture, ...]:
+        """Where in `prompt`, which `prompt()` made of a conversation, pictures stand."""
 
-    def stops(self, answer: Sequence[int]) -> bool:
-        """Whether an answer ends as the policy ends one itself."""
+    def see(self, pictures: Mapping[str, bytes]) -> None:
+        """Look pictures up in `pictures` from here on, PNGs by digest."""
+
+    def text(self, answer: Sequence[int]) -> str:
+        """Words of an answer, without its thinking."""
+
+    def end(self, answer: Sequence[int]) -> int | None:
+        """Tokens after which the policy ends this answer by itself; None where it would go on."""
 
     def noise(self, name: Sequence[int], count: int) -> list[float]:
         """The first `count` draws of the stream that an answer has by its name."""
@@ -102,29 +115,43 @@ class Recorded:
     name: str = "recorded"
     version: int = 0
     wants: frozenset[str] = frozenset()
+    latest: tuple[int, ...] = ()  # the name of what was said last
 
     def act(self, conversations: Sequence[Conversation]) -> list[Completion]:
         """Say it."""
         return [self._said(conversation) for conversation in conversations]
 
     def count(self, messages: Sequence[Message]) -> int:
-        """Tokens of the messages rendered from nothing."""
-        if self.scorer is None:
-            return sum(len(message.text.split()) for message in messages)
-        return len(self.scorer.prompt(Conversation(messages=tuple(messages)))[0])
+        """Tokens of the messages rendered from nothing; where no policy counts them, enough that a summary comes.
+
+        That is where the record has one next, of the episode in which this seat spoke last.
+        """
+        if self.scorer is not None:
+            return len(self.scorer.prompt(Conversation(messages=tuple(messages)))[0])
+        *name, number = self.latest
+        following = self.plies.get((*name, number + 1))
+        return MANY if following is not None and following.action is None else 0
+
+    def see(self, pictures: Mapping[str, bytes]) -> None:
+        """Let the policy look pictures up in `pictures`."""
+        if self.scorer is not None:
+            self.scorer.see(pictures)
 
     def session(self) -> SimpleSession:
         """A session that answers at once."""
         return SimpleSession(self)
 
     def _said(self, conversation: Conversation) -> Completion:
+        self.latest = conversation.noise
         ply = self.plies.get(conversation.noise)
         if ply is None:  # the record ends here
             self._check_room(conversation)
             return Completion(text="", finish="context")
         words = ply.words if ply.words is not None else ply.action or ""
+        pictures: tuple[Picture, ...] = ()
         if self.scorer is not None:
             self._check(self.scorer, ply, words, conversation)
+            pictures = self.scorer.pictures(conversation, ply.prompt, fresh=ply.fresh)
         return Completion(
             text=words,
             prompt_ids=ply.prompt,
@@ -133,6 +160,7 @@ class Recorded:
             entropy=ply.entropy,
             finish=ply.finish,
             fresh=ply.fresh,
+            pictures=pictures,
         )
 
     def _check(self, scorer: Scorer, ply: Ply, words: str, conversation: Conversation) -> None:
@@ -144,17 +172,16 @@ class Recorded:
             raise SubmissionError(f"the ids before {words[:40]!r} are not what was shown, as this policy renders it")
         if scorer.text(ply.ids) != words:
             raise SubmissionError(f"the ids of {words[:40]!r} spell {scorer.text(ply.ids)[:40]!r}")
-        room = scorer.context - _tokens(conversation) - len(ply.prompt)
-        full = {"length": self.limit == len(ply.ids), "context": len(ply.ids) >= room}.get(ply.finish, True)
-        if not full or scorer.stops(ply.ids) != (ply.finish == "stop"):
+        count, room = len(ply.ids), scorer.context - _used(ply.prompt, ply.fresh, conversation)
+        wanted = {"stop": (count, count), "length": (None, self.limit), "context": (None, room)}.get(ply.finish)
+        if (scorer.end(ply.ids), count) != wanted:
             raise SubmissionError(f"the answer {words[:40]!r} does not end as this policy ends one ({ply.finish})")
 
     def _check_room(self, conversation: Conversation) -> None:
         """Whether the policy had no room left, as a record says that ends before its episode does."""
         if self.scorer is None:
             return
-        prompt, fresh = self.scorer.prompt(conversation)
-        used = len(prompt) + (0 if fresh else _tokens(conversation))
+        used = _used(*self.scorer.prompt(conversation), conversation)
         if used < self.scorer.context:
             raise SubmissionError(
                 f"an episode was stopped for want of room, but {used} tokens are less than this policy's "
@@ -162,9 +189,9 @@ class Recorded:
             )
 
 
-def _tokens(conversation: Conversation) -> int:
-    """Ids of a segment so far."""
-    return sum(len(said.prompt_ids) + len(said.ids) for said in conversation.spoken)
+def _used(prompt: Sequence[int], fresh: bool, conversation: Conversation) -> int:
+    """Ids of a segment before an answer."""
+    return len(prompt) + sum(len(said.prompt_ids) + len(said.ids) for said in conversation.spoken if not fresh)
 
 
 def audit(
@@ -181,12 +208,15 @@ def audit(
     rows: list[Row] = []
     stated: list[float] = []
     owner: list[int] = []
-    for place, trajectory in enumerate(_played(entry, episodes, scorer, rules, context or Full())):
-        for segment in segments(trajectory):
-            rows.append((segment.ids, segment.sampled, _noise(scorer, trajectory, segment)))
-            stated += [value for value, own in zip(segment.logprobs, segment.sampled, strict=True) if own]
-            owner.append(place)
-    found = scorer.rescore(rows)
+    with TemporaryDirectory() as folder:
+        pictures = PictureFolder(Path(folder))
+        for place, trajectory in enumerate(_played(entry, episodes, scorer, rules, context or Full(), pictures)):
+            for segment in segments(trajectory):
+                noise = _noise(scorer, trajectory, segment)
+                rows.append((segment.ids, segment.sampled, noise, segment.pictures))
+                stated += [value for value, own in zip(segment.logprobs, segment.sampled, strict=True) if own]
+                owner.append(place)
+        found = scorer.rescore(rows)
     if heat == 0:
         return _greedy(np.array(stated), found, tolerance)
     _compare(np.array(stated), np.concatenate([each.logprobs for each in found]), tolerance)
@@ -226,7 +256,12 @@ def _drawn(found: Sequence[Figures], owner: Sequence[int]) -> float:
 
 
 def _played(
-    entry: Entry, episodes: Sequence[Episode], scorer: Scorer, rules: Rules, context: Context
+    entry: Entry,
+    episodes: Sequence[Episode],
+    scorer: Scorer,
+    rules: Rules,
+    context: Context,
+    pictures: PictureFolder,
 ) -> Iterator[Trajectory]:
     """The agent's trajectories, in order, as the engine makes them of the recorded words."""
     limit = entry.settings.get("max_tokens")
@@ -236,11 +271,11 @@ def _played(
         for seat in entry.seats:
             for number, ply in enumerate(ply for ply in each.turns if ply.seat == seat):
                 plies[number_of(job.id), job.attempt, number_of(seat), number] = ply
-    others = Recorded(None, plies, None)
-    cast = {seat: Part(policy=others) for seat in entry.seats if seat != FIRST_SEAT}
+    cast = {seat: Part(policy=Recorded(None, plies, None)) for seat in entry.seats if seat != FIRST_SEAT}
+    at_once = 1 if cast else ALONE  # other seats count by what the record of the one episode says
     prompt = entry.settings.get("prompt")
     cast |= {FIRST_SEAT: Part(prompt=prompt, policy=Recorded(scorer, plies, limit))}
-    engine = Engine(context=context, cast=cast, lockstep=True, player=None)
+    engine = Engine(context=context, cast=cast, lockstep=True, concurrency=at_once, pictures=pictures)
     for trajectory in engine.run(Recorded(scorer, plies, limit), jobs):
         if trajectory.seat == FIRST_SEAT:
             yield trajectory

@@ -61,13 +61,16 @@ class Again:
         if kind_of(self.model) != "local":
             raise SubmissionError(f"{self.model} has no weights here to score ids under: --model takes tiny, hf:, run:")
         settings = found.settings
+        if settings.get("tools") == "native":
+            raise SubmissionError("the entry's tools are native, which is for endpoints: no local policy was told so")
         policy = self._policy(found)
         heat, top_p = float(settings.get("temperature", 1.0)), float(settings.get("top_p", 1.0))
+        tools, top_k = str(settings.get("tools", "none")), int(settings.get("top_k", 0))
         rules = protocol(found.task)
         return audit.audit(
             found,
             [episode for _, episode in checked_episodes(found, rules, path)],
-            auditor(policy, temperature=heat, top_p=top_p, top_k=int(settings.get("top_k", 0)), seed=0),
+            auditor(policy, temperature=heat, top_p=top_p, top_k=top_k, seed=0, tools=tools),
             rules,
             context=context_rule(str(settings.get("context", "full"))),
             tolerance=self.tolerance if self.tolerance is not None else _tolerance(policy),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,14 +17,19 @@ from lmgym.policy.forward import head_of, known
 from lmgym.policy.local import LocalPolicy
 from lmgym.policy.noise import stream, uniform
 from lmgym.policy.sampling import Sampling, truncate
-from lmgym.policy.score import positions_of, states
+from lmgym.policy.score import Given, inputs, states
+from lmgym.policy.vision import Media
+from lmgym.policy.words import Plain, split_thinking
+from lmgym.types import Picture
 
 TOKENS = 8192  # padded tokens of one forward pass
 PIECE = 1 << 25  # logits made at a time
 
 EDGE = 1e-3  # of a cumulative probability, by which a draw may miss its token on other hardware
 
-Row = tuple[Sequence[int], Sequence[bool], Sequence[float]]  # ids of a segment, which were sampled, by what noise
+Row = tuple[  # ids of a segment, which were sampled, by what noise, and the pictures by their places
+    Sequence[int], Sequence[bool], Sequence[float], tuple[Picture, ...]
+]
 
 
 @dataclass(frozen=True)
@@ -42,9 +47,11 @@ class Rescored:
 class Auditor:
     """A local policy as a check sees it: prompts, words and scores, without sampling."""
 
-    def __init__(self, policy: LocalPolicy, sampling: Sampling) -> None:
+    def __init__(self, policy: LocalPolicy, sampling: Sampling, tools: str) -> None:
+        """`tools` says how the policy was told of them."""
         self.policy = policy
         self.sampling = sampling
+        self._plain = Plain(policy, tools=tools)
 
     @property
     def context(self) -> int:
@@ -58,15 +65,26 @@ class Auditor:
 
     def prompt(self, conversation: Conversation) -> tuple[list[int], bool]:
         """Ids that are new in a conversation, and whether they render all of it."""
-        return self.policy.prompt(conversation)
+        return self.policy.prompt(self._plain.told(conversation))
+
+    def pictures(self, conversation: Conversation, prompt: Sequence[int], *, fresh: bool) -> tuple[Picture, ...]:
+        """Where in `prompt`, which `prompt()` made of a conversation, pictures stand."""
+        return self.policy.pictures(self._plain.told(conversation), prompt, fresh=fresh)
+
+    def see(self, pictures: Mapping[str, bytes]) -> None:
+        """Look pictures up in `pictures` from here on, PNGs by digest."""
+        self.policy.see(pictures)
 
     def text(self, answer: Sequence[int]) -> str:
-        """Words of an answer."""
-        return self.policy.text(answer)
+        """Words of an answer, without its thinking."""
+        return split_thinking(self.policy.text(answer))[1]
 
-    def stops(self, answer: Sequence[int]) -> bool:
-        """Whether an answer ends as the policy ends one itself."""
-        return bool(answer) and (answer[-1] in self.policy.stops or self.policy.stopped(answer))
+    def end(self, answer: Sequence[int]) -> int | None:
+        """Tokens after which the policy ends this answer by itself; None where it would go on."""
+        for count, token in enumerate(answer, 1):
+            if token in self.policy.stops or self.policy.stopped(answer[:count]):
+                return count
+        return None
 
     def noise(self, name: Sequence[int], count: int) -> list[float]:
         """The first `count` draws of the stream that an answer has by its name."""
@@ -82,29 +100,32 @@ class Auditor:
         return [found[i] for i in range(len(rows))]
 
     def _pass(self, rows: Sequence[Row]) -> Iterator[Rescored]:
-        longest = max(len(ids) for ids, _, _ in rows)
-        ids = torch.tensor([[*row, *[0] * (longest - len(row))] for row, _, _ in rows], device=self.policy.device)
-        attention = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row, _, _ in rows], device=ids.device)
-        sampled = torch.tensor([[*mask, *[False] * (longest - len(mask))] for _, mask, _ in rows], device=ids.device)
+        rests = [max(len(row[0]) for row in rows) - len(row[0]) for row in rows]
+        padded = list(zip(rows, rests, strict=True))
+        ids = torch.tensor([[*row[0], *[0] * rest] for row, rest in padded], device=self.policy.device)
+        attention = torch.tensor([[1] * len(row[0]) + [0] * rest for row, rest in padded], device=ids.device)
+        sampled = torch.tensor([[*row[1], *[False] * rest] for row, rest in padded], device=ids.device)
         at = sampled.nonzero()  # (N, 2)
-        noise = torch.tensor([draw for _, _, draws in rows for draw in draws], device=ids.device)  # (N,)
-        pieces = self._pieces(ids, attention, at)
+        noise = torch.tensor([draw for row in rows for draw in row[2]], device=ids.device)  # (N,)
+        gallery = self.policy.gallery
+        media = None if gallery is None else Media(tuple(row[3] for row in rows), gallery)
+        pieces = self._pieces(Given(ids, attention.bool(), None, media), at)
         figures = [self._score(logits, targets, noise[start:]) for start, logits, targets in pieces]
         columns = torch.cat(figures, 1).double().cpu()
         ends = np.cumsum(sampled.sum(-1).cpu().numpy())[:-1]
         for own in np.split(columns.numpy(), ends, axis=1):
             yield Rescored(*own)
 
-    def _pieces(self, ids: Tensor, attention: Tensor, at: Tensor) -> Iterator[tuple[int, Tensor, Tensor]]:
+    def _pieces(self, given: Given, at: Tensor) -> Iterator[tuple[int, Tensor, Tensor]]:
         """Where a piece begins, logits (n, V) before its tokens, and these tokens (n,)."""
         model = self.policy.model
-        targets = ids[at[:, 0], at[:, 1]]
+        targets = given.ids[at[:, 0], at[:, 1]]
         if not known(model):
-            logits = model(input_ids=ids, attention_mask=attention, position_ids=positions_of(attention)).logits
+            logits = model(attention_mask=given.attention.long(), use_cache=False, **inputs(given)).logits
             yield 0, logits[at[:, 0], at[:, 1] - 1].float(), targets
             return
         head = head_of(model)
-        hidden = states(model, ids, attention)[at[:, 0], at[:, 1] - 1]
+        hidden = states(model, given.ids, given.attention, media=given.media)[at[:, 0], at[:, 1] - 1]
         size = max(1, PIECE // head.shape[0])
         for start in range(0, len(targets), size):
             part = hidden[start : start + size].to(head.dtype)
@@ -128,9 +149,12 @@ class Auditor:
         return torch.stack([logp.gather(-1, targets[:, None])[:, 0], entropy, variance, root, gap, drawn])
 
 
-def auditor(policy: LocalPolicy, *, temperature: float, top_p: float, top_k: int, seed: int = 0) -> Auditor:
-    """The check of answers that `policy` drew in this way."""
-    return Auditor(policy, replace(policy.sampling, temperature=temperature, top_p=top_p, top_k=top_k, seed=seed))
+def auditor(
+    policy: LocalPolicy, *, temperature: float, top_p: float, top_k: int, seed: int = 0, tools: str = "none"
+) -> Auditor:
+    """The check of answers that `policy` drew in this way, told of tools as `lmgym.policy.words.Plain` is."""
+    sampling = replace(policy.sampling, temperature=temperature, top_p=top_p, top_k=top_k, seed=seed)
+    return Auditor(policy, sampling, tools)
 
 
 def weights_digest(policy: LocalPolicy) -> str:

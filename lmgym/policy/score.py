@@ -80,7 +80,7 @@ def states(
         return rows.view(*ids.shape, -1)
     inner: Any = model.base_model
     with _recomputing(model):
-        output = inner(attention_mask=given.attention.long(), use_cache=False, **_inputs(given))
+        output = inner(attention_mask=given.attention.long(), use_cache=False, **inputs(given))
     return output.last_hidden_state * given.attention[..., None]  # type: ignore[no-any-return]
 
 
@@ -141,13 +141,13 @@ def _model_logits(model: nn.Module, given: Given, at: Tensor, temperature: float
             attention_mask=given.attention.long(),
             logits_to_keep=columns,
             use_cache=False,
-            **_inputs(given),
+            **inputs(given),
         )
     logits = output.logits[row, torch.searchsorted(columns, column)].float()
     return _of_tokens(logits, ids.flatten()[at], temperature)
 
 
-def _inputs(given: Given) -> dict[str, Tensor]:
+def inputs(given: Given) -> dict[str, Tensor]:
     """Ids, positions and pictures as a model's own forward pass takes them."""
     ids, _, _, media = given
     if media is None:

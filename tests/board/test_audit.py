@@ -158,7 +158,7 @@ def as_sampled(policy: LocalPolicy, trajectories: Sequence[Trajectory], temperat
     found = []
     for trajectory in (policy.encode(each) for each in trajectories):
         (row,) = segments(trajectory)
-        scored = scorer(policy, temperature).rescore([(row.ids, row.given, [0.5] * sum(row.given))])[0]
+        scored = scorer(policy, temperature).rescore([(row.ids, row.given, [0.5] * sum(row.given), ())])[0]
         logprobs, entropy = (list(map(float, column)) for column in (scored.logprobs, scored.entropy))
         turns = []
         for turn in trajectory.turns:
@@ -231,8 +231,9 @@ def test_greedy_words_under_a_samplers_name_surprise_too_little(tiny: LocalPolic
         ),
         (lambda ply: msgspec.structs.replace(ply, ids=(), logprobs=(), entropy=()), "an answer without token ids"),
         (lambda ply: msgspec.structs.replace(ply, finish="context"), "does not end as this policy ends one"),
+        (lambda ply: msgspec.structs.replace(ply, finish="filter"), r"does not end as this policy ends one \(filter\)"),
     ],
-    ids=["logprobs", "prompt", "fresh", "ids", "none", "finish"],
+    ids=["logprobs", "prompt", "fresh", "ids", "none", "finish", "filter"],
 )
 def test_forged_ids_are_refused(
     tiny: LocalPolicy, rules: Protocol, own: list[Trajectory], edit: Callable[[Ply], Ply], message: str
@@ -240,6 +241,19 @@ def test_forged_ids_are_refused(
     entry, episodes = entry_of(own)
     with pytest.raises(SubmissionError, match=message):
         audit(entry, change(episodes, edit), scorer(tiny), rules)
+
+
+def test_an_answer_does_not_go_on_after_its_end(tiny: LocalPolicy, rules: Protocol, own: list[Trajectory]) -> None:
+    """Or one could choose between what was said and what would have come after."""
+    (end,) = tiny.stops
+    assert [scorer(tiny).end(ids) for ids in ([5, 7], [5, end], [5, end, 7], [end, 5, end])] == [None, 2, 2, 1]
+    entry, episodes = entry_of(own)
+    for ids in ((5, end, 7, end), (5, end, 7, 5, 7, 5)):
+        finish = "stop" if ids[-1] == end else "length"
+        more = {"ids": ids, "action": tiny.text(ids), "logprobs": (-1.0,) * len(ids), "entropy": (), "finish": finish}
+        forged = change(episodes, lambda ply, more=more: msgspec.structs.replace(ply, **more))
+        with pytest.raises(SubmissionError, match=rf"does not end as this policy ends one \({finish}\)"):
+            audit(entry, forged, scorer(tiny), rules)
 
 
 def test_other_weights_have_other_log_probs_and_another_digest(
@@ -279,7 +293,7 @@ def test_an_episode_is_not_stopped_while_there_is_room(
 def test_figures_of_a_token_are_those_of_its_distribution(tiny: LocalPolicy) -> None:
     ids = [5, 17, 300, 9, 42]
     noise = [0.0, 0.5, 1.0 - 2.0**-24]
-    found = scorer(tiny, temperature=0.5).rescore([(ids, [False, True, True, False, True], noise)])[0]
+    found = scorer(tiny, temperature=0.5).rescore([(ids, [False, True, True, False, True], noise, ())])[0]
     with torch.no_grad():
         logits = tiny.model(input_ids=torch.tensor([ids])).logits[0].double()
     for place, token in enumerate((1, 2, 4)):
