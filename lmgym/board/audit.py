@@ -147,7 +147,7 @@ class Recorded:
         if ply is None:  # the record ends here
             self._check_room(conversation)
             return Completion(text="", finish="context")
-        words = ply.words if ply.words is not None else ply.action or ""
+        words = ply.action if ply.action is not None else ply.words or ""
         pictures: tuple[Picture, ...] = ()
         if self.scorer is not None:
             self._check(self.scorer, ply, words, conversation)

@@ -318,6 +318,8 @@ def _check_ply(ply: Ply, shown: str, entry: Entry) -> None:
     summarises = str(entry.settings.get("context", "")).startswith(SUMMARISING)
     if ply.action is None and not summarises:
         raise SubmissionError(f"{shown} is a summary, but the context rule of this entry asks for none")
+    if ply.action is not None and ply.words is not None:
+        raise SubmissionError(f"{shown} was played otherwise than it was said: {ply.words[:40]!r}")
     limit = entry.settings.get("max_tokens")
     if isinstance(limit, int) and len(ply.ids) > limit:
         raise SubmissionError(f"{shown} has {len(ply.ids)} tokens; this entry's limit is {limit}")

@@ -35,7 +35,7 @@ class Ply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     action: str | None  # None: a summary, which no environment sees
     reward: float = 0.0  # all that fell to the seat until its next turn
     seat: str = FIRST_SEAT
-    words: str | None = None  # what the policy said, where that is not the action
+    words: str | None = None  # a summary; else what the policy said is the action
     prompt: tuple[int, ...] = ()  # ids that were new before the answer
     ids: tuple[int, ...] = ()  # of the answer
     logprobs: tuple[float, ...] = ()

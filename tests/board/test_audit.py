@@ -256,6 +256,14 @@ def test_an_answer_does_not_go_on_after_its_end(tiny: LocalPolicy, rules: Protoc
             audit(entry, forged, scorer(tiny), rules)
 
 
+def test_what_was_said_is_what_was_played(tiny: LocalPolicy, rules: Protocol, own: list[Trajectory]) -> None:
+    """Or an oracle could play, and the words of a policy that lost stand beside its moves to be scored."""
+    entry, episodes = entry_of(own)
+    beside = change(episodes, lambda ply: msgspec.structs.replace(ply, action="50", words=ply.action))
+    with pytest.raises(SubmissionError, match="the ids of '50' spell "):
+        audit(entry, beside, scorer(tiny), rules)
+
+
 def test_other_weights_have_other_log_probs_and_another_digest(
     tiny: LocalPolicy, rules: Protocol, own: list[Trajectory]
 ) -> None:

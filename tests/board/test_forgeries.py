@@ -145,6 +145,10 @@ FORGERIES: dict[str, tuple[Change, str]] = {
     ),
     "more tokens than there are": (lambda _, es: es[0].update(tokens_in=10**19), "says it took 10,000,000,000,0.* tok"),
     "more parameters than there are": (lambda e, _: e["policy"].update(parameters=10**19), "no 10000000000000000000 p"),
+    "words beside an action": (
+        lambda _, es: won(es)["turns"][0].update(words="crane"),
+        "turn 0 was played otherwise than it was said: 'crane'",
+    ),
     "a summary that no rule asks for": (
         lambda _, es: won(es)["turns"][0].update(action=None),
         "is a summary, but the context rule of this entry asks for none",
