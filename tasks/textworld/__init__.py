@@ -6,6 +6,7 @@ from lmgym.env.spec import TaskSpec
 
 _ENV = "lmgym.tasks.textworld.env"
 _SPLITS = {"train": 5_000, "test": 500}
+_FEWER = {**_SPLITS, "test": 100}  # as many as the guide plays
 _PUBLIC: dict[str, range | tuple[str | bool, ...]] = {
     "goal": ("detailed", "brief", "none"),
     "rewards": ("sparse", "dense"),
@@ -40,6 +41,7 @@ def _sized(rooms: int, objects: int, quest: int, published: dict[str, str]) -> T
         f"(w{rooms}-o{objects}-q{quest}).",
         max_turns=12 if rooms == 2 else 24,
         references={"null": 0.0, "oracle": 1.0, **published},
+        splits=_FEWER,
         options={"rooms": rooms, "objects": objects, "quest": quest},
     )
 
@@ -54,6 +56,7 @@ COIN = replace(
     entry_point=f"{_ENV}:Coin",
     summary="Explore ten rooms, half of them dead ends, and take the coin.",
     max_turns=30,
+    splits=_FEWER,
     score="1 when the coin is taken",
     public={"level": (*range(1, 21), *range(101, 121), *range(201, 221)), **_PUBLIC},
     references={"null": 0.0, "oracle": 1.0},
@@ -64,6 +67,7 @@ TREASURE = replace(
     entry_point=f"{_ENV}:Treasure",
     summary="Find the named object in ten rooms with containers; taking the wrong one loses.",
     max_turns=40,
+    splits=_FEWER,
     score="1 when the right object is taken",
     public={"level": range(1, 21), **_PUBLIC},
     references={"null": 0.0, "oracle": 1.0},
@@ -74,7 +78,7 @@ COOKING = replace(
     entry_point=f"{_ENV}:Cooking",
     summary="Find the kitchen, read the recipe, fetch, cut and cook two ingredients, eat; a mistake loses.",
     max_turns=40,
-    splits={"train": 5_000, "valid": 500, "test": 500},
+    splits={"train": 5_000, "valid": 500, "test": 100},
     score="share of the game's points; 1 when the meal is eaten",
     public={
         "recipe": range(1, 6),
@@ -90,6 +94,7 @@ SIMPLE = replace(
     entry_point=f"{_ENV}:Simple",
     summary="Leave the locked bedroom, find the food in a house of six rooms, put it on the stove; eating it loses.",
     max_turns=24,
+    splits=_FEWER,
     score="1 when the food is on the stove",
     public=_PUBLIC,
     references={"null": 0.0, "oracle": 1.0},
