@@ -45,7 +45,7 @@ def evaluate(  # one line an option
     tools: Annotated[str, Opt(help="How tools are offered: auto, native, template, text, none.")] = "auto",
     system: Annotated[str | None, Opt(help="System prompt, or @FILE.")] = None,
     seat: Annotated[Words, Opt(help="Who plays another seat: user=MODEL; may be repeated.")] = None,
-    request: Annotated[Words, Opt(help="Further member of a request, name=value; may be repeated.")] = None,
+    request: Annotated[Words, Opt(help="Further member of a request, name=value as in JSON; may be repeated.")] = None,
     seed: Annotated[int, Opt(min=0, help="Chance of the environments and of local sampling.")] = 0,
     option: Annotated[Words, Opt(help="Option of the task, name=value; may be repeated.")] = None,
     out: Annotated[Path | None, Opt(help="Folder of the run; runs/eval/TASK-MODEL where none is said.")] = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from lmgym.cli.cast import Cast, Reach, cast_of
-from lmgym.cli.options import literal, task_options
+from lmgym.cli.options import json_or_literal, task_options
 from lmgym.cli.policies import answer_of, kind_of, run_folder
 from lmgym.env.registry import find, load
 from lmgym.errors import PolicyError, RecipeError
@@ -145,7 +146,7 @@ def _check_k(wish: Wish, tries: int) -> None:
 
 def system_prompt(text: str | None) -> str | None:
     """A system prompt, or that of a file where it begins with @."""
-    return Path(text[1:]).read_text(encoding="utf-8") if text is not None and text.startswith("@") else text
+    return Path(text[1:]).read_text(encoding="utf-8-sig") if text is not None and text.startswith("@") else text
 
 
 def settings_of(wish: Wish, jobs: list[Job]) -> settings.Settings:
@@ -171,8 +172,22 @@ def settings_of(wish: Wish, jobs: list[Job]) -> settings.Settings:
         tools=known,
         prompt=jobs[0].prompt,
         seats=pairs(wish.seat, "--seat takes seat=MODEL"),
-        request={name: literal(value) for name, value in pairs(wish.request, "--request takes name=value").items()},
+        request=request_of(wish),
     )
+
+
+def request_of(wish: Wish) -> dict[str, Any]:
+    """Further members of a request. Raises RecipeError where no endpoint is asked, and for what JSON cannot say."""
+    given = pairs(wish.request, "--request takes name=value")
+    models = [wish.model, *pairs(wish.seat, "--seat takes seat=MODEL").values()]
+    if given and not any(kind_of(model) == "remote" for model in models):
+        raise RecipeError(f"--request is for endpoints; {' and '.join(models)} would not be asked so")
+    found = {name: json_or_literal(value) for name, value in given.items()}
+    try:
+        json.dumps(found, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise RecipeError(f"--request takes what JSON can say: {error}") from error
+    return found
 
 
 def pairs(words: list[str] | None, complaint: str) -> dict[str, str]:

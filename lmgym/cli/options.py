@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import json
 import types
 import typing
 from collections.abc import Mapping, Sequence
@@ -18,6 +19,14 @@ def literal(text: str) -> Any:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
         return text
+
+
+def json_or_literal(text: str) -> Any:
+    """Return what `text` says in JSON, else the Python literal that it is, else the text itself."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return literal(text)
 
 
 def task_options(pairs: Sequence[str]) -> dict[str, Any]:
