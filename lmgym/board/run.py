@@ -74,7 +74,10 @@ def public_name(policy: str) -> str:
     if not rest and "/" in policy:  # the folder of a run
         kind, rest = "run", policy
     if kind in ("http", "https"):
-        return f"endpoint: {_words(rest.partition('#')[2]) or 'unnamed'}"
+        model = rest.partition("#")[2]
+        if model.startswith(("/", "~", ".")):  # vLLM calls a model by its folder, where nobody names it
+            model = Path(model).name
+        return f"endpoint: {_words(model) or 'unnamed'}"
     if kind not in ("hf", "run", "cmd"):
         return _words(policy)
     if kind == "cmd":

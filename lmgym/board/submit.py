@@ -62,7 +62,15 @@ def build(trajectories: Iterable[Trajectory], signature: Signature) -> tuple[Ent
     if together:
         index, attempt = next(iter(together))
         raise SubmissionError(f"instance {index}, try {attempt} is none of those that {rules.task} is ranked on")
-    return _entry(agent, episodes, rules, signature, tuple(first)), episodes
+    return _entry(agent, episodes, rules, signature, _heard(first, episodes)), episodes
+
+
+def _heard(seats: Iterable[str], episodes: Sequence[Episode]) -> tuple[str, ...]:
+    """The seats that were on turn in some episode; whoever was to play another was never asked, as if not there."""
+    if any(each.final is None for each in episodes):  # an episode was cut when it was another seat's turn
+        return tuple(seats)
+    spoke = {FIRST_SEAT, *(ply.seat for each in episodes for ply in each.turns)}
+    return tuple(seat for seat in seats if seat in spoke)
 
 
 def _check(agent: Trajectory, rules: Protocol) -> None:
@@ -134,6 +142,8 @@ def _ply(turn: Turn, seat: str) -> Ply:
 def _entry(
     agent: Trajectory, episodes: Sequence[Episode], rules: Protocol, signature: Signature, seats: tuple[str, ...]
 ) -> Entry:
+    settings = dict(signature.settings) | ({} if agent.prompt is None else {"prompt": agent.prompt})
+    asked = {seat: who for seat, who in settings.pop("seats", {}).items() if seat in seats}
     found = Entry(
         schema=1,
         licence="CC0-1.0",
@@ -149,8 +159,8 @@ def _entry(
         date=signature.date,
         policy=signature.policy,
         seats=seats,
-        user=signature.user,
-        settings=dict(signature.settings) | ({} if agent.prompt is None else {"prompt": agent.prompt}),
+        user=signature.user if len(seats) > 1 else None,
+        settings=settings | ({"seats": asked} if asked else {}),
         identity="",
         claim=Claim(
             score=round(math.fsum(each.score for each in episodes) / len(episodes), 9),
