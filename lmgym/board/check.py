@@ -23,7 +23,9 @@ DEAREST = 1e6  # US dollars of an episode
 IDS = 1 << 24  # token ids; the largest vocabularies have a 60th of them
 COUNT = 1 << 40  # tokens, or parameters, beyond which a number is none
 LONGEST = 200  # characters of a title, name or declaration
-PROMPT = 8_000  # characters of a system prompt
+FREE = ("prompt", "request")  # settings that a model was sent: a stop may be the end of a line
+PROMPT = 8_000  # characters of a system prompt, or of a text within a request
+LINES = "\r\n\t\u200c\u200d"  # what such a text may have beside what is seen; the last two join signs or part them
 HOTTEST = 2.0  # temperature: beyond, any token is as likely as another and no check of ids sees whose it is
 RESERVED = ("null", "random", "oracle")  # names that are the references' own
 LINK = re.compile(r"https://[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+(/[A-Za-z0-9._~%!$&()*+,;=:@/?#-]*)?")
@@ -71,7 +73,9 @@ def check_entry(entry: Entry, protocol: Protocol, path: Path) -> None:
     _check_place(entry, path)
     for where, words in _texts(entry):
         check_words(words, where)
-    _check_prompt(entry.settings.get("prompt"))
+    for where in FREE:
+        for _, words in _words(entry.settings.get(where), where):
+            _check_lines(words, where)
     for name, link in plain(entry.links).items():
         check_link(link, name)
     if not 1 <= len(entry.authors) <= 50:
@@ -128,15 +132,14 @@ def _check_private(words: str, shown: str) -> None:
         raise SubmissionError(f"{shown} names a path or a host; an entry tells nothing of the machine it was made on")
 
 
-def _check_prompt(prompt: Any) -> None:
-    """Hold a system prompt to what other words are held to, but that it may have lines and tags."""
-    if not isinstance(prompt, str):  # none, or refused with the settings
-        return
-    if len(prompt) > PROMPT:
-        raise SubmissionError(f"prompt has {len(prompt):,} characters; {PROMPT:,} are the most")
-    if any(unicodedata.category(letter) in ("Cc", "Cf", "Co", "Cn") and letter not in "\n\t" for letter in prompt):
-        raise SubmissionError("prompt has control characters")
-    _check_private(prompt, f"prompt {prompt[:60]!r}")
+def _check_lines(words: str, where: str) -> None:
+    """Hold what a model was sent to what other words are held to, but that it may have lines, tags and joined signs."""
+    if len(words) > PROMPT:
+        raise SubmissionError(f"{where} has {len(words):,} characters; {PROMPT:,} are the most")
+    hidden = [letter for letter in words if unicodedata.category(letter) in ("Cc", "Cf", "Co") and letter not in LINES]
+    if hidden:
+        raise SubmissionError(f"{where} has control characters: U+{ord(hidden[0]):04X}")
+    _check_private(words, f"{where} {words[:60]!r}")
 
 
 def check_link(link: str, where: str) -> None:
@@ -155,14 +158,14 @@ def _check_place(entry: Entry, path: Path) -> None:
 
 
 def _texts(entry: Entry) -> Iterator[tuple[str, str]]:
-    """Words of an entry that people read, by place, but for the system prompt, which has rules of its own."""
+    """Words of an entry that people read, by place, but for those that a model was sent: they have their own rules."""
     yield "title", entry.title
     yield from (("author", author) for author in entry.authors)
     yield "policy", entry.policy.name
     yield "user", entry.user or ""
     for name, value in plain(entry.declared).items():
         yield from ((name, words) for words in ([value] if isinstance(value, str) else value))
-    yield from _words({name: value for name, value in entry.settings.items() if name != "prompt"}, "settings")
+    yield from _words({name: value for name, value in entry.settings.items() if name not in FREE}, "settings")
 
 
 def _words(value: Any, where: str) -> Iterator[tuple[str, str]]:

@@ -205,7 +205,7 @@ class Site:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self.templates.filters |= {"figure": shown, "percent": percent, "span": span, "number": number}
+        self.templates.filters |= {"figure": shown, "percent": percent, "span": span, "number": number, "told": told}
         self.templates.globals |= {
             "style": Markup(self.style),
             "script": Markup(self.script),
@@ -234,6 +234,12 @@ def content_policy(style: str, script: str) -> str:
         f"default-src 'none'; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'; "
         "base-uri 'none'; form-action 'none'"
     )
+
+
+def told(value: Any) -> str:
+    """A setting in one line: words as they are, all else as JSON; what is not to be seen is escaped."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
 
 
 def shown(value: float | None) -> str:

@@ -184,6 +184,30 @@ FORGERIES: dict[str, tuple[Change, str]] = {
     ),
     "a prompt without end": (lambda e, _: e["settings"].update(prompt="a" * 8001), "prompt has 8,001 characters"),
     "a prompt that runs backwards": (lambda e, _: e["settings"].update(prompt="a\u202eb"), "prompt has control"),
+    "a request that speaks to a terminal": (
+        lambda e, _: e["settings"].update(request={"stop": ["\n\x1b[2J"]}),
+        "^request has control characters: U\\+001B$",
+    ),
+    "a request with an end of words": (
+        lambda e, _: e["settings"].update(request={"stop\0": "a"}),
+        "^request has control characters: U\\+0000$",
+    ),
+    "a request that runs backwards": (
+        lambda e, _: e["settings"].update(request={"a": [{"b": "\u202e"}]}),
+        "^request has control characters: U\\+202E$",
+    ),
+    "a request with a path": (
+        lambda e, _: e["settings"].update(request={"lora": "/home/me/lora"}),
+        "request '/home/me/lora' names a path",
+    ),
+    "a request with a key": (
+        lambda e, _: e["settings"].update(request={"auth": "Bearer abcdefgh12345678"}),
+        "^request holds what looks like a key$",
+    ),
+    "a request without end": (
+        lambda e, _: e["settings"].update(request={"stop": ["a" * 8001]}),
+        "request has 8,001 characters",
+    ),
     "a seed of one's own": (lambda e, _: e["settings"].update(seed=5), "played with seed 0, .*; this entry has 5"),
     "a context rule nobody knows": (lambda e, _: e["settings"].update(context="bogus"), "context is one of .*'bogus'"),
     "a way of tools nobody knows": (lambda e, _: e["settings"].update(tools="magic"), "tools is one of .*got 'magic'"),

@@ -1,0 +1,180 @@
+"""Settings that an honest evaluation has, from the evaluation to the page: handed in, verified, shown as they were."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmgym.board import entry as entries
+from lmgym.board.entry import Entry
+from lmgym.board.verify import opened
+from tests.board.test_audit_settings import DUELS, JARS, ROOT, plugin
+from tests.board.test_commands import command
+from tests.evaluation.server import serving
+
+__all__ = ["plugin"]
+
+
+@pytest.fixture
+def model() -> Iterator[str]:
+    """An endpoint that says 12, which is a move of duels and no call of a tool."""
+    with serving(lambda body: {"content": "12"}) as server:
+        yield server.model
+
+
+def entered(monkeypatch: pytest.MonkeyPatch, task: str, model: str, *words: str) -> Entry:
+    """The entry of an evaluation, after all checks of a reader."""
+    run = ("eval", task, "--model", model, "--standard", "--quiet", "--out", "run", *words)
+    assert command(monkeypatch, *run) == 0
+    assert command(monkeypatch, "submit", "run", "--author", "A. Uthor", "--name", "honest") == 0
+    (path,) = entries.all_paths(Path("leaderboards/entries"))
+    return opened(path)[0]
+
+
+def test_a_stop_at_the_end_of_a_line_is_verified_and_shown_escaped(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, model: str, plugin: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(plugin), str(ROOT)]))
+    stops = ["\n", "\t", "\r\n", "</s>", "```", "\\n", "<script>alert(1)</script>"]
+    found = entered(monkeypatch, JARS, model, "--request", f"stop={json.dumps(stops)}")
+    assert found.settings["request"] == {"stop": stops}
+    path = "leaderboards/entries/test--FewJars-v0/honest.json"
+    assert "\\n" in Path(path).read_text()
+    assert command(monkeypatch, "verify", path, "--workers", "1") == 0
+    assert command(monkeypatch, "board", "grade") == 0
+    assert command(monkeypatch, "board", "--out", "site") == 0
+    page = Path("site/entries/test--FewJars-v0/honest.html").read_text()
+    shown = json.dumps({"stop": stops})
+    assert "\n" not in shown
+    assert f"<dt>request</dt><dd>{html.escape(shown).replace('&quot;', '&#34;')}</dd>" in page
+    assert "<script>alert" not in page
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        'chat_template_kwargs={"enable_thinking":false}',
+        'chat_template_kwargs={"enable_thinking":False}',
+        'logit_bias={"50256":-100}',
+        'response_format={"type":"json_object","note":"' + "long " * 99 + '"}',
+        r'guided_regex="[a-z]\\d+(<a>|`b`)&"',
+        "stop=Observation:",
+        "user=null",
+    ],
+)
+def test_members_of_a_request_are_handed_in(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, model: str, request_: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    name, _, value = request_.partition("=")
+    found = entered(monkeypatch, JARS, model, "--request", request_)
+    wanted: dict[str, Any] = {
+        "chat_template_kwargs": {"enable_thinking": False},
+        "stop": "Observation:",
+    }
+    assert found.settings["request"] == {name: wanted[name] if name in wanted else json.loads(value)}
+
+
+@pytest.mark.parametrize(
+    ("words", "setting", "value"),
+    [
+        (("--temperature", "0"), "temperature", 0.0),
+        (("--temperature", "2", "--max-tokens", "1"), "max_tokens", 1),
+        (("--context", "window:8:4"), "context", "window:8:4"),
+        (("--context", "summarise:2000"), "context", "summarise:2000"),
+        (("--tools", "text"), "tools", "text"),
+        (("--tools", "none"), "tools", "none"),
+        (("--system", "<a>\r\n\tx `y` \\ & z</a>"), "prompt", "<a>\r\n\tx `y` \\ & z</a>"),
+        (("--system", "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"), "prompt", "می\u200cخواهم"),
+        (("--system", "\U0001f469\u200d\U0001f4bb"), "prompt", "\U0001f469\u200d\U0001f4bb"),
+        (("--system", ""), "prompt", ""),
+        (("--system", "@marked.txt"), "prompt", "Be brief.\n"),  # without the mark that some editors begin a file with
+    ],
+)
+def test_other_settings_are_handed_in(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, model: str, words: tuple[str, ...], setting: str, value: object
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("marked.txt").write_bytes(b"\xef\xbb\xbfBe brief.\r\n")
+    assert entered(monkeypatch, JARS, model, *words).settings[setting] == value
+
+
+@pytest.mark.parametrize(
+    ("called", "name"),
+    [
+        ("Qwen/Qwen3-8B", "Qwen/Qwen3-8B"),
+        ("/models/Qwen3-8B", "Qwen3-8B"),  # as vLLM calls what it serves from a folder
+        ("./Qwen3-8B", "Qwen3-8B"),
+        ("~/models/Qwen3-8B", "Qwen3-8B"),
+        ("llama3:8b", "llama3:8b"),
+        ("ft:gpt-4o:org::id", "ft:gpt-4o:org::id"),
+    ],
+)
+def test_a_model_is_handed_in_however_its_server_calls_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, model: str, called: str, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = entered(monkeypatch, JARS, f"{model.partition('#')[0]}#{called}")
+    assert found.policy.name == f"endpoint: {name}"
+
+
+@pytest.mark.parametrize(
+    ("seat", "user"),
+    [
+        ("null", "black: null"),
+        ("tiny?seed=4", "black: tiny?seed=4"),
+        ("MODEL", "black: endpoint: fake"),
+        (f"cmd:{sys.executable} player.py", f"black: cmd: {Path(sys.executable).name}"),
+    ],
+)
+def test_other_seats_are_handed_in(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, model: str, seat: str, user: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    script = "import json, sys\nfor line in sys.stdin:\n"
+    script += "    print(json.dumps({'id': json.loads(line)['id'], 'text': 'a'}), flush=True)\n"
+    Path("player.py").write_text(script)
+    words = ("--seat", f"black={seat.replace('MODEL', model)}", "--max-tokens", "8")
+    found = entered(monkeypatch, DUELS, model, *words)
+    assert (found.user, set(found.seats)) == (user, {"agent", "black"})
+
+
+def test_a_seat_that_was_never_on_turn_is_not_in_the_entry(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, model: str, plugin: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(plugin), str(ROOT)]))
+    found = entered(monkeypatch, JARS, model, "--seat", "black=null")
+    assert (found.user, found.seats, "seats" in found.settings) == (None, ("agent",), False)
+    assert command(monkeypatch, "verify", "leaderboards/entries/test--FewJars-v0/honest.json", "--workers", "1") == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("tiny", "--request", "stop=x"), "--request is for endpoints; tiny would not be asked so"),
+        (("MODEL", "--request", "top_p=1e999"), "--request takes what JSON can say: Out of range float"),
+        (("MODEL", "--request", "x={1, 2}"), "--request takes what JSON can say: Object of type set"),
+    ],
+)
+def test_a_request_that_cannot_be_made_is_refused_before_anything_is_played(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    model: str,
+    words: tuple[str, ...],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = tuple(word.replace("MODEL", model) for word in words)
+    assert command(monkeypatch, "eval", JARS, "--out", "run", "--model", *words) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
+    assert not Path("run").exists()
