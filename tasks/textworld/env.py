@@ -93,10 +93,15 @@ class TextWorld(TextEnv):
         return self._playing().logic.commands()
 
     def oracle(self) -> Iterator[str]:
-        """Yield the engine's plan, made anew after every command."""
-        game = self._playing()
+        """Yield the engine's plan, made anew after every command.
+
+        Where a game has a box and an old box, the parser asks which box is meant: then a thing is taken without
+        naming what it is taken from.
+        """
+        game, said = self._playing(), ""
         while plan := game.logic.plan():
-            yield plan[0]
+            again, said = plan[0] == said, plan[0]
+            yield said.partition(" from ")[0] if again else said
 
     def demonstrator(self) -> Iterator[str]:
         """Yield what follows from the text: the told steps, or a search; the oracle's commands where neither will do.

@@ -68,6 +68,16 @@ def test_the_oracle_wins_after_a_detour_and_dense_rewards_sum_to_one(spec: TaskS
     assert not [text for text in texts if BOILERPLATE.search(text)]
 
 
+@pytest.mark.parametrize(("spec", "index"), [(SPEC, 242), (W4O6Q8, 46), (W4O6Q8, 59)])
+def test_the_oracle_wins_where_the_parser_asks_which_box_is_meant(spec: TaskSpec, index: int) -> None:
+    env = build(spec, split="test")
+    env.reset(options={"index": index})
+    texts, _, info = played(env, env.unwrapped.oracle())
+    env.close()
+    assert any("Which do you mean" in text for text in texts)
+    assert info["success"]
+
+
 @pytest.mark.parametrize("spec", [SPEC, W4O6Q8, W8O12Q4, COIN, TREASURE], ids=name)
 def test_the_demonstrator_wins_in_time(spec: TaskSpec) -> None:
     env = build(spec, split="test")
