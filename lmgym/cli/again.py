@@ -12,6 +12,7 @@ from lmgym.types import FIRST_SEAT
 
 if TYPE_CHECKING:
     from lmgym.board.entry import Entry
+    from lmgym.board.figures import Precision
     from lmgym.board.verdict import Verdict
     from lmgym.cli.cast import Cast
     from lmgym.evaluation.settings import Settings
@@ -73,7 +74,7 @@ class Again:
             auditor(policy, temperature=heat, top_p=top_p, top_k=top_k, seed=0, tools=tools),
             rules,
             context=context_rule(str(settings.get("context", "full"))),
-            tolerance=self.tolerance if self.tolerance is not None else _tolerance(policy),
+            precision=_precision(policy, self.tolerance),
         )
 
     def _fresh(self, found: Entry, verdict: Verdict, log: Path) -> dict[str, Any]:
@@ -160,7 +161,13 @@ class Again:
         return policy
 
 
-def _tolerance(policy: Any) -> float:
-    from lmgym.board.audit import HALF, TOLERANCE
+def _precision(policy: Any, tolerance: float | None) -> Precision:
+    """What is to be expected of a policy's weights; `tolerance` takes the place of what log-probs may differ by."""
+    from dataclasses import replace
 
-    return TOLERANCE if str(policy.dtype) == "torch.float32" else HALF
+    from lmgym.board.figures import FULL, HALF, Precision
+    from lmgym.policy.audit import whole
+
+    if whole(policy):
+        return FULL if tolerance is None else Precision(mean=tolerance, most=tolerance, tie=tolerance)
+    return HALF if tolerance is None else replace(HALF, mean=tolerance)

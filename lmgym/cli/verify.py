@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 def verify(
     entries: Annotated[list[Path], typer.Argument(help="JSON files of entries; with --base a leaderboard's folder.")],
     model: Annotated[str, typer.Option(help="The entry's policy: score its recorded ids again.")] = "",
-    tolerance: Annotated[float | None, typer.Option(help="Of a log-prob in nats; 0.001, 0.03 for 16 bits.")] = None,
+    tolerance: Annotated[
+        float | None, typer.Option(help="Nats of log-probs; 0.001, in 16 bits 0.03 as a mean.")
+    ] = None,
     secret: Annotated[Path | None, typer.Option(help="File of a hidden seed: play MODEL on fresh instances.")] = None,
     instances: Annotated[int, typer.Option(min=2, help="Fresh ones.")] = 100,
     seat: Annotated[list[str] | None, typer.Option(help="Where the model of another seat is now: user=MODEL.")] = None,

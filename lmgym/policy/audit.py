@@ -26,6 +26,7 @@ TOKENS = 8192  # padded tokens of one forward pass
 PIECE = 1 << 25  # logits made at a time
 
 EDGE = 1e-3  # of a cumulative probability, by which a draw may miss its token on other hardware
+HALF_EDGE = 1e-2  # the same in 16 bits
 
 Row = tuple[  # ids of a segment, which were sampled, by what noise, and the pictures by their places
     Sequence[int], Sequence[bool], Sequence[float], tuple[Picture, ...]
@@ -52,6 +53,7 @@ class Auditor:
         self.policy = policy
         self.sampling = sampling
         self._plain = Plain(policy, tools=tools)
+        self._edge = EDGE if whole(policy) else HALF_EDGE
 
     @property
     def context(self) -> int:
@@ -145,7 +147,7 @@ class Auditor:
         above = total.gather(-1, targets[:, None])[:, 0]
         below = above - probs.gather(-1, targets[:, None])[:, 0]
         draw = noise[: len(targets)] * total[:, -1]
-        drawn = ((draw >= below - EDGE) & (draw <= above + EDGE)).float()
+        drawn = ((draw >= below - self._edge) & (draw <= above + self._edge)).float()
         return torch.stack([logp.gather(-1, targets[:, None])[:, 0], entropy, variance, root, gap, drawn])
 
 
@@ -155,6 +157,11 @@ def auditor(
     """The check of answers that `policy` drew in this way, told of tools as `lmgym.policy.words.Plain` is."""
     sampling = replace(policy.sampling, temperature=temperature, top_p=top_p, top_k=top_k, seed=seed)
     return Auditor(policy, sampling, tools)
+
+
+def whole(policy: LocalPolicy) -> bool:
+    """Whether a policy samples and is scored in 32 bits."""
+    return {policy.dtype, *(weight.dtype for weight in policy.model.parameters())} == {torch.float32}
 
 
 def weights_digest(policy: LocalPolicy) -> str:

@@ -13,8 +13,9 @@ import pytest
 import torch
 
 from lmgym.board import submit
-from lmgym.board.audit import _drawn, audit
+from lmgym.board.audit import audit
 from lmgym.board.entry import Entry, Episode, Ply, Who
+from lmgym.board.figures import HALF, drawn
 from lmgym.errors import SubmissionError
 from lmgym.evaluation.protocol import Protocol, protocol
 from lmgym.policy.audit import Auditor, auditor, parameters, weights_digest
@@ -26,6 +27,7 @@ from lmgym.rollout.engine import Engine
 from lmgym.rollout.segments import segments
 from lmgym.types import Trajectory
 from tests.board.forge import signature
+from tests.policy import models
 
 LIMIT = 6  # tokens of an answer
 
@@ -114,12 +116,12 @@ def test_half_the_episodes_of_anothers_do_not_hide_in_long_ones(tokens: int) -> 
     """20 of 40 episodes are short and an oracle's, which leaves 96 % or more of all tokens drawn."""
     mixed = figures_of(*[(tokens, 0)] * 20, *[(150, 150)] * 20)
     with pytest.raises(SubmissionError, match=r"draws 9[6-9]\.\d% of these tokens, and in 20 of 40 episodes too few"):
-        _drawn(mixed, range(40))
+        drawn(mixed, range(40))
 
 
 def test_a_single_episode_of_anothers_is_seen_among_a_thousand() -> None:
     with pytest.raises(SubmissionError, match="in 1 of 1000 episodes too few"):
-        _drawn(figures_of((8, 0), *[(30, 30)] * 999), range(1000))
+        drawn(figures_of((8, 0), *[(30, 30)] * 999), range(1000))
 
 
 def test_a_few_misses_of_other_hardware_are_none() -> None:
@@ -127,7 +129,7 @@ def test_a_few_misses_of_other_hardware_are_none() -> None:
     for _ in range(200):
         counts = noise.integers(1, 200, size=60)
         own = figures_of(*((int(n), int(n - noise.binomial(n, 0.005))) for n in counts))
-        assert _drawn(own, range(60)) > 0.98
+        assert drawn(own, range(60)) > 0.98
 
 
 def test_half_the_episodes_the_oracles_are_refused_at_the_highest_temperature(
@@ -151,6 +153,57 @@ def test_what_sampling_cut_off_is_taken_into_account(
     assert abs(audit(entry, episodes, scorer(tiny, **sampling), rules)["z"]) < 4
     with pytest.raises(SubmissionError, match="log-probs are not this policy's"):
         audit(entry, episodes, scorer(tiny), rules)
+
+
+@pytest.fixture(scope="module")
+def halves() -> list[LocalPolicy]:
+    """Two policies with weights in 16 bits, whose logits are far apart."""
+    found = []
+    for name, factor in (("tiny", 4.0), ("qwen3", 3.0)):
+        model = models.model(name, seed=3)
+        with torch.no_grad():
+            model.get_input_embeddings().weight.mul_(factor)
+        model.to(torch.bfloat16)
+        found.append(LocalPolicy(model, models.tokenizer(name), name="tiny", sampling=Sampling(max_tokens=LIMIT)))
+    return found
+
+
+@pytest.mark.parametrize("heat", [1.0, 0.7, 0.0])
+def test_a_policy_in_16_bits_is_known_by_its_own_ids(halves: list[LocalPolicy], rules: Protocol, heat: float) -> None:
+    """They differ by whole steps of logits where batches are of another make-up; by how much, two audits may tell."""
+    for policy in halves:
+        entry, episodes = entry_of(sampled(policy, rules, temperature=heat), temperature=heat)
+        found = audit(entry, episodes, scorer(policy, heat), rules, precision=HALF)
+        assert found["tolerance"] == HALF.mean
+        assert found.get("drawn", 1.0) > 0.99
+
+
+def test_words_of_others_are_as_foreign_in_16_bits(halves: list[LocalPolicy], rules: Protocol) -> None:
+    foreign = list(Engine().run(load_policy("demonstrator"), rules.jobs()))
+    for policy in halves:
+        entry, episodes = entry_of(as_sampled(policy, foreign))
+        with pytest.raises(SubmissionError, match="it did not sample them|too surprising"):
+            audit(entry, episodes, scorer(policy), rules, precision=HALF)
+        entry, episodes = entry_of(sampled(policy, rules, seed=5))
+        with pytest.raises(SubmissionError, match="and in 10 of 10 episodes too few"):
+            audit(entry, episodes, scorer(policy), rules, precision=HALF)
+        entry, episodes = entry_of(sampled(policy, rules), temperature=0.0)
+        with pytest.raises(SubmissionError, match="tokens are not the policy's likeliest, as temperature 0 asks"):
+            audit(entry, episodes, scorer(policy, 0.0), rules, precision=HALF)
+
+
+def lowered(ply: Ply, nats: float) -> Ply:
+    return msgspec.structs.replace(ply, logprobs=tuple(value - nats for value in ply.logprobs))
+
+
+def test_log_probs_in_16_bits_agree_on_average(halves: list[LocalPolicy], rules: Protocol) -> None:
+    entry, episodes = entry_of(sampled(halves[0], rules))
+    for less, message in ((0.05, "on average by 0.05"), (1.5, "by up to 1.5")):
+        told = [
+            msgspec.structs.replace(each, turns=tuple(lowered(ply, less) for ply in each.turns)) for each in episodes
+        ]
+        with pytest.raises(SubmissionError, match=f"log-probs are not this policy's: they differ {message}"):
+            audit(entry, told, scorer(halves[0]), rules, precision=HALF)
 
 
 def as_sampled(policy: LocalPolicy, trajectories: Sequence[Trajectory], temperature: float = 1.0) -> list[Trajectory]:
