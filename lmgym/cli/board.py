@@ -79,7 +79,9 @@ def references(
     if tasks:
         named = [find(name) for name in tasks]
         folders = {spec.package for spec, name in zip(named, tasks, strict=True) if name == spec.name}
-        wanted = [spec.id for spec in specs().values() if spec in named or (spec.package in folders and not spec.part_of)]
+        wanted = [
+            spec.id for spec in specs().values() if spec in named or (spec.package in folders and not spec.part_of)
+        ]
     for rules, name in players.lacking(store, wanted, lambda task, why: _say(f"left out {task}: {why}")):
         path = players.play(store, rules, name, load_policy(name))
         if path is None:
