@@ -77,9 +77,12 @@ def load_remote(
     """
     from lmgym.policy.endpoint import Asking
     from lmgym.policy.pace import Patience
-    from lmgym.policy.remote import RemotePolicy
     from lmgym.policy.secrets import Secrets, without_secrets
 
+    try:
+        from lmgym.policy.remote import RemotePolicy
+    except ModuleNotFoundError as error:
+        raise MissingExtra(f"{name.partition(':')[0]}: needs {error.name}: pip install 'lmgym[eval]'") from error
     asking, patience = asking or Asking(), patience or Patience()
     secrets = book.setdefault("secrets", Secrets.of_environment(key=asking.key))
     kind, _, rest = name.partition(":")

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from types import TracebackType
-from typing import Self
-
-from tenacity import RetryCallState
+from typing import TYPE_CHECKING, Self
 
 from lmgym.policy.calls import Trouble
+
+if TYPE_CHECKING:
+    from tenacity import RetryCallState
 
 
 @dataclass(frozen=True, kw_only=True)

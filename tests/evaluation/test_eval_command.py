@@ -356,3 +356,20 @@ def test_evaluating_an_endpoint_loads_no_tensors(tmp_path, plugin):
         )
         subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=tmp_path, check=True, env=dict(os.environ))
         assert server.requests
+
+
+WITHOUT = "import sys; sys.modules.update(tenacity=None, openai=None); from lmgym.cli import main; main()"
+
+
+@pytest.mark.parametrize(
+    ("model", "code", "line"),
+    [
+        ("demonstrator", 0, "wrote run"),
+        ("http://127.0.0.1:9/v1#x", 2, "http: needs tenacity: pip install 'lmgym[eval]'"),
+    ],
+)
+def test_only_endpoints_need_the_packages_that_reach_them(tmp_path, model, code, line):
+    words = ["eval", "wordle", "--model", model, "--episodes", "2", "--quiet", "--out", "run"]
+    done = subprocess.run([sys.executable, "-c", WITHOUT, *words], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == code, done.stderr
+    assert line in done.stdout + done.stderr
