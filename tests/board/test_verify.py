@@ -227,8 +227,8 @@ def test_seeds_are_of_version_instance_and_try() -> None:
     assert rules.seed(0, 0) == protocol("lmgym/Wordle-v0").seed(0, 0)
 
 
-def test_a_standard_set_is_the_split_or_its_first_instances() -> None:
-    assert (len(protocol("wordle")), len(protocol("alfworld")), len(protocol("textworld"))) == (93, 1000, 25)
+def test_a_standard_set_is_the_whole_split() -> None:
+    assert (len(protocol("wordle")), len(protocol("alfworld")), len(protocol("textworld"))) == (93, 1000, 500)
     assert list(replace(protocol("wordle"), instances=2, tries=2).names()) == [(0, 0), (0, 1), (1, 0), (1, 1)]
 
 
