@@ -8,7 +8,7 @@ SIZE ?= small
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: FORCE help baseline test test-slow check lint tasks bench bench-trl curves eval serve board play list golden cards tokenizer clean
+.PHONY: FORCE help baseline test test-slow test-whole check lint tasks bench bench-trl curves eval serve board play list golden cards tokenizer clean
 
 help: ## show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -65,7 +65,10 @@ test: .venv/.dev ## the default test suite, on all cores
 	$(BIN)/python -m pytest -n auto
 
 test-slow: .venv/.dev ## the tests marked slow
-	$(BIN)/python -m pytest -m slow -n auto
+	$(BIN)/python -m pytest -m slow -n auto --dist worksteal
+
+test-whole: .venv/.dev ## the tests marked whole: all of what slow tests take a part of
+	$(BIN)/python -m pytest -m whole -n auto --dist worksteal
 
 lint: .venv/.dev ## ruff and mypy on what would be shipped
 	$(BIN)/ruff check .

@@ -117,7 +117,7 @@ def determinism(subject: Subject) -> Iterator[str]:
         for index, player in itertools.product(_first(env, 2), _players(subject)):
             first = play(env, player, index=index, seed=7)
             for again, where in ((env, "in the same environment"), (other, "in another environment")):
-                if said := _difference(first, play(again, given(first.actions), index=index, seed=7)):
+                if said := difference(first, play(again, given(first.actions), index=index, seed=7)):
                     yield f"{subject.home}/{index} played again {where}: {said}"
 
 
@@ -131,7 +131,8 @@ def _players(subject: Subject) -> list[Player]:
     return [*oracle, lambda env: itertools.islice(at_random(env), golden.TURNS)]
 
 
-def _difference(first: Trace, again: Trace) -> str | None:
+def difference(first: Trace, again: Trace) -> str | None:
+    """Name the first thing in which two plays of the same actions differ; None where there is none."""
     if not data_equivalence(first.start, again.start, exact=True):
         return f"info of reset was {first.start}, is {again.start}"
     for turn, (a, b) in enumerate(zip(first.observations, again.observations, strict=False)):
@@ -250,14 +251,14 @@ def endings(subject: Subject) -> Iterator[str]:
         with subject.live(max_turns=most) as env:
             for player in (*_players(subject), malformed):
                 trace = play(env, player, index=0)
-                for problem in _account(trace):
+                for problem in account(trace):
                     yield f"max_turns={most}: {problem}"
                 if len(trace.actions) >= most and not trace.over:
                     yield f"max_turns={most}: not over after {len(trace.actions)} actions"
 
 
-def _account(trace: Trace) -> Iterator[str]:
-    """What is wrong with rewards, scores and infos of a trace."""
+def account(trace: Trace) -> Iterator[str]:
+    """Yield what is wrong with rewards, scores and infos of a trace."""
     if "score" in trace.start or any("score" in info or "success" in info for info in trace.infos[:-1]):
         yield "score or success in info before the end"
     for turn, (reward, info) in enumerate(zip(trace.rewards, trace.infos, strict=True)):
@@ -287,7 +288,7 @@ def two_at_once(subject: Subject) -> Iterator[str]:
             first, second = (turns(e, player, index=i, seed=i) for e, i in zip((env, other), indices, strict=True))
             *_, both = itertools.accumulate(itertools.zip_longest(first, second), _latest)
         for index, before, after in zip(indices, alone, both, strict=True):
-            if said := _difference(before, after):
+            if said := difference(before, after):
                 yield f"{subject.home}/{index} beside another environment: {said}"
 
 

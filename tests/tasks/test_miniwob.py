@@ -16,7 +16,6 @@ from lmgym.env import golden
 from lmgym.env.checks import OF_EPISODES, Subject
 from lmgym.env.golden import play
 from lmgym.env.registry import build, find, specs
-from lmgym.env.testing import check_task
 from lmgym.errors import InstanceError
 from lmgym.evaluation.protocol import protocol
 from lmgym.tasks.miniwob import FLIGHTS, PAGES, SOLVED, TEST, TRAIN, UNLISTED
@@ -60,33 +59,10 @@ def test_the_player_of_a_page_solves_it_and_it_repeats_to_the_letter(name):
     assert [seen["text"] for seen in first.observations] == [seen["text"] for seen in again.observations]
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize("name", SOLVED)
-def test_the_player_of_a_page_solves_twenty_seeds(name):
-    env = page(name)
-    lost = [i for i in range(20) if not play(env, lambda env: env.oracle(), index=i).infos[-1].get("success")]
-    env.close()
-    assert lost == []
-
-
 @pytest.mark.parametrize(("name", "check"), [*zip(DOZEN, OF_EPISODES, strict=True)], ids=DOZEN)
 def test_each_check_of_every_task_passes_on_a_page_of_the_dozen(name, check):
     spec = find(f"lmgym/MiniWoB-{name}-v0")
     assert list(check(Subject(spec, tuple(spec.splits)))) == []
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize("name", PAGES)
-def test_a_page_owes_what_every_task_owes(name):
-    check_task(f"lmgym/MiniWoB-{name}-v0")
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-def test_the_whole_owes_what_every_task_owes():
-    check_task("lmgym/MiniWoB-v0")
 
 
 def test_train_and_test_share_no_page_and_test_begins_with_five_seeds_of_each():

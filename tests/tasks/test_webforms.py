@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -146,12 +147,17 @@ def test_plans_of_our_arena_tasks_pass_and_doing_nothing_passes_official_na_only
     assert passed == ([16] if scoring == "official" else [])
 
 
+@pytest.fixture(scope="module")
+def arena() -> Iterator[Any]:
+    env = build("lmgym/WebFormsArena-v0")
+    yield env
+    env.close()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("index", range(len(own_tasks())))
-def test_every_plan_of_our_arena_tasks_passes(index):
-    env = build("lmgym/WebFormsArena-v0")
-    trace = play(env, lambda env: env.oracle(), index=index)
-    env.close()
+def test_every_plan_of_our_arena_tasks_passes(arena, index):
+    trace = play(arena, lambda env: env.oracle(), index=index)
     assert trace.infos[-1]["success"]
 
 
