@@ -1,0 +1,140 @@
+"""What the workflow runs on a pull request, in clones as it makes them: its own commands, but those that install."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmgym.board.store import Store
+from tests.board.forge import Forger
+
+yaml = pytest.importorskip("yaml")
+ROOT = Path(__file__).resolve().parents[2]
+JOB = yaml.safe_load((ROOT / ".github/workflows/leaderboard.yml").read_text())["jobs"]["verify"]
+WORDLE = "lmgym/Wordle-v0"
+ME = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main")
+
+
+def git(folder: Path, *words: str) -> str:
+    done = subprocess.run(["git", *ME, *words], cwd=folder, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+class Hub:
+    """A board whose keepers go on while a pull request, begun before, waits."""
+
+    def __init__(self, folder: Path) -> None:
+        self.origin, self.runner = folder / "origin", folder / "runner"
+        for place in (self.origin, self.runner):
+            place.mkdir()
+        git(self.origin, "init", "-q")
+        git(self.origin, "config", "uploadpack.allowAnySHA1InWant", "true")
+        self.kept("before")
+        git(self.origin, "checkout", "-q", "-b", "proposal")
+
+    def kept(self, digest: str) -> None:
+        """A line of the history, by the board's keepers."""
+        Store(self.origin / "leaderboards").commit(WORDLE, digest, reason="")
+        self.commit()
+
+    def commit(self) -> None:
+        git(self.origin, "add", "--all")
+        git(self.origin, "commit", "-q", "-m", "A change")
+
+    def proposed(self, entry: Path) -> None:
+        """The pull request adds an entry, and the board has gone on since."""
+        shutil.copytree(entry.parent, self.origin / "leaderboards/entries" / entry.parent.name)
+        self.commit()
+        git(self.origin, "checkout", "-q", "main")
+        self.kept("since")
+        git(self.origin, "checkout", "-q", "-b", "merge")
+        git(self.origin, "merge", "-q", "--no-ff", "-m", "Merge", "proposal")
+
+    def run(self) -> tuple[int, str]:
+        """All steps that need no other machine; the code of the last one, and what all said."""
+        facts = {"github.sha": git(self.origin, "rev-parse", "merge")}
+        said = ""
+        for step in JOB["steps"]:
+            if "checkout" in step.get("uses", ""):
+                self.check_out(step["with"], facts)
+            elif "run" in step and "sudo" not in step["run"] and "== github.repository" not in step.get("if", ""):
+                done = self.step(step)
+                said += done.stdout + done.stderr
+                facts |= self.outputs(step)
+                if done.returncode:
+                    return done.returncode, said
+        return 0, said
+
+    def check_out(self, wanted: dict[str, Any], facts: dict[str, str]) -> None:
+        folder, ref = self.runner / wanted["path"], wanted["ref"].removeprefix("${{ ").removesuffix(" }}")
+        folder.mkdir()
+        git(folder, "init", "-q")
+        git(folder, "fetch", "-q", "--depth", str(wanted.get("fetch-depth", 1)), self.origin.as_uri(), facts[ref])
+        if "sparse-checkout" in wanted:
+            git(folder, "sparse-checkout", "set", wanted["sparse-checkout"])
+        git(folder, "checkout", "-q", facts[ref])
+        if wanted["path"] == "base":
+            (folder / ".venv").symlink_to(sys.prefix)
+
+    def step(self, step: dict[str, Any]) -> subprocess.CompletedProcess[str]:
+        script = self.runner / "step.sh"
+        script.write_text(step["run"])
+        environment = {**os.environ, "GITHUB_OUTPUT": str(self.runner / "output")}
+        place = self.runner / step.get("working-directory", ".")
+        return subprocess.run(["bash", "-e", script], cwd=place, env=environment, capture_output=True, text=True)
+
+    def outputs(self, step: dict[str, Any]) -> dict[str, str]:
+        file = self.runner / "output"
+        lines = file.read_text().splitlines() if file.exists() else []
+        return {f"steps.{step.get('id')}.outputs.{name}": value for name, _, value in (x.partition("=") for x in lines)}
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Hub:
+    return Hub(tmp_path)
+
+
+def test_an_honest_entry_passes_although_the_board_went_on_since(hub: Hub, forger: Forger) -> None:
+    hub.proposed(forger.path)
+    code, said = hub.run()
+    assert (code, "verified (exact): honest on lmgym/Wordle-v0, 93 episodes" in said) == (0, True), said
+    assert "the history goes on: 0 lines were added" in said
+    assert (hub.runner / "verdicts/Wordle-v0-honest.json").is_file()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda _, episodes: episodes[0].update(score=1.0 - episodes[0]["score"]), "instance 0, try 0 says its score"),
+        (lambda entry, _: entry.update(name="else"), "the entry else on lmgym/Wordle-v0 belongs into"),
+    ],
+    ids=["score", "name"],
+)
+def test_a_forged_entry_does_not(hub: Hub, forger: Forger, change: Callable[..., None], message: str) -> None:
+    hub.proposed(forger.change(change))
+    code, said = hub.run()
+    assert (code, message in said) == (2, True), said
+
+
+def test_what_a_proposal_changes_beside_is_refused(hub: Hub, forger: Forger) -> None:
+    (hub.origin / "leaderboards/site").mkdir()
+    (hub.origin / "leaderboards/site/board.js").write_text("alert(1)")
+    hub.proposed(forger.path)
+    code, said = hub.run()
+    assert (code, "site/board.js is no file of an entry" in said) == (2, True), said
+
+
+def test_actions_are_pinned_and_the_token_can_only_read() -> None:
+    workflow = yaml.safe_load((ROOT / ".github/workflows/leaderboard.yml").read_text())
+    assert workflow["permissions"] == {"contents": "read"}
+    used = [step["uses"] for step in JOB["steps"] if "uses" in step]
+    assert all(len(name.partition("@")[2]) == 40 for name in used)
+    assert len(used) == 3
+    assert "secrets" not in (ROOT / ".github/workflows/leaderboard.yml").read_text().replace("no secrets", "")
