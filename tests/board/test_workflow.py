@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from lmgym.board.store import Store
 from tests.board.forge import Forger
 
-yaml = pytest.importorskip("yaml")
 ROOT = Path(__file__).resolve().parents[2]
 JOB = yaml.safe_load((ROOT / ".github/workflows/leaderboard.yml").read_text())["jobs"]["verify"]
 WORDLE = "lmgym/Wordle-v0"
