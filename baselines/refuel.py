@@ -27,8 +27,8 @@ from torch import Tensor
 
 from lmgym.baselines import bc
 from lmgym.errors import RecipeError
+from lmgym.rollout.episode_state import number_of
 from lmgym.rollout.fork import fork
-from lmgym.rollout.live import number_of
 from lmgym.rollout.planner import Planner
 from lmgym.train.batch import Batch
 from lmgym.train.parts.tasks import Uniform

@@ -22,7 +22,7 @@ from lmgym.evaluation.protocol import Protocol as Rules
 from lmgym.policy.base import Conversation, SimpleSession
 from lmgym.rollout.context import Context, Full
 from lmgym.rollout.engine import Engine
-from lmgym.rollout.live import Part, number_of
+from lmgym.rollout.episode_state import SeatConfig, number_of
 from lmgym.rollout.picture_folder import PictureFolder
 from lmgym.rollout.segments import Segment, segments
 from lmgym.types import FIRST_SEAT, Completion, Message, Picture, Trajectory
@@ -206,11 +206,11 @@ def _played(
         for seat in entry.seats:
             for number, ply in enumerate(ply for ply in each.turns if ply.seat == seat):
                 plies[number_of(job.id), job.attempt, number_of(seat), number] = ply
-    cast = {seat: Part(policy=Recorded(None, plies, None)) for seat in entry.seats if seat != FIRST_SEAT}
-    at_once = 1 if cast else ALONE  # other seats count by what the record of the one episode says
+    seats = {seat: SeatConfig(policy=Recorded(None, plies, None)) for seat in entry.seats if seat != FIRST_SEAT}
+    at_once = 1 if seats else ALONE  # other seats count by what the record of the one episode says
     prompt = entry.settings.get("prompt")
-    cast |= {FIRST_SEAT: Part(prompt=prompt, policy=Recorded(scorer, plies, limit))}
-    engine = Engine(context=context, cast=cast, lockstep=True, concurrency=at_once, pictures=pictures)
+    seats |= {FIRST_SEAT: SeatConfig(prompt=prompt, policy=Recorded(scorer, plies, limit))}
+    engine = Engine(context=context, seats=seats, lockstep=True, concurrency=at_once, pictures=pictures)
     for trajectory in engine.run(Recorded(scorer, plies, limit), jobs):
         if trajectory.seat == FIRST_SEAT:
             yield trajectory

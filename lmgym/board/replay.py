@@ -6,13 +6,13 @@ import math
 
 from lmgym.board.entry import Episode, Ply, observation_digest
 from lmgym.errors import SubmissionError
-from lmgym.rollout.stage import Shown, Stage
+from lmgym.rollout.env_handle import EnvHandle, StepResult
 from lmgym.types import FIRST_SEAT
 
 NEAR = 1e-9  # rewards and scores are sums of the same numbers in the same order
 
 
-def replay(stage: Stage, episode: Episode, *, exact: bool) -> dict[str, float]:
+def replay(stage: EnvHandle, episode: Episode, *, exact: bool) -> dict[str, float]:
     """Play the actions of an episode and return what a verdict keeps of it.
 
     Raises SubmissionError at the first score or ending that is not as recorded; where `exact`, observation or reward.
@@ -59,7 +59,7 @@ class Purse:
         self.latest[seat] = number
         self.rewards[number] = self.income.pop(seat, 0.0) if acts else 0.0
 
-    def take(self, shown: Shown, number: int | None) -> None:
+    def take(self, shown: StepResult, number: int | None) -> None:
         """Add what turn `number` brought to all seats."""
         if number is not None:
             self.rewards[number] += shown.reward
@@ -74,7 +74,7 @@ class Purse:
         return math.fsum(self.rewards[i] for i, ply in enumerate(episode.turns) if ply.seat == FIRST_SEAT)
 
 
-def _check_before(shown: Shown, ply: Ply, where: str, exact: bool) -> None:
+def _check_before(shown: StepResult, ply: Ply, where: str, exact: bool) -> None:
     if shown.terminated or shown.truncated:
         raise SubmissionError(f"{where} comes after the episode was over")
     if shown.seat != ply.seat:
@@ -83,7 +83,7 @@ def _check_before(shown: Shown, ply: Ply, where: str, exact: bool) -> None:
         raise SubmissionError(f"{where} was played to another observation than the environment shows")
 
 
-def _ended(stage: Stage, shown: Shown, episode: Episode, name: str) -> Shown:
+def _ended(stage: EnvHandle, shown: StepResult, episode: Episode, name: str) -> StepResult:
     """The end; an episode that the policy had no more room for is cut where it stood."""
     over = shown.terminated or shown.truncated
     if not over and episode.stop == "context":
@@ -102,7 +102,7 @@ def _check_rewards(episode: Episode, purse: Purse, name: str) -> None:
             raise SubmissionError(f"{name}, turn {number} says it earned {ply.reward}; it earns {earned}")
 
 
-def _check_ending(episode: Episode, shown: Shown, name: str, exact: bool) -> None:
+def _check_ending(episode: Episode, shown: StepResult, name: str, exact: bool) -> None:
     score, success = float(shown.info["score"]), bool(shown.info["success"])
     if not math.isclose(episode.score, score, rel_tol=NEAR, abs_tol=NEAR):
         raise SubmissionError(f"{name} says its score is {episode.score}; it is {score}")

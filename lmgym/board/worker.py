@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 from lmgym.board.entry import Episode, as_record
 from lmgym.board.replay import replay
 from lmgym.errors import BackendError, LmgymError, SubmissionError
-from lmgym.rollout.stage import Setting, Stage
+from lmgym.rollout.env_handle import EnvHandle, Setting
 
 
 class Bench:
@@ -22,13 +22,13 @@ class Bench:
     def __init__(self, order: dict[str, Any]) -> None:
         self.exact = bool(order["exact"])
         self.setting = Setting(task=order["task"], split=order["split"], options={}, seats=frozenset(order["seats"]))
-        self.stage: Stage | None = None
+        self.stage: EnvHandle | None = None
 
     def answer(self, line: bytes) -> dict[str, Any]:
         """What comes of an episode: its `outcome`, how it is `refused`, or what `broke`."""
         found = as_record(json.loads(line), Episode, "episode")
         try:
-            self.stage = self.stage or Stage(self.setting)
+            self.stage = self.stage or EnvHandle(self.setting)
             return {"outcome": replay(self.stage, found, exact=self.exact)}
         except SubmissionError as error:
             return {"refused": str(error)}

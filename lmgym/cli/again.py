@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from lmgym.board.entry import Entry
     from lmgym.board.figures import Precision
     from lmgym.board.verdict import Verdict
-    from lmgym.cli.cast import Cast
+    from lmgym.cli.seats import Seats
     from lmgym.evaluation.settings import Settings
 
 
@@ -94,12 +94,12 @@ class Again:
         chosen = self._settings(found)
         jobs = [replace(job, prompt=chosen.prompt) for job in drawn]
         pictures: dict[str, bytes] = {}
-        cast = self._cast(found, chosen, pictures)
+        playing = self._policies(found, chosen, pictures)
         try:
-            engine = Engine(context=context_rule(chosen.context), cast=cast.parts(), pictures=pictures)
-            played = [each for each in engine.run(cast.agent, jobs) if each.seat == FIRST_SEAT]
+            engine = Engine(context=context_rule(chosen.context), seats=playing.parts(), pictures=pictures)
+            played = [each for each in engine.run(playing.agent, jobs) if each.seat == FIRST_SEAT]
         finally:
-            cast.close()
+            playing.close()
         seats = {seat: run.public_name(model) for seat, model in chosen.seats.items()}
         return fresh.compare(verdict, played, policy=run.public_name(self.model), **({"seats": seats} if seats else {}))
 
@@ -127,11 +127,11 @@ class Again:
         more = {"seats": seats, "request": {**truncated, **found.settings.get("request", {})}}
         return Settings(task=found.task, split=found.split, instances=(), **{**known, **more})
 
-    def _cast(self, found: Entry, chosen: Settings, pictures: dict[str, bytes]) -> Cast:
+    def _policies(self, found: Entry, chosen: Settings, pictures: dict[str, bytes]) -> Seats:
         """The policies that are to play. Raises SubmissionError where the first is not the entry's."""
         from lmgym.board.run import check_policy
-        from lmgym.cli.cast import cast_of
         from lmgym.cli.policies import kind_of
+        from lmgym.cli.seats import seats_of
         from lmgym.policy.load import load_remote
 
         local: dict[str, Any] = {}
@@ -139,7 +139,7 @@ class Again:
             local[self.model] = self._policy(found)
         else:
             check_policy(found.policy, self.model)
-        return cast_of(
+        return seats_of(
             self.model, chosen, lambda name, asking: load_remote(name, asking=asking, pictures=pictures), local
         )
 

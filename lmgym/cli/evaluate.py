@@ -112,27 +112,27 @@ def _play(
     from lmgym.evaluation import report as reports
     from lmgym.evaluation.play import INTERRUPTED, Session
 
-    calls, cast = evaluation.staffed(wish, chosen, record, budget, local)
+    calls, seats = evaluation.staffed(wish, chosen, record, budget, local)
     try:
         priced = wish.price(wish.model) is not None
-        watcher = Watcher(f"{chosen.task} {chosen.split}, {wish.model}", budget, cast.watched, priced=priced)
+        watcher = Watcher(f"{chosen.task} {chosen.split}, {wish.model}", budget, seats.watched, priced=priced)
         with watching(watcher, quiet=wish.quiet or wish.model == "human") as watch:
             session = Session(
                 record=record,
-                policy=cast.agent,
+                policy=seats.agent,
                 jobs=jobs,
-                engine=evaluation.engine_of(wish, cast, record),
+                engine=evaluation.engine_of(wish, seats, record),
                 budget=budget,
                 identity=chosen.identity(),
                 settings=chosen.recorded(),
                 calls=calls,
                 seed=wish.seed,
                 watch=watch,
-                end=cast.close,
+                end=seats.close,
             )
             report = session.play()
     finally:
-        cast.close()
+        seats.close()
         if calls is not None:
             calls.close()
     console = Console()

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from lmgym.cli.cast import Cast, Reach, cast_of
 from lmgym.cli.options import json_or_literal, task_options
 from lmgym.cli.policies import answer_of, kind_of, run_folder
+from lmgym.cli.seats import Reach, Seats, seats_of
 from lmgym.env.registry import find, load
 from lmgym.errors import PolicyError, RecipeError
 from lmgym.evaluation import prices as price_table
@@ -271,12 +271,12 @@ def _reach(wish: Wish, record: Record, calls: Calls | None) -> Reach:
 
 def staffed(
     wish: Wish, chosen: settings.Settings, record: Record, budget: Budget, local: dict[str, Policy]
-) -> tuple[Calls | None, Cast]:
+) -> tuple[Calls | None, Seats]:
     """The book of calls and the policies; where they cannot be had, the run that was to begin leaves nothing behind."""
     calls = None
     try:
         calls = book_of(wish, chosen, record, budget)
-        return calls, cast_of(wish.model, chosen, _reach(wish, record, calls), local, key=wish.key_env)
+        return calls, seats_of(wish.model, chosen, _reach(wish, record, calls), local, key=wish.key_env)
     except BaseException:
         if calls is not None:
             calls.close()
@@ -284,12 +284,12 @@ def staffed(
         raise
 
 
-def engine_of(wish: Wish, cast: Cast, record: Record) -> Engine:
+def engine_of(wish: Wish, seats: Seats, record: Record) -> Engine:
     """The engine that plays."""
     from lmgym.rollout.engine import Engine
 
     rule = settings.context_rule(wish.context)
-    return Engine(context=rule, cast=cast.parts(), concurrency=wish.many, pictures=record.pictures)
+    return Engine(context=rule, seats=seats.parts(), concurrency=wish.many, pictures=record.pictures)
 
 
 def budget_of(wish: Wish) -> Budget:

@@ -95,7 +95,7 @@ class TextEnv(gymnasium.Env[Observation, str]):
         """Instances of `self.split`."""
         return self.task.splits[self.split]
 
-    def standing(self) -> float | Mapping[str, float]:
+    def score_if_cut(self) -> float | Mapping[str, float]:
         """Score in [0, 1] if the episode ended now; by seat where there are several."""
         return 0.0
 
@@ -196,8 +196,8 @@ class TextEnv(gymnasium.Env[Observation, str]):
         return self._observation(reply), reward, reply.done, False, info
 
     def cut(self) -> dict[str, Any]:
-        """End the episode from outside and return what `info` owes: score and success by `standing`."""
-        return self._ending(self.standing())
+        """End the episode from outside and return what `info` owes: score and success by `score_if_cut`."""
+        return self._ending(self.score_if_cut())
 
     def reseed(self, seed: int) -> None:
         """Give the rest of the episode fresh chance."""
@@ -297,7 +297,7 @@ def _scripted_player(name: str) -> ScriptedPlayer:
     if kind != "python" or not module or not function:
         raise InstanceError(
             f"others={name!r}: an environment takes 'scripted', 'caller' or 'python:module:function'; "
-            "for a model in another seat use the rollout engine's cast"
+            "for a model in another seat use the rollout engine's seats"
         )
     try:
         player: ScriptedPlayer = getattr(importlib.import_module(module), function)

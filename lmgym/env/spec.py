@@ -22,7 +22,7 @@ class TaskSpec:
     id: str  # "lmgym/Name-v0"
     entry_point: str  # "package.module:Class", a TextEnv
     summary: str  # one sentence
-    max_turns: int  # of the agent; then the episode is cut and scored by `standing`
+    max_turns: int  # of the agent; then the episode is cut and scored by `score_if_cut`
     splits: Mapping[str, int]  # instances by split; 0 where official data says how many
     score: str  # what 1 means, in a sentence
     references: Mapping[str, float | str]  # known scores with their origin: null, random, oracle, published

@@ -16,7 +16,7 @@ TextGym = gymnasium.Env[Observation, str]
 
 
 class TimeLimit(gymnasium.Wrapper[Observation, str, Observation, str], RecordConstructorArgs):
-    """Cuts an episode after `max_turns` actions of the agent and scores it by the task's `standing`.
+    """Cuts an episode after `max_turns` actions of the agent and scores it by the task's `score_if_cut`.
 
     Gymnasium's own `TimeLimit` truncates without a score. Turns of other seats do not count, and those that answer the
     last counted one are still played: whoever plays these seats, the episode is cut at the same place.

@@ -92,7 +92,7 @@ class Session:
             episode = episode_id(trajectory.id, trajectory.seat)
             views = seats.setdefault(episode, [])
             views.append(trajectory)
-            if len(views) == len({FIRST_SEAT, *self.engine.cast}):
+            if len(views) == len({FIRST_SEAT, *self.engine.seats}):
                 self._keep(seats.pop(episode), progress)
         return left[0] if left else ""
 

@@ -11,7 +11,7 @@
     )
 
 Actions are calls of the tool `act`. A model without tool calls plays after `plain(tokenizer)`, by which every answer
-is one. TRL ends an episode when an answer calls no tool; it is then cut and scored by the task's `standing`.
+is one. TRL ends an episode when an answer calls no tool; it is then cut and scored by the task's `score_if_cut`.
 """
 
 from __future__ import annotations

@@ -10,9 +10,9 @@ from typing import Self
 from lmgym.errors import RecipeError
 from lmgym.policy.base import Policy
 from lmgym.rollout.context import Context, Full
-from lmgym.rollout.live import Part
+from lmgym.rollout.env_pool import EnvPool, Kind
+from lmgym.rollout.episode_state import SeatConfig
 from lmgym.rollout.planner import Planner
-from lmgym.rollout.players import Kind, Players
 from lmgym.rollout.run import Run, Stats
 from lmgym.types import Job, Trajectory
 
@@ -27,7 +27,9 @@ class Engine:
 
     context: Context = field(default_factory=Full)
     planner: Planner = field(default_factory=Planner)
-    cast: Mapping[str, Part] = field(default_factory=dict)  # by seat; the task's own players have the seats not named
+    seats: Mapping[str, SeatConfig] = field(
+        default_factory=dict
+    )  # by seat; the task's own players have the seats not named
     concurrency: int = 64  # episodes live at once
     lockstep: bool = False  # a call waits for all live environments and takes them in the order of jobs
     player: Kind | None = None  # where environments live; None: as their SPECs say
@@ -40,13 +42,13 @@ class Engine:
     def __post_init__(self) -> None:
         if self.concurrency < 1:
             raise RecipeError(f"concurrency must be at least 1; got {self.concurrency}")
-        self._players: Players | None = None
+        self._env_pool: EnvPool | None = None
         self._kept = False
         self._running = False
         self._named = 0
 
     def run(self, policy: Policy, jobs: Iterable[Job]) -> Iterator[Trajectory]:
-        """Play `jobs`, drawn as there is room for them; `policy` has every seat that `cast` gives to nobody else.
+        """Play `jobs`, drawn as there is room for them; `policy` has every seat that `seats` gives to nobody else.
 
         Trajectories come as their episodes end; in lockstep in the order of jobs. Each seat of an episode has its
         own. Raises BackendError where more than a tenth of the episodes break.
@@ -54,11 +56,11 @@ class Engine:
         if self._running:
             raise RecipeError("this engine is running: exhaust or close the run before, or use another engine")
         self._running, self.stats = True, Stats()
-        if self._players is None:
-            self._players = Players(timeout=self.timeout, processes=self.processes, spare=self.concurrency)
+        if self._env_pool is None:
+            self._env_pool = EnvPool(timeout=self.timeout, processes=self.processes, spare=self.concurrency)
         whole = False
         try:
-            yield from Run(self, policy, iter(jobs), self._players).play()
+            yield from Run(self, policy, iter(jobs), self._env_pool).play()
             whole = True
         finally:
             self._running = False
@@ -67,9 +69,9 @@ class Engine:
 
     def close(self) -> None:
         """Close all environments."""
-        if self._players is not None:
-            self._players.close()
-            self._players = None
+        if self._env_pool is not None:
+            self._env_pool.close()
+            self._env_pool = None
 
     def new_id(self) -> str:
         """Name for a job that has none; never given twice by this engine."""
@@ -78,7 +80,7 @@ class Engine:
 
     def pids(self) -> list[int]:
         """Of the processes that environments live in."""
-        return self._players.pids() if self._players else []
+        return self._env_pool.pids() if self._env_pool else []
 
     def __enter__(self) -> Self:
         """Keep environments until the end of the block."""

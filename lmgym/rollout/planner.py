@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from lmgym.types import Job, Message, Trajectory, Turn
 
 if TYPE_CHECKING:
-    from lmgym.rollout.live import Live
+    from lmgym.rollout.episode_state import EpisodeState
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Continue:
 
 @dataclass(frozen=True)
 class Stop:
-    """Cut the episode; it is scored by the task's `standing`."""
+    """Cut the episode; it is scored by the task's `score_if_cut`."""
 
     reason: str
 
@@ -53,7 +53,7 @@ class Node:
 
     __slots__ = ("_live",)
 
-    def __init__(self, live: Live) -> None:
+    def __init__(self, live: EpisodeState) -> None:
         self._live = live
 
     @property

@@ -9,9 +9,9 @@ from lmgym.env.registry import find
 from lmgym.errors import ReplayError
 from lmgym.policy.base import Conversation, SimpleSession
 from lmgym.rollout.engine import Engine
+from lmgym.rollout.env_pool import Kind
+from lmgym.rollout.episode_state import SeatConfig
 from lmgym.rollout.fork import fork
-from lmgym.rollout.live import Part
-from lmgym.rollout.players import Kind
 from lmgym.types import FIRST_SEAT, Completion, Message, Trajectory
 
 BY_TASK = ("done", "max_turns")  # what ends an episode without the engine's doing
@@ -53,9 +53,9 @@ def replay(
     """
     everyone = (trajectory, *others)
     job = fork(trajectory, len(trajectory.turns), others=others, trusted=trusted)
-    cast = {each.seat: Part(prompt=each.prompt) for each in everyone if each.seat != FIRST_SEAT}
+    seats = {each.seat: SeatConfig(prompt=each.prompt) for each in everyone if each.seat != FIRST_SEAT}
     shown = {} if pictures is None else pictures
-    played = list(Engine(cast=cast, player=player, pictures=shown).run(Mute(), [job]))
+    played = list(Engine(seats=seats, player=player, pictures=shown).run(Mute(), [job]))
     again = {each.seat: each for each in played}
     for each in everyone:
         _compare(each, again[each.seat])

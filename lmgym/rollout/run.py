@@ -11,11 +11,11 @@ from lmgym.env.registry import find
 from lmgym.errors import BackendError, RecipeError
 from lmgym.policy.base import Conversation, Policy, Sees, Session
 from lmgym.rollout.context import History
+from lmgym.rollout.env_handle import Setting, StepResult, Wants
+from lmgym.rollout.env_pool import EnvPool
+from lmgym.rollout.episode_state import NOTHING, EpisodeState, PendingAction, SeatConfig, SeatState
 from lmgym.rollout.fork import RESEED
-from lmgym.rollout.live import NOTHING, Live, Part, Said, Side
 from lmgym.rollout.planner import Fork, Node, Stop
-from lmgym.rollout.players import Players
-from lmgym.rollout.stage import Setting, Shown, Wants
 from lmgym.rollout.workers import Fault
 from lmgym.types import FIRST_SEAT, Completion, Job, Message, Trajectory
 
@@ -62,11 +62,11 @@ class Run:
     engine: Engine
     policy: Policy
     jobs: Iterator[Job]
-    players: Players
+    players: EnvPool
 
     def __post_init__(self) -> None:
         self.seats: dict[str, Policy] = {FIRST_SEAT: self.policy}
-        for seat, part in self.engine.cast.items():
+        for seat, part in self.engine.seats.items():
             self.seats[seat] = self.policy if part.policy is None else part.policy
         wants = self.engine.planner.wants
         self.wants: Wants = {seat: policy.wants | wants for seat, policy in self.seats.items()}
@@ -78,9 +78,9 @@ class Run:
         self.queue: deque[tuple[int, int, Job]] = deque()  # number, try, job: before those of `jobs`
         self.drawn = 0
         self.ids: set[str] = set()
-        self.live: dict[int, Live] = {}  # by slot
+        self.live: dict[int, EpisodeState] = {}  # by slot
         self.busy: set[int] = set()  # slots whose answer is awaited
-        self.asked: dict[Hashable, Live] = {}  # by key
+        self.asked: dict[Hashable, EpisodeState] = {}  # by key
         self.puts: list[tuple[Key, Session, Conversation]] = []
         self.finished: dict[int, list[Trajectory]] = {}  # by number of the job
         self.next = 0  # number whose trajectories are due, in lockstep
@@ -126,7 +126,7 @@ class Run:
     def _start(self, number: int, tries: int, job: Job) -> None:
         spec = find(job.task)
         setting = Setting(task=spec.id, split=job.split, options=job.options, seats=frozenset(self.seats))
-        live = Live(
+        live = EpisodeState(
             job=job,
             task=spec.id,
             number=number,
@@ -139,17 +139,17 @@ class Run:
         choice = {"index": job.index} if job.index is not None else {}
         self._send(live, "reset", job.seed, choice if job.instance is None else {"instance": job.instance}, self.wants)
 
-    def _side(self, seat: str, job: Job) -> Side:
-        part = self.engine.cast.get(seat, Part())
+    def _side(self, seat: str, job: Job) -> SeatState:
+        part = self.engine.seats.get(seat, SeatConfig())
         words = part.prompt
         if seat == FIRST_SEAT and job.prompt is not None:
             words = job.prompt
         prompt = None if words is None else Message(role="system", text=words)
-        return Side(seat=seat, policy=self.seats[seat], trained=part.trained, history=History(NOTHING, prompt))
+        return SeatState(seat=seat, policy=self.seats[seat], trained=part.trained, history=History(NOTHING, prompt))
 
     # Environments ----------------------------------------------------------------------------------------------
 
-    def _send(self, live: Live, method: str, *arguments: object) -> None:
+    def _send(self, live: EpisodeState, method: str, *arguments: object) -> None:
         self.busy.add(live.slot)
         self.players.send(live.slot, method, *arguments)
 
@@ -162,12 +162,12 @@ class Run:
                 else:
                     self._take(*answer)
 
-    def _answers(self) -> list[tuple[int, Shown] | Fault]:
+    def _answers(self) -> list[tuple[int, StepResult] | Fault]:
         """What is there; in lockstep one answer of every environment, in the order of jobs."""
         if not self.engine.lockstep:
             at_work = self.puts or any(len(session) for session in self.sessions.values())
             return self.players.collect(0.0 if at_work else POLL)
-        answers: list[tuple[int, Shown] | Fault] = []
+        answers: list[tuple[int, StepResult] | Fault] = []
         missing = set(self.busy)
         while missing:
             for answer in self.players.collect(POLL):
@@ -176,7 +176,7 @@ class Run:
         numbers = {slot: live.number for slot, live in self.live.items()}
         return sorted(answers, key=lambda answer: min(numbers.get(slot, -1) for slot in _slots(answer)))
 
-    def _take(self, slot: int, shown: Shown) -> None:
+    def _take(self, slot: int, shown: StepResult) -> None:
         live = self.live.get(slot)
         if live is None:
             return  # an answer to an episode that is void
@@ -190,7 +190,7 @@ class Run:
         elif said is None or said.turn is not None or not self._planned(live):
             self._go_on(live)
 
-    def _planned(self, live: Live) -> bool:
+    def _planned(self, live: EpisodeState) -> bool:
         """Ask the planner after a step; whether the episode ends here."""
         decision = self.engine.planner.after_step(Node(live))
         reason = decision.reason if isinstance(decision, Stop) else None
@@ -202,7 +202,7 @@ class Run:
             self._cut(live, reason)
         return reason is not None
 
-    def _cut(self, live: Live, reason: str) -> None:
+    def _cut(self, live: EpisodeState, reason: str) -> None:
         live.stop = reason
         self._send(live, "cut")
 
@@ -219,7 +219,7 @@ class Run:
                 self.finished[live.number] = []
         self.stats.void(fault, len(lost))
 
-    def _finish(self, live: Live) -> None:
+    def _finish(self, live: EpisodeState) -> None:
         del self.live[live.slot]
         self.players.release(live.slot)
         self._forget(live)
@@ -228,7 +228,7 @@ class Run:
         for job in self.engine.planner.after_episode(first, others):
             self._enqueue(job)
 
-    def _forget(self, live: Live) -> None:
+    def _forget(self, live: EpisodeState) -> None:
         self.busy.discard(live.slot)
         for seat, policy in self.seats.items():
             key = (live.number, live.tries, seat)
@@ -238,7 +238,7 @@ class Run:
 
     # Policies --------------------------------------------------------------------------------------------------
 
-    def _go_on(self, live: Live) -> None:
+    def _go_on(self, live: EpisodeState) -> None:
         """Have the seat on turn say something; end the episode where it may say no more."""
         while live.position < len(live.job.prefix):
             said = live.repeat(self.engine.context)
@@ -255,7 +255,7 @@ class Run:
         else:
             self._step(live, live.replace(words.text, self.engine.context, words.info))
 
-    def _ask(self, live: Live) -> None:
+    def _ask(self, live: EpisodeState) -> None:
         key = (live.number, live.tries, live.side.seat)
         conversation = live.ask(self.engine.context, max_tokens=self.engine.max_tokens)
         self.asked[key] = live
@@ -281,7 +281,7 @@ class Run:
         for live, completion in heard:
             self._hear(live, completion)
 
-    def _hear(self, live: Live, completion: Completion) -> None:
+    def _hear(self, live: EpisodeState, completion: Completion) -> None:
         if completion.finish == "broken":
             self.players.release(live.slot)
             self._void(Fault((live.slot,), BackendError(str(completion.usage.get("fault", "a policy broke")))))
@@ -293,7 +293,7 @@ class Run:
         else:
             self._step(live, live.say(completion))
 
-    def _step(self, live: Live, said: Said) -> None:
+    def _step(self, live: EpisodeState, said: PendingAction) -> None:
         """Give the environment what was said, and fresh chance where that is due."""
         if said.turn is not None:
             self._send(live, "step", said.turn.action, said.turn.info.get(RESEED))
@@ -317,5 +317,5 @@ class Run:
             self.next += 1
 
 
-def _slots(answer: tuple[int, Shown] | Fault) -> tuple[int, ...]:
+def _slots(answer: tuple[int, StepResult] | Fault) -> tuple[int, ...]:
     return answer.slots if isinstance(answer, Fault) else (answer[0],)

@@ -19,12 +19,12 @@ from queue import SimpleQueue
 from typing import Any, Protocol
 
 from lmgym.errors import BackendError, LmgymError
-from lmgym.rollout.stage import Host, Shown
+from lmgym.rollout.env_handle import EnvHost, StepResult
 
 STARTUP = 120.0  # seconds at least for a process to come up, and for an environment to be made
 FAREWELL = 5.0  # seconds for a worker to close its environments
 
-Call = tuple[int, str, tuple[Any, ...]]  # slot, method of a Stage, arguments
+Call = tuple[int, str, tuple[Any, ...]]  # slot, method of a EnvHandle, arguments
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Fault:
     error: BackendError
 
 
-Outbox = SimpleQueue[tuple[int, Shown] | Fault | BaseException]
+Outbox = SimpleQueue[tuple[int, StepResult] | Fault | BaseException]
 
 
 def patience(method: str, timeout: float | None) -> float | None:
@@ -70,7 +70,7 @@ class Inline:
 
     def __init__(self, outbox: Outbox) -> None:
         self.slots: set[int] = set()
-        self._host = Host()
+        self._host = EnvHost()
         self._outbox = outbox
 
     def submit(self, call: Call) -> None:
@@ -99,7 +99,7 @@ class Inline:
 class Threaded:
     """Calls a host in a thread, one call after the other."""
 
-    def __init__(self, host: Host | Remote, outbox: Outbox) -> None:
+    def __init__(self, host: EnvHost | Remote, outbox: Outbox) -> None:
         self.slots: set[int] = set()
         self._host = host
         self._outbox = outbox
@@ -160,7 +160,7 @@ class Threaded:
 
 
 class Remote:
-    """A Host in a spawned process, which is started when it is needed and again after its death."""
+    """A EnvHost in a spawned process, which is started when it is needed and again after its death."""
 
     def __init__(self, timeout: float | None) -> None:
         self._timeout = timeout
@@ -172,7 +172,7 @@ class Remote:
         """Of the process, None while there is none."""
         return self._process.pid if self._process else None
 
-    def call(self, slot: int, method: str, arguments: tuple[Any, ...]) -> Shown | None:
+    def call(self, slot: int, method: str, arguments: tuple[Any, ...]) -> StepResult | None:
         """Do it there. Raises Lost where the process died or did not answer in time."""
         if self._pipe is None and method != "open":
             return None  # the slot went down with the last process
@@ -189,7 +189,7 @@ class Remote:
             raise answer
         if isinstance(answer, str):
             raise RuntimeError(f"a player's process raised:\n{answer}")
-        shown: Shown | None = answer
+        shown: StepResult | None = answer
         return shown
 
     def kill(self) -> None:
@@ -233,12 +233,12 @@ class Remote:
 def _serve(pipe: Connection) -> None:
     """Answer calls until the other end has enough or is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the engine's process decides
-    host = Host()
+    host = EnvHost()
     pipe.send(None)
     with contextlib.suppress(EOFError, ConnectionError):  # reset, where it was killed
         while (call := pipe.recv()) is not None:
             try:
-                answer: Shown | LmgymError | None = host.call(*call)
+                answer: StepResult | LmgymError | None = host.call(*call)
             except LmgymError as error:
                 answer = error
             except BaseException:  # noqa: BLE001  (handed over: the engine's process raises it)

@@ -18,7 +18,7 @@ from typing import Any
 
 from lmgym.backends import wire
 from lmgym.errors import BackendError, LmgymError
-from lmgym.rollout.stage import Host
+from lmgym.rollout.env_handle import EnvHost
 from lmgym.rollout.workers import Lost, patience
 from lmgym.rollout.workers import Remote as Process
 
@@ -98,7 +98,7 @@ class Lane:
     With `slow` seconds a call that takes longer is set aside while others wait.
     """
 
-    def __init__(self, host: Host | Process, *, slow: float | None = None) -> None:
+    def __init__(self, host: EnvHost | Process, *, slow: float | None = None) -> None:
         self.slots: set[int] = set()
         self.lost = False  # stuck or dead: its environments are gone
         self._host, self._slow = host, slow

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from lmgym.errors import BackendError
-from lmgym.rollout.players import Kind
-from lmgym.rollout.stage import Host
+from lmgym.rollout.env_handle import EnvHost
+from lmgym.rollout.env_pool import Kind
 from lmgym.rollout.workers import Remote as Process
 from lmgym.serve.lane import GONE, Errand, Lane, Room
 
@@ -75,10 +75,10 @@ class Lanes:
 
     def _lane(self, kind: Kind) -> Lane:
         if kind == "inline":
-            self._inline = self._inline or Lane(Host(), slow=SLOW)
+            self._inline = self._inline or Lane(EnvHost(), slow=SLOW)
             return self._inline
         if kind == "thread":
-            lane = Lane(Host())
+            lane = Lane(EnvHost())
             self._own.add(lane)
             return lane
         if len(self._shared) < self.processes:

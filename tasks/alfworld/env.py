@@ -93,7 +93,7 @@ class ALFWorld(TextEnv):
         won = game.won
         return Reply(text, reward=float(won), done=won, score=1.0 if won else None, valid=answer is not None)
 
-    def standing(self) -> float:
+    def score_if_cut(self) -> float:
         """Return 1 when the goal holds."""
         return float(self.game is not None and self.game.won)
 

@@ -131,9 +131,11 @@ class Remote(TextEnv):
         """Instances of the split."""
         return self._session.opened.size
 
-    def standing(self) -> float:
+    def score_if_cut(self) -> float:
         """Refuse: a server tells where an episode stands only by ending it."""
-        raise InstanceError(f"{self._call.task} is played at a server, which tells its standing by cut() only")
+        raise InstanceError(
+            f"{self._call.task} is played at a server, which gives the score of a cut episode through cut() only"
+        )
 
     def oracle(self) -> Iterator[str]:
         """Yield what the oracle says, if the operator lets it speak."""

@@ -84,7 +84,7 @@ class TextWorld(TextEnv):
             answer.text,
             reward=self._earned(answer),
             done=over,
-            score=(1.0 if answer.won else self.standing()) if over else None,
+            score=(1.0 if answer.won else self.score_if_cut()) if over else None,
             valid=answer.understood,
         )
 
@@ -246,7 +246,7 @@ class Cooking(TextWorld):
         """Return the skills, and the split: each has its own ingredients and preparations."""
         return {**self.skills, "split": self.split}
 
-    def standing(self) -> float:
+    def score_if_cut(self) -> float:
         """Return the share of the points earned so far."""
         game = self._playing()
         return game.points / game.worth

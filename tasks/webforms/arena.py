@@ -67,7 +67,7 @@ class Arena(Browsing):
         """The product of the task's evaluators."""
         return self._evaluated()
 
-    def standing(self) -> float:
+    def score_if_cut(self) -> float:
         """Officially an episode that was cut is judged as if it had answered N/A; otherwise it is worth nothing."""
         return self._evaluated() if self.scoring == "official" else 0.0
 

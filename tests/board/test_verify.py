@@ -20,8 +20,8 @@ from lmgym.errors import BackendError, SubmissionError
 from lmgym.evaluation.protocol import Protocol, promise, protocol
 from lmgym.policy.load import load_policy
 from lmgym.rollout.engine import Engine
-from lmgym.rollout.live import Part
-from lmgym.rollout.stage import Setting, Stage
+from lmgym.rollout.env_handle import EnvHandle, Setting
+from lmgym.rollout.episode_state import SeatConfig
 from lmgym.types import FIRST_SEAT, Job, Trajectory
 from tests.board.forge import signature, wavering
 from tests.rollout.conftest import plugin
@@ -44,13 +44,13 @@ def say(text: str) -> Bytes:
 
 
 def three_seats() -> Episode:
-    cast = {seat: Part(policy=say(f"I am {seat}")) for seat in ("red", "black")}
-    seats = {each.seat: each for each in Engine(cast=cast).run(say("me"), [Job(task=TRIO, split="train", index=0)])}
+    seats = {seat: SeatConfig(policy=say(f"I am {seat}")) for seat in ("red", "black")}
+    seats = {each.seat: each for each in Engine(seats=seats).run(say("me"), [Job(task=TRIO, split="train", index=0)])}
     return record(seats)
 
 
-def stage(task: str, *seats: str, split: str = "train", **options: object) -> Stage:
-    return Stage(Setting(task=task, split=split, options=options, seats=frozenset(seats)))
+def stage(task: str, *seats: str, split: str = "train", **options: object) -> EnvHandle:
+    return EnvHandle(Setting(task=task, split=split, options=options, seats=frozenset(seats)))
 
 
 # Seats ---------------------------------------------------------------------------------------------------------

@@ -55,7 +55,7 @@ class Race(TextEnv):
     def admissible(self) -> list[str]:
         return ["1", "2"]
 
-    def standing(self) -> float:
+    def score_if_cut(self) -> float:
         return 0.5
 
     def load(self, instance: Mapping[str, Any]) -> Reply:
@@ -70,7 +70,7 @@ class Race(TextEnv):
 class Ledger(Race):
     """The race, where a cut scores both seats by the sum."""
 
-    def standing(self) -> dict[str, float]:
+    def score_if_cut(self) -> dict[str, float]:
         return {"agent": (self.sum - 2) / 4, "black": (6 - self.sum) / 4}
 
 

@@ -44,7 +44,7 @@ class Sound(TextEnv):
     def admissible(self):
         return [str(self.number)]
 
-    def standing(self):
+    def score_if_cut(self):
         return self.said / 2
 
 

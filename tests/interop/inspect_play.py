@@ -59,7 +59,7 @@ def watched():
 
         return watch
 
-    for name in ("begin", "act", "standing"):
+    for name in ("begin", "act", "score_if_cut"):
         setattr(Wordle, name, watching(getattr(Wordle, name)))
     return seen
 

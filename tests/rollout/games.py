@@ -73,7 +73,7 @@ class Dice(TextEnv):
             case "bug":
                 raise ZeroDivisionError("a bug in the task")
 
-    def standing(self) -> float:
+    def score_if_cut(self) -> float:
         return self.sum / 24
 
     def admissible(self) -> list[str]:

@@ -4,8 +4,8 @@ import pytest
 
 from lmgym.errors import ReplayError
 from lmgym.rollout.engine import Engine
+from lmgym.rollout.episode_state import SeatConfig
 from lmgym.rollout.fork import fork
-from lmgym.rollout.live import Part
 from lmgym.rollout.planner import Planner, Stop
 from lmgym.rollout.replay import replay
 from lmgym.types import Job
@@ -20,8 +20,8 @@ def always(text):
     return Bytes(lambda _: text)
 
 
-def play(job, cast=None, policy=None, **engine):
-    return {t.seat: t for t in Engine(cast=cast or {}, **engine).run(policy or always("1"), [job])}
+def play(job, seats=None, policy=None, **engine):
+    return {t.seat: t for t in Engine(seats=seats or {}, **engine).run(policy or always("1"), [job])}
 
 
 def rewards(trajectory):
@@ -30,7 +30,7 @@ def rewards(trajectory):
 
 def test_each_seat_has_a_trajectory_and_earns_what_falls_to_it_until_its_next_turn():
     # 1 (1), black 2 (3), 1 (4), black 2 (6): black wins; each turn costs 0.25, the win pays 1, the loss -1
-    seats = play(Job(task=RACE, index=0, id="g"), {"black": Part(policy=always("2"), prompt="You are black.")})
+    seats = play(Job(task=RACE, index=0, id="g"), {"black": SeatConfig(policy=always("2"), prompt="You are black.")})
     agent, black = seats["agent"], seats["black"]
     assert [turn.action for turn in agent.turns] == ["1", "1"]
     assert [turn.action for turn in black.turns] == ["2", "2"]
@@ -59,43 +59,43 @@ def test_seats_without_a_part_are_played_by_the_environment():
 
 def test_a_model_in_the_other_seat_gives_the_agent_what_the_script_would():
     scripted = play(Job(task=RACE, index=0), policy=always("2"))["agent"]
-    cast = play(Job(task=RACE, index=0), {"black": Part(policy=always("1"))}, always("2"))["agent"]
-    assert rewards(cast) == rewards(scripted)
-    assert [t.observation for t in cast.turns] == [t.observation for t in scripted.turns]
-    assert (cast.score, cast.stop) == (scripted.score, scripted.stop)
+    seats = play(Job(task=RACE, index=0), {"black": SeatConfig(policy=always("1"))}, always("2"))["agent"]
+    assert rewards(seats) == rewards(scripted)
+    assert [t.observation for t in seats.turns] == [t.observation for t in scripted.turns]
+    assert (seats.score, seats.stop) == (scripted.score, scripted.stop)
 
 
 def test_one_policy_can_have_both_seats():
     policy = Bytes(lambda c: "2" if c.messages[0].text == "Win." else "1")
-    seats = play(Job(task=RACE, index=0, prompt="Lose."), {"black": Part(prompt="Win.")}, policy)
+    seats = play(Job(task=RACE, index=0, prompt="Lose."), {"black": SeatConfig(prompt="Win.")}, policy)
     assert (seats["agent"].score, seats["black"].score) == (0.0, 1.0)
     assert len({c.noise for c in policy.heard}) == len(policy.heard)
 
 
 def test_a_frozen_seat_says_so():
-    seats = play(Job(task=RACE, index=0, tags={"a": 1}), {"black": Part(policy=always("1"), trained=False)})
+    seats = play(Job(task=RACE, index=0, tags={"a": 1}), {"black": SeatConfig(policy=always("1"), trained=False)})
     assert (seats["agent"].tags, seats["black"].tags) == ({"a": 1}, {"a": 1, "trained": False})
 
 
 def test_the_turn_limit_is_the_agents():
     job = Job(task=RACE, index=0, options={"max_turns": 1})
-    cast = play(job, {"black": Part(policy=always("1"))})
+    seats = play(job, {"black": SeatConfig(policy=always("1"))})
     scripted = play(job)
-    assert {len(t.turns) for t in cast.values()} == {1}
-    assert cast["agent"].stop == scripted["agent"].stop == "max_turns"
-    assert cast["agent"].final.text == scripted["agent"].final.text == "sum 2"
-    assert cast["agent"].score == 0.5
-    assert cast["black"].final is None  # it was the agent's turn, and for its eyes
+    assert {len(t.turns) for t in seats.values()} == {1}
+    assert seats["agent"].stop == scripted["agent"].stop == "max_turns"
+    assert seats["agent"].final.text == scripted["agent"].final.text == "sum 2"
+    assert seats["agent"].score == 0.5
+    assert seats["black"].final is None  # it was the agent's turn, and for its eyes
 
 
 def test_a_budget_is_the_agents():
-    seats = play(Job(task=RACE, index=0, budget=1), {"black": Part(policy=always("1"))})
+    seats = play(Job(task=RACE, index=0, budget=1), {"black": SeatConfig(policy=always("1"))})
     assert {(t.stop, len(t.turns)) for t in seats.values()} == {("budget", 1)}
 
 
 def test_what_is_earned_before_a_seats_first_turn_goes_to_that_turn():
     # red begins and pays the agent 10 before it spoke; each turn earns 1 and the next seat 10
-    seats = play(Job(task=TRIO, index=0), {"black": Part(), "red": Part()}, always("x"))
+    seats = play(Job(task=TRIO, index=0), {"black": SeatConfig(), "red": SeatConfig()}, always("x"))
     assert rewards(seats["agent"]) == [21.0, 1.0]  # 10 + 1, and 10 more by red's second turn
     assert seats["agent"].turns[0].terms == {"reward": 1.0, "others": 20.0}
     assert rewards(seats["black"]) == [21.0, 1.0]
@@ -104,14 +104,14 @@ def test_what_is_earned_before_a_seats_first_turn_goes_to_that_turn():
 
 
 def test_the_order_of_turns_can_be_told():
-    seats = play(Job(task=TRIO, index=0), {"black": Part(), "red": Part()}, always("x"))
+    seats = play(Job(task=TRIO, index=0), {"black": SeatConfig(), "red": SeatConfig()}, always("x"))
     plies = {seat: [turn.info["ply"] for turn in t.turns] for seat, t in seats.items()}
     assert plies == {"red": [0, 3], "agent": [1, 4], "black": [2, 5]}
 
 
 def test_the_environment_plays_the_seats_that_the_cast_leaves_out():
-    whole = play(Job(task=TRIO, index=0), {"black": Part(), "red": Part()}, always("x"))
-    partly = play(Job(task=TRIO, index=0), {"black": Part()}, always("x"))
+    whole = play(Job(task=TRIO, index=0), {"black": SeatConfig(), "red": SeatConfig()}, always("x"))
+    partly = play(Job(task=TRIO, index=0), {"black": SeatConfig()}, always("x"))
     assert list(partly) == ["agent", "black"]
     assert rewards(partly["agent"]) == rewards(whole["agent"])
     assert rewards(partly["black"]) == rewards(whole["black"])
@@ -121,13 +121,13 @@ def test_the_environment_plays_the_seats_that_the_cast_leaves_out():
 
 
 def test_forks_share_the_turns_of_all_seats():
-    cast = {"black": Part(), "red": Part()}
+    configs = {"black": SeatConfig(), "red": SeatConfig()}
     policy = Bytes()
-    seats = play(Job(task=TRIO, index=0, id="g"), cast, policy)
+    seats = play(Job(task=TRIO, index=0, id="g"), configs, policy)
     agent, *others = seats.values()
     job = fork(agent, 1, others=others)  # before ply 4: red, agent, black and red again
     assert [turn.info["ply"] for turn in job.prefix] == [0, 1, 2, 3]
-    forked = play(job, cast, policy)
+    forked = play(job, configs, policy)
     assert {seat: t.forked_at for seat, t in forked.items()} == {"agent": 1, "black": 1, "red": 2}
     assert {seat: t.parent for seat, t in forked.items()} == {"agent": "g", "black": "g/black", "red": "g/red"}
     assert {seat: t.root for seat, t in forked.items()} == {"agent": "g", "black": "g/black", "red": "g/red"}
@@ -139,7 +139,7 @@ def test_forks_share_the_turns_of_all_seats():
 
 
 def test_forking_needs_the_views_of_all_seats():
-    seats = play(Job(task=TRIO, index=0), {"black": Part(), "red": Part()}, always("x"))
+    seats = play(Job(task=TRIO, index=0), {"black": SeatConfig(), "red": SeatConfig()}, always("x"))
     with pytest.raises(ReplayError, match="others"):
         fork(seats["agent"], 1)
     with pytest.raises(ReplayError, match="others"):
@@ -147,17 +147,17 @@ def test_forking_needs_the_views_of_all_seats():
 
 
 def test_forking_another_seats_turn():
-    cast = {"black": Part()}
-    seats = play(Job(task=RACE, index=0, id="g"), cast, always("1"))
+    configs = {"black": SeatConfig()}
+    seats = play(Job(task=RACE, index=0, id="g"), configs, always("1"))
     (agent, black) = seats["agent"], seats["black"]
-    forked = play(fork(black, 1, others=[agent]), cast, always("2"))
+    forked = play(fork(black, 1, others=[agent]), configs, always("2"))
     assert [turn.action for turn in forked["black"].turns] == ["1", "2"]
     assert {seat: t.forked_at for seat, t in forked.items()} == {"agent": 2, "black": 1}
 
 
 def test_replaying_proves_all_seats():
-    cast = {"black": Part(prompt="You are black."), "red": Part()}
-    seats = play(Job(task=TRIO, index=0), cast, Bytes())
+    configs = {"black": SeatConfig(prompt="You are black."), "red": SeatConfig()}
+    seats = play(Job(task=TRIO, index=0), configs, Bytes())
     agent, *others = seats.values()
     assert replay(agent, others=others).score == agent.score
 
@@ -165,14 +165,16 @@ def test_replaying_proves_all_seats():
         def after_step(self, node):
             return Stop("enough") if node.seat == "black" else super().after_step(node)
 
-    agent, *others = play(Job(task=TRIO, index=0), cast, Bytes(), planner=Stops()).values()
+    agent, *others = play(Job(task=TRIO, index=0), configs, Bytes(), planner=Stops()).values()
     assert [(t.seat, len(t.turns)) for t in (agent, *others)] == [("agent", 1), ("black", 0), ("red", 1)]
     assert replay(agent, others=others).score == 0.0
 
 
 def test_lockstep_gives_the_same_bits_with_any_player_and_several_seats():
     def run(player):
-        engine = Engine(cast={"black": Part(), "red": Part()}, lockstep=True, player=player, processes=1, concurrency=3)
+        engine = Engine(
+            seats={"black": SeatConfig(), "red": SeatConfig()}, lockstep=True, player=player, processes=1, concurrency=3
+        )
         return list(engine.run(Bytes(pace=1), [Job(task=TRIO, index=i, id=f"g{i}") for i in range(5)]))
 
     inline = run("inline")

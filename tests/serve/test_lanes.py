@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from lmgym.errors import BackendError
-from lmgym.rollout.stage import Host
+from lmgym.rollout.env_handle import EnvHost
 from lmgym.serve.catalogue import Catalogue
 from lmgym.serve.lane import ASIDE, Lane
 
@@ -60,7 +60,7 @@ def run(play: Callable[[Lane, threading.Event, list[str], Told], Awaitable[None]
     gate = threading.Event()
 
     async def played() -> None:
-        lane = Lane(Host(), slow=0.01)
+        lane = Lane(EnvHost(), slow=0.01)
         for slot in range(slots):
             await lane.do("c", [(slot, "open", (Diary(pages, gate),))])
         try:
@@ -160,7 +160,7 @@ def test_every_call_is_made_once_in_the_order_of_its_session_however_often_lanes
             asked[slot] += words
 
     async def played() -> int:
-        lane = Lane(Host(), slow=0.001)
+        lane = Lane(EnvHost(), slow=0.001)
         for slot in pages:
             await lane.do("c", [(slot, "open", (Diary(pages[slot], gate),))])
         first = lane._thread

@@ -271,5 +271,5 @@ def test_standing_is_told_by_cutting_only(open_games):
     with open_games.remote("guess_number") as env:
         env.reset(seed=0)
         with pytest.raises(InstanceError, match=r"by cut\(\) only"):
-            env.unwrapped.standing()
+            env.unwrapped.score_if_cut()
         assert env.unwrapped.cut() == {"score": 0.0, "success": False}

@@ -25,7 +25,7 @@ from lmgym.env.env import Reply
 from lmgym.env.registry import load, options_of, specs
 from lmgym.env.spec import TaskSpec
 from lmgym.errors import BackendError, InstanceError, MissingExtra
-from lmgym.rollout.stage import Host
+from lmgym.rollout.env_handle import EnvHost
 from lmgym.serve.catalogue import Catalogue, tellable
 from lmgym.serve.clients import Client, Clients, Limits, tokens_of
 from lmgym.serve.lane import SLICE, Lane
@@ -356,7 +356,7 @@ def test_answers_and_advice_are_withheld(moods):
     session = moods.open("test/Moody-v0")
     info = moods.call(reset(session))[0]["info"]
     assert set(info) == {"instance", "valid", "reward_terms", "seat"}
-    for what in ("oracle", "demonstrator", "admissible", "scripted", "answer", "standing", "__class__"):
+    for what in ("oracle", "demonstrator", "admissible", "scripted", "answer", "score_if_cut", "__class__"):
         assert moods.code({"op": "ask", "session": session, "what": what, "seat": "black"}) == "withheld"
     assert moods.code(reset(session, instance={"sum": 3})) == "withheld"
 
@@ -657,7 +657,7 @@ def test_clients_take_turns_in_a_lane_and_each_ones_calls_keep_their_order():
     gate = threading.Event()
 
     async def asked() -> list[list[Any]]:
-        lane = Lane(Host())
+        lane = Lane(EnvHost())
         for slot in (1, 2):
             await lane.do("c", [(slot, "open", (Diary(pages, gate),))])
         one = lane.do("a", [(1, "write", (f"a{n}",)) for n in range(4)])

@@ -10,9 +10,9 @@ import pytest
 
 from lmgym.errors import BackendError, InstanceError
 from lmgym.rollout.engine import Engine
+from lmgym.rollout.env_handle import Setting
+from lmgym.rollout.env_pool import EnvPool
 from lmgym.rollout.episodes import dump
-from lmgym.rollout.players import Players
-from lmgym.rollout.stage import Setting
 from lmgym.rollout.workers import Fault
 from lmgym.types import Job
 
@@ -189,7 +189,7 @@ def settle(players, count):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_slot_can_be_asked_reseeded_and_cut(kind):
-    players = Players(processes=1)
+    players = EnvPool(processes=1)
     slot = players.acquire(Setting(task=DICE, split="train", options={}), kind)
     players.send(slot, "reset", 0, {"index": 1}, {"agent": frozenset({"oracle"})})
     players.send(slot, "step", "oracle 0", 7)
@@ -204,7 +204,7 @@ def test_a_slot_can_be_asked_reseeded_and_cut(kind):
 
 
 def test_calls_to_a_retired_slot_come_to_nothing():
-    players = Players(processes=1)
+    players = EnvPool(processes=1)
     setting = Setting(task=DICE, split="train", options={})
     first, second = (players.acquire(setting, "process") for _ in range(2))
     players.send(first, "reset", 0, {"index": 1}, {})
@@ -224,7 +224,7 @@ def test_calls_to_a_retired_slot_come_to_nothing():
 def test_closing_does_not_wait_for_a_stuck_environment(tmp_path):
     for kind in ("thread", "process"):
         options = {"mood": "stall", "flag": str(tmp_path / kind)}
-        players = Players(processes=1)
+        players = EnvPool(processes=1)
         slot = players.acquire(Setting(task=DICE, split="train", options=options), kind)
         players.send(slot, "reset", 0, {"index": 1}, {})
         players.send(slot, "step", "x")

@@ -1,6 +1,6 @@
 """An environment and what stands beside it: the hints it gives and the seats that nobody here plays.
 
-A Stage lives where its environment lives: in the engine's thread, in one of its own, or in another process.
+A EnvHandle lives where its environment lives: in the engine's thread, in one of its own, or in another process.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ class Setting:
         """The same for settings that can share an environment."""
         return json.dumps([self.task, self.split, self.options, sorted(self.seats)], sort_keys=True, default=repr)
 
-    def opened(self) -> Stage:
+    def opened(self) -> EnvHandle:
         """Return the environment, made here."""
-        return Stage(self)
+        return EnvHandle(self)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Shown:
+class StepResult:
     """What an environment answered."""
 
     observation: Message
@@ -70,7 +70,7 @@ class Advice:
         return self.latest
 
 
-class Stage:
+class EnvHandle:
     """One environment."""
 
     def __init__(self, setting: Setting) -> None:
@@ -80,16 +80,16 @@ class Stage:
         self.task = self.env.unwrapped
         self.wants: Wants = {}
         self.advice: dict[str, Advice] = {}
-        self.shown: Shown | None = None
+        self.shown: StepResult | None = None
 
-    def reset(self, seed: int, choice: Mapping[str, Any], wants: Wants) -> Shown:
+    def reset(self, seed: int, choice: Mapping[str, Any], wants: Wants) -> StepResult:
         """Open an episode; `choice` are the options of the environment's reset."""
         self.wants = wants
         self.advice.clear()
         observation, info = self.env.reset(seed=seed, options=dict(choice))
         return self._settled((observation, 0.0, False, False, info), None, tuple(self.task.tools()))
 
-    def step(self, action: str, reseed: int | None = None) -> Shown:
+    def step(self, action: str, reseed: int | None = None) -> StepResult:
         """Play an action of the seat on turn, after fresh chance where `reseed` is given."""
         if reseed is not None:
             self.task.reseed(reseed)
@@ -98,10 +98,10 @@ class Stage:
                 del self.advice[name]
         return self._settled(self.env.step(action), self.latest.seat)
 
-    def cut(self) -> Shown:
+    def cut(self) -> StepResult:
         """End the episode where it stands."""
         latest = self.latest
-        return Shown(observation=latest.observation, seat=latest.seat, info=self.task.cut(), truncated=True)
+        return StepResult(observation=latest.observation, seat=latest.seat, info=self.task.cut(), truncated=True)
 
     def ask(self, name: str) -> Any:
         """What the environment advises in its present state: "oracle", "demonstrator" or "admissible"."""
@@ -118,13 +118,13 @@ class Stage:
         self.env.close()
 
     @property
-    def latest(self) -> Shown:
+    def latest(self) -> StepResult:
         """The last answer of the running episode."""
         if self.shown is None:
             raise InstanceError(f"{self.setting.task}: no episode is open; call reset() first")
         return self.shown
 
-    def _settled(self, answer: Answer, actor: str | None, tools: tuple[Mapping[str, Any], ...] = ()) -> Shown:
+    def _settled(self, answer: Answer, actor: str | None, tools: tuple[Mapping[str, Any], ...] = ()) -> StepResult:
         """What the engine is told, once a seat it plays is on turn or the episode is over."""
         observation, reward, terminated, truncated, info = answer
         earned = {seat: gain for seat, gain in info.get("seat_rewards", {}).items() if seat != actor}
@@ -138,7 +138,7 @@ class Stage:
             earned = {seat: earned.get(seat, 0.0) + gains.get(seat, 0.0) for seat in {**earned, **gains}}
         pictures = [encode(picture) for picture in observation.get("images", ())]
         wants = () if terminated or truncated else self.wants.get(info["seat"], ())
-        self.shown = Shown(
+        self.shown = StepResult(
             observation=Message(role="user", text=observation["text"], images=tuple(name for name, _ in pictures)),
             seat=info["seat"],
             info=info,
@@ -167,11 +167,11 @@ class Stage:
                 return observation, terminated, truncated, info
 
 
-class Host:
-    """Stages by slot, called by the name of what they shall do."""
+class EnvHost:
+    """EnvHandles by slot, called by the name of what they shall do."""
 
     def __init__(self) -> None:
-        self.stages: dict[int, Any] = {}  # what a setting opens: for the engine a Stage
+        self.stages: dict[int, Any] = {}  # what a setting opens: for the engine a EnvHandle
 
     def call(self, slot: int, method: str, arguments: tuple[Any, ...]) -> Any:
         """Do it; None where there is nothing to tell, a slot that broke before included."""

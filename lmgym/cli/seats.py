@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from lmgym.policy.base import Policy
     from lmgym.policy.endpoint import Asking
     from lmgym.policy.remote import RemotePolicy
-    from lmgym.rollout.live import Part
+    from lmgym.rollout.episode_state import SeatConfig
 
 Reach = Callable[[str, "Asking"], "RemotePolicy"]  # how an endpoint or a program is reached, and asked
 
 
 @dataclass(kw_only=True)
-class Cast:
+class Seats:
     """The policies of a run, which are closed when it ends."""
 
     agent: Policy
@@ -31,11 +31,11 @@ class Cast:
         """Whose calls the table shows."""
         return self.remote[0] if self.remote else None
 
-    def parts(self) -> dict[str, Part]:
+    def parts(self) -> dict[str, SeatConfig]:
         """The other seats' policies, as an engine takes them."""
-        from lmgym.rollout.live import Part
+        from lmgym.rollout.episode_state import SeatConfig
 
-        return {seat: Part(policy=policy, trained=False) for seat, policy in self.seats.items()}
+        return {seat: SeatConfig(policy=policy, trained=False) for seat, policy in self.seats.items()}
 
     def close(self) -> None:
         """Let connections and programs go."""
@@ -43,7 +43,7 @@ class Cast:
             policy.close()
 
 
-def cast_of(model: str, chosen: Settings, reach: Reach, local: dict[str, Policy], *, key: str | None = None) -> Cast:
+def seats_of(model: str, chosen: Settings, reach: Reach, local: dict[str, Policy], *, key: str | None = None) -> Seats:
     """Load the policies; local ones are kept in `local` for the next task, `key` names the variable of a key."""
     from lmgym.policy.endpoint import Asking
 
@@ -69,7 +69,7 @@ def cast_of(model: str, chosen: Settings, reach: Reach, local: dict[str, Policy]
             from lmgym.policy.words import Plain
 
             agent = Plain(agent, tools=chosen.tools)
-        return Cast(agent=agent, seats={seat: loaded(name) for seat, name in chosen.seats.items()}, remote=remote)
+        return Seats(agent=agent, seats={seat: loaded(name) for seat, name in chosen.seats.items()}, remote=remote)
     except BaseException:
         for policy in remote:
             policy.close()

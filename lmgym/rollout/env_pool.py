@@ -7,16 +7,16 @@ from queue import Empty
 from typing import Any, Literal
 
 from lmgym.errors import BackendError
-from lmgym.rollout.stage import Host, Setting, Shown
+from lmgym.rollout.env_handle import EnvHost, Setting, StepResult
 from lmgym.rollout.workers import Fault, Inline, Outbox, Remote, Threaded, Worker
 
 Kind = Literal["inline", "thread", "process"]
 
 
-class Players:
+class EnvPool:
     """Environments wherever they live, behind one interface.
 
-    `acquire` a slot, `send` it the calls of a Stage by name, `collect` what came back, `release` it for the next
+    `acquire` a slot, `send` it the calls of a EnvHandle by name, `collect` what came back, `release` it for the next
     episode or `retire` it. At most `spare` environments are kept waiting.
     """
 
@@ -50,15 +50,15 @@ class Players:
         return slot
 
     def send(self, slot: int, method: str, *arguments: Any) -> None:
-        """Call a method of the slot's Stage; its answer is collected later."""
+        """Call a method of the slot's EnvHandle; its answer is collected later."""
         self._worker[slot].submit((slot, method, arguments))
 
-    def collect(self, wait: float = 0.0) -> list[tuple[int, Shown] | Fault]:
+    def collect(self, wait: float = 0.0) -> list[tuple[int, StepResult] | Fault]:
         """What came back, after waiting up to `wait` seconds for the first of it; the slots of a Fault are retired.
 
         An exception that is no BackendError is a bug of a task or bad input: it is raised here.
         """
-        answers: list[tuple[int, Shown] | Fault] = []
+        answers: list[tuple[int, StepResult] | Fault] = []
         while True:
             try:
                 answer = self._outbox.get(timeout=wait) if wait and not answers else self._outbox.get_nowait()
@@ -103,7 +103,7 @@ class Players:
         if kind == "inline":
             return self._inline
         if kind == "thread":
-            self._threads.append(Threaded(Host(), self._outbox))
+            self._threads.append(Threaded(EnvHost(), self._outbox))
             return self._threads[-1]
         if len(self._remote) < self.processes:
             self._remote.append(Threaded(Remote(self.timeout), self._outbox))
@@ -115,7 +115,7 @@ class Players:
             self.retire(slot)
         return fault
 
-    def _overdue(self) -> list[tuple[int, Shown] | Fault]:
+    def _overdue(self) -> list[tuple[int, StepResult] | Fault]:
         """Threads that take too long: they are left to themselves, their slots are lost."""
         if self.timeout is None:
             return []

@@ -12,9 +12,9 @@ from typing import Any
 from lmgym.errors import ReplayError
 from lmgym.policy.base import Conversation, Policy, extends
 from lmgym.rollout.context import Context, History, with_request
+from lmgym.rollout.env_handle import StepResult
 from lmgym.rollout.fork import PLY, fork, seat_id
 from lmgym.rollout.planner import Fork
-from lmgym.rollout.stage import Shown
 from lmgym.types import FIRST_SEAT, Completion, Job, Kind, Message, Trajectory, Turn
 
 NOTHING = Message(role="user", text="")
@@ -29,7 +29,7 @@ def number_of(name: str) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class SeatConfig:
     """Who plays a seat."""
 
     policy: Policy | None = None  # None: the policy of the run
@@ -38,7 +38,7 @@ class Part:
 
 
 @dataclass(slots=True)
-class Side:
+class SeatState:
     """One seat of a running episode."""
 
     seat: str
@@ -77,7 +77,7 @@ class Side:
 
 
 @dataclass(slots=True, kw_only=True)
-class Said:
+class PendingAction:
     """Words on their way to the environment."""
 
     observation: Message
@@ -89,13 +89,13 @@ class Said:
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Live:
+class EpisodeState:
     """One episode being played."""
 
     job: Job
     task: str  # id
     number: int  # in the order of jobs
-    sides: dict[str, Side]
+    sides: dict[str, SeatState]
     exact: bool  # a prefix must lead to the same observations and rewards
     tries: int = 1
     slot: int = -1
@@ -104,15 +104,15 @@ class Live:
     forks: int = 0
     reseeded: bool = False  # the job's fresh chance was given
     stop: str = ""
-    side: Side = field(init=False)  # on turn
-    shown: Shown = field(init=False)
+    side: SeatState = field(init=False)  # on turn
+    shown: StepResult = field(init=False)
     opening: Mapping[str, Any] = field(init=False)  # info of reset
     tools: tuple[Mapping[str, Any], ...] = ()
-    saying: Said | None = None
+    saying: PendingAction | None = None
     asked: tuple[Message, ...] = ()  # what the policy is answering
     summary: str | None = None  # the words that ask for one, while a summary is being written
 
-    def take(self, shown: Shown) -> None:
+    def take(self, shown: StepResult) -> None:
         """Record what the environment answered."""
         if self.saying is not None:
             self._complete(self.saying, shown)
@@ -159,20 +159,20 @@ class Live:
         turn = self._turn(self._answered(completion, observation, "summary"), None, 0.0, {}, {})
         side.append(turn)
 
-    def say(self, completion: Completion) -> Said:
+    def say(self, completion: Completion) -> PendingAction:
         """Take the policy's answer as the next action."""
         kind: Kind = "act" if completion.ids else "given"
         self.saying = self._answered(completion, self.side.history.observation, kind)
         return self.saying
 
-    def replace(self, text: str, context: Context, info: Mapping[str, Any]) -> Said:
+    def replace(self, text: str, context: Context, info: Mapping[str, Any]) -> PendingAction:
         """Take words that the policy did not say as the next action."""
         self.asked = tuple(context.messages(self.side.history))
         said = self.say(Completion(text=text))
         said.info = info
         return said
 
-    def repeat(self, context: Context) -> Said | None:
+    def repeat(self, context: Context) -> PendingAction | None:
         """Take the next turn of the prefix; None where it is a summary, which no environment needs to hear."""
         side, turn = self.side, self.job.prefix[self.position]
         self.position += 1
@@ -190,7 +190,7 @@ class Live:
         if turn.action is None:
             side.append(turn)
             return None
-        self.saying = Said(
+        self.saying = PendingAction(
             observation=turn.observation, completion=turn.completion, fresh=turn.fresh, kind=turn.kind, turn=turn
         )
         return self.saying
@@ -218,14 +218,19 @@ class Live:
             for number in range(first, self.forks)
         ]
 
-    def _answered(self, completion: Completion, observation: Message, kind: Kind) -> Said:
+    def _answered(self, completion: Completion, observation: Message, kind: Kind) -> PendingAction:
         side = self.side
         fresh = completion.fresh or not side.spoken if completion.ids else not side.extends(self.asked)
         side.said(self.asked, completion, fresh=fresh)
-        return Said(observation=observation, completion=completion, fresh=fresh, kind=kind)
+        return PendingAction(observation=observation, completion=completion, fresh=fresh, kind=kind)
 
     def _turn(
-        self, said: Said, action: str | None, reward: float, terms: Mapping[str, float], info: Mapping[str, Any]
+        self,
+        said: PendingAction,
+        action: str | None,
+        reward: float,
+        terms: Mapping[str, float],
+        info: Mapping[str, Any],
     ) -> Turn:
         if len(self.sides) > 1:
             info = {**info, PLY: sum(len(side.history.turns) for side in self.sides.values())}
@@ -240,7 +245,7 @@ class Live:
             kind=said.kind,
         )
 
-    def _complete(self, said: Said, shown: Shown) -> None:
+    def _complete(self, said: PendingAction, shown: StepResult) -> None:
         """Make a turn of what was said and what came of it."""
         side = self.side
         if side.seat == FIRST_SEAT:
@@ -253,7 +258,7 @@ class Live:
             turn, side.income = _richer(turn, side.income), 0.0
         side.append(turn)
 
-    def _again(self, turn: Turn, shown: Shown) -> Turn:
+    def _again(self, turn: Turn, shown: StepResult) -> Turn:
         """The turn itself, or with the environment's reward where a recipe or another seat added to it since."""
         recorded = math.fsum(turn.info.get("reward_terms", turn.terms).values())
         if self.exact and not math.isclose(recorded, shown.reward, abs_tol=1e-9):
@@ -262,7 +267,7 @@ class Live:
             )
         return turn if turn.reward == shown.reward else replace(turn, reward=shown.reward, terms=shown.terms)
 
-    def _trajectory(self, side: Side) -> Trajectory:
+    def _trajectory(self, side: SeatState) -> Trajectory:
         job, shown, seat = self.job, self.shown, side.seat
         prompt = side.history.prompt
         mine = shown.seat == seat or shown.terminated
@@ -291,7 +296,7 @@ class Live:
             stop=self.stop or ("done" if shown.terminated else "max_turns" if shown.truncated else ""),
         )
 
-    def _shared(self, side: Side) -> int:
+    def _shared(self, side: SeatState) -> int:
         """How many of the seat's turns stand in the prefix."""
         if len(self.sides) == 1:
             return self.position
