@@ -8,7 +8,7 @@ SIZE ?= small
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: FORCE help baseline test test-slow test-whole check lint tasks bench bench-trl curves eval serve board play list golden cards tokenizer clean
+.PHONY: FORCE help baseline test test-slow test-whole check lint tasks bench bench-trl curves eval serve board docs play list golden cards tokenizer clean
 
 help: ## show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -54,6 +54,9 @@ serve: .venv/.serve ## serve environments: TASK=wordle ARGS='--port 8700'
 
 board: .venv/.dev ## build the leaderboard's site under build/board
 	$(BIN)/lmgym board $(ARGS)
+
+docs: .venv/.dev ## build the documentation under build/docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet --config-file docs/site/mkdocs.yml
 
 play: .venv/.train ## play a task yourself: TASK=wordle
 	$(BIN)/lmgym play $(TASK) $(ARGS)

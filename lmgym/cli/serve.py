@@ -40,7 +40,7 @@ def serve(  # one line an option
 ) -> None:
     """Serve environments by HTTP and WebSocket; the token comes from LMGYM_SERVE_TOKEN, or is made."""
     if not (hosts.is_loopback(host) or expose):
-        raise InstanceError(f"--host {host} is reached by other machines: say --expose, and see docs/serving.md")
+        raise InstanceError(f"--host {host} is reached by other machines: say --expose, and see docs/how-to/serving.md")
     try:
         from lmgym.serve.catalogue import Catalogue
         from lmgym.serve.clients import VARIABLE, Limits, tokens_of

@@ -1,7 +1,7 @@
 """Intervals for evaluations, where the tries of an instance are one sample: whole instances are what was drawn.
 
-Which interval is used where was decided by the coverage found in simulated evaluations; `docs/statistics.md` shows
-the table and `tests/evaluation/test_coverage.py` holds it.
+Which interval is used where was decided by the coverage found in simulated evaluations;
+`docs/explanation/statistics.md` shows the table and `tests/evaluation/test_coverage.py` holds it.
 """
 
 from __future__ import annotations

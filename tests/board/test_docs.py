@@ -1,4 +1,4 @@
-"""The commands of docs/leaderboard.md, one after the other as they stand there, and the workflow for proposals."""
+"""The commands of docs/how-to/leaderboard.md, run in order, and the workflow for proposals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lmgym.cli import main
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = [
     line
-    for block in re.findall(r"```sh\n(.*?)```", (ROOT / "docs/leaderboard.md").read_text(), re.DOTALL)
+    for block in re.findall(r"```sh\n(.*?)```", (ROOT / "docs/how-to/leaderboard.md").read_text(), re.DOTALL)
     for line in block.splitlines()
 ]
 REFERENCES = ("null", "random", "oracle")

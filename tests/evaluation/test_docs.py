@@ -1,4 +1,4 @@
-"""The commands of docs/evaluation.md, one after the other as they stand there, with endpoints on loopback."""
+"""The commands of docs/how-to/evaluation.md, one after the other as they stand there, with endpoints on loopback."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lmgym.evaluation.settings import Settings
 
 from .server import bisect, reply, serving
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs/evaluation.md").read_text()
+PAGE = (Path(__file__).resolve().parents[2] / "docs/how-to/evaluation.md").read_text()
 BLOCKS = re.findall(r"^```(\w*) ?(\S*)\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 COMMANDS = [line for kind, _, text in BLOCKS if kind == "sh" for line in text.splitlines()]
 FILES = {name: text for _, name, text in BLOCKS if name}
@@ -67,4 +67,4 @@ def test_the_page_names_every_setting_of_an_identity():
 def test_links_of_the_page_lead_somewhere():
     links = re.findall(r"\]\(([^)#]+)\)", PAGE)
     assert links
-    assert all((Path(__file__).resolve().parents[2] / "docs" / link).exists() for link in links)
+    assert all((Path(__file__).resolve().parents[2] / "docs/how-to" / link).exists() for link in links)

@@ -1,4 +1,4 @@
-"""What docs/statistics.md shows is what its commands do."""
+"""What docs/explanation/statistics.md shows is what its commands do."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tests.evaluation import coverage
 from tests.test_cli import command
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "statistics.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).resolve().parents[2] / "docs/explanation/statistics.md").read_text(encoding="utf-8")
 
 
 def test_its_commands_run(monkeypatch, capsys, tmp_path):

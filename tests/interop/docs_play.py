@@ -1,4 +1,4 @@
-"""Runs a block of docs/interop.md in its library's venv, and tells of the names that it leaves behind."""
+"""Runs a block of docs/how-to/interop.md in its library's venv, and tells of the names that it leaves behind."""
 
 import json
 import sys
@@ -36,7 +36,7 @@ def main():
     """Read a job, print what came of it."""
     job = json.load(sys.stdin)
     names = given(job["library"])
-    exec(compile(job["block"], "docs/interop.md", "exec"), names)
+    exec(compile(job["block"], "docs/how-to/interop.md", "exec"), names)
     sys.stdout.write("\n" + json.dumps(TOLD[job["library"]](names)) + "\n")
 
 

@@ -1,4 +1,4 @@
-"""The programs of docs/interop.md, each with its library; only ports, endpoints and sizes differ."""
+"""The programs of docs/how-to/interop.md, each with its library; only ports, endpoints and sizes differ."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.evaluation.server import Server, reply, serving
 from .venvs import NEEDS, ROOT, play, python
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
-PAGE = (ROOT / "docs/interop.md").read_text()
+PAGE = (ROOT / "docs/how-to/interop.md").read_text()
 BLOCKS = {
     name.lower(): re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     for name, text in re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE)

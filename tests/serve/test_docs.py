@@ -1,4 +1,4 @@
-"""The commands and programs of docs/serving.md, one after the other as they stand there."""
+"""The commands and programs of docs/how-to/serving.md, one after the other as they stand there."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .conftest import TOKEN
 from .process import Process, serving
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs/serving.md").read_text()
+PAGE = (ROOT / "docs/how-to/serving.md").read_text()
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 URL = "http://127.0.0.1:8700"
 
@@ -60,7 +60,7 @@ def test_every_command_and_program_of_the_page_runs(monkeypatch, tmp_path):
                 assert server is not None
                 code = text.replace(URL, server.url).replace("ws://127.0.0.1:8700", server.url.replace("http", "ws"))
                 space: dict[str, object] = {}
-                exec(compile(code, "docs/serving.md", "exec"), space)
+                exec(compile(code, "docs/how-to/serving.md", "exec"), space)
                 programs.append(space)
     assert programs[0]["info"]["instance"] == "test/3"  # type: ignore[index]
     assert programs[1]["rewards"] == [-1.0] * 64
@@ -86,7 +86,7 @@ def test_the_page_names_every_call_secret_and_code():
         "origin",
     }
     assert all(f"`{name}`" in PAGE for name in (*calls, *codes, *STATUS))
-    assert "docs/serving.md" in (ROOT / "tasks/remote/README.md").read_text()
+    assert "docs/how-to/serving.md" in (ROOT / "tasks/remote/README.md").read_text()
 
 
 @pytest.mark.slow

@@ -1,6 +1,6 @@
 """The README's picture: `python -m tests.viewer.picture` plays WebShop by mouse and photographs the replay.
 
-Writes docs/replay.png: a turn of the file that `lmgym replay --html` writes.
+Writes docs/pictures/replay.png: a turn of the file that `lmgym replay --html` writes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lmgym.types import Job
 
 TASK, INDEX, TURN = "lmgym/WebShopBrowser-v0", 3, 2
 OPTIONS = {"observe": "none", "pixels": "screenshot"}
-TARGET = Path(__file__).parents[2] / "docs" / "replay.png"
+TARGET = Path(__file__).parents[2] / "docs/pictures/replay.png"
 CLICK = re.compile(r"click\('(\w+)'\)")
 actions: list[str] = []
 
