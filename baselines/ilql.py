@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from lmgym.baselines import mc
 from lmgym.errors import RecipeError
-from lmgym.policy.forward import head_of
+from lmgym.policy.local.forward import head_of
 from lmgym.train.critics import Estimator, Trunk, mlp
 from lmgym.train.parts.tasks import Uniform
 from lmgym.train.recipe import Recipe

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from lmgym.baselines import bc
 from lmgym.errors import RecipeError
-from lmgym.policy.forward import head_of
+from lmgym.policy.local.forward import head_of
 from lmgym.train.batch import Batch
 from lmgym.train.critics import Base, Estimator, Trunk, mlp
 from lmgym.train.parts.planners import Stumble

@@ -27,7 +27,7 @@ from lmgym.cli import (
     view,
 )
 from lmgym.errors import LmgymError
-from lmgym.policy.secrets import Secrets
+from lmgym.policy.endpoints.secrets import Secrets
 
 app = typer.Typer(
     help="Gymnasium suite for multi-turn reinforcement learning with language models.",

@@ -57,7 +57,7 @@ class Again:
         from lmgym.cli.policies import kind_of
         from lmgym.evaluation.protocol import protocol
         from lmgym.evaluation.settings import context_rule
-        from lmgym.policy.audit import auditor
+        from lmgym.policy.local.audit import auditor
 
         if kind_of(self.model) != "local":
             raise SubmissionError(f"{self.model} has no weights here to score ids under: --model takes tiny, hf:, run:")
@@ -149,7 +149,7 @@ class Again:
         if found.policy.weights is None:
             raise SubmissionError(f"the entry's weights are not stated: nobody can say that {self.model} has them")
         from lmgym.cli.policies import load_here, unguided
-        from lmgym.policy.audit import weights_digest
+        from lmgym.policy.local.audit import weights_digest
 
         heat, seed = float(settings.get("temperature", 1.0)), int(settings.get("seed", 0))
         given = {name: settings[name] for name in ("max_tokens", "top_p", "top_k") if name in settings}
@@ -166,7 +166,7 @@ def _precision(policy: Any, tolerance: float | None) -> Precision:
     from dataclasses import replace
 
     from lmgym.board.figures import FULL, HALF, Precision
-    from lmgym.policy.audit import whole
+    from lmgym.policy.local.audit import whole
 
     if whole(policy):
         return FULL if tolerance is None else Precision(mean=tolerance, most=tolerance, tie=tolerance)

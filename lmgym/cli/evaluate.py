@@ -80,7 +80,7 @@ def _task(wish: Wish, task: str, budget: Budget, local: dict[str, Policy]) -> No
     from lmgym.cli import evaluation
     from lmgym.evaluation.estimate import PILOT
     from lmgym.evaluation.record import Record
-    from lmgym.policy.secrets import Secrets
+    from lmgym.policy.endpoints.secrets import Secrets
 
     jobs = evaluation.jobs_of(wish, task)
     chosen = evaluation.settings_of(wish, jobs)

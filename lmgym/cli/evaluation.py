@@ -19,14 +19,14 @@ from lmgym.evaluation import runner, settings
 from lmgym.evaluation.cache import Calls
 from lmgym.evaluation.protocol import protocol
 from lmgym.evaluation.record import CALLS, FACTS, Record, read_facts
+from lmgym.policy.endpoints.secrets import Secrets, without_secrets
 from lmgym.policy.load import load_remote
-from lmgym.policy.secrets import Secrets, without_secrets
 
 if TYPE_CHECKING:
     from lmgym.evaluation.budget import Budget
     from lmgym.policy.base import Policy
-    from lmgym.policy.endpoint import Asking
-    from lmgym.policy.remote import RemotePolicy
+    from lmgym.policy.endpoints.openai import Asking
+    from lmgym.policy.endpoints.remote import RemotePolicy
     from lmgym.rollout.engine import Engine
     from lmgym.types import Job
 
@@ -251,7 +251,7 @@ def resumes(wish: Wish, folder: Path) -> bool:
 
 def _reach(wish: Wish, record: Record, calls: Calls | None) -> Reach:
     """How the endpoints and programs of a run are reached."""
-    from lmgym.policy.pace import Patience
+    from lmgym.policy.endpoints.pace import Patience
 
     patience = Patience(timeout=wish.timeout, tries=wish.retries, first=wish.retry_wait)
 

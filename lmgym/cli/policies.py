@@ -14,7 +14,7 @@ from lmgym.policy.load import REMOTE, load_policy, load_remote
 
 if TYPE_CHECKING:
     from lmgym.policy.base import Policy
-    from lmgym.policy.local import LocalPolicy
+    from lmgym.policy.local.policy import LocalPolicy
     from lmgym.train.recipe import Recipe
 
 LOCAL_ANSWER = 32  # tokens of an answer, where nobody says: what Sampling has
@@ -39,14 +39,14 @@ def load_here(
 ) -> Policy:
     """Any policy, by what a command says; `top_p` and `top_k` are of a local one."""
     if kind_of(model) == "remote":
-        from lmgym.policy.endpoint import Asking
+        from lmgym.policy.endpoints.openai import Asking
 
         asking = Asking(temperature=temperature, max_tokens=max_tokens or REMOTE_ANSWER)
         return load_remote(model, asking=asking)
     if kind_of(model) == "scripted":
         return load_policy(model, seed=seed)
     try:
-        from lmgym.policy.sampling import Sampling
+        from lmgym.policy.local.sampling import Sampling
     except ModuleNotFoundError as error:
         raise PolicyError(f"{model} needs {error.name}: pip install 'lmgym[train]'") from error
     limit = max_tokens or LOCAL_ANSWER
@@ -58,7 +58,7 @@ def load_here(
 def check_tools(policy: LocalPolicy) -> None:
     """Raise PolicyError where a model's chat template leaves out the tools that it is given."""
     from lmgym.policy.base import Conversation
-    from lmgym.policy.words import wrapped
+    from lmgym.policy.tools import wrapped
     from lmgym.types import Message
 
     asked = (Message(role="user", text="?"),)
@@ -86,7 +86,7 @@ def load_run(folder: Path, **more: Any) -> LocalPolicy:
     evaluation are played again.
     """
     from lmgym.policy.load import load_local
-    from lmgym.policy.lora import adapt
+    from lmgym.policy.local.lora import adapt
 
     begun = _arguments(folder)
     guides, ended = values_guide(begun.get("algorithm")), (folder / "policy").is_dir()

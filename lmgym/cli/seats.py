@@ -11,8 +11,8 @@ from lmgym.cli.policies import answer_of, check_tools, kind_of, load_here
 if TYPE_CHECKING:
     from lmgym.evaluation.settings import Settings
     from lmgym.policy.base import Policy
-    from lmgym.policy.endpoint import Asking
-    from lmgym.policy.remote import RemotePolicy
+    from lmgym.policy.endpoints.openai import Asking
+    from lmgym.policy.endpoints.remote import RemotePolicy
     from lmgym.rollout.episode_state import SeatConfig
 
 Reach = Callable[[str, "Asking"], "RemotePolicy"]  # how an endpoint or a program is reached, and asked
@@ -45,7 +45,7 @@ class Seats:
 
 def seats_of(model: str, chosen: Settings, reach: Reach, local: dict[str, Policy], *, key: str | None = None) -> Seats:
     """Load the policies; local ones are kept in `local` for the next task, `key` names the variable of a key."""
-    from lmgym.policy.endpoint import Asking
+    from lmgym.policy.endpoints.openai import Asking
 
     remote: list[RemotePolicy] = []
     limit = chosen.max_tokens or answer_of(model)
@@ -66,7 +66,7 @@ def seats_of(model: str, chosen: Settings, reach: Reach, local: dict[str, Policy
         if chosen.tools == "template":
             check_tools(agent)  # type: ignore[arg-type]  # of a local kind
         if kind_of(model) != "scripted":
-            from lmgym.policy.words import Plain
+            from lmgym.policy.tools import Plain
 
             agent = Plain(agent, tools=chosen.tools)
         return Seats(agent=agent, seats={seat: loaded(name) for seat, name in chosen.seats.items()}, remote=remote)

@@ -81,7 +81,7 @@ def submit(
 
 def _check_keys(*contents: bytes) -> None:
     """Raise SubmissionError, which repeats no key, where one of the environment's stands in what would be written."""
-    from lmgym.policy.secrets import Secrets
+    from lmgym.policy.endpoints.secrets import Secrets
 
     secrets = Secrets.of_environment()
     if any(secrets.struck(text) != text for text in (content.decode() for content in contents)):
@@ -96,7 +96,7 @@ def _who(folder: RunFolder, model: str) -> Who:
 
     facts: dict[str, Any] = {}
     if kind_of(model or folder.policy) == "local":
-        from lmgym.policy.audit import parameters, weights_digest
+        from lmgym.policy.local.audit import parameters, weights_digest
 
         found: Any = load_here(model or folder.policy, 1.0, int(folder.settings.get("seed", 0)))
         local = unguided(found)

@@ -20,7 +20,7 @@ def tokenizer(
     episodes: Annotated[int, typer.Option(help="Of the demonstrator, by task folder.")] = 2000,
 ) -> None:
     """Train a tokenizer on demonstrated episodes, of every task if none is named, and commit it to its JSON file."""
-    from lmgym.policy.tokenizer_train import FOLDER, train
+    from lmgym.policy.models.tokenizer_train import FOLDER, train
 
     if bool(task) == (words == "tiny"):
         raise PolicyError("tiny is the tokenizer of all tasks: one of some needs --task and, as its name, --words")

@@ -26,7 +26,7 @@ from lmgym.errors import MissingExtra, RecipeError
 
 if TYPE_CHECKING:
     from lmgym.evaluation.stats import Interval
-    from lmgym.policy.local import LocalPolicy
+    from lmgym.policy.local.policy import LocalPolicy
     from lmgym.train.comparison import Asked
     from lmgym.train.recipe import Recipe
     from lmgym.train.state import RunResult
@@ -180,7 +180,7 @@ def _half() -> str | None:
 def _policy(model: str, seed: int, dtype: str | None, rank: int | None) -> LocalPolicy:
     """Load a model, with adapters where they have a rank."""
     from lmgym.policy.load import load_local
-    from lmgym.policy.lora import adapt
+    from lmgym.policy.local.lora import adapt
 
     policy = load_local(model, seed=seed, dtype=dtype, device=_device())
     if rank is not None:

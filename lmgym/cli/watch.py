@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lmgym.evaluation.budget import Budget
     from lmgym.evaluation.play import Progress, Watch
     from lmgym.evaluation.runner import Report
-    from lmgym.policy.remote import RemotePolicy
+    from lmgym.policy.endpoints.remote import RemotePolicy
 
 AGAIN = 0.5  # seconds between two looks at the running success
 

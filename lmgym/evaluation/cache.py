@@ -16,7 +16,7 @@ from typing import Any
 
 from lmgym.errors import RecipeError
 from lmgym.evaluation.budget import Budget
-from lmgym.policy.calls import Halted, Kept, Said
+from lmgym.policy.endpoints.calls import Halted, Kept, Said
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS replies (

@@ -12,7 +12,7 @@ from lmgym.evaluation.cache import Calls
 from lmgym.evaluation.record import Record
 from lmgym.evaluation.runner import Outcome, Report, outcome, report_of
 from lmgym.policy.base import Policy
-from lmgym.policy.calls import Halted
+from lmgym.policy.endpoints.calls import Halted
 from lmgym.rollout.engine import Engine
 from lmgym.rollout.fork import episode_id
 from lmgym.types import FIRST_SEAT, Job, Trajectory

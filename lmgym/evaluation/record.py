@@ -24,7 +24,7 @@ from lmgym.errors import RecipeError
 from lmgym.evaluation import report as reports
 from lmgym.evaluation.runner import Report
 from lmgym.evaluation.settings import plain
-from lmgym.policy.secrets import Secrets
+from lmgym.policy.endpoints.secrets import Secrets
 from lmgym.rollout import episodes
 from lmgym.rollout.picture_folder import PICTURES, PictureFolder, write_whole
 from lmgym.types import FIRST_SEAT, Trajectory

@@ -13,13 +13,13 @@ from lmgym.policy import scripted
 from lmgym.policy.base import Policy
 
 if TYPE_CHECKING:
-    from lmgym.policy.calls import Provider
-    from lmgym.policy.endpoint import Asking
-    from lmgym.policy.local import LocalPolicy
-    from lmgym.policy.pace import Patience
-    from lmgym.policy.remote import RemotePolicy
-    from lmgym.policy.sampling import Sampling
-    from lmgym.policy.vision import Vision
+    from lmgym.policy.endpoints.calls import Provider
+    from lmgym.policy.endpoints.openai import Asking
+    from lmgym.policy.endpoints.pace import Patience
+    from lmgym.policy.endpoints.remote import RemotePolicy
+    from lmgym.policy.local.policy import LocalPolicy
+    from lmgym.policy.local.sampling import Sampling
+    from lmgym.policy.models.vision import Vision
 
 KINDS = (
     "tiny, tiny:10m, tiny?seed=N, tiny?words=webshop, tiny-vl, hf:NAME_OR_PATH, http://HOST/v1#MODEL, anthropic:MODEL, "
@@ -75,12 +75,12 @@ def load_remote(
 
     `pictures` are PNGs by digest, where messages have any: those of the engine that plays.
     """
-    from lmgym.policy.endpoint import Asking
-    from lmgym.policy.pace import Patience
-    from lmgym.policy.secrets import Secrets, without_secrets
+    from lmgym.policy.endpoints.openai import Asking
+    from lmgym.policy.endpoints.pace import Patience
+    from lmgym.policy.endpoints.secrets import Secrets, without_secrets
 
     try:
-        from lmgym.policy.remote import RemotePolicy
+        from lmgym.policy.endpoints.remote import RemotePolicy
     except ModuleNotFoundError as error:
         raise MissingExtra(f"{name.partition(':')[0]}: needs {error.name}: pip install 'lmgym[eval]'") from error
     asking, patience = asking or Asking(), patience or Patience()
@@ -91,20 +91,20 @@ def load_remote(
     shown: Mapping[str, bytes] = {} if pictures is None else pictures
     provider: Provider
     if kind == "cmd":
-        from lmgym.policy.command import Command
+        from lmgym.policy.endpoints.command import Command
 
         provider = Command(rest, asking=asking, pictures=shown)
     elif kind in ("http", "https"):
-        from lmgym.policy.endpoint import Endpoint
+        from lmgym.policy.endpoints.openai import Endpoint
 
         address = without_secrets(name, secrets)
         provider = Endpoint(address, asking=asking, pictures=shown, timeout=patience.timeout)
     elif kind == "anthropic":
-        from lmgym.policy.anthropic_api import Anthropic
+        from lmgym.policy.endpoints.anthropic import Anthropic
 
         provider = Anthropic(rest, asking=asking, pictures=shown, timeout=patience.timeout)
     else:
-        from lmgym.policy.litellm_api import LiteLlm
+        from lmgym.policy.endpoints.litellm import LiteLlm
 
         provider = LiteLlm(rest, asking=asking, pictures=shown, timeout=patience.timeout)
     return RemotePolicy(provider, patience=patience, **book)
@@ -124,7 +124,7 @@ def load_local(
     try:
         import torch
 
-        from lmgym.policy.local import LocalPolicy
+        from lmgym.policy.local.policy import LocalPolicy
     except ModuleNotFoundError as error:
         raise MissingExtra(f"{name} needs: pip install 'lmgym[train]' ({error})") from error
     model, tokenizer, vision = _hugging_face(name[3:]) if name.startswith("hf:") else _tiny(name, seed)
@@ -143,8 +143,8 @@ def load_local(
 
 def _vision(model: Any, tokenizer: Any, path: str) -> Vision | None:
     """How the model of a folder takes pictures; None for one that takes none."""
-    from lmgym.policy.families import sees, vision_of
-    from lmgym.policy.tiny_vl import TinyVlConfig, tiny_vision
+    from lmgym.policy.models.families import sees, vision_of
+    from lmgym.policy.models.tiny_vl import TinyVlConfig, tiny_vision
 
     if isinstance(model.config, TinyVlConfig):
         return tiny_vision(model.config)
@@ -153,7 +153,7 @@ def _vision(model: Any, tokenizer: Any, path: str) -> Vision | None:
 
 def _tiny(name: str, seed: int) -> tuple[Any, Any, Vision | None]:
     """The embedded model that `tiny[:SIZE][?seed=N&words=TASK]` or `tiny-vl[:SIZE][?seed=N]` names."""
-    from lmgym.policy.tiny import tiny_model, tiny_tokenizer
+    from lmgym.policy.models.tiny import tiny_model, tiny_tokenizer
 
     kind, _, query = name.partition("?")
     fields = parse_qs(query, keep_blank_values=True)
@@ -164,7 +164,7 @@ def _tiny(name: str, seed: int) -> tuple[Any, Any, Vision | None]:
         options = "seed=N, N a whole number" + (", and words=TASK" if family == "tiny" else "")
         raise PolicyError(f"{name}: after the question mark goes {options}")
     if family == "tiny-vl":
-        from lmgym.policy.tiny_vl import tiny_vision, tiny_vl_model, tiny_vl_tokenizer
+        from lmgym.policy.models.tiny_vl import tiny_vision, tiny_vl_model, tiny_vl_tokenizer
 
         sighted = tiny_vl_tokenizer()
         model = tiny_vl_model(size, tokenizer=sighted, seed=int(given))
@@ -179,9 +179,9 @@ def _hugging_face(path: str) -> tuple[Any, Any, Vision | None]:
     from safetensors import SafetensorError
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
 
-    from lmgym.policy.families import sees
-    from lmgym.policy.local import no_progress_bars
-    from lmgym.policy.tiny_vl import register
+    from lmgym.policy.local.policy import no_progress_bars
+    from lmgym.policy.models.families import sees
+    from lmgym.policy.models.tiny_vl import register
 
     register()
     if not path:

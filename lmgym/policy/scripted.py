@@ -14,8 +14,8 @@ import numpy as np
 
 from lmgym.errors import PolicyError
 from lmgym.policy.base import Conversation, SimpleSession
+from lmgym.policy.endpoints.secrets import Secrets
 from lmgym.policy.noise import stream, uniform
-from lmgym.policy.secrets import Secrets
 from lmgym.types import Completion, Message
 
 WORDS = (

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lmgym.policy.vision import Media
+from lmgym.policy.models.vision import Media
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from lmgym.errors import RecipeError
-from lmgym.policy.vision import Gallery, Media
+from lmgym.policy.models.vision import Gallery, Media
 from lmgym.rollout.segments import Segment, joined, segments
 from lmgym.train.batch import Batch
 from lmgym.types import Trajectory

@@ -12,11 +12,11 @@ import torch
 from torch import Tensor, nn
 
 from lmgym.errors import RecipeError
-from lmgym.policy.forward import head_of
-from lmgym.policy.local import LocalPolicy
-from lmgym.policy.score import states
-from lmgym.policy.tiny import tiny_model
-from lmgym.policy.vision import Media
+from lmgym.policy.local.forward import head_of
+from lmgym.policy.local.policy import LocalPolicy
+from lmgym.policy.local.score import states
+from lmgym.policy.models.tiny import tiny_model
+from lmgym.policy.models.vision import Media
 from lmgym.train import ranges
 from lmgym.train.batch import micro_batches
 from lmgym.train.ranks import ALONE, Ranks

@@ -19,7 +19,7 @@ import torch
 
 from lmgym.evaluation import runner
 from lmgym.evaluation.runner import Report
-from lmgym.policy.local import LocalPolicy
+from lmgym.policy.local.policy import LocalPolicy
 from lmgym.train import checkpoint, curve
 from lmgym.train.figures import of_evaluation
 from lmgym.train.folder import CHECKPOINTS, claim

@@ -24,7 +24,7 @@ from lmgym.train.schedule import Progress, Schedule, Until, constant
 from lmgym.types import Job, Trajectory
 
 if TYPE_CHECKING:
-    from lmgym.policy.local import LocalPolicy
+    from lmgym.policy.local.policy import LocalPolicy
     from lmgym.train.services import Services
 
 

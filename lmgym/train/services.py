@@ -10,8 +10,8 @@ from typing import Any
 
 from torch import Tensor
 
-from lmgym.policy.local import LocalPolicy
-from lmgym.policy.score import score
+from lmgym.policy.local.policy import LocalPolicy
+from lmgym.policy.local.score import score
 from lmgym.rollout.context import Context, Full
 from lmgym.rollout.engine import Engine
 from lmgym.rollout.following import following

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lmgym.errors import LmgymError, RecipeError
 from lmgym.policy.base import Policy
-from lmgym.policy.local import LocalPolicy
+from lmgym.policy.local.policy import LocalPolicy
 from lmgym.policy.scripted import hinted
 from lmgym.rollout import dataset
 from lmgym.rollout.context import Context, Full, views

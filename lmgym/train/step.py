@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from lmgym.errors import RecipeError
-from lmgym.policy.lora import adapted, without_adapter
+from lmgym.policy.local.lora import adapted, without_adapter
 from lmgym.rollout import dataset
 from lmgym.rollout import episodes as recording
 from lmgym.rollout.picture_folder import folders_beside

@@ -17,8 +17,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from lmgym.policy.forward import head_of
-from lmgym.policy.local import LocalPolicy
+from lmgym.policy.local.forward import head_of
+from lmgym.policy.local.policy import LocalPolicy
 from lmgym.train.batch import Batch, micro_batches
 from lmgym.train.critics import Estimator, Trunk
 from lmgym.train.parts.credit import chained

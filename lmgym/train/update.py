@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from lmgym.errors import RecipeError
-from lmgym.policy.forward import gain_of
+from lmgym.policy.local.forward import gain_of
 from lmgym.train.batch import Batch, micro_batches
 from lmgym.train.math import aggregation
 from lmgym.train.ranks import ALONE, Ranks, added

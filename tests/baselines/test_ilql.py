@@ -11,7 +11,7 @@ from torch import nn
 
 from lmgym.baselines import ilql, mc
 from lmgym.errors import RecipeError
-from lmgym.policy.score import states
+from lmgym.policy.local.score import states
 from lmgym.rollout.context import Window
 from lmgym.rollout.engine import Engine
 from lmgym.train import source

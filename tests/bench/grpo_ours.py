@@ -10,7 +10,7 @@ from grpo_side import Marks, job, letters
 
 from lmgym.baselines.grpo import credit
 from lmgym.policy.load import load_local
-from lmgym.policy.sampling import Sampling
+from lmgym.policy.local.sampling import Sampling
 from lmgym.train import loop
 from lmgym.train.log import read_metrics
 from lmgym.train.parts.losses import surrogate

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from lmgym.policy.base import Conversation
-from lmgym.policy.local import LocalPolicy
+from lmgym.policy.local.policy import LocalPolicy
 from lmgym.types import Completion, Message
 
 THINGS = ["apple", "bread", "candle", "cup", "fork", "knife", "mug", "pan", "plate", "pot", "spoon", "tomato", "vase"]

@@ -188,7 +188,7 @@ def samplers() -> tuple[float, float]:
     import torch
 
     from lmgym.policy.load import load_local
-    from lmgym.policy.sampling import Sampling
+    from lmgym.policy.local.sampling import Sampling
 
     torch.set_num_threads(1)  # with more, any other work on the machine makes small products wait for each other
     policy = load_local("tiny", sampling=Sampling(max_tokens=48), device="cpu")

@@ -156,7 +156,7 @@ def instructions() -> Iterator[tuple[str, ...]]:
 def tokens(episodes: int = 150) -> Iterator[tuple[str, ...]]:
     """Yield a row a tokenizer and way of showing: mean tokens in a page of each kind, in an action, in an episode."""
     from lmgym.env.registry import build
-    from lmgym.policy.tiny import tiny_tokenizer
+    from lmgym.policy.models.tiny import tiny_tokenizer
 
     for vocabulary, (mode, length) in product(("tiny", "webshop"), (("brief", 4), ("text", 10))):
         words = tiny_tokenizer(vocabulary)

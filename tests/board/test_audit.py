@@ -18,10 +18,10 @@ from lmgym.board.entry import Entry, Episode, Ply, Who
 from lmgym.board.figures import HALF, drawn
 from lmgym.errors import SubmissionError
 from lmgym.evaluation.protocol import Protocol, protocol
-from lmgym.policy.audit import Auditor, auditor, parameters, weights_digest
 from lmgym.policy.load import load_local, load_policy
-from lmgym.policy.local import LocalPolicy
-from lmgym.policy.sampling import Sampling
+from lmgym.policy.local.audit import Auditor, auditor, parameters, weights_digest
+from lmgym.policy.local.policy import LocalPolicy
+from lmgym.policy.local.sampling import Sampling
 from lmgym.rollout.context import Window
 from lmgym.rollout.engine import Engine
 from lmgym.rollout.segments import segments

@@ -17,7 +17,7 @@ from lmgym.board.entry import Episode
 from lmgym.cli.again import Again
 from lmgym.errors import SubmissionError
 from lmgym.policy.load import load_local
-from lmgym.policy.local import LocalPolicy
+from lmgym.policy.local.policy import LocalPolicy
 from tests.board import small
 from tests.board.test_commands import command
 from tests.plugins import installed

@@ -14,8 +14,8 @@ from lmgym.board import entry as entries
 from lmgym.board import run as runs
 from lmgym.board import strict
 from lmgym.cli import main
-from lmgym.policy.audit import weights_digest
 from lmgym.policy.load import load_local
+from lmgym.policy.local.audit import weights_digest
 from tests.board.forge import Forger
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -15,7 +15,7 @@ from lmgym.evaluation.estimate import estimate
 from lmgym.evaluation.prices import TABLE, Price, costs_by, find_price
 from lmgym.evaluation.record import EPISODES, FACTS, Record
 from lmgym.evaluation.runner import Outcome
-from lmgym.policy.calls import Halted, Kept, Said
+from lmgym.policy.endpoints.calls import Halted, Kept, Said
 from lmgym.rollout import episodes
 from lmgym.types import Trajectory
 

@@ -15,11 +15,11 @@ from lmgym.evaluation.budget import Budget
 from lmgym.evaluation.cache import Calls
 from lmgym.evaluation.record import CALLS, PICTURES, PictureFolder, Record
 from lmgym.policy.base import Conversation
-from lmgym.policy.calls import Refused
-from lmgym.policy.endpoint import Asking
+from lmgym.policy.endpoints.calls import Refused
+from lmgym.policy.endpoints.openai import Asking
+from lmgym.policy.endpoints.pace import Patience
 from lmgym.policy.load import load_policy, load_remote
-from lmgym.policy.pace import Patience
-from lmgym.policy.words import Plain
+from lmgym.policy.tools import Plain
 from lmgym.rollout import episodes
 from lmgym.rollout.engine import Engine
 from lmgym.types import Message

@@ -13,8 +13,8 @@ from lmgym.evaluation.cache import Calls
 from lmgym.evaluation.play import Session
 from lmgym.evaluation.record import CALLS, Record
 from lmgym.evaluation.runner import Outcome, Report
+from lmgym.policy.endpoints.pace import Patience
 from lmgym.policy.load import load_remote
-from lmgym.policy.pace import Patience
 from lmgym.rollout.engine import Engine
 
 from .server import FAULTS, Server, any_fault, peek, serving

@@ -17,7 +17,7 @@ from lmgym.cli import main
 from lmgym.errors import PolicyError
 from lmgym.evaluation.record import Record
 from lmgym.evaluation.runner import report_of
-from lmgym.policy.secrets import STRUCK, Secrets, key_variable, without_secrets
+from lmgym.policy.endpoints.secrets import STRUCK, Secrets, key_variable, without_secrets
 from lmgym.rollout.episodes import read
 from lmgym.types import Completion, Job, Message, Trajectory, Turn
 

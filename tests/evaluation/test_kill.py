@@ -22,8 +22,8 @@ from lmgym.evaluation.budget import Budget
 from lmgym.evaluation.cache import Calls
 from lmgym.evaluation.record import ACCOUNT, CALLS
 from lmgym.policy.base import Conversation
+from lmgym.policy.endpoints.remote import RemotePolicy
 from lmgym.policy.load import load_remote
-from lmgym.policy.remote import RemotePolicy
 from lmgym.types import Completion, Message
 
 from .server import Server, peek, serving

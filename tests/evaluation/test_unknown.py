@@ -18,7 +18,7 @@ from lmgym.evaluation.budget import Budget
 from lmgym.evaluation.cache import Calls
 from lmgym.evaluation.play import Progress
 from lmgym.evaluation.runner import outcome
-from lmgym.policy.calls import Kept, Said
+from lmgym.policy.endpoints.calls import Kept, Said
 from lmgym.types import Completion, Message, Trajectory, Turn
 
 from .server import bisect, reply, serving

@@ -12,7 +12,7 @@ def given(library):
     import torch
 
     from lmgym.interop import trl as interop
-    from lmgym.policy.tiny import tiny_model, tiny_tokenizer
+    from lmgym.policy.models.tiny import tiny_model, tiny_tokenizer
 
     torch.set_num_threads(1)
     tokenizer = interop.plain(tiny_tokenizer(), begin="<|assistant|>", end="<|end|>")

@@ -9,9 +9,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 from lmgym.evaluation import runner
-from lmgym.policy.calls import Refused
+from lmgym.policy.endpoints.calls import Refused
+from lmgym.policy.endpoints.pace import Patience
 from lmgym.policy.load import load_remote
-from lmgym.policy.pace import Patience
 from lmgym.rollout.engine import Engine
 
 

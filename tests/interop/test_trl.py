@@ -8,8 +8,8 @@ from lmgym.env.registry import build
 from lmgym.errors import BackendError, InstanceError
 from lmgym.interop import trl
 from lmgym.policy.base import Conversation
-from lmgym.policy.template import ChatTemplate
-from lmgym.policy.tiny import tiny_tokenizer
+from lmgym.policy.local.template import ChatTemplate
+from lmgym.policy.models.tiny import tiny_tokenizer
 from lmgym.tasks.wordle.env import Wordle
 from lmgym.types import Message
 

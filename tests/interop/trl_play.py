@@ -13,7 +13,7 @@ from trl import GRPOConfig, GRPOTrainer
 from trl.chat_template_utils import qwen3_chat_template
 
 from lmgym.interop import trl as interop
-from lmgym.policy.tiny import tiny_model, tiny_tokenizer
+from lmgym.policy.models.tiny import tiny_model, tiny_tokenizer
 
 GROUP = 4
 

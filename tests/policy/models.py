@@ -23,8 +23,8 @@ from transformers import (
     Qwen3ForCausalLM,
 )
 
-from lmgym.policy.local import LocalPolicy
-from lmgym.policy.tiny import tiny_model, tiny_tokenizer
+from lmgym.policy.local.policy import LocalPolicy
+from lmgym.policy.models.tiny import tiny_model, tiny_tokenizer
 
 TEXT = [
     "You are in the middle of a room. You see a cabinet 4, a drawer 1, and a mug 12.",

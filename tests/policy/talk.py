@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from lmgym.policy.base import Conversation, Session
-from lmgym.policy.local import LocalPolicy
+from lmgym.policy.local.policy import LocalPolicy
 from lmgym.types import Completion, Message
 
 OBSERVATIONS = (

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmgym.errors import PolicyError
-from lmgym.policy import anthropic_api, chat, status
 from lmgym.policy.base import Conversation
-from lmgym.policy.calls import Refused, Rejected, Trouble, call_key
-from lmgym.policy.words import action_of_call
+from lmgym.policy.endpoints import anthropic, chat, status
+from lmgym.policy.endpoints.calls import Refused, Rejected, Trouble, call_key
+from lmgym.policy.tools import action_of_call
 from lmgym.types import Message
 
 TOOLS = ({"name": "peek", "description": "Look.", "parameters": {"type": "object"}},)
@@ -159,7 +159,7 @@ HOSTILE = st.recursive(
 @settings(max_examples=150, deadline=None)
 @given(HOSTILE)
 def test_whatever_a_server_says_is_an_answer_or_trouble(value):
-    for read, raw in ((chat.read, value), (chat.read, {"choices": [{"message": value}]}), (anthropic_api.read, value)):
+    for read, raw in ((chat.read, value), (chat.read, {"choices": [{"message": value}]}), (anthropic.read, value)):
         if isinstance(raw, dict):
             try:
                 found = read(raw)
@@ -283,7 +283,7 @@ def test_a_call_has_a_key_of_all_that_matters():
 
 
 def test_messages_in_anthropics_dialect():
-    from lmgym.policy.anthropic_api import _messages
+    from lmgym.policy.endpoints.anthropic import _messages
 
     messages = (RULES, ASKED, said(CALL), shown("a picture", "d1"), said(""), shown("next"), shown("and next"))
     turns = _messages(Conversation(messages=messages, tools=TOOLS))
@@ -293,7 +293,7 @@ def test_messages_in_anthropics_dialect():
     assert (result["type"], result["tool_use_id"], len(result["content"])) == ("tool_result", "call00002", 2)
     assert turns[3]["content"] == [{"type": "text", "text": "(nothing)"}]
     assert len(turns[4]["content"]) == 2
-    sent = anthropic_api._sent(turns[2], PNG)["content"][0]["content"][1]["source"]
+    sent = anthropic._sent(turns[2], PNG)["content"][0]["content"][1]["source"]
     assert base64.b64decode(sent["data"]) == PNG["d1"]
 
 
@@ -312,9 +312,9 @@ def test_a_reply_in_anthropics_dialect():
             "output_tokens": 2,
         },
     }
-    found = anthropic_api.read(raw)
+    found = anthropic.read(raw)
     assert (found.text, found.thinking, found.finish) == (CALL, "why", "stop")
     assert found.usage == {"in": 18, "out": 2, "cached": 10}
-    assert anthropic_api.read({**raw, "stop_reason": "max_tokens"}).finish == "length"
+    assert anthropic.read({**raw, "stop_reason": "max_tokens"}).finish == "length"
     with pytest.raises(Trouble):
-        anthropic_api.read({"content": "words"})
+        anthropic.read({"content": "words"})

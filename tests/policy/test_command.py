@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from lmgym.policy.base import Conversation
-from lmgym.policy.calls import Refused
-from lmgym.policy.command import Command
-from lmgym.policy.endpoint import Asking
+from lmgym.policy.endpoints.calls import Refused
+from lmgym.policy.endpoints.command import Command
+from lmgym.policy.endpoints.openai import Asking
+from lmgym.policy.endpoints.pace import Patience
 from lmgym.policy.load import load_remote
-from lmgym.policy.pace import Patience
 from lmgym.types import Message
 
 PLAYER = Path(__file__).with_name("players.py")

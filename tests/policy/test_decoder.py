@@ -2,13 +2,13 @@ import numpy as np
 import pytest
 import torch
 
-from lmgym.policy.decoder import Chunk, FusedDecoder
-from lmgym.policy.forward import known, network
-from lmgym.policy.model_decoder import ModelDecoder
-from lmgym.policy.places import Places
-from lmgym.policy.sharing import Copy, packed, plan, shared
-from lmgym.policy.slots import KeyValues
-from lmgym.policy.tiny import tiny_model
+from lmgym.policy.local.decoder import Chunk, FusedDecoder
+from lmgym.policy.local.forward import known, network
+from lmgym.policy.local.model_decoder import ModelDecoder
+from lmgym.policy.local.places import Places
+from lmgym.policy.local.sharing import Copy, packed, plan, shared
+from lmgym.policy.local.slots import KeyValues
+from lmgym.policy.models.tiny import tiny_model
 
 from .models import KINDS, model
 

@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch.autograd import gradcheck
 
-from lmgym.policy.fused import WIDEST, causal, rms
+from lmgym.policy.local.fused import WIDEST, causal, rms
 
 
 def normal(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> torch.Tensor:

@@ -10,9 +10,9 @@ from transformers import PreTrainedTokenizerFast
 from lmgym.errors import PolicyError
 from lmgym.policy.base import Conversation, Policy, Session
 from lmgym.policy.load import load_local, load_policy
-from lmgym.policy.local import LocalPolicy
-from lmgym.policy.sampling import Sampling
-from lmgym.policy.tiny import tiny_model
+from lmgym.policy.local.policy import LocalPolicy
+from lmgym.policy.local.sampling import Sampling
+from lmgym.policy.models.tiny import tiny_model
 from lmgym.types import Message
 
 from .models import NAMES, model, policy, tokenizer

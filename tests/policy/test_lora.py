@@ -8,9 +8,9 @@ import torch
 from lmgym.baselines import grpo
 from lmgym.errors import PolicyError
 from lmgym.policy.load import load_local
-from lmgym.policy.lora import adapt, adapted, without_adapter
-from lmgym.policy.sampling import Sampling
-from lmgym.policy.score import score
+from lmgym.policy.local.lora import adapt, adapted, without_adapter
+from lmgym.policy.local.sampling import Sampling
+from lmgym.policy.local.score import score
 from lmgym.train import loop
 from tests.policy.models import policy
 

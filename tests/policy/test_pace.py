@@ -9,8 +9,8 @@ from email.utils import formatdate
 import pytest
 from tenacity import Future, RetryCallState
 
-from lmgym.policy.calls import Trouble
-from lmgym.policy.pace import Pace, Patience, Tries, retry_after
+from lmgym.policy.endpoints.calls import Trouble
+from lmgym.policy.endpoints.pace import Pace, Patience, Tries, retry_after
 
 DATE = "Sat, 01 Nov 2025 10:00:00 GMT"
 

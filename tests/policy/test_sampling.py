@@ -3,8 +3,8 @@ import pytest
 import torch
 
 from lmgym.errors import PolicyError
+from lmgym.policy.local.sampling import Sampling, draw, truncate
 from lmgym.policy.noise import stream, uniform
-from lmgym.policy.sampling import Sampling, draw, truncate
 
 LOGITS = torch.tensor([[0.5, 0.1, 0.25, 0.15], [0.1, 0.2, 0.3, 0.4]]).log()
 

@@ -2,9 +2,9 @@ import pytest
 import torch
 from torch.nn.functional import pad
 
-from lmgym.policy import score as scoring
-from lmgym.policy.forward import known
-from lmgym.policy.score import positions_of, score, states
+from lmgym.policy.local import score as scoring
+from lmgym.policy.local.forward import known
+from lmgym.policy.local.score import positions_of, score, states
 
 from .models import KINDS, NAMES, model, policy
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from lmgym.policy.base import Conversation
-from lmgym.policy.sampling import Sampling
+from lmgym.policy.local.sampling import Sampling
 from lmgym.types import Message
 
 from .models import NAMES, model, policy, tokenizer

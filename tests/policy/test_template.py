@@ -4,7 +4,7 @@ import pytest
 
 from lmgym.errors import PolicyError
 from lmgym.policy.base import Conversation
-from lmgym.policy.template import ChatTemplate
+from lmgym.policy.local.template import ChatTemplate
 from lmgym.types import Completion, Message, Trajectory, Turn
 
 from .models import KINDS, NAMES, policy, tokenizer

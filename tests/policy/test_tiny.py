@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from lmgym.cli.tokenizer import texts, tokenizer
 from lmgym.env.registry import find
 from lmgym.errors import PolicyError
-from lmgym.policy.tiny import tiny_tokenizer
-from lmgym.policy.tokenizer_train import SPECIALS, train
+from lmgym.policy.models.tiny import tiny_tokenizer
+from lmgym.policy.models.tokenizer_train import SPECIALS, train
 
 TOKENIZER = tiny_tokenizer()
 WEBSHOP = tiny_tokenizer("webshop")

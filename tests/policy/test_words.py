@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lmgym.env.actions import parse_json_call
 from lmgym.policy.base import Conversation
-from lmgym.policy.words import Plain, action_of_call, call_of_action, offered, split_thinking
+from lmgym.policy.tools import Plain, action_of_call, call_of_action, offered, split_thinking
 from lmgym.types import Completion, Message
 from tests.rollout.fakes import Bytes
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from lmgym.policy.load import load_local
-from lmgym.policy.sampling import Sampling
+from lmgym.policy.local.sampling import Sampling
 from lmgym.rollout.context import Full, MarkovState, Stub, Summarise, Window
 from lmgym.rollout.engine import Engine
 from lmgym.rollout.following import following

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from lmgym.policy.load import load_local
-from lmgym.policy.sampling import Sampling
+from lmgym.policy.local.sampling import Sampling
 from lmgym.rollout.context import Full, MarkovState, Stub, Summarise, Window
 from lmgym.rollout.engine import Engine
 from lmgym.rollout.fork import fork

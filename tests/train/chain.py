@@ -9,9 +9,9 @@ from transformers import PreTrainedTokenizerFast
 
 from lmgym.env.env import Reply, TextEnv
 from lmgym.env.spec import TaskSpec
-from lmgym.policy.local import LocalPolicy
-from lmgym.policy.sampling import Sampling
-from lmgym.policy.tiny import TEMPLATE
+from lmgym.policy.local.policy import LocalPolicy
+from lmgym.policy.local.sampling import Sampling
+from lmgym.policy.models.tiny import TEMPLATE
 from tests.train.toys import toy_model
 
 SPEC = TaskSpec(

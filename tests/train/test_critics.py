@@ -13,8 +13,8 @@ from torch import nn
 from lmgym.baselines import archer, ilql
 from lmgym.errors import RecipeError
 from lmgym.policy.load import load_local
-from lmgym.policy.lora import adapt
-from lmgym.policy.sampling import Sampling
+from lmgym.policy.local.lora import adapt
+from lmgym.policy.local.sampling import Sampling
 from lmgym.train import checkpoint, loop, source
 from lmgym.train.collate import collate
 from lmgym.train.critics import Estimator, Trunk, mlp, polyak, states_at

@@ -9,8 +9,8 @@ import torch
 
 from lmgym.baselines import archer, grpo, ilql, mc, ppo, refuel, rloo
 from lmgym.policy.load import load_local
-from lmgym.policy.lora import adapt
-from lmgym.policy.sampling import Sampling
+from lmgym.policy.local.lora import adapt
+from lmgym.policy.local.sampling import Sampling
 from lmgym.train import checkpoint, loop
 from lmgym.train.log import read_metrics
 from tests.train import victim

@@ -10,7 +10,7 @@ import torch
 
 from lmgym.baselines.grpo import surrogate
 from lmgym.errors import RecipeError
-from lmgym.policy.forward import gain_of
+from lmgym.policy.local.forward import gain_of
 from lmgym.train.batch import Batch, masked, micro_batches
 from lmgym.train.parts.losses import kl_to_start, nll, unit_surrogate
 from lmgym.train.recipe import Optimiser, Term

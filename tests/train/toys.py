@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from lmgym.policy.score import score
-from lmgym.policy.tiny import tiny_model
+from lmgym.policy.local.score import score
+from lmgym.policy.models.tiny import tiny_model
 from lmgym.train.batch import Batch
 
 VOCABULARY = 13

@@ -10,9 +10,9 @@ from pathlib import Path
 import torch
 
 from lmgym.baselines import grpo
-from lmgym.policy.local import LocalPolicy
-from lmgym.policy.sampling import Sampling
-from lmgym.policy.tiny import tiny_model, tiny_tokenizer
+from lmgym.policy.local.policy import LocalPolicy
+from lmgym.policy.local.sampling import Sampling
+from lmgym.policy.models.tiny import tiny_model, tiny_tokenizer
 from lmgym.train import checkpoint, loop
 
 ARGS = grpo.Args(

@@ -25,8 +25,8 @@ from transformers import (
 )
 
 from lmgym.policy.load import load_local
-from lmgym.policy.local import LocalPolicy
-from lmgym.policy.sampling import Sampling
+from lmgym.policy.local.policy import LocalPolicy
+from lmgym.policy.local.sampling import Sampling
 from tests.policy.models import Kind, _byte_level
 
 FAMILIES = ("tiny-vl", "qwen2_vl", "qwen2_5_vl", "qwen3_vl", "idefics3", "smolvlm")

@@ -8,7 +8,7 @@ import numpy as np
 
 from lmgym.env.pictures import encode
 from lmgym.policy.base import Conversation
-from lmgym.policy.local import LocalPolicy
+from lmgym.policy.local.policy import LocalPolicy
 from lmgym.types import Completion, Message, Trajectory, Turn
 
 SIZES = ((40, 40), (40, 90), (70, 30))  # heights and widths

@@ -14,8 +14,8 @@ from lmgym.env.pictures import encode
 from lmgym.env.registry import specs
 from lmgym.errors import InstanceError, PolicyError
 from lmgym.policy.load import load_local, load_policy
-from lmgym.policy.sampling import Sampling
-from lmgym.policy.vision import decoded
+from lmgym.policy.local.sampling import Sampling
+from lmgym.policy.models.vision import decoded
 from lmgym.rollout import dataset, episodes
 from lmgym.rollout.context import Full, MarkovState, Stub, Window
 from lmgym.rollout.engine import Engine

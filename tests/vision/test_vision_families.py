@@ -12,7 +12,7 @@ from transformers import Idefics3Processor, Qwen2VLProcessor
 from lmgym.errors import PolicyError
 from lmgym.policy.base import Conversation
 from lmgym.policy.load import load_local
-from lmgym.policy.vision import Media, decoded, turned
+from lmgym.policy.models.vision import Media, decoded, turned
 from lmgym.rollout import dataset, episodes
 from lmgym.train import source
 from lmgym.train.collate import collate

@@ -13,10 +13,18 @@ from lmgym.baselines import archer, bc, grpo, ilql, mc, ppo
 from lmgym.errors import RecipeError
 from lmgym.evaluation import runner
 from lmgym.policy.load import load_local
-from lmgym.policy.local import LocalPolicy
-from lmgym.policy.sampling import Sampling
-from lmgym.policy.tiny import fields_of
-from lmgym.policy.tiny_vl import PICTURE, Sighted, TinyVision, TinyVl, TinyVlConfig, tiny_vision, tiny_vl_tokenizer
+from lmgym.policy.local.policy import LocalPolicy
+from lmgym.policy.local.sampling import Sampling
+from lmgym.policy.models.tiny import fields_of
+from lmgym.policy.models.tiny_vl import (
+    PICTURE,
+    Sighted,
+    TinyVision,
+    TinyVl,
+    TinyVlConfig,
+    tiny_vision,
+    tiny_vl_tokenizer,
+)
 from lmgym.rollout import episodes
 from lmgym.rollout.engine import Engine
 from lmgym.rollout.picture_folder import PictureFolder, shown_in

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from lmgym.policy.score import score_states
+from lmgym.policy.local.score import score_states
 from lmgym.train.batch import Batch, micro_batches
 from lmgym.train.critics import Base, Trunk, mlp
 from lmgym.train.parts.credit import Level, gae, judged

@@ -18,15 +18,15 @@ from transformers.utils import logging
 
 from lmgym.errors import PolicyError
 from lmgym.policy.base import Conversation, extends
-from lmgym.policy.decoder import Decoder, FusedDecoder, SideBySide
-from lmgym.policy.forward import head_of, known, network
-from lmgym.policy.model_decoder import ModelDecoder
-from lmgym.policy.sampling import Adjust, Sampling
-from lmgym.policy.score import score, states
-from lmgym.policy.session import LocalSession
-from lmgym.policy.slots import KeyValues
-from lmgym.policy.template import ChatTemplate
-from lmgym.policy.vision import Gallery, Media, Vision
+from lmgym.policy.local.decoder import Decoder, FusedDecoder, SideBySide
+from lmgym.policy.local.forward import head_of, known, network
+from lmgym.policy.local.model_decoder import ModelDecoder
+from lmgym.policy.local.sampling import Adjust, Sampling
+from lmgym.policy.local.score import score, states
+from lmgym.policy.local.session import LocalSession
+from lmgym.policy.local.slots import KeyValues
+from lmgym.policy.local.template import ChatTemplate
+from lmgym.policy.models.vision import Gallery, Media, Vision
 from lmgym.types import Completion, Message, Picture, Trajectory, Turn
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ class LocalPolicy:
         mask: Tensor | None = None,
         media: Media | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Log-probs and entropies (B, T) of `ids` at the sampling temperature; see `lmgym.policy.score`."""
+        """Log-probs and entropies (B, T) of `ids` at the sampling temperature; see `lmgym.policy.local.score`."""
         heat = (self.sampling.temperature if temperature is None else temperature) or 1.0
         return score(self.model, ids, attention, positions=positions, temperature=heat, mask=mask, media=media)
 

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lmgym.errors import MissingExtra
-from lmgym.policy import chat
 from lmgym.policy.base import Conversation
-from lmgym.policy.calls import Raw, Said, Trouble
-from lmgym.policy.endpoint import Asking, shown
-from lmgym.policy.secrets import HOSTS
-from lmgym.policy.status import result_of, said_by_result
-from lmgym.policy.words import action_of_call, call_of_action, functions, split_thinking
+from lmgym.policy.endpoints import chat
+from lmgym.policy.endpoints.calls import Raw, Said, Trouble
+from lmgym.policy.endpoints.openai import Asking, shown
+from lmgym.policy.endpoints.secrets import HOSTS
+from lmgym.policy.endpoints.status import result_of, said_by_result
+from lmgym.policy.tools import action_of_call, call_of_action, functions, split_thinking
 from lmgym.types import Finish, Message
 
 FINISHES: dict[str, Finish] = {

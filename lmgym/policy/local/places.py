@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, field
 
-from lmgym.policy.sharing import WIDTH
+from lmgym.policy.local.sharing import WIDTH
 
 
 @dataclass

@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from lmgym.policy.calls import Raw, Refused, Rejected, Said, Trouble
-from lmgym.policy.pace import retry_after
+from lmgym.policy.endpoints.calls import Raw, Refused, Rejected, Said, Trouble
+from lmgym.policy.endpoints.pace import retry_after
 from lmgym.types import Finish
 
 OVERFLOW = re.compile(  # how servers say that a conversation no longer fits; naming the limit alone says nothing

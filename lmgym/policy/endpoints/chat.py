@@ -9,9 +9,9 @@ from typing import Any
 
 from lmgym.errors import PolicyError
 from lmgym.policy.base import Conversation
-from lmgym.policy.calls import Raw, Said, Trouble
-from lmgym.policy.status import result_of, said_by_result, status_of
-from lmgym.policy.words import action_of_call, call_of_action, split_thinking, wrapped
+from lmgym.policy.endpoints.calls import Raw, Said, Trouble
+from lmgym.policy.endpoints.status import result_of, said_by_result, status_of
+from lmgym.policy.tools import action_of_call, call_of_action, split_thinking, wrapped
 from lmgym.types import Finish, Message
 
 PICTURE = "picture"  # member of a part that stands for a picture by its digest, until it is sent

@@ -13,13 +13,13 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lmgym.policy.base import Conversation
-from lmgym.policy.forward import head_of, known
-from lmgym.policy.local import LocalPolicy
+from lmgym.policy.local.forward import head_of, known
+from lmgym.policy.local.policy import LocalPolicy
+from lmgym.policy.local.sampling import Sampling, truncate
+from lmgym.policy.local.score import Given, inputs, states
+from lmgym.policy.models.vision import Media
 from lmgym.policy.noise import stream, uniform
-from lmgym.policy.sampling import Sampling, truncate
-from lmgym.policy.score import Given, inputs, states
-from lmgym.policy.vision import Media
-from lmgym.policy.words import Plain, split_thinking
+from lmgym.policy.tools import Plain, split_thinking
 from lmgym.types import Picture
 
 TOKENS = 8192  # padded tokens of one forward pass
@@ -154,7 +154,7 @@ class Auditor:
 def auditor(
     policy: LocalPolicy, *, temperature: float, top_p: float, top_k: int, seed: int = 0, tools: str = "none"
 ) -> Auditor:
-    """The check of answers that `policy` drew in this way, told of tools as `lmgym.policy.words.Plain` is."""
+    """The check of answers that `policy` drew in this way, told of tools as `lmgym.policy.tools.Plain` is."""
     sampling = replace(policy.sampling, temperature=temperature, top_p=top_p, top_k=top_k, seed=seed)
     return Auditor(policy, sampling, tools)
 

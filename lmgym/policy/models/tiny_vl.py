@@ -17,8 +17,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModelForCausalLM, Qwen3Config, Qwen3ForCausalLM
 
-from lmgym.policy.tiny import Size, fields_of, initialise, known_size, tiny_tokenizer
-from lmgym.policy.vision import Sight
+from lmgym.policy.models.tiny import Size, fields_of, initialise, known_size, tiny_tokenizer
+from lmgym.policy.models.vision import Sight
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

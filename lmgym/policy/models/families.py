@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from lmgym.errors import PolicyError
-from lmgym.policy.vision import Sight, Vision
+from lmgym.policy.models.vision import Sight, Vision
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

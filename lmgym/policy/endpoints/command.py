@@ -19,11 +19,11 @@ from contextlib import suppress
 from typing import Any
 
 from lmgym.errors import PolicyError
-from lmgym.policy import chat
 from lmgym.policy.base import Conversation
-from lmgym.policy.calls import Raw, Refused, Said, Trouble
-from lmgym.policy.endpoint import Asking
-from lmgym.policy.words import functions, split_thinking
+from lmgym.policy.endpoints import chat
+from lmgym.policy.endpoints.calls import Raw, Refused, Said, Trouble
+from lmgym.policy.endpoints.openai import Asking
+from lmgym.policy.tools import functions, split_thinking
 
 LONGEST = 1 << 26  # bytes of a line
 FAREWELL = 2.0  # seconds for the program to end by itself

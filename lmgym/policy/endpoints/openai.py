@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lmgym.errors import MissingExtra, PolicyError
-from lmgym.policy import chat
 from lmgym.policy.base import Conversation
-from lmgym.policy.calls import Raw, Said, Trouble
-from lmgym.policy.secrets import HOSTS, key_variable
-from lmgym.policy.status import result_of
+from lmgym.policy.endpoints import chat
+from lmgym.policy.endpoints.calls import Raw, Said, Trouble
+from lmgym.policy.endpoints.secrets import HOSTS, key_variable
+from lmgym.policy.endpoints.status import result_of
 
 ANSWER = 2048  # tokens of an answer, where nobody says
 

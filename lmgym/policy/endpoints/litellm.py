@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from lmgym.errors import MissingExtra
-from lmgym.policy import chat
 from lmgym.policy.base import Conversation
-from lmgym.policy.calls import Raw, Said, Trouble
-from lmgym.policy.endpoint import Asking
-from lmgym.policy.status import result_of
+from lmgym.policy.endpoints import chat
+from lmgym.policy.endpoints.calls import Raw, Said, Trouble
+from lmgym.policy.endpoints.openai import Asking
+from lmgym.policy.endpoints.status import result_of
 
 
 class LiteLlm:

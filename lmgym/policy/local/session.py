@@ -15,16 +15,16 @@ import torch
 from torch import Tensor
 
 from lmgym.policy.base import Conversation
-from lmgym.policy.decoder import Chunk
+from lmgym.policy.local.decoder import Chunk
+from lmgym.policy.local.places import Places
+from lmgym.policy.local.sampling import draw
+from lmgym.policy.local.sharing import Copy, packed, plan
+from lmgym.policy.models.vision import NAMES, Gallery, named, turned
 from lmgym.policy.noise import stream, uniform
-from lmgym.policy.places import Places
-from lmgym.policy.sampling import draw
-from lmgym.policy.sharing import Copy, packed, plan
-from lmgym.policy.vision import NAMES, Gallery, named, turned
 from lmgym.types import Completion, Finish, Picture, pictures_in
 
 if TYPE_CHECKING:
-    from lmgym.policy.local import LocalPolicy
+    from lmgym.policy.local.policy import LocalPolicy
 
 BUDGET = 4096  # tokens of one pass; a longer prompt is a pass by itself
 

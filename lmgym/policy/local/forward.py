@@ -16,9 +16,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from lmgym.policy.fused import causal, rms
-from lmgym.policy.lora import weight_of
-from lmgym.policy.vision import Sight
+from lmgym.policy.local.fused import causal, rms
+from lmgym.policy.local.lora import weight_of
+from lmgym.policy.models.vision import Sight
 
 KNOWN = ("qwen2", "qwen3", "llama", "tiny_vl")
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]  # (layer, q (N, Hq, D), k (N, Hk, D), v) -> (N, Hq * D)

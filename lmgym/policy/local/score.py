@@ -15,8 +15,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from lmgym.policy.forward import Rows, head_of, known, network
-from lmgym.policy.vision import Media
+from lmgym.policy.local.forward import Rows, head_of, known, network
+from lmgym.policy.models.vision import Media
 
 PIECE = 1 << 26  # logits made at a time; what is beyond is made piece by piece, and again in the backward pass
 

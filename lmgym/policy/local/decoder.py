@@ -14,9 +14,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from lmgym.policy.forward import Network, Rows, Seen
-from lmgym.policy.slots import KeyValues
-from lmgym.policy.vision import NAMES, Sight
+from lmgym.policy.local.forward import Network, Rows, Seen
+from lmgym.policy.local.slots import KeyValues
+from lmgym.policy.models.vision import NAMES, Sight
 
 SINGLE, PROMPT, CONTINUED = range(3)
 
@@ -27,7 +27,7 @@ class Chunk:
 
     slot: int
     start: int  # position of the first; all before it are in the cache
-    ids: Sequence[int]  # places of pictures by their names, see `lmgym.policy.vision`
+    ids: Sequence[int]  # places of pictures by their names, see `lmgym.policy.models.vision`
     sights: Sequence[Sight] = ()  # the pictures among them, in order
     turned: Tensor | None = None  # rotary positions (3, n), where pictures make them others than the places
 

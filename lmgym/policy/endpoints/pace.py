@@ -13,7 +13,7 @@ from email.utils import parsedate_to_datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from lmgym.policy.calls import Trouble
+from lmgym.policy.endpoints.calls import Trouble
 
 if TYPE_CHECKING:
     from tenacity import RetryCallState

@@ -15,8 +15,8 @@ from jinja2.exceptions import TemplateError
 
 from lmgym.errors import PolicyError
 from lmgym.policy.base import Conversation
-from lmgym.policy.vision import Gallery
-from lmgym.policy.vocabulary import MARKS, Vocabulary
+from lmgym.policy.local.vocabulary import MARKS, Vocabulary
+from lmgym.policy.models.vision import Gallery
 from lmgym.types import Message, Picture
 
 if TYPE_CHECKING:

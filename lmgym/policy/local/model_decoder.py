@@ -10,9 +10,9 @@ from torch import Tensor
 from transformers import Cache
 
 from lmgym.errors import PolicyError
-from lmgym.policy.decoder import Chunk, Pack
-from lmgym.policy.slots import KeyValues
-from lmgym.policy.vision import NAMES, Vision, stand_in
+from lmgym.policy.local.decoder import Chunk, Pack
+from lmgym.policy.local.slots import KeyValues
+from lmgym.policy.models.vision import NAMES, Vision, stand_in
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

@@ -17,10 +17,10 @@ from tenacity import AsyncRetrying, retry_if_exception_type
 
 from lmgym.errors import PolicyError
 from lmgym.policy.base import Conversation
-from lmgym.policy.calls import Halted, Kept, Ledger, Memory, Provider, Rejected, Said, Trouble, call_key
-from lmgym.policy.pace import Pace, Patience, Tries
-from lmgym.policy.secrets import Secrets
-from lmgym.policy.status import shortened
+from lmgym.policy.endpoints.calls import Halted, Kept, Ledger, Memory, Provider, Rejected, Said, Trouble, call_key
+from lmgym.policy.endpoints.pace import Pace, Patience, Tries
+from lmgym.policy.endpoints.secrets import Secrets
+from lmgym.policy.endpoints.status import shortened
 from lmgym.types import Completion, Message
 
 POLL = 0.05  # seconds that a step waits for an answer

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 
 from lmgym.errors import PolicyError
-from lmgym.policy.tokenizer_train import ASSISTANT, END, FOLDER, PAD, SYSTEM, USER
+from lmgym.policy.models.tokenizer_train import ASSISTANT, END, FOLDER, PAD, SYSTEM, USER
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast

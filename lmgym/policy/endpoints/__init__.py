@@ -1,0 +1,1 @@
+"""Policies that somebody else computes: HTTP endpoints and programs."""

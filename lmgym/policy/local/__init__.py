@@ -1,0 +1,1 @@
+"""Policies that run in this process: sampling, scoring and the forward pass."""

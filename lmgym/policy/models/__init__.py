@@ -1,0 +1,1 @@
+"""Embedded models and the model families whose pictures are supported."""
