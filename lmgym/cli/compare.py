@@ -33,7 +33,7 @@ def compare(
     console = Console()
     console.print(Text(pages.visible(shown.title), style="bold"))
     for part in shown.parts:
-        if isinstance(part, pages.Table):
+        if isinstance(part, pages.TextTable):
             console.print(as_rich(part))
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
@@ -84,7 +84,7 @@ def _counts(text: str) -> list[int]:
     return counts
 
 
-def as_rich(table: pages.Table) -> Table:
+def as_rich(table: pages.TextTable) -> Table:
     """A table for the terminal; what it says is text, never markup or an escape."""
     from lmgym.evaluation.pages import visible
 

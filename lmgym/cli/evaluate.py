@@ -15,7 +15,7 @@ from lmgym.env.registry import find
 from lmgym.errors import InstanceError
 
 if TYPE_CHECKING:
-    from lmgym.cli.evaluation import Wish
+    from lmgym.cli.evaluation import EvalConfig
     from lmgym.evaluation.budget import Budget
     from lmgym.evaluation.record import Record
     from lmgym.evaluation.runner import Outcome, Report
@@ -66,39 +66,39 @@ def evaluate(  # one line an option
 ) -> None:
     """Evaluate a policy: score, success, turns, tokens, cost and their 95 % intervals."""
     given = dict(locals())
-    from lmgym.cli.evaluation import Wish, budget_of
+    from lmgym.cli.evaluation import EvalConfig, budget_of
 
-    wish = Wish(**given)
-    budget = budget_of(wish)
+    config = EvalConfig(**given)
+    budget = budget_of(config)
     local: dict[str, Policy] = {}
-    for task in wish.tasks:
-        _task(wish, task, budget, local)
+    for task in config.tasks:
+        _task(config, task, budget, local)
 
 
-def _task(wish: Wish, task: str, budget: Budget, local: dict[str, Policy]) -> None:
+def _task(config: EvalConfig, task: str, budget: Budget, local: dict[str, Policy]) -> None:
     """Evaluate on one task, or say what that would take."""
     from lmgym.cli import evaluation
     from lmgym.evaluation.estimate import PILOT
     from lmgym.evaluation.record import Record
     from lmgym.policy.endpoints.secrets import Secrets
 
-    jobs = evaluation.jobs_of(wish, task)
-    chosen = evaluation.settings_of(wish, jobs)
-    if wish.dry_run and not wish.pilot:
-        Console().print(_dry(wish, chosen, jobs))
+    jobs = evaluation.jobs_of(config, task)
+    chosen = evaluation.settings_of(config, jobs)
+    if config.dry_run and not config.pilot:
+        Console().print(_dry(config, chosen, jobs))
         return
-    facts = evaluation.facts_of(wish, chosen)
-    folder = evaluation.folder_of(wish, task, facts)
-    secrets = Secrets.of_environment(key=wish.key_env)
-    record = Record(folder, facts, resume=evaluation.resumes(wish, folder), secrets=secrets)
+    facts = evaluation.facts_of(config, chosen)
+    folder = evaluation.folder_of(config, task, facts)
+    secrets = Secrets.of_environment(key=config.key_env)
+    record = Record(folder, facts, resume=evaluation.resumes(config, folder), secrets=secrets)
     try:
-        _play(wish, chosen, jobs[:PILOT] if wish.pilot else jobs, record, budget, local, planned=len(jobs))
+        _play(config, chosen, jobs[:PILOT] if config.pilot else jobs, record, budget, local, planned=len(jobs))
     finally:
         record.close()
 
 
 def _play(
-    wish: Wish,
+    config: EvalConfig,
     chosen: Settings,
     jobs: list[Job],
     record: Record,
@@ -107,30 +107,30 @@ def _play(
     *,
     planned: int,
 ) -> None:
-    from lmgym.cli import evaluation
+    from lmgym.cli.evaluation import build_policies, engine_of
     from lmgym.cli.watch import Watcher, final, watching
     from lmgym.evaluation import report as reports
-    from lmgym.evaluation.play import INTERRUPTED, Session
+    from lmgym.evaluation.play import INTERRUPTED, Evaluation
 
-    calls, seats = evaluation.staffed(wish, chosen, record, budget, local)
+    calls, seats = build_policies(config, chosen, record, budget, local)
     try:
-        priced = wish.price(wish.model) is not None
-        watcher = Watcher(f"{chosen.task} {chosen.split}, {wish.model}", budget, seats.watched, priced=priced)
-        with watching(watcher, quiet=wish.quiet or wish.model == "human") as watch:
-            session = Session(
+        priced = config.price(config.model) is not None
+        watcher = Watcher(f"{chosen.task} {chosen.split}, {config.model}", budget, seats.watched, priced=priced)
+        with watching(watcher, quiet=config.quiet or config.model == "human") as watch:
+            evaluation = Evaluation(
                 record=record,
                 policy=seats.agent,
                 jobs=jobs,
-                engine=evaluation.engine_of(wish, seats, record),
+                engine=engine_of(config, seats, record),
                 budget=budget,
                 identity=chosen.identity(),
                 settings=chosen.recorded(),
                 calls=calls,
-                seed=wish.seed,
+                seed=config.seed,
                 watch=watch,
                 end=seats.close,
             )
-            report = session.play()
+            report = evaluation.play()
     finally:
         seats.close()
         if calls is not None:
@@ -138,13 +138,13 @@ def _play(
     console = Console()
     if report.outcomes:
         console.print(final(report, reports.statistics(report)))
-        if wish.k is not None:
-            console.print(_of_k(report, wish.k))
-    if wish.pilot:
-        console.print(_estimate(wish, chosen, report.outcomes, planned, "from its first episodes"))
-    _closing_words(console, record, report.stopped, wish)
-    if session.error is not None:
-        raise session.error
+        if config.k is not None:
+            console.print(_of_k(report, config.k))
+    if config.pilot:
+        console.print(_estimate(config, chosen, report.outcomes, planned, "from its first episodes"))
+    _closing_words(console, record, report.stopped, config)
+    if evaluation.error is not None:
+        raise evaluation.error
     if report.stopped == INTERRUPTED:
         raise typer.Exit(130)
 
@@ -160,18 +160,18 @@ def _of_k(report: Report, k: int) -> str:
     return "\n".join(f"{name} {each.mean:.4f}, 95 % interval {each.low:.4f} to {each.high:.4f}" for name, each in found)
 
 
-def _closing_words(console: Console, record: Record, stopped: str, wish: Wish) -> None:
+def _closing_words(console: Console, record: Record, stopped: str, config: EvalConfig) -> None:
     from lmgym.evaluation.pages import visible
 
     if stopped:
         words = f"stopped early: {visible(stopped)}. Go on with the same command and --resume --out {record.folder}"
         console.print(Text(words))
-    elif wish.pilot:
+    elif config.pilot:
         console.print(Text(f"play the rest by the same command without --pilot, with --resume --out {record.folder}"))
     console.print(Text(f"wrote {record.folder}; see lmgym replay {record.folder}/episodes.jsonl"), soft_wrap=True)
 
 
-def _dry(wish: Wish, chosen: Settings, jobs: list[Job]) -> Table:
+def _dry(config: EvalConfig, chosen: Settings, jobs: list[Job]) -> Table:
     """What the run would take if the model played as the task's demonstrator does, or as chance."""
     from lmgym.cli.evaluation import price_of
     from lmgym.errors import InstanceError
@@ -182,23 +182,25 @@ def _dry(wish: Wish, chosen: Settings, jobs: list[Job]) -> Table:
     from lmgym.rollout.engine import Engine
 
     for player in ("demonstrator", "random"):
-        weighed = Weighed(load_policy(player), price_of(wish))
+        weighed = Weighed(load_policy(player), price_of(config))
         try:
-            report = played(weighed, jobs[:PILOT], engine=Engine(context=context_rule(wish.context)))
+            report = played(weighed, jobs[:PILOT], engine=Engine(context=context_rule(config.context)))
         except InstanceError:
             continue
-        return _estimate(wish, chosen, report.outcomes, len(jobs), f"as the {player} plays, in tokens of 4 characters")
+        return _estimate(
+            config, chosen, report.outcomes, len(jobs), f"as the {player} plays, in tokens of 4 characters"
+        )
     raise InstanceError(f"{chosen.task} cannot be played by any player of its own: use --pilot")
 
 
-def _estimate(wish: Wish, chosen: Settings, pilot: Sequence[Outcome], planned: int, basis: str) -> Table:
+def _estimate(config: EvalConfig, chosen: Settings, pilot: Sequence[Outcome], planned: int, basis: str) -> Table:
     from lmgym.evaluation.estimate import ceiling, estimate
 
     table = Table(
-        "", "expected", "at most", title=Text(f"{chosen.task} {chosen.split}, {wish.model}"), title_justify="left"
+        "", "expected", "at most", title=Text(f"{chosen.task} {chosen.split}, {config.model}"), title_justify="left"
     )
     turns = chosen.options.get("max_turns") or find(chosen.task).max_turns
-    most = ceiling(planned, turns, wish.answer)
+    most = ceiling(planned, turns, config.answer)
     found = estimate([outcome for outcome in pilot if not outcome.voided], planned)
     cost = "unknown" if found.cost is None else f"${found.cost:.4f}"
     read, said = ("unknown" if n is None else f"{n:,.0f}" for n in (found.tokens_in, found.tokens_out))

@@ -35,7 +35,7 @@ MANY = {"remote": 32, "local": 64}  # episodes at once
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wish:
+class EvalConfig:
     """What was said on the command line."""
 
     tasks: list[str]
@@ -120,27 +120,27 @@ def check_keys(models: list[str], others: list[str], *, key: str | None = None) 
         )
 
 
-def jobs_of(wish: Wish, task: str) -> list[Job]:
+def jobs_of(config: EvalConfig, task: str) -> list[Job]:
     """The episodes of a task, as asked for."""
-    if wish.standard:
-        if wish.options or wish.seed:
+    if config.standard:
+        if config.options or config.seed:
             raise RecipeError("--standard is played without --option and --seed: the board fixes them")
         found = protocol(task).jobs()
     else:
-        split, options = wish.split, wish.options
+        split, options = config.split, config.options
         size = runner.size_of(task, split, options)
-        chosen: Mapping[str, Any] = {"count": wish.episodes, "tries": wish.tries, "seed": wish.seed}
+        chosen: Mapping[str, Any] = {"count": config.episodes, "tries": config.tries, "seed": config.seed}
         found = runner.episodes(runner.id_of(task), split=split, size=size, options=options, **chosen)
-    _check_k(wish, 1 + max((job.attempt for job in found), default=0))
-    return [replace(job, prompt=system_prompt(wish.system)) for job in found]
+    _check_k(config, 1 + max((job.attempt for job in found), default=0))
+    return [replace(job, prompt=system_prompt(config.system)) for job in found]
 
 
-def _check_k(wish: Wish, tries: int) -> None:
+def _check_k(config: EvalConfig, tries: int) -> None:
     """Refuse, before anything is played, what so many tries cannot tell."""
-    if wish.k is not None and not 1 <= wish.k <= tries:
+    if config.k is not None and not 1 <= config.k <= tries:
         raise RecipeError(
-            f"neither pass@{wish.k} nor pass^{wish.k} can be estimated without bias from {tries} tries of an instance: "
-            f"evaluate with --tries {max(wish.k, 1)}"
+            f"neither pass@{config.k} nor pass^{config.k} can be estimated without bias from {tries} tries of an "
+            f"instance: evaluate with --tries {max(config.k, 1)}"
         )
 
 
@@ -149,15 +149,17 @@ def system_prompt(text: str | None) -> str | None:
     return Path(text[1:]).read_text(encoding="utf-8-sig") if text is not None and text.startswith("@") else text
 
 
-def settings_of(wish: Wish, jobs: list[Job]) -> settings.Settings:
+def settings_of(config: EvalConfig, jobs: list[Job]) -> settings.Settings:
     """What the score will depend on."""
     spec = find(jobs[0].task)
     offers = getattr(load(spec), "tools").__module__ != "lmgym.env.env"  # noqa: B009  (of a class not known here)
-    mode = {"remote": "native", "local": "template"}.get(wish.kind, "none") if wish.tools == "auto" else wish.tools
-    if mode == "template" and wish.kind == "remote":
-        raise RecipeError(f"--tools template is for local models; {wish.model} takes native, text or none")
-    if mode == "native" and wish.kind == "local":
-        raise RecipeError(f"--tools native is for endpoints; {wish.model} takes template, text or none")
+    mode = (
+        {"remote": "native", "local": "template"}.get(config.kind, "none") if config.tools == "auto" else config.tools
+    )
+    if mode == "template" and config.kind == "remote":
+        raise RecipeError(f"--tools template is for local models; {config.model} takes native, text or none")
+    if mode == "native" and config.kind == "local":
+        raise RecipeError(f"--tools native is for endpoints; {config.model} takes template, text or none")
     known: Any = mode if offers else "none"
     return settings.Settings(
         task=spec.id,
@@ -165,21 +167,21 @@ def settings_of(wish: Wish, jobs: list[Job]) -> settings.Settings:
         options=dict(jobs[0].options),
         instances=tuple(sorted({job.index for job in jobs if job.index is not None})),
         tries=1 + max(job.attempt for job in jobs),
-        seed=wish.seed,
-        temperature=wish.temperature,
-        max_tokens=wish.answer,
-        context=wish.context,
+        seed=config.seed,
+        temperature=config.temperature,
+        max_tokens=config.answer,
+        context=config.context,
         tools=known,
         prompt=jobs[0].prompt,
-        seats=pairs(wish.seat, "--seat takes seat=MODEL"),
-        request=request_of(wish),
+        seats=pairs(config.seat, "--seat takes seat=MODEL"),
+        request=request_of(config),
     )
 
 
-def request_of(wish: Wish) -> dict[str, Any]:
+def request_of(config: EvalConfig) -> dict[str, Any]:
     """Further members of a request. Raises RecipeError where no endpoint is asked, and for what JSON cannot say."""
-    given = pairs(wish.request, "--request takes name=value")
-    models = [wish.model, *pairs(wish.seat, "--seat takes seat=MODEL").values()]
+    given = pairs(config.request, "--request takes name=value")
+    models = [config.model, *pairs(config.seat, "--seat takes seat=MODEL").values()]
     if given and not any(kind_of(model) == "remote" for model in models):
         raise RecipeError(f"--request is for endpoints; {' and '.join(models)} would not be asked so")
     found = {name: json_or_literal(value) for name, value in given.items()}
@@ -201,33 +203,33 @@ def pairs(words: list[str] | None, complaint: str) -> dict[str, str]:
     return found
 
 
-def facts_of(wish: Wish, chosen: settings.Settings) -> dict[str, Any]:
+def facts_of(config: EvalConfig, chosen: settings.Settings) -> dict[str, Any]:
     """What `run.json` says of the run, and what a resumed one must agree with."""
-    price = wish.price(wish.model)
+    price = config.price(config.model)
     return {
-        "policy": wish.model,
+        "policy": config.model,
         "settings": chosen.state_dict(),
         "identity": chosen.identity(),
-        "standard": wish.standard,
+        "standard": config.standard,
         "price": None if price is None else vars(price),
     }
 
 
-def folder_of(wish: Wish, task: str, facts: Mapping[str, Any]) -> Path:
+def folder_of(config: EvalConfig, task: str, facts: Mapping[str, Any]) -> Path:
     """Where the run is recorded: as said, or beside the others under the names of task and model.
 
     Where nothing is said a new run gets a new folder, and a resumed one is the latest with the same settings.
     """
-    if wish.out is not None:
-        return wish.out if len(wish.tasks) == 1 else wish.out / find(task).name
-    base = f"{find(task).name}-{slug(wish.model)}"
+    if config.out is not None:
+        return config.out if len(config.tasks) == 1 else config.out / find(task).name
+    base = f"{find(task).name}-{slug(config.model)}"
     numbered = [RUNS / base, *(RUNS / f"{base}-{number}" for number in range(2, 1 + len(list(RUNS.glob("*"))) + 2))]
     taken = [folder for folder in numbered if (folder / FACTS).exists()]
-    if wish.resume:
+    if config.resume:
         same = [folder for folder in taken if read_facts(folder).get("identity") == facts["identity"]]
         if same:
             return same[-1]
-        if len(wish.tasks) == 1:
+        if len(config.tasks) == 1:
             raise RecipeError(f"nothing to resume: no run in {RUNS}/{base}* has these settings; name it with --out")
     return next(folder for folder in numbered if folder not in taken)
 
@@ -244,16 +246,16 @@ def slug(model: str) -> str:
     return re.sub(r"[^A-Za-z0-9.]+", "-", model).strip("-.")[:60] or "policy"
 
 
-def resumes(wish: Wish, folder: Path) -> bool:
+def resumes(config: EvalConfig, folder: Path) -> bool:
     """Whether a run goes on; of several tasks those that were not reached begin."""
-    return wish.resume and (len(wish.tasks) == 1 or (folder / FACTS).exists())
+    return config.resume and (len(config.tasks) == 1 or (folder / FACTS).exists())
 
 
-def _reach(wish: Wish, record: Record, calls: Calls | None) -> Reach:
+def _reach(config: EvalConfig, record: Record, calls: Calls | None) -> Reach:
     """How the endpoints and programs of a run are reached."""
     from lmgym.policy.endpoints.pace import Patience
 
-    patience = Patience(timeout=wish.timeout, tries=wish.retries, first=wish.retry_wait)
+    patience = Patience(timeout=config.timeout, tries=config.retries, first=config.retry_wait)
 
     def reached(model: str, asking: Asking) -> RemotePolicy:
         return load_remote(
@@ -261,22 +263,22 @@ def _reach(wish: Wish, record: Record, calls: Calls | None) -> Reach:
             asking=asking,
             pictures=record.pictures,
             patience=patience,
-            concurrency=wish.many,
+            concurrency=config.many,
             ledger=calls,
-            costs=price_table.costs_by(wish.price(model)),
+            costs=price_table.costs_by(config.price(model)),
         )
 
     return reached
 
 
-def staffed(
-    wish: Wish, chosen: settings.Settings, record: Record, budget: Budget, local: dict[str, Policy]
+def build_policies(
+    config: EvalConfig, chosen: settings.Settings, record: Record, budget: Budget, local: dict[str, Policy]
 ) -> tuple[Calls | None, Seats]:
     """The book of calls and the policies; where they cannot be had, the run that was to begin leaves nothing behind."""
     calls = None
     try:
-        calls = book_of(wish, chosen, record, budget)
-        return calls, seats_of(wish.model, chosen, _reach(wish, record, calls), local, key=wish.key_env)
+        calls = book_of(config, chosen, record, budget)
+        return calls, seats_of(config.model, chosen, _reach(config, record, calls), local, key=config.key_env)
     except BaseException:
         if calls is not None:
             calls.close()
@@ -284,33 +286,36 @@ def staffed(
         raise
 
 
-def engine_of(wish: Wish, seats: Seats, record: Record) -> Engine:
+def engine_of(config: EvalConfig, seats: Seats, record: Record) -> Engine:
     """The engine that plays."""
     from lmgym.rollout.engine import Engine
 
-    rule = settings.context_rule(wish.context)
-    return Engine(context=rule, seats=seats.parts(), concurrency=wish.many, pictures=record.pictures)
+    rule = settings.context_rule(config.context)
+    return Engine(context=rule, seats=seats.parts(), concurrency=config.many, pictures=record.pictures)
 
 
-def budget_of(wish: Wish) -> Budget:
+def budget_of(config: EvalConfig) -> Budget:
     """What the command may use up."""
     from lmgym.evaluation.budget import Budget
 
     return Budget(
-        episodes=wish.budget_episodes, tokens=wish.budget_tokens, cost=wish.budget_cost, seconds=wish.budget_seconds
+        episodes=config.budget_episodes,
+        tokens=config.budget_tokens,
+        cost=config.budget_cost,
+        seconds=config.budget_seconds,
     )
 
 
-def price_of(wish: Wish) -> Callable[[Mapping[str, Any]], float | None]:
+def price_of(config: EvalConfig) -> Callable[[Mapping[str, Any]], float | None]:
     """US dollars of a call of the model by its usage; None: unknown."""
-    return price_table.costs_by(wish.price(wish.model))
+    return price_table.costs_by(config.price(config.model))
 
 
-def book_of(wish: Wish, chosen: settings.Settings, record: Record, budget: Budget) -> Calls | None:
+def book_of(config: EvalConfig, chosen: settings.Settings, record: Record, budget: Budget) -> Calls | None:
     """The book of calls, where any policy makes calls."""
-    models = [wish.model, *chosen.seats.values()]
+    models = [config.model, *chosen.seats.values()]
     bought = [model for model in models if kind_of(model) == "remote"]
-    unpriced = [model for model in bought if wish.price(model) is None and not model.startswith("cmd:")]
-    if wish.budget_cost is not None and unpriced:
+    unpriced = [model for model in bought if config.price(model) is None and not model.startswith("cmd:")]
+    if config.budget_cost is not None and unpriced:
         raise RecipeError(f"--budget-cost needs the price of {unpriced[0]}: give it in a table with --prices FILE")
     return Calls(record.folder / CALLS, budget) if bought else None

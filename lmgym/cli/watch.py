@@ -17,7 +17,7 @@ from lmgym.evaluation.runner import report_of
 
 if TYPE_CHECKING:
     from lmgym.evaluation.budget import Budget
-    from lmgym.evaluation.play import Progress, Watch
+    from lmgym.evaluation.play import EvalProgress, Watch
     from lmgym.evaluation.runner import Report
     from lmgym.policy.endpoints.remote import RemotePolicy
 
@@ -32,12 +32,12 @@ class Watcher:
         self._budget = budget
         self._remote = remote
         self._priced = priced
-        self._progress: Progress | None = None
+        self._progress: EvalProgress | None = None
         self._begun = time.monotonic()
         self._spent = budget.spent_tokens, budget.spent_cost
         self._success = ("-", 0.0)  # as shown, and when it was computed
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: EvalProgress) -> None:
         """Take note of how far the run is."""
         self._progress = progress
 
@@ -70,7 +70,7 @@ class Watcher:
             priced = self._priced and "cost" not in unknown
             yield "cost", f"${self._budget.spent_cost:.4f}" if priced else "unknown"
 
-    def _running_success(self, progress: Progress) -> str:
+    def _running_success(self, progress: EvalProgress) -> str:
         shown, at = self._success
         now = time.monotonic()
         if progress.outcomes and now - at > AGAIN:

@@ -12,7 +12,7 @@ import numpy as np
 
 from lmgym.errors import InstanceError
 from lmgym.evaluation.aggregate import aggregate, improvement, interquartile_mean, profile
-from lmgym.evaluation.pages import Curve, Page, Table
+from lmgym.evaluation.pages import Page, Plot, TextTable
 from lmgym.evaluation.report import figure, span, state
 from lmgym.evaluation.runner import Outcome, Report
 from lmgym.evaluation.stats import Array, Interval, bootstrap, by_instance, gain, resolution
@@ -272,28 +272,30 @@ def page(found: Comparisons) -> Page:
     counts = [
         [f"{one.task} {one.split}", str(one.common), *map(str, one.only), *map(str, one.voided)] for one in found.tasks
     ]
-    parts: list[Table | Curve] = [
-        Table("", header, lines, "Paired by instance. The last column is the smallest difference it could have shown."),
-        Table("Instances", ("task", "compared", "only A", "only B", "voided A", "voided B"), counts),
+    parts: list[TextTable | Plot] = [
+        TextTable(
+            "", header, lines, "Paired by instance. The last column is the smallest difference it could have shown."
+        ),
+        TextTable("Instances", ("task", "compared", "only A", "only B", "voided A", "voided B"), counts),
     ]
     settings = [[f"{one.task} {one.split}", *row] for one in found.tasks for row in one.settings]
     if settings:
         note = "The policies did not play under the same settings: what is found may be due to these."
-        parts.append(Table("Settings that differ", ("task", "setting", "A", "B"), settings, note))
+        parts.append(TextTable("Settings that differ", ("task", "setting", "A", "B"), settings, note))
     if found.overall:
         overall = [[name, figure(one.mean), span(state(one))] for name, one in found.overall.items()]
-        parts.insert(1, Table("Scores over tasks", ("figure", "estimate", "95 % interval"), overall))
+        parts.insert(1, TextTable("Scores over tasks", ("figure", "estimate", "95 % interval"), overall))
         for name, place in (("Score", "holm_score"), ("Success", "holm")):
             ps = [
                 [f"{one.task} {one.split}", f"{getattr(one, name.lower()).p:.2g}", f"{getattr(one, place):.2g}"]
                 for one in found.tasks
             ]
-            parts.insert(1, Table(f"{name}, adjusted for the number of tasks", ("task", "p", "p by Holm"), ps))
+            parts.insert(1, TextTable(f"{name}, adjusted for the number of tasks", ("task", "p", "p by Holm"), ps))
     for side, shares in found.profiles.items():
         points = [(low, share.mean, share.low, share.high) for low, share in zip(THRESHOLDS, shares, strict=True)]
-        parts.append(Curve(f"Performance profile of {side}", points, "Share of tasks with a mean score above."))
+        parts.append(Plot(f"Performance profile of {side}", points, "Share of tasks with a mean score above."))
     left = [[name, side] for side, names in zip("AB", found.only, strict=True) for name in names]
-    parts += [Table("Tasks that only one side has", ("task", "side"), left)] if left else []
+    parts += [TextTable("Tasks that only one side has", ("task", "side"), left)] if left else []
     return Page(f"A {first} and B {second}", parts)
 
 

@@ -27,7 +27,7 @@ svg { max-width: 100%; height: auto; } svg text { font: 11px system-ui, sans-ser
 
 
 @dataclass(frozen=True)
-class Table:
+class TextTable:
     """A titled table of words."""
 
     title: str
@@ -37,7 +37,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Curve:
+class Plot:
     """A line with a band: (x, y, low, high), y in [0, 1]."""
 
     title: str
@@ -50,7 +50,7 @@ class Page:
     """What a document says."""
 
     title: str
-    parts: Sequence[Table | Curve] = field(default_factory=tuple)
+    parts: Sequence[TextTable | Plot] = field(default_factory=tuple)
     note: str = ""
 
 
@@ -86,7 +86,7 @@ def as_markdown(page: Page) -> str:
     if page.note:
         lines += [in_markdown(page.note), ""]
     for part in page.parts:
-        table = part if isinstance(part, Table) else _points(part)
+        table = part if isinstance(part, TextTable) else _points(part)
         lines += [f"## {in_markdown(table.title)}", ""] if table.title else []
         lines += [_row(table.header), _bar(table.header), *map(_row, table.rows), ""]
         lines += [in_markdown(table.note), ""] if table.note else []
@@ -101,16 +101,16 @@ def _bar(cells: Sequence[str]) -> str:
     return f"|{'---|' * len(cells)}"
 
 
-def _points(curve: Curve) -> Table:
-    rows = [[f"{x:g}", f"{y:.3f}", f"{low:.3f} to {high:.3f}"] for x, y, low, high in curve.points]
-    return Table(curve.title, ("at", "mean", "95 % interval"), rows, curve.note)
+def _points(plot: Plot) -> TextTable:
+    rows = [[f"{x:g}", f"{y:.3f}", f"{low:.3f} to {high:.3f}"] for x, y, low, high in plot.points]
+    return TextTable(plot.title, ("at", "mean", "95 % interval"), rows, plot.note)
 
 
 def as_html(page: Page) -> str:
     """The document as one HTML file that loads nothing and runs nothing."""
     digest = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    parts = [_table(part) if isinstance(part, Table) else _figure(part) for part in page.parts]
+    parts = [_table(part) if isinstance(part, TextTable) else _figure(part) for part in page.parts]
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -136,7 +136,7 @@ def _paragraph(text: str) -> str:
     return f"<p>{in_html(text)}</p>\n" if text else ""
 
 
-def _table(table: Table) -> str:
+def _table(table: TextTable) -> str:
     head = "".join(f'<th scope="col">{in_html(cell)}</th>' for cell in table.header)
     rows = "".join(f"<tr>{''.join(f'<td>{in_html(cell)}</td>' for cell in row)}</tr>\n" for row in table.rows)
     title = f"<h2>{in_html(table.title)}</h2>\n" if table.title else ""
@@ -144,27 +144,27 @@ def _table(table: Table) -> str:
     return f'{title}<div class="scroll" tabindex="0">{body}</div>\n{_paragraph(table.note)}'
 
 
-def _figure(curve: Curve) -> str:
+def _figure(plot: Plot) -> str:
     """Line and band in a field of 600 x 200 units."""
-    title = f"<h2>{in_html(curve.title)}</h2>\n"
-    if not curve.points:
-        return title + _paragraph(curve.note)
-    first, last = curve.points[0][0], curve.points[-1][0]
+    title = f"<h2>{in_html(plot.title)}</h2>\n"
+    if not plot.points:
+        return title + _paragraph(plot.note)
+    first, last = plot.points[0][0], plot.points[-1][0]
 
     def at(x: float, y: float) -> str:
         return f"{40 + 550 * (x - first) / ((last - first) or 1):.1f},{10 + 160 * (1 - y):.1f}"
 
-    low = [at(x, bottom) for x, _, bottom, _ in curve.points]
-    high = [at(x, top) for x, _, _, top in curve.points]
-    line = [at(x, y) for x, y, _, _ in curve.points]
+    low = [at(x, bottom) for x, _, bottom, _ in plot.points]
+    high = [at(x, top) for x, _, _, top in plot.points]
+    line = [at(x, y) for x, y, _, _ in plot.points]
     ticks = "".join(f'<text x="4" y="{14 + 160 * (1 - y):.0f}">{y:g}</text>' for y in (0.0, 0.5, 1.0))
     ends = f'<text x="40" y="188">{first:g}</text><text x="570" y="188">{last:g}</text>'
-    return f"""{title}<svg viewBox="0 0 600 195" width="600" role="img" aria-label="{in_html(curve.title)}">
+    return f"""{title}<svg viewBox="0 0 600 195" width="600" role="img" aria-label="{in_html(plot.title)}">
 <path class="axis" fill="none" d="M40,10 V170 H590"/>{ticks}{ends}
 <polygon class="band" points="{" ".join([*high, *reversed(low)])}"/>
 <polyline class="curve" points="{" ".join(line)}"/>
 </svg>
-{_paragraph(curve.note)}"""
+{_paragraph(plot.note)}"""
 
 
 # Files ---------------------------------------------------------------------------------------------------------

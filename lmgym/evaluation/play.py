@@ -18,11 +18,11 @@ from lmgym.rollout.fork import episode_id
 from lmgym.types import FIRST_SEAT, Job, Trajectory
 
 INTERRUPTED = "interrupted"
-Watch = Callable[["Progress"], object]
+Watch = Callable[["EvalProgress"], object]
 
 
 @dataclass(kw_only=True)
-class Progress:
+class EvalProgress:
     """How far a run is."""
 
     jobs: Sequence[Job]
@@ -32,7 +32,7 @@ class Progress:
 
 
 @dataclass(kw_only=True)
-class Session:
+class Evaluation:
     """One session of a run: a policy, jobs, and where they are recorded."""
 
     record: Record
@@ -51,7 +51,7 @@ class Session:
     def play(self) -> Report:
         """Play what is not there yet, and report on all that is; `error` holds what ended it early."""
         order = {job.id: place for place, job in enumerate(self.jobs)}
-        progress = Progress(jobs=self.jobs, outcomes=self._before(order))
+        progress = EvalProgress(jobs=self.jobs, outcomes=self._before(order))
         progress.before = len(progress.outcomes)
         self.budget.played += progress.before
         stopped = ""
@@ -84,7 +84,7 @@ class Session:
         """Outcomes of the episodes on record."""
         return {trajectory.id: outcome(trajectory) for trajectory in self.record.played() if trajectory.id in order}
 
-    def _play(self, progress: Progress) -> str:
+    def _play(self, progress: EvalProgress) -> str:
         """Play; which limit kept jobs from being begun, if any did."""
         left: list[str] = []
         seats: dict[str, list[Trajectory]] = {}  # views of episodes that ended, until all are there
@@ -96,7 +96,7 @@ class Session:
                 self._keep(seats.pop(episode), progress)
         return left[0] if left else ""
 
-    def _admitted(self, progress: Progress, left: list[str]) -> Iterator[Job]:
+    def _admitted(self, progress: EvalProgress, left: list[str]) -> Iterator[Job]:
         """The jobs that are still to be played, until a budget is used up; then `left` says which."""
         begun = self.budget.played
         for job in self.jobs:
@@ -108,7 +108,7 @@ class Session:
             begun += 1
             yield job
 
-    def _keep(self, views: Sequence[Trajectory], progress: Progress) -> None:
+    def _keep(self, views: Sequence[Trajectory], progress: EvalProgress) -> None:
         """Put a finished episode on record."""
         self.record.keep(views)
         agent = next(view for view in views if view.seat == FIRST_SEAT)

@@ -210,16 +210,16 @@ def page(report: Report, found: Mapping[str, Any]) -> pages.Page:
     settings += [[str(name), str(value)] for name, value in report.options.items()]
     settings += [["identity", report.identity]] if report.identity else []
     curve = [(point["turns"], point["mean"], point["low"], point["high"]) for point in found["success_by_turns"]]
-    parts: list[pages.Table | pages.Curve] = [
-        pages.Table("", ("figure", "mean", "95 % interval", "how"), _results(found))
+    parts: list[pages.TextTable | pages.Plot] = [
+        pages.TextTable("", ("figure", "mean", "95 % interval", "how"), _results(found))
     ]
-    parts.append(pages.Table("Episodes", ("episodes", "number"), _episodes(found), _warning(found)))
+    parts.append(pages.TextTable("Episodes", ("episodes", "number"), _episodes(found), _warning(found)))
     if found["tries"]["most"] > 1:
         parts.append(_pass_table(found))
-    parts.append(pages.Curve("Success by turn budget", curve, "Share solved within so many turns, by number of turns."))
-    parts.append(pages.Table("Per episode", ("figure", "mean", "95 % interval", "in all"), _costs(found)))
-    parts.append(pages.Table("What ended episodes", ("reason", "episodes"), _pairs(found["stops"])))
-    parts.append(pages.Table("Settings", ("setting", "value"), settings))
+    parts.append(pages.Plot("Success by turn budget", curve, "Share solved within so many turns, by number of turns."))
+    parts.append(pages.TextTable("Per episode", ("figure", "mean", "95 % interval", "in all"), _costs(found)))
+    parts.append(pages.TextTable("What ended episodes", ("reason", "episodes"), _pairs(found["stops"])))
+    parts.append(pages.TextTable("Settings", ("setting", "value"), settings))
     return pages.Page(f"{report.task} {report.split}: {report.policy}", parts)
 
 
@@ -257,14 +257,14 @@ def _warning(found: Mapping[str, Any]) -> str:
     return " ".join(said)
 
 
-def _pass_table(found: Mapping[str, Any]) -> pages.Table:
+def _pass_table(found: Mapping[str, Any]) -> pages.TextTable:
     lines = [
         [str(row["k"]), *(text for kind in ("any", "all") for text in (figure(row[kind]["mean"]), span(row[kind])))]
         + [str(row["instances"])]
         for row in found["passes"]
     ]
     header = ("k", "pass@k: any", "95 % interval", "pass^k: all", "95 % interval", "instances")
-    return pages.Table("Of k tries", header, lines, "Unbiased; bootstrap over the instances that have k results.")
+    return pages.TextTable("Of k tries", header, lines, "Unbiased; bootstrap over the instances that have k results.")
 
 
 def _costs(found: Mapping[str, Any]) -> list[list[str]]:

@@ -14,7 +14,7 @@ from lmgym.cli import main
 from lmgym.cli.watch import Watcher, clock
 from lmgym.evaluation import report as reports
 from lmgym.evaluation.budget import Budget
-from lmgym.evaluation.play import Progress
+from lmgym.evaluation.play import EvalProgress
 from lmgym.evaluation.record import FACTS
 from lmgym.evaluation.settings import Settings
 from lmgym.rollout import episodes
@@ -224,7 +224,7 @@ def test_a_local_model_is_told_of_tools_by_its_template_or_in_words(lmgym):
 def test_an_interrupted_run_leaves_a_report_and_goes_on(lmgym, monkeypatch):
     from lmgym.evaluation import play
 
-    kept = play.Session._keep
+    kept = play.Evaluation._keep
 
     def interrupted(session, views, progress):
         kept(session, views, progress)
@@ -232,11 +232,11 @@ def test_an_interrupted_run_leaves_a_report_and_goes_on(lmgym, monkeypatch):
             raise KeyboardInterrupt
 
     words = ("guess_number", "wordle", "--model", "demonstrator", "--episodes", "10", "--out", "x")
-    monkeypatch.setattr(play.Session, "_keep", interrupted)
+    monkeypatch.setattr(play.Evaluation, "_keep", interrupted)
     code, printed = lmgym(*words)
     assert (code, "stopped early: interrupted" in printed) == (130, True)
     assert not Path("x/wordle").exists()
-    monkeypatch.setattr(play.Session, "_keep", kept)
+    monkeypatch.setattr(play.Evaluation, "_keep", kept)
     assert lmgym(*words, "--resume")[0] == 0
     found = reports.read_all(Path("x"))
     assert [(len(report.outcomes), report.stopped) for report in found] == [(10, ""), (10, "")]
@@ -330,7 +330,7 @@ def test_the_table_of_a_running_evaluation_says_how_far_it_is():
         watcher = Watcher("title", budget, policy, priced=True)
         assert dict(watcher.rows())["episodes"] == "starting"
         budget.add(300, 0.25)
-        watcher(Progress(jobs=jobs, outcomes=found, before=1, voided=3))
+        watcher(EvalProgress(jobs=jobs, outcomes=found, before=1, voided=3))
         rows = dict(watcher.rows())
         policy.close()
     assert rows["episodes"] == "2 of 4, 3 voided"

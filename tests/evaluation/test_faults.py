@@ -10,7 +10,7 @@ from lmgym.evaluation import report as reports
 from lmgym.evaluation import runner
 from lmgym.evaluation.budget import Budget
 from lmgym.evaluation.cache import Calls
-from lmgym.evaluation.play import Session
+from lmgym.evaluation.play import Evaluation
 from lmgym.evaluation.record import CALLS, Record
 from lmgym.evaluation.runner import Outcome, Report
 from lmgym.policy.endpoints.pace import Patience
@@ -30,7 +30,7 @@ def play(folder: Path, server: Server, task: str, count: int, *, concurrency: in
     calls = Calls(folder / CALLS, budget)
     policy = load_remote(server.model, patience=more.pop("patience", QUICK), concurrency=concurrency, ledger=calls)
     size = runner.size_of(task, "test", {})
-    session = Session(
+    evaluation = Evaluation(
         record=record,
         policy=policy,
         jobs=runner.episodes(runner.id_of(task), split="test", size=size, count=count, options={}),
@@ -41,8 +41,8 @@ def play(folder: Path, server: Server, task: str, count: int, *, concurrency: in
         end=policy.close,
     )
     try:
-        report = session.play()
-        return report, calls.account(), session
+        report = evaluation.play()
+        return report, calls.account(), evaluation
     finally:
         policy.close()
         calls.close()
@@ -62,8 +62,8 @@ def test_two_hundred_episodes_at_once_score_the_same_whatever_the_server_does(tm
     assert account["exchanges"] == account["replies"] == clean.requests == sum(o.turns for o in expected.outcomes)
 
     with serving(peek, plan=any_fault(0.25, storm=range(100, 150))) as faulty:
-        found, account, session = play(tmp_path / "faulty", faulty, "test/Jars-v0", 200, patience=DRIPPING)
-    assert session.error is None
+        found, account, evaluation = play(tmp_path / "faulty", faulty, "test/Jars-v0", 200, patience=DRIPPING)
+    assert evaluation.error is None
     assert found.stopped == ""
     assert timeless(found) == timeless(expected)
     assert account["exchanges"] == faulty.requests == sum(account["by_outcome"].values())  # every call is accounted for

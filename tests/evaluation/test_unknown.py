@@ -16,7 +16,7 @@ from lmgym.cli import main
 from lmgym.cli.watch import Watcher
 from lmgym.evaluation.budget import Budget
 from lmgym.evaluation.cache import Calls
-from lmgym.evaluation.play import Progress
+from lmgym.evaluation.play import EvalProgress
 from lmgym.evaluation.runner import outcome
 from lmgym.policy.endpoints.calls import Kept, Said
 from lmgym.types import Completion, Message, Trajectory, Turn
@@ -89,7 +89,7 @@ def test_the_table_of_a_run_shows_no_0_for_what_is_not_known():
     budget = Budget()
     remote = SimpleNamespace(pace=SimpleNamespace(running=0, limit=1, slowed=0))
     watcher = Watcher("", budget, remote, priced=True)
-    watcher(Progress(jobs=[]))
+    watcher(EvalProgress(jobs=[]))
     budget.add(10, 0.5)
     assert (dict(watcher.rows())["tokens"], dict(watcher.rows())["cost"]) == ("10", "$0.5000")
     budget.add(None, None)
