@@ -3,46 +3,32 @@
 from __future__ import annotations
 
 import re
-import shlex
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 
 from lmgym.board import history
-from lmgym.cli import main
+from tests.docs.blocks import ROOT, PageRunner, blocks
 
-ROOT = Path(__file__).resolve().parents[2]
-COMMANDS = [
-    line
-    for block in re.findall(r"```sh\n(.*?)```", (ROOT / "docs/how-to/leaderboard.md").read_text(), re.DOTALL)
-    for line in block.splitlines()
-]
+PAGE = "docs/how-to/leaderboard.md"
 REFERENCES = ("null", "random", "oracle")
 VERIFIES = "lmgym verify ../proposed/leaderboards --base leaderboards --out ../verdicts"
 REBUILDS = "lmgym board --leaderboard ../proposed/leaderboards --base leaderboards --out ../site"
 WORKFLOW = (ROOT / ".github/workflows/leaderboard.yml").read_text()
 
 
-def run(monkeypatch: pytest.MonkeyPatch, command: str) -> int:
-    monkeypatch.setattr(sys, "argv", shlex.split(command))
-    with pytest.raises(SystemExit) as ended:
-        main()
-    return int(ended.value.code or 0)
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_every_command_runs(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_command_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "secret.txt").write_text("a long secret that nobody guesses\n")
     shutil.copytree(ROOT / "leaderboards/suites", tmp_path / "leaderboards/suites")
-    assert len(COMMANDS) >= 14
-    for command in COMMANDS:
-        assert run(monkeypatch, command) == 0, f"{command}: {capsys.readouterr().err}"
+    page = blocks(PAGE)
+    assert sum(len(block.text.splitlines()) for block in page if block.language == "sh") >= 14
+    runner = PageRunner(monkeypatch)
+    for block in page:
+        runner.run(block)
     events = history.read(tmp_path / "leaderboards/history.jsonl")
     assert [
         (event.what, event.name, event.mark) for event in events if event.name not in ("null", "random", "oracle")

@@ -1,68 +1,47 @@
-"""The commands and programs of docs/how-to/serving.md, one after the other as they stand there."""
+"""The commands and programs of docs/how-to/serving.md, run in order."""
 
 from __future__ import annotations
 
-import os
-import re
-import shlex
-import subprocess
-import sys
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lmgym.backends import wire
-from lmgym.cli import main
 from lmgym.evaluation import report as reports
 from lmgym.serve.app import STATUS
+from tests.docs.blocks import ROOT, PageRunner, blocks
+from tests.test_cli import command
 
 from .conftest import TOKEN
-from .process import Process, serving
+from .process import serving
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs/how-to/serving.md").read_text()
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+PAGE = "docs/how-to/serving.md"
 URL = "http://127.0.0.1:8700"
-
-
-def run(line: str, server: Process | None, stack: ExitStack, monkeypatch: pytest.MonkeyPatch) -> Process | None:
-    """Run a line of the page; the server that runs from there on."""
-    words = shlex.split(line.replace(URL, server.url) if server else line)
-    if words[:2] == ["lmgym", "serve"]:
-        return stack.enter_context(serving(*words[2:], "--port", "0", tokens=TOKEN))
-    if words[0] == "lmgym":
-        monkeypatch.setattr(sys, "argv", words)
-        with pytest.raises(SystemExit) as ended:
-            main()
-        assert not ended.value.code
-    elif words[0] == "curl":
-        words = [os.path.expandvars(word) for word in words]
-        assert '"error"' not in subprocess.run(words, check=True, capture_output=True, text=True).stdout
-    else:
-        assert words[0] in ("pip", "export")  # installed; tokens are the test's
-        if words[1].startswith("LMGYM_REMOTE_URL="):
-            monkeypatch.setenv(*words[1].split("=", 1))
-    return server
 
 
 def test_every_command_and_program_of_the_page_runs(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LMGYM_REMOTE_TOKEN", TOKEN)
-    server: Process | None = None
-    programs: list[dict[str, object]] = []
+    programs: list[dict[str, Any]] = []
     with ExitStack() as stack:
-        for kind, text in BLOCKS:
-            if kind == "sh":
-                for line in text.splitlines():
-                    server = run(line, server, stack, monkeypatch)
-            else:
-                assert server is not None
-                code = text.replace(URL, server.url).replace("ws://127.0.0.1:8700", server.url.replace("http", "ws"))
-                space: dict[str, object] = {}
-                exec(compile(code, "docs/how-to/serving.md", "exec"), space)
-                programs.append(space)
-    assert programs[0]["info"]["instance"] == "test/3"  # type: ignore[index]
+
+        def serve(words: list[str]) -> None:
+            process = stack.enter_context(serving(*words[2:], "--port", "0", tokens=TOKEN))
+            runner.replace = {URL: process.url, URL.replace("http", "ws"): process.url.replace("http", "ws")}
+
+        def export(words: list[str]) -> None:
+            name, _, value = words[1].partition("=")
+            if not name.endswith("_TOKEN"):  # the test has its own
+                monkeypatch.setenv(name, value)
+
+        runner = PageRunner(monkeypatch, commands={"lmgym serve": serve, "export": export})
+        for block in blocks(PAGE):
+            runner.run(block)
+            if block.language == "python":
+                programs.append(dict(runner.names))
+    assert programs[0]["info"]["instance"] == "test/3"
     assert programs[1]["rewards"] == [-1.0] * 64
     found = [reports.read(path.parent) for path in sorted(Path("runs").rglob("report.json"))]
     assert [(report.task, len(report.outcomes)) for report in found] == [("lmgym/Remote-v0", 5)] * len(found)
@@ -71,6 +50,7 @@ def test_every_command_and_program_of_the_page_runs(monkeypatch, tmp_path):
 
 
 def test_the_page_names_every_call_secret_and_code():
+    page = (ROOT / PAGE).read_text()
     calls = {kind.__struct_config__.tag for kind in wire.Call.__args__}
     codes = {
         "task",
@@ -85,7 +65,7 @@ def test_the_page_names_every_call_secret_and_code():
         "host",
         "origin",
     }
-    assert all(f"`{name}`" in PAGE for name in (*calls, *codes, *STATUS))
+    assert all(f"`{name}`" in page for name in (*calls, *codes, *STATUS))
     assert "docs/how-to/serving.md" in (ROOT / "tasks/remote/README.md").read_text()
 
 
@@ -97,10 +77,8 @@ def test_a_served_task_can_be_trained_on(monkeypatch, tmp_path, words):
     shown = ["--reveal", "demonstrator"] if "--reveal-here" in words else []
     with serving("guess_number", "--port", "0", *shown) as process:
         monkeypatch.setenv("LMGYM_REMOTE_URL", process.url)
-        line = (
-            f"lmgym train grpo remote --model tiny:1m --option url={process.url} --option task=guess_number --out run"
-        )
+        line = f"train grpo remote --model tiny:1m --option url={process.url} --option task=guess_number --out run"
         few = ["--steps", "1", "--instances", "2", "--group", "2", "--evaluate", "2", *words[:2]]
-        run(shlex.join([*line.split(), *few]), process, ExitStack(), monkeypatch)
+        assert command(monkeypatch, *line.split(), *few) == 0
     assert (tmp_path / "run/metrics.jsonl").read_text()
     assert not any(TOKEN in path.read_text() for path in tmp_path.rglob("*.json*"))
