@@ -11,16 +11,16 @@ from typing import Any
 import msgspec
 
 from lmgym.board import entry as entries
-from lmgym.board import history, strict
+from lmgym.board import history, parsing
 from lmgym.board.entry import Entry, folder_name
-from lmgym.board.gone import table_name
-from lmgym.board.pool import Pool, isolating
-from lmgym.board.store import Store
+from lmgym.board.removed import table_name
+from lmgym.board.store import BoardStore
+from lmgym.board.workers import WorkerPool, isolating
 from lmgym.errors import SubmissionError
 from lmgym.evaluation.protocol import protocol
 
 
-def archive(store: Store, old: str, new: str, *, reason: str) -> Path:
+def archive(store: BoardStore, old: str, new: str, *, reason: str) -> Path:
     """Close the table of `old`, whose next version is `new`; return the file of the archived table.
 
     The entries leave the board, their files stay under `archive/`. Each was replayed on `new`: whether its actions
@@ -50,7 +50,7 @@ def archive(store: Store, old: str, new: str, *, reason: str) -> Path:
     return table
 
 
-def _row(store: Store, path: Path, new: str) -> dict[str, Any]:
+def _row(store: BoardStore, path: Path, new: str) -> dict[str, Any]:
     found = entries.read(path)
     verdict = store.verdict(found)
     if verdict is None:
@@ -71,7 +71,7 @@ def _holds(found: Entry, path: Path, new: str) -> str:
     if not spec.deterministic or (spec.runs_code and not isolating()):
         return "not known: cannot be replayed here"
     order = {"task": new, "split": found.split, "seats": list(found.seats), "exact": spec.goldens == "exact"}
-    with closing(Pool(order, isolated=spec.runs_code).run(strict.lines(entries.episodes_path(path)))) as answers:
+    with closing(WorkerPool(order, isolated=spec.runs_code).run(parsing.lines(entries.episodes_path(path)))) as answers:
         for _, answer in answers:
             if "refused" in answer:
                 return f"no: {answer['refused']}"

@@ -15,8 +15,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from lmgym.board.entry import Entry, Episode, Ply
-from lmgym.board.figures import FULL, Figures, Precision, judged
+from lmgym.board.entry import Entry, RecordedEpisode, RecordedTurn
+from lmgym.board.figures import FULL, Precision, ScoredTokens, judged
 from lmgym.errors import SubmissionError
 from lmgym.evaluation.protocol import Protocol as Rules
 from lmgym.policy.base import Conversation, SimpleSession
@@ -27,7 +27,7 @@ from lmgym.rollout.picture_folder import PictureFolder
 from lmgym.rollout.segments import Segment, segments
 from lmgym.types import FIRST_SEAT, Completion, Message, Picture, Trajectory
 
-Row = tuple[  # ids of a segment, which were sampled, by what noise, and the pictures by their places
+SegmentRow = tuple[  # ids of a segment, which were sampled, by what noise, and the pictures by their places
     Sequence[int], Sequence[bool], Sequence[float], tuple[Picture, ...]
 ]
 
@@ -64,16 +64,16 @@ class Scorer(Protocol):
     def noise(self, name: Sequence[int], count: int) -> list[float]:
         """The first `count` draws of the stream that an answer has by its name."""
 
-    def rescore(self, rows: Sequence[Row]) -> Sequence[Figures]:
+    def rescore(self, rows: Sequence[SegmentRow]) -> Sequence[ScoredTokens]:
         """Score the sampled tokens of segments."""
 
 
 @dataclass
-class Recorded:
+class RecordedPolicy:
     """Says what was recorded, after making sure that it answers what is asked."""
 
     scorer: Scorer | None  # None: of a seat whose policy nobody has
-    plies: Mapping[tuple[int, ...], Ply]  # by the name of the sampling noise
+    plies: Mapping[tuple[int, ...], RecordedTurn]  # by the name of the sampling noise
     limit: int | None  # tokens of an answer
     name: str = "recorded"
     version: int = 0
@@ -126,7 +126,7 @@ class Recorded:
             pictures=pictures,
         )
 
-    def _check(self, scorer: Scorer, ply: Ply, words: str, conversation: Conversation) -> None:
+    def _check(self, scorer: Scorer, ply: RecordedTurn, words: str, conversation: Conversation) -> None:
         if not ply.ids:
             raise SubmissionError(f"an answer without token ids, {words[:40]!r}: there is nothing to score again")
         if (highest := max(ply.ids)) >= scorer.vocabulary:
@@ -159,7 +159,7 @@ def _used(prompt: Sequence[int], fresh: bool, conversation: Conversation) -> int
 
 def audit(
     entry: Entry,
-    episodes: Sequence[Episode],
+    episodes: Sequence[RecordedEpisode],
     scorer: Scorer,
     rules: Rules,
     *,
@@ -168,7 +168,7 @@ def audit(
 ) -> dict[str, Any]:
     """Hold the ids of episodes against a policy. Raises SubmissionError where it cannot have said them."""
     heat = float(entry.settings.get("temperature", 1.0))
-    rows: list[Row] = []
+    rows: list[SegmentRow] = []
     stated: list[float] = []
     owner: list[int] = []
     with TemporaryDirectory() as folder:
@@ -192,7 +192,7 @@ def _noise(scorer: Scorer, trajectory: Trajectory, segment: Segment) -> list[flo
 
 def _played(
     entry: Entry,
-    episodes: Sequence[Episode],
+    episodes: Sequence[RecordedEpisode],
     scorer: Scorer,
     rules: Rules,
     context: Context,
@@ -201,16 +201,16 @@ def _played(
     """The agent's trajectories, in order, as the engine makes them of the recorded words."""
     limit = entry.settings.get("max_tokens")
     jobs = [rules.job(each.index, each.attempt) for each in episodes]
-    plies: dict[tuple[int, ...], Ply] = {}
+    plies: dict[tuple[int, ...], RecordedTurn] = {}
     for job, each in zip(jobs, episodes, strict=True):
         for seat in entry.seats:
             for number, ply in enumerate(ply for ply in each.turns if ply.seat == seat):
                 plies[number_of(job.id), job.attempt, number_of(seat), number] = ply
-    seats = {seat: SeatConfig(policy=Recorded(None, plies, None)) for seat in entry.seats if seat != FIRST_SEAT}
+    seats = {seat: SeatConfig(policy=RecordedPolicy(None, plies, None)) for seat in entry.seats if seat != FIRST_SEAT}
     at_once = 1 if seats else ALONE  # other seats count by what the record of the one episode says
     prompt = entry.settings.get("prompt")
-    seats |= {FIRST_SEAT: SeatConfig(prompt=prompt, policy=Recorded(scorer, plies, limit))}
+    seats |= {FIRST_SEAT: SeatConfig(prompt=prompt, policy=RecordedPolicy(scorer, plies, limit))}
     engine = Engine(context=context, seats=seats, lockstep=True, concurrency=at_once, pictures=pictures)
-    for trajectory in engine.run(Recorded(scorer, plies, limit), jobs):
+    for trajectory in engine.run(RecordedPolicy(scorer, plies, limit), jobs):
         if trajectory.seat == FIRST_SEAT:
             yield trajectory

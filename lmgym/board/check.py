@@ -10,8 +10,18 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, get_args
 
-from lmgym.board import strict
-from lmgym.board.entry import NAME, Entry, Episode, Ply, episode, episodes_path, folder_name, identity, plain
+from lmgym.board import parsing
+from lmgym.board.entry import (
+    NAME,
+    Entry,
+    RecordedEpisode,
+    RecordedTurn,
+    episode,
+    episodes_path,
+    folder_name,
+    identity,
+    plain,
+)
 from lmgym.errors import InstanceError, RecipeError, SubmissionError
 from lmgym.evaluation.protocol import OFFICIAL_TESTS, Protocol, trains_on
 from lmgym.evaluation.settings import ToolMode, context_rule
@@ -255,7 +265,7 @@ def _check_training(entry: Entry, protocol: Protocol) -> None:
             raise SubmissionError(f"the policy was trained on {stated}, which is held out for ranking")
 
 
-def checked_episodes(entry: Entry, protocol: Protocol, path: Path) -> Iterator[tuple[bytes, Episode]]:
+def checked_episodes(entry: Entry, protocol: Protocol, path: Path) -> Iterator[tuple[bytes, RecordedEpisode]]:
     """Yield the lines and episodes of an entry, each checked against the protocol and those before it.
 
     Raises SubmissionError at the first that may not be so; after the last where one is missing or the digest differs.
@@ -264,7 +274,7 @@ def checked_episodes(entry: Entry, protocol: Protocol, path: Path) -> Iterator[t
     content = hashlib.sha256()
     idle = set(entry.seats) - {FIRST_SEAT}
     file = episodes_path(path)
-    for number, line in enumerate(strict.lines(file), 1):
+    for number, line in enumerate(parsing.lines(file), 1):
         found = episode(line, f"{file.name}, line {number}")
         _check_due(found, next(owed, None), protocol)
         _check_episode(found, entry, protocol)
@@ -279,7 +289,7 @@ def checked_episodes(entry: Entry, protocol: Protocol, path: Path) -> Iterator[t
         raise SubmissionError("the file of episodes is another than the one that the entry was signed with (sha256)")
 
 
-def _check_due(found: Episode, due: tuple[int, int] | None, protocol: Protocol) -> None:
+def _check_due(found: RecordedEpisode, due: tuple[int, int] | None, protocol: Protocol) -> None:
     """Whether this is the episode that the protocol owes at this place."""
     name = (found.index, found.attempt)
     shown = f"instance {found.index}, try {found.attempt}"
@@ -295,7 +305,7 @@ def _check_due(found: Episode, due: tuple[int, int] | None, protocol: Protocol) 
         raise SubmissionError(f"{shown} was played with seed {found.seed}; the protocol derives {wanted}")
 
 
-def _check_episode(found: Episode, entry: Entry, protocol: Protocol) -> None:
+def _check_episode(found: RecordedEpisode, entry: Entry, protocol: Protocol) -> None:
     shown = f"instance {found.index}, try {found.attempt}"
     if found.stop not in STOPS:
         raise SubmissionError(f"{shown} was stopped by {found.stop[:40]!r}; what ends an episode is {', '.join(STOPS)}")
@@ -315,7 +325,7 @@ def _check_episode(found: Episode, entry: Entry, protocol: Protocol) -> None:
         _check_ply(ply, f"{shown}, turn {number}", entry)
 
 
-def _check_ply(ply: Ply, shown: str, entry: Entry) -> None:
+def _check_ply(ply: RecordedTurn, shown: str, entry: Entry) -> None:
     if ply.seat not in entry.seats:
         raise SubmissionError(f"{shown} is of seat {ply.seat[:40]!r}, which this entry says nobody played")
     summarises = str(entry.settings.get("context", "")).startswith(SUMMARISING)

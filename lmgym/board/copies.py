@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lmgym.board import entry as entries
-from lmgym.board import strict
+from lmgym.board import parsing
 from lmgym.board.check import RESERVED
 from lmgym.board.history import Event
 from lmgym.errors import SubmissionError
@@ -21,7 +21,7 @@ from lmgym.errors import SubmissionError
 def deeds(path: Path) -> str:
     """Digest of who did what at each try of an entry: instance, try, seats and actions."""
     digest = hashlib.sha256()
-    for line in strict.lines(entries.episodes_path(path)):
+    for line in parsing.lines(entries.episodes_path(path)):
         found = entries.episode(line, path.name)
         acts = [(ply.seat, ply.action) for ply in found.turns if ply.action is not None]
         digest.update(json.dumps([found.index, found.attempt, acts]).encode())

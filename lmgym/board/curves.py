@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from lmgym.board import entry as entries
-from lmgym.board import strict
+from lmgym.board import parsing
 from lmgym.board.check import check_words
 from lmgym.errors import SubmissionError
 
@@ -29,7 +29,7 @@ class Point(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     high: float
 
 
-class Curve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class BaselineCurve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One run."""
 
     name: str  # of the baseline
@@ -56,14 +56,14 @@ class Curve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return HEIGHT * (1 - value)
 
 
-def read_curves(folder: Path) -> list[Curve]:
+def read_curves(folder: Path) -> list[BaselineCurve]:
     """The curves of a task."""
     return [read_curve(path) for path in sorted(folder.glob("*.json"))]
 
 
-def read_curve(path: Path) -> Curve:
+def read_curve(path: Path) -> BaselineCurve:
     """A curve's file."""
-    curve = entries.as_record(strict.parse(strict.small(path), path.name), Curve, path.name)
+    curve = entries.as_record(parsing.parse(parsing.small(path), path.name), BaselineCurve, path.name)
     check_words(curve.name, "name")
     if not 1 <= len(curve.points) <= POINTS or len(curve.played) > POINTS:
         raise SubmissionError(f"{path.name} has {len(curve.points)} points; a curve has 1 to {POINTS}")
@@ -77,14 +77,14 @@ def read_curve(path: Path) -> Curve:
     return curve
 
 
-def from_metrics(lines: Iterable[str], *, name: str, command: str) -> Curve:
+def from_metrics(lines: Iterable[str], *, name: str, command: str) -> BaselineCurve:
     """The curve in a run's `metrics.jsonl`. Raises SubmissionError where it evaluated nothing."""
     rows = [json.loads(line) for line in lines]
     points = {row["run_step"]: _point(row) for row in rows if "evaluated_success" in row}
     if not points:
         raise SubmissionError(f"the run of {name} evaluated nothing on the way: there is no curve")
     played = [(int(row["run_step"]), float(row["success"])) for row in rows if "success" in row]
-    return Curve(name, command, tuple(points[step] for step in sorted(points)), _thin(played))
+    return BaselineCurve(name, command, tuple(points[step] for step in sorted(points)), _thin(played))
 
 
 def _point(row: Mapping[str, Any]) -> Point:

@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from lmgym.board import strict
+from lmgym.board import parsing
 from lmgym.errors import SubmissionError
 from lmgym.types import FIRST_SEAT, Message
 
@@ -28,7 +28,7 @@ Finish = Literal["stop", "length", "context", "filter"]
 T = TypeVar("T")
 
 
-class Ply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class RecordedTurn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A turn of any seat, in the order of play."""
 
     observation: str  # digest of what the seat was shown
@@ -44,13 +44,13 @@ class Ply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     fresh: bool = True  # `prompt` renders the whole conversation
 
 
-class Episode(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class RecordedEpisode(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One try at one instance."""
 
     index: int
     attempt: int
     seed: int
-    turns: tuple[Ply, ...]
+    turns: tuple[RecordedTurn, ...]
     final: str | None  # digest of the last observation; None where it was shown to another seat
     score: float
     success: bool
@@ -62,7 +62,7 @@ class Episode(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tokens_out: int | None = None
 
 
-class Who(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class PolicyRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The policy that played."""
 
     name: str  # the string that makes it again, less paths and hosts
@@ -71,7 +71,7 @@ class Who(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     weights: str | None = None  # SHA-256 over the weights
 
 
-class Declared(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Declaration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the author says and nobody can check."""
 
     training: str = "not said"  # data
@@ -96,7 +96,7 @@ class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     success: float
 
 
-class Episodes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class EpisodeFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The file of episodes."""
 
     count: int
@@ -118,15 +118,15 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     title: str
     authors: tuple[str, ...]
     date: str  # YYYY-MM-DD
-    policy: Who
+    policy: PolicyRecord
     seats: tuple[str, ...]  # that the recorded turns play; the task's own players have the others
     user: str | None  # the policy in the other seats; None: the task's own players
     settings: dict[str, Any]
     identity: str  # digest of what a score depends on
     claim: Claim
-    declared: Declared
+    declared: Declaration
     links: Links
-    episodes: Episodes
+    episodes: EpisodeFile
 
 
 def observation_digest(message: Message) -> str:
@@ -137,7 +137,7 @@ def observation_digest(message: Message) -> str:
 
 def canonical(record: msgspec.Struct) -> bytes:
     """The one JSON text of a record."""
-    return strict.canonical(plain(record))
+    return parsing.canonical(plain(record))
 
 
 def plain(record: msgspec.Struct) -> dict[str, Any]:
@@ -162,7 +162,7 @@ def _defaults(kind: type[msgspec.Struct]) -> dict[str, Any]:
 
 def digest(entry: Entry) -> str:
     """Of an entry, its episodes included: their digest is part of it."""
-    return strict.digest(canonical(entry))
+    return parsing.digest(canonical(entry))
 
 
 def identity(entry: Entry) -> str:
@@ -179,7 +179,7 @@ def identity(entry: Entry) -> str:
         "policy": msgspec.to_builtins(entry.policy),
         "settings": entry.settings,
     }
-    return strict.digest(strict.canonical(facts))
+    return parsing.digest(parsing.canonical(facts))
 
 
 def folder_name(task: str) -> str:
@@ -189,7 +189,7 @@ def folder_name(task: str) -> str:
 
 def read(path: Path) -> Entry:
     """The entry in a JSON file."""
-    return as_record(strict.parse(strict.small(path), path.name), Entry, path.name)
+    return as_record(parsing.parse(parsing.small(path), path.name), Entry, path.name)
 
 
 def episodes_path(path: Path) -> Path:
@@ -197,9 +197,9 @@ def episodes_path(path: Path) -> Path:
     return path.with_name(path.name.removesuffix(".json") + SUFFIX)
 
 
-def episode(line: bytes, where: str) -> Episode:
+def episode(line: bytes, where: str) -> RecordedEpisode:
     """The episode of a line. Raises SubmissionError where the line is not its canonical text."""
-    found = as_record(strict.parse(line, where), Episode, where)
+    found = as_record(parsing.parse(line, where), RecordedEpisode, where)
     if canonical(found) != line:
         raise SubmissionError(f"{where} is not written canonically: keys sorted, no spaces, no defaults")
     return found
@@ -213,18 +213,18 @@ def as_record(content: Any, kind: type[T], where: str) -> T:
         raise SubmissionError(f"{where}: {error}") from error
 
 
-def write(folder: Path, entry: Entry, episodes: Iterable[Episode]) -> Path:
+def write(folder: Path, entry: Entry, episodes: Iterable[RecordedEpisode]) -> Path:
     """Write an entry under `folder`/task and return the path of its JSON file; what is there is never overwritten."""
     path = folder / folder_name(entry.task) / f"{entry.name}.json"
     if path.exists() or episodes_path(path).exists():
         raise SubmissionError(f"{path} is there: an entry is never overwritten; choose another --name")
     path.parent.mkdir(parents=True, exist_ok=True)
-    episodes_path(path).write_bytes(strict.compress(packed(episodes)))
+    episodes_path(path).write_bytes(parsing.compress(packed(episodes)))
     path.write_bytes(pretty(entry))
     return path
 
 
-def packed(episodes: Iterable[Episode]) -> bytes:
+def packed(episodes: Iterable[RecordedEpisode]) -> bytes:
     """Lines of episodes."""
     return b"".join(canonical(each) + b"\n" for each in episodes)
 
@@ -241,7 +241,7 @@ def all_paths(folder: Path) -> Iterator[Path]:
 
 def schemas() -> dict[str, bytes]:
     """JSON Schemas of both files, by the names that they are published under."""
-    kinds: dict[str, type[msgspec.Struct]] = {"entry.json": Entry, "episode.json": Episode}
+    kinds: dict[str, type[msgspec.Struct]] = {"entry.json": Entry, "episode.json": RecordedEpisode}
     return {
         name: json.dumps(msgspec.json.schema(kind), indent=1, sort_keys=True).encode() + b"\n"
         for name, kind in kinds.items()

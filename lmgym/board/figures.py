@@ -38,7 +38,7 @@ FULL = Precision(mean=1e-3, most=1e-3, tie=1e-3)  # float32; six digits are writ
 HALF = Precision(mean=3e-2, most=1.0, tie=0.25)  # weights in 16 bits
 
 
-class Figures(Protocol):
+class ScoredTokens(Protocol):
     """The sampled tokens of a segment under the model, each (N,)."""
 
     @property
@@ -67,7 +67,7 @@ class Figures(Protocol):
 
 
 def judged(
-    stated: Array, found: Sequence[Figures], owner: Sequence[int], *, heat: float, precision: Precision
+    stated: Array, found: Sequence[ScoredTokens], owner: Sequence[int], *, heat: float, precision: Precision
 ) -> dict[str, Any]:
     """Hold figures of segments, each of an episode `owner`, and the `stated` log-probabilities against a policy."""
     if not len(stated):
@@ -79,7 +79,7 @@ def judged(
     return {"tolerance": precision.mean, **surprise, "drawn": drawn(found, owner)}
 
 
-def drawn(found: Sequence[Figures], owner: Sequence[int]) -> float:
+def drawn(found: Sequence[ScoredTokens], owner: Sequence[int]) -> float:
     """Share of the tokens that the board's noise draws: then there were no other tries to choose from."""
     missed = [each.drawn == 0 for each in found]
     share = 1 - float(np.concatenate(missed).mean())
@@ -125,7 +125,7 @@ def _compare(stated: Array, found: Array, precision: Precision) -> None:
             )
 
 
-def _surprise(found: Sequence[Figures], owner: Sequence[int]) -> dict[str, Any]:
+def _surprise(found: Sequence[ScoredTokens], owner: Sequence[int]) -> dict[str, Any]:
     """Hold surprisals against entropies: over all tokens, and in each episode by a bound that is exact.
 
     Along what a policy samples the product of p(x)^(-1/2) / sum_v p(v)^(1/2) has mean 1, so that it exceeds n / a in
@@ -152,7 +152,7 @@ def _surprise(found: Sequence[Figures], owner: Sequence[int]) -> dict[str, Any]:
     return {"tokens": len(surprisal), "z": round(z, 3), "worst": round(worst, 3), "bound": round(bound, 3)}
 
 
-def _greedy(stated: Array, found: Sequence[Figures], owner: Sequence[int], precision: Precision) -> dict[str, Any]:
+def _greedy(stated: Array, found: Sequence[ScoredTokens], owner: Sequence[int], precision: Precision) -> dict[str, Any]:
     """Each token is the likeliest, and certain: the distribution that it was drawn from has no other."""
     missed = [each.gap > precision.mean for each in found]
     gap = np.concatenate([each.gap for each in found])

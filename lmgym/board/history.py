@@ -11,11 +11,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from lmgym.board import strict
+from lmgym.board import parsing
 from lmgym.board.entry import as_record, canonical
 from lmgym.errors import SubmissionError
 
-What = Literal["added", "regraded", "removed", "committed", "archived"]
+EventKind = Literal["added", "regraded", "removed", "committed", "archived"]
 START = "0" * 64  # what the first line names as the one before
 
 
@@ -25,7 +25,7 @@ class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     number: int
     previous: str  # digest of the line before
     date: str  # YYYY-MM-DD
-    what: What
+    what: EventKind
     task: str
     name: str = ""  # of the entry; none where a task is archived or a seed committed to
     entry: str = ""  # digest
@@ -46,12 +46,12 @@ def parse(content: bytes) -> list[Event]:
     events: list[Event] = []
     previous = START
     for number, line in enumerate(content.splitlines(), 1):
-        event = as_record(strict.parse(line, f"history, line {number}"), Event, f"history, line {number}")
+        event = as_record(parsing.parse(line, f"history, line {number}"), Event, f"history, line {number}")
         if canonical(event) != line or event.number != number:
             raise SubmissionError(f"history, line {number} is not as it was written")
         if event.previous != previous:
             raise SubmissionError(f"history, line {number} does not follow line {number - 1}: the chain is broken")
-        previous = strict.digest(line)
+        previous = parsing.digest(line)
         events.append(event)
     return events
 
@@ -60,7 +60,7 @@ def append(path: Path, **fields: Any) -> Event:
     """Add an event, given all but its number and the digest of the line before."""
     content = path.read_bytes() if path.is_file() else b""
     events = parse(content)
-    previous = strict.digest(content.splitlines()[-1]) if events else START
+    previous = parsing.digest(content.splitlines()[-1]) if events else START
     event = Event(number=len(events) + 1, previous=previous, **fields)
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab") as file:
@@ -75,13 +75,13 @@ def check_extends(old: bytes, new: bytes) -> None:
     parse(new)
 
 
-def standing(events: Sequence[Event], task: str, name: str) -> Event | None:
+def current(events: Sequence[Event], task: str, name: str) -> Event | None:
     """The latest event of an entry; None where there is none, or it was removed."""
     latest = [event for event in events if (event.task, event.name) == (task, name)]
     return latest[-1] if latest and latest[-1].what != "removed" else None
 
 
-def all_standing(events: Sequence[Event]) -> list[Event]:
+def all_current(events: Sequence[Event]) -> list[Event]:
     """The latest event of every entry that was let in and not taken away since."""
     latest = {(event.task, event.name): event for event in events if event.name}
     return [event for event in latest.values() if event.what != "removed"]

@@ -9,13 +9,13 @@ import msgspec
 
 from lmgym.board import entry as entries
 from lmgym.board import history
-from lmgym.board.store import Store
+from lmgym.board.store import BoardStore
 from lmgym.board.verdict import Verdict
 from lmgym.board.verify import verify
 from lmgym.errors import SubmissionError
 
 
-def recheck(base: Store, store: Store) -> list[Path]:
+def recheck(base: BoardStore, store: BoardStore) -> list[Path]:
     """The entries whose verdict differs from the base's, each replayed and found as its verdict says.
 
     Raises SubmissionError for links, for a history that was edited, for an entry that is gone without a line that says
@@ -41,7 +41,7 @@ def check_links(root: Path) -> None:
         raise SubmissionError(f"{link.name} is a link; a leaderboard is made of plain files")
 
 
-def _changed(base: Store, store: Store) -> Iterator[Path]:
+def _changed(base: BoardStore, store: BoardStore) -> Iterator[Path]:
     """Entries of which anything, or whose verdict, is not as in the base."""
     for path in entries.all_paths(store.entries):
         files = (path, entries.episodes_path(path), store.root / "verdicts" / path.relative_to(store.entries))

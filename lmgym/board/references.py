@@ -7,8 +7,8 @@ from datetime import date
 from pathlib import Path
 
 from lmgym.board import entry as entries
-from lmgym.board.entry import Who
-from lmgym.board.store import Store
+from lmgym.board.entry import PolicyRecord
+from lmgym.board.store import BoardStore
 from lmgym.board.submit import Signature, build
 from lmgym.errors import InstanceError, MissingExtra, PolicyError
 from lmgym.evaluation.protocol import Protocol, protocol
@@ -20,7 +20,7 @@ TITLES = {"null": "Says nothing", "random": "Acts at random", "oracle": "Knows e
 Told = Callable[[str, str], object]  # which, and what became of it
 
 
-def lacking(store: Store, tasks: Sequence[str], told: Told) -> Iterator[tuple[Protocol, str]]:
+def lacking(store: BoardStore, tasks: Sequence[str], told: Told) -> Iterator[tuple[Protocol, str]]:
     """References that the board has no entry of, task by task; tasks that cannot be played here are told."""
     for task in tasks:
         try:
@@ -33,7 +33,7 @@ def lacking(store: Store, tasks: Sequence[str], told: Told) -> Iterator[tuple[Pr
                 yield rules, name
 
 
-def play(store: Store, rules: Protocol, name: str, policy: Policy) -> Path | None:
+def play(store: BoardStore, rules: Protocol, name: str, policy: Policy) -> Path | None:
     """Play a reference by the protocol and write its entry; None where the task has no such player."""
     try:
         trajectories = list(Engine().run(policy, rules.jobs()))
@@ -46,7 +46,7 @@ def play(store: Store, rules: Protocol, name: str, policy: Policy) -> Path | Non
         title=TITLES[name],
         authors=("lmgym",),
         date=date.today().isoformat(),
-        policy=Who(name=name, kind=name),  # type: ignore[arg-type]  # the names of TITLES are kinds
+        policy=PolicyRecord(name=name, kind=name),  # type: ignore[arg-type]  # the names of TITLES are kinds
         settings={"seed": 0},
     )
     return entries.write(store.entries, *build(trajectories, signature))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from lmgym.board.entry import Episode, Ply, observation_digest
+from lmgym.board.entry import RecordedEpisode, RecordedTurn, observation_digest
 from lmgym.errors import SubmissionError
 from lmgym.rollout.env_handle import EnvHandle, StepResult
 from lmgym.types import FIRST_SEAT
@@ -12,14 +12,14 @@ from lmgym.types import FIRST_SEAT
 NEAR = 1e-9  # rewards and scores are sums of the same numbers in the same order
 
 
-def replay(stage: EnvHandle, episode: Episode, *, exact: bool) -> dict[str, float]:
+def replay(stage: EnvHandle, episode: RecordedEpisode, *, exact: bool) -> dict[str, float]:
     """Play the actions of an episode and return what a verdict keeps of it.
 
     Raises SubmissionError at the first score or ending that is not as recorded; where `exact`, observation or reward.
     """
     name = f"instance {episode.index}, try {episode.attempt}"
     shown = stage.reset(episode.seed, {"index": episode.index}, {})
-    purse = Purse()
+    purse = RewardLedger()
     purse.take(shown, None)
     invalid = 0
     for number, ply in enumerate(episode.turns):
@@ -46,7 +46,7 @@ def replay(stage: EnvHandle, episode: Episode, *, exact: bool) -> dict[str, floa
     }
 
 
-class Purse:
+class RewardLedger:
     """Rewards by turn: what a seat earns by the turns of others falls to its last turn, or to its first one to come."""
 
     def __init__(self) -> None:
@@ -69,12 +69,12 @@ class Purse:
             else:
                 self.income[seat] = self.income.get(seat, 0.0) + amount
 
-    def total(self, episode: Episode) -> float:
+    def total(self, episode: RecordedEpisode) -> float:
         """Sum of the agent's rewards."""
         return math.fsum(self.rewards[i] for i, ply in enumerate(episode.turns) if ply.seat == FIRST_SEAT)
 
 
-def _check_before(shown: StepResult, ply: Ply, where: str, exact: bool) -> None:
+def _check_before(shown: StepResult, ply: RecordedTurn, where: str, exact: bool) -> None:
     if shown.terminated or shown.truncated:
         raise SubmissionError(f"{where} comes after the episode was over")
     if shown.seat != ply.seat:
@@ -83,7 +83,7 @@ def _check_before(shown: StepResult, ply: Ply, where: str, exact: bool) -> None:
         raise SubmissionError(f"{where} was played to another observation than the environment shows")
 
 
-def _ended(stage: EnvHandle, shown: StepResult, episode: Episode, name: str) -> StepResult:
+def _ended(stage: EnvHandle, shown: StepResult, episode: RecordedEpisode, name: str) -> StepResult:
     """The end; an episode that the policy had no more room for is cut where it stood."""
     over = shown.terminated or shown.truncated
     if not over and episode.stop == "context":
@@ -96,13 +96,13 @@ def _ended(stage: EnvHandle, shown: StepResult, episode: Episode, name: str) -> 
     return shown
 
 
-def _check_rewards(episode: Episode, purse: Purse, name: str) -> None:
+def _check_rewards(episode: RecordedEpisode, purse: RewardLedger, name: str) -> None:
     for number, ply in enumerate(episode.turns):
         if not math.isclose(ply.reward, earned := purse.rewards[number], rel_tol=NEAR, abs_tol=NEAR):
             raise SubmissionError(f"{name}, turn {number} says it earned {ply.reward}; it earns {earned}")
 
 
-def _check_ending(episode: Episode, shown: StepResult, name: str, exact: bool) -> None:
+def _check_ending(episode: RecordedEpisode, shown: StepResult, name: str, exact: bool) -> None:
     score, success = float(shown.info["score"]), bool(shown.info["success"])
     if not math.isclose(episode.score, score, rel_tol=NEAR, abs_tol=NEAR):
         raise SubmissionError(f"{name} says its score is {episode.score}; it is {score}")

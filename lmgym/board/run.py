@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from lmgym.board.entry import Who
+from lmgym.board.entry import PolicyRecord
 from lmgym.errors import SubmissionError
 from lmgym.rollout import episodes
 from lmgym.types import Trajectory
@@ -93,7 +93,7 @@ def kind_of(policy: str) -> Kind:
     return "model" if kind in MODELS or "/" in kind else OF_TASK.get(kind, "script")
 
 
-def check_policy(stated: Who, model: str) -> None:
+def check_policy(stated: PolicyRecord, model: str) -> None:
     """Raise SubmissionError where `model` is not the policy that an entry states; its host or folder may be another."""
     if (kind_of(model), public_name(model)) != (stated.kind, stated.name):
         raise SubmissionError(

@@ -23,14 +23,14 @@ from markupsafe import Markup
 
 import lmgym
 from lmgym.board import entry as entries
-from lmgym.board import history, strict
+from lmgym.board import history, parsing
 from lmgym.board.check import check_asked, check_name
-from lmgym.board.curves import Curve, read_curves
+from lmgym.board.curves import BaselineCurve, read_curves
 from lmgym.board.entry import Entry, folder_name
-from lmgym.board.gone import Gone, all_gone, archived
 from lmgym.board.history import Event
-from lmgym.board.store import Store, check_others
-from lmgym.board.tables import Overall, Row, Suite, overall, permalink, ranked, read_suite
+from lmgym.board.removed import RemovedEntry, archived, removed_entries
+from lmgym.board.store import BoardStore, check_others
+from lmgym.board.tables import Overall, Suite, TableRow, overall, permalink, ranked, read_suite
 from lmgym.board.verdict import Figure, Verdict, shares
 from lmgym.errors import InstanceError, SubmissionError
 from lmgym.evaluation.protocol import promise, protocol
@@ -49,8 +49,8 @@ class TaskPage:
     family: str
     summary: str
     score: str  # what 1 means
-    rows: Sequence[Row] = ()
-    curves: Sequence[Curve] = ()
+    rows: Sequence[TableRow] = ()
+    curves: Sequence[BaselineCurve] = ()
 
     @property
     def link(self) -> str:
@@ -58,7 +58,7 @@ class TaskPage:
         return f"tasks/{self.name}.html"
 
     @property
-    def best(self) -> Row | None:
+    def best(self) -> TableRow | None:
         """The first that is no reference."""
         return next((row for row in self.rows if row.entry.policy.kind in ("model", "script", "human")), None)
 
@@ -73,24 +73,24 @@ class Board:
     archives: Mapping[str, Any] = field(default_factory=dict)  # closed tables, by the name of their file
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[TableRow]:
         """All entries."""
         return [row for task in self.tasks for row in task.rows]
 
     @property
-    def gone(self) -> list[Gone]:
+    def removed(self) -> list[RemovedEntry]:
         """Entries that are on the board no longer."""
-        return all_gone(self.events, self.archives)
+        return removed_entries(self.events, self.archives)
 
 
-def load(store: Store) -> Board:
+def load(store: BoardStore) -> Board:
     """Read a leaderboard.
 
     Raises SubmissionError where entries, verdicts and history are not about the same, or a task asks for others.
     """
     events = history.read(store.log)
     store.check_whole()
-    rows: dict[str, list[Row]] = {}
+    rows: dict[str, list[TableRow]] = {}
     for found, verdict in store.all():
         rows.setdefault(found.task, []).append(_row_of(found, verdict, events))
     held = [row.entry for found in rows.values() for row in found]
@@ -119,12 +119,12 @@ def load(store: Store) -> Board:
     return Board(tasks, [(suite, overall(suite, every)) for suite in suites], events, archives)
 
 
-def _row_of(found: Entry, verdict: Verdict | None, events: Sequence[Event]) -> Row:
+def _row_of(found: Entry, verdict: Verdict | None, events: Sequence[Event]) -> TableRow:
     """An entry with its verdict, if the history holds both and the task promises what it did."""
     name = f"{found.name} on {found.task}"
     if verdict is None:
         raise SubmissionError(f"{name} was never verified as it is: lmgym board grade")
-    event = history.standing(events, found.task, found.name)
+    event = history.current(events, found.task, found.name)
     if event is None or event.entry != verdict.entry:
         raise SubmissionError(f"the history does not hold {name} as it is")
     _check_held(name, verdict, event)
@@ -136,7 +136,7 @@ def _row_of(found: Entry, verdict: Verdict | None, events: Sequence[Event]) -> R
         pass  # its data, which says how much there is, is not here
     except SubmissionError as error:
         raise SubmissionError(f"{name}: {error}; lmgym board archive {found.task} {found.task}") from None
-    return Row(found, verdict)
+    return TableRow(found, verdict)
 
 
 def _check_held(name: str, verdict: Verdict, event: Event) -> None:
@@ -147,7 +147,7 @@ def _check_held(name: str, verdict: Verdict, event: Event) -> None:
     for word, held, stated in (("mark", event.mark, verdict.mark), ("score", event.score, verdict.score.mean)):
         if held != stated:
             raise SubmissionError(f"the history does not hold {name} with this {word}: {stated}, but {held}")
-    if event.verdict and event.verdict != strict.digest(entries.canonical(verdict)):
+    if event.verdict and event.verdict != parsing.digest(entries.canonical(verdict)):
         raise SubmissionError(f"the verdict on {name} is not the one that the history holds")
     for word, value in ({} if event.verdict else shares(verdict.outcomes)).items():
         if value != getattr(verdict, word):
@@ -160,7 +160,7 @@ def write(board: Board, out: Path, *, address: str = "") -> list[Path]:
     Links of the feed begin with `address`; without one it has none, as readers follow no relative ones.
     """
     address = _checked(address)
-    site = Site(out)
+    site = SiteWriter(out)
     site.page("index.html", "index.html", board=board)
     site.page("tasks.html", "tasks.html", board=board)
     site.page("methodology.html", "methodology.html", board=board)
@@ -170,9 +170,9 @@ def write(board: Board, out: Path, *, address: str = "") -> list[Path]:
             site.page(task.link, "task.html", board=board, task=task)
             for row in task.rows:
                 site.page(row.link, "entry.html", board=board, task=task, row=row)
-    for gone in board.gone:
-        check_name(gone.name)
-        site.page(gone.link, "gone.html", board=board, gone=gone)
+    for removed in board.removed:
+        check_name(removed.name)
+        site.page(removed.link, "removed.html", board=board, removed=removed)
     for name, archive in board.archives.items():
         site.page(f"archive/{name}.html", "archive.html", board=board, archive=archive)
     site.put("board.json", json.dumps(as_json(board), indent=1, sort_keys=True, allow_nan=False) + "\n")
@@ -189,7 +189,7 @@ def _checked(address: str) -> str:
     return address.rstrip("/")
 
 
-class Site:
+class SiteWriter:
     """Templates and where they go."""
 
     def __init__(self, out: Path) -> None:
@@ -276,7 +276,7 @@ def as_json(board: Board) -> dict[str, Any]:
     }
 
 
-def _row(row: Row) -> dict[str, Any]:
+def _row(row: TableRow) -> dict[str, Any]:
     verdict, found = row.verdict, row.entry
     return {
         "name": found.name,

@@ -9,7 +9,7 @@ from datetime import date
 from pathlib import Path
 
 from lmgym.board import entry as entries
-from lmgym.board import history, strict
+from lmgym.board import history, parsing
 from lmgym.board.check import RESERVED
 from lmgym.board.copies import check_copy, order
 from lmgym.board.entry import Entry
@@ -22,7 +22,7 @@ ENTRY_FILE = re.compile(r"entries/[^/]+/[^/]+(\.json|\.episodes\.jsonl\.zst)")
 
 
 @dataclass(frozen=True)
-class Store:
+class BoardStore:
     """A leaderboard on disk."""
 
     root: Path
@@ -50,7 +50,7 @@ class Store:
         path = self.verdict_path(found.task, found.name)
         if not path.is_file():
             return None
-        verdict = entries.as_record(strict.parse(path.read_bytes(), path.name), Verdict, path.name)
+        verdict = entries.as_record(parsing.parse(path.read_bytes(), path.name), Verdict, path.name)
         return verdict if verdict.entry == entries.digest(found) else None
 
     def admit(self, found: Entry, verdict: Verdict, *, reason: str = "") -> None:
@@ -62,7 +62,7 @@ class Store:
         history.check_new(events, found.task, found.name, digest)
         check_others(found, (entries.read(path) for path in entries.all_paths(self.entries)))
         self.check_copy(found, events, scored=verdict.audit is not None)
-        before = history.standing(events, found.task, found.name)
+        before = history.current(events, found.task, found.name)
         if before is not None and not reason:
             raise SubmissionError(f"{found.name} on {found.task} was graded on {before.date}: say why it is again")
         path = self.verdict_path(found.task, found.name)
@@ -77,7 +77,7 @@ class Store:
             entry=digest,
             mark=verdict.mark,
             score=verdict.score.mean,
-            verdict=strict.digest(entries.canonical(verdict)),
+            verdict=parsing.digest(entries.canonical(verdict)),
             reason="" if before is None else reason,
         )
 
@@ -85,13 +85,13 @@ class Store:
         """Raise SubmissionError where an entry does what another of its task did that was let in before."""
         added = order(events)
         own = added.get((found.task, found.name), len(events) + 1)
-        stand = [event.name for event in history.all_standing(events) if event.task == found.task]
+        stand = [event.name for event in history.all_current(events) if event.task == found.task]
         before = [self.path(found.task, name) for name in stand if added[found.task, name] < own]
         check_copy(self.path(found.task, found.name), before, scored=scored)
 
     def remove(self, task: str, name: str, *, reason: str) -> None:
         """Take an entry off the board; the history keeps that it was there."""
-        before = history.standing(history.read(self.log), task, name)
+        before = history.current(history.read(self.log), task, name)
         if before is None:
             raise SubmissionError(f"there is no entry {name} on {task}")
         today = date.today().isoformat()
@@ -114,7 +114,7 @@ class Store:
 
     def check_whole(self) -> None:
         """Raise SubmissionError where an entry that stands in the history is gone, or its episodes are."""
-        for event in history.all_standing(history.read(self.log)):
+        for event in history.all_current(history.read(self.log)):
             path = self.path(event.task, event.name)
             for file in (path, entries.episodes_path(path)):
                 if not file.is_file():
@@ -153,11 +153,11 @@ def new_entries(base: Path, proposed: Path) -> list[Path]:
     if gone := sorted(before.keys() - after.keys()):
         raise SubmissionError(f"{gone[0]} was removed; a proposal adds entries and leaves all else as it is")
     for name in sorted(before):
-        if before[name].read_bytes() != strict.regular(after[name]).read_bytes():
+        if before[name].read_bytes() != parsing.regular(after[name]).read_bytes():
             raise SubmissionError(f"{name} was changed; a proposal adds entries and leaves all else as it is")
     added = sorted(after.keys() - before.keys())
     for name in added:
-        strict.regular(after[name])
+        parsing.regular(after[name])
         if not ENTRY_FILE.fullmatch(name):
             raise SubmissionError(f"{name} is no file of an entry; verdicts and history are written by the board")
     found = [after[name] for name in added if name.endswith(".json")]

@@ -10,8 +10,18 @@ from typing import Any
 import msgspec
 
 from lmgym.board import entry as entries
-from lmgym.board import strict
-from lmgym.board.entry import Claim, Declared, Entry, Episode, Episodes, Links, Ply, Who, observation_digest
+from lmgym.board import parsing
+from lmgym.board.entry import (
+    Claim,
+    Declaration,
+    Entry,
+    EpisodeFile,
+    Links,
+    PolicyRecord,
+    RecordedEpisode,
+    RecordedTurn,
+    observation_digest,
+)
 from lmgym.errors import SubmissionError
 from lmgym.evaluation.protocol import Protocol, protocol
 from lmgym.rollout.fork import PLY
@@ -28,14 +38,14 @@ class Signature:
     title: str
     authors: tuple[str, ...]
     date: str  # YYYY-MM-DD
-    policy: Who
+    policy: PolicyRecord
     user: str | None = None  # the policy in the other seats
     settings: Mapping[str, Any] = field(default_factory=dict)
-    declared: Declared = field(default_factory=Declared)
+    declared: Declaration = field(default_factory=Declaration)
     links: Links = field(default_factory=Links)
 
 
-def build(trajectories: Iterable[Trajectory], signature: Signature) -> tuple[Entry, list[Episode]]:
+def build(trajectories: Iterable[Trajectory], signature: Signature) -> tuple[Entry, list[RecordedEpisode]]:
     """An entry of the episodes of a run, with its episodes in the order of the protocol.
 
     Raises SubmissionError where an episode is not of the protocol, or one is missing.
@@ -65,7 +75,7 @@ def build(trajectories: Iterable[Trajectory], signature: Signature) -> tuple[Ent
     return _entry(agent, episodes, rules, signature, _heard(first, episodes)), episodes
 
 
-def _heard(seats: Iterable[str], episodes: Sequence[Episode]) -> tuple[str, ...]:
+def _heard(seats: Iterable[str], episodes: Sequence[RecordedEpisode]) -> tuple[str, ...]:
     """The seats that were on turn in some episode; whoever was to play another was never asked, as if not there."""
     if any(each.final is None for each in episodes):  # an episode was cut when it was another seat's turn
         return tuple(seats)
@@ -88,12 +98,12 @@ def _check(agent: Trajectory, rules: Protocol) -> None:
         raise SubmissionError(f"{name} was played with seed {agent.seed}, which is not the board's: {hint}")
 
 
-def episode(seats: Mapping[str, Trajectory]) -> Episode:
+def episode(seats: Mapping[str, Trajectory]) -> RecordedEpisode:
     """The record of an episode, given its trajectories by seat."""
     agent = seats[FIRST_SEAT]
     turns = [(turn.info.get(PLY, place), seat, turn) for seat, each in seats.items() for place, turn in _turns(each)]
     costs = [turn.completion.usage.get("cost") for turn in agent.turns]
-    return Episode(
+    return RecordedEpisode(
         index=agent.index or 0,
         attempt=agent.attempt,
         seed=agent.seed,
@@ -120,11 +130,11 @@ def _turns(trajectory: Trajectory) -> list[tuple[int, Turn]]:
     return list(enumerate(trajectory.turns))
 
 
-def _ply(turn: Turn, seat: str) -> Ply:
+def _ply(turn: Turn, seat: str) -> RecordedTurn:
     said = turn.completion
     if said.finish == "broken":
         raise SubmissionError("an answer that never came stands in this run: resume the evaluation first")
-    return Ply(
+    return RecordedTurn(
         observation=observation_digest(turn.observation),
         action=turn.action,
         reward=float(turn.reward),
@@ -140,7 +150,11 @@ def _ply(turn: Turn, seat: str) -> Ply:
 
 
 def _entry(
-    agent: Trajectory, episodes: Sequence[Episode], rules: Protocol, signature: Signature, seats: tuple[str, ...]
+    agent: Trajectory,
+    episodes: Sequence[RecordedEpisode],
+    rules: Protocol,
+    signature: Signature,
+    seats: tuple[str, ...],
 ) -> Entry:
     settings = dict(signature.settings) | ({} if agent.prompt is None else {"prompt": agent.prompt})
     asked = {seat: who for seat, who in settings.pop("seats", {}).items() if seat in seats}
@@ -168,6 +182,6 @@ def _entry(
         ),
         declared=signature.declared,
         links=signature.links,
-        episodes=Episodes(count=len(episodes), sha256=strict.digest(entries.packed(episodes))),
+        episodes=EpisodeFile(count=len(episodes), sha256=parsing.digest(entries.packed(episodes))),
     )
     return msgspec.structs.replace(found, identity=entries.identity(found))

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lmgym.board import entry as entries
-from lmgym.board import strict
+from lmgym.board import parsing
 from lmgym.board.entry import Entry, folder_name
 from lmgym.board.verdict import Figure, Verdict
 from lmgym.errors import SubmissionError
@@ -44,7 +44,7 @@ class Suite(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """An entry in a table."""
 
     entry: Entry
@@ -85,26 +85,26 @@ def permalink(task: str, name: str) -> str:
     return f"entries/{folder_name(task)}/{name}.html"
 
 
-def ranked(rows: Sequence[Row]) -> list[Row]:
+def ranked(rows: Sequence[TableRow]) -> list[TableRow]:
     """Rows by score, with ranks by paired tests; what was only reported has none and stands last.
 
     Entries of another user are never compared.
     """
-    found: list[Row] = []
+    found: list[TableRow] = []
     known = [row for row in rows if row.verdict.mark != "reported"]
     for user in sorted({row.entry.user or "" for row in known}):
         found += _ranked([row for row in known if (row.entry.user or "") == user])
     return found + sorted((row for row in rows if row.verdict.mark == "reported"), key=lambda row: row.entry.name)
 
 
-def _ranked(rows: Sequence[Row]) -> list[Row]:
+def _ranked(rows: Sequence[TableRow]) -> list[TableRow]:
     ordered = sorted(rows, key=lambda row: (-row.verdict.score.mean, row.entry.name))
     pairs = [(better, worse) for worse in range(len(ordered)) for better in range(worse)]
     adjusted = holm([_p(ordered[better].means - ordered[worse].means) for better, worse in pairs])
     sure = {pair for pair, p in zip(pairs, adjusted, strict=True) if p < LEVEL}
     ranks = [1 + sum((better, worse) in sure for better in range(worse)) for worse in range(len(ordered))]
     return [
-        Row(row.entry, row.verdict, rank=rank, tied=ranks.count(rank) > 1)
+        TableRow(row.entry, row.verdict, rank=rank, tied=ranks.count(rank) > 1)
         for row, rank in zip(ordered, ranks, strict=True)
     ]
 
@@ -118,15 +118,15 @@ def _p(differences: Array) -> float:
 
 def read_suite(path: Path) -> Suite:
     """A suite's file."""
-    suite = entries.as_record(strict.parse(path.read_bytes(), path.name), Suite, path.name)
+    suite = entries.as_record(parsing.parse(path.read_bytes(), path.name), Suite, path.name)
     if path.stem != suite.title:
         raise SubmissionError(f"{path.name} holds the suite {suite.title}: name and version are the file's")
     return suite
 
 
-def overall(suite: Suite, rows: Sequence[Row]) -> list[Overall]:
+def overall(suite: Suite, rows: Sequence[TableRow]) -> list[Overall]:
     """All systems over a suite, the best first, those with missing tasks last; only verified entries count."""
-    of_task: dict[str, dict[str, Row]] = {task: {} for task in suite.tasks}
+    of_task: dict[str, dict[str, TableRow]] = {task: {} for task in suite.tasks}
     titles: dict[str, str] = {}
     for row in rows:
         if row.entry.task in of_task and row.entry.user is None and row.verdict.mark != "reported":
@@ -137,7 +137,7 @@ def overall(suite: Suite, rows: Sequence[Row]) -> list[Overall]:
     return sorted(found, key=lambda each: (each.missing, -(each.score.mean if each.score else 0.0), each.name))
 
 
-def _scaled(rows: Mapping[str, Row]) -> dict[str, Figure]:
+def _scaled(rows: Mapping[str, TableRow]) -> dict[str, Figure]:
     """Scores by system, on the scale where random is 0 and the oracle 100; nothing where either is missing."""
     if any(name not in rows for name in REFERENCES):
         return {}

@@ -14,9 +14,9 @@ from typing import Any
 import lmgym
 from lmgym.board import entry as entries
 from lmgym.board.check import check_entry, check_name, checked_episodes
-from lmgym.board.entry import Entry, Episode
-from lmgym.board.pool import Pool, isolating
+from lmgym.board.entry import Entry, RecordedEpisode
 from lmgym.board.verdict import Level, Verdict, figures, outcomes
+from lmgym.board.workers import WorkerPool, isolating
 from lmgym.errors import InstanceError, SubmissionError
 from lmgym.evaluation.protocol import Protocol, promise, protocol
 from lmgym.types import FIRST_SEAT
@@ -102,7 +102,7 @@ def _mean(counts: list[int | None]) -> float | None:
     return round(sum(known) / len(known), 3) if known and len(known) == len(counts) else None
 
 
-def recorded(episode: Episode) -> dict[str, Any]:
+def recorded(episode: RecordedEpisode) -> dict[str, Any]:
     """What an episode says of itself."""
     mine = [ply for ply in episode.turns if ply.seat == FIRST_SEAT]
     return {
@@ -123,7 +123,7 @@ def _replayed(
     order = {"task": found.task, "split": found.split, "seats": list(found.seats), "exact": level == "exact"}
     names = list(rules.names())
     rows: dict[int, dict[str, Any]] = {}
-    pool = Pool(order, workers=workers, isolated=rules.spec.runs_code)
+    pool = WorkerPool(order, workers=workers, isolated=rules.spec.runs_code)
     with closing(pool.run(_lines(found, rules, path))) as answers:
         for place, answer in answers:
             if "refused" in answer:

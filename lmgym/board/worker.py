@@ -10,7 +10,7 @@ import os
 import sys
 from typing import Any, BinaryIO
 
-from lmgym.board.entry import Episode, as_record
+from lmgym.board.entry import RecordedEpisode, as_record
 from lmgym.board.replay import replay
 from lmgym.errors import BackendError, LmgymError, SubmissionError
 from lmgym.rollout.env_handle import EnvHandle, Setting
@@ -26,7 +26,7 @@ class Bench:
 
     def answer(self, line: bytes) -> dict[str, Any]:
         """What comes of an episode: its `outcome`, how it is `refused`, or what `broke`."""
-        found = as_record(json.loads(line), Episode, "episode")
+        found = as_record(json.loads(line), RecordedEpisode, "episode")
         try:
             self.stage = self.stage or EnvHandle(self.setting)
             return {"outcome": replay(self.stage, found, exact=self.exact)}

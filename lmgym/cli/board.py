@@ -14,7 +14,7 @@ from lmgym.cli.submit import needs_extra
 from lmgym.errors import SubmissionError
 
 if TYPE_CHECKING:
-    from lmgym.board.store import Store
+    from lmgym.board.store import BoardStore
 
 app = typer.Typer(help="Build the leaderboard's site, or keep the leaderboard.", no_args_is_help=False)
 
@@ -23,14 +23,14 @@ Why = Annotated[str, typer.Option(help="Stands in the history.")]
 LEADERBOARD = Path("leaderboards")
 
 
-def _store(folder: Path) -> Store:
+def _store(folder: Path) -> BoardStore:
     try:
         import jinja2  # noqa: F401
 
-        from lmgym.board.store import Store
+        from lmgym.board.store import BoardStore
     except ModuleNotFoundError as error:
         raise needs_extra(error) from error
-    return Store(folder)
+    return BoardStore(folder)
 
 
 def _say(words: str) -> None:
@@ -111,7 +111,7 @@ def grade(
         _say("every entry has its verdict")
 
 
-def _grade(store: Store, path: Path, reason: str, again: Again) -> None:
+def _grade(store: BoardStore, path: Path, reason: str, again: Again) -> None:
     from lmgym.board import entry as records
     from lmgym.cli.verify import checked, line
 

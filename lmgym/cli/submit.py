@@ -12,7 +12,7 @@ from rich.console import Console
 from lmgym.errors import MissingExtra, SubmissionError
 
 if TYPE_CHECKING:
-    from lmgym.board.entry import Who
+    from lmgym.board.entry import PolicyRecord
     from lmgym.board.run import RunFolder
 
 Words = Annotated[str, typer.Option(help="As the author says.")]
@@ -44,7 +44,7 @@ def submit(
         from lmgym.board import entry as entries
         from lmgym.board import run as runs
         from lmgym.board.check import check_entry, check_name
-        from lmgym.board.entry import Declared, Links
+        from lmgym.board.entry import Declaration, Links
         from lmgym.board.submit import Signature, build
     except ModuleNotFoundError as error:
         raise needs_extra(error) from error
@@ -61,7 +61,7 @@ def submit(
         policy=_who(folder, model),
         user=folder.user(),
         settings=folder.kept(),
-        declared=Declared(
+        declared=Declaration(
             training=training,
             trained_on=tuple(trained_on or ()),
             tools=tools,
@@ -88,10 +88,10 @@ def _check_keys(*contents: bytes) -> None:
         raise SubmissionError("a key stands in this run, or in what is said of it: nothing was written")
 
 
-def _who(folder: RunFolder, model: str) -> Who:
+def _who(folder: RunFolder, model: str) -> PolicyRecord:
     """The policy, with the digest of its weights where they are here."""
     from lmgym.board import run as runs
-    from lmgym.board.entry import Who
+    from lmgym.board.entry import PolicyRecord
     from lmgym.cli.policies import kind_of, load_here, unguided
 
     facts: dict[str, Any] = {}
@@ -101,4 +101,4 @@ def _who(folder: RunFolder, model: str) -> Who:
         found: Any = load_here(model or folder.policy, 1.0, int(folder.settings.get("seed", 0)))
         local = unguided(found)
         facts = {"parameters": parameters(local), "weights": weights_digest(local)}
-    return Who(name=runs.public_name(folder.policy), kind=runs.kind_of(folder.policy), **facts)
+    return PolicyRecord(name=runs.public_name(folder.policy), kind=runs.kind_of(folder.policy), **facts)

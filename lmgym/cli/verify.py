@@ -36,7 +36,7 @@ def verify(
         from lmgym.board import entry as records
         from lmgym.board import history
         from lmgym.board.copies import check_copy
-        from lmgym.board.store import Store, check_others, new_entries
+        from lmgym.board.store import BoardStore, check_others, new_entries
     except ModuleNotFoundError as error:
         raise needs_extra(error) from error
 
@@ -46,18 +46,20 @@ def verify(
         if len(entries) != 1:
             raise SubmissionError("with --base goes one folder: the leaderboard as it is proposed")
         paths = new_entries(base, entries[0])
-        beside = [records.read(path) for path in (*records.all_paths(Store(base).entries), *paths)]
+        beside = [records.read(path) for path in (*records.all_paths(BoardStore(base).entries), *paths)]
         for path in paths:
             check_others(records.read(path), beside)
     console = Console(soft_wrap=True, highlight=False)
     for path in paths:
         verdict = checked(path, workers=workers)
         found = records.read(path)
-        log = Store(base).log if base is not None else path.parent.parent.parent / "history.jsonl"
+        log = BoardStore(base).log if base is not None else path.parent.parent.parent / "history.jsonl"
         history.check_new(history.read(log), found.task, found.name, verdict.entry)
         verdict = again.judge(path, found, verdict, log)
         if base is not None:
-            others = [each for each in (*records.all_paths(Store(base).entries), *paths) if _same_table(each, path)]
+            others = [
+                each for each in (*records.all_paths(BoardStore(base).entries), *paths) if _same_table(each, path)
+            ]
             check_copy(path, others, scored=verdict.audit is not None)
         console.print(line(found, verdict), markup=False)
         if out is not None:

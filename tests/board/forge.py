@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from lmgym.board import entry as entries
-from lmgym.board import strict
-from lmgym.board.entry import Entry, Episode, Who
+from lmgym.board import parsing
+from lmgym.board.entry import Entry, PolicyRecord, RecordedEpisode
 from lmgym.board.submit import Signature, build
 from lmgym.evaluation.protocol import protocol
 from lmgym.policy.base import Conversation, Policy
@@ -24,7 +24,7 @@ Change = Callable[[dict[str, Any], list[dict[str, Any]]], object]
 
 def signature(name: str = "honest", **changes: Any) -> Signature:
     given = {"title": "An honest player", "authors": ("A. Uthor",), "date": "2026-11-21"}
-    return Signature(**{"name": name, **given, "policy": Who(name="wavering", kind="script"), **changes})
+    return Signature(**{"name": name, **given, "policy": PolicyRecord(name="wavering", kind="script"), **changes})
 
 
 def wavering() -> Scripted:
@@ -36,7 +36,7 @@ def wavering() -> Scripted:
     return Scripted("wavering", answer, wants=frozenset({"demonstrator"}))
 
 
-def played(task: str, policy: Policy, /, **changes: Any) -> tuple[Entry, list[Episode]]:
+def played(task: str, policy: Policy, /, **changes: Any) -> tuple[Entry, list[RecordedEpisode]]:
     """An entry of the whole protocol of a task."""
     return build(Engine().run(policy, protocol(task).jobs()), signature(**changes))
 
@@ -53,16 +53,16 @@ class Forger:
     def change(self, change: Change, *, signed: bool = True) -> Path:
         """Change the entry and its episodes as plain values; digests and means are made to fit unless not `signed`."""
         entry = json.loads(self.path.read_bytes())
-        episodes = [json.loads(line) for line in strict.lines(entries.episodes_path(self.path))]
+        episodes = [json.loads(line) for line in parsing.lines(entries.episodes_path(self.path))]
         change(entry, episodes)
-        packed = b"".join(strict.canonical(each) + b"\n" for each in episodes)
+        packed = b"".join(parsing.canonical(each) + b"\n" for each in episodes)
         if signed:
-            entry["episodes"] = {"count": len(episodes), "sha256": strict.digest(packed)}
+            entry["episodes"] = {"count": len(episodes), "sha256": parsing.digest(packed)}
             if "claim" in entry and episodes:
                 for name in entry["claim"]:
                     entry["claim"][name] = sum(float(each[name]) for each in episodes) / len(episodes)
             self.sign(entry)
-        entries.episodes_path(self.path).write_bytes(strict.compress(packed))
+        entries.episodes_path(self.path).write_bytes(parsing.compress(packed))
         self.path.write_text(json.dumps(entry))
         return self.path
 
@@ -86,6 +86,6 @@ class Forger:
 
     def line(self, content: bytes, number: int = 0) -> Path:
         """Put a line in place of an episode's."""
-        found = list(strict.lines(entries.episodes_path(self.path)))
+        found = list(parsing.lines(entries.episodes_path(self.path)))
         found[number] = content
-        return self.raw_episodes(strict.compress(b"".join(line + b"\n" for line in found)))
+        return self.raw_episodes(parsing.compress(b"".join(line + b"\n" for line in found)))

@@ -10,7 +10,7 @@ import pytest
 from lmgym.board import entry as entries
 from lmgym.board import fresh
 from lmgym.board.entry import Entry
-from lmgym.board.store import Store
+from lmgym.board.store import BoardStore
 from lmgym.board.verdict import Verdict, figures
 from lmgym.board.verify import verify
 from lmgym.cli.again import Again
@@ -47,7 +47,7 @@ class Kept:
 
     def __init__(self, forger: Forger) -> None:
         self.path = forger.change(asked)
-        self.store = Store(self.path.parents[2])
+        self.store = BoardStore(self.path.parents[2])
         self.store.commit(WORDLE, fresh.digest(WORDLE, SECRET), reason="")
         self.secret = self.store.root / "secret.txt"
         self.secret.write_text(SECRET)

@@ -14,7 +14,7 @@ import torch
 
 from lmgym.board import submit
 from lmgym.board.audit import audit
-from lmgym.board.entry import Entry, Episode, Ply, Who
+from lmgym.board.entry import Entry, PolicyRecord, RecordedEpisode, RecordedTurn
 from lmgym.board.figures import HALF, drawn
 from lmgym.errors import SubmissionError
 from lmgym.evaluation.protocol import Protocol, protocol
@@ -67,12 +67,12 @@ def sampled(policy: LocalPolicy, rules: Protocol, engine: Engine | None = None, 
     return list((engine or Engine()).run(drawn, rules.jobs()))
 
 
-def entry_of(trajectories: Sequence[Trajectory], **settings: object) -> tuple[Entry, list[Episode]]:
+def entry_of(trajectories: Sequence[Trajectory], **settings: object) -> tuple[Entry, list[RecordedEpisode]]:
     given = {"temperature": 1.0, "max_tokens": LIMIT, **settings}
-    return submit.build(trajectories, signature(policy=Who(name="tiny", kind="model"), settings=given))
+    return submit.build(trajectories, signature(policy=PolicyRecord(name="tiny", kind="model"), settings=given))
 
 
-def change(episodes: list[Episode], edit: Callable[[Ply], Ply]) -> list[Episode]:
+def change(episodes: list[RecordedEpisode], edit: Callable[[RecordedTurn], RecordedTurn]) -> list[RecordedEpisode]:
     """Edit the second turn of the first episode."""
     first, second, *rest = episodes[0].turns
     return [msgspec.structs.replace(episodes[0], turns=(first, edit(second), *rest)), *episodes[1:]]
@@ -192,7 +192,7 @@ def test_words_of_others_are_as_foreign_in_16_bits(halves: list[LocalPolicy], ru
             audit(entry, episodes, scorer(policy, 0.0), rules, precision=HALF)
 
 
-def lowered(ply: Ply, nats: float) -> Ply:
+def lowered(ply: RecordedTurn, nats: float) -> RecordedTurn:
     return msgspec.structs.replace(ply, logprobs=tuple(value - nats for value in ply.logprobs))
 
 
@@ -289,7 +289,11 @@ def test_greedy_words_under_a_samplers_name_surprise_too_little(tiny: LocalPolic
     ids=["logprobs", "prompt", "fresh", "ids", "none", "finish", "filter"],
 )
 def test_forged_ids_are_refused(
-    tiny: LocalPolicy, rules: Protocol, own: list[Trajectory], edit: Callable[[Ply], Ply], message: str
+    tiny: LocalPolicy,
+    rules: Protocol,
+    own: list[Trajectory],
+    edit: Callable[[RecordedTurn], RecordedTurn],
+    message: str,
 ) -> None:
     entry, episodes = entry_of(own)
     with pytest.raises(SubmissionError, match=message):

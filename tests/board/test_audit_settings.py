@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from lmgym.board import entry as entries
-from lmgym.board import strict
-from lmgym.board.entry import Episode
+from lmgym.board import parsing
+from lmgym.board.entry import RecordedEpisode
 from lmgym.cli.again import Again
 from lmgym.errors import SubmissionError
 from lmgym.policy.load import load_local
@@ -71,8 +71,8 @@ def scored(path: Path, again: Again) -> dict[str, Any]:
     return again._audit(path, entries.read(path))
 
 
-def episodes(path: Path) -> list[Episode]:
-    return [entries.episode(line, "line") for line in strict.lines(entries.episodes_path(path))]
+def episodes(path: Path) -> list[RecordedEpisode]:
+    return [entries.episode(line, "line") for line in parsing.lines(entries.episodes_path(path))]
 
 
 def test_a_policy_that_thinks_and_calls_tools_is_reproduced(

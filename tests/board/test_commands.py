@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from lmgym.board import entry as entries
+from lmgym.board import parsing
 from lmgym.board import run as runs
-from lmgym.board import strict
 from lmgym.cli import main
 from lmgym.policy.load import load_local
 from lmgym.policy.local.audit import weights_digest
@@ -247,6 +247,6 @@ def test_a_curve_names_the_command_that_made_it(
 
 def test_entries_of_this_repository_tell_nothing_of_a_machine() -> None:
     for path in entries.all_paths(ROOT / "leaderboards/entries"):
-        words = path.read_bytes() + b"".join(strict.lines(entries.episodes_path(path)))
+        words = path.read_bytes() + b"".join(parsing.lines(entries.episodes_path(path)))
         assert str(Path.home()).encode() + b"/" not in words
         assert b"/tmp/" not in words

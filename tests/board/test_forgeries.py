@@ -11,7 +11,7 @@ import pytest
 import zstandard
 
 from lmgym.board import entry as entries
-from lmgym.board import strict
+from lmgym.board import parsing
 from lmgym.board.verify import opened, verify
 from lmgym.errors import SubmissionError
 from tests.board.forge import Change, Forger
@@ -326,7 +326,7 @@ def test_hostile_json_is_refused(forger: Forger, name: str, place: str) -> None:
 def test_a_key_twice_among_very_many_is_found_in_one_pass() -> None:
     keys = ",".join(f'"{number}":0' for number in [*range(300_000), 299_999])
     with pytest.raises(SubmissionError, match="the key '299999' stands there twice"):
-        strict.parse(f"{{{keys}}}".encode(), "a line")
+        parsing.parse(f"{{{keys}}}".encode(), "a line")
 
 
 def test_an_entry_of_many_bytes_is_not_read(forger: Forger) -> None:
@@ -336,7 +336,7 @@ def test_an_entry_of_many_bytes_is_not_read(forger: Forger) -> None:
 
 @pytest.mark.parametrize("spelling", ["spaces", "order", "defaults"])
 def test_an_episode_has_one_text_only(forger: Forger, spelling: str) -> None:
-    state = json.loads(next(strict.lines(entries.episodes_path(forger.path))))
+    state = json.loads(next(parsing.lines(entries.episodes_path(forger.path))))
     if spelling == "order":
         state = dict(reversed(state.items()))
     if spelling == "defaults":
@@ -367,15 +367,15 @@ def with_dictionary() -> bytes:
 LINE = b'{"index":0}\n'
 FRAMES = {
     "a bomb that says so": (lambda: bomb(stated=True), "states that it unpacks to 1,073,741,824 bytes"),
-    "one long line": (lambda: strict.compress(b"x" * ((1 << 23) + 2)), "a line is longer than 8,388,608 bytes"),
+    "one long line": (lambda: parsing.compress(b"x" * ((1 << 23) + 2)), "a line is longer than 8,388,608 bytes"),
     "an oversized window": (wide, "asks for a window of 134,217,728 bytes"),
-    "a second frame": (lambda: strict.compress(LINE) * 2, "something follows the zstd frame|at `"),
-    "bytes after the frame": (lambda: strict.compress(b"") + b"x", "something follows the zstd frame"),
-    "a frame to be skipped": (lambda: b"\x50\x2a\x4d\x18\x04\0\0\0abcd" + strict.compress(LINE), "follows the zstd"),
-    "half a frame": (lambda: strict.compress(b"")[:-2], "the zstd frame is cut off|no zstd file"),
+    "a second frame": (lambda: parsing.compress(LINE) * 2, "something follows the zstd frame|at `"),
+    "bytes after the frame": (lambda: parsing.compress(b"") + b"x", "something follows the zstd frame"),
+    "a frame to be skipped": (lambda: b"\x50\x2a\x4d\x18\x04\0\0\0abcd" + parsing.compress(LINE), "follows the zstd"),
+    "half a frame": (lambda: parsing.compress(b"")[:-2], "the zstd frame is cut off|no zstd file"),
     "no frame": (lambda: b"plain text, not a frame", "is no zstd file"),
     "nothing": (lambda: b"", "is no zstd file"),
-    "a line without an end": (lambda: strict.compress(b"{}"), "the last line has no end"),
+    "a line without an end": (lambda: parsing.compress(b"{}"), "the last line has no end"),
 }
 
 
@@ -388,7 +388,7 @@ def test_hostile_frames_are_refused(forger: Forger, name: str) -> None:
 
 def test_a_bomb_that_does_not_say_so_is_read_up_to_the_limit_and_no_further(tmp_path: Path) -> None:
     (tmp_path / "bomb").write_bytes(bomb(stated=False))
-    lengths = (len(line) + 1 for line in strict.lines(tmp_path / "bomb"))
+    lengths = (len(line) + 1 for line in parsing.lines(tmp_path / "bomb"))
     assert sum(itertools.islice(lengths, 120)) == 120 << 22  # of the 128 lines that the limit has room for
     with pytest.raises(SubmissionError, match="bomb unpacks to more than 536,870,912 bytes"):
         sum(lengths)

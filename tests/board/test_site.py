@@ -17,14 +17,14 @@ import msgspec
 import numpy as np
 import pytest
 
-from lmgym.board import curves, history, site, strict
+from lmgym.board import curves, history, parsing, site
 from lmgym.board import entry as entries
 from lmgym.board.copies import check_copy
-from lmgym.board.entry import Entry, Links, Who
+from lmgym.board.entry import Entry, Links, PolicyRecord
 from lmgym.board.recheck import recheck
 from lmgym.board.site import Board, TaskPage, write
-from lmgym.board.store import Store, check_others
-from lmgym.board.tables import Row, Suite, combined, overall, ranked
+from lmgym.board.store import BoardStore, check_others
+from lmgym.board.tables import Suite, TableRow, combined, overall, ranked
 from lmgym.board.verdict import Figure, Verdict, figures, outcomes
 from lmgym.board.verify import verify
 from lmgym.errors import SubmissionError
@@ -37,13 +37,14 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="session")
-def board_store(honest: Path, tmp_path_factory: pytest.TempPathFactory) -> Store:
+def board_store(honest: Path, tmp_path_factory: pytest.TempPathFactory) -> BoardStore:
     """A leaderboard of four entries on Wordle, all verified."""
-    store = Store(tmp_path_factory.mktemp("store") / "leaderboards")
+    store = BoardStore(tmp_path_factory.mktemp("store") / "leaderboards")
     shutil.copytree(honest.parent.parent, store.entries)
     for name in ("null", "random", "oracle"):
         entries.write(
-            store.entries, *played("wordle", load_policy(name), name=name, title=f"The {name}", policy=Who(name, name))
+            store.entries,
+            *played("wordle", load_policy(name), name=name, title=f"The {name}", policy=PolicyRecord(name, name)),
         )
     for path in store.stale():
         store.admit(entries.read(path), verify(path))
@@ -56,14 +57,14 @@ def board_store(honest: Path, tmp_path_factory: pytest.TempPathFactory) -> Store
 
 
 @pytest.fixture(scope="session")
-def pages(board_store: Store, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def pages(board_store: BoardStore, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site of that leaderboard."""
     out = tmp_path_factory.mktemp("site")
     write(site.load(board_store), out, address="https://example.org/board/")
     return out
 
 
-def row(name: str, scores: Sequence[float], template: Row, **changes: object) -> Row:
+def row(name: str, scores: Sequence[float], template: TableRow, **changes: object) -> TableRow:
     """A row of a system that scored so on single tries."""
     found = outcomes(
         [
@@ -73,21 +74,21 @@ def row(name: str, scores: Sequence[float], template: Row, **changes: object) ->
     )
     entry = msgspec.structs.replace(template.entry, name=name, title=name, **changes)
     verdict = msgspec.structs.replace(template.verdict, name=name, **figures(found))
-    return Row(entry, verdict)
+    return TableRow(entry, verdict)
 
 
 @pytest.fixture
-def template(board_store: Store) -> Row:
+def template(board_store: BoardStore) -> TableRow:
     found = entries.read(board_store.path(WORDLE, "honest"))
     verdict = board_store.verdict(found)
     assert verdict is not None
-    return Row(found, verdict)
+    return TableRow(found, verdict)
 
 
 # Tables --------------------------------------------------------------------------------------------------------
 
 
-def test_ranks_are_shared_where_a_paired_test_sees_no_difference(template: Row) -> None:
+def test_ranks_are_shared_where_a_paired_test_sees_no_difference(template: TableRow) -> None:
     # b differs from a on 4 of 40 instances, all worse: sign test p = 2 / 2^4 = 0.125, a tie; c on 20: p = 2e-6
     best = np.ones(40)
     near, far = best.copy(), best.copy()
@@ -100,22 +101,22 @@ def test_ranks_are_shared_where_a_paired_test_sees_no_difference(template: Row) 
     ]
 
 
-def test_entries_of_another_user_are_not_compared(template: Row) -> None:
+def test_entries_of_another_user_are_not_compared(template: TableRow) -> None:
     found = ranked(
         [row("a", [1.0] * 40, template), row("b", [0.0] * 40, template, user="user: other", seats=("agent", "user"))]
     )
     assert [(each.entry.name, each.rank) for each in found] == [("a", 1), ("b", 1)]
 
 
-def test_what_was_only_reported_has_no_rank(template: Row) -> None:
+def test_what_was_only_reported_has_no_rank(template: TableRow) -> None:
     claim = row("a", [1.0] * 40, template)
     found = ranked(
-        [Row(claim.entry, msgspec.structs.replace(claim.verdict, mark="reported")), row("b", [0.0] * 40, template)]
+        [TableRow(claim.entry, msgspec.structs.replace(claim.verdict, mark="reported")), row("b", [0.0] * 40, template)]
     )
     assert [(each.entry.name, each.rank) for each in found] == [("b", 1), ("a", 0)]
 
 
-def test_overall_puts_random_at_0_and_the_oracle_at_100(template: Row) -> None:
+def test_overall_puts_random_at_0_and_the_oracle_at_100(template: TableRow) -> None:
     suite = Suite("one", 1, {"Wordle": (WORDLE,)})
     half = [1.0, 0.0] * 20
     rows = [row("random", [0.2] * 40, template), row("oracle", [1.0] * 40, template), row("mine", half, template)]
@@ -137,7 +138,7 @@ def test_intervals_of_tasks_give_one_of_their_mean() -> None:
     assert found == Figure(20.0, 17.5, 25.0)
 
 
-def test_a_missing_task_is_shown_and_nothing_is_averaged(template: Row) -> None:
+def test_a_missing_task_is_shown_and_nothing_is_averaged(template: TableRow) -> None:
     suite = Suite("two", 1, {"Wordle": (WORDLE,), "Counting": ("lmgym/WordleCounting-v0",)})
     rows = [row(name, [value] * 40, template) for name, value in (("random", 0.0), ("oracle", 1.0), ("mine", 0.5))]
     counting = [
@@ -154,7 +155,7 @@ def test_a_missing_task_is_shown_and_nothing_is_averaged(template: Row) -> None:
     assert found[2].families == {"Wordle": 50.0, "Counting": None}
 
 
-def test_families_weigh_alike(template: Row) -> None:
+def test_families_weigh_alike(template: TableRow) -> None:
     suite = Suite("three", 1, {"A": ("a/1", "a/2"), "B": ("b/1",)})
     scores = {"a/1": 1.0, "a/2": 1.0, "b/1": 0.0}
     rows = [
@@ -167,23 +168,26 @@ def test_families_weigh_alike(template: Row) -> None:
     assert mine.score.mean == pytest.approx(50.0)  # not 66.7: two tasks of a family are one part of two
 
 
-def test_what_was_only_reported_counts_nowhere(template: Row) -> None:
+def test_what_was_only_reported_counts_nowhere(template: TableRow) -> None:
     suite = Suite("one", 1, {"Wordle": (WORDLE,)})
     rows = [row(name, [value] * 40, template) for name, value in (("random", 0.0), ("oracle", 1.0), ("mine", 0.5))]
     reported = msgspec.structs.replace(rows[2].verdict, mark="reported")
-    assert [each.name for each in overall(suite, [*rows[:2], Row(rows[2].entry, reported)])] == ["oracle", "random"]
+    assert [each.name for each in overall(suite, [*rows[:2], TableRow(rows[2].entry, reported)])] == [
+        "oracle",
+        "random",
+    ]
 
 
 # What is loaded ------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def copied(board_store: Store, tmp_path: Path) -> Store:
+def copied(board_store: BoardStore, tmp_path: Path) -> BoardStore:
     shutil.copytree(board_store.root, tmp_path / "copy")
-    return Store(tmp_path / "copy")
+    return BoardStore(tmp_path / "copy")
 
 
-def test_an_entry_without_a_verdict_stops_the_build(copied: Store) -> None:
+def test_an_entry_without_a_verdict_stops_the_build(copied: BoardStore) -> None:
     copied.verdict_path(WORDLE, "honest").unlink()
     with pytest.raises(SubmissionError, match="honest on lmgym/Wordle-v0 was never verified as it is"):
         site.load(copied)
@@ -193,7 +197,9 @@ ENTRY, EPISODES, VERDICT = "entries/{}.json", "entries/{}.episodes.jsonl.zst", "
 
 
 @pytest.mark.parametrize("gone", [[ENTRY], [EPISODES], [ENTRY, EPISODES, VERDICT]])
-def test_an_entry_is_not_gone_without_a_line_that_says_so(board_store: Store, copied: Store, gone: list[str]) -> None:
+def test_an_entry_is_not_gone_without_a_line_that_says_so(
+    board_store: BoardStore, copied: BoardStore, gone: list[str]
+) -> None:
     for file in gone:
         (copied.root / file.format("Wordle-v0/honest")).unlink()
     for check in (lambda: recheck(board_store, copied), lambda: site.load(copied)):
@@ -201,13 +207,13 @@ def test_an_entry_is_not_gone_without_a_line_that_says_so(board_store: Store, co
             check()
 
 
-def test_an_entry_that_was_removed_is_missed_by_nobody(board_store: Store, copied: Store) -> None:
+def test_an_entry_that_was_removed_is_missed_by_nobody(board_store: BoardStore, copied: BoardStore) -> None:
     copied.remove(WORDLE, "honest", reason="the author asked for it")
     assert recheck(board_store, copied) == []
     assert {row.entry.name for row in site.load(copied).rows} == {"null", "random", "oracle"}
 
 
-def test_a_verdict_that_history_does_not_hold_stops_the_build(copied: Store, template: Row) -> None:
+def test_a_verdict_that_history_does_not_hold_stops_the_build(copied: BoardStore, template: TableRow) -> None:
     better = msgspec.structs.replace(template.verdict.score, mean=1.0)
     forged = msgspec.structs.replace(template.verdict, score=better)
     copied.verdict_path(WORDLE, "honest").write_bytes(entries.canonical(forged))
@@ -236,7 +242,9 @@ EDITS: dict[str, tuple[dict[str, object], str]] = {
 
 
 @pytest.mark.parametrize(("edited", "before"), [*((name, False) for name in EDITS), ("mark", True), ("success", True)])
-def test_a_verdict_edited_by_hand_stops_the_build(copied: Store, template: Row, edited: str, before: bool) -> None:
+def test_a_verdict_edited_by_hand_stops_the_build(
+    copied: BoardStore, template: TableRow, edited: str, before: bool
+) -> None:
     if before:
         of_before(copied.log)
     assert site.load(copied)
@@ -247,22 +255,24 @@ def test_a_verdict_edited_by_hand_stops_the_build(copied: Store, template: Row, 
         site.load(copied)
 
 
-def test_a_task_that_promises_something_else_stops_the_build(copied: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_that_promises_something_else_stops_the_build(
+    copied: BoardStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(site, "promise", lambda task: "0" * 64)
     with pytest.raises(SubmissionError, match="was verified when the task promised something else"):
         site.load(copied)
 
 
-def test_a_broken_history_stops_the_build(copied: Store) -> None:
+def test_a_broken_history_stops_the_build(copied: BoardStore) -> None:
     copied.log.write_bytes(b"".join(copied.log.read_bytes().splitlines(keepends=True)[1:]))
     with pytest.raises(SubmissionError, match="not as it was written"):
         site.load(copied)
 
 
-def test_a_name_is_one_system_on_all_tasks(board_store: Store, copied: Store, template: Row) -> None:
+def test_a_name_is_one_system_on_all_tasks(board_store: BoardStore, copied: BoardStore, template: TableRow) -> None:
     other = msgspec.structs.replace(template.entry, task="lmgym/WordleCounting-v0", authors=("A. Rival",))
     check_others(template.entry, [template.entry, msgspec.structs.replace(other, authors=template.entry.authors,
-        episodes=entries.Episodes(1, "0" * 64))])  # fmt: skip
+        episodes=entries.EpisodeFile(1, "0" * 64))])  # fmt: skip
     with pytest.raises(SubmissionError, match="honest is the name of another system on lmgym/Wordle-v0"):
         check_others(other, [template.entry])
     path = copied.path(WORDLE, "oracle")
@@ -272,10 +282,10 @@ def test_a_name_is_one_system_on_all_tasks(board_store: Store, copied: Store, te
         check_others(msgspec.structs.replace(oracle, task="lmgym/WordleCounting-v0"), [entries.read(path)])
 
 
-def retold(store: Store, template: Row, **policy: object) -> tuple[Entry, Verdict]:
+def retold(store: BoardStore, template: TableRow, **policy: object) -> tuple[Entry, Verdict]:
     """What the honest player did, by another name, with other tokens, and no word twice the same but the actions."""
     path = store.path(WORDLE, "honest")
-    lines = [entries.episode(line, "line") for line in strict.lines(entries.episodes_path(path))]
+    lines = [entries.episode(line, "line") for line in parsing.lines(entries.episodes_path(path))]
     told = [
         msgspec.structs.replace(
             each,
@@ -290,13 +300,13 @@ def retold(store: Store, template: Row, **policy: object) -> tuple[Entry, Verdic
         title="A new player",
         authors=("A. Copyist",),
         policy=msgspec.structs.replace(template.entry.policy, **policy),
-        episodes=entries.Episodes(len(told), strict.digest(entries.packed(told))),
+        episodes=entries.EpisodeFile(len(told), parsing.digest(entries.packed(told))),
     )
     entries.write(store.entries, copy, told)
     return copy, msgspec.structs.replace(template.verdict, name="copy", entry=entries.digest(copy))
 
 
-def test_copied_episodes_are_refused_under_any_title(copied: Store, template: Row) -> None:
+def test_copied_episodes_are_refused_under_any_title(copied: BoardStore, template: TableRow) -> None:
     copy, verdict = retold(copied, template)
     message = "the actions of copy are those of honest on lmgym/Wordle-v0: these episodes are there already"
     with pytest.raises(SubmissionError, match=message):
@@ -307,16 +317,20 @@ def test_copied_episodes_are_refused_under_any_title(copied: Store, template: Ro
     regraded(copied, template.verdict)  # the one that was there before stays what it is
 
 
-def test_a_copy_that_was_let_in_stops_the_build(copied: Store, template: Row, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_that_was_let_in_stops_the_build(
+    copied: BoardStore, template: TableRow, monkeypatch: pytest.MonkeyPatch
+) -> None:
     copy, verdict = retold(copied, template)
     with monkeypatch.context() as patch:
-        patch.setattr(Store, "check_copy", lambda *_, **__: None)
+        patch.setattr(BoardStore, "check_copy", lambda *_, **__: None)
         copied.admit(copy, verdict)
     with pytest.raises(SubmissionError, match="the actions of copy are those of honest"):
         site.load(copied)
 
 
-def test_a_policy_may_act_as_another_does_where_its_ids_were_scored_again(copied: Store, template: Row) -> None:
+def test_a_policy_may_act_as_another_does_where_its_ids_were_scored_again(
+    copied: BoardStore, template: TableRow
+) -> None:
     copy, verdict = retold(copied, template, weights="1" * 64)
     with pytest.raises(SubmissionError, match="the actions of copy are those of honest"):
         copied.admit(copy, verdict)
@@ -324,7 +338,7 @@ def test_a_policy_may_act_as_another_does_where_its_ids_were_scored_again(copied
     assert "copy" in {row.entry.name for row in site.load(copied).rows}
 
 
-def test_a_reference_may_act_as_an_entry_does(copied: Store, template: Row) -> None:
+def test_a_reference_may_act_as_an_entry_does(copied: BoardStore, template: TableRow) -> None:
     retold(copied, template)
     copy, honest = copied.path(WORDLE, "copy"), copied.path(WORDLE, "honest")
     with pytest.raises(SubmissionError, match="the actions of copy are those of honest"):
@@ -337,10 +351,12 @@ def test_a_reference_may_act_as_an_entry_does(copied: Store, template: Row) -> N
 @pytest.mark.parametrize(
     ("prompt", "shown"), [("Answer with <guess>word</guess>.\nBe <b>bold</b>.", True), ("", False)]
 )
-def test_a_system_prompt_is_on_the_page_of_its_entry(template: Row, tmp_path: Path, prompt: str, shown: bool) -> None:
+def test_a_system_prompt_is_on_the_page_of_its_entry(
+    template: TableRow, tmp_path: Path, prompt: str, shown: bool
+) -> None:
     entry = msgspec.structs.replace(template.entry, settings={"prompt": prompt} if prompt else {})
     page = TaskPage(
-        id=WORDLE, name="Wordle-v0", family="wordle", summary="", score="", rows=[Row(entry, template.verdict, 1)]
+        id=WORDLE, name="Wordle-v0", family="wordle", summary="", score="", rows=[TableRow(entry, template.verdict, 1)]
     )
     write(Board([page], [], []), tmp_path)
     text = (tmp_path / "entries/Wordle-v0/honest.html").read_text()
@@ -351,15 +367,17 @@ def test_a_system_prompt_is_on_the_page_of_its_entry(template: Row, tmp_path: Pa
 # A board held against the one before ---------------------------------------------------------------------------
 
 
-def test_a_board_that_says_the_same_is_not_replayed(board_store: Store, copied: Store) -> None:
+def test_a_board_that_says_the_same_is_not_replayed(board_store: BoardStore, copied: BoardStore) -> None:
     assert recheck(board_store, copied) == []
 
 
-def regraded(store: Store, verdict: Verdict) -> None:
+def regraded(store: BoardStore, verdict: Verdict) -> None:
     store.admit(entries.read(store.path(WORDLE, "honest")), verdict, reason="a better look")
 
 
-def test_a_verdict_that_replay_does_not_find_is_refused(board_store: Store, copied: Store, template: Row) -> None:
+def test_a_verdict_that_replay_does_not_find_is_refused(
+    board_store: BoardStore, copied: BoardStore, template: TableRow
+) -> None:
     better = msgspec.structs.replace(template.verdict.score, mean=0.99)
     regraded(copied, msgspec.structs.replace(template.verdict, score=better, mark="reproduced", audit={"z": 0.1}))
     assert site.load(copied)  # the history holds it, so that the board alone does not tell
@@ -367,7 +385,7 @@ def test_a_verdict_that_replay_does_not_find_is_refused(board_store: Store, copi
         recheck(board_store, copied)
 
 
-def test_a_mark_needs_what_it_stands_for(board_store: Store, copied: Store, template: Row) -> None:
+def test_a_mark_needs_what_it_stands_for(board_store: BoardStore, copied: BoardStore, template: TableRow) -> None:
     regraded(copied, msgspec.structs.replace(template.verdict, mark="reproduced"))
     with pytest.raises(SubmissionError, match="says mark reproduced; replay finds verified"):
         recheck(board_store, copied)
@@ -375,7 +393,7 @@ def test_a_mark_needs_what_it_stands_for(board_store: Store, copied: Store, temp
     assert recheck(board_store, copied) == [copied.path(WORDLE, "honest")]
 
 
-def test_an_edited_history_and_links_are_refused(board_store: Store, copied: Store) -> None:
+def test_an_edited_history_and_links_are_refused(board_store: BoardStore, copied: BoardStore) -> None:
     link = copied.root / "verdicts" / "Wordle-v0" / "more.json"
     link.symlink_to(copied.log)
     with pytest.raises(SubmissionError, match="more.json is a link"):
@@ -434,7 +452,7 @@ def test_every_link_leads_to_a_file(pages: Path) -> None:
                 assert (path.parent / link.partition("#")[0]).is_file(), (path, link)
 
 
-def test_figures_are_the_verdicts_not_the_claims(board_store: Store, tmp_path: Path) -> None:
+def test_figures_are_the_verdicts_not_the_claims(board_store: BoardStore, tmp_path: Path) -> None:
     loaded = site.load(board_store)
     (task,) = [task for task in loaded.tasks if task.rows]
     claims = [
@@ -447,7 +465,7 @@ def test_figures_are_the_verdicts_not_the_claims(board_store: Store, tmp_path: P
     assert "0.777" not in "".join(path.read_text() for path in (tmp_path / "b").rglob("*.html"))
 
 
-def test_json_and_feed_say_what_the_pages_say(pages: Path, board_store: Store) -> None:
+def test_json_and_feed_say_what_the_pages_say(pages: Path, board_store: BoardStore) -> None:
     state = json.loads((pages / "board.json").read_text())
     rows = {each["name"]: each for each in state["tasks"][WORDLE]}
     assert rows["oracle"]["rank"] == 1
@@ -465,7 +483,7 @@ def test_json_and_feed_say_what_the_pages_say(pages: Path, board_store: Store) -
 
 
 @pytest.fixture
-def left(copied: Store) -> Board:
+def left(copied: BoardStore) -> Board:
     """A board from which one entry was removed, and another archived with its table."""
     copied.remove(WORDLE, "honest", reason="the author <b>asked</b> for it")
     old = "lmgym/Wordle-v9"
@@ -507,7 +525,7 @@ def test_the_page_of_an_entry_stays_when_it_leaves(left: Board, tmp_path: Path) 
     ]
 
 
-def test_an_entry_that_came_back_has_its_own_page(copied: Store, template: Row, tmp_path: Path) -> None:
+def test_an_entry_that_came_back_has_its_own_page(copied: BoardStore, template: TableRow, tmp_path: Path) -> None:
     files = {path: path.read_bytes() for path in copied.root.rglob("honest*") if "entries" in path.parts}
     copied.remove(WORDLE, "honest", reason="by mistake")
     for path, content in files.items():
@@ -517,7 +535,7 @@ def test_an_entry_that_came_back_has_its_own_page(copied: Store, template: Row, 
     assert "This entry was removed" not in (tmp_path / "entries/Wordle-v0/honest.html").read_text()
 
 
-def test_a_feed_without_an_address_has_no_links(board_store: Store, tmp_path: Path) -> None:
+def test_a_feed_without_an_address_has_no_links(board_store: BoardStore, tmp_path: Path) -> None:
     write(site.load(board_store), tmp_path)
     text = (tmp_path / "feed.xml").read_text()
     assert "<link>" not in text
@@ -531,7 +549,7 @@ def test_an_address_that_no_reader_can_follow_is_refused(tmp_path: Path, address
         write(Board([], [], []), tmp_path, address=address)
 
 
-def test_markup_of_an_entry_is_shown_as_words(template: Row, tmp_path: Path) -> None:
+def test_markup_of_an_entry_is_shown_as_words(template: TableRow, tmp_path: Path) -> None:
     """Whatever the checks let through: the templates escape it."""
     planted = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
     hostile: Entry = msgspec.structs.replace(
@@ -546,7 +564,7 @@ def test_markup_of_an_entry_is_shown_as_words(template: Row, tmp_path: Path) -> 
     verdict: Verdict = msgspec.structs.replace(template.verdict, mark="reported", reason=planted)
     page = TaskPage(id=WORDLE, name="Wordle-v0", family="wordle", summary=planted, score=planted)
     event = history.Event(number=1, previous="", date="2026-11-21", what="removed", task=planted, reason=planted)
-    write(Board([replace(page, rows=[Row(hostile, verdict, 1)])], [], [event]), tmp_path)
+    write(Board([replace(page, rows=[TableRow(hostile, verdict, 1)])], [], [event]), tmp_path)
     for path in tmp_path.rglob("*.html"):
         read = Reader(path)
         assert [tag for tag, _ in read.elements].count("script") == 1
@@ -555,10 +573,10 @@ def test_markup_of_an_entry_is_shown_as_words(template: Row, tmp_path: Path) -> 
     ElementTree.parse(tmp_path / "feed.xml")
 
 
-def test_tokens_are_the_records_or_as_declared(template: Row, tmp_path: Path) -> None:
+def test_tokens_are_the_records_or_as_declared(template: TableRow, tmp_path: Path) -> None:
     declared = msgspec.structs.replace(template.verdict, tokens_in=12_345.0, tokens_out=67.0, cost=1.5)
     page = TaskPage(
-        id=WORDLE, name="Wordle-v0", family="wordle", summary="", score="", rows=[Row(template.entry, declared, 1)]
+        id=WORDLE, name="Wordle-v0", family="wordle", summary="", score="", rows=[TableRow(template.entry, declared, 1)]
     )
     write(Board([page], [], []), tmp_path)
     found, _, told = (tmp_path / "entries/Wordle-v0/honest.html").read_text().partition("Declared, not checked")
@@ -621,7 +639,7 @@ PARTLY = {"lmgym/MiniWoB-v0"}  # some of its pages have no oracle
 
 
 def test_our_own_board_can_be_built(tmp_path: Path) -> None:
-    loaded = site.load(Store(ROOT / "leaderboards"))
+    loaded = site.load(BoardStore(ROOT / "leaderboards"))
     assert write(loaded, tmp_path)
     names = {task.id: {each.entry.name for each in task.rows} for task in loaded.tasks}
     assert names.keys() == {spec.id for spec in all_ranked()}

@@ -13,7 +13,7 @@ import pytest
 
 from lmgym.board import archive, fresh, history, site
 from lmgym.board import entry as entries
-from lmgym.board.store import Store, new_entries
+from lmgym.board.store import BoardStore, new_entries
 from lmgym.board.verdict import Verdict, figures, outcomes
 from lmgym.board.verify import verify
 from lmgym.errors import SubmissionError
@@ -30,14 +30,14 @@ def verdict(honest: Path) -> Verdict:
 
 
 @pytest.fixture
-def store(honest: Path, tmp_path: Path) -> Store:
+def store(honest: Path, tmp_path: Path) -> BoardStore:
     """A leaderboard with one entry that is not graded yet."""
-    found = Store(tmp_path / "leaderboards")
+    found = BoardStore(tmp_path / "leaderboards")
     shutil.copytree(honest.parent.parent, found.entries)
     return found
 
 
-def test_a_verdict_is_of_one_entry_and_one_promise(store: Store, verdict: Verdict) -> None:
+def test_a_verdict_is_of_one_entry_and_one_promise(store: BoardStore, verdict: Verdict) -> None:
     path = store.path(WORDLE, "honest")
     found = entries.read(path)
     assert store.stale() == [path]
@@ -51,7 +51,7 @@ def test_a_verdict_is_of_one_entry_and_one_promise(store: Store, verdict: Verdic
     assert store.stale() == [path]
 
 
-def test_history_holds_what_happened(store: Store, verdict: Verdict) -> None:
+def test_history_holds_what_happened(store: BoardStore, verdict: Verdict) -> None:
     found = entries.read(store.path(WORDLE, "honest"))
     store.admit(found, verdict)
     with pytest.raises(SubmissionError, match="say why it is again"):
@@ -64,14 +64,14 @@ def test_history_holds_what_happened(store: Store, verdict: Verdict) -> None:
         (2, "regraded", "reproduced", "ids scored again"),
         (3, "removed", "", "the author asked for it"),
     ]
-    assert history.standing(events[:2], WORDLE, "honest") == events[1]
-    assert history.standing(events, WORDLE, "honest") is None
+    assert history.current(events[:2], WORDLE, "honest") == events[1]
+    assert history.current(events, WORDLE, "honest") is None
     assert not store.path(WORDLE, "honest").exists()
     with pytest.raises(SubmissionError, match="there is no entry honest"):
         store.remove(WORDLE, "honest", reason="once more")
 
 
-def test_a_name_is_never_given_twice(store: Store, verdict: Verdict) -> None:
+def test_a_name_is_never_given_twice(store: BoardStore, verdict: Verdict) -> None:
     found = entries.read(store.path(WORDLE, "honest"))
     store.admit(found, verdict)
     other = msgspec.structs.replace(found, title="A better player")
@@ -84,7 +84,7 @@ def test_a_name_is_never_given_twice(store: Store, verdict: Verdict) -> None:
         store.admit(other, msgspec.structs.replace(verdict, entry=entries.digest(other)))
 
 
-def test_a_verdict_of_another_entry_is_refused(store: Store, verdict: Verdict) -> None:
+def test_a_verdict_of_another_entry_is_refused(store: BoardStore, verdict: Verdict) -> None:
     found = msgspec.structs.replace(entries.read(store.path(WORDLE, "honest")), title="Another")
     with pytest.raises(SubmissionError, match="about another entry"):
         store.admit(found, verdict)
@@ -127,7 +127,7 @@ def test_history_may_only_grow(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def proposal(store: Store, verdict: Verdict, tmp_path: Path) -> tuple[Path, Path]:
+def proposal(store: BoardStore, verdict: Verdict, tmp_path: Path) -> tuple[Path, Path]:
     """A leaderboard, and a copy of it to which an entry was added."""
     store.admit(entries.read(store.path(WORDLE, "honest")), verdict)
     changed = tmp_path / "proposed"
@@ -192,7 +192,7 @@ def test_a_proposal_is_no_link(proposal: tuple[Path, Path], tmp_path: Path) -> N
 # Versions ------------------------------------------------------------------------------------------------------
 
 
-def test_a_next_version_replays_all_entries_and_closes_the_table(store: Store, verdict: Verdict) -> None:
+def test_a_next_version_replays_all_entries_and_closes_the_table(store: BoardStore, verdict: Verdict) -> None:
     store.admit(entries.read(store.path(WORDLE, "honest")), verdict)
     table = archive.archive(store, WORDLE, "lmgym/WordleCounting-v0", reason="Letters are counted.")
     import json
@@ -207,7 +207,7 @@ def test_a_next_version_replays_all_entries_and_closes_the_table(store: Store, v
     assert [event.what for event in history.read(store.log)] == ["added", "removed", "archived"]
 
 
-def test_what_did_not_change_holds_on_the_next_version(store: Store, verdict: Verdict) -> None:
+def test_what_did_not_change_holds_on_the_next_version(store: BoardStore, verdict: Verdict) -> None:
     store.admit(entries.read(store.path(WORDLE, "honest")), verdict)
     import json
 
@@ -216,7 +216,7 @@ def test_what_did_not_change_holds_on_the_next_version(store: Store, verdict: Ve
 
 
 def test_where_a_task_asks_for_other_episodes_a_table_begins_in_which_names_are_free(
-    store: Store, verdict: Verdict, monkeypatch: pytest.MonkeyPatch
+    store: BoardStore, verdict: Verdict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The entry itself comes again as another: what is owed is more, or less, than it was."""
     path = store.path(WORDLE, "honest")
@@ -239,9 +239,9 @@ def test_where_a_task_asks_for_other_episodes_a_table_begins_in_which_names_are_
         history.check_new(history.read(store.log), WORDLE, "honest", other.entry)
     second = archive.archive(store, WORDLE, WORDLE, reason="Once more.")
     assert second.name == "Wordle-v0-2.json"
-    (gone,) = site.load(store).gone
-    assert gone.archive == "archive/Wordle-v0-2.html"
-    assert len(gone.events) == 4
+    (removed,) = site.load(store).removed
+    assert removed.archive == "archive/Wordle-v0-2.html"
+    assert len(removed.events) == 4
 
 
 # Hidden seeds --------------------------------------------------------------------------------------------------
@@ -249,7 +249,7 @@ def test_where_a_task_asks_for_other_episodes_a_table_begins_in_which_names_are_
 SECRET = "a long secret that nobody guesses"
 
 
-def test_fresh_instances_come_from_a_seed_that_was_committed_to(store: Store, verdict: Verdict) -> None:
+def test_fresh_instances_come_from_a_seed_that_was_committed_to(store: BoardStore, verdict: Verdict) -> None:
     rules = protocol("guess_number")
     with pytest.raises(SubmissionError, match="no digest of this seed was published"):
         fresh.jobs(rules, SECRET, 40, history.read(store.log))
@@ -263,7 +263,7 @@ def test_fresh_instances_come_from_a_seed_that_was_committed_to(store: Store, ve
         fresh.digest(rules.task, "short")
 
 
-def test_fresh_instances_show_nothing_of_a_policy_that_was_trained_on_their_split(store: Store) -> None:
+def test_fresh_instances_show_nothing_of_a_policy_that_was_trained_on_their_split(store: BoardStore) -> None:
     rules = protocol("guess_number")
     store.commit(rules.task, fresh.digest(rules.task, SECRET), reason="")
     events = history.read(store.log)

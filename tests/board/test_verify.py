@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from lmgym.board import pool
 from lmgym.board import verify as board
-from lmgym.board.entry import Episode, Who, canonical, episode, folder_name, write
+from lmgym.board import workers
+from lmgym.board.entry import PolicyRecord, RecordedEpisode, canonical, episode, folder_name, write
 from lmgym.board.replay import replay
 from lmgym.board.submit import build
 from lmgym.board.submit import episode as record
@@ -43,7 +43,7 @@ def say(text: str) -> Bytes:
     return Bytes(lambda _: text)
 
 
-def three_seats() -> Episode:
+def three_seats() -> RecordedEpisode:
     seats = {seat: SeatConfig(policy=say(f"I am {seat}")) for seat in ("red", "black")}
     seats = {each.seat: each for each in Engine(seats=seats).run(say("me"), [Job(task=TRIO, split="train", index=0)])}
     return record(seats)
@@ -141,13 +141,13 @@ def test_what_cannot_be_replayed_stays_reported(
     rules = protocol("wordle")
     monkeypatch.setattr(board, "protocol", lambda task: replace(rules, spec=replace(rules.spec, **change)))
     monkeypatch.setattr(board, "isolating", lambda: isolating)
-    monkeypatch.setattr(pool, "BUBBLE", ("env",))  # where a sandbox is, it is tested below
+    monkeypatch.setattr(workers, "BUBBLE", ("env",))  # where a sandbox is, it is tested below
     verdict = board.verify(honest, workers=1)
     assert (verdict.level, verdict.mark) == (level, "reported" if level == "none" else "verified")
     assert reason in verdict.reason
 
 
-@pytest.mark.skipif(not pool.isolating(), reason="needs bubblewrap, and leave to make namespaces")
+@pytest.mark.skipif(not workers.isolating(), reason="needs bubblewrap, and leave to make namespaces")
 def test_a_sandbox_has_no_network_and_nothing_to_write_to() -> None:
     import subprocess
 
@@ -155,11 +155,11 @@ def test_a_sandbox_has_no_network_and_nothing_to_write_to() -> None:
     script += "for place in ('/root', '/var/tmp', '/home'):\n"
     script += "  try: open(place + '/x', 'w')\n  except OSError as e: print(e.errno)\n"
     script += "try: socket.create_connection(('192.0.2.1', 80), 1)\nexcept OSError as e: print('no network')\n"
-    done = subprocess.run([*pool.BUBBLE, sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run([*workers.BUBBLE, sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[1:] == ["30", "30", "30", "no network"]  # 30: read-only file system
 
 
-@pytest.mark.skipif(not pool.isolating(), reason="needs bubblewrap, and leave to make namespaces")
+@pytest.mark.skipif(not workers.isolating(), reason="needs bubblewrap, and leave to make namespaces")
 def test_actions_that_are_code_are_replayed_in_a_sandbox(honest: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rules = protocol("wordle")
     monkeypatch.setattr(board, "protocol", lambda task: replace(rules, spec=replace(rules.spec, runs_code=True)))
@@ -181,7 +181,7 @@ ORDER = {"task": "test/Dice-v0", "split": "train", "seats": [FIRST_SEAT], "exact
 
 @pytest.mark.usefixtures("found_by_workers")
 def test_workers_answer_every_line_once() -> None:
-    answers = dict(pool.Pool(ORDER, workers=2).run(lines(20)))
+    answers = dict(workers.WorkerPool(ORDER, workers=2).run(lines(20)))
     assert sorted(answers) == list(range(20))
     assert all(answer["outcome"]["turns"] == 4 for answer in answers.values())
 
@@ -189,28 +189,28 @@ def test_workers_answer_every_line_once() -> None:
 @pytest.mark.usefixtures("found_by_workers")
 def test_a_hanging_worker_is_ended_and_said() -> None:
     with pytest.raises(BackendError, match=r"episode 0 could not be replayed, 3 times: .* longer than 0\.001 seconds"):
-        dict(pool.Pool(ORDER, workers=1, timeout=0.001).run(lines(1)))
+        dict(workers.WorkerPool(ORDER, workers=1, timeout=0.001).run(lines(1)))
 
 
 def test_a_worker_that_cannot_start_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "BUBBLE", ("false",))
+    monkeypatch.setattr(workers, "BUBBLE", ("false",))
     with pytest.raises(BackendError, match="a worker ended with code 1"):
-        dict(pool.Pool(ORDER, workers=1, isolated=True).run(lines(1)))
+        dict(workers.WorkerPool(ORDER, workers=1, isolated=True).run(lines(1)))
 
 
 def test_what_is_missing_here_is_no_forgery() -> None:
     order = {**ORDER, "task": "lmgym/ALFWorldOfficial-v0", "split": "valid_unseen"}
     with pytest.raises(BackendError, match="could not be replayed, 3 times: no official ALFWorld games"):
-        dict(pool.Pool(order, workers=1).run(lines(1)))
+        dict(workers.WorkerPool(order, workers=1).run(lines(1)))
 
 
 def test_workers_get_no_secrets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SOME_API_KEY", "planted")
     monkeypatch.setenv("PLAIN", "seen")
     told = tmp_path / "environment"
-    monkeypatch.setattr(pool, "BUBBLE", ("sh", "-c", f"env > {told}; exit 1"))
+    monkeypatch.setattr(workers, "BUBBLE", ("sh", "-c", f"env > {told}; exit 1"))
     with pytest.raises(BackendError):
-        dict(pool.Pool(ORDER, workers=1, isolated=True).run(lines(1)))
+        dict(workers.WorkerPool(ORDER, workers=1, isolated=True).run(lines(1)))
     assert "PLAIN=seen" in told.read_text()
     assert "planted" not in told.read_text()
 
@@ -265,9 +265,9 @@ def test_an_entry_is_never_overwritten(tmp_path: Path) -> None:
 
 def test_an_entry_tells_nothing_of_its_machine(honest: Path) -> None:
     from lmgym.board import entry as entries
-    from lmgym.board import strict
+    from lmgym.board import parsing
 
-    words = honest.read_bytes() + b"".join(strict.lines(entries.episodes_path(honest)))
+    words = honest.read_bytes() + b"".join(parsing.lines(entries.episodes_path(honest)))
     for told in (str(Path.home()), str(ROOT), os.uname().nodename, "/tmp"):
         assert told.encode() not in words
 
@@ -281,6 +281,6 @@ def test_a_verdict_names_what_the_task_promised(honest: Path) -> None:
 
 def test_random_players_have_an_entry_as_well(tmp_path: Path) -> None:
     rules = protocol("wordle")
-    who = Who(name="random", kind="random")
+    who = PolicyRecord(name="random", kind="random")
     entry, episodes = build(Engine().run(load_policy("random"), rules.jobs()), signature("random", policy=who))
     assert board.verify(write(tmp_path, entry, episodes), workers=1).mark == "verified"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from lmgym.board.store import Store
+from lmgym.board.store import BoardStore
 from tests.board.forge import Forger
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,7 +41,7 @@ class Hub:
 
     def kept(self, digest: str) -> None:
         """A line of the history, by the board's keepers."""
-        Store(self.origin / "leaderboards").commit(WORDLE, digest, reason="")
+        BoardStore(self.origin / "leaderboards").commit(WORDLE, digest, reason="")
         self.commit()
 
     def commit(self) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from lmgym.board import entry as entries
 from lmgym.board import site
-from lmgym.board.store import Store
+from lmgym.board.store import BoardStore
 from lmgym.cli import main
 from lmgym.cli.watch import Watcher
 from lmgym.evaluation.budget import Budget
@@ -105,7 +105,7 @@ def test_an_entry_and_its_page_do_not_say_0_of_what_is_not_known(tmp_path, monke
         command(monkeypatch, "eval", "wordle", *words)
     command(monkeypatch, "submit", "run", "--name", "silent", "--author", "Nobody")
     command(monkeypatch, "board", "grade")
-    store = Store(tmp_path / "leaderboards")
+    store = BoardStore(tmp_path / "leaderboards")
     verdict = store.verdict(entries.read(store.path("lmgym/Wordle-v0", "silent")))
     assert (verdict.tokens_in, verdict.tokens_out, verdict.cost) == (None, None, None)
     site.write(site.load(store), tmp_path / "site")

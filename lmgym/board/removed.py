@@ -12,7 +12,7 @@ from lmgym.board.tables import permalink
 
 
 @dataclass(frozen=True)
-class Gone:
+class RemovedEntry:
     """An entry that stood on the board once: its permalink says where it went."""
 
     events: Sequence[Event]  # all that are about it; the last took it away
@@ -58,7 +58,7 @@ def archived(events: Sequence[Event]) -> dict[int, str]:
     return {line: table_name(task, n) for task, lines in closed.items() for n, line in enumerate(lines, 1)}
 
 
-def all_gone(events: Sequence[Event], archives: Mapping[str, Any]) -> list[Gone]:
+def removed_entries(events: Sequence[Event], archives: Mapping[str, Any]) -> list[RemovedEntry]:
     """Entries whose latest event took them away; `archives` are the archived tables by name."""
     told: dict[tuple[str, str], list[Event]] = {}
     for event in events:
@@ -66,7 +66,7 @@ def all_gone(events: Sequence[Event], archives: Mapping[str, Any]) -> list[Gone]
             told.setdefault((event.task, event.name), []).append(event)
     left = {key: found for key, found in told.items() if found[-1].what == "removed"}
     closed = archived(events)
-    return [Gone(found, _table(found[-1], events, closed, archives)) for found in left.values()]
+    return [RemovedEntry(found, _table(found[-1], events, closed, archives)) for found in left.values()]
 
 
 def _table(left: Event, events: Sequence[Event], closed: Mapping[int, str], archives: Mapping[str, Any]) -> str:

@@ -39,11 +39,11 @@ def isolating() -> bool:
     return subprocess.run([*BUBBLE, "true"], capture_output=True, check=False).returncode == 0
 
 
-class Broken(BackendError):
+class WorkerLost(BackendError):
     """A worker died or hung."""
 
 
-class Remote:
+class WorkerProcess:
     """One worker process."""
 
     def __init__(self, order: dict[str, Any], *, isolated: bool, timeout: float) -> None:
@@ -57,7 +57,7 @@ class Remote:
         self.hung = False
         try:
             self._write(json.dumps(order).encode())
-        except Broken:
+        except WorkerLost:
             self.close()
             raise
 
@@ -71,7 +71,7 @@ class Remote:
         finally:
             watch.cancel()
         if not answer:
-            raise Broken(self._complaint())
+            raise WorkerLost(self._complaint())
         found: dict[str, Any] = json.loads(answer)
         return found
 
@@ -96,7 +96,7 @@ class Remote:
                 self.process.stdin.write(line + b"\n")
                 self.process.stdin.flush()
         except BrokenPipeError:
-            raise Broken(self._complaint()) from None
+            raise WorkerLost(self._complaint()) from None
 
     def _give_up(self) -> None:
         self.hung = True
@@ -111,7 +111,7 @@ class Remote:
         return f"a worker ended with code {self.process.returncode}: {words[-1] if words else 'no word'}"
 
 
-class Pool:
+class WorkerPool:
     """As many workers as asked for, made when first needed."""
 
     def __init__(
@@ -119,7 +119,7 @@ class Pool:
     ) -> None:
         self.order, self.isolated, self.timeout = order, isolated, timeout
         self.count = workers or len(os.sched_getaffinity(0))
-        self._idle: SimpleQueue[Remote | None] = SimpleQueue()
+        self._idle: SimpleQueue[WorkerProcess | None] = SimpleQueue()
         for _ in range(self.count):
             self._idle.put(None)
 
@@ -145,9 +145,9 @@ class Pool:
         for _ in range(TRIES):
             remote = self._idle.get()
             try:
-                remote = remote or Remote(self.order, isolated=self.isolated, timeout=self.timeout)
+                remote = remote or WorkerProcess(self.order, isolated=self.isolated, timeout=self.timeout)
                 answer = remote.ask(line)
-            except Broken as error:
+            except WorkerLost as error:
                 complaint = str(error)
                 if remote is not None:
                     remote.close()
