@@ -27,7 +27,7 @@ BROKEN = (OSError, EOFError, WebSocketException)  # what a connection may raise;
 Shape = TypeVar("Shape")
 
 
-class Session:
+class ServerSession:
     """A session with a server."""
 
     def __init__(self, url: str, token: str, call: wire.Open, *, timeout: float) -> None:
@@ -38,7 +38,7 @@ class Session:
         self._socket: ClientConnection | None = self._connected(token)
         self._number = 0
         self.name = ""
-        self.opened = self.ask(call, wire.Opened)
+        self.opened = self.ask(call, wire.OpenAnswer)
         self.name = self.opened.session
 
     @property
@@ -46,11 +46,11 @@ class Session:
         """Whether it can be asked."""
         return self._socket is not None
 
-    def ask(self, call: wire.Call, shape: type[Shape]) -> Shape:
+    def ask(self, call: wire.AnyCall, shape: type[Shape]) -> Shape:
         """Make a call and return its answer; one that comes too fast is made again when the server says so."""
         limit = time.monotonic() + self.timeout
         while True:
-            answered = self._exchanged(wire.Asked([call], self._next()), limit)
+            answered = self._exchanged(wire.RequestMessage([call], self._next()), limit)
             answer = answered.answers[0] if len(answered.answers) == 1 else None
             error = answered.error or (None if answer is None else _refused(answer))
             if error is None:
@@ -99,7 +99,7 @@ class Session:
         except (*BROKEN, ValueError) as error:
             raise BackendError(f"the server at {self._address} cannot be reached: {error}") from error
 
-    def _exchanged(self, asked: wire.Asked, limit: float) -> wire.Answered:
+    def _exchanged(self, asked: wire.RequestMessage, limit: float) -> wire.RawResponse:
         """Send a message and take what is said to it."""
         if self._socket is None:
             raise BackendError(f"the session at {self._address} is over; open another")
@@ -114,7 +114,7 @@ class Session:
             self.close()
             why = f"nothing came within {self.timeout:g} seconds" if isinstance(error, TimeoutError) else str(error)
             raise BackendError(f"the connection to {self._address} is lost: {why}") from error
-        answered = self._read(raw, wire.Answered)
+        answered = self._read(raw, wire.RawResponse)
         if answered.id != asked.id or (answered.error is None) != (len(answered.answers) == 1):
             raise self.malformed("an answer to something else")
         return answered
@@ -164,6 +164,6 @@ def server(url: str) -> tuple[str, str, int]:
 def _refused(answer: msgspec.Raw) -> wire.Error | None:
     """Why there is no answer, if there is none."""
     try:
-        return wire.read(answer, wire.Refused).error
+        return wire.read(answer, wire.ErrorAnswer).error
     except wire.MALFORMED:
         return None

@@ -68,13 +68,13 @@ class Close(Struct, tag_field="op", tag="close", forbid_unknown_fields=True):
     session: str
 
 
-Call = Open | Reset | Step | Cut | Ask | Close
+AnyCall = Open | Reset | Step | Cut | Ask | Close
 
 
-class Asked(Struct, forbid_unknown_fields=True):
+class RequestMessage(Struct, forbid_unknown_fields=True):
     """A message to the server."""
 
-    calls: list[Call]
+    calls: list[AnyCall]
     id: int = 0  # the answer has the same
 
 
@@ -86,13 +86,13 @@ class Error(Struct, omit_defaults=True):
     retry_after: float = 0.0  # seconds
 
 
-class Refused(Struct):
+class ErrorAnswer(Struct):
     """In the place of an answer."""
 
     error: Error
 
 
-class Opened(Struct):
+class OpenAnswer(Struct):
     """A session, and what it plays."""
 
     session: str
@@ -128,7 +128,7 @@ BASE = frozenset(Info.__struct_fields__) - {"more"}  # names in info that are th
 ENGINE = frozenset({"ply", "reseed"})  # and those that the engine writes beside
 
 
-class Played(Struct, omit_defaults=True):
+class StepAnswer(Struct, omit_defaults=True):
     """The answer to Reset and Step."""
 
     text: str
@@ -140,7 +140,7 @@ class Played(Struct, omit_defaults=True):
     tools: list[dict[str, Any]] = []  # after Reset
 
 
-class Ending(Struct, omit_defaults=True):
+class CutAnswer(Struct, omit_defaults=True):
     """The answer to Cut."""
 
     score: float
@@ -148,22 +148,22 @@ class Ending(Struct, omit_defaults=True):
     seat_scores: dict[str, float] | UnsetType = UNSET
 
 
-class Advice(Struct):
+class AskAnswer(Struct):
     """The answer to Ask: an action, or all admissible ones; None where there is none."""
 
     advice: str | list[str] | None
 
 
-class Closed(Struct):
+class CloseAnswer(Struct):
     """The answer to Close."""
 
     closed: bool = True
 
 
-Answer = Opened | Played | Ending | Advice | Closed | Refused
+Answer = OpenAnswer | StepAnswer | CutAnswer | AskAnswer | CloseAnswer | ErrorAnswer
 
 
-class Answered(Struct, omit_defaults=True):
+class RawResponse(Struct, omit_defaults=True):
     """A message from the server: an answer a call, or why there are none."""
 
     id: int = 0
@@ -171,7 +171,7 @@ class Answered(Struct, omit_defaults=True):
     error: Error | None = None
 
 
-class Said(Struct, omit_defaults=True):
+class ResponseMessage(Struct, omit_defaults=True):
     """The same, as the server writes it."""
 
     answers: list[Answer]

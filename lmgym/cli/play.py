@@ -51,12 +51,12 @@ def play(
 def _on_page(
     env: Any, console: Console, player: str, seed: int, index: int | None, *, port: int, open_browser: bool
 ) -> None:
-    from lmgym.viewer.play import Game, Table
+    from lmgym.viewer.play import PlayServer, PlaySession
 
-    game = Game(env, seed=seed, index=index, adviser=None if player == "human" else player)
+    game = PlaySession(env, seed=seed, index=index, adviser=None if player == "human" else player)
     try:
         try:
-            table = Table(game, port=port)
+            table = PlayServer(game, port=port)
         except OSError as error:
             raise InstanceError(f"cannot listen on port {port}: {error.strerror}; try another --port") from error
         console.print(Text(f"play at {table.url}"))

@@ -64,9 +64,9 @@ def replay(
 def _write(html: Path, file: Path, number: int, pictures: Mapping[str, bytes], model: str | None) -> None:
     from lmgym.cli.view import decoder
     from lmgym.viewer.export import export
-    from lmgym.viewer.index import Run
+    from lmgym.viewer.index import RunFile
 
-    run = Run(file, pictures=pictures)
+    run = RunFile(file, pictures=pictures)
     try:
         export(html, [run], [run.rows[number]], decode=None if model is None else decoder(model))
     finally:

@@ -14,7 +14,7 @@ from lmgym.errors import InstanceError
 
 if TYPE_CHECKING:
     from lmgym.viewer.episode import Decode
-    from lmgym.viewer.guard import Site
+    from lmgym.viewer.guard import LocalServer
 
 OUTCOMES = ("success", "failure", "truncated")
 
@@ -32,12 +32,12 @@ def view(
 ) -> None:
     """Look at episodes turn by turn: pictures, rewards, tokens, two runs side by side."""
     from lmgym.viewer.export import export as write
-    from lmgym.viewer.index import Choice, open_runs
+    from lmgym.viewer.index import EpisodeFilter, open_runs
     from lmgym.viewer.server import Viewer
 
     if outcome not in (None, *OUTCOMES):
         raise InstanceError(f"--outcome is one of {', '.join(OUTCOMES)}; got {outcome!r}")
-    choice = Choice(task=task, outcome=outcome, instance=instance)
+    choice = EpisodeFilter(task=task, outcome=outcome, instance=instance)
     opened = open_runs(runs)
     rows = [row for run in opened for row in run.rows if choice.has(row)]
     decode = None if model is None else decoder(model)
@@ -54,7 +54,7 @@ def view(
     serve(viewer, console, open_browser=browser)
 
 
-def serve(site: Site, console: Console, *, open_browser: bool) -> None:
+def serve(site: LocalServer, console: Console, *, open_browser: bool) -> None:
     """Answer until Ctrl-C."""
     import webbrowser
     from ipaddress import ip_address

@@ -7,10 +7,10 @@ from typing import Any
 from lmgym.env.registry import find
 from lmgym.errors import BackendError, InstanceError
 from lmgym.evaluation.runner import Outcome, try_seed
-from lmgym.interop.elsewhere import opened
+from lmgym.interop.process_env import opened
 
 
-class Episode:
+class TextEpisode:
     """An environment, and how its present episode goes.
 
     The score is asked for once, when the episode is over: `end` cuts one that the caller leaves. What a backend broke

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from lmgym.errors import InstanceError, MissingExtra
 from lmgym.evaluation import runner
 from lmgym.evaluation.runner import Outcome, Report
-from lmgym.interop.episode import Episode
+from lmgym.interop.episode import TextEpisode
 from lmgym.types import Job
 
 try:
@@ -88,7 +88,7 @@ def play(name: str, *, split: str, seed: int, prompt: str | None, max_turns: int
         index, attempt = state.metadata["index"], state.epoch - 1
         thread = ThreadPoolExecutor(1)  # the environment's own: what ends an episode waits for its last action
         try:
-            make = partial(Episode, name, split=split, max_turns=max_turns, **options)
+            make = partial(TextEpisode, name, split=split, max_turns=max_turns, **options)
             episode = await _called(thread, make)
             spoken: list[ModelOutput] = []
             try:

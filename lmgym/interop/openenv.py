@@ -4,9 +4,9 @@
 
     interop.serve("wordle", port=8000)  # or: uvicorn.run(interop.app("wordle"))
 
-    with interop.Client(base_url="http://127.0.0.1:8000").sync() as client:
+    with interop.TextClient(base_url="http://127.0.0.1:8000").sync() as client:
         shown = client.reset(index=3).observation.text
-        result = client.step(interop.Words(text="crane"))
+        result = client.step(interop.TextAction(text="crane"))
 
 The hidden truth of an instance, its admissible actions and its oracle do not pass. OpenEnv's server asks nobody for a
 token: it listens on loopback unless told otherwise, and answers no pages and no names but its own. With tokens, limits
@@ -23,7 +23,7 @@ from lmgym import hosts
 from lmgym.env.registry import find
 from lmgym.errors import InstanceError, MissingExtra
 from lmgym.evaluation import runner
-from lmgym.interop.episode import Episode
+from lmgym.interop.episode import TextEpisode
 
 try:
     from openenv.core import EnvClient
@@ -41,13 +41,13 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 
-class Words(Action):  # type: ignore[misc]
+class TextAction(Action):  # type: ignore[misc]
     """What a policy says."""
 
     text: str
 
 
-class Shown(Observation):  # type: ignore[misc]
+class TextObservation(Observation):  # type: ignore[misc]
     """What a task answers; `score` and `success` when the episode is over."""
 
     text: str
@@ -58,7 +58,7 @@ class Shown(Observation):  # type: ignore[misc]
     success: bool | None = None
 
 
-class Served(Environment[Words, Shown, State]):  # type: ignore[misc]
+class TextEnvironment(Environment[TextAction, TextObservation, State]):  # type: ignore[misc]
     """A task as an environment of OpenEnv; every session has its own."""
 
     SUPPORTS_CONCURRENT_SESSIONS = True
@@ -77,7 +77,7 @@ class Served(Environment[Words, Shown, State]):  # type: ignore[misc]
         *,
         index: int | None = None,
         split: str | None = None,
-    ) -> Shown:
+    ) -> TextObservation:
         """Open instance `index` of a split, or one drawn from the seed."""
         if split is not None and split != self.episode.split:
             chosen = self._opened(split)  # first: one that does not open leaves the running episode as it is
@@ -86,7 +86,7 @@ class Served(Environment[Words, Shown, State]):  # type: ignore[misc]
         self.name = episode_id
         return self._shown(self.episode.begin(index=index, seed=seed), None)
 
-    def step(self, action: Words, timeout_s: float | None = None) -> Shown:
+    def step(self, action: TextAction, timeout_s: float | None = None) -> TextObservation:
         """Play an action."""
         before = self.episode.reward
         text = self.episode.act(action.text)
@@ -128,13 +128,13 @@ class Served(Environment[Words, Shown, State]):  # type: ignore[misc]
         """Close the environment."""
         self.episode.close()
 
-    def _opened(self, split: str) -> Episode:
-        return Episode(self.spec.id, split=split, max_turns=self.max_turns, **self.options)
+    def _opened(self, split: str) -> TextEpisode:
+        return TextEpisode(self.spec.id, split=split, max_turns=self.max_turns, **self.options)
 
-    def _shown(self, text: str, reward: float | None) -> Shown:
+    def _shown(self, text: str, reward: float | None) -> TextObservation:
         episode = self.episode
         end = episode.end() if episode.over else None
-        return Shown(
+        return TextObservation(
             text=text,
             valid=bool(episode.info["valid"]),
             instance=str(episode.info["instance"]),
@@ -146,14 +146,14 @@ class Served(Environment[Words, Shown, State]):  # type: ignore[misc]
         )
 
 
-class Client(EnvClient[Words, Shown, State]):  # type: ignore[misc]
+class TextClient(EnvClient[TextAction, TextObservation, State]):  # type: ignore[misc]
     """OpenEnv's client for what `app` serves; a connection is a session of its own."""
 
-    def _step_payload(self, action: Words) -> dict[str, Any]:
+    def _step_payload(self, action: TextAction) -> dict[str, Any]:
         return {"text": action.text}
 
-    def _parse_result(self, payload: dict[str, Any]) -> StepResult[Shown]:
-        shown = Shown(**payload["observation"], done=payload["done"], reward=payload["reward"])
+    def _parse_result(self, payload: dict[str, Any]) -> StepResult[TextObservation]:
+        shown = TextObservation(**payload["observation"], done=payload["done"], reward=payload["reward"])
         return StepResult(observation=shown, reward=payload["reward"], done=payload["done"])
 
     def _parse_state(self, payload: dict[str, Any]) -> State:
@@ -205,9 +205,11 @@ def app(
     """
     if sessions < 1:
         raise InstanceError(f"sessions must be at least 1; got {sessions}")
-    make = partial(Served, task, split=split, max_turns=max_turns, **options)
+    make = partial(TextEnvironment, task, split=split, max_turns=max_turns, **options)
     make().close()  # a wrong option is told before anybody connects
-    served: FastAPI = create_app(make, Words, Shown, env_name=find(task).name, max_concurrent_envs=sessions)
+    served: FastAPI = create_app(
+        make, TextAction, TextObservation, env_name=find(task).name, max_concurrent_envs=sessions
+    )
     served.add_middleware(Door, names=names, origins=origins)
     return served
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from lmgym.errors import InstanceError
 from lmgym.evaluation.runner import size_of, try_seed
-from lmgym.interop.episode import Episode
+from lmgym.interop.episode import TextEpisode
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -46,7 +46,7 @@ MOVES = (  # goes before a chat template: calls of the tool become plain answers
 class Environment:
     """What TRL wants of an environment: `reset`, tools, and `get_reward`."""
 
-    def __init__(self, episode: Episode, *, reward: Literal["score", "return"] = "score") -> None:
+    def __init__(self, episode: TextEpisode, *, reward: Literal["score", "return"] = "score") -> None:
         self._episode = episode
         self._reward = reward
 
@@ -84,7 +84,7 @@ def factory(
         raise InstanceError(f"reward={reward!r}: an environment for TRL takes 'score' or 'return'")
 
     def make() -> Environment:
-        return Environment(Episode(task, split=split, max_turns=max_turns, **options), reward=reward)
+        return Environment(TextEpisode(task, split=split, max_turns=max_turns, **options), reward=reward)
 
     return make
 

@@ -1,4 +1,4 @@
-"""Tasks of lmgym as a taskset of verifiers (its `v1` API), played on this machine, and its episodes as our reports.
+"""A verifiers taskset (its `v1` API) of lmgym tasks, played on this machine, and reports from its episodes.
 
     import asyncio
     from verifiers.v1.cli.eval.runner import run_eval
@@ -26,7 +26,7 @@ from typing import Any, TypeVar
 from lmgym.errors import BackendError, MissingExtra
 from lmgym.evaluation import runner
 from lmgym.evaluation.runner import Outcome, Report
-from lmgym.interop.episode import Episode
+from lmgym.interop.episode import TextEpisode
 from lmgym.types import Job
 
 try:
@@ -37,12 +37,12 @@ except ModuleNotFoundError as error:
     needed = "lmgym.interop.verifiers needs: pip install 'lmgym[verifiers]' in a venv of its own"
     raise MissingExtra(f"{needed} ({error})") from error
 
-__all__ = ["Play", "Tasks"]  # what verifiers looks for in a plug-in
+__all__ = ["LmgymHarness", "LmgymTaskset"]  # what verifiers looks for in a plug-in
 ID = "lmgym"
 T = TypeVar("T")
 
 
-class Choice(vf.TasksetConfig):  # type: ignore[misc]
+class LmgymTasksetConfig(vf.TasksetConfig):  # type: ignore[misc]
     """Which instances of which task."""
 
     lmgym_task: str = ""
@@ -54,7 +54,7 @@ class Choice(vf.TasksetConfig):  # type: ignore[misc]
     options: dict[str, Any] = {}
 
 
-class Instance(vf.TaskData):  # type: ignore[misc]
+class InstanceData(vf.TaskData):  # type: ignore[misc]
     """An instance by its name: what it shows is known when it is opened."""
 
     lmgym_task: str
@@ -65,13 +65,13 @@ class Instance(vf.TaskData):  # type: ignore[misc]
     options: dict[str, Any] = {}
 
 
-class Played(vf.State):  # type: ignore[misc]
+class OutcomeState(vf.State):  # type: ignore[misc]
     """How an episode went."""
 
     outcome: dict[str, Any] = {}
 
 
-class Scored(vf.Task[Instance, Played, vf.TaskConfig]):  # type: ignore[misc]
+class LmgymTask(vf.Task[InstanceData, OutcomeState, vf.TaskConfig]):  # type: ignore[misc]
     """An instance and its score."""
 
     @vf.reward  # type: ignore[untyped-decorator]
@@ -93,17 +93,17 @@ def _outcome(trace: vf.Trace) -> dict[str, Any]:
     return found
 
 
-class Tasks(vf.Taskset[Scored, Choice]):  # type: ignore[misc]
+class LmgymTaskset(vf.Taskset[LmgymTask, LmgymTasksetConfig]):  # type: ignore[misc]
     """The instances that `lmgym eval` would play."""
 
-    def load(self) -> Iterable[Scored]:
+    def load(self) -> Iterable[LmgymTask]:
         """One task an instance."""
         chosen = self.config
         name, split = runner.id_of(chosen.lmgym_task), chosen.split
         size = runner.size_of(name, split, chosen.options)
         count = size if chosen.episodes is None else chosen.episodes
         for job in runner.episodes(name, split=split, size=size, count=count, seed=chosen.seed, options=chosen.options):
-            data = Instance(
+            data = InstanceData(
                 name=f"{name} {split}/{job.index}",
                 prompt=f"{name} {split}/{job.index}",
                 system_prompt=chosen.prompt,
@@ -114,10 +114,10 @@ class Tasks(vf.Taskset[Scored, Choice]):  # type: ignore[misc]
                 max_turns=chosen.max_turns,
                 options=chosen.options,
             )
-            yield Scored(data, chosen.task)
+            yield LmgymTask(data, chosen.task)
 
 
-class Play(vf.Harness[vf.HarnessConfig]):  # type: ignore[misc]
+class LmgymHarness(vf.Harness[vf.HarnessConfig]):  # type: ignore[misc]
     """Lets the model and an environment take turns until the episode is over, in this process."""
 
     APPENDS_SYSTEM_PROMPT = True
@@ -132,10 +132,10 @@ class Play(vf.Harness[vf.HarnessConfig]):  # type: ignore[misc]
         endpoint: str,
         secret: str,
         mcp_urls: dict[str, str],
-        data: Instance,
+        data: InstanceData,
     ) -> vf.ProgramResult:
         """Play one episode. A backend that breaks is an error of the trace, which is then not scored."""
-        make = partial(Episode, data.lmgym_task, split=data.split, max_turns=data.max_turns, **data.options)
+        make = partial(TextEpisode, data.lmgym_task, split=data.split, max_turns=data.max_turns, **data.options)
         thread = ThreadPoolExecutor(1)  # the environment's own: what ends an episode waits for its last action
         episode = await _called(thread, make)
         client = AsyncOpenAI(base_url=endpoint, api_key=secret, max_retries=0)  # verifiers has retries of its own
@@ -159,7 +159,7 @@ async def _called(thread: Executor, call: Callable[[], T]) -> T:
 
 
 async def _played(
-    episode: Episode, thread: Executor, client: AsyncOpenAI, model: str, trace: vf.Trace, data: Instance
+    episode: TextEpisode, thread: Executor, client: AsyncOpenAI, model: str, trace: vf.Trace, data: InstanceData
 ) -> str:
     """What ended the episode, if it did not end itself."""
     messages: list[Any] = [] if data.system_prompt is None else [{"role": "system", "content": data.system_prompt}]
@@ -190,7 +190,7 @@ def config(
     agent: dict[str, Any] | None = None,
     **choice: Any,
 ) -> EvalConfig:
-    """An evaluation of a task with rollouts on this machine and no upload; `choice` are fields of `Choice`.
+    """An evaluation of a task with rollouts on this machine and no upload; `choice` are fields of `LmgymTasksetConfig`.
 
     `key` names the environment variable with the endpoint's key, `agent` more fields of verifiers' agent.
     """

@@ -16,26 +16,26 @@ from fastapi import FastAPI, Request, Response, WebSocket, WebSocketDisconnect
 from lmgym.backends import wire
 from lmgym.serve.catalogue import Refusal
 from lmgym.serve.clients import Client, Limits
-from lmgym.serve.desk import Desk
+from lmgym.serve.sessions import Sessions
 
 STATUS = {"size": 413, "message": 400, "rate": 429, "limit": 429, "slow": 408}  # of a message as a whole
 BEYOND = 1 << 20  # bytes of a message that is too large, which are not kept: closed upon them, it hears no answer
-DECODER = msgspec.json.Decoder(wire.Asked)
+DECODER = msgspec.json.Decoder(wire.RequestMessage)
 ENCODER = msgspec.json.Encoder()
 
 
-def application(desk: Desk) -> FastAPI:
+def application(sessions: Sessions) -> FastAPI:
     """Return what answers requests, once `Guard` has let them in."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        keepers = [asyncio.create_task(desk.reap()), asyncio.create_task(desk.lanes.watch())]
+        keepers = [asyncio.create_task(sessions.reap()), asyncio.create_task(sessions.workers.watch())]
         yield
         for keeper in keepers:
             keeper.cancel()
             with suppress(asyncio.CancelledError):
                 await keeper
-        desk.close()
+        sessions.close()
 
     app = FastAPI(title="lmgym", docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
 
@@ -44,27 +44,27 @@ def application(desk: Desk) -> FastAPI:
         try:
             _spend(_client(request), 1)
         except Refusal as refusal:
-            return _response(wire.Answered(error=refusal.error))
-        return _response({"tasks": desk.catalogue.listing(), "reveals": sorted(desk.catalogue.reveals)})
+            return _response(wire.RawResponse(error=refusal.error))
+        return _response({"tasks": sessions.catalogue.listing(), "reveals": sorted(sessions.catalogue.reveals)})
 
     @app.post(f"{wire.PATH}/call")
     async def call(request: Request) -> Response:
         try:
-            raw = await _body(request, desk.limits)
-            return _response(await answered(desk, _client(request), raw))
+            raw = await _body(request, sessions.limits)
+            return _response(await answered(sessions, _client(request), raw))
         except Refusal as refusal:
-            return _response(wire.Answered(error=refusal.error))
+            return _response(wire.RawResponse(error=refusal.error))
 
     @app.websocket(f"{wire.PATH}/ws")
     async def talk(socket: WebSocket) -> None:
-        await _talk(socket, desk)
+        await _talk(socket, sessions)
 
     return app
 
 
 async def answered(
-    desk: Desk, client: Client, raw: bytes | str, connection: object | None = None
-) -> wire.Said | wire.Answered:
+    sessions: Sessions, client: Client, raw: bytes | str, connection: object | None = None
+) -> wire.ResponseMessage | wire.RawResponse:
     """Answer a message, or say why it is none."""
     number = 0
     try:
@@ -74,20 +74,20 @@ async def answered(
             _spend(client, 1)
             raise Refusal("message", f"no message of this server: {error}"[:300]) from error
         number = message.id
-        if not 0 < len(message.calls) <= desk.limits.calls:
-            raise Refusal("message", f"a message has 1 to {desk.limits.calls} calls; got {len(message.calls)}")
+        if not 0 < len(message.calls) <= sessions.limits.calls:
+            raise Refusal("message", f"a message has 1 to {sessions.limits.calls} calls; got {len(message.calls)}")
         _spend(client, len(message.calls))
-        return wire.Said(await desk.answer(client, message.calls, connection), number)
+        return wire.ResponseMessage(await sessions.answer(client, message.calls, connection), number)
     except Refusal as refusal:
-        return wire.Answered(number, error=refusal.error)
+        return wire.RawResponse(number, error=refusal.error)
 
 
-async def _talk(socket: WebSocket, desk: Desk) -> None:
+async def _talk(socket: WebSocket, sessions: Sessions) -> None:
     """Answer the messages of a connection in their order."""
     client = _client(socket)
-    if client.connections >= desk.limits.connections_per_client:
-        most = f"a client has {desk.limits.connections_per_client} connections at most: close some"
-        await socket.send_denial_response(_response(wire.Answered(error=wire.Error("limit", most, 10.0))))
+    if client.connections >= sessions.limits.connections_per_client:
+        most = f"a client has {sessions.limits.connections_per_client} connections at most: close some"
+        await socket.send_denial_response(_response(wire.RawResponse(error=wire.Error("limit", most, 10.0))))
         return
     connection = object()
     client.connections += 1
@@ -98,14 +98,14 @@ async def _talk(socket: WebSocket, desk: Desk) -> None:
             raw = event.get("text") or event.get("bytes") or b""
             if event["type"] == "websocket.disconnect":
                 return
-            said = await answered(desk, client, raw, connection)
-            async with asyncio.timeout(desk.limits.slow):
+            said = await answered(sessions, client, raw, connection)
+            async with asyncio.timeout(sessions.limits.slow):
                 await socket.send_text(ENCODER.encode(said).decode())
     except (WebSocketDisconnect, TimeoutError):
         return  # nobody is there, or nobody listens
     finally:
         client.connections -= 1
-        desk.leave(connection)
+        sessions.leave(connection)
 
 
 async def _body(request: Request, limits: Limits) -> bytes:
@@ -137,7 +137,7 @@ def _client(connection: Request | WebSocket) -> Client:
 
 
 def _response(content: object) -> Response:
-    error = content.error if isinstance(content, wire.Answered) else None
+    error = content.error if isinstance(content, wire.RawResponse) else None
     headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
     if error is not None and error.retry_after:
         headers["Retry-After"] = str(max(1, round(error.retry_after)))

@@ -11,7 +11,7 @@ from lmgym.backends import wire
 from lmgym.env.registry import find, load, options_of, specs
 from lmgym.env.spec import TaskSpec
 from lmgym.errors import InstanceError, LmgymError
-from lmgym.serve.booth import Offer
+from lmgym.serve.env_session import SessionConfig
 
 LONGEST = 10_000  # turns of an episode
 HARMLESS = re.compile(r"\b[\w-]+/(?:\w[\w-]*-v\d+|\d+)")  # "lmgym/Wordle-v0", "train/17": no paths
@@ -64,7 +64,7 @@ class Catalogue:
         chosen = found or [spec for spec in specs().values() if not (spec.elsewhere or spec.runs_code)]
         return cls(specs={spec.id: spec for spec in chosen}, options=options, reveals=frozenset(reveals))
 
-    def offer(self, call: wire.Open) -> Offer:
+    def config(self, call: wire.Open) -> SessionConfig:
         """Return what a call may open. Raises Refusal."""
         spec = self._spec(call.task)
         split = spec.options.get("split", "train") if call.split is None else call.split
@@ -80,9 +80,9 @@ class Catalogue:
             if not 1 <= call.max_turns <= LONGEST:
                 raise Refusal("option", f"max_turns is 1 to {LONGEST}; got {_short(call.max_turns)}")
             options["max_turns"] = call.max_turns
-        return Offer(spec=spec, split=split, options={"others": call.others, **options}, reveals=self.reveals)
+        return SessionConfig(spec=spec, split=split, options={"others": call.others, **options}, reveals=self.reveals)
 
-    def permit(self, call: wire.Call) -> None:
+    def permit(self, call: wire.AnyCall) -> None:
         """Raise Refusal where a call to a session asks for what is withheld."""
         if isinstance(call, wire.Ask):
             wanted = "seats" if call.what == "scripted" else call.what

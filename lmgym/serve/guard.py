@@ -96,7 +96,7 @@ class Guard:
         if scope["type"] == "http":
             await _drained(receive)
         kind = "http.response" if scope["type"] == "http" else "websocket.http.response"
-        content = msgspec.json.encode(wire.Answered(error=error))
+        content = msgspec.json.encode(wire.RawResponse(error=error))
         length = (b"content-length", str(len(content)).encode())
         headers = [*HEADERS, length, (b"connection", b"close")]
         if status == 401:

@@ -17,8 +17,8 @@ from lmgym.errors import InstanceError
 from lmgym.serve.app import application
 from lmgym.serve.catalogue import Catalogue
 from lmgym.serve.clients import Clients, Limits
-from lmgym.serve.desk import Desk
 from lmgym.serve.guard import Address, Guard
+from lmgym.serve.sessions import Sessions
 
 CONNECTIONS = 1024  # that are open at once, whoever has them
 
@@ -41,7 +41,7 @@ class Serving:
         """Listen on `host`; port 0 takes a free one. Raises InstanceError where the address cannot be had."""
         limits = limits or Limits()
         self.clients = Clients(tokens, limits)
-        self.desk = Desk(catalogue, limits, processes=processes)
+        self.sessions = Sessions(catalogue, limits, processes=processes)
         self.socket = _listening(host, port, limits.slow)
         bound, self.port = self.socket.getsockname()[:2]
         self.url = f"http://{hosts.in_address(host)}:{self.port}"
@@ -49,7 +49,7 @@ class Serving:
         address = Address(host=host, bound=bound, port=self.port, names=called, origins=frozenset(origins))
         self.server = uvicorn.Server(
             uvicorn.Config(
-                Guard(application(self.desk), address, self.clients),
+                Guard(application(self.sessions), address, self.clients),
                 http=_patient(limits.slow),
                 ws="websockets-sansio",
                 ws_max_size=limits.message,

@@ -11,14 +11,14 @@ from typing import TextIO
 from lmgym.types import Trajectory
 from lmgym.viewer.episode import Decode, shown
 from lmgym.viewer.guard import as_json, page_file
-from lmgym.viewer.index import Row, Run, listing
+from lmgym.viewer.index import EpisodeRow, RunFile, listing
 
 LINK, HEAD = '<link rel="stylesheet" href="style.css">', "<title>"
 SCRIPTS = '<script src="common.js" defer></script>\n<script src="app.js" defer></script>'
 ICON = '<link rel="icon" href="icon.svg">'
 
 
-def export(path: Path, runs: Sequence[Run], rows: Sequence[Row], *, decode: Decode | None = None) -> None:
+def export(path: Path, runs: Sequence[RunFile], rows: Sequence[EpisodeRow], *, decode: Decode | None = None) -> None:
     """Write `path` as a whole; episode after episode, so that memory holds one of them."""
     path.parent.mkdir(parents=True, exist_ok=True)
     made = path.with_name(f".{path.name}.partial")
@@ -27,7 +27,7 @@ def export(path: Path, runs: Sequence[Run], rows: Sequence[Row], *, decode: Deco
     made.replace(path)
 
 
-def _write(file: TextIO, runs: Sequence[Run], rows: Sequence[Row], decode: Decode | None) -> None:
+def _write(file: TextIO, runs: Sequence[RunFile], rows: Sequence[EpisodeRow], decode: Decode | None) -> None:
     script, style = page_file("common.js") + page_file("app.js"), page_file("style.css")
     before, after = page_file("index.html").split(SCRIPTS)
     policy = (

@@ -43,12 +43,12 @@ JSON = "application/json; charset=utf-8"
 Answer = tuple[bytes, str]  # content and its type
 
 
-class Site(ThreadingHTTPServer):
+class LocalServer(ThreadingHTTPServer):
     """Answers at `url` until it is shut down."""
 
     daemon_threads = True
 
-    def __init__(self, handler: type[Guarded], *, host: str = "127.0.0.1", port: int = 0) -> None:
+    def __init__(self, handler: type[RequestHandler], *, host: str = "127.0.0.1", port: int = 0) -> None:
         """Listen on `host`; port 0 takes a free one. Raises OSError where the port is taken."""
         self.token = secrets.token_urlsafe(24)
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -65,10 +65,10 @@ class Site(ThreadingHTTPServer):
         return (page_file(path).encode(), STATIC[path]) if path in STATIC else None
 
 
-class Guarded(BaseHTTPRequestHandler):
+class RequestHandler(BaseHTTPRequestHandler):
     """One request."""
 
-    server: Site
+    server: LocalServer
     server_version, sys_version = "lmgym", ""
     timeout = 30  # seconds for a request to come
 

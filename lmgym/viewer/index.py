@@ -26,7 +26,7 @@ DIGEST = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class EpisodeRow:
     """One episode in the list."""
 
     run: int  # number of the run
@@ -45,7 +45,7 @@ class Row:
     stop: str
 
 
-class Run:
+class RunFile:
     """A file of episodes, mapped into memory."""
 
     def __init__(self, path: Path, number: int = 0, *, pictures: Mapping[str, bytes] | None = None) -> None:
@@ -63,13 +63,13 @@ class Run:
         with self.path.open("rb") as file:
             if self.path.stat().st_size:
                 self._bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        self.rows: list[Row] = [self._row(start, end) for start, end in self._lines()]
+        self.rows: list[EpisodeRow] = [self._row(start, end) for start, end in self._lines()]
 
-    def line(self, row: Row) -> bytes:
+    def line(self, row: EpisodeRow) -> bytes:
         """The record of an episode as it was written."""
         return bytes(self._bytes[row.start : row.end])
 
-    def trajectory(self, row: Row) -> Trajectory:
+    def trajectory(self, row: EpisodeRow) -> Trajectory:
         """The episode of a row."""
         return parse(self.line(row).decode("utf-8", "surrogatepass"))
 
@@ -109,10 +109,10 @@ class Run:
                 yield start, end
             start = end + 1
 
-    def _row(self, start: int, end: int) -> Row:
+    def _row(self, start: int, end: int) -> EpisodeRow:
         line = bytes(self._bytes[start:end])
         facts = _quick(line) or _whole(line, self.path)
-        return Row(run=self.number, start=start, end=end, **facts)
+        return EpisodeRow(run=self.number, start=start, end=end, **facts)
 
 
 def _quick(line: bytes) -> dict[str, Any] | None:
@@ -154,10 +154,10 @@ def _facts(before: Mapping[str, Any], after: Mapping[str, Any], turns: int) -> d
 # Several runs --------------------------------------------------------------------------------------------------
 
 
-def open_runs(paths: Sequence[Path]) -> list[Run]:
+def open_runs(paths: Sequence[Path]) -> list[RunFile]:
     """The runs of `paths`: files of episodes, folders of a run, folders with runs in them, steps that training kept."""
     files = [file for path in paths for file in _files(path)]
-    return [Run(file, number) for number, file in enumerate(files)]
+    return [RunFile(file, number) for number, file in enumerate(files)]
 
 
 def _files(path: Path) -> list[Path]:
@@ -170,14 +170,14 @@ def _files(path: Path) -> list[Path]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice:
+class EpisodeFilter:
     """Which episodes are meant; None for any."""
 
     task: str | None = None  # id, or part of it
     outcome: str | None = None  # "success", "failure" or "truncated"
     instance: int | None = None
 
-    def has(self, row: Row) -> bool:
+    def has(self, row: EpisodeRow) -> bool:
         """Whether a row is one of them."""
         outcomes = {"success": row.success, "failure": not row.success, "truncated": row.truncated}
         return (
@@ -187,7 +187,7 @@ class Choice:
         )
 
 
-def listing(runs: Sequence[Run], rows: Sequence[Row]) -> dict[str, Any]:
+def listing(runs: Sequence[RunFile], rows: Sequence[EpisodeRow]) -> dict[str, Any]:
     """What the page's list shows: columns of equal length over the episodes."""
     names = ("run", "id", "task", "split", "index", "attempt", "seat", "turns", "score", "success", "truncated", "stop")
     columns = {name: [getattr(row, name) for row in rows] for name in names}

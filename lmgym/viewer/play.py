@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from lmgym.env.pictures import encode
 from lmgym.errors import BackendError, InstanceError
 from lmgym.viewer.episode import plain
-from lmgym.viewer.guard import JSON, Answer, Guarded, Site, as_json, page_file
+from lmgym.viewer.guard import JSON, Answer, LocalServer, RequestHandler, as_json, page_file
 
 PAGE = {"": ("play.html", "text/html; charset=utf-8"), "play.js": ("play.js", "text/javascript; charset=utf-8")}
 PICTURE = re.compile(r"picture/([0-9a-f]{32})\.png")
@@ -24,7 +24,7 @@ LARGEST = 4 << 20  # bytes of a question; an action has 2^20 characters at most
 Result = TypeVar("Result")
 
 
-class Game:
+class PlaySession:
     """Episodes of one environment, one after the other."""
 
     def __init__(self, env: Any, *, seed: int = 0, index: int | None = None, adviser: str | None = None) -> None:
@@ -114,10 +114,10 @@ class Game:
         return {"text": observation["text"], "pictures": list(self.pictures)}
 
 
-class Handler(Guarded):
+class PlayHandler(RequestHandler):
     """One request; JSON is taken, which no form of a stranger's page can send."""
 
-    server: Table
+    server: PlayServer
 
     def do_POST(self) -> None:
         """Take what was sent, from who has the right host and token."""
@@ -134,12 +134,12 @@ class Handler(Guarded):
         self.answer(lambda: self.server.take(path, json.loads(content)))
 
 
-class Table(Site):
+class PlayServer(LocalServer):
     """Lets a person play at `url` until it is shut down."""
 
-    def __init__(self, game: Game, *, host: str = "127.0.0.1", port: int = 0) -> None:
+    def __init__(self, game: PlaySession, *, host: str = "127.0.0.1", port: int = 0) -> None:
         """Listen on `host`; port 0 takes a free one. Raises OSError where the port is taken."""
-        super().__init__(Handler, host=host, port=port)
+        super().__init__(PlayHandler, host=host, port=port)
         self.game = game
 
     def answer(self, path: str, query: dict[str, list[str]]) -> Answer | None:

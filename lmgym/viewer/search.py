@@ -9,21 +9,23 @@ from dataclasses import dataclass
 
 from lmgym.errors import InstanceError
 from lmgym.types import Trajectory
-from lmgym.viewer.index import Row, Run
+from lmgym.viewer.index import EpisodeRow, RunFile
 
 LONGEST = 200  # characters of a query
 SLICE = 0.3  # seconds that one request may take
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """Part of a search."""
 
     hits: list[int]  # numbers of rows
     next: int | None  # row from which to go on; None: all were looked at
 
 
-def search(runs: Sequence[Run], rows: Sequence[Row], words: str, *, start: int = 0, seconds: float = SLICE) -> Found:
+def search(
+    runs: Sequence[RunFile], rows: Sequence[EpisodeRow], words: str, *, start: int = 0, seconds: float = SLICE
+) -> SearchResult:
     """Rows from `start` on in which `words` were shown or said, case aside, as far as `seconds` suffice."""
     wanted = words[:LONGEST].lower()
     raw = json.dumps(wanted)[1:-1].encode()
@@ -34,15 +36,15 @@ def search(runs: Sequence[Run], rows: Sequence[Row], words: str, *, start: int =
         if _may_hold(runs[row.run].line(row), raw) and _holds(runs[row.run], row, wanted):
             hits.append(number)
         if time.monotonic() > stop:
-            return Found(hits, number + 1 if number + 1 < len(rows) else None)
-    return Found(hits, None)
+            return SearchResult(hits, number + 1 if number + 1 < len(rows) else None)
+    return SearchResult(hits, None)
 
 
 def _may_hold(line: bytes, raw: bytes) -> bool:
     return b"\\u" in raw or raw in line.lower()  # capitals beyond ASCII have other escapes
 
 
-def _holds(run: Run, row: Row, wanted: str) -> bool:
+def _holds(run: RunFile, row: EpisodeRow, wanted: str) -> bool:
     try:
         trajectory = run.trajectory(row)
     except InstanceError:

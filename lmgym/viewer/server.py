@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 
 from lmgym.viewer.episode import Decode, shown
-from lmgym.viewer.guard import JSON, Answer, Guarded, Site, as_json, page_file
-from lmgym.viewer.index import Row, Run, listing
+from lmgym.viewer.guard import JSON, Answer, LocalServer, RequestHandler, as_json, page_file
+from lmgym.viewer.index import EpisodeRow, RunFile, listing
 from lmgym.viewer.search import search
 
 PAGE = {
@@ -18,20 +18,20 @@ PICTURE = re.compile(r"picture/(\d{1,4})/([0-9a-f]{32})\.png")
 EPISODE = re.compile(r"episode/(\d{1,9})")
 
 
-class Viewer(Site):
+class Viewer(LocalServer):
     """Shows episodes at `url` until it is shut down."""
 
     def __init__(
         self,
-        runs: Sequence[Run],
-        rows: Sequence[Row],
+        runs: Sequence[RunFile],
+        rows: Sequence[EpisodeRow],
         *,
         host: str = "127.0.0.1",
         port: int = 0,
         decode: Decode | None = None,
     ) -> None:
         """Listen on `host`; port 0 takes a free one. Raises OSError where the port is taken."""
-        super().__init__(Guarded, host=host, port=port)
+        super().__init__(RequestHandler, host=host, port=port)
         self.runs, self.rows, self.decode = runs, rows, decode
 
     def answer(self, path: str, query: dict[str, list[str]]) -> Answer | None:

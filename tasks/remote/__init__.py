@@ -4,7 +4,7 @@ from lmgym.env.spec import TaskSpec
 
 SPEC = TaskSpec(
     id="lmgym/Remote-v0",
-    entry_point="lmgym.tasks.remote.env:Remote",
+    entry_point="lmgym.tasks.remote.env:RemoteEnv",
     summary="Any task, played at the server that `url` names.",
     max_turns=1_000,
     splits={"train": 0, "test": 0},

@@ -16,7 +16,7 @@ from msgspec import UnsetType
 from numpy.typing import NDArray
 
 from lmgym.backends import wire
-from lmgym.backends.remote import Session, server
+from lmgym.backends.remote import ServerSession, server
 from lmgym.env.env import Observation, TextEnv
 from lmgym.env.pictures import decode
 from lmgym.env.spaces import MAX_TEXT, Images, clean
@@ -29,7 +29,7 @@ LONGEST = 10_000  # turns that a server allows; the limit that holds is applied 
 PIXELS = 1 << 26  # of all pictures of an observation
 
 
-class Remote(TextEnv):
+class RemoteEnv(TextEnv):
     """Any task of a server that runs `lmgym serve`."""
 
     SPEC = SPEC
@@ -89,7 +89,7 @@ class Remote(TextEnv):
         if instance is not None or index is not None:
             index = None if instance is not None else self._checked(index)
         call = wire.Reset(self._session.name, None if seed is None else operator.index(seed), index, instance)
-        played = self._session.ask(call, wire.Played)
+        played = self._session.ask(call, wire.StepAnswer)
         self._over, self._reseed = False, None
         self._tools = played.tools
         observation, info = self._told(played)
@@ -101,7 +101,7 @@ class Remote(TextEnv):
         if self._over:
             raise self._reset_needed()
         reseed, self._reseed = self._reseed, None
-        played = self._session.ask(wire.Step(self._session.name, clean(action), reseed), wire.Played)
+        played = self._session.ask(wire.Step(self._session.name, clean(action), reseed), wire.StepAnswer)
         observation, info = self._told(played)
         self._over = played.terminated or played.truncated
         if self._over:
@@ -110,7 +110,7 @@ class Remote(TextEnv):
 
     def cut(self) -> dict[str, Any]:
         """End the episode there."""
-        ending = self._session.ask(wire.Cut(self._session.name), wire.Ending)
+        ending = self._session.ask(wire.Cut(self._session.name), wire.CutAnswer)
         self._check(ending.score, ending.success)
         self._over = True
         told: dict[str, Any] = msgspec.to_builtins(ending)
@@ -171,8 +171,8 @@ class Remote(TextEnv):
 
     # Inside ----------------------------------------------------------------------------------------------------
 
-    def _connected(self) -> Session:
-        session = Session(self._url, self._token, self._call, timeout=self._timeout)
+    def _connected(self) -> ServerSession:
+        session = ServerSession(self._url, self._token, self._call, timeout=self._timeout)
         opened = session.opened
         height, width, most = opened.images or (1, 1, 1)
         sound = 0 < opened.text <= MAX_TEXT and 0 < opened.task_turns <= LONGEST and opened.size >= 0
@@ -184,7 +184,7 @@ class Remote(TextEnv):
             self.PICTURES = Images(height, width, most=most)  # type: ignore[misc]  # of this environment
         return session
 
-    def _told(self, played: wire.Played) -> tuple[Observation, dict[str, Any]]:
+    def _told(self, played: wire.StepAnswer) -> tuple[Observation, dict[str, Any]]:
         """An observation and its info, as the task's own environment would give them."""
         if clean(played.text, max_length=self._session.opened.text) != played.text:
             raise self._session.malformed("an observation that is too long, or no text")
@@ -228,7 +228,7 @@ class Remote(TextEnv):
             afresh = False
 
     def _asked(self, what: str, *, seat: str = "", afresh: bool = True) -> str | list[str] | None:
-        return self._session.ask(wire.Ask(self._session.name, what, seat, afresh), wire.Advice).advice
+        return self._session.ask(wire.Ask(self._session.name, what, seat, afresh), wire.AskAnswer).advice
 
 
 def _token_for(url: str) -> str:
@@ -239,7 +239,7 @@ def _token_for(url: str) -> str:
     return token
 
 
-def _described(spec: TaskSpec, opened: wire.Opened) -> TaskSpec:
+def _described(spec: TaskSpec, opened: wire.OpenAnswer) -> TaskSpec:
     """The card of what is played: only its own split's size is known."""
     splits = {name: opened.size if name == opened.split else 0 for name in opened.splits}
     return replace(spec, splits=splits, max_turns=opened.task_turns, deterministic=opened.deterministic)

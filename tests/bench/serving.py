@@ -84,10 +84,10 @@ def alone(url: str, seconds: float) -> float:
         return steps / (time.perf_counter() - start)
 
 
-async def exchanged(line: ClientConnection, calls: list[wire.Call], shape: Any) -> list[Any]:
+async def exchanged(line: ClientConnection, calls: list[wire.AnyCall], shape: Any) -> list[Any]:
     """The answers to a message."""
-    await line.send(msgspec.json.encode(wire.Asked(calls)), text=True)
-    answered = wire.read(await line.recv(decode=False), wire.Answered)
+    await line.send(msgspec.json.encode(wire.RequestMessage(calls)), text=True)
+    answered = wire.read(await line.recv(decode=False), wire.RawResponse)
     return [wire.read(answer, shape) for answer in answered.answers]
 
 
@@ -103,7 +103,7 @@ async def together(url: str, seconds: float, lines: int) -> float:
 
     async def play(number: int) -> int:
         async with connect(address, additional_headers=headers, compression=None) as line:
-            opened = await exchanged(line, [wire.Open(TASK)] * each, wire.Opened)
+            opened = await exchanged(line, [wire.Open(TASK)] * each, wire.OpenAnswer)
             names = [one.session for one in opened]
             over, steps = [True] * each, 0
             ready.append(number)
@@ -112,9 +112,9 @@ async def together(url: str, seconds: float, lines: int) -> float:
             ends[:] = ends or [time.perf_counter() + seconds]
             while time.perf_counter() < ends[0]:
                 if again := [wire.Reset(name, seed=steps) for name, end in zip(names, over, strict=True) if end]:
-                    await exchanged(line, again, wire.Played)
+                    await exchanged(line, again, wire.StepAnswer)
                 action = ACTIONS[steps % len(ACTIONS)]
-                played = await exchanged(line, [wire.Step(name, action) for name in names], wire.Played)
+                played = await exchanged(line, [wire.Step(name, action) for name in names], wire.StepAnswer)
                 over = [one.terminated or one.truncated for one in played]
                 steps += each
             return steps

@@ -39,7 +39,7 @@ def episode(client, index, words):
     """All that a client is told of an episode."""
     told = [client.reset(index=index)]
     for word in words:
-        told.append(client.step(interop.Words(text=word)))
+        told.append(client.step(interop.TextAction(text=word)))
         if told[-1].done:
             break
     return [{**result.observation.model_dump(), "of_result": [result.reward, result.done]} for result in told]
@@ -71,19 +71,19 @@ def main():
     job = json.load(sys.stdin)
     found = {}
     with Server() as url:
-        client = interop.Client(base_url=url).sync()
-        other = interop.Client(base_url=url).sync()
+        client = interop.TextClient(base_url=url).sync()
+        other = interop.TextClient(base_url=url).sync()
         plain = GenericEnvClient(base_url=url).sync()
         with client, other, plain:
             found["episodes"] = [episode(client, index, job["words"]) for index in job["indices"]]
-            found["over"] = refused(lambda: client.step(interop.Words(text="crane")))
+            found["over"] = refused(lambda: client.step(interop.TextAction(text="crane")))
             found["index"] = refused(lambda: client.reset(index=93))
             client.reset(index=0)
             found["split"] = refused(lambda: client.reset(index=0, split="nope"))
             other.reset(index=1)
             found["crossed"] = [
                 (one.observation.instance, one.observation.text)
-                for one in (client.step(interop.Words(text="crane")), other.step(interop.Words(text="crane")))
+                for one in (client.step(interop.TextAction(text="crane")), other.step(interop.TextAction(text="crane")))
             ]
             found["state"] = client.state().model_dump()
             found["train"] = client.reset(index=371, split="train").observation.instance

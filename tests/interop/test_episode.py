@@ -11,7 +11,7 @@ from lmgym.env.registry import build
 from lmgym.env.spaces import Images
 from lmgym.errors import BackendError, InstanceError
 from lmgym.evaluation import runner
-from lmgym.interop.episode import Episode
+from lmgym.interop.episode import TextEpisode
 from lmgym.policy.load import load_policy
 from lmgym.rollout.engine import Engine
 from lmgym.tasks.wordle.env import Wordle
@@ -20,14 +20,14 @@ WORDS = ("crane", "slate", "ghost", "blimp", "pound", "ficky")
 
 
 def test_first_words_and_answers_are_the_environments():
-    episode, env = Episode("wordle", split="train"), build("wordle", split="train")
+    episode, env = TextEpisode("wordle", split="train"), build("wordle", split="train")
     observation, _ = env.reset(options={"index": 3})
     assert episode.begin(index=3) == observation["text"]
     assert episode.act("crane") == env.step("crane")[0]["text"]
 
 
 def test_lost_wordle_scores_zero_after_six_tries():
-    episode = Episode("wordle")
+    episode = TextEpisode("wordle")
     episode.begin(index=0)
     for word in WORDS:
         assert not episode.over
@@ -38,7 +38,7 @@ def test_lost_wordle_scores_zero_after_six_tries():
 
 
 def test_what_is_left_is_cut_and_scored_where_it_stands():
-    episode = Episode("wordle")
+    episode = TextEpisode("wordle")
     episode.begin(index=0)
     episode.act("no word")
     outcome = episode.end()
@@ -47,7 +47,7 @@ def test_what_is_left_is_cut_and_scored_where_it_stands():
 
 
 def test_turn_limit_is_the_tasks_or_the_callers():
-    episode = Episode("guess_number", max_turns=2)
+    episode = TextEpisode("guess_number", max_turns=2)
     episode.begin(index=0)
     episode.act("0")
     episode.act("0")
@@ -59,7 +59,7 @@ def test_outcomes_are_those_of_the_engine():
     policy = load_policy("oracle")
     jobs = runner.episodes("guess_number", split="test", size=1000, count=3, options={})
     report = runner.evaluate(policy, jobs, engine=Engine())
-    episode = Episode("guess_number")
+    episode = TextEpisode("guess_number")
     outcomes = []
     for job in jobs:
         episode.begin(index=job.index, attempt=job.attempt)
@@ -70,7 +70,7 @@ def test_outcomes_are_those_of_the_engine():
 
 
 def test_index_follows_from_the_seed_where_none_is_given():
-    first, again = Episode("wordle"), Episode("wordle")
+    first, again = TextEpisode("wordle"), TextEpisode("wordle")
     first.begin(seed=5)
     again.begin(seed=5)
     assert first.index == again.index
@@ -79,16 +79,16 @@ def test_index_follows_from_the_seed_where_none_is_given():
 
 def test_neither_index_nor_seed_is_refused():
     with pytest.raises(InstanceError, match="say which instance"):
-        Episode("wordle").begin()
+        TextEpisode("wordle").begin()
 
 
 def test_end_before_begin_is_refused():
     with pytest.raises(InstanceError, match="no episode was begun"):
-        Episode("wordle").end()
+        TextEpisode("wordle").end()
 
 
 def test_broken_backend_is_raised_again_and_never_scored(monkeypatch):
-    episode = Episode("wordle")
+    episode = TextEpisode("wordle")
     episode.begin(index=0)
 
     def breaks(action):
@@ -106,11 +106,11 @@ def test_broken_backend_is_raised_again_and_never_scored(monkeypatch):
 def test_pictures_are_refused_not_dropped(monkeypatch):
     monkeypatch.setattr(Wordle, "PICTURES", Images(8, 8))
     with pytest.raises(InstanceError, match="pictures"):
-        Episode("wordle")
+        TextEpisode("wordle")
 
 
 def test_refused_reset_leaves_no_episode_open():
-    episode = Episode("wordle")
+    episode = TextEpisode("wordle")
     episode.begin(index=0)
     with pytest.raises(InstanceError, match="got index 93"):
         episode.begin(index=93)
@@ -122,7 +122,7 @@ def test_refused_reset_leaves_no_episode_open():
 def walked(index):
     """What TextWorld answers to a few commands, and the score of where that stands."""
     pytest.importorskip("textworld")
-    episode = Episode("TextWorldSimple-v0")
+    episode = TextEpisode("TextWorldSimple-v0")
     told = [episode.begin(index=index), *map(episode.act, ("look", "inventory", "go north", "open door"))]
     outcome = episode.end()
     episode.close()
@@ -139,7 +139,7 @@ def test_episodes_side_by_side_in_processes_are_those_one_after_the_other():
 
 def test_process_that_dies_breaks_its_episode_alone_and_the_next_has_another():
     pytest.importorskip("textworld")
-    episode = Episode("TextWorldSimple-v0")
+    episode = TextEpisode("TextWorldSimple-v0")
     first = episode.begin(index=0)
     process = episode.env._process.pid
     assert process not in (None, os.getpid())

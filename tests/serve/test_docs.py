@@ -51,7 +51,7 @@ def test_every_command_and_program_of_the_page_runs(monkeypatch, tmp_path):
 
 def test_the_page_names_every_call_secret_and_code():
     page = (ROOT / PAGE).read_text()
-    calls = {kind.__struct_config__.tag for kind in wire.Call.__args__}
+    calls = {kind.__struct_config__.tag for kind in wire.AnyCall.__args__}
     codes = {
         "task",
         "option",

@@ -122,7 +122,7 @@ def test_page_of_an_allowed_origin_without_the_token_reads_why_it_may_not(chromi
     with page_of(chromium, origin) as page:
         status, said = page.evaluate(ASK, [serving.url, "no token of this server", OPEN, {}])
     assert (status, said["error"]["code"]) == (401, "token")
-    assert serving.desk.sessions == {}
+    assert serving.sessions.by_name == {}
 
 
 @pytest.mark.parametrize(
@@ -139,10 +139,10 @@ def test_page_of_another_origin_that_knows_the_token_opens_and_reads_nothing(chr
         page.on("requestfailed", lambda request: ends.append(request.failure or ""))
         assert ask(page, serving, OPEN, **more) == "TypeError"
     assert [each.partition(".")[0] for each in ends] == [end]
-    assert serving.desk.sessions == {}
+    assert serving.sessions.by_name == {}
     with page_of(chromium, origin) as page:
         assert ask(page, serving, OPEN)[0] == 200
-    assert len(serving.desk.sessions) == 1
+    assert len(serving.sessions.by_name) == 1
 
 
 def test_form_of_another_origin_opens_nothing(chromium, origin, serving):
@@ -150,14 +150,14 @@ def test_form_of_another_origin_opens_nothing(chromium, origin, serving):
         with page.expect_response(f"{serving.url}/v1/call") as response:
             page.evaluate(SUBMIT, serving.url)
         assert response.value.status == 403
-    assert serving.desk.sessions == {}
+    assert serving.sessions.by_name == {}
 
 
 @pytest.mark.parametrize("name", ["lab", "evil"])
 def test_no_page_talks_on_a_websocket(chromium, origin, serving, name):
     with page_of(chromium, origin.replace("lab", name)) as page:
         assert page.evaluate(TALK, serving.url.replace("http", "ws") + "/v1/ws") == "error"
-    assert serving.desk.sessions == {}
+    assert serving.sessions.by_name == {}
 
 
 def test_name_of_a_strangers_that_leads_here_is_not_answered(chromium, serving):
@@ -165,4 +165,4 @@ def test_name_of_a_strangers_that_leads_here_is_not_answered(chromium, serving):
     with page_of(chromium, f"{rebound}/v1/tasks") as page:
         status, said = page.evaluate(ASK, [rebound, TOKEN, OPEN, {}])  # of its own origin, to a browser
     assert (status, said["error"]["code"]) == (421, "host")
-    assert serving.desk.sessions == {}
+    assert serving.sessions.by_name == {}

@@ -267,9 +267,9 @@ def test_the_address_may_come_from_the_environment(games, token):
         assert env.reset(seed=0, options={"index": 1})[1]["instance"] == "train/1"
 
 
-def test_standing_is_told_by_cutting_only(open_games):
+def test_a_server_gives_a_score_only_by_cutting(open_games):
     with open_games.remote("guess_number") as env:
         env.reset(seed=0)
-        with pytest.raises(InstanceError, match=r"by cut\(\) only"):
+        with pytest.raises(InstanceError, match=r"through cut\(\) only"):
             env.unwrapped.score_if_cut()
         assert env.unwrapped.cut() == {"score": 0.0, "success": False}

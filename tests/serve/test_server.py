@@ -28,7 +28,7 @@ from lmgym.errors import BackendError, InstanceError, MissingExtra
 from lmgym.rollout.env_handle import EnvHost
 from lmgym.serve.catalogue import Catalogue, tellable
 from lmgym.serve.clients import Client, Clients, Limits, tokens_of
-from lmgym.serve.lane import SLICE, Lane
+from lmgym.serve.worker import SLICE, SessionWorker
 
 from ..env.games import RACE, Race
 from .conftest import OTHER, TOKEN, Asking, said, served
@@ -525,7 +525,7 @@ def test_sessions_are_limited_for_each_client_and_for_all():
         assert asking.code({"op": "open", "task": "guess_number"}, token=OTHER) == "limit"
         asking.call({"op": "close", "session": mine[0]})
         assert len(asking.call(*[{"op": "open", "task": "guess_number"}] * 5)) == 5
-        assert len(asking.serving.desk.sessions) == 4
+        assert len(asking.serving.sessions.by_name) == 4
 
 
 def test_what_could_not_be_opened_counts_for_nothing():
@@ -570,15 +570,15 @@ def test_an_allowance_fills_up_again():
 def test_idle_sessions_end():
     with served("guess_number", idle=1000.0) as asking:
         idle, used = asking.open("guess_number"), asking.open("guess_number")
-        asking.serving.desk.sessions[idle].used -= 2000.0
-        asking.serving.desk.reap_once()
+        asking.serving.sessions.by_name[idle].used -= 2000.0
+        asking.serving.sessions.reap_once()
         assert asking.code(reset(idle)) == "session"
         assert asking.call(reset(used))[0]["info"]["valid"]
         with asking.remote("guess_number") as env:
             env.reset(seed=0)
-            for session in asking.serving.desk.sessions.values():
+            for session in asking.serving.sessions.by_name.values():
                 session.used -= 2000.0
-            asking.serving.desk.reap_once()
+            asking.serving.sessions.reap_once()
             with pytest.raises(BackendError, match="idle for too long"):
                 env.step("1")
             assert env.reset(seed=0)[1]["valid"]  # with a seed, a new session
@@ -587,7 +587,7 @@ def test_idle_sessions_end():
 def test_the_reaper_comes_by_itself():
     with served("guess_number", idle=0.2) as asking:
         asking.open("guess_number")
-        until(lambda: not asking.serving.desk.sessions)
+        until(lambda: not asking.serving.sessions.by_name)
 
 
 def until(fact: Any) -> None:
@@ -597,27 +597,27 @@ def until(fact: Any) -> None:
 
 
 def test_sessions_end_with_their_connection(games):
-    desk = games.serving.desk
+    sessions = games.serving.sessions
     with games.socket() as connection:
         session = said(connection, {"op": "open", "task": "guess_number"})[0]["session"]
         assert games.call(reset(session))[0]["info"]["valid"]  # the same client, by another way
-    until(lambda: session not in desk.sessions)
+    until(lambda: session not in sessions.by_name)
     assert games.code(reset(session)) == "session"
 
 
 @pytest.mark.parametrize("task", ["test/Moody-v0", "test/Thread-v0"])
 def test_a_client_that_goes_in_the_middle_of_a_step_leaves_nothing_behind(moods, task):
-    desk = moods.serving.desk
+    sessions = moods.serving.sessions
     Moody.gate.clear()
     with moods.socket() as connection:
         session = said(connection, {"op": "open", "task": task})[0]["session"]
         said(connection, reset(session))
         connection.send(json.dumps({"calls": [step(session, "wait")]}))
-        until(lambda: desk.sessions[session].busy is not None)
+        until(lambda: sessions.by_name[session].busy is not None)
         connection.socket.shutdown(socket.SHUT_RDWR)
     assert moods.http.get("/v1/tasks").status_code == 200  # nobody else waits
     Moody.gate.set()
-    until(lambda: session not in desk.sessions)
+    until(lambda: session not in sessions.by_name)
 
 
 def test_a_session_takes_one_message_at_a_time(moods):
@@ -626,7 +626,7 @@ def test_a_session_takes_one_message_at_a_time(moods):
     Moody.gate.clear()
     with moods.socket() as connection:
         connection.send(json.dumps({"calls": [step(session, "wait")]}))
-        until(lambda: moods.serving.desk.sessions[session].busy is not None)
+        until(lambda: moods.serving.sessions.by_name[session].busy is not None)
         assert moods.code(step(session, "x")) == "busy"
         Moody.gate.set()
         assert json.loads(connection.recv(timeout=30))["answers"][0]["text"] == "did wait"
@@ -657,17 +657,17 @@ def test_clients_take_turns_in_a_lane_and_each_ones_calls_keep_their_order():
     gate = threading.Event()
 
     async def asked() -> list[list[Any]]:
-        lane = Lane(EnvHost())
+        worker = SessionWorker(EnvHost())
         for slot in (1, 2):
-            await lane.do("c", [(slot, "open", (Diary(pages, gate),))])
-        one = lane.do("a", [(1, "write", (f"a{n}",)) for n in range(4)])
-        two = lane.do("b", [(2, "write", (f"b{n}",)) for n in range(2)])
-        three = lane.do("a", [(1, "write", ("a4",))])
-        lane.leave("a", 1)
+            await worker.do("c", [(slot, "open", (Diary(pages, gate),))])
+        one = worker.do("a", [(1, "write", (f"a{n}",)) for n in range(4)])
+        two = worker.do("b", [(2, "write", (f"b{n}",)) for n in range(2)])
+        three = worker.do("a", [(1, "write", ("a4",))])
+        worker.leave("a", 1)
         gate.set()
         found = [await one, await two, await three]
-        lane.stop()
-        lane.join(30)
+        worker.stop()
+        worker.join(30)
         return found
 
     assert asyncio.run(asked()) == [["a0", "a1", "a2", "a3"], ["b0", "b1"], ["a4"]]

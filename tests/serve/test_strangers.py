@@ -310,10 +310,10 @@ def test_an_episode_whose_connection_is_lost_is_played_again_and_never_scored(mo
         cut: list[str] = []
 
         def speak(conversation: Any) -> str:
-            if len(cut) < 2 and (sessions := list(asking.serving.desk.sessions)):
+            if len(cut) < 2 and (sessions := list(asking.serving.sessions.by_name)):
                 cut.append(sessions[0])  # as the reaper would
-                session = asking.serving.desk.sessions[sessions[0]]
-                asking.serving.desk._end(session)
+                session = asking.serving.sessions.by_name[sessions[0]]
+                asking.serving.sessions._end(session)
             return "50"
 
         engine = Engine(concurrency=4)

@@ -13,7 +13,7 @@ from lmgym.rollout import episodes
 from lmgym.types import Message
 from lmgym.viewer import index
 from lmgym.viewer.episode import plain, tokens
-from lmgym.viewer.index import Choice, Run, listing, open_runs
+from lmgym.viewer.index import EpisodeFilter, RunFile, listing, open_runs
 from lmgym.viewer.search import search
 from tests.evaluation.reports import outcome, report
 from tests.viewer.planted import ATTACKS, PICTURE, PNG, episode, hostile_run, plain_run
@@ -23,7 +23,7 @@ NESTED = {"turns": [1], "info": {"turns": []}, "x": [{"observation": {"role": "u
 
 def run_of(tmp_path, *trajectories):
     episodes.write(tmp_path / "episodes.jsonl", trajectories)
-    return Run(tmp_path)
+    return RunFile(tmp_path)
 
 
 def test_episodes_are_listed_without_their_turns_being_parsed(tmp_path, monkeypatch):
@@ -61,23 +61,23 @@ def test_a_line_of_another_make_is_read_whole(tmp_path):
     record = json.loads(episodes.dump(episode(5)))
     turned = {name: record[name] for name in sorted(record)}
     (tmp_path / "a.jsonl").write_text(json.dumps(turned, separators=(",", ":")) + "\n\n")
-    row = Run(tmp_path / "a.jsonl").rows[0]
+    row = RunFile(tmp_path / "a.jsonl").rows[0]
     assert (row.index, row.turns, row.success) == (5, 2, True)
 
 
 def test_a_last_line_that_was_cut_off_is_none(tmp_path):
     run = run_of(tmp_path, episode(0), episode(1))
     run.path.write_bytes(run.path.read_bytes()[:-5])
-    assert len(Run(tmp_path).rows) == 1
+    assert len(RunFile(tmp_path).rows) == 1
     run.path.write_bytes(b"")
-    assert Run(tmp_path).rows == []
+    assert RunFile(tmp_path).rows == []
 
 
 @pytest.mark.parametrize("line", ["nothing", "[]", "{}", "[" * 100_000, '{"turns": [], "info": {}}'])
 def test_what_is_no_episode_is_refused_in_words(tmp_path, line):
     (tmp_path / "episodes.jsonl").write_text(line + "\n")
     with pytest.raises(InstanceError, match="holds what is no recorded episode"):
-        Run(tmp_path)
+        RunFile(tmp_path)
 
 
 def test_a_folder_of_runs_is_several_runs(tmp_path):
@@ -96,7 +96,7 @@ def test_steps_that_training_kept_are_runs(tmp_path):
 
 
 def test_what_was_planned_and_has_no_episode_is_said(tmp_path):
-    run = Run(plain_run(tmp_path))
+    run = RunFile(plain_run(tmp_path))
     assert run.absent() == ""
     made = report([[1]] * 6, planned=9)
     reports.write(tmp_path, replace(made, outcomes=(*made.outcomes, outcome(6, voided=True))))
@@ -106,15 +106,15 @@ def test_what_was_planned_and_has_no_episode_is_said(tmp_path):
 
 
 def test_rows_are_chosen_by_task_outcome_and_instance(tmp_path):
-    rows = Run(plain_run(tmp_path)).rows
-    assert [row.index for row in rows if Choice(outcome="success").has(row)] == [1, 3, 5]
-    assert [row.index for row in rows if Choice(outcome="failure", instance=2).has(row)] == [2]
-    assert [row.index for row in rows if Choice(task="planted").has(row)] == list(range(6))
-    assert [row for row in rows if Choice(task="wordle").has(row)] == []
+    rows = RunFile(plain_run(tmp_path)).rows
+    assert [row.index for row in rows if EpisodeFilter(outcome="success").has(row)] == [1, 3, 5]
+    assert [row.index for row in rows if EpisodeFilter(outcome="failure", instance=2).has(row)] == [2]
+    assert [row.index for row in rows if EpisodeFilter(task="planted").has(row)] == list(range(6))
+    assert [row for row in rows if EpisodeFilter(task="wordle").has(row)] == []
 
 
 def test_a_list_is_plain_json(tmp_path):
-    run = Run(hostile_run(tmp_path))
+    run = RunFile(hostile_run(tmp_path))
     content = json.loads(json.dumps(listing([run], run.rows), allow_nan=False))
     assert content["count"] == len(ATTACKS)
     assert content["columns"]["task"] == ATTACKS
@@ -124,7 +124,7 @@ def test_a_list_is_plain_json(tmp_path):
 
 
 def test_only_a_png_of_the_runs_own_folder_is_a_picture(tmp_path):
-    run = Run(hostile_run(tmp_path))
+    run = RunFile(hostile_run(tmp_path))
     assert run.picture(PICTURE) == PNG
     assert run.picture("0" * 32) is None  # markup under the name of a picture
     for name in ("", "../episodes", "/etc/passwd", "1" * 32, PICTURE.upper(), PICTURE + "\n"):
@@ -178,7 +178,7 @@ def found(run, words, **more):
 
 
 def test_words_are_found_in_what_was_said_and_shown_whatever_their_case(tmp_path):
-    run = Run(plain_run(tmp_path))
+    run = RunFile(plain_run(tmp_path))
     assert found(run, "LOOK 3") == [3]
     assert found(run, "look") == list(range(6))
     assert found(run, "observation") == []  # a name of the format
@@ -192,7 +192,7 @@ def test_words_that_json_writes_otherwise_are_found(tmp_path, words):
 
 
 def test_a_search_goes_on_where_its_time_was_up(tmp_path):
-    run = Run(plain_run(tmp_path))
+    run = RunFile(plain_run(tmp_path))
     hits, start = [], 0
     while start is not None:
         part = search([run], run.rows, "look", start=start, seconds=0.0)

@@ -23,7 +23,7 @@ from lmgym.env.spaces import Images
 from lmgym.env.spec import TaskSpec
 from lmgym.errors import BackendError
 from lmgym.viewer.guard import HEADERS
-from lmgym.viewer.play import Game, Table
+from lmgym.viewer.play import PlayServer, PlaySession
 from tests.test_cli import command
 from tests.viewer.conftest import opened
 from tests.viewer.planted import ATTACKS
@@ -68,8 +68,8 @@ class Planted(TextEnv):
 @contextmanager
 def table(env, **more):
     """A page on which `env` can be played."""
-    game = Game(env, **more)
-    site = Table(game)
+    game = PlaySession(env, **more)
+    site = PlayServer(game)
     thread = threading.Thread(target=site.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:

@@ -1,4 +1,4 @@
-"""A lane does calls in turn; one that is slow is set aside, and holds up its own session alone."""
+"""A worker does calls in turn; one that is slow is set aside, and holds up its own session alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 from lmgym.errors import BackendError
 from lmgym.rollout.env_handle import EnvHost
 from lmgym.serve.catalogue import Catalogue
-from lmgym.serve.lane import ASIDE, Lane
+from lmgym.serve.worker import ASIDE, SessionWorker
 
 from .conftest import served
 from .test_server import SHELF, Moody, reset, step, until
@@ -54,21 +54,23 @@ def write(slot: int, *words: str) -> list[tuple[int, str, tuple[Any, ...]]]:
 Told = Callable[[Awaitable[list[Any]]], Awaitable[list[Any]]]
 
 
-def run(play: Callable[[Lane, threading.Event, list[str], Told], Awaitable[None]], *, slots: int = 8) -> list[str]:
-    """Play on a lane of diaries in which a call is slow after 10 ms; what was written down in the end."""
+def run(
+    play: Callable[[SessionWorker, threading.Event, list[str], Told], Awaitable[None]], *, slots: int = 8
+) -> list[str]:
+    """Play on a worker of diaries in which a call is slow after 10 ms; what was written down in the end."""
     pages: list[str] = []
     gate = threading.Event()
 
     async def played() -> None:
-        lane = Lane(EnvHost(), slow=0.01)
+        worker = SessionWorker(EnvHost(), slow=0.01)
         for slot in range(slots):
-            await lane.do("c", [(slot, "open", (Diary(pages, gate),))])
+            await worker.do("c", [(slot, "open", (Diary(pages, gate),))])
         try:
-            await play(lane, gate, pages, lambda answers: asyncio.wait_for(answers, 30))
+            await play(worker, gate, pages, lambda answers: asyncio.wait_for(answers, 30))
         finally:
             gate.set()
-            lane.stop()
-            lane.join(30)
+            worker.stop()
+            worker.join(30)
 
     asyncio.run(played())
     return pages
@@ -76,10 +78,10 @@ def run(play: Callable[[Lane, threading.Event, list[str], Told], Awaitable[None]
 
 @pytest.mark.parametrize("client", ["the same", "another"])
 def test_a_slow_call_holds_up_no_other_session_whosever_it_is(client):
-    async def play(lane, gate, pages, told):
-        slow = lane.do("the same", write(0, "slow", "then"))
+    async def play(worker, gate, pages, told):
+        slow = worker.do("the same", write(0, "slow", "then"))
         for number in range(3):
-            assert await told(lane.do(client, write(1 + number, f"quick {number}"))) == [f"quick {number}"]
+            assert await told(worker.do(client, write(1 + number, f"quick {number}"))) == [f"quick {number}"]
         assert not slow.done()
         gate.set()
         assert await told(slow) == ["slow", "then"]
@@ -88,10 +90,10 @@ def test_a_slow_call_holds_up_no_other_session_whosever_it_is(client):
 
 
 def test_what_waited_before_the_slow_call_came_and_after_is_done_meanwhile():
-    async def play(lane, gate, pages, told):
-        early = lane.do("a", write(1, "early"))
-        slow = lane.do("a", write(0, "slow"))
-        late = [lane.do("a", write(2, "late")), lane.do("b", write(3, "late too"))]
+    async def play(worker, gate, pages, told):
+        early = worker.do("a", write(1, "early"))
+        slow = worker.do("a", write(0, "slow"))
+        late = [worker.do("a", write(2, "late")), worker.do("b", write(3, "late too"))]
         assert await told(early) == ["early"]
         assert [await told(each) for each in late] == [["late"], ["late too"]]
         assert not slow.done()
@@ -100,11 +102,11 @@ def test_what_waited_before_the_slow_call_came_and_after_is_done_meanwhile():
 
 
 def test_an_environment_is_closed_after_its_slow_call():
-    async def play(lane, gate, pages, told):
-        slow = lane.do("a", write(0, "slow"))
-        await told(lane.do("b", write(1, "quick")))
-        lane.leave("a", 0)
-        await told(lane.do("b", write(1, "quick")))
+    async def play(worker, gate, pages, told):
+        slow = worker.do("a", write(0, "slow"))
+        await told(worker.do("b", write(1, "quick")))
+        worker.leave("a", 0)
+        await told(worker.do("b", write(1, "quick")))
         assert pages == ["quick", "quick"]
         gate.set()
         await told(slow)
@@ -113,16 +115,16 @@ def test_an_environment_is_closed_after_its_slow_call():
 
 
 def test_a_call_that_is_given_up_loses_its_environment_alone():
-    async def play(lane, gate, pages, told):
-        slow = lane.do("a", [*write(0, "slow", "never"), *write(1, "after")])
-        await told(lane.do("b", write(2, "quick")))
-        lane.give_up(0.0, error := BackendError("too late"))
+    async def play(worker, gate, pages, told):
+        slow = worker.do("a", [*write(0, "slow", "never"), *write(1, "after")])
+        await told(worker.do("b", write(2, "quick")))
+        worker.give_up(0.0, error := BackendError("too late"))
         answers = await told(slow)
         assert answers[0] is error
         assert isinstance(answers[1], BackendError)
         assert answers[2] == "after"
-        lane.leave("a", 0)
-        assert await told(lane.do("a", write(1, "still"))) == ["still"]
+        worker.leave("a", 0)
+        assert await told(worker.do("a", write(1, "still"))) == ["still"]
         gate.set()
         while "closed" not in pages:
             await asyncio.sleep(0.01)
@@ -131,10 +133,10 @@ def test_a_call_that_is_given_up_loses_its_environment_alone():
 
 
 def test_slow_calls_beyond_the_most_that_are_set_aside_wait_and_so_do_others():
-    async def play(lane, gate, pages, told):
-        slow = [lane.do(f"client {slot}", write(slot, f"slow {slot}")) for slot in range(ASIDE + 1)]
-        quick = lane.do("b", write(ASIDE + 1, "quick"))
-        while len(lane._aside) < ASIDE:
+    async def play(worker, gate, pages, told):
+        slow = [worker.do(f"client {slot}", write(slot, f"slow {slot}")) for slot in range(ASIDE + 1)]
+        quick = worker.do("b", write(ASIDE + 1, "quick"))
+        while len(worker._aside) < ASIDE:
             await asyncio.sleep(0.01)
         await asyncio.sleep(0.1)
         assert (quick.done(), pages) == (False, [])
@@ -152,23 +154,23 @@ def test_every_call_is_made_once_in_the_order_of_its_session_however_often_lanes
     gate = threading.Event()
     gate.set()
 
-    async def session(lane: Lane, slot: int) -> None:
+    async def session(worker: SessionWorker, slot: int) -> None:
         for number in range(12):
             words = [f"{slot}.{number}.{n}" for n in range(chance.randint(1, 4))]
             errands = [(slot, "write", (word, chance.choice([0.0, 0.0, 0.002, 0.01]))) for word in words]
-            assert await lane.do(f"client {slot % 3}", errands) == words
+            assert await worker.do(f"client {slot % 3}", errands) == words
             asked[slot] += words
 
     async def played() -> int:
-        lane = Lane(EnvHost(), slow=0.001)
+        worker = SessionWorker(EnvHost(), slow=0.001)
         for slot in pages:
-            await lane.do("c", [(slot, "open", (Diary(pages[slot], gate),))])
-        first = lane._thread
-        await asyncio.gather(*(session(lane, slot) for slot in pages))
-        lane.stop()
-        lane.join(30)
-        assert not lane._thread.is_alive()
-        return lane._thread is not first
+            await worker.do("c", [(slot, "open", (Diary(pages[slot], gate),))])
+        first = worker._thread
+        await asyncio.gather(*(session(worker, slot) for slot in pages))
+        worker.stop()
+        worker.join(30)
+        assert not worker._thread.is_alive()
+        return worker._thread is not first
 
     asked: dict[int, list[str]] = {slot: [] for slot in pages}
     assert asyncio.run(played())
@@ -190,12 +192,12 @@ def test_a_slow_step_of_a_session_holds_up_none_of_the_others_on_a_server(gate):
         slow, *others = [asking.open("test/Moody-v0") for _ in range(17)]
         asking.call(*(reset(session) for session in (slow, *others)))
         connection.send(json.dumps({"calls": [step(slow, "wait"), step(slow, "x")]}))
-        until(lambda: asking.serving.desk.sessions[slow].busy is not None)
+        until(lambda: asking.serving.sessions.by_name[slow].busy is not None)
         for _ in range(3):
             assert {answer["text"] for answer in asking.call(*(step(each, "x") for each in others))} == {"did x"}
         again = asking.open("test/Moody-v0")
         assert asking.call(reset(again), step(again, "y"))[1]["text"] == "did y"
-        assert asking.serving.desk.sessions[slow].busy is not None
+        assert asking.serving.sessions.by_name[slow].busy is not None
         gate.set()
         assert [each["text"] for each in json.loads(connection.recv(timeout=30))["answers"]] == ["did wait", "did x"]
 

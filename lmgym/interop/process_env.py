@@ -21,14 +21,14 @@ PATIENCE = 600.0  # seconds of a call
 Answer = tuple[Mapping[str, Any], float, bool, bool, dict[str, Any]]  # of an environment's step
 
 
-def opened(spec: TaskSpec, *, split: str, max_turns: int | None, **options: Any) -> Here | There:
+def opened(spec: TaskSpec, *, split: str, max_turns: int | None, **options: Any) -> LocalEnv | ProcessEnv:
     """The environment of a task, where its spec wants it. One that shows pictures is refused."""
-    choice = Choice(spec.id, split, max_turns, options)
-    return There(choice) if spec.player == "process" else choice.opened()
+    config = EnvConfig(spec.id, split, max_turns, options)
+    return ProcessEnv(config) if spec.player == "process" else config.opened()
 
 
 @dataclass(frozen=True)
-class Choice:
+class EnvConfig:
     """Which environment."""
 
     task: str
@@ -36,19 +36,19 @@ class Choice:
     max_turns: int | None
     options: Mapping[str, Any]
 
-    def opened(self) -> Here:
+    def opened(self) -> LocalEnv:
         """Return it, made here."""
-        return Here(self)
+        return LocalEnv(self)
 
 
-class Here:
+class LocalEnv:
     """An environment in this process."""
 
-    def __init__(self, choice: Choice) -> None:
-        self.env = build(find(choice.task), split=choice.split, max_turns=choice.max_turns, **choice.options)
+    def __init__(self, config: EnvConfig) -> None:
+        self.env = build(find(config.task), split=config.split, max_turns=config.max_turns, **config.options)
         if self.env.unwrapped.PICTURES is not None:
             self.env.close()
-            raise InstanceError(f"{choice.task} shows pictures, which do not pass here: use lmgym's own engine")
+            raise InstanceError(f"{config.task} shows pictures, which do not pass here: use lmgym's own engine")
 
     def reset(self, seed: int, options: Mapping[str, Any]) -> tuple[Mapping[str, Any], dict[str, Any]]:
         """Open an episode."""
@@ -70,11 +70,11 @@ class Here:
         self.env.close()
 
 
-class There:
+class ProcessEnv:
     """The same in a process, which is started again for the episode after its death."""
 
-    def __init__(self, choice: Choice) -> None:
-        self._choice = choice
+    def __init__(self, config: EnvConfig) -> None:
+        self._config = config
         self._process = Remote(PATIENCE)
         self._open()
 
@@ -101,7 +101,7 @@ class There:
 
     def _open(self) -> None:
         try:
-            self._process.call(SLOT, "open", (self._choice,))
+            self._process.call(SLOT, "open", (self._config,))
         except LmgymError:
             self._process.close()
             raise
@@ -109,5 +109,5 @@ class There:
     def _call(self, method: str, *arguments: Any) -> Any:
         answer: Any = self._process.call(SLOT, method, arguments)
         if answer is None:
-            raise Lost(f"{self._choice.task}: the process of this episode is gone; reset() starts another")
+            raise Lost(f"{self._config.task}: the process of this episode is gone; reset() starts another")
         return answer

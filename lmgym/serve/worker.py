@@ -1,6 +1,6 @@
-"""One lane: a thread that does calls to the environments in its slots, one after the other, clients in turn.
+"""One worker: a thread that does calls to the environments in its slots, one after the other, clients in turn.
 
-Where calls are cheap all environments share a lane, and a batch of them costs one hand-over. A call that turns out to
+Where calls are cheap all environments share a worker, and a batch of them costs one hand-over. A call that turns out to
 be slow is then set aside: it ends in the thread that began it, and another thread goes on with everybody else's.
 """
 
@@ -24,36 +24,36 @@ from lmgym.rollout.workers import Remote as Process
 
 MARGIN = 5.0  # seconds
 SLICE = 0.005  # seconds after which the next client is on turn
-ASIDE = 4  # slow calls that are set aside at once, at most: their threads share one interpreter with the lane's
+ASIDE = 4  # slow calls that are set aside at once, at most: their threads share one interpreter with the worker's
 GONE = "the environment was lost, or others that lived where it did"
 
 Errand = tuple[int, str, tuple[Any, ...]]  # slot, method of what lives there, arguments
 Waiting = tuple[asyncio.AbstractEventLoop, "asyncio.Future[list[Any]]"]
 
 
-class Full(LmgymError):
+class BudgetSpent(LmgymError):
     """A call was not made: what its message's earlier calls are answered is as much as there may be."""
 
 
 @dataclass
-class Room:
-    """What the answers to a message may still take, in whatever lanes they are made."""
+class AnswerBudget:
+    """What the answers to a message may still take, in whatever workers they are made."""
 
     left: int  # characters; the answer that oversteps it is the last
 
     def take(self, answer: Any) -> None:
         """Count an answer, whose texts and pictures are nearly all of it."""
-        if isinstance(answer, wire.Played):
+        if isinstance(answer, wire.StepAnswer):
             self.left -= len(answer.text) + sum(map(len, answer.images))
 
 
 @dataclass(eq=False)
-class Job:
-    """Errands of a client's message in this lane."""
+class CallQueue:
+    """Errands of a client's message in this worker."""
 
     client: str
     errands: Sequence[Errand]
-    room: Room | None = None  # None: as much as they take
+    budget: AnswerBudget | None = None  # None: as much as they take
     waiting: Waiting | None = None  # None: nobody
     answers: list[Any] = field(default_factory=list)
 
@@ -64,8 +64,8 @@ class Job:
 
     def hear(self, answer: Any) -> None:
         """Keep the answer to the next errand."""
-        if self.room is not None:
-            self.room.take(answer)
+        if self.budget is not None:
+            self.budget.take(answer)
         self.answers.append(answer)
 
     def settle(self) -> None:
@@ -77,10 +77,10 @@ class Job:
 
 
 @dataclass(eq=False, slots=True)
-class Call:
+class RunningCall:
     """The next errand of a job, under way."""
 
-    job: Job
+    job: CallQueue
     errand: Errand = (-1, "", ())
     since: float = 0.0
     answer: Any = None
@@ -92,7 +92,7 @@ class Call:
         return time.monotonic() - self.since > seconds
 
 
-class Lane:
+class SessionWorker:
     """A thread, and the environments that it alone touches, here or in a process that it drives.
 
     With `slow` seconds a call that takes longer is set aside while others wait.
@@ -102,18 +102,22 @@ class Lane:
         self.slots: set[int] = set()
         self.lost = False  # stuck or dead: its environments are gone
         self._host, self._slow = host, slow
-        self._inbox: SimpleQueue[Job | Call | None] = SimpleQueue()
+        self._inbox: SimpleQueue[CallQueue | RunningCall | None] = SimpleQueue()
         self._waiting: dict[asyncio.Future[list[Any]], int] = {}  # for how many answers
         self._timer: asyncio.TimerHandle | None = None
-        self._lock = threading.Lock()  # of `_call`: who has the lane
-        self._call: Call | None = None  # under way in the thread that has the lane, which alone touches what follows
-        self._turns: dict[str, deque[Job]] = {}  # by client, who is on turn first
+        self._lock = threading.Lock()  # of `_call`: who has the worker
+        self._call: RunningCall | None = (
+            None  # under way in the thread that has the worker, which alone touches what follows
+        )
+        self._turns: dict[str, deque[CallQueue]] = {}  # by client, who is on turn first
         self._latest, self._ending = "", False
-        self._aside: dict[Call, list[Job]] = {}  # with what waits for the same environment
+        self._aside: dict[RunningCall, list[CallQueue]] = {}  # with what waits for the same environment
         self._gone: set[int] = set()  # slots in which a call was given up
         self._thread = self._started(None)
 
-    def do(self, client: str, errands: Sequence[Errand], room: Room | None = None) -> asyncio.Future[list[Any]]:
+    def do(
+        self, client: str, errands: Sequence[Errand], budget: AnswerBudget | None = None
+    ) -> asyncio.Future[list[Any]]:
         """Do all of this after what the client asked before, but for what was set aside.
 
         The result has an answer or an exception for each.
@@ -122,7 +126,7 @@ class Lane:
         future: asyncio.Future[list[Any]] = loop.create_future()
         self._waiting[future] = len(errands)
         future.add_done_callback(self._waiting.pop)
-        self._inbox.put(Job(client, errands, room, (loop, future)))
+        self._inbox.put(CallQueue(client, errands, budget, (loop, future)))
         if self._timer is None and self._slow is not None:
             self._timer = loop.call_later(self._slow, self._look, loop, self._slow)
         return future
@@ -130,7 +134,7 @@ class Lane:
     def leave(self, client: str, slot: int) -> None:
         """Close an environment in turn; nobody waits for it."""
         self.slots.discard(slot)
-        self._inbox.put(Job(client, [(slot, "close", ())]))
+        self._inbox.put(CallQueue(client, [(slot, "close", ())]))
 
     def stuck(self, timeout: float) -> bool:
         """Whether it is lost, or a call takes longer than `timeout` seconds; a process has more, for its own clock."""
@@ -179,14 +183,14 @@ class Lane:
             self.overtake(seconds)
         self._timer = loop.call_later(seconds, self._look, loop, seconds) if self._waiting else None
 
-    # In the thread that has the lane -----------------------------------------------------------------------------
+    # In the thread that has the worker -----------------------------------------------------------------------------
 
-    def _started(self, slow: Call | None) -> threading.Thread:
-        thread = threading.Thread(target=self._run, args=(slow,), name="lmgym-lane", daemon=True)
+    def _started(self, slow: RunningCall | None) -> threading.Thread:
+        thread = threading.Thread(target=self._run, args=(slow,), name="lmgym-worker", daemon=True)
         thread.start()
         return thread
 
-    def _run(self, slow: Call | None) -> None:
+    def _run(self, slow: RunningCall | None) -> None:
         """Do errands until the end, or until another thread does because a call took too long here."""
         if slow is not None:
             self._set_aside(slow)
@@ -208,10 +212,10 @@ class Lane:
             self._take(self._inbox.get())
         return True
 
-    def _take(self, came: Job | Call | None) -> None:
+    def _take(self, came: CallQueue | RunningCall | None) -> None:
         if came is None:
             self._ending = True
-        elif isinstance(came, Call):
+        elif isinstance(came, RunningCall):
             self._return(came)
         else:
             for call, behind in self._aside.items():
@@ -220,14 +224,14 @@ class Lane:
                     return
             self._turns.setdefault(came.client, deque()).append(came)
 
-    def _set_aside(self, call: Call) -> None:
+    def _set_aside(self, call: RunningCall) -> None:
         """Leave a call to the thread that it is under way in, and its job until it returns."""
         self._aside[call] = []
         for job in self._turns.pop(call.job.client):
             if job is not call.job:
                 self._take(job)
 
-    def _return(self, call: Call) -> None:
+    def _return(self, call: RunningCall) -> None:
         """Go on with what waited for a call, which is over or given up."""
         slot = call.errand[0]
         behind = self._aside.pop(call, None)
@@ -241,8 +245,8 @@ class Lane:
             self._gone.discard(slot)
             self._answer((slot, "close", ()), None)
 
-    def _slice(self, jobs: deque[Job]) -> bool:
-        """Do a client's errands for a while, one at least; whether this thread has the lane still."""
+    def _slice(self, jobs: deque[CallQueue]) -> bool:
+        """Do a client's errands for a while, one at least; whether this thread has the worker still."""
         until = time.monotonic() + SLICE
         while jobs:
             if not self._did(jobs[0], until):
@@ -253,13 +257,13 @@ class Lane:
                 break
         return True
 
-    def _did(self, job: Job, until: float) -> bool:
+    def _did(self, job: CallQueue, until: float) -> bool:
         """Do errands of a job; False where one was set aside meanwhile, and this thread has that alone."""
-        call, now = Call(job), time.monotonic()
+        call, now = RunningCall(job), time.monotonic()
         while not job.done:
             call.errand, call.since = job.errands[len(job.answers)], now
             self._call = call
-            answer = self._answer(call.errand, job.room)
+            answer = self._answer(call.errand, job.budget)
             with self._lock:
                 if self._call is not call:
                     call.answer, call.over = answer, True
@@ -271,11 +275,11 @@ class Lane:
                 break
         return True
 
-    def _answer(self, errand: Errand, room: Room | None) -> Any:
+    def _answer(self, errand: Errand, budget: AnswerBudget | None) -> Any:
         if self.lost or errand[0] in self._gone:
             return BackendError(GONE)
-        if room is not None and room.left <= 0 and errand[1] != "close":
-            return Full()
+        if budget is not None and budget.left <= 0 and errand[1] != "close":
+            return BudgetSpent()
         try:
             return self._host.call(*errand)
         except Lost as error:
@@ -285,7 +289,7 @@ class Lane:
             return error
 
 
-def _limit(call: Call, timeout: float) -> float:
+def _limit(call: RunningCall, timeout: float) -> float:
     """Seconds that a call may take."""
     return patience(call.errand[1], timeout) or timeout
 
