@@ -178,7 +178,13 @@ class TextEnv(gymnasium.Env[Observation, str]):
             raise self._reset_needed()
         actor = self._seat
         reply = self.act(clean(action))
-        valid, (reward, terms) = reply.valid, _summed(reply.reward)
+        valid = reply.valid
+        if isinstance(reply.reward, Mapping):
+            terms = dict(reply.reward)
+            reward = math.fsum(terms.values())
+        else:
+            reward = float(reply.reward)
+            terms = {"reward": reward}
         earned: dict[str, float] = {}
         if reply.others or reply.seat != FIRST_SEAT:
             reply, earned = self._with_others(reply)
@@ -280,14 +286,6 @@ class TextEnv(gymnasium.Env[Observation, str]):
             empty = np.zeros((0, self.PICTURES.height, self.PICTURES.width, 3), np.uint8)
             observation["images"] = np.stack(reply.images) if reply.images else empty
         return observation
-
-
-def _summed(reward: float | Mapping[str, float]) -> tuple[float, dict[str, float]]:
-    """A reward and its terms by name."""
-    if type(reward) is float:  # by far the most
-        return reward, {"reward": reward}
-    terms = dict(reward) if isinstance(reward, Mapping) else {"reward": float(reward)}
-    return math.fsum(terms.values()), terms
 
 
 def _scripted_player(name: str) -> ScriptedPlayer:

@@ -13,7 +13,7 @@ from typing import Any
 from lmgym.env.registry import build, find
 from lmgym.env.spec import TaskSpec
 from lmgym.errors import InstanceError, LmgymError
-from lmgym.rollout.workers import Lost, Remote
+from lmgym.rollout.workers import Lost, ProcessHost
 
 SLOT = 0  # of the process, which has no other environment
 PATIENCE = 600.0  # seconds of a call
@@ -75,7 +75,7 @@ class ProcessEnv:
 
     def __init__(self, config: EnvConfig) -> None:
         self._config = config
-        self._process = Remote(PATIENCE)
+        self._process = ProcessHost(PATIENCE)
         self._open()
 
     def reset(self, seed: int, options: Mapping[str, Any]) -> tuple[Mapping[str, Any], dict[str, Any]]:

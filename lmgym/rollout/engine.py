@@ -1,40 +1,73 @@
-"""The rollout engine: policies play jobs in environments, and trajectories come of it."""
+"""The rollout engine: policies play jobs in environments, many at once, and yield trajectories."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping
-from dataclasses import dataclass, field
+from collections import deque
+from collections.abc import Hashable, Iterable, Iterator, Mapping, MutableMapping
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Self
 
-from lmgym.errors import RecipeError
-from lmgym.policy.base import Policy
-from lmgym.rollout.context import Context, Full
+from lmgym.env.registry import find
+from lmgym.errors import BackendError, RecipeError
+from lmgym.policy.base import Conversation, Policy, Sees, Session
+from lmgym.rollout.context import Context, Full, History
+from lmgym.rollout.env_handle import HintNames, Setting, StepResult
 from lmgym.rollout.env_pool import EnvPool, Kind
-from lmgym.rollout.episode_state import SeatConfig
-from lmgym.rollout.planner import Planner
-from lmgym.rollout.run import Run, Stats
-from lmgym.types import Job, Trajectory
+from lmgym.rollout.episode_state import EMPTY, EpisodeState, SeatConfig, SeatState
+from lmgym.rollout.planner import Fork, Planner, Stop
+from lmgym.rollout.workers import Fault
+from lmgym.types import FIRST_SEAT, Completion, Job, Message, Trajectory
+
+POLL = 0.2  # seconds to wait for environments before the clock is checked again
+TRIES = 3  # plays of a job whose environment breaks
+MAX_FAULT_SHARE = 0.1  # of the episodes that ended
+MIN_EPISODES = 20  # ended episodes from which on the share of faults is judged
+
+Key = tuple[int, int, str]  # number of the job, try, seat
+
+
+@dataclass
+class Stats:
+    """Counts of a run."""
+
+    played: int = 0  # episodes that ended
+    steps: int = 0  # actions that environments answered
+    voided: int = 0  # episodes lost to a broken backend
+    retried: int = 0  # voided episodes that were queued again
+    abandoned: int = 0  # jobs given up after three voided episodes
+    faults: int = 0  # causes: the death of one worker may void many episodes
+    latest: str = ""  # message of the latest fault
+    events: set[str] = field(default_factory=set)  # faults that raise an error in each of the episodes they void
+
+    def void(self, fault: Fault, episodes: int) -> None:
+        """Count a fault. Raises BackendError if faults exceed a tenth of the episodes that ended."""
+        self.faults += fault.error.event not in self.events
+        if fault.error.event:
+            self.events.add(fault.error.event)
+        self.latest = str(fault.error)
+        self.voided += episodes
+        ended = self.played + self.voided
+        if ended >= MIN_EPISODES and self.faults > MAX_FAULT_SHARE * ended:
+            raise BackendError(f"{self.faults} faults in {ended} episodes; the last: {self.latest}") from fault.error
 
 
 @dataclass(kw_only=True)
 class Engine:
     """Plays jobs, many at once.
 
-    Within `with engine:` its environments are kept from run to run; otherwise they are closed when a run ends. A run
-    is bit-reproducible where players are inline, or in lockstep.
+    Within `with engine:` environments are kept between runs; otherwise they are closed at the end of each run. A run
+    is bit-reproducible if environments are inline or `lockstep` is set.
     """
 
     context: Context = field(default_factory=Full)
     planner: Planner = field(default_factory=Planner)
-    seats: Mapping[str, SeatConfig] = field(
-        default_factory=dict
-    )  # by seat; the task's own players have the seats not named
-    concurrency: int = 64  # episodes live at once
-    lockstep: bool = False  # a call waits for all live environments and takes them in the order of jobs
-    player: Kind | None = None  # where environments live; None: as their SPECs say
-    timeout: float | None = 600.0  # seconds of one call to an environment in a thread or a process
-    processes: int | None = None  # at most; None: one a core
+    seats: Mapping[str, SeatConfig] = field(default_factory=dict)  # the task's scripted players take all other seats
+    concurrency: int = 64  # episodes played at the same time
+    lockstep: bool = False  # each call to a policy waits for all running environments and keeps the order of jobs
+    player: Kind | None = None  # where environments run; None: as their SPECs say
+    timeout: float | None = 600.0  # seconds for one call to an environment in a thread or a process
+    processes: int | None = None  # at most; None: one per core
     max_tokens: int | None = None  # of an answer; None leaves it to the policy
     pictures: MutableMapping[str, bytes] = field(default_factory=dict)  # PNGs by digest, as messages name them
     stats: Stats = field(default_factory=Stats)  # of the latest run
@@ -43,28 +76,28 @@ class Engine:
         if self.concurrency < 1:
             raise RecipeError(f"concurrency must be at least 1; got {self.concurrency}")
         self._env_pool: EnvPool | None = None
-        self._kept = False
+        self._keep_envs = False
         self._running = False
-        self._named = 0
+        self._id_count = 0
 
     def run(self, policy: Policy, jobs: Iterable[Job]) -> Iterator[Trajectory]:
-        """Play `jobs`, drawn as there is room for them; `policy` has every seat that `seats` gives to nobody else.
+        """Play `jobs`, drawn as there is room for them; `policy` plays every seat for which `seats` names no other.
 
-        Trajectories come as their episodes end; in lockstep in the order of jobs. Each seat of an episode has its
-        own. Raises BackendError where more than a tenth of the episodes break.
+        Yields one trajectory per seat as episodes end; in lockstep in the order of jobs. Raises BackendError if faults
+        exceed a tenth of the episodes.
         """
         if self._running:
-            raise RecipeError("this engine is running: exhaust or close the run before, or use another engine")
+            raise RecipeError("this engine is running: exhaust or close that run first, or use another engine")
         self._running, self.stats = True, Stats()
         if self._env_pool is None:
             self._env_pool = EnvPool(timeout=self.timeout, processes=self.processes, spare=self.concurrency)
-        whole = False
+        completed = False
         try:
-            yield from Run(self, policy, iter(jobs), self._env_pool).play()
-            whole = True
+            yield from EngineRun(self, policy, iter(jobs), self._env_pool).play()
+            completed = True
         finally:
             self._running = False
-            if not (whole and self._kept):
+            if not (completed and self._keep_envs):
                 self.close()
 
     def close(self) -> None:
@@ -74,22 +107,258 @@ class Engine:
             self._env_pool = None
 
     def new_id(self) -> str:
-        """Name for a job that has none; never given twice by this engine."""
-        self._named += 1
-        return f"e{self._named - 1}"
+        """Return an id for a job that has none; this engine never returns it again."""
+        self._id_count += 1
+        return f"e{self._id_count - 1}"
 
     def pids(self) -> list[int]:
-        """Of the processes that environments live in."""
+        """Return the ids of the processes in which environments run."""
         return self._env_pool.pids() if self._env_pool else []
 
     def __enter__(self) -> Self:
         """Keep environments until the end of the block."""
-        self._kept = True
+        self._keep_envs = True
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close them."""
-        self._kept = False
+        """Close all environments."""
+        self._keep_envs = False
         self.close()
+
+
+@dataclass
+class EngineRun:
+    """State of one run of an engine."""
+
+    engine: Engine
+    policy: Policy
+    jobs: Iterator[Job]
+    pool: EnvPool
+
+    def __post_init__(self) -> None:
+        self.policies: dict[str, Policy] = {FIRST_SEAT: self.policy}
+        for seat, config in self.engine.seats.items():
+            self.policies[seat] = self.policy if config.policy is None else config.policy
+        wanted = self.engine.planner.wants
+        self.hint_names: HintNames = {seat: policy.wants | wanted for seat, policy in self.policies.items()}
+        for policy in self.policies.values():
+            if isinstance(policy, Sees):
+                policy.see(self.engine.pictures)
+        self.sessions: dict[int, Session] = {id(policy): policy.session() for policy in self.policies.values()}
+        self.stats = self.engine.stats
+        self.queue: deque[tuple[int, int, Job]] = deque()  # number, try, job; played before those of `jobs`
+        self.job_count = 0
+        self.ids: set[str] = set()
+        self.episodes: dict[int, EpisodeState] = {}  # by slot
+        self.waiting: dict[Hashable, EpisodeState] = {}  # for a policy's answer, by key
+        self.puts: list[tuple[Key, Session, Conversation]] = []  # conversations not yet put into their sessions
+        self.finished: dict[int, list[Trajectory]] = {}  # by number of the job
+        self.next_number = 0  # of the job whose trajectories come next in lockstep
+
+    def play(self) -> Iterator[Trajectory]:
+        """Play all jobs, yielding the trajectories of finished episodes; in lockstep in the order of jobs."""
+        lockstep = self.engine.lockstep
+        while True:
+            self._hear_environments()
+            while self.finished and (not lockstep or self.next_number in self.finished):
+                yield from self.finished.pop(self.next_number if lockstep else next(iter(self.finished)))
+                self.next_number += 1
+            if self._admit():
+                continue  # environments that start are heard before the policies act
+            if not self.episodes:
+                break
+            self._hear_policies()
+        if self.stats.voided and not self.stats.played:
+            raise BackendError(f"no episode completed: all {self.stats.voided} attempts broke; {self.stats.latest}")
+
+    # Jobs ------------------------------------------------------------------------------------------------------
+
+    def _admit(self) -> bool:
+        """Start episodes while there is room; return True if any started."""
+        started = False
+        while len(self.episodes) < self.engine.concurrency:
+            if not self.queue:
+                job = next(self.jobs, None)
+                if job is None:
+                    break
+                self._enqueue(job)
+            self._start(*self.queue.popleft())
+            started = True
+        return started
+
+    def _enqueue(self, job: Job) -> None:
+        """Queue a job under the next number, with a new id if it has none."""
+        if not job.id:
+            job = replace(job, id=self.engine.new_id())
+        if job.id in self.ids:
+            raise RecipeError(f"two jobs of one run have the id {job.id!r}: they would share their sampling noise")
+        self.ids.add(job.id)
+        self.queue.append((self.job_count, 1, job))
+        self.job_count += 1
+
+    def _start(self, number: int, tries: int, job: Job) -> None:
+        """Reset an environment for a job."""
+        spec = find(job.task)
+        setting = Setting(task=spec.id, split=job.split, options=job.options, seats=frozenset(self.policies))
+        episode = EpisodeState(
+            job=job,
+            task=spec.id,
+            number=number,
+            seats={name: self._seat_state(name, job) for name in self.policies},
+            exact=spec.goldens == "exact",
+            tries=tries,
+        )
+        episode.slot = self.pool.acquire(setting, self.engine.player or spec.player)
+        self.episodes[episode.slot] = episode
+        options = {} if job.index is None else {"index": job.index}
+        options = options if job.instance is None else {"instance": job.instance}
+        self.pool.send(episode.slot, "reset", job.seed, options, self.hint_names)
+
+    def _seat_state(self, name: str, job: Job) -> SeatState:
+        config = self.engine.seats.get(name, SeatConfig())
+        text = job.prompt if name == FIRST_SEAT and job.prompt is not None else config.prompt
+        prompt = None if text is None else Message(role="system", text=text)
+        return SeatState(name=name, policy=self.policies[name], trained=config.trained, history=History(EMPTY, prompt))
+
+    # Environments ----------------------------------------------------------------------------------------------
+
+    def _hear_environments(self) -> None:
+        """Take environments' answers, and the answers to what is sent meanwhile.
+
+        In lockstep one answer of every busy environment is taken at a time, in the order of jobs.
+        """
+        while self.pool.busy:
+            if self.engine.lockstep:
+                answers: list[tuple[int, StepResult] | Fault] = []
+                while self.pool.busy:
+                    answers += self.pool.collect(POLL)
+                numbers = {slot: episode.number for slot, episode in self.episodes.items()}
+                answers.sort(
+                    key=lambda answer: min(
+                        (numbers.get(slot, -1) for slot in (answer.slots if isinstance(answer, Fault) else answer[:1])),
+                        default=-1,
+                    )
+                )
+            else:
+                sampling = self.puts or any(len(session) for session in self.sessions.values())
+                answers = self.pool.collect(0.0 if sampling else POLL)
+            if not answers:
+                return
+            for answer in answers:
+                if isinstance(answer, Fault):
+                    self._void(answer)
+                else:
+                    self._take(*answer)
+
+    def _take(self, slot: int, result: StepResult) -> None:
+        """Record an environment's answer; then finish, fork, cut or continue its episode."""
+        episode = self.episodes.get(slot)
+        if episode is None:
+            return  # voided by a fault that arrived with this answer
+        self.engine.pictures.update(result.pictures)
+        action = episode.pending
+        self.stats.steps += action is not None
+        episode.take(result)
+        if result.terminated or result.truncated:
+            del self.episodes[slot]
+            self.pool.release(slot)
+            self._forget(episode)
+            self.stats.played += 1
+            first, *others = self.finished[episode.number] = episode.trajectories()
+            for job in self.engine.planner.after_episode(first, others):
+                self._enqueue(job)
+            return
+        if action is not None and action.turn is None:  # turns of a prefix are not the planner's
+            decision = self.engine.planner.after_step(episode)
+            reason = decision.reason if isinstance(decision, Stop) else None
+            if isinstance(decision, Fork):
+                reason = decision.stop
+                for job in episode.forked(decision):
+                    self._enqueue(job)
+            if reason is not None:
+                episode.stop = reason
+                self.pool.send(slot, "cut")
+                return
+        self._go_on(episode)
+
+    def _void(self, fault: Fault) -> None:
+        """Drop the episodes of a fault and queue their jobs again; a broken episode is never scored."""
+        voided = [self.episodes.pop(slot) for slot in fault.slots if slot in self.episodes]
+        for episode in sorted(voided, key=lambda episode: -episode.number):
+            self._forget(episode)
+            if episode.tries < TRIES:
+                self.stats.retried += 1
+                self.queue.appendleft((episode.number, episode.tries + 1, episode.job))
+            else:
+                self.stats.abandoned += 1
+                self.finished[episode.number] = []
+        self.stats.void(fault, len(voided))
+
+    def _forget(self, episode: EpisodeState) -> None:
+        """Drop an episode's conversations from all sessions."""
+        for seat, policy in self.policies.items():
+            key = (episode.number, episode.tries, seat)
+            self.sessions[id(policy)].drop(key)
+            if self.waiting.pop(key, None) is not None:
+                self.puts = [put for put in self.puts if put[0] != key]
+
+    # Policies --------------------------------------------------------------------------------------------------
+
+    def _go_on(self, episode: EpisodeState) -> None:
+        """Send the next action of the prefix or planner, or ask the policy; cut an episode whose budget is spent."""
+        action = None
+        while action is None and episode.position < len(episode.job.prefix):
+            action = episode.repeat(self.engine.context)
+        if action is None:
+            budget = episode.job.budget
+            if budget is not None and episode.actions >= budget and episode.current.name == FIRST_SEAT:
+                episode.stop = "budget"
+                self.pool.send(episode.slot, "cut")
+                return
+            replacement = self.engine.planner.before_step(episode)
+            if replacement is None:
+                self._ask(episode)
+                return
+            action = episode.replace(replacement.text, self.engine.context, replacement.info)
+        self.pool.send(episode.slot, "step", action.text, action.reseed)
+
+    def _ask(self, episode: EpisodeState) -> None:
+        """Queue the conversation of the seat on turn for its policy."""
+        key = (episode.number, episode.tries, episode.current.name)
+        conversation = episode.ask(self.engine.context, max_tokens=self.engine.max_tokens)
+        self.waiting[key] = episode
+        self.puts.append((key, self.sessions[id(episode.current.policy)], conversation))
+
+    def _hear_policies(self) -> None:
+        """Let policies sample until one of them answers, in lockstep until all have, and send on their actions."""
+        lockstep = self.engine.lockstep
+        if lockstep:
+            self.puts.sort(key=lambda put: put[0])
+        for key, session, conversation in self.puts:
+            session.put(key, conversation)
+        self.puts.clear()
+        completions: list[tuple[Hashable, Completion]] = []
+        for session in self.sessions.values():
+            if len(session):
+                completions += session.step()
+            while lockstep and len(session):
+                completions += session.step()
+        answers = [(self.waiting.pop(key), completion) for key, completion in completions if key in self.waiting]
+        if lockstep:
+            answers.sort(key=lambda answer: answer[0].number)
+        for episode, completion in answers:
+            if completion.finish == "broken":
+                self.pool.release(episode.slot)
+                error = BackendError(str(completion.usage.get("fault", "a policy broke")))
+                self._void(Fault((episode.slot,), error))
+            elif completion.finish == "context" and not completion.ids and not completion.text:
+                episode.stop = "context"
+                self.pool.send(episode.slot, "cut")
+            elif episode.summary is not None:
+                episode.summarise(completion)
+                self._ask(episode)
+            else:
+                action = episode.say(completion)
+                self.pool.send(episode.slot, "step", action.text, action.reseed)

@@ -1,10 +1,11 @@
-"""An environment and what stands beside it: the hints it gives and the seats that nobody here plays.
+"""An environment with the hints it gives and the scripted seats of its task.
 
-A EnvHandle lives where its environment lives: in the engine's thread, in one of its own, or in another process.
+An EnvHandle lives where its environment runs: in the engine's thread, in a thread of its own or in another process.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,30 +20,30 @@ ALONE = frozenset({FIRST_SEAT})
 ENDING = ("seat", "score", "success", "seat_scores")  # of info, from the last of several steps
 
 Answer = tuple[Mapping[str, Any], float, bool, bool, dict[str, Any]]  # of an environment's step
-Wants = Mapping[str, frozenset[str]]  # seat -> of {"oracle", "demonstrator", "admissible"}
+HintNames = Mapping[str, frozenset[str]]  # by seat: of {"oracle", "demonstrator", "admissible"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """Which environment; episodes of equal settings take turns in one."""
+    """Task, split, options and seats of an environment; episodes of equal settings share one in turn."""
 
     task: str
     split: str
     options: Mapping[str, Any]
-    seats: frozenset[str] = ALONE  # that the engine's policies play; the task's scripted players have the others
+    seats: frozenset[str] = ALONE  # played by policies; the task's scripted players take the others
 
     def key(self) -> str:
-        """The same for settings that can share an environment."""
+        """Return a string that is equal for settings that can share an environment."""
         return json.dumps([self.task, self.split, self.options, sorted(self.seats)], sort_keys=True, default=repr)
 
     def opened(self) -> EnvHandle:
-        """Return the environment, made here."""
+        """Make the environment here and return its handle."""
         return EnvHandle(self)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepResult:
-    """What an environment answered."""
+    """An environment's answer to a reset, a step or a cut."""
 
     observation: Message
     seat: str  # whose turn it is
@@ -57,15 +58,15 @@ class StepResult:
     pictures: Mapping[str, bytes] = field(default_factory=dict)  # PNG by digest
 
 
-class Advice:
-    """An iterator of actions, kept while what it said was done."""
+class HintedActions:
+    """An iterator of hinted actions, kept while the policy follows them."""
 
     def __init__(self, actions: Iterator[str]) -> None:
         self.actions = actions
         self.latest: str | None = None
 
     def following(self) -> str | None:
-        """The next action, None where there is none left."""
+        """Return the next action; None if there is none left."""
         self.latest = next(self.actions, None)
         return self.latest
 
@@ -78,54 +79,49 @@ class EnvHandle:
         options = {"others": "scripted" if setting.seats == ALONE else "caller", **setting.options}
         self.env = registry.build(setting.task, split=setting.split, **options)
         self.task = self.env.unwrapped
-        self.wants: Wants = {}
-        self.advice: dict[str, Advice] = {}
-        self.shown: StepResult | None = None
+        self.hint_names: HintNames = {}
+        self.hinted: dict[str, HintedActions] = {}
+        self.latest: StepResult | None = None  # of the running episode
 
-    def reset(self, seed: int, choice: Mapping[str, Any], wants: Wants) -> StepResult:
-        """Open an episode; `choice` are the options of the environment's reset."""
-        self.wants = wants
-        self.advice.clear()
-        observation, info = self.env.reset(seed=seed, options=dict(choice))
-        return self._settled((observation, 0.0, False, False, info), None, tuple(self.task.tools()))
+    def reset(self, seed: int, options: Mapping[str, Any], hint_names: HintNames) -> StepResult:
+        """Open an episode with the environment's reset `options`."""
+        self.hint_names = hint_names
+        self.hinted.clear()
+        observation, info = self.env.reset(seed=seed, options=dict(options))
+        return self._result((observation, 0.0, False, False, info), None, tuple(self.task.tools()))
 
     def step(self, action: str, reseed: int | None = None) -> StepResult:
-        """Play an action of the seat on turn, after fresh chance where `reseed` is given."""
+        """Play an action of the seat on turn; `reseed` seeds the chance of the rest of the episode."""
         if reseed is not None:
             self.task.reseed(reseed)
-        for name, advice in list(self.advice.items()):
-            if advice.latest != action:
-                del self.advice[name]
-        return self._settled(self.env.step(action), self.latest.seat)
+        self.hinted = {name: actions for name, actions in self.hinted.items() if actions.latest == action}
+        return self._result(self.env.step(action), None if self.latest is None else self.latest.seat)
 
     def cut(self) -> StepResult:
-        """End the episode where it stands."""
-        latest = self.latest
-        return StepResult(observation=latest.observation, seat=latest.seat, info=self.task.cut(), truncated=True)
+        """Truncate the episode and return its last observation with score and success."""
+        if self.latest is None:
+            raise InstanceError(f"{self.setting.task}: no episode is open; call reset() first")
+        return StepResult(
+            observation=self.latest.observation, seat=self.latest.seat, info=self.task.cut(), truncated=True
+        )
 
     def ask(self, name: str) -> Any:
-        """What the environment advises in its present state: "oracle", "demonstrator" or "admissible"."""
+        """Return a hint for the present state: the next action of the "oracle" or "demonstrator", or "admissible"."""
         if name == "admissible":
             return self.task.admissible()
-        advice = self.advice.get(name)
-        if advice is not None and (action := advice.following()) is not None:
+        actions = self.hinted.get(name)
+        if actions is not None and (action := actions.following()) is not None:
             return action
-        advice = self.advice[name] = Advice(self.task.oracle() if name == "oracle" else self.task.demonstrator())
-        return advice.following()
+        actions = HintedActions(self.task.oracle() if name == "oracle" else self.task.demonstrator())
+        self.hinted[name] = actions
+        return actions.following()
 
     def close(self) -> None:
         """Close the environment."""
         self.env.close()
 
-    @property
-    def latest(self) -> StepResult:
-        """The last answer of the running episode."""
-        if self.shown is None:
-            raise InstanceError(f"{self.setting.task}: no episode is open; call reset() first")
-        return self.shown
-
-    def _settled(self, answer: Answer, actor: str | None, tools: tuple[Mapping[str, Any], ...] = ()) -> StepResult:
-        """What the engine is told, once a seat it plays is on turn or the episode is over."""
+    def _result(self, answer: Answer, actor: str | None, tools: tuple[Mapping[str, Any], ...] = ()) -> StepResult:
+        """Let scripted seats play until a seat of the engine is on turn or the episode ends; return the result."""
         observation, reward, terminated, truncated, info = answer
         earned = {seat: gain for seat, gain in info.get("seat_rewards", {}).items() if seat != actor}
         terms = info["reward_terms"]
@@ -137,8 +133,8 @@ class EnvHandle:
                 info["reward_terms"] = terms
             earned = {seat: earned.get(seat, 0.0) + gains.get(seat, 0.0) for seat in {**earned, **gains}}
         pictures = [encode(picture) for picture in observation.get("images", ())]
-        wants = () if terminated or truncated else self.wants.get(info["seat"], ())
-        self.shown = StepResult(
+        hint_names = () if terminated or truncated else self.hint_names.get(info["seat"], ())
+        self.latest = StepResult(
             observation=Message(role="user", text=observation["text"], images=tuple(name for name, _ in pictures)),
             seat=info["seat"],
             info=info,
@@ -147,16 +143,16 @@ class EnvHandle:
             earned=earned,
             terminated=terminated,
             truncated=truncated,
-            hints={name: self.ask(name) for name in wants},
+            hints={name: self.ask(name) for name in hint_names},
             tools=tools,
             pictures=dict(pictures),
         )
-        return self.shown
+        return self.latest
 
     def _play_scripted(
         self, info: dict[str, Any], gains: dict[str, float]
     ) -> tuple[Mapping[str, Any], bool, bool, dict[str, Any]]:
-        """Let the task's own players move until a seat of the engine is on turn; adds up what each seat gains."""
+        """Let the task's scripted players act until a seat of the engine is on turn; add rewards to `gains` by seat."""
         while True:
             seat = info["seat"]
             observation, reward, terminated, truncated, latest = self.env.step(self.task.scripted(seat))
@@ -168,34 +164,30 @@ class EnvHandle:
 
 
 class EnvHost:
-    """EnvHandles by slot, called by the name of what they shall do."""
+    """Environments by slot, called by method name."""
 
     def __init__(self) -> None:
-        self.stages: dict[int, Any] = {}  # what a setting opens: for the engine a EnvHandle
+        self.handles: dict[int, Any] = {}  # the value of a setting's opened(): for the engine an EnvHandle
 
     def call(self, slot: int, method: str, arguments: tuple[Any, ...]) -> Any:
-        """Do it; None where there is nothing to tell, a slot that broke before included."""
+        """Call a slot's handle, or open or close it; None if there is no answer, as for a slot that broke before."""
         if method == "open":
-            self.stages[slot] = arguments[0].opened()
+            self.handles[slot] = arguments[0].opened()
             return None
         if method == "close":
             self.drop(slot)
             return None
-        stage = self.stages.get(slot)
-        if stage is None:
-            return None
-        return getattr(stage, method)(*arguments)
+        handle = self.handles.get(slot)
+        return None if handle is None else getattr(handle, method)(*arguments)
 
     def drop(self, slot: int) -> None:
         """Close a slot's environment, which may be broken."""
-        stage = self.stages.pop(slot, None)
-        if stage is not None:
-            try:
-                stage.close()
-            except BackendError:
-                return  # it is gone either way
+        handle = self.handles.pop(slot, None)
+        if handle is not None:
+            with contextlib.suppress(BackendError):  # it is gone either way
+                handle.close()
 
     def close(self) -> None:
         """Close all environments."""
-        for slot in list(self.stages):
+        for slot in list(self.handles):
             self.drop(slot)

@@ -1,4 +1,4 @@
-"""The pool of environments: each belongs to a slot, is called by it, and serves one episode after the other."""
+"""A pool of environments: each has a slot, is called by it and serves one episode after the other."""
 
 from __future__ import annotations
 
@@ -8,33 +8,34 @@ from typing import Any, Literal
 
 from lmgym.errors import BackendError
 from lmgym.rollout.env_handle import EnvHost, Setting, StepResult
-from lmgym.rollout.workers import Fault, Inline, Outbox, Remote, Threaded, Worker
+from lmgym.rollout.workers import Fault, Inline, Outbox, ProcessHost, Threaded, Worker
 
 Kind = Literal["inline", "thread", "process"]
 
 
 class EnvPool:
-    """Environments wherever they live, behind one interface.
+    """Environments in this thread, in threads and in processes behind one interface.
 
-    `acquire` a slot, `send` it the calls of a EnvHandle by name, `collect` what came back, `release` it for the next
-    episode or `retire` it. At most `spare` environments are kept waiting.
+    `acquire` a slot, `send` it the calls of an EnvHandle by name, `collect` the answers, `release` it for the next
+    episode or `retire` it. At most `spare` idle environments are kept.
     """
 
     def __init__(self, *, timeout: float | None = None, processes: int | None = None, spare: int = 64) -> None:
-        self.timeout = timeout  # seconds of one call
+        self.timeout = timeout  # seconds for one call
         self.processes = processes or os.cpu_count() or 1
         self.spare = spare
+        self.busy: set[int] = set()  # slots whose answer is due
         self._outbox = Outbox()
         self._inline = Inline(self._outbox)
         self._remote: list[Threaded] = []
         self._threads: list[Threaded] = []
         self._worker: dict[int, Worker] = {}  # by slot
-        self._name: dict[int, tuple[Kind, str]] = {}  # of what lives in a slot
-        self._idle: dict[int, tuple[Kind, str]] = {}  # slots that wait, the longest waiting first
+        self._name: dict[int, tuple[Kind, str]] = {}  # kind and setting by slot
+        self._idle: dict[int, tuple[Kind, str]] = {}  # by slot, the longest idle first
         self._slots = 0
 
     def acquire(self, setting: Setting, kind: Kind) -> int:
-        """A slot with an environment of this setting: one that waits, or a new one."""
+        """Return a slot with an environment of this setting: an idle one, or a new one."""
         name = (kind, setting.key())
         for slot, idle in self._idle.items():
             if idle == name:
@@ -43,20 +44,21 @@ class EnvPool:
         if len(self._idle) >= self.spare:
             self.retire(next(iter(self._idle)))
         slot, self._slots = self._slots, self._slots + 1
-        worker = self._worker[slot] = self._place(kind)
+        worker = self._worker[slot] = self._worker_of(kind)
         worker.slots.add(slot)
         self._name[slot] = name
         worker.submit((slot, "open", (setting,)))
         return slot
 
     def send(self, slot: int, method: str, *arguments: Any) -> None:
-        """Call a method of the slot's EnvHandle; its answer is collected later."""
+        """Call a method of the slot's EnvHandle; collect its answer later."""
+        self.busy.add(slot)
         self._worker[slot].submit((slot, method, arguments))
 
     def collect(self, wait: float = 0.0) -> list[tuple[int, StepResult] | Fault]:
-        """What came back, after waiting up to `wait` seconds for the first of it; the slots of a Fault are retired.
+        """Return the answers so far, after waiting up to `wait` seconds for the first; slots of a Fault are retired.
 
-        An exception that is no BackendError is a bug of a task or bad input: it is raised here.
+        Raises any exception of an environment that is not a BackendError: it is a task's bug or bad input.
         """
         answers: list[tuple[int, StepResult] | Fault] = []
         while True:
@@ -68,6 +70,8 @@ class EnvPool:
                 raise answer
             if isinstance(answer, Fault):
                 self._retire_all(answer)
+            else:
+                self.busy.discard(answer[0])
             answers.append(answer)
 
     def release(self, slot: int) -> None:
@@ -77,6 +81,7 @@ class EnvPool:
     def retire(self, slot: int) -> None:
         """Close the slot's environment for good."""
         self._idle.pop(slot, None)
+        self.busy.discard(slot)
         self._name.pop(slot, None)
         worker = self._worker.pop(slot, None)
         if worker is None:
@@ -88,7 +93,7 @@ class EnvPool:
             self._threads.remove(worker)
 
     def pids(self) -> list[int]:
-        """Of the processes that are up."""
+        """Return the ids of the running processes."""
         return [worker.pid for worker in self._remote if worker.pid is not None]
 
     def close(self) -> None:
@@ -99,14 +104,14 @@ class EnvPool:
         for worker in workers:
             worker.join()
 
-    def _place(self, kind: Kind) -> Worker:
+    def _worker_of(self, kind: Kind) -> Worker:
         if kind == "inline":
             return self._inline
         if kind == "thread":
             self._threads.append(Threaded(EnvHost(), self._outbox))
             return self._threads[-1]
         if len(self._remote) < self.processes:
-            self._remote.append(Threaded(Remote(self.timeout), self._outbox))
+            self._remote.append(Threaded(ProcessHost(self.timeout), self._outbox))
             return self._remote[-1]
         return min(self._remote, key=lambda worker: len(worker.slots))
 
@@ -116,7 +121,7 @@ class EnvPool:
         return fault
 
     def _overdue(self) -> list[tuple[int, StepResult] | Fault]:
-        """Threads that take too long: they are left to themselves, their slots are lost."""
+        """Return a fault for each thread whose call has timed out; the thread itself is abandoned."""
         if self.timeout is None:
             return []
         error = BackendError(f"a call to an environment took longer than {self.timeout:g} seconds")

@@ -1,4 +1,4 @@
-"""An episode while it is played: what each seat was shown and said, and the trajectories that come of it."""
+"""State of a running episode: the turns of each seat, the pending action and the trajectories they make."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from lmgym.errors import ReplayError
 from lmgym.policy.base import Conversation, Policy, extends
 from lmgym.rollout.context import Context, History, with_request
 from lmgym.rollout.env_handle import StepResult
-from lmgym.rollout.fork import PLY, fork, seat_id
+from lmgym.rollout.fork import PLY, RESEED, fork, seat_id
 from lmgym.rollout.planner import Fork
 from lmgym.types import FIRST_SEAT, Completion, Job, Kind, Message, Trajectory, Turn
 
-NOTHING = Message(role="user", text="")
-OTHERS = "others"  # the reward term of what a seat earned by the turns of others
+EMPTY = Message(role="user", text="")
+OTHERS = "others"  # reward term for what a seat earned by the turns of other seats
 ENDING = ("score", "success", "seat_scores")
 
 
 @lru_cache(maxsize=4096)
 def number_of(name: str) -> int:
-    """A stable whole number below 2^56 for a name."""
+    """Return a stable integer below 2^56 for a name."""
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=7).digest(), "big")
 
 
 @dataclass(frozen=True, kw_only=True)
 class SeatConfig:
-    """Who plays a seat."""
+    """The policy and prompt of a seat."""
 
     policy: Policy | None = None  # None: the policy of the run
     prompt: str | None = None  # system prompt of the seat
@@ -41,276 +41,283 @@ class SeatConfig:
 class SeatState:
     """One seat of a running episode."""
 
-    seat: str
+    name: str
     policy: Policy
     trained: bool
     history: History
-    rendered: tuple[Message, ...] = ()  # what the last turn answered
-    spoken: list[Completion] = field(default_factory=list)  # of the segment
-    income: float = 0.0  # earned before the first turn
+    rendered: tuple[Message, ...] = ()  # messages that the last turn answered
+    completions: list[Completion] = field(default_factory=list)  # of the current segment
+    income: float = 0.0  # earned before the seat's first turn
 
     def extends(self, messages: Sequence[Message]) -> bool:
-        """Whether `messages` begin with what was rendered last and what was said to it, and then only ask."""
-        said = self.history.said
-        return extends(messages, self.rendered, said[-1] if said else None)
-
-    def said(self, messages: Sequence[Message], completion: Completion, *, fresh: bool) -> None:
-        """Remember what was answered to what. Words without ids cannot be gone on from."""
-        if fresh or not completion.ids:
-            self.spoken = []
-        if completion.ids:
-            self.spoken.append(completion)
-        self.rendered = tuple(messages)
-
-    def append(self, turn: Turn) -> None:
-        """Add a turn."""
-        self.history.turns.append(turn)
-        self.history.said.append(Message(role="assistant", text=turn.completion.text))
+        """Return True if `messages` continue the last prompt and its reply with user messages only."""
+        replies = self.history.replies
+        return extends(messages, self.rendered, replies[-1] if replies else None)
 
     def earn(self, amount: float) -> None:
-        """Add what other seats' turns brought to the last turn, or to the first one still to come."""
+        """Add a reward from another seat's turn to the last turn, or keep it for the first one."""
         turns = self.history.turns
         if not turns:
             self.income += amount
         elif amount:
-            turns[-1] = _richer(turns[-1], amount)
+            turns[-1] = _with_income(turns[-1], amount)
 
 
 @dataclass(slots=True, kw_only=True)
 class PendingAction:
-    """Words on their way to the environment."""
+    """An action that the environment has not answered yet."""
 
     observation: Message
     completion: Completion
+    text: str  # the action
     fresh: bool
     kind: Kind
-    info: Mapping[str, Any] = field(default_factory=dict)  # of the turn, beside the environment's
-    turn: Turn | None = None  # of a prefix, that is played again
+    reseed: int | None = None  # fresh chance that the environment gets before the action
+    info: Mapping[str, Any] = field(default_factory=dict)  # of the turn, added to the environment's
+    turn: Turn | None = None  # the turn of a prefix that is replayed
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class EpisodeState:
-    """One episode being played."""
+    """A running episode; planners see it as a `Node`."""
 
     job: Job
     task: str  # id
     number: int  # in the order of jobs
-    sides: dict[str, SeatState]
-    exact: bool  # a prefix must lead to the same observations and rewards
+    seats: dict[str, SeatState]
+    exact: bool  # replayed turns must show the same observations and rewards
     tries: int = 1
     slot: int = -1
     position: int = 0  # in the prefix
     actions: int = 0  # of the agent
     forks: int = 0
-    reseeded: bool = False  # the job's fresh chance was given
+    reseeded: bool = False  # True once the job's fresh chance was given
     stop: str = ""
-    side: SeatState = field(init=False)  # on turn
-    shown: StepResult = field(init=False)
-    opening: Mapping[str, Any] = field(init=False)  # info of reset
+    current: SeatState = field(init=False)  # the seat on turn
+    latest: StepResult = field(init=False)
+    reset_info: Mapping[str, Any] = field(init=False)
     tools: tuple[Mapping[str, Any], ...] = ()
-    saying: PendingAction | None = None
-    asked: tuple[Message, ...] = ()  # what the policy is answering
-    summary: str | None = None  # the words that ask for one, while a summary is being written
+    pending: PendingAction | None = None
+    messages: tuple[Message, ...] = ()  # that the seat on turn answers
+    summary: str | None = None  # request for a summary that the policy is answering
 
-    def take(self, shown: StepResult) -> None:
-        """Record what the environment answered."""
-        if self.saying is not None:
-            self._complete(self.saying, shown)
-            self.saying = None
-        elif not shown.truncated:
-            self.opening, self.tools = shown.info, shown.tools
-        for seat, amount in shown.earned.items():
-            if seat in self.sides:
-                self.sides[seat].earn(amount)
-        if (shown.terminated or shown.truncated) and self.position < len(self.job.prefix):
+    @property
+    def seat(self) -> str:
+        """Name of the seat on turn."""
+        return self.current.name
+
+    @property
+    def turns(self) -> Sequence[Turn]:
+        """Turns of the seat on turn so far."""
+        return self.current.history.turns
+
+    @property
+    def observation(self) -> Message:
+        """Observation that the seat on turn answers next."""
+        return self.current.history.observation
+
+    @property
+    def info(self) -> Mapping[str, Any]:
+        """Info of the latest step or of the reset."""
+        return self.latest.info
+
+    @property
+    def hints(self) -> Mapping[str, Any]:
+        """Hints that the seat's policy and the planner requested from the environment."""
+        return self.latest.hints
+
+    def take(self, result: StepResult) -> None:
+        """Record the environment's answer; the pending action becomes a turn."""
+        action, self.pending = self.pending, None
+        if action is not None:
+            seat = self.current
+            self.actions += seat.name == FIRST_SEAT
+            turn = self._turn(action, result) if action.turn is None else self._replayed(action.turn, result)
+            if seat.income:
+                turn, seat.income = _with_income(turn, seat.income), 0.0
+            seat.history.append(turn)
+        elif not result.truncated:
+            self.reset_info, self.tools = result.info, result.tools
+        for name, amount in result.earned.items():
+            if name in self.seats:
+                self.seats[name].earn(amount)
+        if (result.terminated or result.truncated) and self.position < len(self.job.prefix):
             raise ReplayError(
-                f"{self.job.id} was over after {self.position} of the {len(self.job.prefix)} turns to repeat"
+                f"{self.job.id} ended after {self.position} of the {len(self.job.prefix)} turns to replay"
             )
-        self.shown = shown
-        self.side = self.sides.get(shown.seat) or self.side
-        self.side.history.observation = shown.observation
-
-    def noise(self) -> tuple[int, ...]:
-        """Name of the sampling noise of the next words: the same whenever the job is played."""
-        side = self.side
-        return (number_of(self.job.id), self.job.attempt, number_of(side.seat), len(side.history.turns))
+        self.latest = result
+        self.current = self.seats.get(result.seat) or self.current
+        self.current.history.observation = result.observation
 
     def ask(self, context: Context, *, max_tokens: int | None) -> Conversation:
-        """What the seat on turn has to answer."""
-        side = self.side
-        messages = context.messages(side.history)
-        self.summary = context.request(side.history, messages, side.policy.count)
-        self.asked = tuple(messages if self.summary is None else with_request(messages, self.summary))
-        if not side.extends(self.asked):
-            side.spoken = []
+        """Return the conversation for the policy on turn, which asks for a summary if the context requests one."""
+        seat = self.current
+        messages = context.messages(seat.history)
+        self.summary = context.request(seat.history, messages, seat.policy.count)
+        self.messages = tuple(messages if self.summary is None else with_request(messages, self.summary))
+        if not seat.extends(self.messages):
+            seat.completions = []
         return Conversation(
-            messages=self.asked,
-            spoken=tuple(side.spoken),
-            noise=self.noise(),
-            hints=self.shown.hints,
+            messages=self.messages,
+            spoken=tuple(seat.completions),
+            # the same sampling noise whenever the job is played
+            noise=(number_of(self.job.id), self.job.attempt, number_of(seat.name), len(seat.history.turns)),
+            hints=self.latest.hints,
             tools=self.tools,
             max_tokens=max_tokens,
         )
 
-    def summarised(self, completion: Completion) -> None:
-        """Take the policy's answer as a summary: a turn that the environment never sees."""
-        side = self.side
-        observation = Message(role="user", text=self.summary or "")
-        turn = self._turn(self._answered(completion, observation, "summary"), None, 0.0, {}, {})
-        side.append(turn)
+    def summarise(self, completion: Completion) -> None:
+        """Record the policy's answer as a summary, a turn that the environment never sees."""
+        request = Message(role="user", text=self.summary or "")
+        self.current.history.append(self._turn(self._action(completion, request, "summary"), None))
 
     def say(self, completion: Completion) -> PendingAction:
-        """Take the policy's answer as the next action."""
+        """Return the policy's answer as the next action."""
         kind: Kind = "act" if completion.ids else "given"
-        self.saying = self._answered(completion, self.side.history.observation, kind)
-        return self.saying
+        self.pending = self._action(completion, self.current.history.observation, kind)
+        if self.job.reseed is not None and not self.reseeded:
+            self.pending.reseed, self.reseeded = self.job.reseed, True
+        return self.pending
 
     def replace(self, text: str, context: Context, info: Mapping[str, Any]) -> PendingAction:
-        """Take words that the policy did not say as the next action."""
-        self.asked = tuple(context.messages(self.side.history))
-        said = self.say(Completion(text=text))
-        said.info = info
-        return said
+        """Return a planner's text as the next action, in place of the policy's."""
+        self.messages = tuple(context.messages(self.current.history))
+        action = self.say(Completion(text=text))
+        action.info = info
+        return action
 
     def repeat(self, context: Context) -> PendingAction | None:
-        """Take the next turn of the prefix; None where it is a summary, which no environment needs to hear."""
-        side, turn = self.side, self.job.prefix[self.position]
+        """Return the action of the next turn of the prefix; None for a summary, which is recorded here."""
+        seat, turn = self.current, self.job.prefix[self.position]
         self.position += 1
-        messages = context.messages(side.history)
+        messages = context.messages(seat.history)
         if turn.kind == "summary":
             messages = with_request(messages, turn.observation.text)
-        elif self.exact and turn.observation != side.history.observation:
+        elif self.exact and turn.observation != seat.history.observation:
             raise ReplayError(
-                f"{self.job.id}: turn {self.position} was played to {turn.observation.text!r}, "
-                f"but the environment showed {side.history.observation.text!r}"
+                f"{self.job.id}: turn {self.position} answered {turn.observation.text!r}, "
+                f"but the environment showed {seat.history.observation.text!r}"
             )
-        side.said(messages, turn.completion, fresh=turn.fresh)
+        self.messages = tuple(messages)
+        action = self._action(turn.completion, turn.observation, turn.kind, fresh=turn.fresh)
         if self.job.parent is None:
-            side.spoken = []  # rendered who knows how
+            seat.completions = []  # recorded elsewhere: the rendering is unknown
         if turn.action is None:
-            side.append(turn)
+            seat.history.append(turn)
             return None
-        self.saying = PendingAction(
-            observation=turn.observation, completion=turn.completion, fresh=turn.fresh, kind=turn.kind, turn=turn
-        )
-        return self.saying
+        action.text, action.turn, action.reseed = turn.action, turn, turn.info.get(RESEED)
+        self.pending = action
+        return action
 
     def trajectories(self) -> list[Trajectory]:
-        """Each seat's view of the episode as it stands, the agent's first."""
-        return [self._trajectory(side) for side in self.sides.values()]
+        """Return each seat's view of the episode so far, the agent's first."""
+        job, result = self.job, self.latest
+        views = []
+        for name, seat in self.seats.items():
+            ending = {key: result.info[key] for key in ENDING if key in result.info}
+            scores = ending.get("seat_scores", {})
+            if name != FIRST_SEAT and name in scores:
+                ending |= {"score": float(scores[name]), "success": scores[name] >= 1.0}
+            prompt = seat.history.prompt
+            view = Trajectory(
+                id=seat_id(job.id, name),
+                root=seat_id(job.root or job.id, name),
+                parent=None if job.parent is None else seat_id(job.parent, name),
+                forked_at=0 if job.parent is None else self._shared_turns(seat),
+                task=self.task,
+                options=job.options,
+                split=job.split,
+                instance=job.instance,
+                index=job.index,
+                seed=job.seed,
+                attempt=job.attempt,
+                reseed=job.reseed,
+                group=job.group,
+                seat=name,
+                prompt=prompt.text if prompt else None,
+                tags=job.tags if seat.trained else {**job.tags, "trained": False},
+                turns=tuple(seat.history.turns),
+                info={**self.reset_info, **ending},
+                final=result.observation if result.seat == name or result.terminated else None,
+                terminated=result.terminated,
+                truncated=result.truncated,
+                stop=self.stop or ("done" if result.terminated else "max_turns" if result.truncated else ""),
+            )
+            views.append(view)
+        return views
 
     def forked(self, decision: Fork) -> list[Job]:
-        """Jobs that share this episode's turns, or the first of them, and go on by themselves."""
+        """Return jobs that share this episode's turns, or the first of them, and continue on their own."""
         views = self.trajectories()
-        mine = next(view for view in views if view.seat == self.side.seat)
-        turn = len(mine.turns) if decision.turn is None else decision.turn
+        own = next(view for view in views if view.seat == self.seat)
+        turn = len(own.turns) if decision.turn is None else decision.turn
         first, self.forks = self.forks, self.forks + decision.count
         return [
             fork(
-                mine,
+                own,
                 turn,
                 number=number,
                 reseed=None if decision.reseed is None else decision.reseed + number - first,
-                others=[view for view in views if view is not mine],
+                others=[view for view in views if view is not own],
                 budget=self.job.budget,
                 trusted=True,
             )
             for number in range(first, self.forks)
         ]
 
-    def _answered(self, completion: Completion, observation: Message, kind: Kind) -> PendingAction:
-        side = self.side
-        fresh = completion.fresh or not side.spoken if completion.ids else not side.extends(self.asked)
-        side.said(self.asked, completion, fresh=fresh)
-        return PendingAction(observation=observation, completion=completion, fresh=fresh, kind=kind)
+    def _action(
+        self, completion: Completion, observation: Message, kind: Kind, *, fresh: bool | None = None
+    ) -> PendingAction:
+        """Return a completion as an action, and record it as the answer to the last messages."""
+        seat = self.current
+        if fresh is None:
+            fresh = completion.fresh or not seat.completions if completion.ids else not seat.extends(self.messages)
+        if fresh or not completion.ids:
+            seat.completions = []  # the next prompt cannot continue text that has no ids
+        if completion.ids:
+            seat.completions.append(completion)
+        seat.rendered = self.messages
+        return PendingAction(
+            observation=observation, completion=completion, text=completion.text, fresh=fresh, kind=kind
+        )
 
-    def _turn(
-        self,
-        said: PendingAction,
-        action: str | None,
-        reward: float,
-        terms: Mapping[str, float],
-        info: Mapping[str, Any],
-    ) -> Turn:
-        if len(self.sides) > 1:
-            info = {**info, PLY: sum(len(side.history.turns) for side in self.sides.values())}
+    def _turn(self, action: PendingAction, result: StepResult | None) -> Turn:
+        """Return the turn of an action and its result; a summary has no result."""
+        info: Mapping[str, Any] = {} if result is None else result.info
+        if len(self.seats) > 1:
+            info = {**info, PLY: sum(len(seat.history.turns) for seat in self.seats.values())}
+        if action.info or action.reseed is not None:
+            reseed = {} if action.reseed is None else {RESEED: action.reseed}
+            info = {**info, **action.info, **reseed}
         return Turn(
-            observation=said.observation,
-            completion=said.completion,
-            action=action,
-            reward=reward,
-            terms=terms,
-            info={**info, **said.info} if said.info else info,
-            fresh=said.fresh,
-            kind=said.kind,
+            observation=action.observation,
+            completion=action.completion,
+            action=None if result is None else action.text,
+            reward=0.0 if result is None else result.reward,
+            terms={} if result is None else result.terms,
+            info=info,
+            fresh=action.fresh,
+            kind=action.kind,
         )
 
-    def _complete(self, said: PendingAction, shown: StepResult) -> None:
-        """Make a turn of what was said and what came of it."""
-        side = self.side
-        if side.seat == FIRST_SEAT:
-            self.actions += 1
-        if said.turn is not None:
-            turn = self._again(said.turn, shown)
-        else:
-            turn = self._turn(said, said.completion.text, shown.reward, shown.terms, shown.info)
-        if side.income:
-            turn, side.income = _richer(turn, side.income), 0.0
-        side.append(turn)
-
-    def _again(self, turn: Turn, shown: StepResult) -> Turn:
-        """The turn itself, or with the environment's reward where a recipe or another seat added to it since."""
+    def _replayed(self, turn: Turn, result: StepResult) -> Turn:
+        """Return a replayed turn, with the environment's reward if a recipe or another seat has changed it since."""
         recorded = math.fsum(turn.info.get("reward_terms", turn.terms).values())
-        if self.exact and not math.isclose(recorded, shown.reward, abs_tol=1e-9):
+        if self.exact and not math.isclose(recorded, result.reward, abs_tol=1e-9):
             raise ReplayError(
-                f"{self.job.id}: turn {self.position} earned {recorded} when played first, {shown.reward} when again"
+                f"{self.job.id}: turn {self.position} earned {recorded}, but {result.reward} in the replay"
             )
-        return turn if turn.reward == shown.reward else replace(turn, reward=shown.reward, terms=shown.terms)
+        return turn if turn.reward == result.reward else replace(turn, reward=result.reward, terms=result.terms)
 
-    def _trajectory(self, side: SeatState) -> Trajectory:
-        job, shown, seat = self.job, self.shown, side.seat
-        prompt = side.history.prompt
-        mine = shown.seat == seat or shown.terminated
-        return Trajectory(
-            id=seat_id(job.id, seat),
-            root=seat_id(job.root or job.id, seat),
-            parent=None if job.parent is None else seat_id(job.parent, seat),
-            forked_at=0 if job.parent is None else self._shared(side),
-            task=self.task,
-            options=job.options,
-            split=job.split,
-            instance=job.instance,
-            index=job.index,
-            seed=job.seed,
-            attempt=job.attempt,
-            reseed=job.reseed,
-            group=job.group,
-            seat=seat,
-            prompt=prompt.text if prompt else None,
-            tags=job.tags if side.trained else {**job.tags, "trained": False},
-            turns=tuple(side.history.turns),
-            info={**self.opening, **self._ending(seat)},
-            final=shown.observation if mine else None,
-            terminated=shown.terminated,
-            truncated=shown.truncated,
-            stop=self.stop or ("done" if shown.terminated else "max_turns" if shown.truncated else ""),
-        )
-
-    def _shared(self, side: SeatState) -> int:
-        """How many of the seat's turns stand in the prefix."""
-        if len(self.sides) == 1:
+    def _shared_turns(self, seat: SeatState) -> int:
+        """Return the number of the seat's turns that are part of the prefix."""
+        if len(self.seats) == 1:
             return self.position
-        repeated = {id(turn.completion) for turn in self.job.prefix[: self.position]}
-        return sum(id(turn.completion) in repeated for turn in side.history.turns)
-
-    def _ending(self, seat: str) -> dict[str, Any]:
-        ending = {name: self.shown.info[name] for name in ENDING if name in self.shown.info}
-        scores = ending.get("seat_scores", {})
-        if seat != FIRST_SEAT and seat in scores:
-            ending |= {"score": float(scores[seat]), "success": scores[seat] >= 1.0}
-        return ending
+        replayed = {id(turn.completion) for turn in self.job.prefix[: self.position]}
+        return sum(id(turn.completion) in replayed for turn in seat.history.turns)
 
 
-def _richer(turn: Turn, amount: float) -> Turn:
+def _with_income(turn: Turn, amount: float) -> Turn:
     terms = {**turn.terms, OTHERS: turn.terms.get(OTHERS, 0.0) + amount}
     return replace(turn, reward=turn.reward + amount, terms=terms)

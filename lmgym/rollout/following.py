@@ -1,4 +1,4 @@
-"""What a seat would have been shown next, had its episode not been cut: what a critic judges a cut episode by."""
+"""The conversation after a cut episode's last turn, by which a critic judges the cut state."""
 
 from __future__ import annotations
 
@@ -8,39 +8,36 @@ from lmgym.types import Completion, Message, Trajectory
 
 
 def following(trajectory: Trajectory, context: Context, count: Count) -> Conversation | None:
-    """The conversation after the last turn, as the engine would have put it; None where the seat was not on turn.
+    """Return the conversation after the last turn, as the engine would put it; None if the seat was not on turn.
 
-    `context` is the one that the trajectory was played with. Tools that were offered are no part of it.
+    `context` is the one the trajectory was played with. Tools offered in the episode are left out.
     """
     turns = trajectory.turns
     if trajectory.final is None or not turns:
         return None
     prompt = None if trajectory.prompt is None else Message(role="system", text=trajectory.prompt)
-    said = [Message(role="assistant", text=turn.completion.text) for turn in turns]
-    history = History(trajectory.final, prompt, list(turns), said)
+    *before, last = turns
+    replies = [Message(role="assistant", text=turn.completion.text) for turn in turns]
+    history = History(trajectory.final, prompt, list(turns), replies)
     messages = context.messages(history)
-    words = context.request(history, messages, count)
-    if words is not None:
-        messages = with_request(messages, words)
-    spoken = _spoken(trajectory) if extends(messages, _rendered(trajectory, context, prompt, said), said[-1]) else []
-    return Conversation(messages=tuple(messages), spoken=tuple(spoken))
+    request = context.request(history, messages, count)
+    if request is not None:
+        messages = with_request(messages, request)
+    # the messages that the last turn answered; the observation of a summary is only its request
+    observation = trajectory.final if last.kind == "summary" else last.observation
+    rendered = context.messages(History(observation, prompt, before, replies[:-1]))
+    if last.kind == "summary":
+        rendered = with_request(rendered, last.observation.text)
+    completions = _last_segment(trajectory) if extends(messages, rendered, replies[-1]) else []
+    return Conversation(messages=tuple(messages), spoken=tuple(completions))
 
 
-def _rendered(trajectory: Trajectory, context: Context, prompt: Message | None, said: list[Message]) -> list[Message]:
-    """The messages that the last turn answered."""
-    *before, last = trajectory.turns
-    summary = last.kind == "summary"  # its observation is the request alone: the environment's still waited
-    observation = trajectory.final if summary and trajectory.final is not None else last.observation
-    messages = context.messages(History(observation, prompt, before, said[:-1]))
-    return with_request(messages, last.observation.text) if summary else messages
-
-
-def _spoken(trajectory: Trajectory) -> list[Completion]:
-    """What was said in the last segment. Words without ids cannot be gone on from."""
-    spoken: list[Completion] = []
+def _last_segment(trajectory: Trajectory) -> list[Completion]:
+    """Return the completions of the last segment. A prompt cannot continue a text without ids."""
+    completions: list[Completion] = []
     for turn in trajectory.turns:
         if turn.fresh or not turn.completion.ids:
-            spoken = []
+            completions = []
         if turn.completion.ids:
-            spoken.append(turn.completion)
-    return spoken
+            completions.append(turn.completion)
+    return completions

@@ -99,7 +99,7 @@ class Inline:
 class Threaded:
     """Calls a host in a thread, one call after the other."""
 
-    def __init__(self, host: EnvHost | Remote, outbox: Outbox) -> None:
+    def __init__(self, host: EnvHost | ProcessHost, outbox: Outbox) -> None:
         self.slots: set[int] = set()
         self._host = host
         self._outbox = outbox
@@ -115,7 +115,7 @@ class Threaded:
     def overdue(self, timeout: float) -> bool:
         """Whether the running call takes longer; a process is watched by its own thread."""
         running = self._running
-        if running is None or isinstance(self._host, Remote):
+        if running is None or isinstance(self._host, ProcessHost):
             return False
         method, since = running
         return time.monotonic() - since > (patience(method, timeout) or 0.0)
@@ -123,11 +123,11 @@ class Threaded:
     @property
     def pid(self) -> int | None:
         """Of the process behind it, if there is one."""
-        return self._host.pid if isinstance(self._host, Remote) else None
+        return self._host.pid if isinstance(self._host, ProcessHost) else None
 
     def stop(self) -> None:
         """End the thread after the running call, which is cut short in a process."""
-        if self._running is not None and isinstance(self._host, Remote):
+        if self._running is not None and isinstance(self._host, ProcessHost):
             self._host.kill()
         self._inbox.put(None)
 
@@ -159,7 +159,7 @@ class Threaded:
                 self._outbox.put((slot, shown))
 
 
-class Remote:
+class ProcessHost:
     """A EnvHost in a spawned process, which is started when it is needed and again after its death."""
 
     def __init__(self, timeout: float | None) -> None:

@@ -20,7 +20,7 @@ from lmgym.backends import wire
 from lmgym.errors import BackendError, LmgymError
 from lmgym.rollout.env_handle import EnvHost
 from lmgym.rollout.workers import Lost, patience
-from lmgym.rollout.workers import Remote as Process
+from lmgym.rollout.workers import ProcessHost as Process
 
 MARGIN = 5.0  # seconds
 SLICE = 0.005  # seconds after which the next client is on turn

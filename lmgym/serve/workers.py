@@ -16,7 +16,7 @@ from typing import Any
 from lmgym.errors import BackendError
 from lmgym.rollout.env_handle import EnvHost
 from lmgym.rollout.env_pool import Kind
-from lmgym.rollout.workers import Remote as Process
+from lmgym.rollout.workers import ProcessHost as Process
 from lmgym.serve.worker import GONE, AnswerBudget, Errand, SessionWorker
 
 SLOW = 0.05  # seconds after which a call to an inline task is set aside, where others wait

@@ -29,7 +29,7 @@ def history(turns, prompt=None):
 
 def append(made, observation, text, kind="act"):
     made.turns.append(Turn(observation=observation, completion=Completion(text=text), action=text, kind=kind))
-    made.said.append(Message(role="assistant", text=text))
+    made.replies.append(Message(role="assistant", text=text))
 
 
 def texts(context, made):

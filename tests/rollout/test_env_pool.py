@@ -76,7 +76,7 @@ def test_a_job_whose_backend_breaks_three_times_is_given_up(tmp_path, lockstep):
 
 def test_a_run_in_which_nothing_can_be_played_stops(tmp_path):
     engine = Engine()
-    with pytest.raises(BackendError, match="no episode could be played: all 12 attempts broke; the die broke"):
+    with pytest.raises(BackendError, match="no episode completed: all 12 attempts broke; the die broke"):
         list(engine.run(Bytes(roll), [job for job in moody(tmp_path, "break", every=True) if job.index % 2]))
     assert (engine.stats.voided, engine.stats.abandoned) == (12, 4)
 

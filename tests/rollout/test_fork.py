@@ -171,7 +171,7 @@ def test_rewards_that_a_recipe_added_are_not_in_the_way(parent):
 
 def test_an_episode_that_ends_before_the_fork_is_an_error(parent):
     early = replace(parent.turns[0], action="stop", info={})
-    with pytest.raises(ReplayError, match="over after 1 of the 3 turns"):
+    with pytest.raises(ReplayError, match="ended after 1 of the 3 turns"):
         play([fork(replace(parent, turns=(replace(early, terms={"reward": 0.0}), *parent.turns[1:])), 3)])
 
 
@@ -322,8 +322,8 @@ def test_replaying_proves_episodes_however_they_ended():
         (lambda t: replace(t, final=replace(t.final, text="won")), "final was"),
         (lambda t: replace(t, stop="done"), "stop was 'done', is 'max_turns'"),
         (lambda t: replace(t, turns=t.turns[:-1]), "stop was 'max_turns', is 'context'"),
-        (lambda t: replace(t, turns=(*t.turns, t.turns[0])), "over after 4 of the 5"),
-        (lambda t: replace(t, seed=6), r"turn 1 earned 0\.75 when played first, 0\.25 when again"),
+        (lambda t: replace(t, turns=(*t.turns, t.turns[0])), "ended after 4 of the 5"),
+        (lambda t: replace(t, seed=6), r"turn 1 earned 0\.75, but 0\.25 in the replay"),
     ],
 )
 def test_replaying_finds_what_is_not_true(parent, change, message):
