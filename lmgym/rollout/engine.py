@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from lmgym.env.registry import find
 from lmgym.errors import BackendError, RecipeError
@@ -212,8 +212,9 @@ class EngineRun:
         )
         episode.slot = self.pool.acquire(setting, self.engine.player or spec.player)
         self.episodes[episode.slot] = episode
-        options = {} if job.index is None else {"index": job.index}
-        options = options if job.instance is None else {"instance": job.instance}
+        options: dict[str, Any] = {} if job.index is None else {"index": job.index}
+        if job.instance is not None:
+            options = {"instance": job.instance}
         self.pool.send(episode.slot, "reset", job.seed, options, self.hint_names)
 
     def _seat_state(self, name: str, job: Job) -> SeatState:
