@@ -34,7 +34,7 @@ from lmgym.train.parts.losses import reinforce
 from lmgym.train.parts.stores import Replay
 from lmgym.train.parts.tasks import Uniform
 from lmgym.train.recipe import Critic, FitCritic, Recipe, Rl, Store, Term
-from lmgym.train.schedule import Progress, Until, constant
+from lmgym.train.schedule import StageProgress, Until, constant
 from lmgym.train.services import Services, view
 from lmgym.types import Trajectory
 
@@ -88,7 +88,7 @@ class Transition:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seen:
+class TransitionStates:
     """N transitions as the states that heads read: by the network that learns, and by its target."""
 
     before: Tensor  # (N, H) after the observation
@@ -111,7 +111,7 @@ class Judged:
     value: float  # of the observation
 
 
-class Heads(nn.Module):
+class UtteranceHeads(nn.Module):
     """Twin Q of an utterance after an observation, twin V of an observation, on one encoder."""
 
     def __init__(self, trunk: nn.Module, width: int, hidden: Sequence[int], *, seed: int) -> None:
@@ -131,7 +131,9 @@ class Heads(nn.Module):
         return torch.stack([head(before)[:, 0] for head in self.v])
 
 
-def errors(online: Heads, target: Heads, seen: Seen, *, gamma: float) -> tuple[Tensor, Tensor]:
+def errors(
+    online: UtteranceHeads, target: UtteranceHeads, seen: TransitionStates, *, gamma: float
+) -> tuple[Tensor, Tensor]:
     """Squared errors of Q and of V, each summed over the twins; both (N,).
 
     Q follows the reward and the target's V of what came next, V the target's Q of what the policy says now. There is
@@ -154,11 +156,11 @@ class TwinCritic(Critic):
         trunk = Trunk(
             services.policy, args.encoder, seed=seed, autocast=args.autocast, checkpointing=args.checkpointing
         )
-        heads = Heads(trunk, trunk.width, [args.hidden] * 2, seed=seed).to(services.policy.device)
+        heads = UtteranceHeads(trunk, trunk.width, [args.hidden] * 2, seed=seed).to(services.policy.device)
         self.net = Estimator(heads, lr=args.critic_lr, share=args.tau)
         self.tokens = 4096 if services.policy.device.type == "cpu" else 32_768  # padded, of a pass
 
-    def fit(self, store: Store | None, progress: Progress, *, seed: Sequence[int]) -> Mapping[str, float]:
+    def fit(self, store: Store | None, progress: StageProgress, *, seed: Sequence[int]) -> Mapping[str, float]:
         """Passes over turns drawn from the replay, with what the policy would say now at each."""
         assert isinstance(store, Replay), "ArCHer's critic learns from a replay"
         drawn = store.turns(self.args.critic_draws, seed=[*seed, 1])
@@ -199,7 +201,7 @@ class TwinCritic(Critic):
             after = None
         return Transition(before=before, said=turn.completion.ids, now=now, reward=turn.reward, after=after)
 
-    def seen(self, found: Sequence[Transition]) -> Seen:
+    def seen(self, found: Sequence[Transition]) -> TransitionStates:
         """What the heads read of transitions; with the gradient of the encoder that learns, if it does."""
         online, target = self.net.online.trunk, self.net.slow.trunk
         read = [self._points(each.before, each.said, each.after) for each in found]
@@ -209,7 +211,7 @@ class TwinCritic(Critic):
         with torch.no_grad():
             slow = states_at(target, [point for points in ways for point in points], tokens=self.tokens)
         device = fast.device
-        return Seen(
+        return TransitionStates(
             before=fast[0::3],
             said=fast[1::3],
             slow_before=slow[0::3],
@@ -235,7 +237,9 @@ class TwinCritic(Critic):
         end, ends = len(before), len(last)
         return (whole, range(end - 1, end)), (whole, range(end, len(row))), (last, range(ends - 1, ends))
 
-    def _step(self, part: Tensor, found: Sequence[Transition], frozen: Seen | None) -> tuple[float, float, float]:
+    def _step(
+        self, part: Tensor, found: Sequence[Transition], frozen: TransitionStates | None
+    ) -> tuple[float, float, float]:
         """A step of the optimiser on some of the transitions; the errors of Q and V, and the gradient's norm.
 
         `frozen` is what the heads read of this process's share of all transitions.
@@ -306,9 +310,10 @@ class TwinCritic(Critic):
         self.net.load_state_dict(state)
 
 
-def some(seen: Seen, part: Tensor) -> Seen:
+def some(seen: TransitionStates, part: Tensor) -> TransitionStates:
     """Some of the transitions."""
-    return Seen(**{each.name: getattr(seen, each.name)[part.to(seen.reward.device)] for each in fields(Seen)})
+    index = part.to(seen.reward.device)
+    return TransitionStates(**{each.name: getattr(seen, each.name)[index] for each in fields(seen)})
 
 
 def beside_others(judged: Sequence[Judged]) -> list[Judged]:
@@ -331,13 +336,13 @@ def recipe(args: Args) -> Recipe:
     if not 0 < args.tau <= 1:
         raise RecipeError(f"ArCHer needs tau in (0, 1]; got {args.tau}")
     until, once = Until(steps=args.steps, seconds=args.seconds), replace(bc.optimiser(args), epochs=1, minibatches=1)
-    rl = Rl(until=until, optimiser=once, rescore=args.rescore, draws=args.epochs * args.minibatches)
-    draws = -(-args.actor_draws // args.minibatches)
+    rl = Rl(until=until, optimiser=once, rescore=args.rescore, updates_per_step=args.epochs * args.minibatches)
+    answers = -(-args.actor_draws // args.minibatches)
     return Recipe(
         tasks=Uniform(args.rollouts, budget=args.budget),
         critic=partial(TwinCritic, args=args),
         blind=BLIND,
-        store=lambda: Replay(args.capacity, draws=draws, tries=args.tries),
+        store=lambda: Replay(args.capacity, answers=answers, tries=args.tries),
         credit=credit,
         # an episode of the weights is one utterance: the answer sampled anew is all that is trained of its fork. The
         # critic has none: what it values is what the sampler says, which is what is played

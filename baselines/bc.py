@@ -98,7 +98,7 @@ class Learning(Begun):
 
     lr: float = 1e-3
     final_lr: float = 1.0  # share of `lr` at the end
-    gain_lr: float | None = None  # of the last norm's gain, which scales all logits; None: as `lr`
+    final_norm_lr: float | None = None  # of the last norm's gain, which scales all logits; None: as `lr`
     adam_eps: float = 1e-8  # 1e-5 keeps AdamW from stepping at full rate where the gradient is next to nothing
     epochs: int = 1  # passes over the batch of a step
     minibatches: int = 4  # optimiser steps of a pass
@@ -126,7 +126,7 @@ def optimiser(args: Learning) -> Optimiser:
     """AdamW with a short rise of its rate, as after imitation."""
     return Optimiser(
         lr=args.lr,
-        gain_lr=args.gain_lr,
+        final_norm_lr=args.final_norm_lr,
         eps=args.adam_eps,
         schedule=linear(1.0, args.final_lr),
         warmup=5,

@@ -27,7 +27,7 @@ from lmgym.errors import RecipeError
 from lmgym.train.parts.filters import Ties, Within, keep_best, keep_top
 from lmgym.train.parts.losses import nll
 from lmgym.train.parts.tasks import Uniform
-from lmgym.train.recipe import Recipe, Rl, Sft, Term, Verdict
+from lmgym.train.recipe import FilterResult, Recipe, Rl, Sft, Term
 from lmgym.train.schedule import Until
 
 
@@ -66,7 +66,7 @@ def learning(args: Args) -> Rl | Sft:
     )
 
 
-def best(args: Args) -> partial[Verdict]:
+def best(args: Args) -> partial[FilterResult]:
     """The filter that gives the algorithm its name."""
     keep = keep_top if args.recorded is None else keep_best
     return partial(keep, share=args.share, within=args.within, ties=args.ties)

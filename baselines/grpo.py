@@ -19,7 +19,7 @@ from lmgym.baselines import bc
 from lmgym.errors import RecipeError
 from lmgym.train.batch import Batch
 from lmgym.train.math import Aggregation, Penalty, group_normal
-from lmgym.train.parts.credit import beside_same_state, blamed, within_groups
+from lmgym.train.parts.credit import beside_same_state, penalize_invalid, within_groups
 from lmgym.train.parts.filters import drop_flat_groups, drop_lone_episodes
 from lmgym.train.parts.importance import Choice, importance
 from lmgym.train.parts.losses import kl_to_start, surrogate
@@ -41,7 +41,7 @@ class Args(bc.Learning):
     lr: float = 1e-3
     std: bool = True  # divide by the group's deviation
     # weight of advantages below zero, which say of a hundred tokens that one was wrong; 1 is the paper's, 0 RAFT's
-    negative: float = 0.0
+    negative_advantage_weight: float = 0.0
     clip: float = 0.2  # below 1
     clip_high: float = 0.28  # above 1
     dual: float | None = 3.0  # floor of the surrogate, for bad tokens that became likely
@@ -56,24 +56,26 @@ class Args(bc.Learning):
     importance_least: float | None = None
     importance_most: float | None = None
     rescore: bool | None = None  # old log-probs by the trainer; None: where it or the sampler is not fp32
-    invalid: float = 0.0  # cost of an action that was none, to its episode's return
-    anchor: float = 0.0  # weight of a comparison of the answers that a group gave in the same state (GiGPO)
-    blame: float = 0.0  # taken from the advantage of such an answer itself; above 0, nothing praises it
+    invalid_cost: float = 0.0  # cost of an action that was none, to its episode's return
+    state_advantage_weight: float = 0.0  # of the advantage among a group's answers to the same state (GiGPO)
+    invalid_penalty: float = 0.0  # taken from the advantage of such an answer itself; above 0, nothing praises it
 
 
 @within_groups
-def credit(batch: Batch, *, std: bool, negative: float = 1.0, anchor: float = 0.0, blame: float = 0.0) -> Tensor:
-    """Each episode's return against its group's, the same on all its tokens but for `anchor` and `blame`; (B, T)."""
+def credit(
+    batch: Batch, *, std: bool, negative_weight: float = 1.0, state_weight: float = 0.0, invalid_penalty: float = 0.0
+) -> Tensor:
+    """Return each episode's advantage over its group on all its tokens, changed by the weights in `Args`; (B, T)."""
     if bool(batch.forked.any()):
         raise RecipeError("GRPO compares whole episodes: where some fork, use lmgym.train.parts.trees.tree_credit")
     group = batch.groups()
     if int(torch.unique(group, return_counts=True)[1].min()) < 2:
         raise RecipeError("GRPO compares the tries of a task: a group has a single episode; use group >= 2")
     advantage = group_normal(batch.returns(), group, std=std)[batch.episode][:, None] * batch.mask
-    if anchor:
-        advantage = advantage + anchor * _scale(batch, std)[batch.episode][:, None] * beside_same_state(batch)
-    each = torch.where(advantage < 0, negative * advantage, advantage).float()
-    return blamed(each, batch, blame) if blame else each
+    if state_weight:
+        advantage = advantage + state_weight * _scale(batch, std)[batch.episode][:, None] * beside_same_state(batch)
+    advantage = torch.where(advantage < 0, negative_weight * advantage, advantage).float()
+    return penalize_invalid(advantage, batch, invalid_penalty) if invalid_penalty else advantage
 
 
 def _scale(batch: Batch, std: bool) -> Tensor:
@@ -108,9 +110,15 @@ def recipe(args: Args) -> Recipe:
     )
     return Recipe(
         tasks=Uniform(args.instances, tries=args.group, budget=args.budget),
-        reward=[partial(invalid_cost, cost=args.invalid)] if args.invalid else [],
+        reward=[partial(invalid_cost, cost=args.invalid_cost)] if args.invalid_cost else [],
         filter=[*([drop_flat_groups] if args.drop_flat else []), drop_lone_episodes],
-        credit=partial(credit, std=args.std, negative=args.negative, anchor=args.anchor, blame=args.blame),
+        credit=partial(
+            credit,
+            std=args.std,
+            negative_weight=args.negative_advantage_weight,
+            state_weight=args.state_advantage_weight,
+            invalid_penalty=args.invalid_penalty,
+        ),
         importance=importance(args.importance, args.importance_least, args.importance_most),
         loss=terms(args),
         stages=bc.around(args, rl),

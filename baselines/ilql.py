@@ -38,7 +38,7 @@ class Args(mc.Offline):
     tau_target: float = 0.02  # what targets go of their way at each optimiser step; 0.005 for runs of many thousands
 
 
-class Heads(nn.Module):
+class TokenHeads(nn.Module):
     """Twin Q of every token of the vocabulary, and V, of states."""
 
     def __init__(self, trunk: nn.Module, width: int, vocabulary: int, *, seed: int, bias: float) -> None:
@@ -82,7 +82,7 @@ class Implicit(TokenCritic):
         self.args, policy = args, services.policy
         seed = services.pool.seed
         trunk = Trunk(policy, args.base, seed=seed, autocast=args.autocast, checkpointing=args.checkpointing)
-        heads = Heads(trunk, trunk.width, len(head_of(policy.model)), seed=seed, bias=args.bias or 0.0)
+        heads = TokenHeads(trunk, trunk.width, len(head_of(policy.model)), seed=seed, bias=args.bias or 0.0)
         net = Estimator(heads.to(policy.device), lr=args.lr, share=args.tau_target)
         super().__init__(services, net, trunk, beta=args.beta, steps=args.minibatches, centred=args.bias is None)
 

@@ -20,11 +20,11 @@ from lmgym.errors import RecipeError
 from lmgym.train.math import Aggregation, Penalty
 from lmgym.train.parts.credit import Level, gae, whitened
 from lmgym.train.parts.importance import Choice, importance
-from lmgym.train.parts.kl import kl_charge
+from lmgym.train.parts.kl import reward_kl
 from lmgym.train.parts.losses import entropy_bonus, kl_to_start, surrogate, unit_surrogate
 from lmgym.train.parts.rewards import invalid_cost, limit_ends
 from lmgym.train.parts.tasks import Uniform
-from lmgym.train.parts.value import Place, ValueCritic, ValueSpec
+from lmgym.train.parts.value import Placement, ValueCritic, ValueSpec
 from lmgym.train.recipe import Credit, Critic, FitCritic, Loss, Optimiser, Recipe, Reward, Rl, Term
 from lmgym.train.schedule import Until, constant
 from lmgym.train.services import Services
@@ -57,7 +57,7 @@ class Args(bc.Learning):
     entropy: float = 0.0  # weight of the entropy
     epochs: int = 1
     minibatches: int = 4  # optimiser steps of an epoch
-    critic: Place = "head"  # on the policy's states; small, network: own trunk; joint: in the policy's loss
+    critic: Placement = "head"  # on the policy's states; small, network: own trunk; joint: in the policy's loss
     critic_steps: int = 5  # in which the critic learns alone, before the policy does
     critic_lr: float = 1e-3
     critic_epochs: int = 4
@@ -74,7 +74,7 @@ class Args(bc.Learning):
     importance_least: float | None = None
     importance_most: float | None = None
     rescore: bool | None = None  # old log-probs by the trainer; None: where it or the sampler is not fp32
-    invalid: float = 0.0  # cost of an action that was none
+    invalid_cost: float = 0.0  # cost of an action that was none
     limit_ends: bool = False  # the task's own limit of turns is an end as any failure; False: a cut like others
 
 
@@ -125,7 +125,7 @@ def recipe(args: Args) -> Recipe:
     """Imitation, a warm-up of the critic, PPO, and the same evaluation before and after."""
     if args.ratio == "turn" and args.level != "turn":
         raise RecipeError("a ratio of whole turns needs one advantage a turn: set level=turn")
-    reward: list[Reward] = [partial(invalid_cost, cost=args.invalid)] if args.invalid else []
+    reward: list[Reward] = [partial(invalid_cost, cost=args.invalid_cost)] if args.invalid_cost else []
     rl = Rl(
         until=Until(steps=args.steps, seconds=args.seconds),
         optimiser=bc.optimiser(args),
@@ -134,7 +134,7 @@ def recipe(args: Args) -> Recipe:
     return Recipe(
         tasks=Uniform(args.instances, tries=args.tries, budget=args.budget),
         reward=[*reward, limit_ends] if args.limit_ends else reward,
-        charge=kl_charge(args.kl_reward, target=args.kl_target, horizon=args.kl_horizon),
+        reward_kl=reward_kl(args.kl_reward, target=args.kl_target, horizon=args.kl_horizon),
         credit=credit(args),
         importance=importance(args.importance, args.importance_least, args.importance_most),
         loss=terms(args),

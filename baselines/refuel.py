@@ -32,7 +32,7 @@ from lmgym.rollout.fork import fork
 from lmgym.rollout.planner import Planner
 from lmgym.train.batch import Batch
 from lmgym.train.parts.tasks import Uniform
-from lmgym.train.recipe import Recipe, Rl, Scored, Term
+from lmgym.train.recipe import Recipe, Rl, ScoredBatch, Term
 from lmgym.train.schedule import Until
 from lmgym.train.services import Services
 from lmgym.types import Job, Trajectory
@@ -126,7 +126,7 @@ def credit(batch: Batch, *, eta: float, scale: Literal["none", "std"]) -> Tensor
     return (eta * difference)[:, None].to(batch.reward) * batch.mask
 
 
-def regression(scored: Scored) -> tuple[Tensor, Mapping[str, Tensor]]:
+def regression(scored: ScoredBatch) -> tuple[Tensor, Mapping[str, Tensor]]:
     """The squared error of a pair's log-ratio difference, on every token of both answers; (B, T)."""
     batch = scored.batch
     moved = ((scored.logprobs - batch.logprobs) * batch.mask).sum(1)

@@ -23,7 +23,7 @@ from lmgym.train.math import Penalty, group_normal
 from lmgym.train.parts.credit import within_groups
 from lmgym.train.parts.filters import drop_flat_groups, drop_lone_episodes
 from lmgym.train.parts.importance import Choice, importance
-from lmgym.train.parts.kl import kl_charge
+from lmgym.train.parts.kl import reward_kl
 from lmgym.train.parts.losses import Unit, kl_to_start, reinforce, unit_surrogate
 from lmgym.train.parts.rewards import invalid_cost
 from lmgym.train.parts.tasks import Uniform
@@ -55,7 +55,7 @@ class Args(bc.Learning):
     importance_least: float | None = None
     importance_most: float | None = None
     rescore: bool | None = None  # old log-probs by the trainer; None: where it or the sampler is not fp32
-    invalid: float = 0.0  # cost of an action that was none
+    invalid_cost: float = 0.0  # cost of an action that was none
 
 
 @within_groups
@@ -102,9 +102,9 @@ def recipe(args: Args) -> Recipe:
     )
     return Recipe(
         tasks=Uniform(args.instances, tries=args.group, budget=args.budget),
-        reward=[partial(invalid_cost, cost=args.invalid)] if args.invalid else [],
+        reward=[partial(invalid_cost, cost=args.invalid_cost)] if args.invalid_cost else [],
         filter=[*([drop_flat_groups] if args.drop_flat else []), drop_lone_episodes],
-        charge=kl_charge(args.kl_reward, target=args.kl_target, horizon=args.kl_horizon),
+        reward_kl=reward_kl(args.kl_reward, target=args.kl_target, horizon=args.kl_horizon),
         credit=credit,
         importance=importance(args.importance, args.importance_least, args.importance_most),
         loss=terms(args),

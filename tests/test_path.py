@@ -22,7 +22,9 @@ from tests.train.chain import SPEC, chain_policy
 
 ROOT = Path(__file__).parents[1]
 MOST = 1000  # lines to read, docstrings included
-ARGS = grpo.Args(warmup=1, warmup_episodes=8, steps=1, instances=8, group=4, minibatches=1, invalid=0.1, evaluate=4)
+ARGS = grpo.Args(
+    warmup=1, warmup_episodes=8, steps=1, instances=8, group=4, minibatches=1, invalid_cost=0.1, evaluate=4
+)
 Functions = dict[str, set[str]]  # by file
 
 

@@ -19,7 +19,7 @@ from lmgym.cli.train import settings
 from lmgym.errors import RecipeError
 
 if TYPE_CHECKING:
-    from lmgym.train.comparison import Cell, Course, Curve
+    from lmgym.train.comparison import Cell, Course, TrainingCurve
 
 START, END = "<!-- curves: made by `make curves` -->", "<!-- /curves -->"
 WAYS = "<!-- directions: made by `make curves SIZE=directions` -->", "<!-- /directions -->"
@@ -134,7 +134,7 @@ def _plan(size: str) -> tuple[list[Course], range]:
     return [Course(task=name, algorithms=ALL, warmup=200, tokens=1_000_000, episodes=256) for name in tasks], range(5)
 
 
-def report(found: list[Curve], how: str, *, tuned: Mapping[str, str], picture: str = "curves.png") -> str:
+def report(found: list[TrainingCurve], how: str, *, tuned: Mapping[str, str], picture: str = "curves.png") -> str:
     """Return the table after `how` it was made; `tuned` are tasks that take rates of trials, and the tasks of these."""
     from lmgym.train import comparison
 

@@ -160,9 +160,9 @@ def _stopping(policy: LocalPolicy, begun: dict[str, Any]) -> LocalPolicy:
 
 def _guide(policy: LocalPolicy, folder: Path, begun: dict[str, Any], values: dict[str, Any]) -> None:
     """Have the policy answer as the critic of its run would have it."""
-    from lmgym.train.recipe import Pool
+    from lmgym.train.recipe import InstancePool
     from lmgym.train.services import Services
-    from lmgym.train.state import Manner
+    from lmgym.train.state import RunConfig
     from lmgym.train.token_critic import TokenCritic
 
     recipe = _recipe(begun)
@@ -170,9 +170,9 @@ def _guide(policy: LocalPolicy, folder: Path, begun: dict[str, Any], values: dic
     with ExitStack() as opened:
         services = Services(
             policy,
-            Pool(task=str(begun["task"]), size=1, seed=int(begun["seed"])),
+            InstancePool(task=str(begun["task"]), size=1, seed=int(begun["seed"])),
             folder=folder,
-            manner=Manner(),
+            config=RunConfig(),
             context=recipe.context,
             temperature=recipe.temperature,
             opened=opened,

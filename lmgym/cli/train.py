@@ -27,7 +27,7 @@ from lmgym.errors import MissingExtra, RecipeError
 if TYPE_CHECKING:
     from lmgym.evaluation.stats import Interval
     from lmgym.policy.local.policy import LocalPolicy
-    from lmgym.train.comparison import Asked
+    from lmgym.train.comparison import RunSettings
     from lmgym.train.recipe import Recipe
     from lmgym.train.state import RunResult
 
@@ -105,10 +105,10 @@ def _close(console: Console, result: RunResult, table: Table, again: str, *, gui
     console.print(f"next:  {again} --model {model}", soft_wrap=True)
 
 
-def settings(words: Sequence[str]) -> Asked:
+def settings(words: Sequence[str]) -> RunSettings:
     """What run.json will say of a run that `lmgym` makes by these words, `train` the first of them."""
     from lmgym.cli import app
-    from lmgym.train.comparison import Asked
+    from lmgym.train.comparison import RunSettings
 
     group: Any = typer.main.get_command(app)
     context = group.commands[words[0]].make_context(words[0], list(words[1:]))
@@ -120,7 +120,7 @@ def settings(words: Sequence[str]) -> Asked:
     known |= {"task": spec.id, "options": task_options(given["option"] or []), "policy": own.model}
     known |= dataclasses.asdict(read_args(kind, context.args, own.args))
     defaults = {field.name: field.default for field in dataclasses.fields(kind)}
-    return Asked(json.loads(json.dumps(known, default=str)), defaults)
+    return RunSettings(json.loads(json.dumps(known, default=str)), defaults)
 
 
 def _evaluated_on(recipe: Recipe, split: str | None) -> Recipe:
@@ -206,13 +206,13 @@ def closing_table(result: RunResult, spec: TaskSpec, options: dict[str, Any], al
     table = Table("", "", title=f"{algorithm} on {spec.id}" + (f" ({level})" if level else ""), title_justify="left")
     for name, report in result.reports.items():
         table.add_row(f"success {name}", f"{_percent(report.success)} of {len(report.outcomes)} test episodes")
-    if result.gain is not None:
-        table.add_row("paired gain", _percent(result.gain, sign=True))
+    if result.paired_gain is not None:
+        table.add_row("paired gain", _percent(result.paired_gain, sign=True))
     if result.partial:
         for name, report in result.reports.items():
             table.add_row(f"mean score {name}", _figure(report.score))
-        if result.score_gain is not None:
-            table.add_row("paired gain in score", _figure(result.score_gain, sign=True))
+        if result.paired_score_gain is not None:
+            table.add_row("paired gain in score", _figure(result.paired_score_gain, sign=True))
     total = 0.0
     for stage, parts in result.seconds.items():
         total += parts.get("total", 0.0)

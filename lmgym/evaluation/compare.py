@@ -15,7 +15,7 @@ from lmgym.evaluation.aggregate import aggregate, improvement, interquartile_mea
 from lmgym.evaluation.pages import Page, Plot, TextTable
 from lmgym.evaluation.report import figure, span, state
 from lmgym.evaluation.runner import Outcome, Report
-from lmgym.evaluation.stats import Array, Interval, bootstrap, by_instance, gain, resolution
+from lmgym.evaluation.stats import Array, Interval, bootstrap, by_instance, paired_interval, resolution
 
 FLIPS = 20_000  # sign flips of the permutation test, where all of them are too many
 THRESHOLDS = tuple(n / 20 for n in range(20))  # of performance profiles
@@ -170,7 +170,7 @@ def _difference(before: Sequence[Outcome], after: Sequence[Outcome], name: str) 
     return Difference(
         before=float(np.mean(list(old.values()))),
         after=float(np.mean(list(new.values()))),
-        gain=gain(differences),
+        gain=paired_interval(differences),
         bootstrap=bootstrap(differences, bounds=(-1.0, 1.0)),
         better=int((differences > 0).sum()),
         worse=int((differences < 0).sum()),

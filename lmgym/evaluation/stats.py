@@ -151,7 +151,7 @@ def constant(value: float, count: int, *, bounds: tuple[float, float] | None) ->
     return Interval(value, value - rest * (value - low), value + rest * (high - value), "constant")
 
 
-def gain(differences: Sequence[float] | Array) -> Interval:
+def paired_interval(differences: Sequence[float] | Array) -> Interval:
     """Mean of independent paired differences within [-1, 1].
 
     The t interval; where all are -1, 0 or 1 (single tries, solved or not) Agresti and Min's, which adds half a pair to
@@ -247,7 +247,7 @@ def clustered(values: Sequence[float] | Array, instances: Sequence[object]) -> I
 def paired(before: Sequence[float], after: Sequence[float], instances: Sequence[object]) -> Interval:
     """Mean of `after - before`, values in [0, 1], episode by episode; all tries of an instance as one."""
     differences = [new - old for old, new in zip(before, after, strict=True)]
-    return gain(by_instance(differences, instances)[0])
+    return paired_interval(by_instance(differences, instances)[0])
 
 
 def ratio(parts: Array, wholes: Array) -> Interval:

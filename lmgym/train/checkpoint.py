@@ -17,7 +17,7 @@ import torch
 
 from lmgym.errors import RecipeError
 
-FORMAT = 1
+FORMAT = 2
 STATE, DIGEST = "state.pt", "state.sha256"
 
 

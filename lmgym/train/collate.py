@@ -25,10 +25,9 @@ def collate(
     ends: bool = False,
     gallery: Gallery | None = None,
 ) -> Batch:
-    """One batch of all tokens `trained`; the turns a fork shares with its parent are the parent's alone.
+    """Return the batch of all tokens `trained`; turns that a fork shares with its parent belong to the parent.
 
-    With `ends` an episode that was cut ends with its `final_ids`, for a critic to judge what was left: at the end of
-    its last row, or in a row of their own. `gallery` has the pictures of episodes with pictures.
+    With `ends`, rows of truncated episodes end with `final_ids`, for a critic. `gallery` holds the pictures.
     """
     cutter = ended if ends else segments
     rows = [(number, row) for number, trajectory in enumerate(trajectories) for row in cutter(trajectory)]

@@ -37,7 +37,7 @@ GAINED = ("filtered_bc", "archer", "refuel", "ppo", "grpo", "rloo")  # which tra
 OWN = {
     # the same optimiser and loss as filtered BC, whose question is what to imitate
     "bc": ("--steps", "1000000", "--optimiser", "adamw", "--observation-weight", "0", "--final-lr", "1"),
-    "grpo": (*RL, "--negative", "1"),  # the paper's, not the main job's
+    "grpo": (*RL, "--negative-advantage-weight", "1"),  # the paper's, not the main job's
     "ppo": (*RL, "--critic-steps", "1"),  # of which five are as many as all others, where answers are long
     "mc": ("--warmup", "0", "--demonstrated", "64", "--sampled", "1000000", "--steps", "80"),
     "ilql": ("--warmup", "0", "--demonstrated", "64", "--sampled", "1000000", "--steps", "80"),
@@ -80,18 +80,18 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Asked:
+class RunSettings:
     """What run.json says of a run; of what it does not name, the machine decides."""
 
     arguments: Mapping[str, Any]
     defaults: Mapping[str, Any]  # of arguments, one of which an older run.json may not have
 
 
-Settings = Callable[[Sequence[str]], Asked]  # from the words of `lmgym train`
+Settings = Callable[[Sequence[str]], RunSettings]  # from the words of `lmgym train`
 
 
 @dataclass(frozen=True)
-class Curve:
+class TrainingCurve:
     """What one run came to; the points of an evaluation each."""
 
     cell: Cell
@@ -111,7 +111,7 @@ def words(cell: Cell, folder: Path, default_rate: float) -> list[str]:
         *("--seed", str(cell.seed), "--threads", "1", "--out", str(folder / cell.name)),
         *("--tokens", str(course.tokens), "--evaluate-every", str(every), "--evaluate", str(course.episodes)),
         *("--lr", repr(rate), *OWN.get(cell.algorithm, RL)),
-        *(["--gain-lr", repr(GAIN * rate)] if cell.algorithm in GAINED else []),
+        *(["--final-norm-lr", repr(GAIN * rate)] if cell.algorithm in GAINED else []),
         *(["--evaluate-split", "train"] if trial else []),
         *_of_the_split(course),
     ]
@@ -198,10 +198,12 @@ def make_all(
                 made.result()
 
 
-def read(cell: Cell, folder: Path) -> Curve:
+def read(cell: Cell, folder: Path) -> TrainingCurve:
     """The curve of a finished run; its first point is the start's evaluation."""
     start = read_metrics(folder / cell.start)
-    curve = Curve(cell, [[row for row in start if "evaluated_success" in row][-1]["evaluated_success"]], [0], [0], [0])
+    curve = TrainingCurve(
+        cell, [[row for row in start if "evaluated_success" in row][-1]["evaluated_success"]], [0], [0], [0]
+    )
     seconds = 0.0
     for row in read_metrics(folder / cell.name):
         if "evaluated_success" in row:
@@ -223,11 +225,11 @@ def interval(values: Sequence[float], *, seed: int = 0, draws: int = 4000) -> tu
     return float(sample.mean()), float(low), float(high)
 
 
-def table(curves: Iterable[Curve]) -> str:
+def table(curves: Iterable[TrainingCurve]) -> str:
     """Markdown: for each task and algorithm the success at the start and at the end, over seeds."""
     rows = ["| task | algorithm | seeds | rate | start | end | tokens | environment steps | seconds |"]
     rows.append("|---|---|---|---|---|---|---|---|---|")
-    groups: dict[tuple[str, str], list[Curve]] = {}
+    groups: dict[tuple[str, str], list[TrainingCurve]] = {}
     for curve in curves:
         groups.setdefault((curve.cell.course.task, curve.cell.algorithm), []).append(curve)
     for (task, algorithm), found in groups.items():
@@ -245,7 +247,7 @@ def _of(found: tuple[float, float, float]) -> str:
     return f"{found[0]:.1f} % [{found[1]:.1f}, {found[2]:.1f}]"
 
 
-def draw(curves: Sequence[Curve], path: Path) -> None:
+def draw(curves: Sequence[TrainingCurve], path: Path) -> None:
     """A picture: a row a task, a column an axis; the mean over seeds, and each seed as a pale line."""
     from matplotlib import colormaps
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -279,9 +281,9 @@ def _line(axes: Any, runs: Sequence[tuple[list[float], list[float]]], name: str,
     axes.plot(grid, mean, color=colour, linewidth=1.8, label=name)
 
 
-def best_rates(trials: Iterable[Curve]) -> dict[str, float]:
+def best_rates(trials: Iterable[TrainingCurve]) -> dict[str, float]:
     """For each `task-algorithm` the factor of the trial that ended best; of equals the one nearest to 1."""
-    found: dict[str, list[Curve]] = {}
+    found: dict[str, list[TrainingCurve]] = {}
     for curve in trials:
         found.setdefault(f"{curve.cell.course.task}-{curve.cell.algorithm}", []).append(curve)
     return {

@@ -26,9 +26,9 @@ from lmgym.train.folder import CHECKPOINTS, claim
 from lmgym.train.log import Log, Stopwatch, replace_file, writing
 from lmgym.train.preflight import check
 from lmgym.train.ranks import ranks
-from lmgym.train.recipe import Evaluate, FitCritic, Generate, Learning, Pool, Recipe, Sft, unrolled
+from lmgym.train.recipe import Evaluate, FitCritic, Generate, InstancePool, Learning, Recipe, Sft, unrolled
 from lmgym.train.services import Services
-from lmgym.train.state import Manner, Place, RunResult
+from lmgym.train.state import RunConfig, RunCursor, RunResult
 from lmgym.train.step import Learner
 
 ACTIONS = ("sampled_tokens", "demonstrated_tokens")  # figures of a step: tokens of answers that were played
@@ -53,7 +53,7 @@ def run(
     tokens: int | None = None,
     train_instances: int | None = None,
 ) -> RunResult:
-    """Train `policy` by `recipe` in `folder`; a resumed run must have the same `arguments`. For the rest see Manner.
+    """Train `policy` by `recipe` in `folder`; a resumed run must have the same `arguments`. For the rest see RunConfig.
 
     `train_instances` is how many, the first of the training split, are played; None is all.
     """
@@ -61,14 +61,14 @@ def run(
     check(recipe, task, chosen, folder, sees=policy.gallery is not None)
     whole = runner.size_of(task, "train", chosen)
     size = whole if train_instances is None else min(whole, train_instances)
-    pool = Pool(task=runner.id_of(task), size=size, options=chosen, seed=seed)
+    pool = InstancePool(task=runner.id_of(task), size=size, options=chosen, seed=seed)
     known = {"task": task, "options": chosen, "policy": policy.name, "seed": seed, **(arguments or {})}
     together = ranks()
     saved = together.agreed(claim(folder, known, resume=resume) if together.main else None)
     if not together.main:  # it has all that the main one has, and writes where that does not
         folder, quiet = folder / "processes" / str(together.rank), True
         folder.mkdir(parents=True, exist_ok=True)
-    manner = Manner(
+    config = RunConfig(
         save_seconds=save_seconds,
         keep_episodes=keep_episodes,
         concurrency=concurrency,
@@ -78,10 +78,10 @@ def run(
         tokens=tokens,
     )
     with ExitStack() as opened:
-        training = Training(recipe, policy, pool, folder, manner, opened, saved)
+        training = Training(recipe, policy, pool, folder, config, opened, saved)
         stages = unrolled(recipe.stages)
-        while training.place.stage < len(stages):
-            training.stage(stages[training.place.stage])
+        while training.cursor.stage < len(stages):
+            training.stage(stages[training.cursor.stage])
         return training.result()
 
 
@@ -92,33 +92,33 @@ class Training:
         self,
         recipe: Recipe,
         policy: LocalPolicy,
-        pool: Pool,
+        pool: InstancePool,
         folder: Path,
-        manner: Manner,
+        config: RunConfig,
         opened: ExitStack,
         saved: dict[str, Any] | None,
     ) -> None:
-        self.recipe, self.policy, self.pool, self.folder, self.manner = recipe, policy, pool, folder, manner
+        self.recipe, self.policy, self.pool, self.folder, self.config = recipe, policy, pool, folder, config
         stop = recipe.stop or policy.sampling.stop
         policy.sampling = replace(policy.sampling, temperature=recipe.temperature, seed=pool.seed, stop=stop)
         self.services = Services(
             policy,
             pool,
             folder=folder,
-            manner=manner,
+            config=config,
             context=recipe.context,
             temperature=recipe.temperature,
             opened=opened,
         )
         self.learner = Learner(recipe, self.services)
-        self.place = Place()
+        self.cursor = RunCursor()
         self.reports: dict[str, Report] = {}
         self.seconds: dict[str, dict[str, float]] = {}
         if saved is not None:
             self._restore(saved)
         offset = 0 if saved is None or not self.services.ranks.main else saved["metrics"]
         self.log = opened.enter_context(
-            closing(Log(folder, offset=offset, step=self.place.run_step, quiet=manner.quiet))
+            closing(Log(folder, offset=offset, step=self.cursor.run_step, quiet=config.quiet))
         )
         self.saved_at = time.perf_counter()
 
@@ -126,7 +126,7 @@ class Training:
 
     def stage(self, stage: Learning | Evaluate) -> None:
         """Go through a stage, from where the run stands in it, and save."""
-        begun = time.perf_counter() - self.place.seconds
+        begun = time.perf_counter() - self.cursor.seconds
         if isinstance(stage, Evaluate):
             self.log.show(stage.name, 0.0, "")
             self.reports[stage.name] = report = self._evaluate(stage)
@@ -134,7 +134,7 @@ class Training:
         else:
             self._train(stage, begun)
         self.seconds.setdefault(stage.name, {})["total"] = time.perf_counter() - begun
-        self.place = replace(self.place, stage=self.place.stage + 1, step=0, seconds=0.0)
+        self.cursor = replace(self.cursor, stage=self.cursor.stage + 1, step=0, seconds=0.0)
         self.learner.end()
         self.save()
 
@@ -148,44 +148,44 @@ class Training:
             self.log.say(f"{stage.name}: no wrong moves are interjected, {self.pool.task} lists no admissible actions")
         if stage.until.steps != 0 and (kept := self.learner.selection(stage)) is not None:
             self.log.say(f"{stage.name}: {kept[0]} of {kept[1]} recorded episodes are kept ({kept[0] / kept[1]:.1%})")
-        while not stage.until.reached(self.place.step, elapsed := agreed(time.perf_counter() - begun)):
-            if plays and self.manner.tokens is not None and self.place.tokens >= self.manner.tokens:
+        while not stage.until.reached(self.cursor.step, elapsed := agreed(time.perf_counter() - begun)):
+            if plays and self.config.tokens is not None and self.cursor.tokens >= self.config.tokens:
                 break
-            progress = stage.until.progress(self.place.step, elapsed)
-            watch = Stopwatch()
+            progress = stage.until.progress(self.cursor.step, elapsed)
+            clock = Stopwatch()
             self.services.pictures.forget()  # of the step before
-            figures = self.learner.step(stage, self.place, progress, watch)
+            figures = self.learner.step(stage, self.cursor, progress, clock)
             parts = self.seconds.setdefault(stage.name, {})
-            for part, seconds in watch.parts.items():
+            for part, seconds in clock.parts.items():
                 parts[part] = parts.get(part, 0.0) + seconds
-            before = self.place.learned
+            before = self.cursor.learned
             self._count(figures, plays, seconds=time.perf_counter() - begun)
-            self._write(stage.name, figures, watch)
-            share = stage.until.progress(self.place.step, self.place.seconds).share
+            self._write(stage.name, figures, clock)
+            share = stage.until.progress(self.cursor.step, self.cursor.seconds).share
             self.log.show(stage.name, share, _words(figures))
-            every, last = self.manner.evaluate_every, self.recipe.stages[-1]
-            if every and before // every < self.place.learned // every and isinstance(last, Evaluate):
+            every, last = self.config.evaluate_every, self.recipe.stages[-1]
+            if every and before // every < self.cursor.learned // every and isinstance(last, Evaluate):
                 guided = last.by == "critic" and isinstance(stage, FitCritic)
                 self._evaluate(last if guided else replace(last, by="policy"))
-            if time.perf_counter() - self.saved_at >= self.manner.save_seconds:
-                self.place = replace(self.place, seconds=time.perf_counter() - begun)
+            if time.perf_counter() - self.saved_at >= self.config.save_seconds:
+                self.cursor = replace(self.cursor, seconds=time.perf_counter() - begun)
                 self.save()
 
     def _count(self, figures: Mapping[str, float], plays: bool, *, seconds: float) -> None:
         """Move on by a step, which played its episodes or read them from a record."""
-        actions, place = int(sum(figures.get(name, 0.0) for name in ACTIONS)), self.place
-        self.place = replace(
-            place,
-            step=place.step + 1,
-            run_step=place.run_step + 1,
-            tokens=place.tokens + self.services.counted() + (actions if plays else 0),
-            turns=place.turns + (int(figures["played_turns"]) if plays else 0),
-            learned=place.learned + actions,
+        actions, cursor = int(sum(figures.get(name, 0.0) for name in ACTIONS)), self.cursor
+        self.cursor = replace(
+            cursor,
+            step=cursor.step + 1,
+            run_step=cursor.run_step + 1,
+            tokens=cursor.tokens + self.services.counted() + (actions if plays else 0),
+            turns=cursor.turns + (int(figures["played_turns"]) if plays else 0),
+            learned=cursor.learned + actions,
             seconds=seconds,
         )
 
     def _evaluate(self, stage: Evaluate) -> Report:
-        watch = Stopwatch()
+        clock = Stopwatch()
         temperature = self.recipe.temperature if stage.temperature is None else stage.temperature
         training = self.policy.sampling
         self.policy.sampling = replace(training, temperature=temperature)
@@ -194,34 +194,38 @@ class Training:
         jobs = runner.episodes(
             pool.task, split=stage.split, size=size, count=stage.episodes, seed=pool.seed, options=pool.options
         )
-        with watch("evaluate"), self.learner.answering(stage.by):
+        with clock("evaluate"), self.learner.answering(stage.by):
             engine, ranks = self.services.engine(stage.planner), self.services.ranks
             mine = runner.outcomes(self.policy, ranks.share(jobs), engine=engine)
             found = dict(ranks.gathered(mine.items()))
         self.policy.sampling = training
         known = {"policy": self.policy.name, "version": self.policy.version, "seed": pool.seed}
         report = runner.report_of(jobs, found, over=True, **known)
-        self._write(stage.name, of_evaluation(report), watch)
+        self._write(stage.name, of_evaluation(report), clock)
         return report
 
     # Inside ----------------------------------------------------------------------------------------------------
 
-    def _write(self, stage: str, figures: Mapping[str, float], watch: Stopwatch) -> None:
-        seconds = {f"seconds_{part}": value for part, value in watch.parts.items()}
-        place: dict[str, float | int | str] = {"stage": stage, "step": self.place.step, "run_step": self.place.run_step}
-        spent = {"action_tokens": self.place.tokens, "environment_steps": self.place.turns}
+    def _write(self, stage: str, figures: Mapping[str, float], clock: Stopwatch) -> None:
+        seconds = {f"seconds_{part}": value for part, value in clock.parts.items()}
+        place: dict[str, float | int | str] = {
+            "stage": stage,
+            "step": self.cursor.step,
+            "run_step": self.cursor.run_step,
+        }
+        spent = {"action_tokens": self.cursor.tokens, "environment_steps": self.cursor.turns}
         self.log.write(
-            {**place, **figures, **spent, "seconds": self.place.seconds, **seconds}, step=self.place.run_step
+            {**place, **figures, **spent, "seconds": self.cursor.seconds, **seconds}, step=self.cursor.run_step
         )
 
     def save(self) -> None:
         """Write a checkpoint."""
-        self.place = replace(self.place, saves=self.place.saves + 1)
+        self.cursor = replace(self.cursor, saves=self.cursor.saves + 1)
         self.saved_at = time.perf_counter()
         if not self.services.ranks.main:
             return
         state = {
-            "place": asdict(self.place),
+            "cursor": asdict(self.cursor),
             "model": self.policy.model.state_dict(),
             "version": self.policy.version,
             "learner": self.learner.state_dict(),
@@ -230,11 +234,11 @@ class Training:
             "seconds": self.seconds,
             "reports": {name: report.state_dict() for name, report in self.reports.items()},
         }
-        checkpoint.save(self.folder / CHECKPOINTS, state, number=self.place.saves)
+        checkpoint.save(self.folder / CHECKPOINTS, state, number=self.cursor.saves)
         self.saved_at = time.perf_counter()
 
     def _restore(self, saved: dict[str, Any]) -> None:
-        self.place = Place(**saved["place"])
+        self.cursor = RunCursor(**saved["cursor"])
         self.policy.model.load_state_dict(saved["model"])
         self.policy.update()
         self.policy.version = saved["version"]

@@ -17,14 +17,11 @@ Divergence = Literal["k1"] | Penalty
 
 
 def aggregation(mask: Tensor, sequence: Tensor, kind: Aggregation, *, longest: int = 1) -> Tensor:
-    """What a token's loss counts for in the loss of an optimiser step, the same all along a row; (B, 1) float64.
+    """Return the factor of each row's token losses whose weighted sum is the loss of the step; (B, 1) float64.
 
-    `mask` (B, T) says which tokens are counted, `sequence` (B,) whose tokens a row holds: an episode may have several
-    rows. The loss of the step is the sum of token losses times these factors, however its rows are cut into
-    micro-batches.
-
-    token_mean: every token the same. seq_mean: every sequence the same. seq_sum: tokens summed, sequences averaged
-    (the policy gradient). const_norm: the same, divided by `longest` tokens (Dr. GRPO).
+    `mask` (B, T) selects tokens; rows with the same `sequence` (B,) are one sequence. token_mean: mean over tokens.
+    seq_mean: mean over sequences of token means. seq_sum: mean over sequences of token sums (the policy gradient).
+    const_norm: the same divided by `longest` tokens (Dr. GRPO).
     """
     _, row = torch.unique(sequence, return_inverse=True)
     tokens = torch.zeros(int(row.max()) + 1, dtype=torch.float64, device=mask.device)
@@ -74,7 +71,7 @@ def divergence(logprobs: Tensor, reference: Tensor, kind: Divergence) -> Tensor:
 def group_normal(returns: Tensor, group: Tensor, *, std: bool, epsilon: float = 1e-6) -> Tensor:
     """Each return minus its group's mean, divided by the group's sample deviation if `std`; all (E,).
 
-    A group without variance, one of a single member among them, gets zeros.
+    A group without variance gets zeros.
     """
     _, member = torch.unique(group, return_inverse=True)
     groups = int(member.max()) + 1

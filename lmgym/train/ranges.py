@@ -35,13 +35,16 @@ def _named(words: str, range_: Range) -> Iterable[tuple[str, Range]]:
 
 RANGES: Mapping[str, Range] = dict(
     (
-        *_named("lr muon_lr gain_lr warmup_lr critic_lr final_lr", Range(0, 1e6)),  # torch's overflow far above
+        *_named("lr muon_lr final_norm_lr warmup_lr critic_lr final_lr", Range(0, 1e6)),  # torch's overflow far above
         *_named("weight_decay", Range(0, 1e6)),
         *_named("steps seconds warmup warmup_seconds fit critic_steps demonstrated sampled", Range(0)),
         *_named("clip clip_high whiten_floor value_coef kl kl_reward", Range(0)),
-        *_named("negative anchor blame invalid observation_weight cql beta", Range(0)),
+        *_named(
+            "negative_advantage_weight state_advantage_weight invalid_penalty invalid_cost observation_weight cql beta",
+            Range(0),
+        ),
         *_named("interject stumbles gamma turn_gamma lam critic_lam", Range(0, 1)),
-        *_named("epochs minibatches warmup_minibatches critic_epochs micro_tokens draws", Range(1)),
+        *_named("epochs minibatches warmup_minibatches critic_epochs micro_tokens updates_per_step", Range(1)),
         *_named("capacity hidden critic_draws critic_batch actor_draws summed_batches critic_tokens", Range(1)),
         *_named("longest kl_horizon tries", Range(1)),
         *_named("eps adam_eps value_clip kl_target eta", Range(0, open=True)),

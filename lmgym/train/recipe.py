@@ -20,7 +20,8 @@ from lmgym.rollout.planner import Planner
 from lmgym.train import ranges
 from lmgym.train.batch import Batch
 from lmgym.train.math import Aggregation
-from lmgym.train.schedule import Progress, Schedule, Until, constant
+from lmgym.train.parts.kl import RewardKl
+from lmgym.train.schedule import Schedule, StageProgress, Until, constant
 from lmgym.types import Job, Trajectory
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verdict:
+class FilterResult:
     """What a Filter decides. Dropped episodes leave their group's statistics, masked ones stay in them."""
 
     drop: frozenset[str] = frozenset()  # ids of trajectories
@@ -37,7 +38,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scored:
+class ScoredBatch:
     """A batch and what the weights, as they are, say of it."""
 
     batch: Batch
@@ -47,7 +48,7 @@ class Scored:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pool:
+class InstancePool:
     """Where jobs are drawn from: a split of a task, its size and the seed of the run."""
 
     task: str
@@ -61,23 +62,23 @@ class Pool:
 class Tasks(Protocol):
     """Which episodes to play."""
 
-    def draw(self, step: int, pool: Pool) -> list[Job]:
+    def draw(self, step: int, pool: InstancePool) -> list[Job]:
         """The jobs of a step; the same for the same step."""
 
 
 class NoTasks:
     """For recipes that only imitate."""
 
-    def draw(self, step: int, pool: Pool) -> list[Job]:
+    def draw(self, step: int, pool: InstancePool) -> list[Job]:
         """Refuse."""
         raise RecipeError("an RL stage needs Recipe(tasks=...), such as Uniform(16, tries=8)")
 
 
 Reward = Callable[[Trajectory], Trajectory]  # with other rewards and terms in its turns
-Filter = Callable[[Sequence[Trajectory]], Verdict]
+Filter = Callable[[Sequence[Trajectory]], FilterResult]
 Credit = Callable[[Batch], Tensor]  # advantages (B, T)
 Weights = Callable[[Batch, Tensor], Tensor]  # factors of advantages, by log-probs of trainer less sampler; (B, T)
-Loss = Callable[[Scored], tuple[Tensor, Mapping[str, Tensor]]]  # of each token (B, T); figures (B, T) for the log
+Loss = Callable[[ScoredBatch], tuple[Tensor, Mapping[str, Tensor]]]  # of each token (B, T); figures (B, T) for the log
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +108,7 @@ class Optimiser:
     warmup: int = 0  # optimiser steps of linear rise
     kind: Literal["adamw", "muon"] = "adamw"  # muon: hidden matrices; AdamW for the rest
     muon_lr: float = 3e-3  # of updates as large as AdamW's, root mean square
-    gain_lr: float | None = None  # of the last norm's gain, which scales all logits; None: as `lr`
+    final_norm_lr: float | None = None  # of the last norm's gain, which scales all logits; None: as `lr`
     betas: tuple[float, float] = (0.9, 0.95)
     eps: float = 1e-8  # of AdamW: below it a gradient's size counts, above it its direction alone
     weight_decay: float = 0.0
@@ -132,19 +133,6 @@ def no_credit(batch: Batch) -> Tensor:
     return batch.reward.new_zeros(batch.reward.shape)
 
 
-class Charge(Protocol):
-    """What is taken from the rewards of tokens before anything is made of them: a divergence from the start policy."""
-
-    def charge(self, batch: Batch) -> tuple[Batch, Mapping[str, float]]:
-        """The batch with other rewards, by its `logprobs` and `reference`, and figures for the log."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint keeps."""
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a checkpoint."""
-
-
 class Store(Protocol):
     """Episodes kept beyond their step."""
 
@@ -166,7 +154,7 @@ class Joint:
     """A critic that learns along with the policy: what it brings to the policy's update."""
 
     score: Callable[[Batch], tuple[Tensor, Tensor, Tensor]]  # log-probs, entropies and values (B, T) in one pass
-    term: Term  # trains `Scored.value`
+    term: Term  # trains `ScoredBatch.value`
     weights: nn.Module  # its own, for the policy's optimiser
 
 
@@ -181,7 +169,7 @@ class Critic:
         """A stage begins, or goes on from a checkpoint; None where the critic learns apart from the policy."""
         return None
 
-    def fit(self, store: Store | None, progress: Progress, *, seed: Sequence[int]) -> Mapping[str, float]:
+    def fit(self, store: Store | None, progress: StageProgress, *, seed: Sequence[int]) -> Mapping[str, float]:
         """Learn from what is kept, and return figures for the log."""
         return {}
 
@@ -189,7 +177,7 @@ class Critic:
         """The batch with `value`, and with what else the critic knows of it; without gradient."""
         return batch
 
-    def learn(self, batch: Batch, progress: Progress, *, seed: Sequence[int]) -> Mapping[str, float]:
+    def learn(self, batch: Batch, progress: StageProgress, *, seed: Sequence[int]) -> Mapping[str, float]:
         """Learn from a batch that has its values, and return figures for the log."""
         return {}
 
@@ -232,8 +220,10 @@ class Rl:
     name: str = "rl"
     optimiser: Optimiser = field(default_factory=Optimiser)
     rescore: bool | None = None  # old log-probs by the trainer; None: where its precision is not the sampler's
-    watch: int = 2048  # tokens of a step on which the divergence from the start policy is measured; 0: never
-    draws: int = 1  # times a step draws from the store and learns from it, each by the weights that came before
+    kl_probe_tokens: int = 2048  # tokens a step on which the KL to the start policy is measured; 0: never
+    updates_per_step: int = (
+        1  # times a step draws from the store and learns from it, each by the weights that came before
+    )
 
     def __post_init__(self) -> None:
         ranges.check(vars(self))
@@ -311,7 +301,7 @@ class Recipe:
     planner: Planner | None = None  # what is played; None: every episode to its end
     reward: Sequence[Reward] = ()
     filter: Sequence[Filter] = ()
-    charge: Callable[[], Charge] | None = None  # makes it: a cost of tokens, in the reward
+    reward_kl: Callable[[], RewardKl] | None = None  # makes it: a cost of tokens, in the reward
     credit: Credit = no_credit
     importance: Weights | None = None  # of tokens, where the sampler is not quite the policy
     loss: Sequence[Term] = ()
@@ -323,7 +313,9 @@ class Recipe:
     replays: bool = False  # plays episodes again from one of their turns on: the task must be deterministic
 
     def __post_init__(self) -> None:
-        if self.charge is not None and any(term.reference for term in self.loss):
+        if self.reward_kl is not None and any(term.reference for term in self.loss):
             raise RecipeError("a KL both in the reward and in the loss counts it twice: set one of the two to 0")
-        if self.store is None and any(isinstance(stage, Rl) and stage.draws > 1 for stage in unrolled(self.stages)):
-            raise RecipeError("a step draws several times from a store, and this recipe has none: use Rl(draws=1)")
+        if self.store is None and any(
+            isinstance(stage, Rl) and stage.updates_per_step > 1 for stage in unrolled(self.stages)
+        ):
+            raise RecipeError("several updates per step draw from a store, and this recipe has none: add a store")

@@ -10,14 +10,14 @@ from lmgym.train import ranges
 
 
 @dataclass(frozen=True)
-class Progress:
+class StageProgress:
     """Where a stage stands."""
 
     step: int
     share: float  # of what the stage may take, in [0, 1]
 
 
-Schedule = Callable[[Progress], float]
+Schedule = Callable[[StageProgress], float]
 
 
 def constant(value: float) -> Schedule:
@@ -42,10 +42,10 @@ class Until:
             raise RecipeError("a stage needs an end: Until(steps=...) or Until(seconds=...)")
         ranges.check(vars(self))
 
-    def progress(self, step: int, seconds: float) -> Progress:
+    def progress(self, step: int, seconds: float) -> StageProgress:
         """How far a stage is that made `step` steps in `seconds`."""
         shares = [1.0 if not limit else at / limit for at, limit in self._limits(step, seconds)]
-        return Progress(step, min(1.0, max(shares)))
+        return StageProgress(step, min(1.0, max(shares)))
 
     def reached(self, step: int, seconds: float) -> bool:
         """Whether the stage is over."""

@@ -20,8 +20,8 @@ from lmgym.rollout.planner import Planner
 from lmgym.train.batch import Batch
 from lmgym.train.collate import Trained, collate
 from lmgym.train.ranks import ranks
-from lmgym.train.recipe import Pool
-from lmgym.train.state import Manner
+from lmgym.train.recipe import InstancePool
+from lmgym.train.state import RunConfig
 from lmgym.types import Completion, Trajectory, Turn, pictures_in
 
 
@@ -31,15 +31,15 @@ class Services:
     def __init__(
         self,
         policy: LocalPolicy,
-        pool: Pool,
+        pool: InstancePool,
         *,
         folder: Path,
-        manner: Manner,
+        config: RunConfig,
         context: Context | None,
         temperature: float,
         opened: ExitStack,
     ) -> None:
-        self.policy, self.pool, self.folder, self.manner = policy, pool, folder, manner
+        self.policy, self.pool, self.folder, self.config = policy, pool, folder, config
         self.context, self.temperature = context or Full(), temperature
         self.ranks = ranks()
         self.pictures = RunPictures(folder / PICTURES)
@@ -54,8 +54,8 @@ class Services:
             made = Engine(
                 context=self.context,
                 planner=planner or Planner(),
-                concurrency=self.manner.concurrency,
-                lockstep=self.manner.lockstep,
+                concurrency=self.config.concurrency,
+                lockstep=self.config.lockstep,
                 pictures=self.pictures,
             )
             self._engines[id(planner)] = self._opened.enter_context(made)

@@ -12,7 +12,7 @@ from lmgym.evaluation.stats import Interval
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class RunCursor:
     """Where a run stands."""
 
     stage: int = 0
@@ -26,7 +26,7 @@ class Place:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Manner:
+class RunConfig:
     """How a run goes about it; none of this changes what it learns, but `lockstep` and `concurrency` its bits."""
 
     save_seconds: float = 30.0  # the first step that ends so long after a checkpoint makes the next, as a stage's end
@@ -48,12 +48,12 @@ class RunResult:
     seconds: Mapping[str, Mapping[str, float]]  # stage -> part -> seconds; "total" among the parts
 
     @property
-    def gain(self) -> Interval | None:
+    def paired_gain(self) -> Interval | None:
         """Success of the last report over the first, paired; None where there is a single one."""
         return self._since("success")
 
     @property
-    def score_gain(self) -> Interval | None:
+    def paired_score_gain(self) -> Interval | None:
         """The same of the mean score."""
         return self._since("score")
 

@@ -27,11 +27,11 @@ from lmgym.train.collate import turns_out
 from lmgym.train.figures import of_demonstrations, of_play, over_draws
 from lmgym.train.log import Stopwatch, writing
 from lmgym.train.parts.importance import figures as of_weights
-from lmgym.train.parts.kl import kl_estimate
-from lmgym.train.recipe import Charge, Critic, Filter, FitCritic, Generate, Joint, Learning, Recipe, Rl, Sft, Store
-from lmgym.train.schedule import Progress
+from lmgym.train.parts.kl import RewardKl, kl_estimate
+from lmgym.train.recipe import Critic, Filter, FitCritic, Generate, Joint, Learning, Recipe, Rl, Sft, Store
+from lmgym.train.schedule import StageProgress
 from lmgym.train.services import Services
-from lmgym.train.state import Place
+from lmgym.train.state import RunCursor
 from lmgym.train.update import Score, Updater, logprobs_of
 from lmgym.types import Trajectory
 
@@ -49,7 +49,7 @@ class Learner:
         self.policy = services.policy
         self.critic: Critic | None = None
         self.store: Store | None = recipe.store() if recipe.store else None
-        self.charge: Charge | None = recipe.charge() if recipe.charge else None
+        self.reward_kl: RewardKl | None = recipe.reward_kl() if recipe.reward_kl else None
         self.reference: Any = None  # the model that the stage began with, or the base of one with adapters
         self.updater: Updater | None = None
         self._pending: Mapping[str, Any] = {}  # of a checkpoint, for the stage that it stands in
@@ -62,7 +62,9 @@ class Learner:
             joint = self.critic.begin(stage)
         if isinstance(stage, Sft | Rl):
             terms = stage.loss if isinstance(stage, Sft) else self.recipe.loss
-            if any(term.reference for term in terms) or (isinstance(stage, Rl) and (self.charge or stage.watch)):
+            if any(term.reference for term in terms) or (
+                isinstance(stage, Rl) and (self.reward_kl or stage.kl_probe_tokens)
+            ):
                 model = self.policy.model  # with adapters, it is its own reference without them
                 self.reference = model if adapted(model) else copy.deepcopy(model).requires_grad_(False)
             self.updater = Updater(self.policy.model, self.services.score, stage.optimiser, terms)
@@ -88,29 +90,33 @@ class Learner:
             raise RecipeError("no critic has learned yet that could guide the policy: FitCritic goes before")
         return self.critic.guide(self.policy)
 
-    def step(self, stage: Learning, place: Place, progress: Progress, watch: Stopwatch) -> dict[str, float]:
+    def step(self, stage: Learning, cursor: RunCursor, progress: StageProgress, clock: Stopwatch) -> dict[str, float]:
         """Play, learn, and return the figures of it."""
-        with watch("play"):
-            episodes, abandoned = self._episodes(stage, place)
-        if place.run_step in self.services.manner.keep_episodes:
-            self._keep(episodes, "episodes", place.run_step)
-        demonstrated = isinstance(stage, Sft) or (isinstance(stage, Generate) and stage.demonstrated)
-        demonstrated |= isinstance(stage, FitCritic) and stage.recorded is not None
-        described = of_demonstrations if demonstrated else of_play
-        figures = {**described(episodes), "abandoned": float(abandoned), **self._selected(stage)}
+        with clock("play"):
+            episodes, abandoned = self._episodes(stage, cursor)
+        if cursor.run_step in self.services.config.keep_episodes:
+            self._keep(episodes, "episodes", cursor.run_step)
+        demonstrated = (
+            isinstance(stage, Sft) or getattr(stage, "demonstrated", False) or getattr(stage, "recorded", None)
+        )
+        figures = {
+            **(of_demonstrations if demonstrated else of_play)(episodes),
+            "abandoned": float(abandoned),
+            **self._selected(stage),
+        }
         if isinstance(stage, Generate):
             kept, _ = _filtered(episodes, stage.filter)
-            self._keep([dataset.labelled(episode, self.policy) for episode in kept], stage.into, place.run_step)
+            self._keep([dataset.labelled(episode, self.policy) for episode in kept], stage.into, cursor.run_step)
             return {**figures, "kept_episodes": float(len(kept))}
-        seed = (self.services.pool.seed, place.run_step)
-        return {**figures, **self._learn(stage, episodes, progress, seed, watch)}
+        seed = (self.services.pool.seed, cursor.run_step)
+        return {**figures, **self._learn(stage, episodes, progress, seed, clock)}
 
     def _learn(
-        self, stage: Taught, episodes: list[Trajectory], progress: Progress, seed: Seed, watch: Stopwatch
+        self, stage: Taught, episodes: list[Trajectory], progress: StageProgress, seed: Seed, clock: Stopwatch
     ) -> dict[str, float]:
         """From the episodes of a step to new weights, by way of the store if there is one; the figures of it."""
         parts = stage if isinstance(stage, Sft) else self.recipe
-        with watch("collate"):
+        with clock("collate"):
             for reward in parts.reward:
                 episodes = [reward(episode) for episode in episodes]
             kept, out = _filtered(episodes, parts.filter)
@@ -118,8 +124,8 @@ class Learner:
             if not isinstance(stage, Sft) and self.critic is not None:
                 kept = [self.services.ended(each) for each in kept]
         if not isinstance(stage, Sft) and self.store is not None:
-            return dropped | self._replayed(stage, self.store, kept, out, progress, seed, watch)
-        return dropped | self._train(stage, kept, out, progress, seed, watch)
+            return dropped | self._replayed(stage, self.store, kept, out, progress, seed, clock)
+        return dropped | self._train(stage, kept, out, progress, seed, clock)
 
     def _replayed(
         self,
@@ -127,63 +133,69 @@ class Learner:
         store: Store,
         episodes: list[Trajectory],
         out: Turns,
-        progress: Progress,
+        progress: StageProgress,
         seed: Seed,
-        watch: Stopwatch,
+        clock: Stopwatch,
     ) -> dict[str, float]:
         """The store takes the episodes, the critic learns from it, and so does the policy, from one draw or several."""
         store.put(self.services.kept(episodes))
         learned: dict[str, float] = {}
         if self.critic is not None:
-            with watch("critic"):
+            with clock("critic"):
                 learned |= self.critic.fit(store, progress, seed=seed)
         drawn: list[dict[str, float]] = []
-        for number in range(stage.draws if isinstance(stage, Rl) else 0):
+        for number in range(stage.updates_per_step if isinstance(stage, Rl) else 0):
             own = (*seed, number + 1) if number else seed  # the critic's own draw ends with 1
-            with watch("play"):
+            with clock("play"):
                 episodes = store.draw(self.services, seed=own)
-            drawn.append(self._train(stage, episodes, out, progress, own, watch))
+            drawn.append(self._train(stage, episodes, out, progress, own, clock))
         return learned | over_draws(drawn)
 
     def _train(
-        self, stage: Taught, episodes: list[Trajectory], out: Turns, progress: Progress, seed: Seed, watch: Stopwatch
+        self,
+        stage: Taught,
+        episodes: list[Trajectory],
+        out: Turns,
+        progress: StageProgress,
+        seed: Seed,
+        clock: Stopwatch,
     ) -> dict[str, float]:
         """From what is learned from to new weights, turns that are `out` not trained; the figures of it."""
         parts = stage if isinstance(stage, Sft) else self.recipe
         critic, learned = None if isinstance(stage, Sft) else self.critic, dict[str, float]()
         if not episodes:
             return {"trained_tokens": 0.0}
-        with watch("collate"):
+        with clock("collate"):
             given = isinstance(stage, Sft) or (isinstance(stage, FitCritic) and stage.recorded is not None)
             batch = self.services.batch(episodes, "given" if given else "sampled", ends=critic is not None)
-        with watch("score"):
+        with clock("score"):
             batch, factor, gap = self._scored(batch, stage, seed)
         if critic is not None:
-            with watch("critic"):
+            with clock("critic"):
                 batch = critic.value(batch)
                 learned |= critic.learn(batch, progress, seed=seed)
         if isinstance(stage, FitCritic):
             return learned
-        with watch("credit"):
+        with clock("credit"):
             batch = replace(batch, advantage=parts.credit(batch) * factor)
             batch = masked(batch, turns_out(batch, episodes, out))
             if isinstance(stage, Sft) and stage.observation_weight:
                 batch = with_observations(batch, stage.observation_weight)
-            if self.services.ranks.main and seed[1] in self.services.manner.keep_episodes:
+            if self.services.ranks.main and seed[1] in self.services.config.keep_episodes:
                 trained.write(self.services.folder, seed[1], batch, episodes, more=len(seed) > 2)
-        with watch("update"):
+        with clock("update"):
             assert self.updater is not None
             learned |= self.updater.update(batch, progress, seed=seed)
             self.policy.update()
         return {**learned, **gap}
 
-    def _episodes(self, stage: Learning, place: Place) -> tuple[list[Trajectory], int]:
+    def _episodes(self, stage: Learning, cursor: RunCursor) -> tuple[list[Trajectory], int]:
         """The episodes of a step, in the order of their jobs, and how many jobs were given up."""
         services, pool = self.services, replace(self.services.pool, stage=stage.name)
         tasks = self.recipe.tasks if isinstance(stage, Rl | FitCritic) else stage.tasks
-        jobs = tasks.draw(place.step, pool)
+        jobs = tasks.draw(cursor.step, pool)
         if isinstance(stage, Sft | FitCritic) and stage.recorded is not None:
-            return self._recorded(stage, stage.recorded, step=place.step, count=len(jobs), seed=pool.seed), 0
+            return self._recorded(stage, stage.recorded, step=cursor.step, count=len(jobs), seed=pool.seed), 0
         planner = stage.planner if isinstance(stage, Sft | Generate) else self.recipe.planner
         shown = isinstance(stage, Sft) or (isinstance(stage, Generate) and stage.demonstrated)
         mine = services.ranks.share(jobs)
@@ -227,7 +239,8 @@ class Learner:
         if not isinstance(stage, Rl) or self.updater is None:
             return batch, factor, figures
         weigh, exact = self.recipe.importance, self.policy.dtype == torch.float32 and not self.updater.autocast
-        single = stage.optimiser.single and self.charge is None  # a charge compares two scores of the trainer's
+        # a KL in the reward compares two scores of the trainer's
+        single = stage.optimiser.single and self.reward_kl is None
         if stage.rescore or (stage.rescore is None and (weigh or not (exact or single))):
             old = self._logprobs(batch, self.updater.scored)
             gap = (old - batch.logprobs)[batch.mask].abs()
@@ -247,8 +260,8 @@ class Learner:
         The start policy is the one that RL began with; of a model with adapters it is the base, as before imitation.
         """
         assert self.updater is not None
-        asked = self.charge is not None or any(term.reference for term in self.recipe.loss)
-        rows = torch.arange(len(batch)) if asked else some_rows(batch, stage.watch, seed=seed)
+        asked = self.reward_kl is not None or any(term.reference for term in self.recipe.loss)
+        rows = torch.arange(len(batch)) if asked else some_rows(batch, stage.kl_probe_tokens, seed=seed)
         part, model = batch.rows(rows), partial(self.services.score, model=self.reference)
         half = torch.autocast(self.policy.device.type, torch.bfloat16, enabled=self.updater.autocast)
         with half, without_adapter(self.policy.model):
@@ -257,9 +270,9 @@ class Learner:
         if not asked:
             return batch, figures
         batch = replace(batch, reference=start)
-        if self.charge is None:
+        if self.reward_kl is None:
             return batch, figures
-        batch, seen = self.charge.charge(batch)
+        batch, seen = self.reward_kl.apply(batch)
         return batch, {**figures, **seen}
 
     def _logprobs(self, batch: Batch, score: Score) -> Tensor:
@@ -271,7 +284,7 @@ class Learner:
     def state_dict(self) -> dict[str, Any]:
         """What a checkpoint keeps."""
         parts = {"updater": self.updater, "critic": self.critic, "store": self.store, "reference": self.reference}
-        parts |= {"charge": self.charge}
+        parts |= {"reward_kl": self.reward_kl}
         return {name: None if part is None else part.state_dict() for name, part in parts.items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -279,17 +292,15 @@ class Learner:
         if state["critic"] is not None and self.recipe.critic is not None:
             self.critic = self.recipe.critic(self.services)
             self.critic.load_state_dict(state["critic"])
-        for part, name in ((self.store, "store"), (self.charge, "charge")):
+        for part, name in ((self.store, "store"), (self.reward_kl, "reward_kl")):
             if part is not None:
                 part.load_state_dict(state[name])
         self._pending = state
 
 
-def _filtered(
-    episodes: Sequence[Trajectory], filters: Sequence[Filter]
-) -> tuple[list[Trajectory], frozenset[tuple[str, int]]]:
-    """The episodes that no filter drops, and the turns that are not trained."""
-    kept, out = [t for t in episodes if any(turn.completion.ids for turn in t.turns)], frozenset[tuple[str, int]]()
+def _filtered(episodes: Sequence[Trajectory], filters: Sequence[Filter]) -> tuple[list[Trajectory], Turns]:
+    """Return the episodes that no filter drops, and the turns that are not trained."""
+    kept, out = [t for t in episodes if any(turn.completion.ids for turn in t.turns)], Turns()
     for judge in filters:
         if kept:
             verdict = judge(kept)

@@ -24,7 +24,7 @@ from lmgym.train.critics import Estimator, Trunk
 from lmgym.train.parts.credit import chained
 from lmgym.train.ranks import added
 from lmgym.train.recipe import Critic
-from lmgym.train.schedule import Progress
+from lmgym.train.schedule import StageProgress
 from lmgym.train.services import Services
 from lmgym.train.update import minibatches
 
@@ -116,7 +116,7 @@ class TokenCritic(Critic):
     def quality(self, states: Tensor) -> Tensor:
         """Q (R, V) of every token after states (R, H) of the target, as answers are guided by it."""
 
-    def learn(self, batch: Batch, progress: Progress, *, seed: Sequence[int]) -> Mapping[str, float]:
+    def learn(self, batch: Batch, progress: StageProgress, *, seed: Sequence[int]) -> Mapping[str, float]:
         """Optimiser steps on the batch; the means of what was seen."""
         if self.uncentred:
             self.begin_at(float(batch.returns().mean()))

@@ -17,8 +17,8 @@ from lmgym.policy.local.forward import gain_of
 from lmgym.train.batch import Batch, micro_batches
 from lmgym.train.math import aggregation
 from lmgym.train.ranks import ALONE, Ranks, added
-from lmgym.train.recipe import Optimiser, Scored, Term
-from lmgym.train.schedule import Progress
+from lmgym.train.recipe import Optimiser, ScoredBatch, Term
+from lmgym.train.schedule import StageProgress
 
 Score = Callable[[Batch], tuple[Tensor, ...]]  # log-probs, entropies [and values] (B, T) of the tokens with a weight
 Share = tuple[Tensor, float]  # (B, 1), and a number
@@ -48,7 +48,7 @@ class Updater:
         self.pace = 1.0  # factor of the learning rates
         self.scores_old = False  # old log-probs are those of the only step, without its gradient
 
-    def update(self, batch: Batch, progress: Progress, *, seed: Sequence[int]) -> dict[str, float]:
+    def update(self, batch: Batch, progress: StageProgress, *, seed: Sequence[int]) -> dict[str, float]:
         """Train on a batch and return the means of what was seen; `seed` names the order of its episodes."""
         batch = batch.rows(batch.weight.any(1).nonzero()[:, 0]) if bool(batch.weight.any()) else batch
         if not bool(batch.mask.any()):
@@ -73,7 +73,7 @@ class Updater:
             "optimiser_steps": self.steps,
         }
 
-    def _step(self, batch: Batch, progress: Progress, sums: dict[str, float], ratios: Ratios) -> float:
+    def _step(self, batch: Batch, progress: StageProgress, sums: dict[str, float], ratios: Ratios) -> float:
         """One optimiser step; adds to `sums` over tokens and returns the gradient's norm before clipping."""
         counted = [term.tokens(batch) for term in self.terms]
         factors = [
@@ -110,9 +110,8 @@ class Updater:
         """Accumulate the gradient of a micro-batch; `shares` are each term's in the step's loss and in its figures."""
         logprobs, entropy, *value = self.scored(batch)
         old = logprobs.detach() if self.scores_old else batch.logprobs
-        scored = Scored(
-            batch=replace(batch, logprobs=old), logprobs=logprobs, entropy=entropy, value=next(iter(value), None)
-        )
+        own = replace(batch, logprobs=old)
+        scored = ScoredBatch(batch=own, logprobs=logprobs, entropy=entropy, value=value[0] if value else None)
         loss = torch.zeros((), dtype=torch.float64, device=self.device)
         for term, (factor, scale) in zip(self.terms, shares, strict=True):
             tokens, seen = term.loss(scored)
@@ -218,7 +217,7 @@ def optimisers(model: nn.Module, spec: Optimiser) -> list[torch.optim.Optimizer]
         matrices = [weight for name, weight in named if weight.ndim == 2 and not any(w in name for w in ADAM_ONLY)]
     ids = {id(weight) for weight in matrices}
     rest = [weight for _, weight in named if id(weight) not in ids]
-    gain = None if spec.gain_lr is None else trained_gain(model)
+    gain = None if spec.final_norm_lr is None else trained_gain(model)
     made: list[torch.optim.Optimizer] = []
     if matrices:
         muon = torch.optim.Muon(
@@ -228,7 +227,7 @@ def optimisers(model: nn.Module, spec: Optimiser) -> list[torch.optim.Optimizer]
     if rest:  # adapters are matrices all
         groups: list[dict[str, Any]] = [{"params": [weight for weight in rest if weight is not gain]}]
         if gain is not None:
-            groups.append({"params": [gain], "lr": spec.gain_lr})
+            groups.append({"params": [gain], "lr": spec.final_norm_lr})
         decay, eps = spec.weight_decay, spec.eps
         made.append(torch.optim.AdamW(groups, lr=spec.lr, betas=spec.betas, eps=eps, weight_decay=decay))
     for optimiser in made:
@@ -242,7 +241,9 @@ def trained_gain(weights: nn.Module) -> Tensor:
     models = (part for part in weights.modules() if hasattr(part, "get_decoder"))
     gain = next((gain_of(model) for model in models), None)
     if gain is None or not gain.requires_grad:
-        raise RecipeError("gain_lr is of the norm before the output embedding: this model trains none; leave it out")
+        raise RecipeError(
+            "final_norm_lr is of the norm before the output embedding: this model trains none; leave it out"
+        )
     return gain
 
 

@@ -20,10 +20,10 @@ from lmgym.train.math import aggregation
 from lmgym.train.parts.losses import reinforce
 from lmgym.train.parts.stores import Replay
 from lmgym.train.parts.tasks import Uniform
-from lmgym.train.recipe import Optimiser, Pool, Rl, Scored
-from lmgym.train.schedule import Progress, Until
+from lmgym.train.recipe import InstancePool, Optimiser, Rl, ScoredBatch
+from lmgym.train.schedule import StageProgress, Until
 from lmgym.train.services import Services, view
-from lmgym.train.state import Manner
+from lmgym.train.state import RunConfig
 from lmgym.train.update import Updater
 from tests import oracles, oracles_values
 from tests.oracles_values import WORDS
@@ -32,8 +32,8 @@ from tests.train.batches import make_batch
 from tests.train.chain import SPEC, chain_policy
 
 SEEN = ["", "x", "y"]
-POOL = Pool(task=SPEC.id, size=1000)
-HERE = Progress(0, 0.0)
+POOL = InstancePool(task=SPEC.id, size=1000)
+HERE = StageProgress(0, 0.0)
 QUICK = archer.Args(
     tries=1, autocast=False, hidden=8, critic_draws=40, critic_batch=16, critic_epochs=2, actor_draws=12
 )
@@ -66,7 +66,7 @@ def transitions(behaviour):
 def enumerated(behaviour):
     found = list(transitions(behaviour))
     eye = torch.eye(len(SEEN) * (len(WORDS) + 1), dtype=torch.float64)
-    return archer.Seen(
+    return archer.TransitionStates(
         before=eye[[before(t[0]) for t in found]],
         said=eye[[after(t[0], t[1]) for t in found]],
         slow_before=eye[[before(t[0]) for t in found]],
@@ -84,7 +84,7 @@ def test_temporal_differences_end_at_the_values_of_the_actor_whoever_filled_the_
 
     seen, weight = enumerated(actor if name == "actor" else lambda seen, word: 0.25)
     width = seen.before.shape[1]
-    heads = archer.Heads(nn.Identity(), width, [], seed=0).double()
+    heads = archer.UtteranceHeads(nn.Identity(), width, [], seed=0).double()
     net = Estimator(heads, lr=0.1, share=0.1, clip=0.0)
     for step in range(500):
         net.optimiser.param_groups[0]["lr"] = 0.1 * 0.982**step
@@ -125,7 +125,7 @@ def test_the_actors_direction_with_an_exact_critic_is_the_enumerated_one():
     sign = torch.tensor([[0.0, *(1.0 if token == "a" else -1.0 for token in word)] for _, word in pairs])
     logprobs = nn.functional.logsigmoid(theta[torch.tensor(context)] * sign) * mask
     batch = replace(batch, advantage=archer.credit(batch))
-    losses, _ = reinforce(Scored(batch=batch, logprobs=logprobs, entropy=torch.zeros_like(logprobs)))
+    losses, _ = reinforce(ScoredBatch(batch=batch, logprobs=logprobs, entropy=torch.zeros_like(logprobs)))
     chance = [often[s] * oracles_values.word_probability(s, word, oracles.LOG_ODDS) for s, word in pairs]
     factor = aggregation(batch.mask, batch.episode, "seq_sum") * len(pairs) * torch.tensor(chance)[:, None]
     (losses * factor).sum().backward()
@@ -157,7 +157,7 @@ def test_weights_of_utterances_give_the_direction_of_the_policy_where_another_on
         gap = mine.detach() - logprobs(torch.tensor(spoke, dtype=torch.float64))
         factor = torch.ones_like(mask) if weigh is None else weigh(batch, gap)
         judged = replace(batch, advantage=archer.credit(batch) * factor)
-        losses, _ = reinforce(Scored(batch=judged, logprobs=mine, entropy=torch.zeros_like(mine)))
+        losses, _ = reinforce(ScoredBatch(batch=judged, logprobs=mine, entropy=torch.zeros_like(mine)))
         chance = [often[s] * oracles_values.word_probability(s, word, spoke) for s, word in pairs]
         (losses * torch.tensor(chance)[:, None]).sum().backward()
         return -theta.grad.numpy()
@@ -176,7 +176,7 @@ def test_weights_of_utterances_give_the_direction_of_the_policy_where_another_on
 def services(tmp_path):
     with ExitStack() as opened:
         yield Services(
-            chain_policy(), POOL, folder=tmp_path, manner=Manner(), context=None, temperature=1.0, opened=opened
+            chain_policy(), POOL, folder=tmp_path, config=RunConfig(), context=None, temperature=1.0, opened=opened
         )
 
 
@@ -210,7 +210,7 @@ def test_a_cut_episode_goes_on_and_a_done_one_does_not(services, episodes):
 def test_a_turn_that_nothing_known_followed_is_not_fitted(services, episodes):
     cut = next(each for each in episodes if each.truncated)
     unseen, last = replace(cut, final=None, final_ids=()), len(cut.turns) - 1
-    critic, store = archer.TwinCritic(services, QUICK), Replay(1000, draws=12)
+    critic, store = archer.TwinCritic(services, QUICK), Replay(1000, answers=12)
     assert critic.foreseen(cut, last)
     assert not critic.foreseen(unseen, last)
     assert critic.foreseen(unseen, last - 1)
@@ -276,7 +276,7 @@ def test_what_an_observation_is_worth_falls_out_of_the_advantages_of_several_ans
 
 
 def test_answers_sampled_anew_are_judged_by_the_smaller_twin(services, episodes):
-    critic, store = archer.TwinCritic(services, QUICK), Replay(1000, draws=12)
+    critic, store = archer.TwinCritic(services, QUICK), Replay(1000, answers=12)
     store.put(episodes)
     forks = store.draw(services, seed=(0, 1))
     batch = critic.value(collate(forks))
@@ -292,7 +292,7 @@ def test_answers_sampled_anew_are_judged_by_the_smaller_twin(services, episodes)
 
 
 def test_what_is_trained_of_a_fork_is_one_utterance_and_so_is_an_episode_of_the_weights(services, episodes):
-    store = Replay(1000, draws=12)
+    store = Replay(1000, answers=12)
     store.put(episodes)
     batch = collate(store.draw(services, seed=(0, 1)))
     assert all(
@@ -301,7 +301,7 @@ def test_what_is_trained_of_a_fork_is_one_utterance_and_so_is_an_episode_of_the_
 
 
 def test_the_stop_token_can_be_left_out_as_in_the_release(services, episodes):
-    store = Replay(1000, draws=12)
+    store = Replay(1000, answers=12)
     store.put(episodes)
     batch = collate(store.draw(services, seed=(0, 1)))
     stops = batch.mask & torch.isin(batch.ids, torch.tensor(sorted(services.policy.stops)))
@@ -323,7 +323,7 @@ def test_summed_batches_have_as_many_times_the_gradient(services, episodes):
 
 
 def test_summed_batches_have_as_many_times_the_gradient_of_the_actor_too(services, episodes):
-    store = Replay(1000, draws=12)
+    store = Replay(1000, answers=12)
     store.put(episodes)
     batch = collate(store.draw(services, seed=(0, 1)))
     batch = replace(batch, advantage=batch.mask.float())
@@ -369,7 +369,7 @@ def test_twins_begin_apart_and_their_targets_as_they_do(services):
 
 
 def test_fitting_lowers_the_error_of_q_and_leaves_the_policy_alone(services, episodes):
-    critic, store = archer.TwinCritic(services, replace(QUICK, critic_lr=3e-3)), Replay(1000, draws=12)
+    critic, store = archer.TwinCritic(services, replace(QUICK, critic_lr=3e-3)), Replay(1000, answers=12)
     store.put(episodes)
     weights = [weight.clone() for weight in services.policy.model.parameters()]
     first, *_, last = [critic.fit(store, HERE, seed=(0, step)) for step in range(8)]
@@ -383,7 +383,7 @@ def test_a_view_that_is_rendered_anew_is_a_row_of_its_own(tmp_path):
     (episode, *_) = [e for e in source.played(Engine(context=MarkovState()), policy, jobs) if len(e.turns) > 2]
     with ExitStack() as opened:
         services = Services(
-            policy, POOL, folder=tmp_path, manner=Manner(), context=MarkovState(), temperature=1.0, opened=opened
+            policy, POOL, folder=tmp_path, config=RunConfig(), context=MarkovState(), temperature=1.0, opened=opened
         )
         critic = archer.TwinCritic(services, QUICK)
         found = critic.transition(episode, 1, now=(6, 1))
@@ -399,10 +399,10 @@ def test_settings_that_cannot_be_are_refused():
     with pytest.raises(RecipeError, match="tau in"):
         archer.recipe(archer.Args(tau=0.0))
     recipe = archer.recipe(archer.Args(epochs=2))
-    with pytest.raises(RecipeError, match="draws several times from a store"):
+    with pytest.raises(RecipeError, match="several updates per step draw from a store"):
         replace(recipe, store=None)
-    with pytest.raises(RecipeError, match="draws is 1 or more"):
-        Rl(until=Until(steps=1), draws=0)
+    with pytest.raises(RecipeError, match="updates_per_step is 1 or more"):
+        Rl(until=Until(steps=1), updates_per_step=0)
 
 
 def test_the_release_can_be_asked_for():

@@ -14,7 +14,7 @@ from lmgym.errors import RecipeError
 from lmgym.train.parts.filters import keep_best, keep_top
 from lmgym.train.parts.losses import nll
 from lmgym.train.recipe import Optimiser, Sft, Term
-from lmgym.train.schedule import Progress
+from lmgym.train.schedule import StageProgress
 from lmgym.train.step import with_observations
 from lmgym.train.update import Updater
 from lmgym.types import Trajectory
@@ -22,7 +22,7 @@ from tests.train.batches import make_batch
 from tests.train.test_parts import episode
 from tests.train.toys import Bigram, gradient
 
-HERE = Progress(0, 0.0)
+HERE = StageProgress(0, 0.0)
 
 
 def updater(model: Bigram, **spec: float) -> Updater:

@@ -19,11 +19,11 @@ from lmgym.rollout.engine import Engine
 from lmgym.rollout.fork import fork
 from lmgym.train.collate import collate
 from lmgym.train.parts.credit import gae
-from lmgym.train.parts.kl import KlCharge
+from lmgym.train.parts.kl import RewardKl
 from lmgym.train.parts.losses import entropy_bonus, reinforce, surrogate, unit_surrogate, value_loss
 from lmgym.train.parts.trees import Paths, over_forks, tree_credit
 from lmgym.train.recipe import Optimiser, Term
-from lmgym.train.schedule import Progress, constant
+from lmgym.train.schedule import StageProgress, constant
 from lmgym.train.update import Updater
 from lmgym.types import Job
 from tests import oracles
@@ -31,7 +31,7 @@ from tests.train.batches import make_batch
 from tests.train.tt import SPEC, Speller, Table
 
 WORDS = ["".join(word) for word in itertools.product("ab", repeat=2)]
-HERE = Progress(0, 0.0)
+HERE = StageProgress(0, 0.0)
 MARKOV = MarkovState(task=False)
 SUMMARISE = Summarise(limit=3, words="?", heading="#")
 CLIP = partial(surrogate, low=0.2, high=0.28, dual=3.0)
@@ -189,7 +189,7 @@ def test_a_divergence_in_the_reward_is_part_of_the_objective():
 
     def charged(batch):
         batch = replace(batch, reference=Table(start).score(batch)[0].detach())
-        return KlCharge(cost).charge(batch)[0]
+        return RewardKl(cost).apply(batch)[0]
 
     def kl(chosen):
         return cost * (math.log(probability(chosen, odds)) - math.log(probability(chosen, start)))

@@ -13,7 +13,7 @@ from lmgym.errors import RecipeError
 from lmgym.train.batch import masked
 from lmgym.train.math import aggregation
 from lmgym.train.parts.credit import beside_same_state
-from lmgym.train.recipe import Scored
+from lmgym.train.recipe import ScoredBatch
 from tests import oracles
 from tests.train.batches import make_batch
 
@@ -51,7 +51,7 @@ def test_expected_gradient_is_the_enumerated_one_scaled(std, scale):
     theta = torch.tensor(oracles.LOG_ODDS, dtype=torch.float64, requires_grad=True)
     logprobs = tabular(theta, batch, contexts)
     batch = replace(batch, logprobs=logprobs.detach(), advantage=grpo.credit(batch, std=std).double())
-    losses, _ = CLIP(Scored(batch=batch, logprobs=logprobs, entropy=torch.zeros_like(logprobs)))
+    losses, _ = CLIP(ScoredBatch(batch=batch, logprobs=logprobs, entropy=torch.zeros_like(logprobs)))
     pairs = len(batch) // 2
     factor = aggregation(batch.mask, batch.episode, "seq_sum") * pairs * chances[:, None]
     (losses * batch.mask * factor).sum().backward()
@@ -70,7 +70,7 @@ def test_bad_episodes_may_weigh_less_than_good_ones():
     reward = torch.tensor([[0, 3.0], [0, 0], [0, 0]])
     batch = make_batch([[0, 1]] * 3, reward=reward)
     for negative, expected in ((1.0, [2, -1, -1]), (0.5, [2, -0.5, -0.5]), (0.0, [2, 0, 0])):
-        assert grpo.credit(batch, std=False, negative=negative)[:, 1].tolist() == expected
+        assert grpo.credit(batch, std=False, negative_weight=negative)[:, 1].tolist() == expected
 
 
 def test_an_answer_that_was_no_action_is_blamed_and_never_praised():
@@ -78,9 +78,9 @@ def test_an_answer_that_was_no_action_is_blamed_and_never_praised():
     batch = make_batch([[0, 1, 1, 1]] * 2, reward=reward, invalid=torch.tensor([[False, True, True, False]] * 2))
     praise = [[0, 2, 2, 2], [0, -2, -2, -2]]
     assert grpo.credit(batch, std=False).tolist() == praise
-    blamed = grpo.credit(batch, std=False, blame=0.5)
+    blamed = grpo.credit(batch, std=False, invalid_penalty=0.5)
     assert blamed.tolist() == [[0, -0.5, -0.5, 2], [0, -2.5, -2.5, -2]]
-    kept = grpo.credit(batch, std=False, negative=0.0, blame=0.5)
+    kept = grpo.credit(batch, std=False, negative_weight=0.0, invalid_penalty=0.5)
     assert kept.tolist() == [[0, -0.5, -0.5, 2], [0, -0.5, -0.5, 0]]
 
 
@@ -105,10 +105,10 @@ def test_answers_to_the_same_words_are_compared_with_each_other():
     ]
     assert beside_same_state(batch).tolist() == expected
     three = batch.rows(torch.arange(3))
-    plain, with_states = (grpo.credit(three, std=False, anchor=weight) for weight in (0.0, 2.0))
+    plain, with_states = (grpo.credit(three, std=False, state_weight=weight) for weight in (0.0, 2.0))
     assert (with_states - plain).tolist() == [[2 * x for x in row] for row in expected[:3]]
     wide = float(torch.tensor([4.5, 1, 2]).std())
-    plain, with_states = (grpo.credit(three, std=True, anchor=weight) for weight in (0.0, 2.0))
+    plain, with_states = (grpo.credit(three, std=True, state_weight=weight) for weight in (0.0, 2.0))
     assert (with_states - plain)[0, 1] == pytest.approx(2 * first[0] / wide, rel=1e-5)
 
 
@@ -153,7 +153,7 @@ def test_masked_episodes_count_in_the_statistics_and_get_no_gradient():
     batch = masked(batch, torch.tensor([[True] * 2, [False] * 2, [False] * 2]))
     assert batch.advantage[1:, 1].tolist() == [-1, -1]
     logprobs = torch.zeros(3, 2, requires_grad=True)
-    losses, _ = CLIP(Scored(batch=batch, logprobs=logprobs, entropy=torch.zeros(3, 2)))
+    losses, _ = CLIP(ScoredBatch(batch=batch, logprobs=logprobs, entropy=torch.zeros(3, 2)))
     (losses * batch.weight * aggregation(batch.mask, batch.episode, "token_mean")).sum().backward()
     assert logprobs.grad.tolist() == [[0, 0], [0, 0.5], [0, 0.5]]
 
@@ -161,7 +161,7 @@ def test_masked_episodes_count_in_the_statistics_and_get_no_gradient():
 def test_the_share_of_clipped_tokens_is_told():
     batch = make_batch([[0, 1, 1, 1]], advantage=torch.ones(1, 4))
     logprobs = torch.tensor([[0, 0.0, 0.5, -0.5]])
-    _, figures = CLIP(Scored(batch=batch, logprobs=logprobs, entropy=torch.zeros(1, 4)))
+    _, figures = CLIP(ScoredBatch(batch=batch, logprobs=logprobs, entropy=torch.zeros(1, 4)))
     assert figures["clipped"][0, 1:].tolist() == [0, 1, 0]
 
 

@@ -17,17 +17,17 @@ from lmgym.rollout.engine import Engine
 from lmgym.train import source
 from lmgym.train.collate import collate
 from lmgym.train.parts.tasks import Uniform
-from lmgym.train.recipe import Pool
-from lmgym.train.schedule import Progress
+from lmgym.train.recipe import InstancePool
+from lmgym.train.schedule import StageProgress
 from lmgym.train.services import Services
-from lmgym.train.state import Manner
+from lmgym.train.state import RunConfig
 from lmgym.train.token_critic import DONE, Chain, foreseen, links
 from tests import oracles_values
 from tests.train.batches import make_batch
 from tests.train.chain import SPEC, chain_policy
 
-POOL = Pool(task=SPEC.id, size=1000)
-HERE = Progress(0, 0.0)
+POOL = InstancePool(task=SPEC.id, size=1000)
+HERE = StageProgress(0, 0.0)
 
 
 def chain_of(reward, *, following=None, ids=None, behaviour=None) -> Chain:
@@ -235,7 +235,7 @@ def test_an_episode_that_was_done_keeps_its_last_token():
 def services(tmp_path):
     with ExitStack() as opened:
         yield Services(
-            chain_policy(), POOL, folder=tmp_path, manner=Manner(), context=None, temperature=1.0, opened=opened
+            chain_policy(), POOL, folder=tmp_path, config=RunConfig(), context=None, temperature=1.0, opened=opened
         )
 
 

@@ -58,7 +58,7 @@ def test_grpo_does_not_learn_the_other_way(tmp_path, monkeypatch):
     [
         {"std": False, "aggregation": "const_norm", "longest": 10, "dual": None},
         {"aggregation": "seq_mean", "kl": 0.01, "kl_kind": "k3", "epochs": 2, "minibatches": 2},
-        {"aggregation": "seq_sum", "lr": 5e-3, "drop_flat": False, "invalid": 0.1, "rescore": True},
+        {"aggregation": "seq_sum", "lr": 5e-3, "drop_flat": False, "invalid_cost": 0.1, "rescore": True},
     ],
 )
 def test_every_variant_of_grpo_learns(tmp_path, changes):

@@ -34,8 +34,8 @@ def test_grpo_learns_to_see_and_is_at_chance_blindfolded(tmp_path, task):
     policy = load_local(own.model, seed=0, device="cpu")
     recipe = grpo.recipe(replace(grpo.Args(), **own.args, autocast=False))
     result = loop.run(recipe, policy, task=spec.id, folder=tmp_path / "run", quiet=True)
-    assert result.gain.mean >= 0.1
-    assert result.gain.low > 0
+    assert result.paired_gain.mean >= 0.1
+    assert result.paired_gain.low > 0
     options = {"blank": True}
     jobs = runner.episodes(spec.id, split="test", size=1000, count=256, options=options)
     blind = runner.evaluate(load_local(f"hf:{result.policy}", device="cpu"), jobs, engine=Engine())

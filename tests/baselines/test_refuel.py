@@ -15,15 +15,15 @@ from lmgym.rollout.fork import RESEED
 from lmgym.train import loop, source
 from lmgym.train.collate import collate
 from lmgym.train.parts.tasks import Uniform
-from lmgym.train.recipe import Optimiser, Pool, Scored, Term
-from lmgym.train.schedule import Progress
+from lmgym.train.recipe import InstancePool, Optimiser, ScoredBatch, Term
+from lmgym.train.schedule import StageProgress
 from lmgym.train.update import Updater
 from tests import oracles, oracles_values
 from tests.train.batches import make_batch
 from tests.train.chain import SPEC, chain_policy
 from tests.train.toys import Bigram, gradient
 
-POOL = Pool(task=SPEC.id, size=1000)
+POOL = InstancePool(task=SPEC.id, size=1000)
 PI, Q, ETA = [0.2, 0.5, 0.3], [1.0, 0.0, 0.5], 2.0
 
 
@@ -50,7 +50,7 @@ def expected_over(outcomes, logprobs, old, eta):
     batch = replace(batch, reward=reward, logprobs=spoken)
     batch = replace(batch, advantage=refuel.credit(batch, eta=eta, scale="none"))
     mine = torch.stack([torch.zeros_like(spoken[:, 1]), logprobs[answer]], 1)
-    tokens, _ = refuel.regression(Scored(batch=batch, logprobs=mine, entropy=torch.zeros_like(mine)))
+    tokens, _ = refuel.regression(ScoredBatch(batch=batch, logprobs=mine, entropy=torch.zeros_like(mine)))
     chance = torch.tensor([each[2] for each in outcomes], dtype=torch.float64)[outcome]
     chance = chance.view(-1, 2).prod(1).repeat_interleave(2)
     return (tokens[:, 1] * chance).sum() / 2  # a pair's loss stands on both of its rows
@@ -126,7 +126,7 @@ def test_the_gradient_is_that_of_finite_differences():
     mine = (batch.logprobs + 0.3).requires_grad_()
 
     def loss(logprobs):
-        return refuel.regression(Scored(batch=batch, logprobs=logprobs, entropy=torch.zeros_like(logprobs)))[0]
+        return refuel.regression(ScoredBatch(batch=batch, logprobs=logprobs, entropy=torch.zeros_like(logprobs)))[0]
 
     assert torch.autograd.gradcheck(loss, (mine,))
 
@@ -139,7 +139,7 @@ def one_pair(**columns):
 
 def loss_of(batch, logprobs, *, eta=0.5):
     batch = replace(batch, advantage=refuel.credit(batch, eta=eta, scale="none"))
-    tokens, _ = refuel.regression(Scored(batch=batch, logprobs=logprobs, entropy=torch.zeros_like(logprobs)))
+    tokens, _ = refuel.regression(ScoredBatch(batch=batch, logprobs=logprobs, entropy=torch.zeros_like(logprobs)))
     return float(tokens[0, 1])
 
 
@@ -189,7 +189,7 @@ def test_a_pair_cut_into_micro_batches_has_the_same_gradient():
         model = Bigram()
         updater = Updater(model, model.score, Optimiser(clip=0, micro_tokens=tokens), [term])
         updater.optimisers = []
-        updater.update(batch, Progress(0, 0.0), seed=(0,))
+        updater.update(batch, StageProgress(0, 0.0), seed=(0,))
         found.append(gradient(model))
     assert found[0].norm() > 0
     assert all((g - found[0]).norm() < 1e-12 * found[0].norm() for g in found)

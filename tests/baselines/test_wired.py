@@ -20,22 +20,22 @@ def test_blame_reaches_the_credit():
     reward = torch.tensor([[0, 0, 4.0], [0, 0, 0]])
     batch = make_batch([[0, 1, 1]] * 2, reward=reward, invalid=torch.tensor([[False, True, False]] * 2))
     assert by(grpo.Args(std=False), batch) == [[0, 2, 2], [0, 0, 0]]
-    assert by(grpo.Args(std=False, blame=0.5), batch) == [[0, -0.5, 2], [0, -0.5, 0]]
+    assert by(grpo.Args(std=False, invalid_penalty=0.5), batch) == [[0, -0.5, 2], [0, -0.5, 0]]
 
 
 def test_anchor_reaches_the_credit():
     ids, turn = torch.tensor([[3, 7, 5, 8], [3, 6, 4, 8], [3, 6, 4, 9]]), torch.tensor([[-1, 0, -1, 1]] * 3)
     paid = torch.tensor([[0, 0, 0, 6.0], [0, 0, 0, 0], [0, 0, 0, 3.0]])  # the second and third saw 4, the first alone 5
     batch = make_batch((turn >= 0).tolist(), ids=ids, turn=turn, reward=paid)
-    plain = {"std": False, "negative": 1.0}
+    plain = {"std": False, "negative_advantage_weight": 1.0}
     assert by(grpo.Args(**plain), batch) == [[0, 3, 0, 3], [0, -3, 0, -3], [0, 0, 0, 0]]
-    assert by(grpo.Args(**plain, anchor=2.0), batch) == [[0, 9, 0, 3], [0, -9, 0, -6], [0, 0, 0, 3]]
+    assert by(grpo.Args(**plain, state_advantage_weight=2.0), batch) == [[0, 9, 0, 3], [0, -9, 0, -6], [0, 0, 0, 3]]
 
 
 @pytest.mark.parametrize("module", [archer, filtered_bc, grpo, ppo, refuel, rloo])
 def test_the_gains_rate_reaches_the_policys_optimiser_after_imitation(module):
-    optimisers = [getattr(stage, "optimiser", None) for stage in module.recipe(module.Args(gain_lr=0.5)).stages]
-    assert [each.gain_lr for each in optimisers if each] == [None, 0.5]
+    optimisers = [getattr(stage, "optimiser", None) for stage in module.recipe(module.Args(final_norm_lr=0.5)).stages]
+    assert [each.final_norm_lr for each in optimisers if each] == [None, 0.5]
 
 
 @pytest.mark.parametrize("module", AFTER_IMITATION)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
-from lmgym.evaluation.stats import gain, student
+from lmgym.evaluation.stats import paired_interval, student
 from tests.evaluation.coverage import EVALUATIONS, coverage, share
 
 
@@ -44,9 +44,9 @@ def test_paired_differences_hold_the_truth_where_hardly_any_pair_is_discordant()
     differences = pairs[1].astype(float) - pairs[0]
     discordant = differences[(differences != 0).any(1)]  # t says nothing at all without one
     assert share([student(found, bounds=(-1.0, 1.0)) for found in discordant], 0.0) < share(
-        [gain(found) for found in discordant], 0.0
+        [paired_interval(found) for found in discordant], 0.0
     )
-    assert share([gain(found) for found in differences], 0.0) >= 0.95
+    assert share([paired_interval(found) for found in differences], 0.0) >= 0.95
 
 
 def test_paired_differences_over_tries_hold_the_truth():
@@ -55,4 +55,4 @@ def test_paired_differences_over_tries_hold_the_truth():
     better = expit(logit(chance) + 0.5)
     truth = float(np.mean(better - chance))
     differences = (noise.binomial(4, better) - noise.binomial(4, chance)) / 4
-    assert 0.93 <= share([gain(found) for found in differences], truth) <= 0.97
+    assert 0.93 <= share([paired_interval(found) for found in differences], truth) <= 0.97

@@ -14,8 +14,8 @@ from lmgym.evaluation.stats import (
     clopper_pearson,
     clustered,
     constant,
-    gain,
     paired,
+    paired_interval,
     ratio,
     resolution,
     student,
@@ -146,14 +146,14 @@ def test_a_paired_difference_is_sharper_than_two_intervals():
 
 
 def test_no_discordant_pair_is_not_certainty():
-    found = gain([0.0] * 50)
+    found = paired_interval([0.0] * 50)
     assert found.low < -0.03 < 0.03 < found.high
 
 
 def test_half_a_pair_is_added_to_each_cell():
     # 10 pairs, 3 better, 1 worse: centre 2/12, variance (4 + 1)/12 - (2/12)², error sqrt of that over 12
     error = math.sqrt((5 / 12 - (2 / 12) ** 2) / 12)
-    found = gain([1.0, 1.0, 1.0, -1.0] + [0.0] * 6)
+    found = paired_interval([1.0, 1.0, 1.0, -1.0] + [0.0] * 6)
     assert found.mean == pytest.approx(0.2)
     assert found.high == pytest.approx(2 / 12 + scipy_stats.t.ppf(0.975, 9) * error)
     assert resolution(np.array([1.0, 1.0, 1.0, -1.0] + [0.0] * 6)) == pytest.approx((1.959964 + 0.841621) * error)

@@ -18,10 +18,10 @@ from lmgym.train.collate import check, collate, turns_out
 from lmgym.train.parts.filters import mask_stumbles
 from lmgym.train.parts.planners import Stumble
 from lmgym.train.parts.tasks import Uniform
-from lmgym.train.recipe import Pool
+from lmgym.train.recipe import InstancePool
 from tests.train.chain import SPEC, chain_policy
 
-POOL = Pool(task=SPEC.id, size=1000)
+POOL = InstancePool(task=SPEC.id, size=1000)
 
 
 def played(engine: Engine, *, tries: int = 2, instances: int = 4):
@@ -145,7 +145,7 @@ def test_a_demonstrator_recovers_from_a_stumble():
 
 
 def test_uniform_tasks_show_every_instance_once_a_lap():
-    pool = Pool(task=SPEC.id, size=10, seed=3)
+    pool = InstancePool(task=SPEC.id, size=10, seed=3)
     laps = [
         [job.index for step in range(lap * 5, lap * 5 + 5) for job in Uniform(2).draw(step, pool)] for lap in (0, 1)
     ]

@@ -105,14 +105,14 @@ def test_no_cell_begins_before_its_start_is_made_though_a_thread_is_free(tmp_pat
 def test_a_rate_is_a_factor_of_the_algorithms_own(tmp_path):
     said = words(Cell(course=COURSE, algorithm="grpo", seed=0, rate=3.0), tmp_path, 1e-3)
     assert float(said[said.index("--lr") + 1]) == pytest.approx(3e-3)
-    assert float(said[said.index("--gain-lr") + 1]) == pytest.approx(0.45)  # 150 times as much
+    assert float(said[said.index("--final-norm-lr") + 1]) == pytest.approx(0.45)  # 150 times as much
 
 
 @pytest.mark.parametrize("name", comparison.ALL)
 def test_lmgym_train_knows_the_words_of_every_algorithm(name, tmp_path):
     asked = settings(words(Cell(course=COURSE, algorithm=name, seed=0), tmp_path, 1e-3)).arguments
     learns_by_play = name not in ("bc", "mc", "ilql")
-    assert asked.get("gain_lr") == (pytest.approx(0.15) if learns_by_play else None)
+    assert asked.get("final_norm_lr") == (pytest.approx(0.15) if learns_by_play else None)
 
 
 def test_the_table_has_the_interval_over_seeds(tmp_path):

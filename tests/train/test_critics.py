@@ -20,20 +20,20 @@ from lmgym.train.collate import collate
 from lmgym.train.critics import Estimator, Trunk, mlp, polyak, states_at
 from lmgym.train.parts.stores import Replay, lean
 from lmgym.train.parts.tasks import Uniform
-from lmgym.train.recipe import Evaluate, Pool, Recipe
-from lmgym.train.schedule import Progress
+from lmgym.train.recipe import Evaluate, InstancePool, Recipe
+from lmgym.train.schedule import StageProgress
 from lmgym.train.services import Services
-from lmgym.train.state import Manner
+from lmgym.train.state import RunConfig
 from tests.train.chain import SPEC, chain_policy
 
-POOL = Pool(task=SPEC.id, size=1000)
+POOL = InstancePool(task=SPEC.id, size=1000)
 
 
 @pytest.fixture
 def services(tmp_path):
     with ExitStack() as opened:
         yield Services(
-            chain_policy(), POOL, folder=tmp_path, manner=Manner(), context=None, temperature=1.0, opened=opened
+            chain_policy(), POOL, folder=tmp_path, config=RunConfig(), context=None, temperature=1.0, opened=opened
         )
 
 
@@ -119,7 +119,7 @@ def adapters(tmp_path):
         if "lora_B" in name:
             nn.init.normal_(weight, std=0.3, generator=torch.Generator().manual_seed(1))
     with ExitStack() as opened:
-        yield Services(policy, POOL, folder=tmp_path, manner=Manner(), context=None, temperature=1.0, opened=opened)
+        yield Services(policy, POOL, folder=tmp_path, config=RunConfig(), context=None, temperature=1.0, opened=opened)
 
 
 def test_a_critic_on_a_copy_of_an_adapted_policy_learns_by_adapters_of_its_own(adapters):
@@ -136,7 +136,7 @@ def test_a_critic_on_a_copy_of_an_adapted_policy_learns_by_adapters_of_its_own(a
     episodes = source.played(adapters.engine(), policy, Uniform(8).draw(0, POOL))
     batch = collate([adapters.ended(each) for each in episodes], ends=True)
     for _ in range(2):  # heads begin as a constant, so that in the first step nothing reaches below them
-        critic.learn(batch, Progress(0, 0.0), seed=(0,))
+        critic.learn(batch, StageProgress(0, 0.0), seed=(0,))
     assert all(torch.equal(weight, before[name]) for name, weight in given.items())
     moved = {name for name in own if not torch.equal(own[name], before[name])}
     assert moved == learning
@@ -190,14 +190,14 @@ def test_an_evaluation_by_a_critic_needs_one_that_guides(services, tmp_path):
 
 
 def test_a_replay_keeps_the_newest_turns(episodes):
-    store = Replay(7, draws=1)
+    store = Replay(7, answers=1)
     store.put(episodes)
     everything = [(e.id, n) for e in episodes for n in range(len(e.turns))]
     assert [(e.id, n) for e, n in store.kept] == everything[-7:]
 
 
 def test_several_answers_stand_in_place_of_the_same_turn(services, episodes):
-    store = Replay(100, draws=7, tries=3)
+    store = Replay(100, answers=7, tries=3)
     store.put(episodes)
     drawn = store.draw(services, seed=(0, 1))
     places = [(each.parent, each.forked_at) for each in drawn]
@@ -209,24 +209,24 @@ def test_several_answers_stand_in_place_of_the_same_turn(services, episodes):
 
 
 def test_a_replay_is_drawn_with_replacement_and_by_its_seed(episodes):
-    store = Replay(100, draws=1)
+    store = Replay(100, answers=1)
     store.put(episodes[:1])
     first, again, other = ([n for _, n in store.turns(40, seed=seed)] for seed in ([0, 1], [0, 1], [0, 2]))
     assert len(first) == 40 > len(store)
     assert first == again != other
     assert set(first) == set(range(len(store)))
-    assert Replay(5, draws=1).turns(3, seed=[0]) == []
+    assert Replay(5, answers=1).turns(3, seed=[0]) == []
 
 
 def test_the_turns_that_a_fork_shares_are_kept_once(services, episodes):
-    store, (parent, *_) = Replay(100, draws=1), episodes
+    store, (parent, *_) = Replay(100, answers=1), episodes
     (said,) = services.sample([(parent, 2)], noise=(1,))
     store.put([parent, said])
     assert [(e.id, n) for e, n in store.kept] == [*((parent.id, n) for n in range(len(parent.turns))), (said.id, 2)]
 
 
 def test_answers_drawn_from_a_replay_are_new_and_the_policys_present_ones(services, episodes):
-    store = Replay(100, draws=30)
+    store = Replay(100, answers=30)
     store.put(episodes)
     forks = store.draw(services, seed=(0, 3))
     batch = collate(forks)
@@ -240,7 +240,7 @@ def test_answers_drawn_from_a_replay_are_new_and_the_policys_present_ones(servic
 
 
 def test_a_replay_goes_on_from_a_checkpoint(services, episodes, tmp_path):
-    stores = [Replay(20, draws=10) for _ in range(2)]
+    stores = [Replay(20, answers=10) for _ in range(2)]
     stores[0].put(episodes)
     checkpoint.save(tmp_path, {"store": stores[0].state_dict()}, number=1)
     stores[1].load_state_dict(checkpoint.load(tmp_path)["store"])

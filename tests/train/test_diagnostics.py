@@ -28,7 +28,14 @@ def steps_of(tmp_path, module, **changes):
 
 def test_a_step_of_ppo_tells_how_it_went(tmp_path):
     warmup, first, second = steps_of(
-        tmp_path, ppo, instances=8, critic_steps=1, kl_target=0.5, importance="token_cap", minibatches=2, invalid=0.5
+        tmp_path,
+        ppo,
+        instances=8,
+        critic_steps=1,
+        kl_target=0.5,
+        importance="token_cap",
+        minibatches=2,
+        invalid_cost=0.5,
     )
     assert first.keys() >= COMMON | {
         "explained_variance", "value_loss", "clipped", "kl_episode", "kl_coef", "importance_mean",

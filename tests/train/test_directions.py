@@ -18,7 +18,7 @@ from lmgym.train import directions, source
 from lmgym.train.directions import DIRECTIONS, Line, reached, table
 from lmgym.train.parts.planners import Wander
 from lmgym.train.parts.tasks import Uniform
-from lmgym.train.recipe import Pool
+from lmgym.train.recipe import InstancePool
 from tests.train.chain import SPEC, chain_policy
 
 BY_NAME = {each.name: each for each in DIRECTIONS}
@@ -86,7 +86,7 @@ def test_a_reward_is_all_in_which_the_arms_of_the_first_direction_differ(tmp_pat
 
 
 def test_a_wanderer_is_himself_outside_of_his_turns_and_nothing_tells():
-    jobs = Uniform(40).draw(0, Pool(task=SPEC.id, size=1000))
+    jobs = Uniform(40).draw(0, InstancePool(task=SPEC.id, size=1000))
     episodes = source.demonstrated(Engine(planner=Wander(1, 3)), chain_policy(), jobs)
     right = [[turn.action == "acb"[int(turn.observation.text)] for turn in each.turns] for each in episodes]
     assert all(each[0] and all(each[3:]) for each in right)

@@ -7,7 +7,7 @@ import torch
 
 from lmgym.baselines import ppo, rloo
 from lmgym.errors import RecipeError
-from lmgym.train.parts.kl import KlCharge, kl_estimate
+from lmgym.train.parts.kl import RewardKl, kl_estimate
 from tests.train.batches import make_batch
 
 BATCH = make_batch(
@@ -19,43 +19,43 @@ BATCH = make_batch(
 
 
 def test_tokens_pay_for_what_they_left_behind():
-    charged, figures = KlCharge(0.1).charge(BATCH)
+    penalized, figures = RewardKl(0.1).apply(BATCH)
     # log-ratios: 0.5 and -1 in the first episode, 2 in the second
-    assert charged.reward.tolist() == [pytest.approx([0, -0.05, 1.1]), pytest.approx([0, 1.8, 0])]
+    assert penalized.reward.tolist() == [pytest.approx([0, -0.05, 1.1]), pytest.approx([0, 1.8, 0])]
     assert figures == {"kl_episode": pytest.approx(0.75), "kl_coef": 0.1}
 
 
 def test_the_coefficient_follows_the_divergence_within_bounds_and_is_kept():
-    charge = KlCharge(0.1, target=0.5, horizon=10)  # 0.75 / 0.5 - 1 = 0.5, of which 0.2 counts, of 2 episodes in 10
-    charge.charge(BATCH)
-    assert charge.coef == pytest.approx(0.1 * 1.04)
-    low = KlCharge(0.1, target=7.5, horizon=10)
-    low.charge(BATCH)
+    penalty = RewardKl(0.1, target=0.5, horizon=10)  # 0.75 / 0.5 - 1 = 0.5, of which 0.2 counts, of 2 episodes in 10
+    penalty.apply(BATCH)
+    assert penalty.coef == pytest.approx(0.1 * 1.04)
+    low = RewardKl(0.1, target=7.5, horizon=10)
+    low.apply(BATCH)
     assert low.coef == pytest.approx(0.1 * 0.96)
-    near = KlCharge(0.1, target=0.7, horizon=10)
-    near.charge(BATCH)
+    near = RewardKl(0.1, target=0.7, horizon=10)
+    near.apply(BATCH)
     assert near.coef == pytest.approx(0.1 * (1 + (0.75 / 0.7 - 1) * 0.2))
-    again = KlCharge(0.1, target=0.5)
-    again.load_state_dict(charge.state_dict())
-    assert again.coef == charge.coef
+    again = RewardKl(0.1, target=0.5)
+    again.load_state_dict(penalty.state_dict())
+    assert again.coef == penalty.coef
 
 
 def test_a_step_beyond_the_horizon_counts_as_one_horizon_and_the_coefficient_stays_above_zero():
     many = make_batch([[0, 1]] * 128, logprobs=torch.zeros(128, 2), reference=torch.zeros(128, 2))
-    charge = KlCharge(0.05, target=1.0, horizon=20)  # nothing diverges: the relative error is -1, of which 0.2 counts
+    penalty = RewardKl(0.05, target=1.0, horizon=20)  # nothing diverges: the relative error is -1, of which 0.2 counts
     for steps in range(1, 4):
-        charge.charge(many)
-        assert charge.coef == pytest.approx(0.05 * 0.8**steps)
+        penalty.apply(many)
+        assert penalty.coef == pytest.approx(0.05 * 0.8**steps)
     far = replace(many, reference=torch.full((128, 2), -9.0))
-    charge = KlCharge(0.05, target=1.0, horizon=1)
-    charge.charge(far)
-    assert charge.coef == pytest.approx(0.05 * 1.2)
+    penalty = RewardKl(0.05, target=1.0, horizon=1)
+    penalty.apply(far)
+    assert penalty.coef == pytest.approx(0.05 * 1.2)
 
 
 def test_nonsense_is_refused():
     for wrong in ({"coef": -1.0}, {"coef": 0.1, "target": 0.0}, {"coef": 0.1, "horizon": 0}):
         with pytest.raises(RecipeError, match="above zero"):
-            KlCharge(**wrong)
+            RewardKl(**wrong)
 
 
 @pytest.mark.parametrize("module", [ppo, rloo])

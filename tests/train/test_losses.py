@@ -5,7 +5,7 @@ import torch
 
 from lmgym.train.math import aggregation
 from lmgym.train.parts.losses import reinforce, unit_surrogate, value_loss
-from lmgym.train.recipe import Scored
+from lmgym.train.recipe import ScoredBatch
 from tests import oracles
 from tests.train.batches import make_batch
 
@@ -16,7 +16,7 @@ from tests.train.batches import make_batch
 def test_a_clipped_value_has_the_loss_and_gradient_worked_by_hand(old, value, target, loss, flows):
     batch = make_batch([[0, 1]], value=torch.tensor([[0, old]]), target=torch.tensor([[0, target]]))
     found = torch.tensor([[0, value]], requires_grad=True)
-    scored = Scored(batch=batch, logprobs=batch.logprobs, entropy=batch.entropy, value=found)
+    scored = ScoredBatch(batch=batch, logprobs=batch.logprobs, entropy=batch.entropy, value=found)
     tokens, figures = value_loss(scored, clip=0.2)
     tokens.sum().backward()
     assert tokens[0, 1].item() == pytest.approx(loss, abs=1e-6)
@@ -26,7 +26,7 @@ def test_a_clipped_value_has_the_loss_and_gradient_worked_by_hand(old, value, ta
 
 
 def scored_of(batch, logprobs):
-    return Scored(batch=batch, logprobs=logprobs, entropy=torch.zeros_like(logprobs))
+    return ScoredBatch(batch=batch, logprobs=logprobs, entropy=torch.zeros_like(logprobs))
 
 
 def test_the_ratio_of_a_turn_is_that_of_all_its_tokens():

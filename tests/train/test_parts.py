@@ -11,7 +11,7 @@ from lmgym.train.figures import of_demonstrations, of_play
 from lmgym.train.log import Log, read_metrics, replace_file
 from lmgym.train.parts.filters import drop_flat_groups, drop_lone_episodes, keep_best, keep_top, mask_truncated
 from lmgym.train.parts.rewards import invalid_cost, limit_ends
-from lmgym.train.recipe import NoTasks, Pool
+from lmgym.train.recipe import InstancePool, NoTasks
 from lmgym.train.schedule import Until, linear
 from lmgym.types import Completion, Message, Trajectory, Turn
 
@@ -78,7 +78,7 @@ def test_a_stage_without_an_end_is_refused():
 
 def test_rl_needs_tasks():
     with pytest.raises(RecipeError, match="Uniform"):
-        NoTasks().draw(0, Pool(task="t", size=1))
+        NoTasks().draw(0, InstancePool(task="t", size=1))
 
 
 def test_figures_of_play_are_means_over_episodes_and_turns():

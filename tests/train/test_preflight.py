@@ -18,7 +18,7 @@ from lmgym.train import source
 from lmgym.train.parts.filters import drop_flat_groups
 from lmgym.train.parts.tasks import Uniform
 from lmgym.train.preflight import check
-from lmgym.train.recipe import Evaluate, Pool, Sft
+from lmgym.train.recipe import Evaluate, InstancePool, Sft
 from tests.train import tt
 from tests.train.chain import SPEC, chain_policy
 from tests.train.victim import train
@@ -31,7 +31,7 @@ WITH_RECORDS = "use --warmup 0 --demonstrated 0, or --recorded FILE"
 @pytest.fixture
 def recorded(tmp_path):
     """A data set of what the chain's oracle does."""
-    jobs = Uniform(4).draw(0, Pool(task=SPEC.id, size=8))
+    jobs = Uniform(4).draw(0, InstancePool(task=SPEC.id, size=8))
     dataset.write(tmp_path / "good.jsonl", source.demonstrated(Engine(), chain_policy(), jobs))
     return str(tmp_path / "good.jsonl")
 

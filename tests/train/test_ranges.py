@@ -14,10 +14,10 @@ from lmgym.train.recipe import Optimiser, Rl
 from lmgym.train.schedule import Until
 
 REFUSED = [
-    "grpo --blame -1",
-    "grpo --anchor -1",
-    "grpo --invalid -1",
-    "grpo --negative -1",
+    "grpo --invalid-penalty -1",
+    "grpo --state-advantage-weight -1",
+    "grpo --invalid-cost -1",
+    "grpo --negative-advantage-weight -1",
     "grpo --clip -0.5",
     "grpo --clip-high -1",
     "grpo --dual 0.5",

@@ -83,8 +83,8 @@ def test_a_finished_run_resumed_does_nothing_and_returns_its_result(whole):
     result = train(whole, resume=True)
     assert figures(whole) == before
     assert list(result.reports) == ["before RL", "after RL"]
-    assert result.gain is not None
-    assert result.gain.low <= result.gain.mean <= result.gain.high
+    assert result.paired_gain is not None
+    assert result.paired_gain.low <= result.paired_gain.mean <= result.paired_gain.high
 
 
 def test_resuming_with_another_argument_names_it(whole):

@@ -14,13 +14,13 @@ from lmgym.policy.local.forward import gain_of
 from lmgym.train.batch import Batch, masked, micro_batches
 from lmgym.train.parts.losses import kl_to_start, nll, unit_surrogate
 from lmgym.train.recipe import Optimiser, Term
-from lmgym.train.schedule import Progress, constant
+from lmgym.train.schedule import StageProgress, constant
 from lmgym.train.update import Updater, logprobs_of, minibatches, optimisers
 from tests.policy import models
 from tests.train.batches import make_batch
 from tests.train.toys import VOCABULARY, Bigram, gradient, scorer, toy_model
 
-HERE = Progress(0, 0.0)
+HERE = StageProgress(0, 0.0)
 CLIP = Term(loss=partial(surrogate, low=0.2, high=0.28, dual=3.0))
 EPISODES = Term(loss=partial(unit_surrogate, unit="geometric", low=9.0, high=9.0), together=lambda batch: batch.episode)
 
@@ -260,7 +260,7 @@ def test_the_last_norms_gain_has_its_own_rate(kind):
     """AdamW's first step is as large as its rate, for every weight with a gradient."""
     model, batch = toy_model(), ragged()
     before = copy.deepcopy(dict(model.named_parameters()))
-    spec = Optimiser(kind=kind, lr=1e-3, gain_lr=5e-2, schedule=constant(0.5))
+    spec = Optimiser(kind=kind, lr=1e-3, final_norm_lr=5e-2, schedule=constant(0.5))
     Updater(model, scorer(model), spec, [Term(loss=nll)]).update(batch, HERE, seed=(0,))
     moved = {name: float((after - before[name]).detach().abs().median()) for name, after in model.named_parameters()}
     gain = moved.pop("model.norm.weight")
@@ -280,8 +280,8 @@ def test_a_rate_of_a_gain_that_is_not_trained_is_refused():
     frozen_gain = toy_model()
     frozen_gain.model.norm.weight.requires_grad_(False)
     for model in (Bigram(), frozen_gain):
-        with pytest.raises(RecipeError, match="gain_lr is of the norm before the output embedding"):
-            optimisers(model, Optimiser(gain_lr=0.1))
+        with pytest.raises(RecipeError, match="final_norm_lr is of the norm before the output embedding"):
+            optimisers(model, Optimiser(final_norm_lr=0.1))
 
 
 @pytest.mark.parametrize("eps", [1e-8, 1e-3])

@@ -14,15 +14,15 @@ from lmgym.train import source
 from lmgym.train.collate import collate
 from lmgym.train.parts.tasks import Uniform
 from lmgym.train.parts.value import ValueCritic, ValueSpec, of_values
-from lmgym.train.recipe import FitCritic, Optimiser, Pool, Rl
-from lmgym.train.schedule import Progress, Until
+from lmgym.train.recipe import FitCritic, InstancePool, Optimiser, Rl
+from lmgym.train.schedule import StageProgress, Until
 from lmgym.train.services import Services
-from lmgym.train.state import Manner
+from lmgym.train.state import RunConfig
 from lmgym.train.update import Updater
 from tests.train.chain import SPEC, chain_policy
 from tests.train.toys import gradient
 
-HERE = Progress(0, 0.0)
+HERE = StageProgress(0, 0.0)
 RL = Rl(until=Until(steps=1))
 WARMUP = FitCritic(until=Until(steps=1))
 QUICK = Optimiser(lr=3e-3, epochs=2, minibatches=2)
@@ -35,10 +35,10 @@ def services():
 
 
 def made(opened, context=None):
-    pool = Pool(task=SPEC.id, size=1000)
-    manner = Manner(quiet=True)
+    pool = InstancePool(task=SPEC.id, size=1000)
+    config = RunConfig(quiet=True)
     return Services(
-        chain_policy(), pool, folder=Path("unused"), manner=manner, context=context, temperature=1.0, opened=opened
+        chain_policy(), pool, folder=Path("unused"), config=config, context=context, temperature=1.0, opened=opened
     )
 
 

@@ -21,10 +21,10 @@ from lmgym.train.parts.losses import nll
 from lmgym.train.parts.tasks import Uniform
 from lmgym.train.parts.value import ValueCritic, ValueSpec
 from lmgym.train.ranks import ranks
-from lmgym.train.recipe import Optimiser, Pool, Term
-from lmgym.train.schedule import Progress
+from lmgym.train.recipe import InstancePool, Optimiser, Term
+from lmgym.train.schedule import StageProgress
 from lmgym.train.services import Services
-from lmgym.train.state import Manner
+from lmgym.train.state import RunConfig
 from lmgym.train.update import Updater, logprobs_of
 from tests.train.batches import make_batch
 from tests.train.chain import SPEC, chain_policy
@@ -52,7 +52,7 @@ def whole_gradient(aggregation: str) -> torch.Tensor:
     found: list[torch.Tensor] = []
     for optimiser in updater.optimisers:
         optimiser.register_step_pre_hook(lambda *_: found.append(gradient(model)))
-    updater.update(batch(), Progress(0, 0.0), seed=(0,))
+    updater.update(batch(), StageProgress(0, 0.0), seed=(0,))
     return found[0]
 
 
@@ -88,10 +88,10 @@ def watched(optimiser: torch.optim.Optimizer, net: nn.Module, learn: Callable[[]
 
 def of_critics(folder: Path) -> dict[str, torch.Tensor]:
     """Gradients of critics on the episodes of a toy policy; values and log-probs, which are shared out as well."""
-    pool, here = Pool(task=SPEC.id, size=1000), Progress(0, 0.0)
+    pool, here = InstancePool(task=SPEC.id, size=1000), StageProgress(0, 0.0)
     with ExitStack() as opened:
         services = Services(
-            chain_policy(), pool, folder=folder, manner=Manner(), context=None, temperature=1.0, opened=opened
+            chain_policy(), pool, folder=folder, config=RunConfig(), context=None, temperature=1.0, opened=opened
         )
         episodes = source.played(services.engine(), services.policy, Uniform(11).draw(0, pool))
         episodes = [services.ended(each) for each in episodes]

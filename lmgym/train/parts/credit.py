@@ -156,13 +156,13 @@ def beside_same_state(batch: Batch) -> Tensor:
     return found * batch.mask
 
 
-def blamed(advantage: Tensor, batch: Batch, blame: float) -> Tensor:
-    """Advantages (B, T), where an answer was no action never above 0, and there less by `blame`.
+def penalize_invalid(advantage: Tensor, batch: Batch, invalid_penalty: float) -> Tensor:
+    """Advantages (B, T), where an answer was no action never above 0, and there less by `invalid_penalty`.
 
     An episode's return does not tell which of its turns went wrong: one that ends well would praise its slips as well,
     and a slip that can be tried again would grow frequent.
     """
-    return torch.where(batch.invalid & batch.mask, advantage.clamp(max=0.0) - blame, advantage)
+    return torch.where(batch.invalid & batch.mask, advantage.clamp(max=0.0) - invalid_penalty, advantage)
 
 
 def within_groups(credit: Callable[..., Tensor]) -> Callable[..., Tensor]:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Literal
 
-from lmgym.train.recipe import Verdict
+from lmgym.train.recipe import FilterResult
 from lmgym.types import Trajectory
 
 Within = Literal["group", "all"]
@@ -21,25 +21,25 @@ def groups(trajectories: Sequence[Trajectory]) -> dict[tuple[str, str], list[Tra
     return dict(found)
 
 
-def drop_flat_groups(trajectories: Sequence[Trajectory], *, below: float = 1e-6) -> Verdict:
+def drop_flat_groups(trajectories: Sequence[Trajectory], *, below: float = 1e-6) -> FilterResult:
     """Drops the groups whose returns are all the same, within `below`: they say nothing (DAPO)."""
     flat: set[str] = set()
     for members in groups(trajectories).values():
         returns = [trajectory.reward for trajectory in members]
         if max(returns) - min(returns) <= below:
             flat |= {trajectory.id for trajectory in members}
-    return Verdict(drop=frozenset(flat))
+    return FilterResult(drop=frozenset(flat))
 
 
-def drop_lone_episodes(trajectories: Sequence[Trajectory]) -> Verdict:
+def drop_lone_episodes(trajectories: Sequence[Trajectory]) -> FilterResult:
     """Drops those whose group has no other try left to compare them with; forks of an episode are none."""
     alone = (each for each in groups(trajectories).values() if len({t.root for t in each}) < 2)
-    return Verdict(drop=frozenset(t.id for members in alone for t in members))
+    return FilterResult(drop=frozenset(t.id for members in alone for t in members))
 
 
 def keep_top(
     trajectories: Sequence[Trajectory], *, share: float, within: Within = "group", ties: Ties = "keep"
-) -> Verdict:
+) -> FilterResult:
     """Keeps the `share` of a round's episodes with the highest return, of each group or of all, and drops the rest.
 
     What is no better than the worst is not kept, so that a group of equals is dropped whole; a `share` of 1 keeps
@@ -55,7 +55,7 @@ def keep_top(
 
 def keep_best(
     trajectories: Sequence[Trajectory], *, share: float, within: Within = "group", ties: Ties = "keep"
-) -> Verdict:
+) -> FilterResult:
     """Keeps the `share` of a data set's episodes with the highest return, of each task or of all, and drops the rest.
 
     Tries of one task are ranked among themselves, what was tried once among all such. What is as bad as the worst of
@@ -80,19 +80,19 @@ def _upper(members: Sequence[Trajectory], share: float, ties: Ties) -> list[Traj
     return [each for each in ranked if each.reward >= ranked[count - 1].reward]
 
 
-def _all_but(kept: Sequence[Trajectory], trajectories: Sequence[Trajectory]) -> Verdict:
-    return Verdict(drop=frozenset(each.id for each in trajectories) - {each.id for each in kept})
+def _all_but(kept: Sequence[Trajectory], trajectories: Sequence[Trajectory]) -> FilterResult:
+    return FilterResult(drop=frozenset(each.id for each in trajectories) - {each.id for each in kept})
 
 
-def mask_truncated(trajectories: Sequence[Trajectory]) -> Verdict:
+def mask_truncated(trajectories: Sequence[Trajectory]) -> FilterResult:
     """Does not train on episodes that were cut; they count in their group's statistics."""
     cut = (t for t in trajectories if t.truncated)
-    return Verdict(mask=frozenset((t.id, turn) for t in cut for turn in range(len(t.turns))))
+    return FilterResult(mask=frozenset((t.id, turn) for t in cut for turn in range(len(t.turns))))
 
 
-def mask_stumbles(trajectories: Sequence[Trajectory]) -> Verdict:
+def mask_stumbles(trajectories: Sequence[Trajectory]) -> FilterResult:
     """Does not train on the turns in which a random action was put into the player's mouth."""
-    return Verdict(
+    return FilterResult(
         mask=frozenset(
             (t.id, number) for t in trajectories for number, turn in enumerate(t.turns) if turn.info.get("stumble")
         )

@@ -16,7 +16,7 @@ STEP = 0.2  # most by which the relative error counts when the coefficient is ad
 
 
 @dataclass
-class KlCharge:
+class RewardKl:
     """Takes `coef` times the log-ratio of policy to reference (k1, without gradient) from every token's reward.
 
     With a `target` the coefficient follows the divergence that is seen: a step multiplies it by 1 + error x episodes /
@@ -32,17 +32,17 @@ class KlCharge:
         if self.coef <= 0 or (self.target is not None and self.target <= 0) or self.horizon < 1:
             raise RecipeError(f"coefficient, target and horizon of a KL in the reward are above zero; got {self}")
 
-    def charge(self, batch: Batch) -> tuple[Batch, Mapping[str, float]]:
+    def apply(self, batch: Batch) -> tuple[Batch, Mapping[str, float]]:
         """The batch with lower rewards, and figures; then adapt the coefficient."""
         ratio = ((batch.logprobs - batch.reference) * batch.mask).detach()
         episodes = int(batch.episode.max()) + 1
         kl = float(ratio.double().sum()) / episodes
         figures = {"kl_episode": kl, "kl_coef": self.coef}
-        charged = replace(batch, reward=batch.reward - self.coef * ratio)
+        penalized = replace(batch, reward=batch.reward - self.coef * ratio)
         if self.target is not None:
             error = min(max(kl / self.target - 1.0, -STEP), STEP)
             self.coef *= 1.0 + error * min(episodes, self.horizon) / self.horizon
-        return charged, figures
+        return penalized, figures
 
     def state_dict(self) -> dict[str, Any]:
         """The coefficient, for a checkpoint."""
@@ -53,11 +53,11 @@ class KlCharge:
         self.coef = state["coef"]
 
 
-def kl_charge(coef: float, *, target: float | None, horizon: int) -> Callable[[], KlCharge] | None:
+def reward_kl(coef: float, *, target: float | None, horizon: int) -> Callable[[], RewardKl] | None:
     """What makes the charge; None for a coefficient of 0. Raises RecipeError for a target that nothing would follow."""
     if not coef and target is not None:
         raise RecipeError(f"kl_target={target} is what kl_reward follows, and that is 0: set kl_reward above 0")
-    return partial(KlCharge, coef, target=target, horizon=horizon) if coef else None
+    return partial(RewardKl, coef, target=target, horizon=horizon) if coef else None
 
 
 def kl_estimate(logprobs: Tensor, reference: Tensor) -> float:

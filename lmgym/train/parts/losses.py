@@ -11,33 +11,33 @@ from torch import Tensor
 from lmgym.train.batch import Batch
 from lmgym.train.math import Penalty, clipped, divergence, ratio
 from lmgym.train.parts.credit import Level, judged
-from lmgym.train.recipe import Scored
+from lmgym.train.recipe import ScoredBatch
 
 Unit = Literal["token", "turn", "sequence", "geometric"]  # of a ratio; geometric: the mean over the sequence (GSPO)
 
 
-def nll(scored: Scored) -> tuple[Tensor, Mapping[str, Tensor]]:
+def nll(scored: ScoredBatch) -> tuple[Tensor, Mapping[str, Tensor]]:
     """Negative log-likelihood of each token, in nats; (B, T)."""
     return -scored.logprobs, {}
 
 
-def kl_to_start(scored: Scored, *, kind: Penalty) -> tuple[Tensor, Mapping[str, Tensor]]:
+def kl_to_start(scored: ScoredBatch, *, kind: Penalty) -> tuple[Tensor, Mapping[str, Tensor]]:
     """Divergence from the start policy, token by token; (B, T)."""
     return divergence(scored.logprobs, scored.batch.reference, kind), {}
 
 
-def entropy_bonus(scored: Scored) -> tuple[Tensor, Mapping[str, Tensor]]:
+def entropy_bonus(scored: ScoredBatch) -> tuple[Tensor, Mapping[str, Tensor]]:
     """Minus the entropy, to be minimised; (B, T)."""
     return -scored.entropy, {}
 
 
-def reinforce(scored: Scored) -> tuple[Tensor, Mapping[str, Tensor]]:
+def reinforce(scored: ScoredBatch) -> tuple[Tensor, Mapping[str, Tensor]]:
     """Log-likelihood times advantage: its gradient is the policy gradient, whoever the old policy was; (B, T)."""
     return -scored.batch.advantage * scored.logprobs, {}
 
 
 def surrogate(
-    scored: Scored, *, low: float, high: float, dual: float | None = None
+    scored: ScoredBatch, *, low: float, high: float, dual: float | None = None
 ) -> tuple[Tensor, Mapping[str, Tensor]]:
     """PPO's clipped loss of each token against the policy that spoke; (B, T)."""
     advantage = scored.batch.advantage
@@ -47,7 +47,7 @@ def surrogate(
 
 
 def unit_surrogate(
-    scored: Scored, *, unit: Unit, low: float, high: float, dual: float | None = None
+    scored: ScoredBatch, *, unit: Unit, low: float, high: float, dual: float | None = None
 ) -> tuple[Tensor, Mapping[str, Tensor]]:
     """PPO's clipped loss with one ratio for all tokens of a turn or a sequence, which share its loss evenly; (B, T).
 
@@ -73,7 +73,9 @@ def _units(batch: Batch, unit: Unit) -> Tensor:
     return batch.episode[:, None].expand_as(batch.turn)
 
 
-def value_loss(scored: Scored, *, clip: float | None, level: Level = "token") -> tuple[Tensor, Mapping[str, Tensor]]:
+def value_loss(
+    scored: ScoredBatch, *, clip: float | None, level: Level = "token"
+) -> tuple[Tensor, Mapping[str, Tensor]]:
     """Half the squared error of values against `batch.target`, where a state is judged; (B, T).
 
     With `clip` a value is no better for being further than that from what it was.

@@ -10,11 +10,11 @@ from lmgym.types import Trajectory, Turn
 def invalid_cost(trajectory: Trajectory, *, cost: float) -> Trajectory:
     """Takes `cost` from every turn whose action the environment did not understand."""
 
-    def charged(turn: Turn) -> Turn:
-        less = replace(turn, reward=turn.reward - cost, terms={**turn.terms, "invalid": -cost})
-        return turn if turn.info.get("valid", True) else less
+    def penalized(turn: Turn) -> Turn:
+        return replace(turn, reward=turn.reward - cost, terms={**turn.terms, "invalid": -cost})
 
-    return replace(trajectory, turns=tuple(charged(turn) for turn in trajectory.turns))
+    turns = (turn if turn.info.get("valid", True) else penalized(turn) for turn in trajectory.turns)
+    return replace(trajectory, turns=tuple(turns))
 
 
 def limit_ends(trajectory: Trajectory) -> Trajectory:

@@ -17,9 +17,9 @@ from lmgym.types import Trajectory
 class Replay:
     """The newest turns that were played, drawn with replacement, for answers sampled anew in their stead."""
 
-    def __init__(self, capacity: int, *, draws: int, tries: int = 1) -> None:
-        """Keeps `capacity` turns; a step learns from `draws` answers, `tries` of them in place of the same turn."""
-        self.draws, self.tries = draws, tries
+    def __init__(self, capacity: int, *, answers: int, tries: int = 1) -> None:
+        """Keeps `capacity` turns; a step learns from `answers` answers, `tries` of them in place of the same turn."""
+        self.answers, self.tries = answers, tries
         self.kept: deque[tuple[Trajectory, int]] = deque(maxlen=capacity)  # oldest first
         self._lines: dict[str, str] = {}  # by id of the trajectory, for checkpoints
 
@@ -41,8 +41,8 @@ class Replay:
 
     def draw(self, services: Services, *, seed: Sequence[int]) -> list[Trajectory]:
         """What the policy says in place of drawn turns; these are forks, of which the last turn is trained."""
-        drawn = self.turns(-(-self.draws // self.tries), seed=[*seed, 0])
-        drawn = [turn for turn in drawn for _ in range(self.tries)][: self.draws]
+        drawn = self.turns(-(-self.answers // self.tries), seed=[*seed, 0])
+        drawn = [turn for turn in drawn for _ in range(self.tries)][: self.answers]
         said = services.sample(drawn, noise=[*seed, 0])
         return [each for each in said if each.turns[-1].completion.ids]
 

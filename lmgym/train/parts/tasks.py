@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lmgym.errors import RecipeError
-from lmgym.train.recipe import Pool
+from lmgym.train.recipe import InstancePool
 from lmgym.types import Job
 
 
@@ -27,12 +27,12 @@ class Uniform:
         if min(self.instances, self.tries, *optional) < 1:
             raise RecipeError(f"a step needs instances, tries and turns, 1 or more; got {self}")
 
-    def draw(self, step: int, pool: Pool) -> list[Job]:
+    def draw(self, step: int, pool: InstancePool) -> list[Job]:
         """The jobs of a step, try by try within an instance."""
         places = range(step * self.instances, (step + 1) * self.instances)
         return [self._job(step, place, attempt, pool) for place in places for attempt in range(self.tries)]
 
-    def _job(self, step: int, place: int, attempt: int, pool: Pool) -> Job:
+    def _job(self, step: int, place: int, attempt: int, pool: InstancePool) -> Job:
         size = pool.size if self.first is None else min(self.first, pool.size)
         lap, position = divmod(place, size)
         group = f"{pool.stage}-{step}-{place % self.instances}"

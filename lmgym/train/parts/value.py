@@ -20,11 +20,11 @@ from lmgym.train.critics import Base, Trunk, mlp
 from lmgym.train.parts.credit import Level, gae, judged
 from lmgym.train.parts.losses import value_loss
 from lmgym.train.recipe import Critic, FitCritic, Joint, Optimiser, Rl, Term
-from lmgym.train.schedule import Progress, constant
+from lmgym.train.schedule import StageProgress, constant
 from lmgym.train.services import Services
 from lmgym.train.update import Updater
 
-Place = Literal["head", "small", "network", "joint"]
+Placement = Literal["head", "small", "network", "joint"]
 NOT_OF_UPDATERS = ("entropy", "trained_tokens", "optimiser_steps", "lr")
 
 
@@ -32,7 +32,7 @@ NOT_OF_UPDATERS = ("entropy", "trained_tokens", "optimiser_steps", "lr")
 class ValueSpec:
     """How values are learned."""
 
-    place: Place = "head"
+    place: Placement = "head"
     gamma: float = 1.0
     lam: float = 0.95  # of the returns; the policy's advantages may have another
     level: Level = "token"
@@ -94,7 +94,7 @@ class ValueCritic(Critic):
         advantage = gae(valued, gamma=spec.gamma, lam=spec.lam, level=spec.level, turn_gamma=spec.turn_gamma)
         return replace(valued, target=(advantage + value) * asked)
 
-    def learn(self, batch: Batch, progress: Progress, *, seed: Sequence[int]) -> Mapping[str, float]:
+    def learn(self, batch: Batch, progress: StageProgress, *, seed: Sequence[int]) -> Mapping[str, float]:
         """Train on the batch whose values were just given, unless that is done along with the policy."""
         asked = judged(batch, self.spec.level)
         figures = of_values(batch.value[asked], batch.target[asked])
