@@ -54,7 +54,7 @@ def test_a_text_without_markers_is_refused() -> None:
         (("eval", "wordle", "--model", "oracle", "--episodes", "0"), "must be at least 1; got 0"),
         (("play", "guess_number", "--player", "oracle", "--index", "5000"), "has instances 0 to 999; got index 5000"),
         (("train", "gpro", "wordle"), "unknown baseline 'gpro'; known: "),
-        (("train", "grpo", "wordle", "--stpes", "3"), "unknown argument '--stpes'"),
+        (("train", "grpo", "wordle", "--stpes", "3"), "unknown option '--stpes'"),
         (("train", "grpo", "wordle", "--steps", "many"), "--steps takes int"),
         (("train", "grpo", "wordle", "--option", "colour=1"), "has no option 'colour'"),
         (("replay", "no/such.jsonl"), "no/such.jsonl is no file of episodes"),
@@ -105,7 +105,7 @@ def test_options_of_a_task_are_literals() -> None:
         "words": [1, 2],
     }
     assert literal("None") is None
-    with pytest.raises(InstanceError, match="name=value"):
+    with pytest.raises(InstanceError, match="NAME=VALUE"):
         task_options(["receptacles"])
 
 

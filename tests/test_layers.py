@@ -57,7 +57,7 @@ MAY_IMPORT = {  # every layer may import itself, a task only its own folder
     "checks": ("core", "env", "registry"),  # what is shipped to test a task
     "policy": ("core",),
     "rollout": ("core", "env", "registry"),
-    "evaluation": ("core", "rollout", "registry"),
+    "evaluation": ("core", "policy", "rollout", "registry"),
     "train": ("core", "policy", "rollout", "evaluation", "root"),  # root: the version's number
     "viewer": ("core", "env", "rollout", "evaluation"),
     "board": ("core", "rollout", "evaluation", "root"),

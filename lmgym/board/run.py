@@ -101,6 +101,13 @@ def check_policy(stated: PolicyRecord, model: str) -> None:
         )
 
 
+def check_unguided(policy: Any) -> Any:
+    """Return a local policy whose answers follow from its weights alone; SubmissionError if a critic guides it."""
+    if policy.adjust is not None:
+        raise SubmissionError(f"{policy.name} is guided by a critic besides its weights, which an entry cannot state")
+    return policy
+
+
 def slug(policy: str) -> str:
     """A name for the entry of a policy."""
     return re.sub(r"[^a-z0-9]+", "-", public_name(policy).lower()).strip("-")[:48].strip("-") or "unnamed"

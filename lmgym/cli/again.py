@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from lmgym.board.entry import Entry
     from lmgym.board.figures import Precision
     from lmgym.board.verdict import Verdict
-    from lmgym.cli.seats import Seats
+    from lmgym.evaluation.policies import Policies
     from lmgym.evaluation.settings import Settings
 
 
@@ -31,9 +31,10 @@ class Again:
     @classmethod
     def of(cls, model: str, *, seat: list[str] | None, **given: Any) -> Again:
         """From the words of a command. Raises PolicyError where a key is among them."""
-        from lmgym.cli.evaluation import check_keys, pairs
+        from lmgym.cli.options import pairs
+        from lmgym.evaluation.config import check_keys
 
-        seats = pairs(seat, "--seat takes seat=MODEL")
+        seats = pairs(seat, "--seat")
         check_keys([model, *seats.values()], [])
         return cls(model, seats=seats, **given)
 
@@ -54,7 +55,7 @@ class Again:
         """What scoring the recorded ids again finds."""
         from lmgym.board import audit
         from lmgym.board.check import checked_episodes
-        from lmgym.cli.policies import kind_of
+        from lmgym.evaluation.policies import kind_of
         from lmgym.evaluation.protocol import protocol
         from lmgym.evaluation.settings import context_rule
         from lmgym.policy.local.audit import auditor
@@ -96,7 +97,7 @@ class Again:
         pictures: dict[str, bytes] = {}
         playing = self._policies(found, chosen, pictures)
         try:
-            engine = Engine(context=context_rule(chosen.context), seats=playing.parts(), pictures=pictures)
+            engine = Engine(context=context_rule(chosen.context), seats=playing.seat_configs(), pictures=pictures)
             played = [each for each in engine.run(playing.agent, jobs) if each.seat == FIRST_SEAT]
         finally:
             playing.close()
@@ -127,20 +128,24 @@ class Again:
         more = {"seats": seats, "request": {**truncated, **found.settings.get("request", {})}}
         return Settings(task=found.task, split=found.split, instances=(), **{**known, **more})
 
-    def _policies(self, found: Entry, chosen: Settings, pictures: dict[str, bytes]) -> Seats:
+    def _policies(self, found: Entry, chosen: Settings, pictures: dict[str, bytes]) -> Policies:
         """The policies that are to play. Raises SubmissionError where the first is not the entry's."""
         from lmgym.board.run import check_policy
-        from lmgym.cli.policies import kind_of
-        from lmgym.cli.seats import seats_of
+        from lmgym.evaluation.policies import build_policies, kind_of
         from lmgym.policy.load import load_remote
+        from lmgym.train.load import load_policy
 
         local: dict[str, Any] = {}
         if kind_of(self.model) == "local":
             local[self.model] = self._policy(found)
         else:
             check_policy(found.policy, self.model)
-        return seats_of(
-            self.model, chosen, lambda name, asking: load_remote(name, asking=asking, pictures=pictures), local
+        return build_policies(
+            self.model,
+            chosen,
+            lambda name, asking: load_remote(name, asking=asking, pictures=pictures),
+            load_policy,
+            local,
         )
 
     def _policy(self, found: Entry) -> Any:
@@ -148,13 +153,14 @@ class Again:
         settings = found.settings
         if found.policy.weights is None:
             raise SubmissionError(f"the entry's weights are not stated: nobody can say that {self.model} has them")
-        from lmgym.cli.policies import load_here, unguided
+        from lmgym.board.run import check_unguided
         from lmgym.policy.local.audit import weights_digest
+        from lmgym.train.load import load_policy
 
         heat, seed = float(settings.get("temperature", 1.0)), int(settings.get("seed", 0))
         given = {name: settings[name] for name in ("max_tokens", "top_p", "top_k") if name in settings}
-        policy: Any = load_here(self.model, heat, seed, **given)
-        digest = weights_digest(unguided(policy))
+        policy: Any = load_policy(self.model, heat, seed, **given)
+        digest = weights_digest(check_unguided(policy))
         if found.policy.weights != digest:
             stated = found.policy.weights[:16]
             raise SubmissionError(f"the entry's weights are {stated}, those of {self.model} are {digest[:16]}")

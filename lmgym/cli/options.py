@@ -1,16 +1,19 @@
-"""Reading `--option name=value` and the fields of a baseline's Args from the command line."""
+"""Options of commands: `--option name=value`, fields of dataclasses as options, and the fields of a baseline's Args."""
 
 from __future__ import annotations
 
 import ast
 import dataclasses
+import inspect
 import json
 import types
 import typing
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, TypeVar
 
 from lmgym.errors import InstanceError, RecipeError
+
+T = TypeVar("T")
 
 
 def literal(text: str) -> Any:
@@ -22,30 +25,71 @@ def literal(text: str) -> Any:
 
 
 def json_or_literal(text: str) -> Any:
-    """Return what `text` says in JSON, else the Python literal that it is, else the text itself."""
+    """Return the JSON value that `text` is, else the Python literal, else the text itself."""
     try:
         return json.loads(text)
     except ValueError:
         return literal(text)
 
 
-def task_options(pairs: Sequence[str]) -> dict[str, Any]:
+def pairs(words: Sequence[str] | None, option: str) -> dict[str, str]:
+    """Split words such as `name=value`; `option` is named in the RecipeError for any other word."""
+    values = {}
+    for word in words or ():
+        name, equals, value = word.partition("=")
+        if not equals or not name:
+            raise RecipeError(f"{option} takes NAME=VALUE; got {word!r}")
+        values[name] = value
+    return values
+
+
+def task_options(words: Sequence[str] | None) -> dict[str, Any]:
     """Turn `["receptacles=6", "source=official"]` into options of a task."""
     options: dict[str, Any] = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
+    for word in words or ():
+        name, equals, value = word.partition("=")
         if not equals:
-            raise InstanceError(f"--option takes name=value; got {pair!r}")
+            raise InstanceError(f"--option takes NAME=VALUE; got {word!r}")
         if name.strip() == "token":
-            raise InstanceError("a token on the command line would stand in the record: set LMGYM_REMOTE_TOKEN")
+            raise InstanceError("a token on the command line would be recorded: set LMGYM_REMOTE_TOKEN instead")
         options[name.strip()] = literal(value)
     return options
 
 
-def read_args(kind: type[Any], words: Sequence[str], base: Mapping[str, Any] | None = None) -> Any:
-    """Make the dataclass `kind` from words such as `["--group", "8", "--no-std"]`; `base` has what no word says.
+def with_options(
+    kind: type[T], **parsers: Callable[[Any], Any]
+) -> Callable[[Callable[[T], None]], Callable[..., None]]:
+    """Make a command that takes a dataclass into one with an option for each of its fields.
 
-    Raises RecipeError for a word that is no field, or a value of another type.
+    The fields carry their typer metadata in `Annotated`. A field of a Mapping type is read as a list of words;
+    `parsers` turn what typer gives for a field into its value.
+    """
+    hints = typing.get_type_hints(kind, include_extras=True)
+
+    def parameter(field: dataclasses.Field[Any]) -> inspect.Parameter:
+        annotation, default = hints[field.name], field.default
+        if typing.get_origin(annotation.__origin__) is Mapping:
+            annotation, default = Annotated[list[str] | None, *annotation.__metadata__], None
+        default = inspect.Parameter.empty if default is dataclasses.MISSING else default
+        return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+    def decorate(command: Callable[[T], None]) -> Callable[..., None]:
+        def run(**values: Any) -> None:
+            command(kind(**{name: parsers.get(name, lambda value: value)(value) for name, value in values.items()}))
+
+        parameters = [parameter(field) for field in dataclasses.fields(kind)]  # type: ignore[arg-type]  # a dataclass
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {each.name: each.annotation for each in parameters}
+        run.__name__, run.__doc__ = command.__name__, command.__doc__
+        return run
+
+    return decorate
+
+
+def read_args(kind: type[Any], words: Sequence[str], base: Mapping[str, Any] | None = None) -> Any:
+    """Make the dataclass `kind` from words such as `["--group", "8", "--no-std"]` over the values in `base`.
+
+    Raises RecipeError for a word that names no field, or a value of another type.
     """
     fields = {field.name.replace("_", "-"): field for field in dataclasses.fields(kind)}
     types_of = typing.get_type_hints(kind)
@@ -58,45 +102,36 @@ def read_args(kind: type[Any], words: Sequence[str], base: Mapping[str, Any] | N
         negated = field is None and name.startswith("no-") and bool in _choices(types_of, fields.get(name[3:]))
         field = fields.get(name[3:]) if negated else field
         if field is None or not word.startswith("--"):
-            known = ", ".join(f"--{known}" for known in fields)
-            raise RecipeError(f"unknown argument {word!r}; besides its common options this baseline has {known}")
+            names = ", ".join(f"--{option}" for option in fields)
+            raise RecipeError(f"unknown option {word!r}; besides the common options this baseline takes {names}")
         if bool in _choices(types_of, field) and not equals:
             values[field.name] = not negated
         elif negated or not (equals or rest):
             raise RecipeError(f"{word} takes no value" if negated else f"{word} needs a value")
         else:
-            values[field.name] = _typed(value if equals else rest.pop(0), types_of[field.name], word)
+            values[field.name] = _typed(word, value if equals else rest.pop(0), _choices(types_of, field))
     return kind(**{**(base or {}), **values})
 
 
 def _choices(types_of: dict[str, Any], field: dataclasses.Field[Any] | None) -> tuple[Any, ...]:
-    """Return the types that a field takes; none for no field."""
+    """Return the types of a field's union; none for no field."""
     if field is None:
         return ()
-    wanted = types_of[field.name]
-    return typing.get_args(wanted) if isinstance(wanted, types.UnionType) else (wanted,)
+    annotation = types_of[field.name]
+    return typing.get_args(annotation) if isinstance(annotation, types.UnionType) else (annotation,)
 
 
-def _typed(value: str, wanted: Any, word: str) -> Any:
-    choices = typing.get_args(wanted) if isinstance(wanted, types.UnionType) else (wanted,)
-    found = {"true": True, "false": False}.get(value.lower(), literal(value)) if bool in choices else literal(value)
-    if type(found) is int and float in choices:
-        found = float(found)
-    if str in choices and type(found) not in choices:
+def _typed(word: str, text: str, choices: Sequence[Any]) -> Any:
+    """Return the value of `text` as one of the types `choices`; `word`, the option, is named in the RecipeError."""
+    value = {"true": True, "false": False}.get(text.lower(), literal(text)) if bool in choices else literal(text)
+    if type(value) is int and float in choices:
+        value = float(value)
+    literals = [choice for choice in choices if typing.get_origin(choice) is typing.Literal]
+    words = [option for each in literals for option in typing.get_args(each)]
+    if text in words or (str in choices and type(value) not in choices):
+        return text
+    if Any in choices or type(value) in choices:
         return value
-    accepted = any(_matches(found, value, choice) for choice in choices)
-    if not accepted:
-        raise RecipeError(f"{word} takes {_told(choices)}; got {value!r}")
-    return value if typing.get_origin(choices[0]) is typing.Literal else found
-
-
-def _told(choices: Sequence[Any]) -> str:
-    """What an option takes: its types by name, or the words that are all there is."""
-    words = [word for choice in choices for word in typing.get_args(choice) or (choice,)]
-    return " or ".join("None" if word is types.NoneType else getattr(word, "__name__", str(word)) for word in words)
-
-
-def _matches(found: Any, value: str, choice: Any) -> bool:
-    if typing.get_origin(choice) is typing.Literal:
-        return value in typing.get_args(choice)
-    return choice is Any or type(found) is choice
+    names = [getattr(choice, "__name__", str(choice)) for choice in choices if choice not in literals]
+    allowed = " or ".join(["None" if name == "NoneType" else name for name in names] + words)
+    raise RecipeError(f"{word} takes {allowed}; got {text!r}")

@@ -9,7 +9,6 @@ import typer
 from rich.console import Console
 
 from lmgym.cli.options import task_options
-from lmgym.cli.policies import load_here
 from lmgym.env.registry import build, find
 from lmgym.errors import RecipeError
 
@@ -43,6 +42,7 @@ def record(
     from lmgym.rollout.engine import Engine
     from lmgym.rollout.picture_folder import PICTURES, PictureFolder
     from lmgym.rollout.planner import Planner
+    from lmgym.train.load import load_policy
     from lmgym.train.parts.planners import Stumble, Wander
 
     spec, options = find(task), task_options(option or [])
@@ -54,7 +54,7 @@ def record(
     size = env.unwrapped.size()
     env.close()
     jobs = runner.episodes(spec.id, split=split, size=size, count=episodes, tries=tries, seed=seed, options=options)
-    policy = load_here(model, temperature, seed)
+    policy = load_policy(model, temperature, seed)
     planner: Planner = Stumble(stumble) if stumble else Planner()
     if wander is not None:
         planner = Wander(*_turns(wander))

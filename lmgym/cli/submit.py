@@ -92,13 +92,14 @@ def _who(folder: RunFolder, model: str) -> PolicyRecord:
     """The policy, with the digest of its weights where they are here."""
     from lmgym.board import run as runs
     from lmgym.board.entry import PolicyRecord
-    from lmgym.cli.policies import kind_of, load_here, unguided
+    from lmgym.evaluation.policies import kind_of
+    from lmgym.train.load import load_policy
 
     facts: dict[str, Any] = {}
     if kind_of(model or folder.policy) == "local":
         from lmgym.policy.local.audit import parameters, weights_digest
 
-        found: Any = load_here(model or folder.policy, 1.0, int(folder.settings.get("seed", 0)))
-        local = unguided(found)
+        policy: Any = load_policy(model or folder.policy, 1.0, int(folder.settings.get("seed", 0)))
+        local = runs.check_unguided(policy)
         facts = {"parameters": parameters(local), "weights": weights_digest(local)}
     return PolicyRecord(name=runs.public_name(folder.policy), kind=runs.kind_of(folder.policy), **facts)

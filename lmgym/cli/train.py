@@ -6,7 +6,6 @@ import dataclasses
 import importlib
 import json
 import os
-import pkgutil
 import re
 import shlex
 from collections.abc import Sequence
@@ -18,11 +17,11 @@ from rich.console import Console
 from rich.table import Table
 
 from lmgym.cli.options import read_args, task_options
-from lmgym.cli.policies import values_guide
 from lmgym.cli.tuned import PLAIN, Tuned, tuned
 from lmgym.env.registry import find, load, options_of
 from lmgym.env.spec import TaskSpec
 from lmgym.errors import MissingExtra, RecipeError
+from lmgym.train.load import baselines, is_guided
 
 if TYPE_CHECKING:
     from lmgym.evaluation.stats import Interval
@@ -30,12 +29,6 @@ if TYPE_CHECKING:
     from lmgym.train.comparison import RunSettings
     from lmgym.train.recipe import Recipe
     from lmgym.train.state import RunResult
-
-
-def baselines() -> list[str]:
-    """Return the names of the algorithms."""
-    package = importlib.import_module("lmgym.baselines")
-    return sorted(module.name for module in pkgutil.iter_modules(package.__path__) if not module.ispkg)
 
 
 def train(
@@ -92,7 +85,7 @@ def train(
     if ranks().main:
         level = "".join(f" --option {pair}" for pair in option or [])
         table = closing_table(result, spec, options, algorithm)
-        _close(console, result, table, f"lmgym eval {task}{level}", guided=values_guide(algorithm))
+        _close(console, result, table, f"lmgym eval {task}{level}", guided=is_guided(algorithm))
 
 
 def _close(console: Console, result: RunResult, table: Table, again: str, *, guided: bool) -> None:

@@ -93,6 +93,11 @@ def lists(spec: TaskSpec) -> bool:
     return load(spec).admissible is not TextEnv.admissible
 
 
+def offers_tools(spec: TaskSpec) -> bool:
+    """Return True if the environment's actions are tool calls, with JSON schemas."""
+    return load(spec).tools is not TextEnv.tools
+
+
 def _missing(spec: TaskSpec, error: ModuleNotFoundError) -> ModuleNotFoundError | MissingExtra:
     if (error.name or "").partition(".")[0] == "lmgym" or not spec.extras:
         return error

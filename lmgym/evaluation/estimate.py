@@ -1,4 +1,4 @@
-"""What a run will take before it is paid for: from a few episodes of the model, or of a player that costs nothing."""
+"""Estimates of a run's calls, tokens and cost from a few episodes of the model, or of a free player of the task."""
 
 from __future__ import annotations
 
@@ -11,79 +11,79 @@ from lmgym.policy.base import Conversation, Policy, SimpleSession
 from lmgym.types import Completion, Message
 
 PILOT = 3  # episodes
-LETTERS = 4  # of a token
+TOKEN = 4  # characters
 
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """Of a whole run."""
+    """Expected size of a whole run, and the most it can take."""
 
     episodes: int
-    turns: float
+    calls: float
     tokens_in: float | None  # None: unknown
     tokens_out: float | None
-    cost: float | None  # US dollars; None: unknown
+    cost: float | None  # US dollars
+    max_calls: int
+    max_tokens_out: int
 
 
-def estimate(pilot: Sequence[Outcome], episodes: int) -> Estimate:
-    """The run of `episodes` whose first ones went as in `pilot`."""
-    share = episodes / len(pilot)
+def estimate(pilot: Sequence[Outcome], episodes: int, *, max_turns: int, max_tokens: int) -> Estimate:
+    """Estimate a run of `episodes` from its first ones; `max_tokens` limits one answer."""
+
+    def total(name: str) -> float | None:
+        values = [getattr(outcome, name) for outcome in pilot]
+        return None if None in values else episodes / len(pilot) * sum(values)
+
     return Estimate(
         episodes=episodes,
-        turns=share * sum(outcome.turns for outcome in pilot),
-        tokens_in=_scaled([outcome.tokens_in for outcome in pilot], share),
-        tokens_out=_scaled([outcome.tokens_out for outcome in pilot], share),
-        cost=_scaled([outcome.cost for outcome in pilot], share),
+        calls=total("turns") or 0.0,
+        tokens_in=total("tokens_in"),
+        tokens_out=total("tokens_out"),
+        cost=total("cost"),
+        max_calls=episodes * max_turns,
+        max_tokens_out=episodes * max_turns * max_tokens,
     )
-
-
-def _scaled(values: Sequence[float | None], share: float) -> float | None:
-    """Their sum for the whole run; None where one of them is not known."""
-    known = [value for value in values if value is not None]
-    return share * sum(known) if len(known) == len(values) else None
 
 
 @dataclass
 class Weighed:
-    """Another policy, whose conversations are weighed as if a model had read them: a token every four characters."""
+    """A free policy whose conversations are counted as a model's tokens, one for every four characters."""
 
     policy: Policy
     costs: Callable[[Mapping[str, Any]], float | None]  # US dollars by usage
 
     @property
     def name(self) -> str:
-        """The other policy's."""
+        """Name of the wrapped policy."""
         return self.policy.name
 
     @property
     def version(self) -> int:
-        """The other policy's."""
+        """Version of the wrapped policy."""
         return self.policy.version
 
     @property
     def wants(self) -> frozenset[str]:
-        """The other policy's."""
+        """Facts that the wrapped policy reads."""
         return self.policy.wants
 
     def act(self, conversations: Sequence[Conversation]) -> list[Completion]:
-        """Answer each conversation, with the tokens that it would take."""
-        said = self.policy.act(conversations)
-        return [self._weighed(each, answer) for each, answer in zip(conversations, said, strict=True)]
+        """Answer each conversation, with estimated usage."""
+        answers = self.policy.act(conversations)
+        return [
+            Completion(text=answer.text, usage=self._usage(conversation, answer.text))
+            for conversation, answer in zip(conversations, answers, strict=True)
+        ]
 
     def count(self, messages: Sequence[Message]) -> int:
-        """Tokens that `messages` would take."""
-        return sum(len(message.text) // LETTERS + LETTERS for message in messages)
+        """Estimate the tokens of `messages`."""
+        return sum(len(message.text) // TOKEN + TOKEN for message in messages)
 
     def session(self) -> SimpleSession:
-        """A session that answers at once."""
+        """Return a session that answers at once."""
         return SimpleSession(self)
 
-    def _weighed(self, conversation: Conversation, said: Completion) -> Completion:
-        usage = {"in": self.count(conversation.messages), "out": len(said.text) // LETTERS + 1}
+    def _usage(self, conversation: Conversation, answer: str) -> dict[str, Any]:
+        usage = {"in": self.count(conversation.messages), "out": len(answer) // TOKEN + 1}
         cost = self.costs(usage)
-        return Completion(text=said.text, usage=usage if cost is None else {**usage, "cost": cost})
-
-
-def ceiling(episodes: int, turns: int, max_tokens: int) -> Mapping[str, int]:
-    """What no run can pass: calls and tokens of answers."""
-    return {"calls": episodes * turns, "tokens_out": episodes * turns * max_tokens}
+        return usage if cost is None else {**usage, "cost": cost}

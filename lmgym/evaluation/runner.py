@@ -178,7 +178,7 @@ def evaluate(
 ) -> Report:
     """Play `jobs` and report, in their order; each trajectory is handed to `keep` as it ends."""
     found = outcomes(policy, jobs, engine=engine, keep=keep)
-    return report_of(jobs, found, policy=policy.name, version=policy.version, seed=seed, over=True)
+    return report_of(jobs, found, policy=policy.name, version=policy.version, seed=seed, finished=True)
 
 
 def outcomes(
@@ -194,9 +194,9 @@ def outcomes(
     return found
 
 
-def report_of(jobs: Sequence[Job], found: Mapping[str, Outcome], *, over: bool, **about: Any) -> Report:
+def report_of(jobs: Sequence[Job], found: Mapping[str, Outcome], *, finished: bool, **about: Any) -> Report:
     """The report on `jobs`, one or more, by what is `found` by their ids; a job without is void if the run is over."""
-    known = [found.get(job.id) or (void(job) if over else None) for job in jobs]
+    known = [found.get(job.id) or (void(job) if finished else None) for job in jobs]
     return Report(
         task=jobs[0].task,
         split=jobs[0].split,

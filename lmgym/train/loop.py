@@ -200,7 +200,7 @@ class Training:
             found = dict(ranks.gathered(mine.items()))
         self.policy.sampling = training
         known = {"policy": self.policy.name, "version": self.policy.version, "seed": pool.seed}
-        report = runner.report_of(jobs, found, over=True, **known)
+        report = runner.report_of(jobs, found, finished=True, **known)
         self._write(stage.name, of_evaluation(report), clock)
         return report
 

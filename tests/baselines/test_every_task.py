@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from lmgym.cli.train import baselines
 from lmgym.env import registry
 from lmgym.errors import LmgymError, RecipeError
 from lmgym.evaluation import runner
 from lmgym.train import loop, preflight
+from lmgym.train.load import baselines
 from lmgym.train.log import read_metrics
 from tests.train.victim import toy_policy
 

@@ -12,10 +12,10 @@ import pytest
 
 from lmgym.cli import main
 from lmgym.cli.again import Again
-from lmgym.cli.policies import load_here, load_run
 from lmgym.errors import PolicyError, SubmissionError
 from lmgym.evaluation import report as reports
 from lmgym.evaluation.runner import Report
+from lmgym.train.load import load_policy, load_run
 
 FEW = ["--warmup", "2", "--warmup-episodes", "4", "--steps", "3", "--episodes", "6", "--sampled", "0", "--lr", "3e-2"]
 LEVEL = ["--option", "highest=8", "--option", "max_turns=4"]
@@ -41,7 +41,7 @@ def test_after_rl_is_played_again_by_the_line_that_the_run_ends_with(
     monkeypatch.chdir(tmp_path)
     model = "tiny:1m"
     if lora is not None:
-        load_here("tiny:1m", 1.0, 0).save("base")
+        load_policy("tiny:1m", 1.0, 0).save("base")
         model = "hf:base"
     args = [*FEW, *LEVEL, "--beta", "60", "--base", base, "--demonstrated", "64", "--evaluate", "24", "--threads", "1"]
     args += ["--lora", str(lora)] if lora else []
@@ -59,11 +59,11 @@ def test_after_rl_is_played_again_by_the_line_that_the_run_ends_with(
     lmgym(monkeypatch, capfd, *words[:-1], "hf:run/policy", "--episodes", "24", "--out", "alone")
     assert played(reports.read(Path("alone"))) != after
     code, said = lmgym(monkeypatch, capfd, "submit", "again", "--author", "A", "--leaderboard", "board")
-    assert (code, "beside its weights" in said) == (2, True), said
-    with pytest.raises(SubmissionError, match="beside its weights"):
+    assert (code, "besides its weights" in said) == (2, True), said
+    with pytest.raises(SubmissionError, match="besides its weights"):
         Again("run:run")._policy(SimpleNamespace(settings={}, policy=SimpleNamespace(weights="0" * 64)))
     shutil.rmtree("run/checkpoints")
-    with pytest.raises(PolicyError, match="hf:run/policy is without them"):
+    with pytest.raises(PolicyError, match="hf:run/policy is the policy without"):
         load_run(Path("run"))
 
 
@@ -88,6 +88,6 @@ def test_an_answer_ends_where_those_of_the_run_did(tmp_path, monkeypatch, capfd,
     ]
     code, said = lmgym(monkeypatch, capfd, "train", "archer", "guess_number", "--model", "tiny:1m", *args)
     assert code == 0, said
-    assert load_here("run:run", 1.0, 0).sampling.stop == stop
+    assert load_policy("run:run", 1.0, 0).sampling.stop == stop
     shutil.rmtree("run/policy")
     assert load_run(Path("run")).sampling.stop == stop  # by its last checkpoint

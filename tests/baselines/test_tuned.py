@@ -12,9 +12,9 @@ import pytest
 from lmgym.baselines import grpo
 from lmgym.cli import main
 from lmgym.cli.options import read_args
-from lmgym.cli.train import baselines
 from lmgym.cli.tuned import PLAIN, Tuned, table, tuned
 from lmgym.env.registry import find
+from lmgym.train.load import baselines
 
 TUNED = [(task, algorithm) for task, algorithms in table().items() for algorithm in algorithms]
 

@@ -160,9 +160,9 @@ def test_a_seat_that_was_never_on_turn_is_not_in_the_entry(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("tiny", "--request", "stop=x"), "--request is for endpoints; tiny would not be asked so"),
-        (("MODEL", "--request", "top_p=1e999"), "--request takes what JSON can say: Out of range float"),
-        (("MODEL", "--request", "x={1, 2}"), "--request takes what JSON can say: Object of type set"),
+        (("tiny", "--request", "stop=x"), "--request is for endpoints; tiny takes no request fields"),
+        (("MODEL", "--request", "top_p=1e999"), "--request takes JSON values: Out of range float"),
+        (("MODEL", "--request", "x={1, 2}"), "--request takes JSON values: Object of type set"),
     ],
 )
 def test_a_request_that_cannot_be_made_is_refused_before_anything_is_played(

@@ -118,9 +118,11 @@ def test_a_run_is_estimated_from_its_first_episodes():
         index=0, attempt=0, score=1.0, success=True, reward=1.0, turns=4, invalid=0, truncated=False, tokens_in=100,
         tokens_out=10, cost=0.5,
     )  # fmt: skip
-    found = estimate([first, replace(first, turns=2, tokens_in=50, cost=0.1)], 20)
-    assert (found.turns, found.tokens_in, found.tokens_out, found.cost) == (60, 1500, 200, pytest.approx(6.0))
-    assert estimate([first, replace(first, cost=None)], 20).cost is None
+    limits = {"max_turns": 10, "max_tokens": 32}
+    whole = estimate([first, replace(first, turns=2, tokens_in=50, cost=0.1)], 20, **limits)
+    assert (whole.calls, whole.tokens_in, whole.tokens_out, whole.cost) == (60, 1500, 200, pytest.approx(6.0))
+    assert (whole.max_calls, whole.max_tokens_out) == (200, 6400)
+    assert estimate([first, replace(first, cost=None)], 20, **limits).cost is None
 
 
 # The book of calls ---------------------------------------------------------------------------------------------

@@ -330,7 +330,7 @@ def test_the_table_of_a_running_evaluation_says_how_far_it_is():
         watcher = Watcher("title", budget, policy, priced=True)
         assert dict(watcher.rows())["episodes"] == "starting"
         budget.add(300, 0.25)
-        watcher(EvalProgress(jobs=jobs, outcomes=found, before=1, voided=3))
+        watcher(EvalProgress(jobs=jobs, outcomes=found, resumed=1, voided=3))
         rows = dict(watcher.rows())
         policy.close()
     assert rows["episodes"] == "2 of 4, 3 voided"

@@ -11,8 +11,10 @@ from lmgym.evaluation import runner
 from lmgym.evaluation.budget import Budget
 from lmgym.evaluation.cache import Calls
 from lmgym.evaluation.play import Evaluation
+from lmgym.evaluation.policies import Policies
 from lmgym.evaluation.record import CALLS, Record
 from lmgym.evaluation.runner import Outcome, Report
+from lmgym.evaluation.settings import Settings
 from lmgym.policy.endpoints.pace import Patience
 from lmgym.policy.load import load_remote
 from lmgym.rollout.engine import Engine
@@ -32,13 +34,12 @@ def play(folder: Path, server: Server, task: str, count: int, *, concurrency: in
     size = runner.size_of(task, "test", {})
     evaluation = Evaluation(
         record=record,
-        policy=policy,
+        policies=Policies(agent=policy, remote=[policy]),
         jobs=runner.episodes(runner.id_of(task), split="test", size=size, count=count, options={}),
         engine=Engine(concurrency=concurrency),
         budget=budget,
-        identity="",
+        settings=Settings(task=task, split="test", instances=()),
         calls=calls,
-        end=policy.close,
     )
     try:
         report = evaluation.play()

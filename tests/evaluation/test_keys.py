@@ -228,7 +228,7 @@ def test_a_key_that_an_environment_shows_is_in_no_file(tmp_path, monkeypatch):
     )
     record = Record(tmp_path, {"policy": "p", "settings": {}}, resume=False)
     record.keep([found])
-    report = record.finish(report_of([job], {}, over=False, policy="p", stopped=f"gone: {KEY}"), {}, {"note": KEY})
+    report = record.finish(report_of([job], {}, finished=False, policy="p", stopped=f"gone: {KEY}"), {}, {"note": KEY})
     record.close()
     assert report.stopped == f"gone: {STRUCK}"
     assert found_in(tmp_path, "") == []

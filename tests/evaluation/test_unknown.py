@@ -62,8 +62,8 @@ def test_an_endpoint_that_counts_nothing_is_unknown_in_every_file(tmp_path, monk
     for name in ("tokens in", "tokens out"):
         assert f"| {name} | - | - | unknown |" in (tmp_path / "run/report.md").read_text()
         assert f"<td>{name}</td><td>-</td><td>-</td><td>unknown</td>" in (tmp_path / "run/report.html").read_text()
-    assert re.search(r"tokens of prompts\s+.?\s*unknown", said)
-    assert re.search(r"tokens of answers\s+.?\s*unknown", said)
+    assert re.search(r"prompt tokens\s+.?\s*unknown", said)
+    assert re.search(r"answer tokens\s+.?\s*unknown", said)
 
 
 def test_one_call_that_counts_nothing_makes_an_episode_unknown():

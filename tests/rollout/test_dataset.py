@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from lmgym.cli.policies import load_here
 from lmgym.errors import InstanceError
 from lmgym.policy.scripted import hinted
 from lmgym.rollout import dataset, episodes
 from lmgym.rollout.engine import Engine
+from lmgym.train.load import load_policy
 from lmgym.types import Job
 
 
@@ -26,7 +26,7 @@ def played(count=3, *, by="oracle", options=None):
         )
         for index in range(count)
     ]
-    policy = hinted("oracle") if by == "oracle" else load_here(by, 1.0, 0)
+    policy = hinted("oracle") if by == "oracle" else load_policy(by, 1.0, 0)
     return sorted(Engine().run(policy, jobs), key=lambda episode: episode.id)
 
 

@@ -1,0 +1,244 @@
+"""One task of an evaluation: its episodes, settings, run folder and estimate, and the `Evaluation` that plays it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from lmgym.env.registry import find, offers_tools
+from lmgym.errors import InstanceError, RecipeError
+from lmgym.evaluation import runner
+from lmgym.evaluation.budget import Budget
+from lmgym.evaluation.cache import Calls
+from lmgym.evaluation.config import EvalConfig
+from lmgym.evaluation.estimate import PILOT, Estimate, Weighed, estimate
+from lmgym.evaluation.play import Evaluation
+from lmgym.evaluation.policies import LoadPolicy, Policies, build_policies, kind_of, run_folder
+from lmgym.evaluation.protocol import protocol
+from lmgym.evaluation.record import CALLS, FACTS, Record, read_facts
+from lmgym.evaluation.runner import Outcome
+from lmgym.evaluation.settings import Settings, ToolMode, context_rule
+from lmgym.policy.endpoints.secrets import Secrets
+from lmgym.policy.load import load_policy, load_remote
+from lmgym.rollout.engine import Engine
+from lmgym.types import Job
+
+if TYPE_CHECKING:
+    from lmgym.policy.base import Policy
+    from lmgym.policy.endpoints.openai import Asking
+    from lmgym.policy.endpoints.remote import RemotePolicy
+
+RUNS = Path("runs/eval")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvalPlan:
+    """The evaluation of a policy on one task."""
+
+    config: EvalConfig
+    jobs: Sequence[Job]  # all episodes, in order
+    settings: Settings  # everything the score depends on besides the policy
+
+    @classmethod
+    def of(cls, config: EvalConfig, task: str) -> EvalPlan:
+        """Plan the episodes of a task. Raises RecipeError for options that do not fit the task or the policy."""
+        jobs = _jobs(config, task)
+        tries = 1 + max((job.attempt for job in jobs), default=0)
+        if config.k is not None and not 1 <= config.k <= tries:
+            raise RecipeError(
+                f"neither pass@{config.k} nor pass^{config.k} can be estimated without bias from {tries} tries of an "
+                f"instance: evaluate with --tries {max(config.k, 1)}"
+            )
+        settings = Settings(
+            task=jobs[0].task,
+            split=jobs[0].split,
+            options=dict(jobs[0].options),
+            instances=tuple(sorted({job.index for job in jobs if job.index is not None})),
+            tries=tries,
+            seed=config.seed,
+            temperature=config.temperature,
+            max_tokens=config.max_answer,
+            context=config.context,
+            tools=_tool_mode(config, jobs[0].task),
+            prompt=config.system,
+            seats=dict(config.seats),
+            request=_request(config),
+        )
+        return cls(config=config, jobs=jobs, settings=settings)
+
+    def facts(self) -> dict[str, Any]:
+        """Return the content of `run.json`, with which a resumed run must agree."""
+        price = self.config.price(self.config.model)
+        return {
+            "policy": self.config.model,
+            "settings": self.settings.state_dict(),
+            "identity": self.settings.identity(),
+            "standard": self.config.standard,
+            "price": None if price is None else vars(price),
+        }
+
+    def folder(self) -> Path:
+        """Return the run's folder: `--out`, else a new one named after task and model.
+
+        A resumed run without `--out` continues the latest folder with the same settings. Of several tasks, each has a
+        folder within `--out`.
+        """
+        config, name = self.config, find(self.settings.task).name
+        if config.out is not None:
+            return config.out if len(config.tasks) == 1 else config.out / name
+        base = f"{name}-{_slug(config.model)}"
+        numbered = [RUNS / base, *(RUNS / f"{base}-{number}" for number in range(2, len(list(RUNS.glob("*"))) + 3))]
+        taken = [folder for folder in numbered if (folder / FACTS).exists()]
+        if config.resume:
+            identity = self.settings.identity()
+            same = [folder for folder in taken if read_facts(folder).get("identity") == identity]
+            if same:
+                return same[-1]
+            if len(config.tasks) == 1:
+                raise RecipeError(f"nothing to resume: no run in {RUNS}/{base}* has these settings; name it with --out")
+        return next(folder for folder in numbered if folder not in taken)
+
+    @contextmanager
+    def open(self, budget: Budget, load: LoadPolicy, local: dict[str, Policy]) -> Iterator[Evaluation]:
+        """Open the run's folder, its calls and its policies, and close them at the end.
+
+        `local` keeps loaded policies for the next task. If a policy cannot be had, a new run leaves no folder behind.
+        """
+        config, folder = self.config, self.folder()
+        resume = config.resume and (len(config.tasks) == 1 or (folder / FACTS).exists())  # the first of many that began
+        secrets = Secrets.of_environment(key=config.key_env)
+        with ExitStack() as stack:
+            record = Record(folder, self.facts(), resume=resume, secrets=secrets)
+            stack.callback(record.close)
+            with ExitStack() as undo:
+                undo.callback(record.discard)
+                calls = self._calls(folder, budget)
+                if calls is not None:
+                    undo.callback(calls.close)
+                policies = self._policies(record, calls, load, local)
+                undo.pop_all()
+            if calls is not None:
+                stack.callback(calls.close)
+            stack.callback(policies.close)
+            yield Evaluation(
+                record=record,
+                policies=policies,
+                jobs=self.jobs[:PILOT] if config.pilot else self.jobs,
+                engine=Engine(
+                    context=context_rule(config.context),
+                    seats=policies.seat_configs(),
+                    concurrency=config.max_episodes,
+                    pictures=record.pictures,
+                ),
+                budget=budget,
+                settings=self.settings,
+                calls=calls,
+            )
+
+    def dry_run(self) -> tuple[Estimate, str]:
+        """Estimate the run without its model, from a player of the task; return the estimate and the player's name.
+
+        Raises InstanceError if the task has no player of its own.
+        """
+        for player in ("demonstrator", "random"):
+            weighed = Weighed(load_policy(player), self.config.costs(self.config.model))
+            engine = Engine(context=context_rule(self.config.context))
+            try:
+                report = runner.evaluate(weighed, list(self.jobs[:PILOT]), engine=engine)
+            except InstanceError:
+                continue
+            return self.estimate(report.outcomes), player
+        raise InstanceError(
+            f"{self.settings.task} has no demonstrator and lists no actions to estimate from: use --pilot"
+        )
+
+    def estimate(self, pilot: Sequence[Outcome]) -> Estimate:
+        """Estimate the whole run from the outcomes of its first episodes."""
+        turns = self.settings.options.get("max_turns") or find(self.settings.task).max_turns
+        played = [outcome for outcome in pilot if not outcome.voided]
+        return estimate(played, len(self.jobs), max_turns=turns, max_tokens=self.config.max_answer)
+
+    def _calls(self, folder: Path, budget: Budget) -> Calls | None:
+        """Open the log of calls if any policy is remote."""
+        remote = [model for model in self.config.models if kind_of(model) == "remote"]
+        unpriced = [model for model in remote if self.config.price(model) is None and not model.startswith("cmd:")]
+        if self.config.budget_cost is not None and unpriced:
+            raise RecipeError(f"--budget-cost needs the price of {unpriced[0]}: give it in a table with --prices FILE")
+        return Calls(folder / CALLS, budget) if remote else None
+
+    def _policies(self, record: Record, calls: Calls | None, load: LoadPolicy, local: dict[str, Policy]) -> Policies:
+        from lmgym.policy.endpoints.pace import Patience
+
+        config = self.config
+        patience = Patience(timeout=config.timeout, tries=config.retries, first=config.retry_wait)
+
+        def connect(model: str, asking: Asking) -> RemotePolicy:
+            return load_remote(
+                model,
+                asking=asking,
+                pictures=record.pictures,
+                patience=patience,
+                concurrency=config.max_episodes,
+                ledger=calls,
+                costs=config.costs(model),
+            )
+
+        return build_policies(config.model, self.settings, connect, load, local, key=config.key_env)
+
+
+def _jobs(config: EvalConfig, task: str) -> list[Job]:
+    if config.standard:
+        if config.options or config.seed:
+            raise RecipeError("--standard takes neither --option nor --seed: the leaderboard fixes both")
+        jobs = protocol(task).jobs()
+    else:
+        jobs = runner.episodes(
+            runner.id_of(task),
+            split=config.split,
+            size=runner.size_of(task, config.split, config.options),
+            options=config.options,
+            count=config.episodes,
+            tries=config.tries,
+            seed=config.seed,
+        )
+    return [replace(job, prompt=config.system) for job in jobs]
+
+
+def _tool_mode(config: EvalConfig, task: str) -> ToolMode:
+    """Return how the task's tools are offered to the policy."""
+    kind, mode = kind_of(config.model), config.tools
+    if mode == "auto":
+        mode = {"remote": "native", "local": "template", "scripted": "none"}[kind]
+    if mode == "template" and kind == "remote":
+        raise RecipeError(f"--tools template is for local models; {config.model} takes native, text or none")
+    if mode == "native" and kind == "local":
+        raise RecipeError(f"--tools native is for endpoints; {config.model} takes template, text or none")
+    return cast(ToolMode, mode) if offers_tools(find(task)) else "none"
+
+
+def _request(config: EvalConfig) -> dict[str, Any]:
+    """Return the extra request fields. Raises RecipeError without an endpoint, or for values that JSON cannot hold."""
+    if config.request and not any(kind_of(model) == "remote" for model in config.models):
+        raise RecipeError(f"--request is for endpoints; {' and '.join(config.models)} takes no request fields")
+    try:
+        json.dumps(config.request, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise RecipeError(f"--request takes JSON values: {error}") from error
+    return dict(config.request)
+
+
+def _slug(model: str) -> str:
+    """Return the distinctive part of a model string as part of a folder's name."""
+    if kind_of(model) == "remote":
+        model = model.rpartition("#")[2] if "#" in model else model.partition(":")[2]
+    elif (folder := run_folder(model)) is not None:
+        model = folder.name
+    elif model.startswith("hf:"):
+        path = Path(model[3:])
+        model = path.parent.name if path.name == "policy" else path.name
+    return re.sub(r"[^A-Za-z0-9.]+", "-", model).strip("-.")[:60] or "policy"

@@ -1,0 +1,127 @@
+"""Policies of an evaluation: kinds of model strings, and the policies of all seats, built from the settings alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from lmgym.errors import PolicyError
+from lmgym.evaluation.settings import Settings
+from lmgym.policy.load import REMOTE
+from lmgym.rollout.episode_state import SeatConfig
+
+if TYPE_CHECKING:
+    from lmgym.policy.base import Policy
+    from lmgym.policy.endpoints.openai import Asking
+    from lmgym.policy.endpoints.remote import RemotePolicy
+
+MAX_TOKENS = {"remote": 2048, "local": 32, "scripted": 32}  # of an answer, unless set
+
+Connect = Callable[[str, "Asking"], "RemotePolicy"]  # opens an endpoint or a program
+
+
+class LoadPolicy(Protocol):
+    """Loader of local and scripted policies, such as `lmgym.train.load.load_policy`."""
+
+    def __call__(self, model: str, temperature: float, seed: int, *, max_tokens: int | None = None) -> Policy:
+        """Load the policy that `model` names."""
+
+
+@dataclass(kw_only=True)
+class Policies:
+    """The policies of a run; remote ones hold connections until they are closed."""
+
+    agent: Policy
+    seats: Mapping[str, Policy] = field(default_factory=dict)  # other seats
+    remote: list[RemotePolicy] = field(default_factory=list)
+
+    def seat_configs(self) -> dict[str, SeatConfig]:
+        """Return the other seats as an engine takes them."""
+        return {seat: SeatConfig(policy=policy, trained=False) for seat, policy in self.seats.items()}
+
+    def close(self) -> None:
+        """Close connections and programs."""
+        for policy in self.remote:
+            policy.close()
+
+
+def kind_of(model: str) -> Literal["remote", "local", "scripted"]:
+    """Return how the policy that a model string names is computed."""
+    kind = model.partition(":")[0].partition("?")[0]
+    if kind in REMOTE:
+        return "remote"
+    return "local" if kind in ("tiny", "tiny-vl", "hf") or run_folder(model) is not None else "scripted"
+
+
+def run_folder(model: str) -> Path | None:
+    """Return the folder of the training run that `model` names; None if it names no run."""
+    folder = Path(model.removeprefix("run:"))
+    if (folder / "run.json").is_file():
+        return folder
+    if model.startswith("run:"):
+        raise PolicyError(f"{folder} is not a run: it has no run.json; see lmgym train")
+    return None
+
+
+def default_max_tokens(model: str) -> int:
+    """Return the limit of tokens in an answer for a model string that comes without one."""
+    return MAX_TOKENS[kind_of(model)]
+
+
+def build_policies(
+    model: str,
+    settings: Settings,
+    connect: Connect,
+    load: LoadPolicy,
+    local: dict[str, Policy],
+    *,
+    key: str | None = None,
+) -> Policies:
+    """Build the policies of all seats; `local` keeps local ones for the next task, `key` names the API key's variable.
+
+    Everything that the policies depend on is in `settings`, so that a later run can build the same ones.
+    """
+    from lmgym.policy.endpoints.openai import Asking
+    from lmgym.policy.tools import Plain
+
+    max_tokens = settings.max_tokens or default_max_tokens(model)
+    remote: list[RemotePolicy] = []
+
+    def build(name: str) -> Policy:
+        if kind_of(name) == "remote":
+            asking = Asking(temperature=settings.temperature, max_tokens=max_tokens, more=settings.request, key=key)
+            remote.append(connect(name, asking))
+            return remote[-1]
+        if name not in local:
+            temperature = 1.0 if settings.temperature is None else settings.temperature
+            local[name] = load(name, temperature, settings.seed, max_tokens=max_tokens)
+        return local[name]
+
+    try:
+        agent = build(model)
+        if settings.tools == "template":
+            check_template(agent)
+        if kind_of(model) != "scripted":
+            agent = Plain(agent, tools=settings.tools)
+        return Policies(agent=agent, seats={seat: build(name) for seat, name in settings.seats.items()}, remote=remote)
+    except BaseException:
+        for policy in remote:
+            policy.close()
+        raise
+
+
+def check_template(policy: Policy) -> None:
+    """Raise PolicyError if a local model's chat template ignores the tools it is given."""
+    from lmgym.policy.base import Conversation
+    from lmgym.policy.local.policy import LocalPolicy
+    from lmgym.policy.tools import wrapped
+    from lmgym.types import Message
+
+    assert isinstance(policy, LocalPolicy), "tools are offered by template to local models only"
+    messages = (Message(role="user", text="?"),)
+    probe = tuple(wrapped([{"name": "probe", "description": "probe", "parameters": {"type": "object"}}]))
+    with_tools, without = (policy.prompt(Conversation(messages=messages, tools=tools))[0] for tools in (probe, ()))
+    if with_tools == without:
+        raise PolicyError(f"the chat template of {policy.name} shows no tools: offer them in words, --tools text")
