@@ -68,7 +68,8 @@ class Close(Struct, tag_field="op", tag="close", forbid_unknown_fields=True):
     session: str
 
 
-AnyCall = Open | Reset | Step | Cut | Ask | Close
+EnvCall = Open | Reset | Step | Cut | Ask  # an environment answers these
+AnyCall = EnvCall | Close
 
 
 class RequestMessage(Struct, forbid_unknown_fields=True):

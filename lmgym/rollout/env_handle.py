@@ -180,6 +180,14 @@ class EnvHost:
         handle = self.handles.get(slot)
         return None if handle is None else getattr(handle, method)(*arguments)
 
+    def split(self, slot: int) -> EnvHost:
+        """Keep only this slot; return a host with all others."""
+        rest = EnvHost()
+        for other in list(self.handles):  # in place: the slot's own call may be running
+            if other != slot:
+                rest.handles[other] = self.handles.pop(other)
+        return rest
+
     def drop(self, slot: int) -> None:
         """Close a slot's environment, which may be broken."""
         handle = self.handles.pop(slot, None)

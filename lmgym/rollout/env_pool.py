@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import os
-from queue import Empty
-from typing import Any, Literal
+from queue import Empty, SimpleQueue
+from typing import Any, Literal, Protocol
 
 from lmgym.errors import BackendError
-from lmgym.rollout.env_handle import EnvHost, Setting, StepResult
+from lmgym.rollout.env_handle import EnvHost, StepResult
 from lmgym.rollout.workers import Fault, Inline, Outbox, ProcessHost, Threaded, Worker
 
-Kind = Literal["inline", "thread", "process"]
+Kind = Literal["inline", "thread", "process", "shared"]  # shared: one thread, which a slow call leaves
+
+
+class Opener(Protocol):
+    """A description of an environment that a worker can open."""
+
+    def key(self) -> str:
+        """Return a name that environments of equal description share."""
+
+    def opened(self) -> Any:
+        """Open the environment; called by its worker."""
 
 
 class EnvPool:
@@ -20,12 +30,22 @@ class EnvPool:
     episode or `retire` it. At most `spare` idle environments are kept.
     """
 
-    def __init__(self, *, timeout: float | None = None, processes: int | None = None, spare: int = 64) -> None:
+    def __init__(
+        self,
+        *,
+        timeout: float | None = None,
+        processes: int | None = None,
+        spare: int = 64,
+        outbox: Outbox | None = None,
+    ) -> None:
+        """Answers go to `outbox` if there is one; else `collect` returns them."""
         self.timeout = timeout  # seconds for one call
         self.processes = processes or os.cpu_count() or 1
         self.spare = spare
         self.busy: set[int] = set()  # slots whose answer is due
-        self._outbox = Outbox()
+        self._answers: SimpleQueue[tuple[int, StepResult] | Fault | BaseException] = SimpleQueue()
+        self._outbox: Outbox = outbox or self._answers
+        self._shared: Threaded | None = None
         self._inline = Inline(self._outbox)
         self._remote: list[Threaded] = []
         self._threads: list[Threaded] = []
@@ -34,7 +54,7 @@ class EnvPool:
         self._idle: dict[int, tuple[Kind, str]] = {}  # by slot, the longest idle first
         self._slots = 0
 
-    def acquire(self, setting: Setting, kind: Kind) -> int:
+    def acquire(self, setting: Opener, kind: Kind) -> int:
         """Return a slot with an environment of this setting: an idle one, or a new one."""
         name = (kind, setting.key())
         for slot, idle in self._idle.items():
@@ -63,9 +83,9 @@ class EnvPool:
         answers: list[tuple[int, StepResult] | Fault] = []
         while True:
             try:
-                answer = self._outbox.get(timeout=wait) if wait and not answers else self._outbox.get_nowait()
+                answer = self._answers.get(timeout=wait) if wait and not answers else self._answers.get_nowait()
             except Empty:
-                return answers or self._overdue()
+                return answers or [*self.overdue()]
             if isinstance(answer, BaseException):
                 raise answer
             if isinstance(answer, Fault):
@@ -92,6 +112,25 @@ class EnvPool:
             worker.stop()
             self._threads.remove(worker)
 
+    def overdue(self) -> list[Fault]:
+        """Return a fault for each thread whose call has timed out; the thread itself is abandoned."""
+        if self.timeout is None:
+            return []
+        error = BackendError(f"a call to an environment took longer than {self.timeout:g} seconds")
+        late = [worker for worker in self._threads if worker.overdue(self.timeout)]
+        return [self._retire_all(Fault(tuple(worker.slots), error)) for worker in late]
+
+    def unblock(self, seconds: float) -> None:
+        """Leave the shared thread to a call that takes longer than `seconds`; the other environments get a new one."""
+        blocked = self._shared
+        if blocked is not None and (rest := blocked.split(seconds)) is not None:
+            if blocked.slots:
+                self._threads.append(blocked)
+            else:  # the slow call closes an environment that was retired
+                blocked.stop()
+            self._shared = rest
+            self._worker |= dict.fromkeys(rest.slots, rest)
+
     def pids(self) -> list[int]:
         """Return the ids of the running processes."""
         return [worker.pid for worker in self._remote if worker.pid is not None]
@@ -99,6 +138,7 @@ class EnvPool:
     def close(self) -> None:
         """Close all environments."""
         workers: list[Worker] = [self._inline, *self._threads, *self._remote]
+        workers += [self._shared] if self._shared else []
         for worker in workers:
             worker.stop()
         for worker in workers:
@@ -110,6 +150,9 @@ class EnvPool:
         if kind == "thread":
             self._threads.append(Threaded(EnvHost(), self._outbox))
             return self._threads[-1]
+        if kind == "shared":
+            self._shared = self._shared or Threaded(EnvHost(), self._outbox)
+            return self._shared
         if len(self._remote) < self.processes:
             self._remote.append(Threaded(ProcessHost(self.timeout), self._outbox))
             return self._remote[-1]
@@ -119,11 +162,3 @@ class EnvPool:
         for slot in fault.slots:
             self.retire(slot)
         return fault
-
-    def _overdue(self) -> list[tuple[int, StepResult] | Fault]:
-        """Return a fault for each thread whose call has timed out; the thread itself is abandoned."""
-        if self.timeout is None:
-            return []
-        error = BackendError(f"a call to an environment took longer than {self.timeout:g} seconds")
-        late = [worker for worker in self._threads if worker.overdue(self.timeout)]
-        return [self._retire_all(Fault(tuple(worker.slots), error)) for worker in late]

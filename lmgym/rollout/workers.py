@@ -35,7 +35,11 @@ class Fault:
     error: BackendError
 
 
-Outbox = SimpleQueue[tuple[int, StepResult] | Fault | BaseException]
+class Outbox(Protocol):
+    """Where workers put answers, from their own threads."""
+
+    def put(self, answer: tuple[int, StepResult] | Fault | BaseException, /) -> None:
+        """Add an answer."""
 
 
 def patience(method: str, timeout: float | None) -> float | None:
@@ -104,11 +108,12 @@ class Threaded:
         self._host = host
         self._outbox = outbox
         self._inbox: SimpleQueue[Call | None] = SimpleQueue()
-        self._running: tuple[str, float] | None = None  # method of the running call, and when it began
+        self._lock = threading.Lock()  # guards `_running`, so that `split` sees a call that has not returned
+        self._running: tuple[int, str, float] | None = None  # slot and method of the running call, and its start
         self._thread = threading.Thread(target=self._run, name="lmgym-player", daemon=True)
         self._thread.start()
 
-    def submit(self, call: Call) -> None:
+    def submit(self, call: Call | None) -> None:
         """Do this when those before it are done."""
         self._inbox.put(call)
 
@@ -117,8 +122,26 @@ class Threaded:
         running = self._running
         if running is None or isinstance(self._host, ProcessHost):
             return False
-        method, since = running
+        _, method, since = running
         return time.monotonic() - since > (patience(method, timeout) or 0.0)
+
+    def split(self, seconds: float) -> Threaded | None:
+        """Return a new worker that takes over every slot but the one whose call takes longer than `seconds`.
+
+        None if no call does.
+        """
+        with self._lock:
+            if self._running is None or isinstance(self._host, ProcessHost):
+                return None
+            slot, _, since = self._running
+            if time.monotonic() - since <= seconds:
+                return None
+            rest = Threaded(self._host.split(slot), self._outbox)
+            rest.slots, self.slots = self.slots - {slot}, self.slots & {slot}
+            calls = [self._inbox.get() for _ in range(self._inbox.qsize())]
+        for call in calls:
+            (self if call is not None and call[0] == slot else rest).submit(call)
+        return rest
 
     @property
     def pid(self) -> int | None:
@@ -138,9 +161,10 @@ class Threaded:
     def _run(self) -> None:
         try:
             while (call := self._inbox.get()) is not None:
-                self._running = call[1], time.monotonic()
+                self._running = call[0], call[1], time.monotonic()
                 self._answer(call)
-                self._running = None
+                with self._lock:
+                    self._running = None
         except BaseException as error:  # noqa: BLE001  (handed over: the engine's thread raises it)
             self._outbox.put(error)
         finally:

@@ -29,7 +29,7 @@ def application(sessions: Sessions) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        keepers = [asyncio.create_task(sessions.reap()), asyncio.create_task(sessions.workers.watch())]
+        keepers = [asyncio.create_task(sessions.reap()), asyncio.create_task(sessions.watch())]
         yield
         for keeper in keepers:
             keeper.cancel()

@@ -1,8 +1,11 @@
-"""One served environment, in the thread or process that it lives in: what it withholds never leaves from here."""
+"""A served environment, where its worker runs it: hidden information is removed here and never leaves the worker."""
 
 from __future__ import annotations
 
 import base64
+import json
+import logging
+import traceback
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,35 +16,67 @@ from lmgym.backends import wire
 from lmgym.env import registry
 from lmgym.env.pictures import encode
 from lmgym.env.spec import TaskSpec
-from lmgym.errors import InstanceError
+from lmgym.errors import InstanceError, LmgymError
+
+LOG = logging.getLogger("lmgym.serve")
+
+
+class EnvCrash(LmgymError):
+    """An error that the environment should not have raised, as a traceback."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SessionConfig:
-    """Which environment, and what of it may be told."""
+    """The environment of a session, and what its clients may learn."""
 
     spec: TaskSpec
     split: str
     options: Mapping[str, Any]
     reveals: frozenset[str]  # of wire.SECRETS
 
+    def key(self) -> str:
+        """Return a name for equal environments."""
+        return json.dumps([self.spec.id, self.split, self.options], sort_keys=True, default=repr)
+
     def opened(self) -> EnvSession:
-        """Return the environment, made here."""
+        """Open the environment."""
         return EnvSession(self)
 
 
 class EnvSession:
-    """An environment that says what the wire has words for."""
+    """An environment that answers the calls of the wire protocol."""
 
     def __init__(self, config: SessionConfig) -> None:
         self.config = config
-        self.env = registry.build(config.spec, split=config.split, **config.options)
-        self.task = self.env.unwrapped
         self.advice: dict[str, Iterator[str]] = {}
-        self.open = False  # whether an episode was begun
+        self.begun = False  # True after the first reset
+        self.env: Any = None
+        self.error: LmgymError | None = None  # why the environment did not open
+        try:
+            self.env = registry.build(config.spec, split=config.split, **config.options)
+            self.task = self.env.unwrapped
+        except BaseException as error:  # noqa: BLE001  (the answer to `open` reports it)
+            self.error = _reported(error)
+
+    def answer(self, call: wire.EnvCall) -> wire.Answer | LmgymError:
+        """Make a call. Errors are returned, since the pool gives up an environment that raises one."""
+        try:
+            match call:
+                case wire.Open():
+                    return self.error or self.describe()
+                case wire.Reset():
+                    return self.reset(call)
+                case wire.Step():
+                    return self.step(call)
+                case wire.Cut():
+                    return self.cut()
+                case wire.Ask():
+                    return self.ask(call)
+        except BaseException as error:  # noqa: BLE001  (returned to the client's session)
+            return _reported(error)
 
     def describe(self) -> wire.OpenAnswer:
-        """Say what is played here; the session has no name yet."""
+        """Describe the environment; the server adds the session's name."""
         spec, pictures = self.task.task, self.task.PICTURES
         return wire.OpenAnswer(
             session="",
@@ -58,36 +93,36 @@ class EnvSession:
         )
 
     def reset(self, call: wire.Reset) -> wire.StepAnswer:
-        """Begin an episode."""
+        """Start an episode."""
         self.advice.clear()
         options: dict[str, Any] = {} if call.index is None else {"index": call.index}
         if call.instance is not None:
             options["instance"] = call.instance
         observation, info = self.env.reset(seed=call.seed, options=options)
-        self.open = True
-        played = self._played(observation, info)
-        played.tools = self.task.tools()
-        return played
+        self.begun = True
+        answer = self._step_answer(observation, info)
+        answer.tools = self.task.tools()
+        return answer
 
     def step(self, call: wire.Step) -> wire.StepAnswer:
         """Play an action."""
         if call.reseed is not None:
-            self._begun()
+            self._check_begun()
             self.task.reseed(call.reseed)
         observation, reward, terminated, truncated, info = self.env.step(call.action)
-        played = self._played(observation, info)
-        played.reward, played.terminated, played.truncated = float(reward), terminated, truncated
-        return played
+        answer = self._step_answer(observation, info)
+        answer.reward, answer.terminated, answer.truncated = float(reward), terminated, truncated
+        return answer
 
-    def cut(self, call: wire.Cut) -> wire.CutAnswer:
-        """End the episode."""
-        self._begun()
-        ending = self.task.cut()
-        return wire.CutAnswer(ending["score"], ending["success"], ending.get("seat_scores", UNSET))
+    def cut(self) -> wire.CutAnswer:
+        """End the episode in its present state."""
+        self._check_begun()
+        info = self.task.cut()
+        return wire.CutAnswer(info["score"], info["success"], info.get("seat_scores", UNSET))
 
     def ask(self, call: wire.Ask) -> wire.AskAnswer:
-        """Say what an adviser, whom the operator lets speak, or the player of a seat would do."""
-        self._begun()
+        """Return the action of an oracle, a demonstrator or a scripted seat, or all admissible actions."""
+        self._check_begun()
         if call.what == "scripted":
             return wire.AskAnswer(self.task.scripted(call.seat))
         if call.what == "admissible":
@@ -97,17 +132,28 @@ class EnvSession:
         return wire.AskAnswer(next(self.advice[call.what], None))
 
     def close(self) -> None:
-        """Close the environment."""
-        self.env.close()
+        """Close the environment, which may be broken."""
+        try:
+            if self.env is not None:
+                self.env.close()
+        except Exception as error:  # noqa: BLE001  (the worker goes on with other environments)
+            LOG.warning("%s could not be closed: %r", self.config.spec.id, error)
 
-    def _begun(self) -> None:
-        if not self.open:
+    def _check_begun(self) -> None:
+        if not self.begun:
             raise InstanceError(f"{self.config.spec.id}: no episode is open; call reset first")
 
-    def _played(self, observation: Mapping[str, Any], info: Mapping[str, Any]) -> wire.StepAnswer:
-        told = {name: value for name, value in info.items() if name in wire.BASE}
+    def _step_answer(self, observation: Mapping[str, Any], info: Mapping[str, Any]) -> wire.StepAnswer:
+        public = {name: value for name, value in info.items() if name in wire.BASE}
         if "answer" not in self.config.reveals:
-            told.pop("answer", None)
-        told["more"] = {name: info[name] for name in self.config.spec.told if name in info}
+            public.pop("answer", None)
+        public["more"] = {name: info[name] for name in self.config.spec.told if name in info}
         pictures = [base64.b64encode(encode(picture)[1]).decode() for picture in observation.get("images", ())]
-        return wire.StepAnswer(observation["text"], wire.Info(**told), pictures)
+        return wire.StepAnswer(observation["text"], wire.Info(**public), pictures)
+
+
+def _reported(error: BaseException) -> LmgymError:
+    """Return an error that passes between processes."""
+    if isinstance(error, LmgymError):
+        return error
+    return EnvCrash("".join(traceback.format_exception(error)))

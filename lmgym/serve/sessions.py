@@ -1,4 +1,4 @@
-"""Sessions: who has them, where they live, and the calls that are made to them."""
+"""Sessions: which client owns them, which slot of the environment pool they have, and the calls made to them."""
 
 from __future__ import annotations
 
@@ -7,98 +7,122 @@ import logging
 import secrets
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from msgspec import structs
 
 from lmgym.backends import wire
-from lmgym.errors import BackendError, InstanceError, MissingExtra
+from lmgym.errors import BackendError, InstanceError, LmgymError, MissingExtra
+from lmgym.rollout.env_pool import EnvPool
+from lmgym.rollout.workers import Fault
 from lmgym.serve.catalogue import Catalogue, Refusal, tellable
 from lmgym.serve.clients import Client, Limits
-from lmgym.serve.worker import AnswerBudget, BudgetSpent, Errand, SessionWorker
-from lmgym.serve.workers import SessionWorkers
 
 LOG = logging.getLogger("lmgym.serve")
-METHODS: dict[type[wire.AnyCall], str] = {
-    wire.Reset: "reset",
-    wire.Step: "step",
-    wire.Cut: "cut",
-    wire.Ask: "ask",
-    wire.Close: "close",
-}
-GONE = "no such session: it ended, was idle for too long, or never was yours"
+SLOW = 0.05  # seconds after which an environment that blocks the shared thread gets a thread of its own
+WINDOW = 16  # sessions on the shared thread that one message calls at once, so that other messages get their turn
+GONE = "no such session: it ended, was idle for too long, or belongs to another client"
+
+NumberedCall = tuple[int, wire.EnvCall | wire.Close]  # position in the message, call
 
 
 @dataclass(eq=False)
 class SessionRecord:
     """One environment of a client."""
 
-    name: str  # nobody guesses it
+    name: str  # random, so that other clients cannot guess it
     task: str
     client: Client
-    connection: object | None  # with which it ends; None: it was opened by a request of its own
-    worker: SessionWorker
+    connection: object | None  # the WebSocket that it ends with; None if it was opened by POST
     slot: int
+    shared: bool  # True if its environment started on the thread that inline tasks share
     used: float = field(default_factory=time.monotonic)
-    busy: object | None = None  # the message whose calls are under way
+    busy: object | None = None  # the message whose calls are running
 
 
-Todo = tuple[int, SessionRecord, Errand]  # place of a call in its message, and what it comes to
+@dataclass
+class AnswerBudget:
+    """Characters that the answers to a message may still have; the answer that exceeds them is the last."""
+
+    left: int
+
+    def spend(self, answer: object) -> None:
+        """Count an answer: its text and pictures are nearly all of it."""
+        if isinstance(answer, wire.StepAnswer):
+            self.left -= len(answer.text) + sum(map(len, answer.images))
 
 
 class Sessions:
-    """Answers calls."""
+    """All sessions of a server, on one environment pool."""
 
     def __init__(self, catalogue: Catalogue, limits: Limits, *, processes: int | None = None) -> None:
         self.catalogue, self.limits = catalogue, limits
-        self.workers = SessionWorkers(timeout=limits.call, processes=processes)
+        self.pool = EnvPool(timeout=limits.call, processes=processes, outbox=self)
         self.by_name: dict[str, SessionRecord] = {}
+        self._by_slot: dict[int, SessionRecord] = {}
+        self._due: dict[int, asyncio.Future[Any]] = {}  # answers that the pool owes, by slot
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._opening = 0
 
     async def answer(
         self, client: Client, calls: Sequence[wire.AnyCall], connection: object | None = None
     ) -> list[wire.Answer]:
-        """Answer the calls of a message, each in its place; those to one session are made in their order."""
+        """Return an answer for each call of a message. Calls to one session run in order, sessions run concurrently."""
+        self._loop = asyncio.get_running_loop()
         message = object()
         answers: list[Any] = [None] * len(calls)
-        todo: dict[SessionWorker, list[Todo]] = {}
-        opening = []
-        for place, call in enumerate(calls):
+        opens: list[tuple[int, wire.Open]] = []
+        by_session: dict[SessionRecord, list[NumberedCall]] = {}
+        for number, call in enumerate(calls):
             try:
                 if isinstance(call, wire.Open):
                     self._reserve(client)
-                    opening.append(self._open(client, call, connection, place, answers))
+                    opens.append((number, call))
                 else:
                     self.catalogue.permit(call)
-                    session = self._session(client, call.session, message)
-                    errand = (session.slot, METHODS[type(call)], () if isinstance(call, wire.Close) else (call,))
-                    todo.setdefault(session.worker, []).append((place, session, errand))
+                    by_session.setdefault(self._session(client, call.session, message), []).append((number, call))
             except Refusal as refusal:
-                answers[place] = wire.ErrorAnswer(refusal.error)
-        budget = AnswerBudget(self.limits.answers)
-        work = [*opening, *(self._run(worker, client, part, budget, answers) for worker, part in todo.items())]
+                answers[number] = wire.ErrorAnswer(refusal.error)
+        budget, window = AnswerBudget(self.limits.answers), asyncio.Semaphore(WINDOW)
+        work = [self._play(session, calls, budget, window, answers) for session, calls in by_session.items()]
+        work += [self._open(client, call, connection, number, answers) for number, call in opens]
         if len(work) == 1:
-            await work[0]  # by far the most, and no task is needed
+            await work[0]  # the usual message needs no task
         else:
             await asyncio.gather(*work)
         return answers
 
+    def put(self, answer: tuple[int, Any] | Fault | BaseException) -> None:
+        """Take an answer of the pool, in a worker's thread."""
+        if self._loop is not None:
+            with suppress(RuntimeError):  # the loop was closed: nobody waits for an answer
+                self._loop.call_soon_threadsafe(self._deliver, answer)
+
+    async def watch(self) -> None:
+        """Keep slow environments from blocking others, and end those that exceed the limit of a call, for ever."""
+        while True:
+            await asyncio.sleep(SLOW)
+            self.pool.unblock(SLOW)
+            for fault in self.pool.overdue():
+                self._deliver(fault)
+
     async def reap(self) -> None:
-        """Close sessions that nobody called for too long, for ever."""
+        """Close idle sessions, for ever."""
         while True:
             await asyncio.sleep(min(self.limits.idle / 4, 30.0))
             self.reap_once()
 
     def reap_once(self) -> None:
-        """Close sessions that nobody called for too long."""
+        """Close the sessions that are idle now."""
         now = time.monotonic()
         for session in list(self.by_name.values()):
             if session.busy is None and now - session.used > self.limits.idle:
                 self._end(session)
 
     def leave(self, connection: object) -> None:
-        """End the sessions of a connection that is gone."""
+        """End the sessions that were opened on a closed connection."""
         for session in list(self.by_name.values()):
             if session.connection is connection:
                 self._end(session)
@@ -107,77 +131,112 @@ class Sessions:
         """Close all environments."""
         for session in list(self.by_name.values()):
             self._end(session)
-        self.workers.close()
+        self.pool.close()
 
     # Inside ----------------------------------------------------------------------------------------------------
 
     def _reserve(self, client: Client) -> None:
-        """Count one more session. Raises Refusal where there are too many."""
+        """Count one more session. Raises Refusal if there are too many."""
         if client.sessions >= self.limits.sessions_per_client:
-            raise Refusal("limit", f"a client has {self.limits.sessions_per_client} sessions at most: close some")
+            raise Refusal("limit", f"a client has at most {self.limits.sessions_per_client} sessions; close some")
         if len(self.by_name) + self._opening >= self.limits.sessions:
-            raise Refusal("limit", f"this server has {self.limits.sessions} sessions at most, and they are taken", 10.0)
+            raise Refusal("limit", f"all {self.limits.sessions} sessions of this server are in use; try later", 10.0)
         client.sessions += 1
         self._opening += 1
 
     async def _open(
-        self, client: Client, call: wire.Open, connection: object | None, place: int, answers: list[Any]
+        self, client: Client, call: wire.Open, connection: object | None, number: int, answers: list[Any]
     ) -> None:
         try:
             config = self.catalogue.config(call)
-            worker, slot = self.workers.place(config.spec.player)
-            said = await self.workers.run(worker, client.name, [(slot, "open", (config,)), (slot, "describe", ())])
-            if broken := [answer for answer in said if isinstance(answer, BaseException)]:
-                self.workers.leave(worker, client.name, slot)
-                raise self._refusal(config.spec.id, broken[0])
+            shared = config.spec.player == "inline"
+            slot = self.pool.acquire(config, "shared" if shared else config.spec.player)
+            answer = await self._called(slot, call)
+            if isinstance(answer, LmgymError):
+                self.pool.retire(slot)
+                raise self._refusal(config.spec.id, answer)
         except Refusal as refusal:
             client.sessions -= 1
-            answers[place] = wire.ErrorAnswer(refusal.error)
+            answers[number] = wire.ErrorAnswer(refusal.error)
         else:
-            session = SessionRecord(secrets.token_urlsafe(18), config.spec.id, client, connection, worker, slot)
-            self.by_name[session.name] = session
-            answers[place] = structs.replace(said[1], session=session.name)
+            session = SessionRecord(secrets.token_urlsafe(18), config.spec.id, client, connection, slot, shared)
+            self.by_name[session.name] = self._by_slot[slot] = session
+            answers[number] = structs.replace(answer, session=session.name)
         finally:
             self._opening -= 1
 
     def _session(self, client: Client, name: str, message: object) -> SessionRecord:
-        """The client's session. Raises Refusal, the same for one that never was and for a stranger's."""
+        """Return the client's session. Raises the same Refusal for an unknown session and another client's."""
         session = self.by_name.get(name)
         if session is None or session.client is not client:
             raise Refusal("session", GONE)
         if session.busy not in (None, message):
-            raise Refusal("busy", "another message's call to this session is under way: wait for its answer")
+            raise Refusal("busy", "another message is calling this session: wait for its answer")
         session.busy = message
         return session
 
-    async def _run(
-        self, worker: SessionWorker, client: Client, todo: Sequence[Todo], budget: AnswerBudget, answers: list[Any]
+    async def _play(
+        self,
+        session: SessionRecord,
+        calls: Sequence[NumberedCall],
+        budget: AnswerBudget,
+        window: asyncio.Semaphore,
+        answers: list[Any],
     ) -> None:
-        said = await self.workers.run(worker, client.name, [errand for _, _, errand in todo], budget)
-        now = time.monotonic()
-        for (place, session, (_, method, _)), answer in zip(todo, said, strict=True):
-            session.used, session.busy = now, None
-            if isinstance(answer, BaseException):
-                answers[place] = wire.ErrorAnswer(self._refusal(session.task, answer).error)
-            elif session.name not in self.by_name:  # an earlier call of this message ended it
-                answers[place] = wire.ErrorAnswer(wire.Error("session", GONE))
-            else:
-                answers[place] = wire.CloseAnswer() if method == "close" else answer
-            if method == "close" or (
-                isinstance(answer, BaseException) and not isinstance(answer, InstanceError | BudgetSpent)
-            ):
+        """Make the calls of a message to one session."""
+        async with window if session.shared else nullcontext():
+            for number, call in calls:
+                try:
+                    answers[number] = await self._answer(session, call, budget)
+                except Refusal as refusal:
+                    answers[number] = wire.ErrorAnswer(refusal.error)
+        session.used, session.busy = time.monotonic(), None
+
+    async def _answer(
+        self, session: SessionRecord, call: wire.EnvCall | wire.Close, budget: AnswerBudget
+    ) -> wire.Answer:
+        """Make a call. Raises Refusal if it gets no answer; any error but a caller's mistake ends the session."""
+        if session.name not in self.by_name:  # an earlier call of this message ended it
+            raise Refusal("session", GONE)
+        if isinstance(call, wire.Close):
+            self._end(session)
+            return wire.CloseAnswer()
+        if budget.left <= 0:
+            used_up = f"the answers so far exceed {self.limits.answers} characters: make this call in another message"
+            raise Refusal("size", used_up)
+        answer: wire.Answer | LmgymError = await self._called(session.slot, call)
+        budget.spend(answer)
+        if not isinstance(answer, LmgymError):
+            return answer
+        if not isinstance(answer, InstanceError):
+            self._end(session)
+        raise self._refusal(session.task, answer)
+
+    async def _called(self, slot: int, call: wire.EnvCall) -> Any:
+        """Return the pool's answer to a call, or the error in its place."""
+        assert self._loop is not None
+        self._due[slot] = self._loop.create_future()
+        self.pool.send(slot, "answer", call)
+        return await self._due[slot]
+
+    def _deliver(self, answer: tuple[int, Any] | Fault | BaseException) -> None:
+        """Hand the pool's answer to the call that waits for it; a fault ends the sessions that it hits."""
+        if isinstance(answer, BaseException):
+            LOG.error("a worker broke: %r", answer, exc_info=answer)
+            return
+        slots, result = (answer.slots, answer.error) if isinstance(answer, Fault) else ((answer[0],), answer[1])
+        for slot in slots:
+            if (future := self._due.pop(slot, None)) is not None and not future.done():
+                future.set_result(result)
+            if isinstance(answer, Fault) and (session := self._by_slot.get(slot)) is not None:
                 self._end(session)
 
-    def _refusal(self, task: str, error: BaseException) -> Refusal:
-        """What a client is told of an error; the log is told all of it."""
-        if isinstance(error, BudgetSpent):
-            return Refusal(
-                "size", f"the answers before it have {self.limits.answers} characters: ask in another message"
-            )
+    def _refusal(self, task: str, error: LmgymError) -> Refusal:
+        """Log an error, and return the part of it that a client may read."""
         if isinstance(error, InstanceError):
             LOG.info("%s refused: %s", task, error)
             return Refusal("instance", tellable(error))
-        LOG.warning("%s broke: %r", task, error, exc_info=error)
+        LOG.warning("%s broke: %s", task, error, exc_info=error)
         if isinstance(error, MissingExtra):
             return Refusal("task", f"{task} cannot be played here: packages are missing")
         if isinstance(error, BackendError):
@@ -187,4 +246,5 @@ class Sessions:
     def _end(self, session: SessionRecord) -> None:
         if self.by_name.pop(session.name, None) is not None:
             session.client.sessions -= 1
-            self.workers.leave(session.worker, session.client.name, session.slot)
+            del self._by_slot[session.slot]
+            self.pool.retire(session.slot)

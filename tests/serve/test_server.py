@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import signal
@@ -25,10 +24,8 @@ from lmgym.env.env import Reply
 from lmgym.env.registry import load, options_of, specs
 from lmgym.env.spec import TaskSpec
 from lmgym.errors import BackendError, InstanceError, MissingExtra
-from lmgym.rollout.env_handle import EnvHost
 from lmgym.serve.catalogue import Catalogue, tellable
 from lmgym.serve.clients import Client, Clients, Limits, tokens_of
-from lmgym.serve.worker import SLICE, SessionWorker
 
 from ..env.games import RACE, Race
 from .conftest import OTHER, TOKEN, Asking, said, served
@@ -75,6 +72,8 @@ class Moody(Race):
                 os.kill(os.getpid(), signal.SIGKILL)
             case "wait":
                 self.gate.wait(30)
+            case "nap":
+                time.sleep(0.002)
             case "long":
                 return Reply("x" * 1000)
         return Reply(f"did {action[:20]}", reward={"step": 1.0})
@@ -631,47 +630,6 @@ def test_a_session_takes_one_message_at_a_time(moods):
         Moody.gate.set()
         assert json.loads(connection.recv(timeout=30))["answers"][0]["text"] == "did wait"
     assert moods.call(step(session, "x"), step(session, "y"))[1]["text"] == "did y"
-
-
-class Diary:
-    """What lives in a slot, and writes down when it was called."""
-
-    def __init__(self, pages: list[str], gate: threading.Event) -> None:
-        self.pages, self.gate = pages, gate
-
-    def opened(self) -> Diary:
-        return self
-
-    def write(self, word: str) -> str:
-        self.gate.wait(30)
-        time.sleep(SLICE)
-        self.pages.append(word)
-        return word
-
-    def close(self) -> None:
-        self.pages.append("closed")
-
-
-def test_clients_take_turns_in_a_lane_and_each_ones_calls_keep_their_order():
-    pages: list[str] = []
-    gate = threading.Event()
-
-    async def asked() -> list[list[Any]]:
-        worker = SessionWorker(EnvHost())
-        for slot in (1, 2):
-            await worker.do("c", [(slot, "open", (Diary(pages, gate),))])
-        one = worker.do("a", [(1, "write", (f"a{n}",)) for n in range(4)])
-        two = worker.do("b", [(2, "write", (f"b{n}",)) for n in range(2)])
-        three = worker.do("a", [(1, "write", ("a4",))])
-        worker.leave("a", 1)
-        gate.set()
-        found = [await one, await two, await three]
-        worker.stop()
-        worker.join(30)
-        return found
-
-    assert asyncio.run(asked()) == [["a0", "a1", "a2", "a3"], ["b0", "b1"], ["a4"]]
-    assert pages == ["a0", "b0", "a1", "b1", "a2", "a3", "a4", "closed", "closed"]  # a call takes a slice and more
 
 
 def test_answers_to_a_message_are_limited_and_what_was_not_done_can_be_asked_again():

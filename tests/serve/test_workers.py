@@ -1,33 +1,34 @@
-"""A worker does calls in turn; one that is slow is set aside, and holds up its own session alone."""
+"""Environments share a thread; one whose call is slow keeps that thread, and the others get a new one."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import random
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
-from lmgym.errors import BackendError
-from lmgym.rollout.env_handle import EnvHost
+from lmgym.rollout.env_pool import EnvPool
+from lmgym.rollout.workers import Fault
 from lmgym.serve.catalogue import Catalogue
-from lmgym.serve.worker import ASIDE, SessionWorker
 
-from .conftest import served
+from .conftest import OTHER, served
 from .test_server import SHELF, Moody, reset, step, until
 
 
 class Diary:
-    """What lives in a slot; it writes down what it was called to do, and "slow" words wait for the gate."""
+    """An environment that writes down its calls; words that begin with "slow" wait for the gate."""
 
     def __init__(self, pages: list[str], gate: threading.Event) -> None:
         self.pages, self.gate = pages, gate
         self.alone = threading.Lock()
+
+    def key(self) -> str:
+        return "diary"
 
     def opened(self) -> Diary:
         return self
@@ -47,134 +48,105 @@ class Diary:
         self.alone.release()
 
 
-def write(slot: int, *words: str) -> list[tuple[int, str, tuple[Any, ...]]]:
-    return [(slot, "write", (word,)) for word in words]
+class Diaries:
+    """Four diaries on a shared thread, with one list of pages and one gate."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.pages: list[str] = []
+        self.gate = threading.Event()
+        self.pool = EnvPool(**settings)
+        self.slots = [self.pool.acquire(Diary(self.pages, self.gate), "shared") for _ in range(4)]
+
+    def write(self, slot: int, *words: str) -> None:
+        for word in words:
+            self.pool.send(self.slots[slot], "write", word)
+
+    def answers(self, count: int, *, slow: float = 0.01) -> list[Any]:
+        """The next answers in their order, while slow calls are moved out of the way."""
+        answers: list[Any] = []
+        while len(answers) < count:
+            self.pool.unblock(slow)
+            answers += self.pool.collect(0.01)
+        return [answer if isinstance(answer, Fault) else answer[1] for answer in answers]
 
 
-Told = Callable[[Awaitable[list[Any]]], Awaitable[list[Any]]]
+@pytest.fixture
+def diaries() -> Iterator[Diaries]:
+    made = Diaries()
+    yield made
+    made.gate.set()
+    made.pool.close()
 
 
-def run(
-    play: Callable[[SessionWorker, threading.Event, list[str], Told], Awaitable[None]], *, slots: int = 8
-) -> list[str]:
-    """Play on a worker of diaries in which a call is slow after 10 ms; what was written down in the end."""
-    pages: list[str] = []
-    gate = threading.Event()
-
-    async def played() -> None:
-        worker = SessionWorker(EnvHost(), slow=0.01)
-        for slot in range(slots):
-            await worker.do("c", [(slot, "open", (Diary(pages, gate),))])
-        try:
-            await play(worker, gate, pages, lambda answers: asyncio.wait_for(answers, 30))
-        finally:
-            gate.set()
-            worker.stop()
-            worker.join(30)
-
-    asyncio.run(played())
-    return pages
+def test_a_slow_call_holds_up_its_own_environment_alone(diaries):
+    diaries.write(1, "early")
+    diaries.write(0, "slow", "then")
+    for number in range(3):
+        diaries.write(1 + number, f"quick {number}")
+    assert diaries.answers(4) == ["early", "quick 0", "quick 1", "quick 2"]
+    diaries.write(0, "last")
+    diaries.gate.set()
+    assert diaries.answers(3) == ["slow", "then", "last"]
 
 
-@pytest.mark.parametrize("client", ["the same", "another"])
-def test_a_slow_call_holds_up_no_other_session_whosever_it_is(client):
-    async def play(worker, gate, pages, told):
-        slow = worker.do("the same", write(0, "slow", "then"))
-        for number in range(3):
-            assert await told(worker.do(client, write(1 + number, f"quick {number}"))) == [f"quick {number}"]
-        assert not slow.done()
-        gate.set()
-        assert await told(slow) == ["slow", "then"]
-
-    assert run(play)[:5] == ["quick 0", "quick 1", "quick 2", "slow", "then"]
+def test_any_number_of_slow_calls_holds_up_nobody(diaries):
+    for slot in range(3):
+        diaries.write(slot, f"slow {slot}")
+    diaries.write(3, "quick")
+    assert diaries.answers(1) == ["quick"]
+    diaries.gate.set()
+    assert sorted(diaries.answers(3)) == ["slow 0", "slow 1", "slow 2"]
 
 
-def test_what_waited_before_the_slow_call_came_and_after_is_done_meanwhile():
-    async def play(worker, gate, pages, told):
-        early = worker.do("a", write(1, "early"))
-        slow = worker.do("a", write(0, "slow"))
-        late = [worker.do("a", write(2, "late")), worker.do("b", write(3, "late too"))]
-        assert await told(early) == ["early"]
-        assert [await told(each) for each in late] == [["late"], ["late too"]]
-        assert not slow.done()
-
-    assert sorted(run(play)[:3]) == ["early", "late", "late too"]
-
-
-def test_an_environment_is_closed_after_its_slow_call():
-    async def play(worker, gate, pages, told):
-        slow = worker.do("a", write(0, "slow"))
-        await told(worker.do("b", write(1, "quick")))
-        worker.leave("a", 0)
-        await told(worker.do("b", write(1, "quick")))
-        assert pages == ["quick", "quick"]
-        gate.set()
-        await told(slow)
-
-    assert run(play, slots=2)[2:] == ["slow", "closed", "closed"]
+def test_an_environment_is_closed_after_its_slow_call(diaries):
+    diaries.write(0, "slow")
+    diaries.write(1, "quick")
+    assert diaries.answers(1) == ["quick"]
+    diaries.pool.retire(diaries.slots[0])
+    diaries.write(1, "quick")
+    assert diaries.answers(1) == ["quick"]
+    assert diaries.pages == ["quick", "quick"]
+    diaries.gate.set()
+    until(lambda: "closed" in diaries.pages)
+    assert diaries.pages[2:] == ["slow", "closed"]
 
 
-def test_a_call_that_is_given_up_loses_its_environment_alone():
-    async def play(worker, gate, pages, told):
-        slow = worker.do("a", [*write(0, "slow", "never"), *write(1, "after")])
-        await told(worker.do("b", write(2, "quick")))
-        worker.give_up(0.0, error := BackendError("too late"))
-        answers = await told(slow)
-        assert answers[0] is error
-        assert isinstance(answers[1], BackendError)
-        assert answers[2] == "after"
-        worker.leave("a", 0)
-        assert await told(worker.do("a", write(1, "still"))) == ["still"]
-        gate.set()
-        while "closed" not in pages:
-            await asyncio.sleep(0.01)
-
-    assert run(play, slots=3) == ["quick", "after", "still", "slow", "closed", "closed", "closed"]
-
-
-def test_slow_calls_beyond_the_most_that_are_set_aside_wait_and_so_do_others():
-    async def play(worker, gate, pages, told):
-        slow = [worker.do(f"client {slot}", write(slot, f"slow {slot}")) for slot in range(ASIDE + 1)]
-        quick = worker.do("b", write(ASIDE + 1, "quick"))
-        while len(worker._aside) < ASIDE:
-            await asyncio.sleep(0.01)
-        await asyncio.sleep(0.1)
-        assert (quick.done(), pages) == (False, [])
-        gate.set()
-        assert await told(quick) == ["quick"]
-        assert [await told(each) for each in slow] == [[f"slow {slot}"] for slot in range(ASIDE + 1)]
-
-    run(play)
+def test_a_call_beyond_the_timeout_loses_its_environment_alone():
+    diaries = Diaries(timeout=0.2)
+    diaries.write(0, "slow", "never")
+    diaries.write(1, "quick")
+    quick, fault = diaries.answers(2)
+    assert quick == "quick"
+    assert fault.slots == (diaries.slots[0],)
+    diaries.write(1, "still")
+    assert diaries.answers(1) == ["still"]
+    diaries.gate.set()
+    diaries.pool.close()
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_every_call_is_made_once_in_the_order_of_its_session_however_often_lanes_change_hands(seed):
+def test_every_call_is_made_once_in_order_however_often_threads_change(seed):
     chance = random.Random(seed)
-    pages: dict[int, list[str]] = {slot: [] for slot in range(12)}
     gate = threading.Event()
     gate.set()
-
-    async def session(worker: SessionWorker, slot: int) -> None:
-        for number in range(12):
-            words = [f"{slot}.{number}.{n}" for n in range(chance.randint(1, 4))]
-            errands = [(slot, "write", (word, chance.choice([0.0, 0.0, 0.002, 0.01]))) for word in words]
-            assert await worker.do(f"client {slot % 3}", errands) == words
-            asked[slot] += words
-
-    async def played() -> int:
-        worker = SessionWorker(EnvHost(), slow=0.001)
-        for slot in pages:
-            await worker.do("c", [(slot, "open", (Diary(pages[slot], gate),))])
-        first = worker._thread
-        await asyncio.gather(*(session(worker, slot) for slot in pages))
-        worker.stop()
-        worker.join(30)
-        assert not worker._thread.is_alive()
-        return worker._thread is not first
-
-    asked: dict[int, list[str]] = {slot: [] for slot in pages}
-    assert asyncio.run(played())
-    assert pages == {slot: [*words, "closed"] for slot, words in asked.items()}
+    pool = EnvPool()
+    pages: dict[int, list[str]] = {}
+    calls: list[tuple[int, str]] = []
+    for _ in range(12):
+        diary: list[str] = []
+        slot = pool.acquire(Diary(diary, gate), "shared")
+        pages[slot] = diary
+        calls += [(slot, f"{slot}.{number}") for number in range(30)]
+    calls.sort(key=lambda call: (int(call[1].split(".")[1]), chance.random()))
+    for slot, word in calls:
+        pool.send(slot, "write", word, chance.choice([0.0, 0.0, 0.0, 0.003]))
+    count = 0
+    while count < len(calls):
+        pool.unblock(0.001)
+        count += len(pool.collect(0.001))
+    assert len(pool._threads) > 1
+    pool.close()
+    assert pages == {slot: [f"{slot}.{number}" for number in range(30)] + ["closed"] for slot in pages}
 
 
 # On a server --------------------------------------------------------------------------------------------------------
@@ -212,3 +184,16 @@ def test_a_session_that_is_stuck_is_lost_alone(gate):
         assert asking.code(step(stuck, "x")) == "session"
         assert asking.call(step(other, "y"))[0]["text"] == "did y"
         gate.set()
+
+
+@pytest.mark.parametrize("sessions", [1, 64])
+def test_a_long_message_holds_up_no_other_client(gate, sessions):
+    with served(catalogue=Catalogue(specs=SHELF)) as asking, asking.socket() as connection:
+        mine = [asking.open("test/Moody-v0") for _ in range(sessions)]
+        other = asking.open("test/Moody-v0", token=OTHER)
+        asking.call(*(reset(session) for session in mine))
+        connection.send(json.dumps({"calls": [step(mine[n % sessions], "nap") for n in range(1000)]}))
+        until(lambda: asking.serving.sessions.by_name[mine[0]].busy is not None)
+        assert asking.call(reset(other), step(other, "x"), token=OTHER)[1]["text"] == "did x"
+        assert any(asking.serving.sessions.by_name[session].busy for session in mine)
+        assert len(json.loads(connection.recv(timeout=60))["answers"]) == 1000
