@@ -13,7 +13,7 @@ import mimetypes
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -87,22 +87,24 @@ def origin(url: str) -> str:
 
 def folder(path: Path) -> Site:
     """Return a site of the files below `path`."""
-    root = path.resolve()
+    return partial(_serve_file, path.resolve())
 
-    @lru_cache(maxsize=512)
-    def read(name: str) -> Response:
-        target = (root / name).resolve()
-        if not target.is_relative_to(root) or not target.is_file():
-            return Response(b"no such file", "text/plain", 404)
-        kind = mimetypes.guess_type(target.name)[0] or "application/octet-stream"
-        kind += "; charset=utf-8" if kind.startswith("text/") or kind.endswith("javascript") else ""
-        return Response(target.read_bytes(), kind, headers={"Cache-Control": "max-age=86400"})
 
-    def site(request: Request) -> Response:
-        name = unquote(urlsplit(request.path).path).lstrip("/")
-        return read(name) if "\0" not in name and len(name) < 1000 else Response(b"no such file", "text/plain", 404)
+def _serve_file(root: Path, request: Request) -> Response:
+    name = unquote(urlsplit(request.path).path).lstrip("/")
+    if "\0" in name or len(name) >= 1000:
+        return Response(b"no such file", "text/plain", 404)
+    return _read_file(root, name)
 
-    return site
+
+@lru_cache(maxsize=512)
+def _read_file(root: Path, name: str) -> Response:
+    target = (root / name).resolve()
+    if not target.is_relative_to(root) or not target.is_file():
+        return Response(b"no such file", "text/plain", 404)
+    kind = mimetypes.guess_type(target.name)[0] or "application/octet-stream"
+    kind += "; charset=utf-8" if kind.startswith("text/") or kind.endswith("javascript") else ""
+    return Response(target.read_bytes(), kind, headers={"Cache-Control": "max-age=86400"})
 
 
 class Gate:

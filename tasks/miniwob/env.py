@@ -11,17 +11,19 @@ from string import Template
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+import numpy as np
+
 from lmgym.backends.browser_calls import describe
-from lmgym.backends.browser_gate import Sites, folder, origin
+from lmgym.backends.browser_gate import Sites, origin
 from lmgym.backends.browser_session import Seen, Session
 from lmgym.env.actions import parse_function_call
 from lmgym.env.env import Reply, TextEnv
 from lmgym.env.spaces import Images
 from lmgym.errors import BackendError, InstanceError, MissingExtra
 from lmgym.tasks.miniwob import FLIGHTS, PAGES, SPEC, TEST, TRAIN
+from lmgym.tasks.miniwob.pages import HOME, pages
 
 DATA, URL = "MINIWOB_DATA", "MINIWOB_URL"  # environment variables: the pages' folder, or where they are served
-HOME = "http://miniwob.test"  # where pages of a folder appear to be
 HIDDEN = "#reward-display, #sync-task-cover, #click-canvas, #attention-canvas, #query, #query-wrap"
 COUNTED = "#query, #query-wrap"  # BrowserGym empties it, and removes the others
 FIRST_SEED = {"train": 0, "test": 1_000_000}
@@ -33,6 +35,7 @@ BEGIN = """([seed, mode]) => {
   Math.seedrandom(seed);
   core.setDataMode(mode);
   core.startEpisodeReal();
+  window.lmgymEpisode = true;  // gone when the page is loaded again
   clearTimeout(core.EP_TIMER);  // no end by time; the timer's name stays, by which the page knows that it plays
   core.clearTimer();
   for (const name of ['reward-display', 'click-canvas']) {  // what is for people only, and makes the page wider
@@ -44,7 +47,7 @@ GOAL = """() => {
   const said = core.getUtterance();
   return typeof said === 'string' ? said : said.utterance;
 }"""
-STATE = """() => typeof WOB_DONE_GLOBAL === 'undefined' ? null
+STATE = """() => typeof WOB_DONE_GLOBAL === 'undefined' || window.lmgymEpisode !== true ? null
   : [WOB_DONE_GLOBAL, WOB_RAW_REWARD_GLOBAL, WOB_REWARD_GLOBAL, String(WOB_REWARD_REASON || ''), location.pathname]"""
 
 
@@ -102,10 +105,11 @@ class MiniWoB(TextEnv):
     def load(self, instance: Mapping[str, Any]) -> Reply:
         """Open `{"page": name, "seed": n}` with any seed; "mode" is train or test, for the pages that know both."""
         page, seed, mode = instance.get("page", self.page), instance.get("seed"), instance.get("mode", "train")
-        known = page in PAGES and (not self.page or page == self.page) and mode in ("train", "test")
-        if not known or type(seed) is not int or not set(instance) <= {"page", "seed", "mode"}:
+        allowed = page in PAGES and (not self.page or page == self.page) and mode in ("train", "test")
+        integer = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
+        if not allowed or not integer or not set(instance) <= {"page", "seed", "mode"}:
             raise InstanceError(f"an authored MiniWoB++ instance is {{'page': name, 'seed': n}}; got {instance!r}")
-        return self._open(page, seed, mode)
+        return self._open(page, int(seed), mode)
 
     def act(self, action: str) -> Reply:
         """Do one call and let time pass; the page says whether that was it."""
@@ -205,7 +209,7 @@ def _sites() -> tuple[Sites, str]:
 def _of_folder(root: Path, origin_of: str) -> tuple[Sites, str]:
     if not (root / "core" / "core.js").is_file():
         raise InstanceError(f"{root}, named by {origin_of}, has no core/core.js: it is not the folder miniwob/html")
-    return Sites({HOME: folder(root)}), HOME
+    return Sites({HOME: pages(root)}), HOME
 
 
 def path(page: str) -> str:

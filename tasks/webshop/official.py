@@ -55,6 +55,10 @@ class Official:
         """Products."""
         return len(self.products)
 
+    def __reduce__(self) -> tuple[Callable[[Path, int], Official], tuple[Path, int]]:
+        """Pickle as folder and number of products: the other process has or reads a shop of its own."""
+        return _shop, (self.folder, self.wanted)
+
     def product(self, number: int) -> Product:
         """A product by its place."""
         return self.products[number]

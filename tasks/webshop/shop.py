@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Protocol
@@ -62,6 +62,10 @@ class Procedural:
     def __len__(self) -> int:
         """Products."""
         return self.products
+
+    def __reduce__(self) -> tuple[Callable[[int], Procedural], tuple[int]]:
+        """Pickle as the number of products: the other process has or makes a shop of its own."""
+        return procedural, (self.products,)
 
     def product(self, number: int) -> Product:
         """A product by its place."""
