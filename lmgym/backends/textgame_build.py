@@ -18,6 +18,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from lmgym.backends.cache import cache_folders
 from lmgym.backends.textgame import Story, undisturbed
 from lmgym.errors import BackendError
 
@@ -45,20 +46,13 @@ def story(recipe: Mapping[str, Any], make: Callable[[], Any]) -> Story:
     The recipe holds all that the game depends on, as JSON; the engine's version is added here.
     """
     name = f"{_digest(recipe)}.zip"
-    found = next((kept for folder in folders() if (kept := _read(folder / name))), None)
-    if found is not None:
-        return found
+    folders = cache_folders("textworld")
+    for folder in folders:
+        if kept := _read(folder / name):
+            return kept
     made = compile_game(make())
-    for folder in folders():
-        if _write(folder / name, made):
-            break
+    _write(folders[-1] / name, made)
     return made
-
-
-def folders() -> tuple[Path, Path]:
-    """Where compiled games are kept: $LMGYM_CACHE or ~/.cache/lmgym, else the system's folder for temporary files."""
-    home = os.environ.get("LMGYM_CACHE") or os.path.join(os.path.expanduser("~"), ".cache", "lmgym")
-    return Path(home, "textworld"), Path(tempfile.gettempdir(), f"lmgym-{os.getuid()}", "textworld")
 
 
 def compile_game(game: Any) -> Story:
@@ -95,29 +89,31 @@ def _digest(recipe: Mapping[str, Any]) -> str:
 
 
 def _read(path: Path) -> Story | None:
-    """Return a kept game; None where there is none, or none that is whole."""
+    """Return a cached game; None where there is none, or its content does not match its digest."""
     try:
-        with zipfile.ZipFile(path) as kept:
-            z8, game = (kept.read(member) for member in MEMBERS)
-        return Story(z8, game.decode())
+        with zipfile.ZipFile(path) as archive:
+            z8, game = (archive.read(member) for member in MEMBERS)
+            intact = archive.comment == _checksum(z8, game)
+        return Story(z8, game.decode()) if intact else None
     except (OSError, KeyError, ValueError, EOFError, zlib.error, zipfile.BadZipFile):
         return None
 
 
-def _write(path: Path, made: Story) -> bool:
-    """Keep a game, all of it or nothing; whether that was possible."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+def _write(path: Path, story: Story) -> None:
+    """Cache a game as a whole file; do nothing where the folder cannot be written."""
+    contents = (story.z8, story.game.encode())
+    with contextlib.suppress(OSError):
         handle, name = tempfile.mkstemp(prefix=".", suffix=".part", dir=path.parent)
-    except OSError:
-        return False
-    try:
-        with open(handle, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as kept:
-            for member, content in zip(MEMBERS, (made.z8, made.game.encode()), strict=True):
-                kept.writestr(zipfile.ZipInfo(member), content, zipfile.ZIP_DEFLATED)
-        os.replace(name, path)
-    except OSError:
-        with contextlib.suppress(OSError):
+        try:
+            with open(handle, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as kept:
+                for member, content in zip(MEMBERS, contents, strict=True):
+                    kept.writestr(zipfile.ZipInfo(member), content, zipfile.ZIP_DEFLATED)
+                kept.comment = _checksum(*contents)
+            os.replace(name, path)
+        except OSError:
             os.unlink(name)
-        return False
-    return True
+
+
+def _checksum(*contents: bytes) -> bytes:
+    """Return the digest of a game's files, which the archive carries as its comment."""
+    return b" ".join(hashlib.sha256(content).hexdigest().encode() for content in contents)

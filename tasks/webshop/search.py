@@ -6,7 +6,6 @@ lengths count exactly, where Lucene rounds those above 40 words to one byte.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
@@ -23,6 +22,8 @@ import bm25s
 import numpy as np
 import Stemmer
 from numpy.typing import NDArray
+
+from lmgym.backends.cache import cache_folders
 
 FORMAT = 1  # of the cache: a new one forgets the old files
 HITS = 50
@@ -104,25 +105,18 @@ def kept(recipe: Sequence[object], documents: Callable[[], Iterable[Document]]) 
     """Return the index of a recipe, which names all that the documents follow from: from the cache, or newly built."""
     parts = [FORMAT, version("bm25s"), version("PyStemmer"), *recipe]
     name = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
-    for folder in folders():
+    folders = cache_folders("webshop")
+    for folder in folders:
         if (folder / name / "goals.npy").is_file():
             return Index(folder / name)
-    for folder in folders():
-        if _write(folder / name, documents):
-            return Index(folder / name)
-    raise OSError(f"no index can be written to {' or '.join(map(str, folders()))}: set $LMGYM_CACHE to a folder")
-
-
-def folders() -> tuple[Path, Path]:
-    """Where indexes are kept: $LMGYM_CACHE or ~/.cache/lmgym, else the system's folder for temporary files."""
-    home = os.environ.get("LMGYM_CACHE") or os.path.join(os.path.expanduser("~"), ".cache", "lmgym")
-    return Path(home, "webshop"), Path(tempfile.gettempdir(), f"lmgym-{os.getuid()}", "webshop")
+    if _write(folders[-1] / name, documents):
+        return Index(folders[-1] / name)
+    raise OSError(f"the search index cannot be written to {folders[-1]}; set $LMGYM_CACHE to a folder of your own")
 
 
 def _write(folder: Path, documents: Callable[[], Iterable[Document]]) -> bool:
-    """Build an index beside its place and move it there whole; whether that was possible."""
+    """Build an index beside `folder` and rename it; return False where that cannot be written."""
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         made = Path(tempfile.mkdtemp(prefix=".", suffix=".part", dir=folder.parent))
     except OSError:
         return False
@@ -132,8 +126,7 @@ def _write(folder: Path, documents: Callable[[], Iterable[Document]]) -> bool:
     except OSError:
         return (folder / "goals.npy").is_file()  # another process was first
     finally:
-        with contextlib.suppress(OSError):
-            shutil.rmtree(made)
+        shutil.rmtree(made, ignore_errors=True)
     return True
 
 

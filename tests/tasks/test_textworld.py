@@ -8,6 +8,7 @@ import random
 import re
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -294,15 +295,16 @@ def test_a_damaged_file_is_built_anew(cache: Path) -> None:
     assert [kept.name for kept in cache.iterdir()] == [path.name]
 
 
-def test_a_cache_that_cannot_be_written_is_replaced_by_the_temporary_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("LMGYM_CACHE", str(tmp_path / "file"))
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    open_game("custom", SMALL, 6)
-    _, second = textgame_build.folders()
-    assert [path.suffix for path in second.iterdir()] == [".zip"]
+def test_a_cached_game_whose_content_was_replaced_is_built_anew(cache: Path) -> None:
+    whole, other = open_game("custom", SMALL, 5), open_game("custom", SMALL, 6)
+    first, _ = sorted(cache.iterdir(), key=lambda path: path.stat().st_mtime_ns)
+    with zipfile.ZipFile(first) as kept:
+        digest = kept.comment
+    with zipfile.ZipFile(first, "w") as planted:  # another game under the digest of this one
+        planted.writestr("game.z8", other.z8)
+        planted.writestr("game.json", other.game)
+        planted.comment = digest
+    assert open_game("custom", SMALL, 5) == whole
 
 
 def test_builders_of_one_game_at_once_agree(cache: Path) -> None:
@@ -316,7 +318,7 @@ def test_a_compiler_that_is_missing_is_a_backend_error(monkeypatch: pytest.Monke
     monkeypatch.setenv("INFORM_HOME", "/nowhere")
     with pytest.raises(BackendError, match="Inform"):
         open_game("custom", SMALL, 8)
-    assert not cache.exists()
+    assert not any(cache.iterdir())
 
 
 def test_a_story_that_is_none_is_a_backend_error() -> None:
