@@ -51,7 +51,7 @@ def html(session: Session) -> str:
 def _index(session: Session) -> str:
     words = escape(session.instruction)
     return (
-        f'<h2>WebShop</h2>\n<div id="instruction-text">\n<h4>Instruction:<br>{words}</h4>\n</div>\n'
+        f'<h2>WebShop</h2>\n<div id="instruction-text">\n<h4>Instruction: <br>{words}</h4>\n</div>\n'
         '<form method="post" action="/search">\n<input id="search_input" type="text" name="search_query" '
         'aria-label="Search" placeholder="Search..." required>\n'
         '<button class="btn" type="submit">Search</button>\n</form>'

@@ -81,7 +81,7 @@ MODES: Mapping[str, Callable[[Session], str]] = {
 
 def _parts(session: Session) -> list[Part]:
     if session.kind == "index":
-        return [("words", "WebShop"), ("words", "Instruction:"), ("words", session.instruction), ("button", "Search")]
+        return [("words", "WebShop"), ("words", "Instruction: "), ("words", session.instruction), ("button", "Search")]
     if session.kind == "done":
         bought = (session.product.asin, "options", json.dumps(session.options))
         return [_words(words) for words in ("Thank you for shopping with us!", "Purchased", "asin", *bought)]

@@ -114,8 +114,8 @@ def titles() -> Iterator[tuple[str, str]]:
     sys.path.insert(0, str(Path(__file__).parents[1] / "tasks"))
     from webshop_files import PUBLISHED
 
-    for bought, wanted, score in PUBLISHED:
-        yield f"{score:.2f}", f"{nouns.title_score(bought, wanted, nouns.own):.2f}"
+    for bought, wanted, published, _ in PUBLISHED:
+        yield " or ".join(map(str, published)), f"{nouns.title_score(bought, wanted, nouns.own):.2f}"
 
 
 def agreement() -> dict[str, float]:

@@ -101,6 +101,11 @@ def test_text_is_what_the_original_reads_out_of_the_html(options):
     assert kinds == {"index", "search_results", "item_page", "item_sub_page", "done"}
 
 
+def test_the_start_page_has_the_original_s_blank_before_the_line_break():
+    start = Session(shop.procedural(1000), name="0", instruction="x")
+    assert text_rich(start) == "WebShop\nInstruction: \nx\n[button] Search [button_]\n"
+
+
 def test_blank_and_marked_up_texts_are_read_as_a_parser_reads_them(strange):
     for session in pages(strange, ["rug", "odd", "lamp", "mat", "described"], 60, attributes=True):
         source = parsed(session)

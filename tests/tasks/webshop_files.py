@@ -73,26 +73,27 @@ HUMANS = {
     "B999999999": [{"instruction": "of no product", "instruction_attributes": ["x"], "instruction_options": []}],
 }  # fmt: skip
 
-PUBLISHED = [  # bought, wanted, the score that the original's tests expect of spaCy's model
+CORD = "BRST AC Power Cord Outlet Socket Cable Plug Lead for Panasonic SC-HT830V DVD/VCR Combo Home Theater System"
+BAR = "Saireed UL Listed 2 Prong Power Cord for JBL Bar 3.1 Bar 2.1 Channel 4K Ultra HD Soundbar"
+PUBLISHED = [  # bought, wanted, score expected by the original's tests (of two versions), score with our nouns
     (
         "adidas Unisex-Adult D.o.n. Issue 2 Indoor Court Shoe",
         "adidas Unisex-Adult D.o.n. Issue 2 Basketball Shoe",
-        0.85,
+        (0.85,),
+        0.833,
     ),
     (
-        "BRST AC Power Cord Outlet Socket Cable Plug Lead for Panasonic SC-HT830V DVD/VCR Combo Home Theater System",
-        "Saireed UL Listed 2 Prong Power Cord for JBL Bar 3.1 Bar 2.1 Channel 4K Ultra HD Soundbar Home Theater System "
-        "Subwoofer",
-        0.31,
+        "PEAK High Top Mens Basketball Shoes Lou Williams Streetball Master Breathable Non Slip Outdoor Sneakers",
+        "Mens D.O.N. Issue 2 Gca Basketball Sneakers Shoes Casual - Off White",
+        (0.333,),
+        0.571,
     ),
-    (
-        "BRST AC Power Cord Outlet Socket Cable Plug Lead for Panasonic SC-HT830V DVD/VCR Combo Home Theater System",
-        "Saireed UL Listed 2 Prong Power Cord for JBL Bar 3.1 Bar 2.1 Channel 4K Ultra HD Soundbar",
-        0.17,
-    ),
+    (CORD, f"{BAR} Home Theater System Subwoofer", (0.31, 0.3), 0.333),
+    (CORD, BAR, (0.17, 0.15), 0.182),
     (
         "Minkissy 2pcs Stainless Steel Eyebrow Tweezers Blackhead Acne Remover Portable Makeup Tweezers (Silver)",
         "Rusticware 921ORB Kitchen and Bath Cabinet Knob",
+        (0.0,),
         0.0,
     ),
 ]
