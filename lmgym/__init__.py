@@ -3,7 +3,12 @@
 Importing registers every task with Gymnasium; it loads no task's engine, no torch and no browser.
 """
 
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lmgym.api import evaluate as evaluate
 
 __version__ = "0.1.0"
 
@@ -15,3 +20,12 @@ if (_root / "setup.cfg").is_file() and (_root / "tasks").is_dir():
 from lmgym.env.registry import register_all  # noqa: E402  (needs the path above)
 
 register_all()
+
+API = ("evaluate",)  # functions of lmgym/api.py, imported when they are first used
+
+
+def __getattr__(name: str) -> Any:
+    """Import a function of the Python API."""
+    if name in API:
+        return getattr(import_module("lmgym.api"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

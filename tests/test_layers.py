@@ -45,7 +45,9 @@ LAYERS = {  # module or package -> its layer; the longest name wins
     "lmgym.serve": "serve",
     "lmgym.leaderboards": "top",
     "lmgym.baselines": "top",
+    "lmgym.api": "top",
     "lmgym.cli": "top",
+    "lmgym.__main__": "top",
     "lmgym.interop": "top",
 }
 MAY_IMPORT = {  # every layer may import itself, a task only its own folder

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 import traceback
 from types import TracebackType
-from typing import NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
 
+from lmgym import __version__
 from lmgym.cli import (
     board,
     compare,
@@ -29,12 +30,30 @@ from lmgym.cli import (
 from lmgym.errors import LmgymError
 from lmgym.policy.endpoints.secrets import Secrets
 
+
+def print_version(value: bool) -> None:
+    """Print the version and exit."""
+    if value:
+        Console().print(f"lmgym {__version__}", highlight=False)
+        raise typer.Exit
+
+
 app = typer.Typer(
-    help="Gymnasium suite for multi-turn reinforcement learning with language models.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=print_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Gymnasium suite for multi-turn reinforcement learning with language models."""
+
+
 app.command("list")(tasks.list_tasks)
 app.command()(tasks.check)
 app.command()(tasks.golden)
@@ -56,7 +75,7 @@ app.command()(tokenizer.tokenizer)
 
 
 def main() -> None:
-    """Run a command; what goes wrong on purpose is one line on standard error and exit code 2."""
+    """Run a command; an LmgymError or OSError becomes one line on standard error and exit code 2."""
     sys.excepthook = _without_keys
     try:
         app()
@@ -66,15 +85,15 @@ def main() -> None:
         _fail(f"{error.strerror or error}: {error.filename or ''}")
 
 
-def _fail(words: str) -> NoReturn:
-    """End with a line; what a server, a model or a file put into it is text, and commands no terminal."""
+def _fail(message: str) -> NoReturn:
+    """Print an error and exit; escape sequences and keys in it, which servers or models may send, are not printed."""
     from lmgym.evaluation.pages import visible
 
-    shown = visible(Secrets.of_environment().struck(words))
-    Console(stderr=True, soft_wrap=True, highlight=False).print(f"lmgym: {shown}", markup=False)
+    text = visible(Secrets.of_environment().struck(message))
+    Console(stderr=True, soft_wrap=True, highlight=False).print(f"lmgym: {text}", markup=False)
     sys.exit(2)
 
 
 def _without_keys(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Show what nobody foresaw as Python does, but for keys."""
+    """Print an unexpected error as Python does, without keys."""
     sys.stderr.write(Secrets.of_environment().struck("".join(traceback.format_exception(kind, error, trace))))
