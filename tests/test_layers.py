@@ -47,6 +47,7 @@ LAYERS = {  # module or package -> its layer; the longest name wins
     "lmgym.baselines": "top",
     "lmgym.api": "top",
     "lmgym.cli": "top",
+    "lmgym.doctor": "top",
     "lmgym.__main__": "top",
     "lmgym.interop": "top",
 }

@@ -15,6 +15,7 @@ from lmgym.cli import (
     board,
     compare,
     curves,
+    doctor,
     evaluate,
     play,
     record,
@@ -58,6 +59,7 @@ app.command("list")(tasks.list_tasks)
 app.command()(tasks.check)
 app.command()(tasks.golden)
 app.command()(tasks.new)
+app.command()(doctor.doctor)
 app.command()(play.play)
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train.train)
 app.command("eval")(evaluate.evaluate)
