@@ -19,7 +19,7 @@ NOT_TO_BE_HAD = (  # words of the reasons that stay skips
     "WEBSHOP_DATA",
     "SCREENSPOT_DATA",
     "LMGYM_REMOTE_URL",  # somebody's server; tests/serve has one of its own
-    "finds no instances",  # official splits without their files
+    "has no instances",  # official splits without their files
     "leave to make namespaces",  # the machine's, not a package's
 )
 

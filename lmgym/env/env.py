@@ -1,4 +1,4 @@
-"""The base class of every task: an author writes `begin` and `act`, this makes a Gymnasium environment of them."""
+"""The base class of all tasks, which makes a Gymnasium environment of an author's `begin` and `act`."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ ScriptedPlayer = Callable[[str], str]  # the observation's text -> an action
 
 @dataclass
 class Reply:
-    """A task's answer to one action, or the first words of an episode. Made at every step and kept by nobody."""
+    """A task's answer to one action, or the first observation of an episode."""
 
     text: str
     _: KW_ONLY
     images: tuple[NDArray[np.uint8], ...] = ()
-    reward: float | Mapping[str, float] = 0.0  # of the seat that acted; by name where it is shaped
+    reward: float | Mapping[str, float] = 0.0  # of the seat that acted; by name if it is shaped
     done: bool = False
-    score: float | Mapping[str, float] | None = None  # in [0, 1], by seat where there are several; when done
-    valid: bool = True  # False: the action was none; it was answered and costs a turn
+    score: float | Mapping[str, float] | None = None  # in [0, 1], by seat if there are several; set when done
+    valid: bool = True  # False: an invalid action; it costs a turn
     seat: str = FIRST_SEAT  # whose turn it is next
-    others: Mapping[str, float] = field(default_factory=dict)  # what the seats that did not act earned
-    points: Sequence[tuple[float, float]] = ()  # x and y where the action pointed, in pixels of the picture it answers
+    others: Mapping[str, float] = field(default_factory=dict)  # rewards of the seats that did not act
+    points: Sequence[tuple[float, float]] = ()  # x and y of a pointing action, in pixels of the picture it answers
 
 
 class ResetNeeded(InstanceError, gymnasium.error.ResetNeeded):
@@ -46,15 +46,15 @@ class TextEnv(gymnasium.Env[Observation, str]):
     """A task. Subclasses set SPEC and write `begin` and `act`; all other hooks are optional.
 
     An instance depends on `(split, index)` and the options alone; chance during an episode comes from
-    `self.np_random`. What a policy does wrong is answered with `valid=False`; what breaks in a backend is raised as
-    `BackendError`.
+    `self.np_random`. Invalid actions return `valid=False` and never raise; a broken backend raises `BackendError`.
     """
 
     SPEC: ClassVar[TaskSpec]
-    PICTURES: ClassVar[Images | None] = None  # set where observations bring pictures
+    PICTURES: ClassVar[Images | None] = None  # set if observations contain pictures
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}
     _np_random_made: np.random.Generator | None = None
-    _np_random_due: int | None = None  # seed of the generator that is to be made
+    _np_random_due: int | None = None  # seed of a generator not made yet
+    max_turns: int | None = None  # of the agent; None: as the spec says
 
     def __init__(
         self,
@@ -66,7 +66,10 @@ class TextEnv(gymnasium.Env[Observation, str]):
     ) -> None:
         self.task = spec or self.SPEC
         if split not in self.task.splits:
-            raise InstanceError(f"{self.task.id} has no split {split!r}; it has {', '.join(self.task.splits)}")
+            raise InstanceError(f"unknown split {split!r} for {self.task.id}; choose {', '.join(self.task.splits)}")
+        if render_mode not in (None, *self.metadata["render_modes"]):
+            modes = ", ".join(map(repr, self.metadata["render_modes"]))
+            raise InstanceError(f"unknown render_mode {render_mode!r} for {self.task.id}; choose {modes} or None")
         self.split = split
         self.others = others
         self.render_mode = render_mode
@@ -77,30 +80,30 @@ class TextEnv(gymnasium.Env[Observation, str]):
         self.action_space = UnicodeText()
         self._player = None if others in ("scripted", "caller") else _scripted_player(others)
         self.instance_name = ""
-        self.shown = ""  # the last observation's text
+        self.latest_text = ""  # of the last observation
         self._seat = FIRST_SEAT
         self._over = True
 
-    # What a task's author writes -------------------------------------------------------------------------------
+    # Hooks of a task's author ----------------------------------------------------------------------------------
 
     def begin(self, index: int) -> Reply:
         """Open instance `index` of `self.split`."""
         raise NotImplementedError
 
     def act(self, action: str) -> Reply:
-        """Answer one action of the seat whose turn it is. Any string may come."""
+        """Answer one action, which may be any string, of the seat on turn."""
         raise NotImplementedError
 
     def size(self) -> int:
-        """Instances of `self.split`."""
+        """Return the number of instances of `self.split`."""
         return self.task.splits[self.split]
 
     def score_if_cut(self) -> float | Mapping[str, float]:
-        """Score in [0, 1] if the episode ended now; by seat where there are several."""
+        """Return the score in [0, 1] if the episode ended now; by seat if there are several."""
         return 0.0
 
     def solved(self, score: float) -> bool:
-        """Whether an episode that ended with `score` is a success."""
+        """Return True if an episode with this final score is a success."""
         return score >= 1.0
 
     def load(self, instance: Mapping[str, Any]) -> Reply:
@@ -108,19 +111,19 @@ class TextEnv(gymnasium.Env[Observation, str]):
         raise InstanceError(f"{self.task.id} takes no authored instances; use options={{'index': i}}")
 
     def oracle(self) -> Iterator[str]:
-        """Yield actions that solve the episode from its present state, knowing everything."""
+        """Yield actions that solve the episode from its present state, with full knowledge of the instance."""
         raise InstanceError(f"{self.task.id} has no oracle")
 
     def demonstrator(self) -> Iterator[str]:
-        """Yield actions of a good player who knows only what was shown. Where there is none, the oracle's."""
+        """Yield actions of a good player who knows only the observations; by default the oracle's."""
         return self.oracle()
 
     def admissible(self) -> list[str] | None:
-        """Actions that make sense in the present state; None where they cannot be listed."""
+        """Return the actions that make sense in the present state; None if they cannot be listed."""
         return None
 
     def pointing(self, x: float, y: float) -> str | None:
-        """Return the action that clicks pixel (x, y) of the last picture; None where none does."""
+        """Return the action that clicks pixel (x, y) of the last picture; None if there is none."""
         return None
 
     def scripted(self, seat: str) -> str:
@@ -128,23 +131,23 @@ class TextEnv(gymnasium.Env[Observation, str]):
         raise InstanceError(f"{self.task.id} has no scripted player for seat {seat!r}")
 
     def tools(self) -> list[dict[str, Any]]:
-        """JSON schemas of the calls that actions are, if they are tool calls."""
+        """Return the JSON schemas of the tools, if actions are tool calls."""
         return []
 
     def answer(self) -> str | None:
-        """Return the hidden truth of the instance, for credit that needs it."""
+        """Return the hidden answer of the instance, for credit assignment that needs it."""
         return None
 
     def fingerprint(self) -> str | None:
-        """Return what tells the instance just opened from others, where the first words and actions do not."""
+        """Return a string that identifies the open instance, if its first observation and action do not."""
         return None
 
     def title(self, index: int) -> str | None:
-        """Return what names an instance of official data, however much of it is present; None for all other data."""
+        """Return the name of an instance of official data, stable if parts are missing here; None for other data."""
         return None
 
-    def titled(self, title: str) -> int | None:
-        """Return the index of the instance that has this title, None where it is not here."""
+    def index_of(self, title: str) -> int | None:
+        """Return the index of the instance with this title; None if it is not here."""
         return None
 
     # Gymnasium's side ------------------------------------------------------------------------------------------
@@ -154,13 +157,13 @@ class TextEnv(gymnasium.Env[Observation, str]):
     ) -> tuple[Observation, dict[str, Any]]:
         """Open an episode: `options={"index": i}`, `{"instance": {...}}`, or an index drawn from the seed."""
         self._seed(seed)
-        choice = options or {}
-        if strange := [name for name in choice if name not in ("index", "instance")]:
-            raise InstanceError(f"reset takes the options 'index' and 'instance'; got {', '.join(map(repr, strange))}")
-        if (instance := choice.get("instance")) is not None:
+        options = options or {}
+        if unknown := [name for name in options if name not in ("index", "instance")]:
+            raise InstanceError(f"reset takes the options 'index' and 'instance'; got {', '.join(map(repr, unknown))}")
+        if (instance := options.get("instance")) is not None:
             self.instance_name, reply = "authored", self.load(instance)
         else:
-            index = self._checked(choice.get("index"))
+            index = self._checked_index(options.get("index"))
             self.instance_name, reply = f"{self.split}/{index}", self.begin(index)
         self._over = False
         info: dict[str, Any] = {"instance": self.instance_name, "valid": True, "reward_terms": {}}
@@ -173,7 +176,7 @@ class TextEnv(gymnasium.Env[Observation, str]):
         return self._observation(reply), info
 
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Answer an action of the seat whose turn it is; `reward` is that seat's."""
+        """Answer an action of the seat on turn and return that seat's reward."""
         if self._over:
             raise self._reset_needed()
         actor = self._seat
@@ -202,44 +205,44 @@ class TextEnv(gymnasium.Env[Observation, str]):
         return self._observation(reply), reward, reply.done, False, info
 
     def cut(self) -> dict[str, Any]:
-        """End the episode from outside and return what `info` owes: score and success by `score_if_cut`."""
+        """Truncate the episode and return its score and success, by `score_if_cut`, as entries of `info`."""
         return self._ending(self.score_if_cut())
 
     def reseed(self, seed: int) -> None:
-        """Give the rest of the episode fresh chance."""
+        """Seed the chance of the rest of the episode."""
         self.np_random = np.random.default_rng(seed)
 
     def render(self) -> str | None:
-        """Return the last observation's text in mode "ansi"."""
+        """Return the last observation's text in mode "ansi", else None."""
         if not self.instance_name:
             raise self._reset_needed()
-        return self.shown if self.render_mode == "ansi" else None
+        return self.latest_text if self.render_mode == "ansi" else None
 
-    # Inside ----------------------------------------------------------------------------------------------------
+    # Internals -------------------------------------------------------------------------------------------------
 
-    def _checked(self, index: Any) -> int:
+    def _checked_index(self, index: Any) -> int:
         size = self.size()
         if size < 1:
-            raise InstanceError(f"{self.task.id} finds no instances for split {self.split!r}")
+            raise InstanceError(f"{self.task.id} has no instances for split {self.split!r}: its data is not installed")
         if index is None:
             return int(self.np_random.integers(size))
-        whole = isinstance(index, int | np.integer) and not isinstance(index, bool)
-        if not whole or not 0 <= index < size:
+        integer = isinstance(index, int | np.integer) and not isinstance(index, bool)
+        if not integer or not 0 <= index < size:
             raise InstanceError(f"{self.task.id} {self.split} has instances 0 to {size - 1}; got index {index!r}")
         return int(index)
 
-    def _seed(self, seed: int | None) -> None:
-        """Do what Gymnasium's reset does, but make the generator when it is asked for: most episodes never do."""
-        if seed is None:
-            return
+    def _seed(self, seed: Any) -> None:
+        """Seed as Gymnasium's reset does, but make the generator at its first use: most episodes need none."""
+        if isinstance(seed, np.integer):
+            seed = int(seed)
         if type(seed) is int and seed >= 0:
             self._np_random_seed, self._np_random_due = seed, seed
         else:
-            super().reset(seed=seed)  # which takes what else is a seed, and says what is none
+            super().reset(seed=seed)  # raises Gymnasium's error for an invalid seed
 
     @property
     def _np_random(self) -> np.random.Generator | None:
-        """The generator behind Gymnasium's `np_random`."""
+        """Generator behind Gymnasium's `np_random`."""
         if self._np_random_due is not None:
             self._np_random, _ = seeding.np_random(self._np_random_due)
         return self._np_random_made
@@ -253,12 +256,12 @@ class TextEnv(gymnasium.Env[Observation, str]):
         return ResetNeeded(f"{self.task.id}: {why}; call reset() first")
 
     def _with_others(self, first: Reply) -> tuple[Reply, dict[str, float]]:
-        """What the seat on turn is answered in the end, and what `first` and the turns until then brought by seat."""
+        """Play the other seats after `first`; return the last reply and all rewards meanwhile by seat."""
         reply, earned = self._play_others(first)
         return reply, {seat: first.others.get(seat, 0.0) + earned.get(seat, 0.0) for seat in {*first.others, *earned}}
 
     def _play_others(self, reply: Reply) -> tuple[Reply, dict[str, float]]:
-        """Play the seats the caller does not, until it is the agent's turn; what was earned meanwhile, by seat."""
+        """Play the scripted seats until the agent is on turn; return the last reply and all rewards by seat."""
         earned: dict[str, float] = {}
         while self.others != "caller" and reply.seat != FIRST_SEAT and not reply.done:
             seat, self._seat = reply.seat, reply.seat
@@ -280,8 +283,8 @@ class TextEnv(gymnasium.Env[Observation, str]):
         return {**info, "seat_scores": scores} if len(scores) > 1 else info
 
     def _observation(self, reply: Reply) -> Observation:
-        self.shown = clean(reply.text)
-        observation: Observation = {"text": self.shown}
+        self.latest_text = clean(reply.text)
+        observation: Observation = {"text": self.latest_text}
         if self.PICTURES is not None:
             empty = np.zeros((0, self.PICTURES.height, self.PICTURES.width, 3), np.uint8)
             observation["images"] = np.stack(reply.images) if reply.images else empty

@@ -103,7 +103,7 @@ def at_random(env: TextEnv) -> Iterator[str]:
     """Yield admissible actions; where they cannot be listed, words of what was shown last."""
     chance = np.random.default_rng(RANDOM_SEED)
     while True:
-        choices = env.admissible() or env.shown.split() or ["look"]
+        choices = env.admissible() or env.latest_text.split() or ["look"]
         yield choices[int(chance.integers(len(choices)))]
 
 
@@ -204,7 +204,7 @@ def _find(spec: TaskSpec, episode: Mapping[str, Any]) -> int | None:
         return int(episode["index"])
     try:
         with closing(build(spec, split=episode["split"])) as env:
-            found: int | None = env.unwrapped.titled(episode["title"])
+            found: int | None = env.unwrapped.index_of(episode["title"])
             return found
     except InstanceError:
         return None

@@ -1,4 +1,4 @@
-"""Which tasks there are: the built-in folders and the plug-ins of other packages.
+"""The registry of tasks: built-in folders and plug-ins of other packages.
 
 Only SPECs are imported here; an environment's module is imported when it is made.
 """
@@ -17,12 +17,13 @@ from types import MappingProxyType
 from typing import Any
 
 import gymnasium
+from gymnasium.envs.registration import WrapperSpec
 
 from lmgym.env.env import TextEnv
 from lmgym.env.spec import TaskSpec
 from lmgym.errors import InstanceError, MissingExtra
 
-PLUGINS = "lmgym.tasks"  # entry-point group: each names a module with SPEC and, if it likes, VARIANTS
+PLUGINS = "lmgym.tasks"  # entry-point group: each names a module with SPEC and, optionally, VARIANTS
 
 
 def _of_module(module: Any) -> Iterator[TaskSpec]:
@@ -30,29 +31,28 @@ def _of_module(module: Any) -> Iterator[TaskSpec]:
     yield from getattr(module, "VARIANTS", ())
 
 
-def _found() -> Iterator[TaskSpec]:
+def _all_specs() -> Iterator[TaskSpec]:
+    """Yield the specs of built-in tasks and plug-ins; a plug-in that cannot be imported is left out with a warning."""
     tasks = importlib.import_module("lmgym.tasks")
     for module in pkgutil.iter_modules(tasks.__path__):
         if module.ispkg:
             yield from _of_module(importlib.import_module(f"lmgym.tasks.{module.name}"))
     for plugin in entry_points(group=PLUGINS):
         try:
-            brought = list(_of_module(plugin.load()))
-        except (ImportError, AttributeError) as error:  # one broken package may not take all tasks away
+            yield from list(_of_module(plugin.load()))
+        except (ImportError, AttributeError) as error:
             warnings.warn(f"tasks of plug-in {plugin.name} ({plugin.value}) are left out: {error}", stacklevel=2)
-        else:
-            yield from brought
 
 
 @cache
 def specs() -> MappingProxyType[str, TaskSpec]:
     """Return all task specs by id, in the order of their folders."""
-    found: dict[str, TaskSpec] = {}
-    for spec in _found():
-        if spec.id in found:
-            raise InstanceError(f"two tasks call themselves {spec.id}: {found[spec.id].package} and {spec.package}")
-        found[spec.id] = spec
-    return MappingProxyType(found)
+    by_id: dict[str, TaskSpec] = {}
+    for spec in _all_specs():
+        if spec.id in by_id:
+            raise InstanceError(f"two tasks have the id {spec.id}: {by_id[spec.id].package} and {spec.package}")
+        by_id[spec.id] = spec
+    return MappingProxyType(by_id)
 
 
 def find(name: str) -> TaskSpec:
@@ -60,21 +60,21 @@ def find(name: str) -> TaskSpec:
 
     Raises InstanceError with near misses for an unknown name.
     """
-    known = specs()
-    for spec in known.values():  # a folder's first spec is its main one
+    tasks = specs().values()
+    for spec in tasks:  # a folder's first spec is its main one
         if name in (spec.id, spec.id.partition("/")[2], spec.name):
             return spec
-    words = [*{spec.name: None for spec in known.values()}, *(i.partition("/")[2] for i in known)]
-    parts = {spec.id.partition("/")[2] for spec in known.values() if spec.part_of}
-    whole = [word for word in words if word not in parts]
-    lowered = {word.lower(): word for word in words}
-    near = [lowered[word] for word in difflib.get_close_matches(name.lower().removeprefix("lmgym/"), lowered, n=3)]
-    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(whole)}"
+    short_ids = {spec.id.partition("/")[2]: spec for spec in tasks}
+    names = list(dict.fromkeys([*(spec.name for spec in tasks), *short_ids]))
+    lowered = {each.lower(): each for each in names}
+    near = [lowered[each] for each in difflib.get_close_matches(name.lower().removeprefix("lmgym/"), lowered, n=3)]
+    listed = [each for each in names if each not in short_ids or not short_ids[each].part_of]
+    hint = f"did you mean {' or '.join(near)}?" if near else f"choose one of {', '.join(listed)}"
     raise InstanceError(f"unknown task {name!r}; {hint}")
 
 
 def load(spec: TaskSpec) -> type[Any]:
-    """Import the environment class of a spec; MissingExtra where its packages are not installed."""
+    """Import the environment class of a spec. Raises MissingExtra if its packages are not installed."""
     module, _, name = spec.entry_point.partition(":")
     try:
         return getattr(importlib.import_module(module), name)  # type: ignore[no-any-return]  # a class by contract
@@ -82,14 +82,14 @@ def load(spec: TaskSpec) -> type[Any]:
         raise _missing(spec, error) from error
 
 
-def shows(spec: TaskSpec) -> bool:
-    """Whether its environment has a demonstrator or an oracle, for some instances at least."""
-    kind = load(spec)
-    return kind.demonstrator is not TextEnv.demonstrator or kind.oracle is not TextEnv.oracle
+def has_demonstrator(spec: TaskSpec) -> bool:
+    """Return True if the environment has a demonstrator or an oracle, at least for some instances."""
+    entry = load(spec)
+    return entry.demonstrator is not TextEnv.demonstrator or entry.oracle is not TextEnv.oracle
 
 
-def lists(spec: TaskSpec) -> bool:
-    """Whether its environment lists admissible actions, in some states at least."""
+def lists_admissible(spec: TaskSpec) -> bool:
+    """Return True if the environment lists admissible actions, at least in some states."""
     return load(spec).admissible is not TextEnv.admissible
 
 
@@ -106,52 +106,61 @@ def _missing(spec: TaskSpec, error: ModuleNotFoundError) -> ModuleNotFoundError 
 
 def options_of(entry: type[Any]) -> dict[str, Any]:
     """Return the keyword options of an environment class with their defaults, those of its bases included."""
-    found: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     for base in entry.__mro__:
         if "__init__" in vars(base) and base.__module__.partition(".")[0] != "gymnasium":
             for parameter in inspect.signature(vars(base)["__init__"]).parameters.values():
                 if parameter.kind is parameter.KEYWORD_ONLY and parameter.name != "spec":
-                    found.setdefault(parameter.name, parameter.default)
-    return found
+                    options.setdefault(parameter.name, parameter.default)
+    return options
 
 
-def build(task: str | TaskSpec, /, *, max_turns: int | None = None, **options: Any) -> Any:
+def build(task: str | TaskSpec, /, **options: Any) -> Any:
     """Make the environment `task` under its turn limit, without Gymnasium's checkers: `gym.make` adds those.
 
-    Raises InstanceError for an unknown task, option, split or index and MissingExtra for missing packages.
+    Raises InstanceError for an unknown task, option or split and MissingExtra for missing packages.
     """
     from lmgym.env.wrappers import TimeLimit
 
-    spec = task if isinstance(task, TaskSpec) else find(task)
+    return TimeLimit(make(task, **options))
+
+
+def make(task_id: str | TaskSpec, *, max_turns: int | None = None, **options: Any) -> Any:
+    """Make an environment without its turn limit, as the entry point of `gym.make`, which adds that wrapper."""
+    spec = task_id if isinstance(task_id, TaskSpec) else find(task_id)
     entry = load(spec)
-    known = options_of(entry)
-    if unknown := [name for name in options if name not in known]:
-        raise InstanceError(f"{spec.id} has no option {unknown[0]!r}; it has {', '.join(sorted(known))}, max_turns")
+    defaults = options_of(entry)
+    if unknown := [name for name in options if name not in defaults]:
+        names = ", ".join(sorted([*defaults, "max_turns"]))
+        raise InstanceError(f"unknown option {unknown[0]!r} for {spec.id}; choose from {names}")
     for name, value in options.items():
-        if isinstance(known[name], str | int) and type(value) is not type(known[name]):
-            wanted = type(known[name]).__name__
-            raise InstanceError(f"{spec.id}: option {name} takes {wanted}, such as {known[name]!r}; got {value!r}")
+        if isinstance(defaults[name], str | int) and type(value) is not type(defaults[name]):
+            wanted = type(defaults[name]).__name__
+            raise InstanceError(f"{spec.id}: option {name} takes {wanted}, such as {defaults[name]!r}; got {value!r}")
     try:
         env = entry(spec=spec, **{**spec.options, **options})
     except ModuleNotFoundError as error:
         raise _missing(spec, error) from error
-    return TimeLimit(env, max_turns=env.task.max_turns if max_turns is None else max_turns)
-
-
-def by_id(of: str, **options: Any) -> Any:
-    """Make the environment `of` for `gym.make`, which passes everything by name."""
-    return build(of, **options)
+    env.max_turns = max_turns
+    return env
 
 
 def register_all() -> None:
-    """Register every task with Gymnasium; ids already there are left alone."""
+    """Register every task with Gymnasium; ids already registered are left alone."""
     for spec in specs().values():
         if spec.id not in gymnasium.registry:
-            gymnasium.register(
-                id=spec.id,
-                entry_point="lmgym.env.registry:by_id",
-                kwargs={"of": spec.id},
-                nondeterministic=not spec.deterministic,
-                order_enforce=False,  # TextEnv does, and check_task what the passive checker looks for
-                disable_env_checker=True,
-            )
+            register(spec)
+
+
+def register(spec: TaskSpec) -> None:
+    """Register a task with Gymnasium."""
+    gymnasium.register(
+        id=spec.id,
+        entry_point="lmgym.env.registry:make",
+        kwargs={"task_id": spec.id},
+        nondeterministic=not spec.deterministic,
+        max_episode_steps=None if spec.elsewhere else spec.max_turns,
+        order_enforce=False,  # TextEnv does this, and check_task does what the passive checker would
+        disable_env_checker=True,
+        additional_wrappers=(WrapperSpec("TimeLimit", "lmgym.env.wrappers:TimeLimit", {}),),
+    )

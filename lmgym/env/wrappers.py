@@ -1,10 +1,11 @@
-"""Wrappers that Gymnasium does not have; for everything else use its own."""
+"""Wrappers that Gymnasium does not have."""
 
 from __future__ import annotations
 
 from typing import Any, SupportsFloat, cast
 
 import gymnasium
+from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils import RecordConstructorArgs
 
 from lmgym.env.env import Observation, TextEnv
@@ -16,43 +17,57 @@ TextGym = gymnasium.Env[Observation, str]
 
 
 class TimeLimit(gymnasium.Wrapper[Observation, str, Observation, str], RecordConstructorArgs):
-    """Cuts an episode after `max_turns` actions of the agent and scores it by the task's `score_if_cut`.
+    """Truncates an episode after `max_turns` actions of the agent and scores every truncated episode.
 
-    Gymnasium's own `TimeLimit` truncates without a score. Turns of other seats do not count, and those that answer the
-    last counted one are still played: whoever plays these seats, the episode is cut at the same place.
+    Turns of other seats do not count, and those that answer the agent's last turn are still played: the episode is cut
+    at the same place whoever plays these seats. Gymnasium's own `TimeLimit` truncates without a score; around it, this
+    wrapper adds `score` and `success`.
     """
 
-    def __init__(self, env: TextGym, *, max_turns: int) -> None:
-        if max_turns < 1:
-            raise InstanceError(f"max_turns must be at least 1; got {max_turns}")
+    def __init__(self, env: TextGym, *, max_turns: int | None = None) -> None:
         RecordConstructorArgs.__init__(self, max_turns=max_turns)
+        task = cast(TextEnv, env.unwrapped)
+        limit = next(limit for limit in (max_turns, task.max_turns, task.task.max_turns) if limit is not None)
+        if limit < 1:
+            raise InstanceError(f"max_turns must be at least 1; got {limit}")
+        if isinstance(env, gymnasium.wrappers.TimeLimit):
+            registered = env.spec is not None and env.spec.max_episode_steps == task.task.max_turns
+            env = env.env if registered else env  # this wrapper replaces the registered limit
         gymnasium.Wrapper.__init__(self, env)
-        self.max_turns = max_turns
+        self.max_turns = limit
         self.turns = 0
-        self.seat = FIRST_SEAT  # whose turn it is
+        self.seat = FIRST_SEAT  # on turn
+
+    @property
+    def spec(self) -> EnvSpec | None:  # type: ignore[override]  # read-only, as in Gymnasium's own TimeLimit
+        """Gymnasium's spec with the turn limit as `max_episode_steps`; unset if other seats' turns are steps too."""
+        spec = super().spec
+        if spec is not None and cast(TextEnv, self.unwrapped).others != "caller":
+            spec.max_episode_steps = min(self.max_turns, spec.max_episode_steps or self.max_turns)
+        return spec
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Start counting anew."""
+        """Open an episode and count its turns from 0."""
         self.turns = 0
         observation, info = self.env.reset(seed=seed, options=options)
         self.seat = info["seat"]
         return observation, info
 
     def step(self, action: str) -> tuple[Observation, SupportsFloat, bool, bool, dict[str, Any]]:
-        """Play one action; truncate when it was the last allowed one and did not end the episode."""
+        """Play one action; truncate and score the episode if the limit is reached before it terminates."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         self.turns += self.seat == FIRST_SEAT
         self.seat = info["seat"]
-        if self.turns >= self.max_turns and self.seat == FIRST_SEAT and not (terminated or truncated):
-            truncated = True
+        truncated = truncated or (self.turns >= self.max_turns and self.seat == FIRST_SEAT)
+        if truncated and "score" not in info:
             info = {**info, **cast(TextEnv, self.unwrapped).cut()}
-        return observation, reward, terminated, truncated, info
+        return observation, reward, terminated, truncated and not terminated, info
 
 
 class ShowAdmissible(gymnasium.Wrapper[Observation, str, Observation, str], RecordConstructorArgs):
-    """Appends the admissible actions to the text and puts them into `info["admissible"]`."""
+    """Appends the admissible actions to the observation's text and sets `info["admissible"]`."""
 
     def __init__(self, env: TextGym, *, heading: str = "\n\nAdmissible actions: ") -> None:
         RecordConstructorArgs.__init__(self, heading=heading)
@@ -62,11 +77,11 @@ class ShowAdmissible(gymnasium.Wrapper[Observation, str, Observation, str], Reco
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Reset and show."""
+        """Reset and append the admissible actions."""
         return self._show(*self.env.reset(seed=seed, options=options))
 
     def step(self, action: str) -> tuple[Observation, SupportsFloat, bool, bool, dict[str, Any]]:
-        """Step and show, but for the last observation."""
+        """Step and append the admissible actions, unless the episode is over."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         if not (terminated or truncated):
             observation, info = self._show(observation, info)
@@ -75,6 +90,6 @@ class ShowAdmissible(gymnasium.Wrapper[Observation, str, Observation, str], Reco
     def _show(self, observation: Observation, info: dict[str, Any]) -> tuple[Observation, dict[str, Any]]:
         admissible = cast(TextEnv, self.unwrapped).admissible()
         if admissible is None:
-            raise InstanceError(f"{self.unwrapped} lists no admissible actions: do without ShowAdmissible")
+            raise InstanceError(f"{self.unwrapped} lists no admissible actions; remove the ShowAdmissible wrapper")
         text = clean(observation["text"] + self.heading + ", ".join(admissible))
         return {**observation, "text": text}, {**info, "admissible": admissible}

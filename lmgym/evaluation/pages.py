@@ -28,7 +28,7 @@ svg { max-width: 100%; height: auto; } svg text { font: 11px system-ui, sans-ser
 
 @dataclass(frozen=True)
 class TextTable:
-    """A titled table of words."""
+    """A index_of table of words."""
 
     title: str
     header: Sequence[str]

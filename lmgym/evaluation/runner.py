@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from lmgym.env.registry import build, find, lists, shows
+from lmgym.env.registry import build, find, has_demonstrator, lists_admissible
 from lmgym.evaluation.stats import Interval, clustered, paired, unit
 from lmgym.policy.base import Policy
 from lmgym.rollout.engine import Engine
@@ -130,12 +130,12 @@ def replays(task: str, options: Mapping[str, Any]) -> bool:
 
 def demonstrates(task: str) -> bool:
     """Whether a task has somebody to imitate: a demonstrator or an oracle, for some of its instances at least."""
-    return shows(find(task))
+    return has_demonstrator(find(task))
 
 
 def lists_actions(task: str) -> bool:
     """Whether a task says which actions are admissible: without it nothing can be played in a player's stead."""
-    return lists(find(task))
+    return lists_admissible(find(task))
 
 
 def episodes(

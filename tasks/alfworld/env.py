@@ -122,9 +122,9 @@ class ALFWorld(TextEnv):
         """Return an official game's folders and the digest of its file."""
         return official.title(self.split, index) if self.source == "official" else None
 
-    def titled(self, title: str) -> int | None:
+    def index_of(self, title: str) -> int | None:
         """Return where that game stands among those at hand."""
-        return official.titled(self.split, title) if self.source == "official" else None
+        return official.index_of(self.split, title) if self.source == "official" else None
 
     def _recall(self, game: Game) -> Memory:
         if self._memory is None:

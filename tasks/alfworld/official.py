@@ -58,7 +58,7 @@ def title(split: str, index: int) -> str:
     return f"{'/'.join(path.parts[-3:-1])} {hashlib.sha256(path.read_bytes()).hexdigest()[:12]}"
 
 
-def titled(split: str, wanted: str) -> int | None:
+def index_of(split: str, wanted: str) -> int | None:
     """Return the index of the game with a title, None where it is not here."""
     folders = wanted.partition(" ")[0]
     for index, path in enumerate(games(split)):

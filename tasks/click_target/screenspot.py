@@ -100,7 +100,7 @@ class ScreenSpot(Pointing):
         """Return the picture's name and the instruction."""
         return self.tasks[index].title
 
-    def titled(self, title: str) -> int | None:
+    def index_of(self, title: str) -> int | None:
         """Return the index of the instance that has this title."""
         return next((i for i, task in enumerate(self.tasks) if task.title == title), None)
 

@@ -87,7 +87,7 @@ class RemoteEnv(TextEnv):
             self._session = self._connected()
         instance, index = choice.get("instance"), choice.get("index")
         if instance is not None or index is not None:
-            index = None if instance is not None else self._checked(index)
+            index = None if instance is not None else self._checked_index(index)
         call = wire.Reset(self._session.name, None if seed is None else operator.index(seed), index, instance)
         played = self._session.ask(call, wire.StepAnswer)
         self._over, self._reseed = False, None
@@ -197,7 +197,7 @@ class RemoteEnv(TextEnv):
         info: dict[str, Any] = msgspec.to_builtins(played.info)
         beside = info.pop("more", {})
         info |= {name: said for name, said in beside.items() if name not in wire.BASE | wire.ENGINE}
-        self.shown, self.instance_name, self._seat = played.text, played.info.instance, played.info.seat
+        self.latest_text, self.instance_name, self._seat = played.text, played.info.instance, played.info.seat
         return observation, info
 
     def _pictures(self, images: list[str], space: Images) -> NDArray[np.uint8]:

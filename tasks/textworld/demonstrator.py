@@ -75,5 +75,5 @@ def explore(env: TextEnv, goal: str) -> Iterator[str]:
     What is openable and where one can go stands in the room's text; it is read off the admissible commands.
     """
     search = Search(goal)
-    while action := search.next_action(env.shown, env.admissible() or []):
+    while action := search.next_action(env.latest_text, env.admissible() or []):
         yield action

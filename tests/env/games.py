@@ -90,7 +90,7 @@ class Archive(Race):
     def title(self, index: int) -> str:
         return f"sum-{self.SHELF[index]}"
 
-    def titled(self, title: str) -> int | None:
+    def index_of(self, title: str) -> int | None:
         titles = [self.title(index) for index in range(self.size())]
         return titles.index(title) if title in titles else None
 

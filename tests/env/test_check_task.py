@@ -279,7 +279,7 @@ def test_official_data_that_is_absent_is_a_note_and_a_missing_split_is_not():
         patch.setattr(testing, "build", lambda spec, split: Half(spec=spec, split=split))
         found = {finding.check: finding for finding in findings(spec)}
     assert found["split official"].ok
-    assert found["split official"].message.startswith("skipped: test/Sound-v0 finds no instances")
+    assert found["split official"].message.startswith("skipped: test/Sound-v0 has no instances")
     broken = replace(SPEC, splits={"train": 0, "test": 5}, entry_point=f"{__name__}:Closed")
     [said] = [finding for finding in findings(broken) if finding.check == "split test"]
     assert (said.ok, said.message) == (False, "skipped: no such file")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from gymnasium.utils import seeding
 
-from lmgym.env.registry import build
+from lmgym.env.registry import build, find
 from lmgym.errors import InstanceError
 
 from .games import RACE
@@ -93,3 +93,55 @@ def test_what_is_no_seed_is_refused_as_gymnasium_does(seed):
     with pytest.raises(type(theirs.value)) as ours:
         build(RACE).reset(seed=seed)
     assert str(ours.value) == str(theirs.value)
+
+
+def test_gymnasiums_own_limit_scores_the_cut_episode():
+    for options in ({"max_episode_steps": 2}, {"max_turns": 2}, {"max_turns": 5, "max_episode_steps": 2}):
+        with gymnasium.make(GUESS, **options) as env:
+            assert env.spec.max_episode_steps == 2
+            env.reset(seed=0, options={"index": 0})
+            assert "score" not in env.step("no number")[-1]
+            *_, terminated, truncated, info = env.step("no number")
+            assert (terminated, truncated, info["score"], info["success"]) == (False, True, 0.0, False)
+
+
+def test_an_episode_that_terminates_at_gymnasiums_limit_is_not_truncated():
+    with gymnasium.make(GUESS, max_episode_steps=1) as env:
+        env.reset(seed=0, options={"index": 0})
+        *_, terminated, truncated, info = env.step(next(env.unwrapped.oracle()))
+        assert (terminated, truncated, info["score"]) == (True, False, 1.0)
+
+
+def test_tools_see_the_turn_limit():
+    limit = find(GUESS).max_turns
+    assert gymnasium.spec(GUESS).max_episode_steps == limit
+    with gymnasium.make(GUESS) as env, gymnasium.make(env.spec) as again:
+        assert env.spec.max_episode_steps == again.spec.max_episode_steps == limit
+    with gymnasium.make(GUESS, max_turns=limit + 1) as env:
+        assert env.spec.max_episode_steps == env.max_turns == limit + 1
+        env.reset(seed=0)
+        for turn in range(limit + 1):
+            assert env.step("no number")[3] == (turn == limit)
+
+
+def test_steps_of_other_seats_do_not_count_against_the_limit():
+    with gymnasium.make(GUESS, others="caller") as env:
+        assert env.spec.max_episode_steps is None
+
+
+@pytest.mark.parametrize("mode", ["human", "rgb_array", "ansi_list", ""])
+def test_an_unknown_render_mode_is_refused(mode):
+    with pytest.raises(InstanceError, match=f"unknown render_mode '{mode}' for {GUESS}; choose 'ansi' or None"):
+        gymnasium.make(GUESS, render_mode=mode)
+
+
+def test_numpy_integers_are_seeds_and_indices(env):
+    expected = env.reset(seed=3, options={"index": 4})
+    assert env.reset(seed=np.int64(3), options={"index": np.uint8(4)}) == expected
+    assert type(env.np_random_seed) is int
+
+
+def test_an_environment_can_be_pickled_before_its_first_reset(env):
+    copy = pickle.loads(pickle.dumps(env))
+    assert copy.reset(seed=3) == env.reset(seed=3)
+    assert copy.spec == env.spec

@@ -44,13 +44,13 @@ def test_the_official_goldens_replay_on_the_games_they_name() -> None:
 def test_a_title_is_of_the_files_content_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = official.games("valid_unseen")[0]
     title = official.title("valid_unseen", 0)
-    assert official.titled("valid_unseen", title) == 0
+    assert official.index_of("valid_unseen", title) == 0
     copy = tmp_path / "json_2.1.1" / "valid_unseen" / first.parts[-3] / first.parts[-2]
     shutil.copytree(first.parent, copy)
     monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path))
-    assert official.titled("valid_unseen", title) == 0
+    assert official.index_of("valid_unseen", title) == 0
     (copy / "game.tw-pddl").write_text(first.read_text() + " ")  # another release
-    assert official.titled("valid_unseen", title) is None
+    assert official.index_of("valid_unseen", title) is None
 
 
 @pytest.mark.usefixtures("official_data")

@@ -236,8 +236,8 @@ def test_all_files_are_read_in_the_order_of_their_names_and_titles_find_them(tmp
     annotated(tmp_path, [record(instruction="first"), record(instruction="first", bbox=[1, 1, 5.5, 5])], name="a.json")
     env = spot(tmp_path).unwrapped
     assert [task.instruction for task in env.tasks] == ["first", "first", "second"]
-    assert [env.titled(env.title(index)) for index in range(3)] == [0, 1, 2]
-    assert env.titled("other") is None
+    assert [env.index_of(env.title(index)) for index in range(3)] == [0, 1, 2]
+    assert env.index_of("other") is None
 
 
 def test_a_mark_at_the_start_and_words_of_any_script_are_read(tmp_path):

@@ -40,7 +40,7 @@ def name(spec: TaskSpec) -> str:
 
 def played(env: Any, actions: Iterator[str], turns: int = 100) -> tuple[list[str], float, dict[str, Any]]:
     """Texts, return and last info of up to `turns` actions."""
-    texts, total, info = [env.unwrapped.shown], 0.0, {}
+    texts, total, info = [env.unwrapped.latest_text], 0.0, {}
     for action in itertools.islice(actions, turns):
         observation, reward, terminated, truncated, info = env.step(action)
         texts.append(observation["text"])
@@ -111,7 +111,7 @@ def test_a_lost_game_is_no_success_and_gives_everything_back() -> None:
     def glutton() -> Iterator[str]:
         for action in task.oracle():
             meals = [command for command in task.admissible() if command.startswith("eat ")]
-            wanted = [meal for meal in meals if meal.removeprefix("eat ") in task.shown]
+            wanted = [meal for meal in meals if meal.removeprefix("eat ") in task.latest_text]
             yield wanted[0] if wanted else action
 
     texts, total, info = played(env, glutton())
@@ -197,7 +197,7 @@ def test_goals_tell_every_step_or_the_last_or_nothing() -> None:
     for goal in ("detailed", "brief", "none"):
         env = build(SPEC, split="test", goal=goal, instructions=False)
         env.reset(options={"index": 0})
-        words[goal] = len(env.unwrapped.shown.partition("-=")[0].split())
+        words[goal] = len(env.unwrapped.latest_text.partition("-=")[0].split())
         env.close()
     assert words["none"] == 0 < words["brief"] < words["detailed"]
 

@@ -221,7 +221,7 @@ def test_a_file_that_is_empty_or_of_another_layout_is_named_in_a_line(tmp_path, 
 
 
 def test_products_without_instructions_have_no_human_goals(tmp_path, monkeypatch):
-    with pytest.raises(InstanceError, match="finds no instances for split 'test'"):
+    with pytest.raises(InstanceError, match="has no instances for split 'test'"):
         other(tmp_path, monkeypatch, "items_human_ins", "{}")()
 
 
