@@ -21,11 +21,14 @@ from lmgym.env.registry import register_all  # noqa: E402  (needs the path above
 
 register_all()
 
-API = ("evaluate",)  # functions of lmgym/api.py, imported when they are first used
+API = ("evaluate",)  # functions of lmgym/api.py
+PACKAGES = ("rollout", "train")
 
 
 def __getattr__(name: str) -> Any:
-    """Import a function of the Python API."""
+    """Import a function or a package of the Python API at its first use."""
     if name in API:
         return getattr(import_module("lmgym.api"), name)
+    if name in PACKAGES:
+        return import_module(f"lmgym.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
