@@ -5,7 +5,7 @@ import pytest
 from lmgym.env.registry import build, specs
 from lmgym.env.testing import check_task
 from lmgym.errors import InstanceError
-from lmgym.tasks.sokoban.level import Puzzle, Position, level
+from lmgym.tasks.sokoban.level import Position, Puzzle, level
 
 IDS = [spec.id for spec in specs().values() if spec.name == "sokoban"]
 FLOOR = frozenset((row, column) for row in (1, 2, 3) for column in (1, 2, 3, 4))
