@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from lmgym.backends.browser import executable
+from lmgym.backends.browser.process import executable
 from lmgym.errors import MissingExtra
 
 ALL = "LMGYM_ALL"

@@ -1,7 +1,7 @@
 """A good player who knows only what was shown: it searches in listing order, remembers, fetches, treats and places.
 
-`Memory` takes in one (action, observation) after the other, whoever acted; `next_action` is a function of it alone. So
-the player can be asked at any turn of any episode, also after actions that were not its own.
+`HouseholdMemory` takes in each (action, observation), whoever acted, and `next_action` depends on it alone. So the
+player can take over at any turn of any episode.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def understand(sentence: str) -> Errand:
     raise InstanceError(f"the demonstrator does not understand the goal {sentence!r}")
 
 
-class Memory:
+class HouseholdMemory:
     """What an attentive player knows of an episode so far."""
 
     def __init__(self, opening: str, errand: Errand, *, put: str = "move {} to {}") -> None:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from lmgym.errors import InstanceError
-from lmgym.tasks.alfworld.goal import Goal, read_goal
+from lmgym.tasks.alfworld.goal import HouseholdGoal, read_goal
 from lmgym.tasks.alfworld.grammar import (
     FLOOR,
     HERE,
@@ -43,10 +43,10 @@ TOUCHES = {  # the facts that an action changes and a goal may ask
 Command = tuple[re.Pattern[str], str, tuple[str, ...]]  # pattern, action, its variables in order
 
 
-class Game(World):
+class HouseholdGame(World):
     """One game in play: a world, a goal and words."""
 
-    def __init__(self, house: Household, goal: Goal, domain: Domain, grammar: Grammar, task: str) -> None:
+    def __init__(self, house: Household, goal: HouseholdGoal, domain: Domain, grammar: Grammar, task: str) -> None:
         super().__init__(house, domain)
         self.goal, self.grammar, self.task = goal, grammar, task
         self._numbers = {
@@ -58,7 +58,7 @@ class Game(World):
         self.won = goal.holds(self)
 
     @classmethod
-    def read(cls, game: Mapping[str, Any], *, task: str | None = None) -> Game:
+    def read(cls, game: Mapping[str, Any], *, task: str | None = None) -> HouseholdGame:
         """Open the contents of a `game.tw-pddl` file; `task` replaces the goal's sentence, not the goal."""
         text, own = split_task(str(game["grammar"]))
         grammar, domain = read_grammar(text), read_domain(str(game["pddl_domain"]))

@@ -11,8 +11,8 @@ from typing import Any
 from lmgym.env.env import Reply, TextEnv
 from lmgym.errors import InstanceError
 from lmgym.tasks.alfworld import SPEC, official, oracle
-from lmgym.tasks.alfworld.demonstrator import Memory, understand
-from lmgym.tasks.alfworld.engine import NOTHING, Game
+from lmgym.tasks.alfworld.demonstrator import HouseholdMemory, understand
+from lmgym.tasks.alfworld.engine import NOTHING, HouseholdGame
 from lmgym.tasks.alfworld.grammar import split_task
 from lmgym.tasks.alfworld.households import TYPES, draw, write
 
@@ -60,8 +60,8 @@ class ALFWorld(TextEnv):
             raise InstanceError(f"{self.task.id} plays {own} games; {source} ones have an id of their own")
         self.source, self.goals, self.annotation, self.instructions = source, goals, annotation, instructions
         self.receptacles, self.objects, self.types = receptacles, objects, tuple(types)
-        self.game: Game | None = None
-        self._memory: Memory | None = None
+        self.game: HouseholdGame | None = None
+        self._memory: HouseholdMemory | None = None
         self._exchanges: list[tuple[str, str]] = []
         self._opening = self._errand = self._print = ""
 
@@ -126,10 +126,10 @@ class ALFWorld(TextEnv):
         """Return where that game stands among those at hand."""
         return official.index_of(self.split, title) if self.source == "official" else None
 
-    def _recall(self, game: Game) -> Memory:
+    def _recall(self, game: HouseholdGame) -> HouseholdMemory:
         if self._memory is None:
             put = game.grammar.commands["putobject"].format(o="{}", r="{}")
-            self._memory = Memory(self._opening, understand(self._errand), put=put)
+            self._memory = HouseholdMemory(self._opening, understand(self._errand), put=put)
         for action, observation in self._exchanges:
             self._memory.take_in(action, observation)
         self._exchanges.clear()
@@ -137,7 +137,7 @@ class ALFWorld(TextEnv):
 
     def _open(self, contents: Mapping[str, Any], words: str | None = None) -> Reply:
         _, self._errand = split_task(str(contents["grammar"]))
-        self.game = Game.read(contents, task=None if words is None else f"Your task is to: {words}.")
+        self.game = HouseholdGame.read(contents, task=None if words is None else f"Your task is to: {words}.")
         self._memory, self._exchanges = None, []
         self._opening = self.game.opening()
         self._print = hashlib.sha256(str(contents["pddl_problem"]).encode()).hexdigest()
@@ -146,7 +146,7 @@ class ALFWorld(TextEnv):
         put = self.game.grammar.commands["putobject"].format(o="O", r="R")
         return Reply(f"{_prompt().substitute(put=put)}\n\n{self._opening}")
 
-    def _playing(self) -> Game:
+    def _playing(self) -> HouseholdGame:
         if self.game is None:
             raise InstanceError(f"{self.task.id}: call reset() first")
         return self.game

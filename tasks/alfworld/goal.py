@@ -53,7 +53,7 @@ class Clause:
 
 
 @dataclass(frozen=True)
-class Goal:
+class HouseholdGoal:
     """What wins the game."""
 
     clauses: tuple[Clause, ...]
@@ -71,7 +71,7 @@ def true(world: World, literal: Literal, bound: dict[str, int]) -> bool:
     return TRUTH[literal[0]](world, bound[literal[1]], bound[literal[2]])
 
 
-def read_goal(text: str, house: Household) -> Goal:
+def read_goal(text: str, house: Household) -> HouseholdGoal:
     """The goal of a PDDL problem; InstanceError for a formula that is no conjunction of existential clauses."""
     form = parse(text)[0]
     body = form[1] if len(form) == 2 else None
@@ -83,7 +83,7 @@ def read_goal(text: str, house: Household) -> Goal:
         _collect(part, kinds, literals)
         clauses.append(_clause(kinds, list(dict.fromkeys(literals)), house))
     asks = {literal[0] for clause in clauses for literal in clause.literals}
-    return Goal(tuple(clauses), frozenset(asks - {"=", "not =", "receptacleatlocation"}))
+    return HouseholdGoal(tuple(clauses), frozenset(asks - {"=", "not =", "receptacleatlocation"}))
 
 
 def _collect(tree: Tree | None, kinds: dict[str, str], literals: list[Literal]) -> None:

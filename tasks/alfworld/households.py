@@ -14,7 +14,7 @@ from functools import cache
 import numpy as np
 
 from lmgym.errors import InstanceError
-from lmgym.tasks.alfworld.rooms import BLOCKS, LAMPS, NUMBERS, STANDS, Room, room, tables
+from lmgym.tasks.alfworld.rooms import BLOCKS, LAMPS, NUMBERS, STANDS, RoomLayout, room, tables
 
 TYPES = (
     "pick_and_place_simple",
@@ -37,7 +37,7 @@ ALWAYS = ("SinkBasinType", "MicrowaveType", "FridgeType", "KnifeType", "ButterKn
 
 
 @dataclass(frozen=True)
-class Wish:
+class HouseholdTarget:
     """What a game asks for."""
 
     type: str
@@ -47,16 +47,16 @@ class Wish:
 
 
 @dataclass(frozen=True)
-class Plan:
+class HouseholdPlan:
     """A household before it is written down: classes only, in the order in which they get their numbers."""
 
-    wish: Wish
+    target: HouseholdTarget
     sentence: str
     receptacles: tuple[str, ...]
     things: tuple[tuple[str, int], ...]  # class, which receptacle
 
 
-def draw(split: str, index: int, *, receptacles: int, objects: int, types: tuple[str, ...] = TYPES) -> Plan:
+def draw(split: str, index: int, *, receptacles: int, objects: int, types: tuple[str, ...] = TYPES) -> HouseholdPlan:
     """Draw household `index` of `split`: at most so many receptacles and objects. Types take turns by index."""
     if not FEWEST <= receptacles <= MOST:
         raise InstanceError(f"receptacles is {FEWEST} to {MOST}, those of the largest room; got {receptacles}")
@@ -66,18 +66,18 @@ def draw(split: str, index: int, *, receptacles: int, objects: int, types: tuple
     type_ = types[index % len(types)]
     numbers = _rooms(type_, split)
     house = room(numbers[rng.integers(len(numbers))])
-    wishes = _wishes(type_, house)
-    wish = wishes[rng.integers(len(wishes))]
-    chosen, sources = _receptacles(rng, wish, house, receptacles)
-    things = _things(rng, wish, house, chosen, sources, objects)
+    targetes = _targets(type_, house)
+    target = targetes[rng.integers(len(targetes))]
+    chosen, sources = _receptacles(rng, target, house, receptacles)
+    things = _things(rng, target, house, chosen, sources, objects)
     sentences = tables().sentences[type_]
     sentence = sentences[rng.integers(len(sentences))].format(
-        obj=wish.thing.lower(), recep=wish.receptacle.lower(), toggle=wish.lamp.lower()
+        obj=target.thing.lower(), recep=target.receptacle.lower(), toggle=target.lamp.lower()
     )
-    return Plan(wish, sentence, tuple(chosen), tuple(things))
+    return HouseholdPlan(target, sentence, tuple(chosen), tuple(things))
 
 
-def write(plan: Plan) -> dict[str, str | bool]:
+def write(plan: HouseholdPlan) -> dict[str, str | bool]:
     """Return the contents of a `game.tw-pddl` file, which the stock engine plays too."""
     known = tables()
     return {
@@ -92,11 +92,11 @@ def write(plan: Plan) -> dict[str, str | bool]:
 def _rooms(type_: str, split: str) -> tuple[int, ...]:
     """Rooms of a split in which a type has something to ask for."""
     numbers = (BLOCKS[kind] + n for kind in tables().rooms[type_] for n in NUMBERS[split])
-    return tuple(n for n in numbers if _wishes(type_, room(n)))
+    return tuple(n for n in numbers if _targets(type_, room(n)))
 
 
 @cache
-def _wishes(type_: str, house: Room) -> tuple[Wish, ...]:
+def _targets(type_: str, house: RoomLayout) -> tuple[HouseholdTarget, ...]:
     """All that a type can ask for in a room, each with a source other than the goal's receptacle."""
     known = tables()
     kinds = sorted(set(house.receptacles))
@@ -105,12 +105,12 @@ def _wishes(type_: str, house: Room) -> tuple[Wish, ...]:
         if not set(STANDS) & set(kinds):
             return ()
         lamps = [lamp for lamp in LAMPS if lamp in house.objects]
-        return tuple(Wish(type_, o, "", lamp) for o in portable for lamp in lamps if _sources(o, "", kinds))
+        return tuple(HouseholdTarget(type_, o, "", lamp) for o in portable for lamp in lamps if _sources(o, "", kinds))
     able, appliance = TREATED.get(type_, ("", ""))
     if appliance and appliance not in kinds:
         return ()
     return tuple(
-        Wish(type_, thing, kind)
+        HouseholdTarget(type_, thing, kind)
         for thing in portable
         for kind in kinds
         if kind != appliance
@@ -125,17 +125,19 @@ def _sources(thing: str, goal: str, kinds: list[str]) -> list[str]:
     return [kind for kind in kinds if kind != goal and thing in tables().fits[kind]]
 
 
-def _receptacles(rng: np.random.Generator, wish: Wish, house: Room, most: int) -> tuple[list[str], list[int]]:
+def _receptacles(
+    rng: np.random.Generator, target: HouseholdTarget, house: RoomLayout, most: int
+) -> tuple[list[str], list[int]]:
     """The receptacles that stay, and for each asked-for thing in which of them it lies; the lamp's stand is last.
 
     What the goal needs comes first; the rest is drawn so that further ones of a class are rarer than a first.
     """
     kinds = sorted(set(house.receptacles))
-    needed = [wish.receptacle] if wish.receptacle else []
-    if wish.type in TREATED:
-        needed.append(TREATED[wish.type][1])
-    choices = [_sources(wish.thing, wish.receptacle, kinds)] * (2 if wish.type == "pick_two_obj_and_place" else 1)
-    if wish.lamp:
+    needed = [target.receptacle] if target.receptacle else []
+    if target.type in TREATED:
+        needed.append(TREATED[target.type][1])
+    choices = [_sources(target.thing, target.receptacle, kinds)] * (2 if target.type == "pick_two_obj_and_place" else 1)
+    if target.lamp:
         choices.append([kind for kind in STANDS if kind in kinds])
     sources = []
     for choice in choices:
@@ -153,26 +155,31 @@ def _receptacles(rng: np.random.Generator, wish: Wish, house: Room, most: int) -
 
 
 def _things(
-    rng: np.random.Generator, wish: Wish, house: Room, receptacles: list[str], sources: list[int], most: int
+    rng: np.random.Generator,
+    target: HouseholdTarget,
+    house: RoomLayout,
+    receptacles: list[str],
+    sources: list[int],
+    most: int,
 ) -> list[tuple[str, int]]:
     """What lies where: the goal's things, then others, none of the goal's class in a receptacle of the goal's."""
     known = tables()
-    asked = [wish.thing, wish.thing] if wish.type == "pick_two_obj_and_place" else [wish.thing]
-    things = list(zip([*asked, wish.lamp] if wish.lamp else asked, sources, strict=True))
+    asked = [target.thing, target.thing] if target.type == "pick_two_obj_and_place" else [target.thing]
+    things = list(zip([*asked, target.lamp] if target.lamp else asked, sources, strict=True))
     classes = [thing for thing in house.objects if thing not in LAMPS]
     draws = rng.random((max(0, most - len(things)), 2)).tolist()
     for which, where in draws:
         thing = classes[int(which * len(classes))]
-        avoid = wish.receptacle if thing == wish.thing else ""
+        avoid = target.receptacle if thing == target.thing else ""
         fitting = [r for r, kind in enumerate(receptacles) if kind != avoid and thing in known.fits[kind]]
         if fitting:
             things.append((thing, fitting[int(where * len(fitting))]))
     return [things[i] for i in rng.permutation(len(things))]
 
 
-def _problem(plan: Plan) -> str:
+def _problem(plan: HouseholdPlan) -> str:
     """The PDDL problem. Every receptacle has its own location; the agent starts at one where nothing is."""
-    known, wish = tables(), plan.wish
+    known, target = tables(), plan.target
     receptacles, things = _ids(plan.receptacles), _ids([kind for kind, _ in plan.things])
     receptacle_kinds, thing_kinds = sorted(set(plan.receptacles)), sorted({kind for kind, _ in plan.things})
     rtypes = dict.fromkeys([*(f"{kind}Type" for kind in receptacle_kinds), *ALWAYS[:3]])
@@ -200,7 +207,7 @@ def _problem(plan: Plan) -> str:
         if kind in known.fits[outer]
     ]
     declared = "\n".join(f"{' '.join(names)} - {kind}" for kind, names in objects)
-    goal = known.goals[wish.type].format(obj=wish.thing, recep=wish.receptacle, toggle=wish.lamp)
+    goal = known.goals[target.type].format(obj=target.thing, recep=target.receptacle, toggle=target.lamp)
     stated = "\n".join(facts)
     return f"(define (problem household)\n(:domain alfred)\n(:objects\n{declared}\n)\n(:init\n{stated}\n)\n{goal}"
 

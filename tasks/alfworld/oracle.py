@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lmgym.errors import InstanceError
-from lmgym.tasks.alfworld.engine import Game
+from lmgym.tasks.alfworld.engine import HouseholdGame
 from lmgym.tasks.alfworld.goal import Clause
 from lmgym.tasks.alfworld.world import APPLIANCES
 
@@ -18,13 +18,13 @@ Need = tuple[str, ...]  # states that a thing must be in
 Choice = tuple[int, int, list[tuple[int, Need]]]  # cost in turns, receptacle, the things that go into it
 
 
-def play(game: Game) -> Iterator[str]:
+def play(game: HouseholdGame) -> Iterator[str]:
     """Yield commands until the game is won or cannot be won any more; each is chosen in the state it finds."""
     while not game.won and (command := next_command(game)):
         yield command
 
 
-def next_command(game: Game) -> str:
+def next_command(game: HouseholdGame) -> str:
     """Return the next command, or "" in a dead end; InstanceError where the goal is of no known type.
 
     Procedural games have no dead ends. Official ones do: some things can be taken and then fit nowhere, and full hands
@@ -47,7 +47,7 @@ def _kind(clause: Clause) -> str:
     return "hold" if asked == {"holds"} else "other"
 
 
-def _place(game: Game, clause: Clause) -> str:
+def _place(game: HouseholdGame, clause: Clause) -> str:
     choices = [choice for r in _goal_receptacles(game, clause) if (choice := _filling(game, clause, r))]
     if not choices:
         return ""
@@ -61,7 +61,7 @@ def _place(game: Game, clause: Clause) -> str:
     return _fetch(game, [thing for thing, _ in missing])
 
 
-def _light(game: Game, hold: Clause, light: Clause) -> str:
+def _light(game: HouseholdGame, hold: Clause, light: Clause) -> str:
     wanted = next(domain for name, domain in hold.domains.items() if hold.kinds[name] == "object")
     if game.held not in wanted:
         return _fetch(game, wanted)
@@ -73,12 +73,12 @@ def _light(game: Game, hold: Clause, light: Clause) -> str:
     return _walk(game, receptacle) or game.words("toggleobject", o=lamp)
 
 
-def _goal_receptacles(game: Game, clause: Clause) -> list[int]:
+def _goal_receptacles(game: HouseholdGame, clause: Clause) -> list[int]:
     name = next(literal[2] for literal in clause.literals if literal[0] == "inreceptacle")
     return [r for r in clause.domains[name] if game.house.place[r] >= 0]
 
 
-def _filling(game: Game, clause: Clause, receptacle: int) -> Choice | None:
+def _filling(game: HouseholdGame, clause: Clause, receptacle: int) -> Choice | None:
     """The cheapest way to fill `receptacle` as the clause asks; None if there is no way."""
     chosen: list[tuple[int, Need]] = []
     total = 0
@@ -98,7 +98,7 @@ def _filling(game: Game, clause: Clause, receptacle: int) -> Choice | None:
     return total, receptacle, chosen
 
 
-def _cost(game: Game, thing: int, need: Need, receptacle: int) -> int | None:
+def _cost(game: HouseholdGame, thing: int, need: Need, receptacle: int) -> int | None:
     """Turns, about, until `thing` is treated and in `receptacle`; None if it can never be."""
     untreated = _untreated(game, thing, need)
     if thing in game.contents[receptacle] and not untreated:
@@ -114,22 +114,22 @@ def _cost(game: Game, thing: int, need: Need, receptacle: int) -> int | None:
     return turns + 2 + (game.held >= 0) * 2 + min(map(game.shut, where))
 
 
-def _untreated(game: Game, thing: int, need: Need) -> list[str]:
+def _untreated(game: HouseholdGame, thing: int, need: Need) -> list[str]:
     return [state for state in need if thing not in game.states[state]]
 
 
-def _appliances(game: Game, state: str) -> list[int]:
+def _appliances(game: HouseholdGame, state: str) -> list[int]:
     kinds = game.domain.kinds[TREATMENT[state]]
     found = {r for kind in kinds for r in game.house.receptacle_kinds.get(kind, ()) if game.house.place[r] >= 0}
     return sorted(found, key=lambda r: (game.house.place[r] != game.place, r))
 
 
-def _treat(game: Game, thing: int, state: str) -> str:
+def _treat(game: HouseholdGame, thing: int, state: str) -> str:
     appliance = _appliances(game, state)[0]
     return _walk(game, appliance) or game.words(TREATMENT[state], o=thing, r=appliance)
 
 
-def _fetch(game: Game, things: list[int] | tuple[int, ...]) -> str:
+def _fetch(game: HouseholdGame, things: list[int] | tuple[int, ...]) -> str:
     """Return the next command to have one of `things` in hand, or ""."""
     if game.held >= 0:
         return _put_down(game)
@@ -141,7 +141,7 @@ def _fetch(game: Game, things: list[int] | tuple[int, ...]) -> str:
     return _reach(game, receptacle) or game.words("pickupobject", o=thing, r=receptacle)
 
 
-def _put_down(game: Game) -> str:
+def _put_down(game: HouseholdGame) -> str:
     """Return the next command to get rid of what is held, or "" where it fits nowhere."""
     fitting = [r for o, r in game.house.fits if o == game.held and game.house.place[r] >= 0]
     if not fitting:
@@ -150,18 +150,18 @@ def _put_down(game: Game) -> str:
     return _reach(game, receptacle) or game.words("putobject", o=game.held, r=receptacle)
 
 
-def _where(game: Game, thing: int) -> list[int]:
+def _where(game: HouseholdGame, thing: int) -> list[int]:
     """Receptacles that can be walked to and have `thing` in them."""
     return [r for r, inside in enumerate(game.contents) if thing in inside and game.house.place[r] >= 0]
 
 
-def _distance(game: Game, receptacle: int) -> int:
+def _distance(game: HouseholdGame, receptacle: int) -> int:
     return (game.house.place[receptacle] != game.place) + game.shut(receptacle)
 
 
-def _reach(game: Game, receptacle: int) -> str:
+def _reach(game: HouseholdGame, receptacle: int) -> str:
     return _walk(game, receptacle) or (game.words("openobject", r=receptacle) if game.shut(receptacle) else "")
 
 
-def _walk(game: Game, receptacle: int) -> str:
+def _walk(game: HouseholdGame, receptacle: int) -> str:
     return "" if game.house.place[receptacle] == game.place else game.words("gotolocation", r=receptacle)

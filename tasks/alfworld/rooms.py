@@ -35,7 +35,7 @@ class Tables:
 
 
 @dataclass(frozen=True)
-class Room:
+class RoomLayout:
     """A room of the layouts: its receptacles one by one, and the classes of objects that belong there."""
 
     receptacles: tuple[str, ...]  # a class per receptacle
@@ -75,7 +75,7 @@ def tables() -> Tables:
 
 
 @cache
-def room(number: int) -> Room:
+def room(number: int) -> RoomLayout:
     """Return room `number`; classes that its list of objects names and its poses lack are added once."""
     layouts = package() / "gen" / "layouts"
     poses: dict[str, Any] = json.loads((layouts / f"FloorPlan{number}-openable.json").read_text(encoding="utf-8"))
@@ -85,7 +85,7 @@ def room(number: int) -> Room:
     receptacles = [kind for kind in sorted(count) for _ in range(count[kind]) if kind in known.fits]
     receptacles += sorted((present & known.fits.keys()) - count.keys())
     portable = frozenset().union(*known.fits.values()) - known.fits.keys()
-    return Room(tuple(sorted(receptacles)), tuple(sorted(present & (portable | set(LAMPS)))))
+    return RoomLayout(tuple(sorted(receptacles)), tuple(sorted(present & (portable | set(LAMPS)))))
 
 
 def _class(key: str) -> str:

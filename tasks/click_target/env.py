@@ -15,7 +15,7 @@ from lmgym.env.spaces import Images
 from lmgym.errors import InstanceError
 from lmgym.tasks.click_target import SPEC
 from lmgym.tasks.click_target.points import Point, edges, pointed, within
-from lmgym.tasks.click_target.screen import BAR, COLOURS, LEAST, TITLES, Level, drawn
+from lmgym.tasks.click_target.screen import BAR, COLOURS, LEAST, TITLES, ScreenLevel, drawn
 
 STREAM = {"train": 81, "test": 82}
 PROMPT = Template(files(__package__).joinpath("prompt.md").read_text(encoding="utf-8").strip())
@@ -123,7 +123,7 @@ class ClickTarget(Pointing):
             common: what every task takes: split, others, render_mode.
         """
         super().__init__(width=width, height=height, coordinates=coordinates, blank=blank, **common)
-        self.level = _checked(Level(width, height, windows, least, elements, colours, cell, by, scale, touch))
+        self.level = _checked(ScreenLevel(width, height, windows, least, elements, colours, cell, by, scale, touch))
 
     def oracle(self) -> Iterator[str]:
         """Click the target near its middle: a place of the grid `ROUND`, where that hits, so that places are few."""
@@ -139,7 +139,7 @@ class ClickTarget(Pointing):
         return self.show(screen.picture, screen.target.instruction(self.level.by), edges(screen.target.box))
 
 
-def _checked(level: Level) -> Level:
+def _checked(level: ScreenLevel) -> ScreenLevel:
     """Return a level whose numbers fit each other."""
     if level.by not in ("colour", "name"):
         raise InstanceError(f"by is colour or name; got {level.by!r}")

@@ -60,7 +60,7 @@ SIDE = 7  # dots of letters' height, and of icons within their rims
 
 
 @dataclass(frozen=True)
-class Level:
+class ScreenLevel:
     """How large a screen is and what is on it."""
 
     width: int  # pixels
@@ -76,7 +76,7 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Element:
+class ScreenElement:
     """Something to click: what it is, what it says, its colour, and its box, whose borders belong to it."""
 
     kind: str
@@ -102,12 +102,12 @@ class Screen:
     """A picture, all that is on it, and which of it is asked for."""
 
     picture: Picture
-    elements: tuple[Element, ...]
-    target: Element
+    elements: tuple[ScreenElement, ...]
+    target: ScreenElement
 
 
 @lru_cache(maxsize=64)  # the tries of a group open the same instance
-def drawn(level: Level, seed: tuple[int, ...]) -> Screen:
+def drawn(level: ScreenLevel, seed: tuple[int, ...]) -> Screen:
     """Draw a screen. No two elements are asked for by the same words."""
     chance = np.random.default_rng(seed)
     picture = blank(level.height, level.width, DESK)
@@ -131,18 +131,18 @@ def drawn(level: Level, seed: tuple[int, ...]) -> Screen:
     return Screen(picture, tuple(elements), asked[int(chance.integers(len(asked)))])
 
 
-def _menus(level: Level, chance: Generator, picture: Picture, paper: Colour) -> Iterator[Element]:
+def _menus(level: ScreenLevel, chance: Generator, picture: Picture, paper: Colour) -> Iterator[ScreenElement]:
     """Draw the menu bar."""
     scale, left = level.scale, 2 * level.scale
     fill(picture, (0, 0, level.width, BAR * scale), paper)
     for name in chance.permutation(MENUS)[: 3 if level.width < 200 * scale else 5].tolist():
         right = left + width_of(name, scale=scale) + 4 * scale
         write(picture, left + 2 * scale, PAD * scale, name, INK, scale=scale)
-        yield Element("menu", name, "", "", (left, 0, right, BAR * scale))
+        yield ScreenElement("menu", name, "", "", (left, 0, right, BAR * scale))
         left = right + 4 * scale
 
 
-def _places(level: Level) -> list[Box]:
+def _places(level: ScreenLevel) -> list[Box]:
     """Return the boxes of windows: rows of three at most, below the menu bar."""
     across = min(3, level.windows)
     down = -(-level.windows // across)
@@ -155,7 +155,7 @@ def _places(level: Level) -> list[Box]:
     ][: level.windows]
 
 
-def _window(picture: Picture, box: Box, title: str, paper: Colour, scale: int) -> Element:
+def _window(picture: Picture, box: Box, title: str, paper: Colour, scale: int) -> ScreenElement:
     """Draw a window and return the icon that closes it."""
     left, top, right, _ = box
     fill(picture, box, paper)
@@ -165,7 +165,7 @@ def _window(picture: Picture, box: Box, title: str, paper: Colour, scale: int) -
     close = (right - (TICK + 4) * scale, top + 3 * scale, right - 4 * scale, top + (TICK + 3) * scale)
     frame(picture, close, EDGE, thick=scale)
     write(picture, close[0] + 2 * scale, close[1] + scale, "X", INK, scale=scale)
-    return Element("close", title, "", title, close)
+    return ScreenElement("close", title, "", title, close)
 
 
 def _rooms(box: Box, cell: int) -> list[Box]:
@@ -180,7 +180,7 @@ def _rooms(box: Box, cell: int) -> list[Box]:
     ]
 
 
-def _inside(level: Level, chance: Generator, rooms: list[tuple[str, Box]]) -> Iterator[Element]:
+def _inside(level: ScreenLevel, chance: Generator, rooms: list[tuple[str, Box]]) -> Iterator[ScreenElement]:
     """Choose what stands in rooms: no colour twice while there are others, no name twice in a window."""
     names = {"button": LABELS, "icon": ICONS, "field": CAPTIONS, "box": TICKS}
     colours = chance.permutation(list(COLOURS)[: level.colours]).tolist()
@@ -194,10 +194,10 @@ def _inside(level: Level, chance: Generator, rooms: list[tuple[str, Box]]) -> It
         name = free[int(chance.integers(len(free)))]
         taken.add((kind, name, window))
         box = _sized(level, kind, name, room, chance)
-        yield Element(kind, name, colours[number % len(colours)], window, box)
+        yield ScreenElement(kind, name, colours[number % len(colours)], window, box)
 
 
-def _sized(level: Level, kind: str, name: str, room: Box, chance: Generator) -> Box:
+def _sized(level: ScreenLevel, kind: str, name: str, room: Box, chance: Generator) -> Box:
     """Return the box of an element: most of its room, or as much as it needs, somewhere in it."""
     scale = level.scale
     left, top, right, bottom = (edge + way * MARGIN * scale for edge, way in zip(room, (1, 1, -1, -1), strict=True))
@@ -214,7 +214,7 @@ def _sized(level: Level, kind: str, name: str, room: Box, chance: Generator) -> 
     return (x, y, x + TICK * scale, y + TICK * scale) if kind == "box" else (x, y, x + wide, y + high)
 
 
-def _draw(picture: Picture, element: Element, level: Level) -> None:
+def _draw(picture: Picture, element: ScreenElement, level: ScreenLevel) -> None:
     """Draw an element that stands in a window, its words or its icon in the middle."""
     field, box, scale = element.kind == "field", element.kind == "box", level.scale
     colour = COLOURS[element.colour]

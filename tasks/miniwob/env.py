@@ -13,9 +13,9 @@ from urllib.parse import unquote, urlsplit
 
 import numpy as np
 
-from lmgym.backends.browser_calls import describe
-from lmgym.backends.browser_gate import Sites, origin
-from lmgym.backends.browser_session import Seen, Session
+from lmgym.backends.browser.calls import describe
+from lmgym.backends.browser.gate import Sites, origin
+from lmgym.backends.browser.session import BrowserSession, PageView
 from lmgym.env.actions import parse_function_call
 from lmgym.env.env import Reply, TextEnv
 from lmgym.env.spaces import Images
@@ -91,7 +91,7 @@ class MiniWoB(TextEnv):
         super().__init__(**common)
         self.page, self.observe, self.pixels, self.places, self.decay = page, observe, pixels, places, decay
         sites, self._root = _sites()
-        self.session = Session(
+        self.session = BrowserSession(
             sites, sets=("bid", "coord"), size=self.window, tick=tick, hidden=HIDDEN, counted=COUNTED
         )
         self.goal = ""
@@ -106,8 +106,12 @@ class MiniWoB(TextEnv):
         """Open `{"page": name, "seed": n}` with any seed; "mode" is train or test, for the pages that know both."""
         page, seed, mode = instance.get("page", self.page), instance.get("seed"), instance.get("mode", "train")
         allowed = page in PAGES and (not self.page or page == self.page) and mode in ("train", "test")
-        integer = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
-        if not allowed or not integer or not set(instance) <= {"page", "seed", "mode"}:
+        if (
+            not allowed
+            or not isinstance(seed, int | np.integer)
+            or isinstance(seed, bool)
+            or not set(instance) <= {"page", "seed", "mode"}
+        ):
             raise InstanceError(f"an authored MiniWoB++ instance is {{'page': name, 'seed': n}}; got {instance!r}")
         return self._open(page, int(seed), mode)
 
@@ -186,7 +190,7 @@ class Solved(MiniWoB):
             yield call
 
 
-def _images(seen: Seen) -> tuple[Any, ...]:
+def _images(seen: PageView) -> tuple[Any, ...]:
     return () if seen.picture is None else (seen.picture,)
 
 

@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 
-from lmgym.backends.browser_gate import Request, Response, Site, folder
+from lmgym.backends.browser.gate import Request, Response, Site, folder
 
 HOME = "http://miniwob.test"  # origin under which a folder of pages is served
 # an event handler in the source of a script: in a tag that it writes, or set as an attribute

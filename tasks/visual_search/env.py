@@ -14,14 +14,14 @@ from lmgym.env.env import Reply, TextEnv
 from lmgym.env.spaces import Images
 from lmgym.errors import InstanceError
 from lmgym.tasks.visual_search import SPEC
-from lmgym.tasks.visual_search.protocols import PROTOCOLS, Look, Said, distinct
+from lmgym.tasks.visual_search.protocols import PROTOCOLS, Look, ParsedAction, distinct
 from lmgym.tasks.visual_search.scene import (
     COLOURS,
     FEWEST,
     LETTERS,
     SHAPES,
-    Level,
     Scene,
+    SceneLevel,
     Tile,
     as_seen,
     drawn,
@@ -91,7 +91,7 @@ class VisualSearch(TextEnv):
         for name, value, known in (("protocol", protocol, PROTOCOLS), ("coordinates", coordinates, UNITS)):
             if value not in known:
                 raise InstanceError(f"{name} is one of {', '.join(known)}; got {value!r}")
-        self.level = _checked(Level(side, view, cells, margin, least, tiles, colours, shapes, letters))
+        self.level = _checked(SceneLevel(side, view, cells, margin, least, tiles, colours, shapes, letters))
         if side % zoom or zoom < 2:
             raise InstanceError(f"zoom is 2 or more and divides side={side}; got {zoom}")
         self.protocol, self.zoom, self.crops, self.blank = protocol, zoom, crops, blank
@@ -121,7 +121,7 @@ class VisualSearch(TextEnv):
         """Show a crop, or judge an answer."""
         meaning = PROTOCOLS[self.protocol](action, self.first)
         first, self.first = self.first, False
-        if isinstance(meaning, Said):
+        if isinstance(meaning, ParsedAction):
             return self._end(meaning.words)
         box = self._box(meaning.where) if meaning is not None else None
         if self.protocol == "mgpo" and first:
@@ -301,7 +301,7 @@ class VisualSearch(TextEnv):
         return f"<think>The letter is {letter}.</think><answer>{letter}</answer>"
 
 
-def _checked(level: Level) -> Level:
+def _checked(level: SceneLevel) -> SceneLevel:
     """Return a level whose numbers fit each other."""
     if level.side % level.view or level.view % level.cells or level.block % 2:
         raise InstanceError(f"side must be an even multiple of view, and view one of cells; got {level}")

@@ -22,13 +22,13 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Said:
+class ParsedAction:
     """An answer."""
 
     words: str
 
 
-Meaning = Look | Said | None
+Meaning = Look | ParsedAction | None
 
 
 def tool(action: str, first: bool) -> Meaning:
@@ -38,7 +38,7 @@ def tool(action: str, first: bool) -> Meaning:
         return None
     values = [*call.positional, *call.arguments.values()]
     if call.name == "answer" and len(values) == 1 and isinstance(values[0], str):
-        return Said(values[0])
+        return ParsedAction(values[0])
     return _look(values, 2) if call.name == "crop" else None
 
 
@@ -46,7 +46,7 @@ def mgpo(action: str, first: bool) -> Meaning:
     """Read a box in the first turn; what is said in the second is the answer."""
     if not first:
         tagged = parse_tag(action, "answer")
-        return Said(parse_command(action) if tagged is None else tagged)
+        return ParsedAction(parse_command(action) if tagged is None else tagged)
     boxes = BOX.findall(action)
     return _look([float(number) for number in boxes[-1].split(",")], 4) if boxes else None
 
@@ -60,7 +60,7 @@ def vigorl(action: str, first: bool) -> Meaning:
     if (call is None) == (said is None):
         return None
     if said is not None:
-        return Said(said)
+        return ParsedAction(said)
     return _zoom(parse_json_call(after))
 
 

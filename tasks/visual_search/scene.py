@@ -34,7 +34,7 @@ FEWEST = 12  # pixels that a tile takes when shrunk, for a letter to fit into a 
 
 
 @dataclass(frozen=True)
-class Level:
+class SceneLevel:
     """How large pictures are and what is on them."""
 
     side: int  # pixels of the picture
@@ -78,7 +78,7 @@ class Tile:
 class Scene:
     """The tiles of a picture; the question is about the first."""
 
-    level: Level
+    level: SceneLevel
     tiles: tuple[Tile, ...]
     paper: tuple[tuple[Colour, ...], ...]  # of each cell
 
@@ -140,7 +140,7 @@ def patch(shape: str, colour: str, letter: str, size: int, block: int) -> tuple[
 
 
 @lru_cache(maxsize=256)  # the tries of a group open the same instance
-def drawn(level: Level, seed: tuple[int, ...]) -> Scene:
+def drawn(level: SceneLevel, seed: tuple[int, ...]) -> Scene:
     """Draw a scene. No two tiles have the colour and the shape of each other; colours are told apart before shapes."""
     chance = np.random.default_rng(seed)
     most = min(level.tiles, level.cells**2, level.colours * level.shapes)
@@ -165,7 +165,7 @@ def drawn(level: Level, seed: tuple[int, ...]) -> Scene:
     return Scene(level, tuple(tiles), tuple(tuple(map(tuple, row)) for row in paper))
 
 
-def found(view: Picture, level: Level) -> list[tuple[str, str, int, int]]:
+def found(view: Picture, level: SceneLevel) -> list[tuple[str, str, int, int]]:
     """Find the tiles in a shrunk picture, by their pixels alone: colour, shape, left and top of each."""
     cores = [(shape, *_core(shape, level.tile, level.block)) for shape in SHAPES[: level.shapes]]
     seen = []
@@ -194,7 +194,7 @@ def _core(shape: str, size: int, block: int) -> tuple[NDArray[np.bool_], int, in
 
 
 @lru_cache(maxsize=256)
-def as_seen(level: Level, shape: str, colour: str, place: tuple[int, int], width: int) -> list[Picture]:
+def as_seen(level: SceneLevel, shape: str, colour: str, place: tuple[int, int], width: int) -> list[Picture]:
     """Return how a tile would be shown with each letter in a crop of `width` pixels, in which its corner is at `place`.
 
     What else is in the crop is left black: to tell letters apart it makes no difference.

@@ -11,12 +11,12 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from lmgym.backends.browser_gate import Sites, origin
+from lmgym.backends.browser.gate import Sites, origin
 from lmgym.env.env import Reply
 from lmgym.errors import BackendError, InstanceError
 from lmgym.tasks.webforms import helpers, official
 from lmgym.tasks.webforms.browsing import Browsing
-from lmgym.tasks.webforms.evaluators import Ending, Judge, Scoring, evaluate
+from lmgym.tasks.webforms.evaluators import EpisodeEnd, Judge, Scoring, evaluate
 from lmgym.tasks.webforms.portal import HOME, Portal, furnished
 
 RESET = "WEBARENA_RESET"  # environment variable: an address that restores the official sites
@@ -78,7 +78,7 @@ class Arena(Browsing):
     def _evaluated(self) -> float:
         messages, url = self.browser.messages, self.browser.look("none").url
         said = messages[-1] if messages else None
-        ending = Ending(said, self.browser.infeasible is not None, url, self._read)
+        ending = EpisodeEnd(said, self.browser.infeasible is not None, url, self._read)
         return evaluate(self.item, ending, scoring=self.scoring, judge=self.judge)
 
     def _read(self, url: str, locator: str, prepare: Any) -> str:
@@ -104,8 +104,8 @@ class Arena(Browsing):
             raise BackendError(f"the evaluator cannot open {there}: {wrong}")
         return not wrong
 
-    def _live(self) -> helpers.Live:
-        return helpers.Live(self.browser.look("none").url, self.browser.evaluate)
+    def _live(self) -> helpers.LivePage:
+        return helpers.LivePage(self.browser.look("none").url, self.browser.evaluate)
 
 
 class PortalArena(Arena):

@@ -7,9 +7,9 @@ from importlib import resources
 from string import Template
 from typing import Any
 
-from lmgym.backends.browser_calls import describe
-from lmgym.backends.browser_gate import Sites
-from lmgym.backends.browser_session import Seen, Session
+from lmgym.backends.browser.calls import describe
+from lmgym.backends.browser.gate import Sites
+from lmgym.backends.browser.session import BrowserSession, PageView
 from lmgym.env.actions import parse_function_call
 from lmgym.env.env import Reply, TextEnv
 from lmgym.env.spaces import Images
@@ -48,7 +48,7 @@ class Browsing(TextEnv):
             self.PICTURES = Images(WINDOW[1], WINDOW[0])  # type: ignore[misc]  # of this environment
         super().__init__(**common)
         self.observe, self.pixels, self.places, self.tick = observe, pixels, places, tick
-        self.session: Session | None = None
+        self.session: BrowserSession | None = None
         self.goal = ""
 
     def judged(self) -> float:
@@ -84,7 +84,7 @@ class Browsing(TextEnv):
             self.session.close()
 
     @property
-    def browser(self) -> Session:
+    def browser(self) -> BrowserSession:
         """The session of the open episode."""
         if self.session is None:
             raise InstanceError("no episode is open; call reset() first")
@@ -93,7 +93,7 @@ class Browsing(TextEnv):
     def begin_at(self, sites: Sites, urls: Iterable[str], goal: str) -> Reply:
         """Open the first words of an episode that begins at these addresses, a tab each."""
         self.close()
-        self.session = Session(sites, sets=SETS, size=WINDOW, tick=self.tick)
+        self.session = BrowserSession(sites, sets=SETS, size=WINDOW, tick=self.tick)
         first, *more = urls
         self.session.open(first)
         for url in more:
@@ -125,7 +125,7 @@ class Browsing(TextEnv):
         return (self.browser.look("none", self.pixels).picture,)  # type: ignore[arg-type]  # checked
 
 
-def _shown(seen: Seen) -> str:
+def _shown(seen: PageView) -> str:
     """Write what a session shows: tabs, the address, what dialogs said, the page."""
     lines = [
         f"Tab {i}{' (current)' if i == seen.active else ''}: {name or url}" for i, (name, url) in enumerate(seen.tabs)

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from lmgym.backends.browser_gate import Sites
+from lmgym.backends.browser.gate import Sites
 from lmgym.env.env import Reply
 from lmgym.errors import InstanceError
 from lmgym.tasks.webforms import SPEC
 from lmgym.tasks.webforms.browsing import Browsing
-from lmgym.tasks.webforms.goals import KINDS, Goal, drawn
+from lmgym.tasks.webforms.goals import KINDS, FormGoal, drawn
 from lmgym.tasks.webforms.portal import HOME, Portal, furnished
 
 STREAM = {"train": 61, "test": 62}
@@ -39,7 +39,7 @@ class WebForms(Browsing):
         """Furnish the portal and draw a goal."""
         state = furnished([STREAM[self.split], index, 0])
         rng = np.random.default_rng([STREAM[self.split], index, 1])
-        self.task_goal: Goal = KINDS[self.kind](state.copy(), rng) if self.kind else drawn(state, rng)
+        self.task_goal: FormGoal = KINDS[self.kind](state.copy(), rng) if self.kind else drawn(state, rng)
         self.portal = Portal(state)
         return self.begin_at(Sites({HOME: self.portal}), [f"{HOME}/"], self.task_goal.text)
 

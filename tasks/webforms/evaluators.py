@@ -29,7 +29,7 @@ RULES = ("exact_match", "must_include", "fuzzy_match")  # for answers; the first
 
 
 @dataclass(frozen=True)
-class Ending:
+class EpisodeEnd:
     """How an episode ended."""
 
     answer: str | None  # what was said last; None if nothing was
@@ -38,7 +38,7 @@ class Ending:
     read: Callable[[str, str, Sequence[str]], str]  # (address or "last", locator, preparing scripts) -> text
 
 
-def evaluate(task: Mapping[str, Any], ending: Ending, *, scoring: Scoring, judge: Judge | None) -> float:
+def evaluate(task: Mapping[str, Any], ending: EpisodeEnd, *, scoring: Scoring, judge: Judge | None) -> float:
     """Return the product of the evaluators that a task names."""
     wanted = task["eval"]
     score = 1.0
@@ -91,7 +91,7 @@ def cleaned(text: str) -> str:
     return text.lower()
 
 
-def _answered(task: Mapping[str, Any], ending: Ending, scoring: Scoring, judge: Judge | None) -> float:
+def _answered(task: Mapping[str, Any], ending: EpisodeEnd, scoring: Scoring, judge: Judge | None) -> float:
     if unachievable(task) and scoring == "strict":
         reason = "" if ending.answer is None else cleaned(ending.answer)
         vain = reason in ("", cleaned(UNACHIEVABLE))
@@ -158,7 +158,7 @@ def _same_place(reference: str, url: str, scoring: Scoring) -> bool:
     return all(any(value in found.get(name, []) for value in values) for name, values in asked.items())
 
 
-def _holds(target: Mapping[str, Any], ending: Ending, scoring: Scoring) -> bool:
+def _holds(target: Mapping[str, Any], ending: EpisodeEnd, scoring: Scoring) -> bool:
     """Whether a page holds what it should."""
     text = html.unescape(ending.read(target["url"], target["locator"], target.get("prep_actions") or ()))
     wanted = target["required_contents"]

@@ -17,7 +17,7 @@ DONE: Step = ("send_msg_to_user", "done")
 
 
 @dataclass(frozen=True)
-class Goal:
+class FormGoal:
     """One thing to do."""
 
     kind: str
@@ -41,7 +41,7 @@ def plain(text: str) -> str:
     return " ".join(text.casefold().split()).strip(" .,!'\"")
 
 
-def drawn(state: State, rng: np.random.Generator) -> Goal:
+def drawn(state: State, rng: np.random.Generator) -> FormGoal:
     """Draw a goal for a state."""
     kinds = tuple(KINDS)
     return KINDS[kinds[int(rng.integers(len(kinds)))]](state.copy(), rng)
@@ -71,21 +71,21 @@ def _in_stock(state: State) -> list[dict[str, Any]]:
     return [item for item in state.items if item["stock"]]
 
 
-def signin(state: State, rng: np.random.Generator) -> Goal:
+def signin(state: State, rng: np.random.Generator) -> FormGoal:
     """Sign in."""
     user = _one(rng, tuple(state.users))
-    return Goal("signin", f"{_as(state, user)}.", (*_enter(state, user), DONE), state.kept(), user=user)
+    return FormGoal("signin", f"{_as(state, user)}.", (*_enter(state, user), DONE), state.kept(), user=user)
 
 
-def cart(state: State, rng: np.random.Generator) -> Goal:
+def cart(state: State, rng: np.random.Generator) -> FormGoal:
     """Put something into the cart."""
     item, count = _one(rng, _in_stock(state)), int(rng.integers(1, 6))
     plan = (*_put(state, item, count), DONE)
     state.cart = {item["id"]: count}
-    return Goal("cart", f"Put {count} of the item {item['name']} into the cart.", plan, state.kept())
+    return FormGoal("cart", f"Put {count} of the item {item['name']} into the cart.", plan, state.kept())
 
 
-def cheapest(state: State, rng: np.random.Generator) -> Goal:
+def cheapest(state: State, rng: np.random.Generator) -> FormGoal:
     """Find the cheapest of a kind."""
     stocked = _in_stock(state)
     category = _one(rng, [name for name in GOODS if any(item["category"] == name for item in stocked)])
@@ -93,10 +93,10 @@ def cheapest(state: State, rng: np.random.Generator) -> Goal:
     plan = (*_put(state, item, 1), DONE)
     state.cart = {item["id"]: 1}
     text = f"Put one of the cheapest item that is in stock in the category {category} into the cart."
-    return Goal("cheapest", text, plan, state.kept())
+    return FormGoal("cheapest", text, plan, state.kept())
 
 
-def buy(state: State, rng: np.random.Generator) -> Goal:
+def buy(state: State, rng: np.random.Generator) -> FormGoal:
     """Sign in, fill the cart and order."""
     user, item, count = _one(rng, tuple(state.users)), _one(rng, _in_stock(state)), int(rng.integers(1, 4))
     address, express = f"{rng.integers(1, 99)} {_one(rng, STREETS)}", bool(rng.integers(2))
@@ -106,10 +106,10 @@ def buy(state: State, rng: np.random.Generator) -> Goal:
     text = f"{_as(state, user)} and order {count} of the item {item['name']} to the address {address}{how}."
     number = str(1001 + 7 * len(state.orders))
     state.orders.append(order(number, user, {item["id"]: count}, address, "yes" if express else ""))
-    return Goal("buy", text, plan, state.kept(), user=user)
+    return FormGoal("buy", text, plan, state.kept(), user=user)
 
 
-def cancel(state: State, rng: np.random.Generator) -> Goal:
+def cancel(state: State, rng: np.random.Generator) -> FormGoal:
     """Cancel an order, which only a pending one allows."""
     found = _one(rng, state.orders)
     user, number, open_ = found["user"], found["id"], found["status"] == "pending"
@@ -117,10 +117,10 @@ def cancel(state: State, rng: np.random.Generator) -> Goal:
     plan += (("click", "#cancel"), DONE) if open_ else (("report_infeasible", "the order is not pending"),)
     found["status"] = "cancelled" if open_ else found["status"]
     text = f"{_as(state, user)} and cancel the order {number}."
-    return Goal("cancel", text, plan, state.kept(), user=user if open_ else "", impossible=not open_)
+    return FormGoal("cancel", text, plan, state.kept(), user=user if open_ else "", impossible=not open_)
 
 
-def profile(state: State, rng: np.random.Generator) -> Goal:
+def profile(state: State, rng: np.random.Generator) -> FormGoal:
     """Change one's details."""
     user, phone = _one(rng, tuple(state.users)), f"555-{rng.integers(1000, 10_000)}"
     mine = state.users[user]
@@ -129,10 +129,10 @@ def profile(state: State, rng: np.random.Generator) -> Goal:
     mine |= {"phone": phone, "newsletter": not mine["newsletter"]}
     letter = "subscribe to" if mine["newsletter"] else "unsubscribe from"
     text = f"{_as(state, user)}, change the phone number of the account to {phone} and {letter} the newsletter."
-    return Goal("profile", text, plan, state.kept(), user=user)
+    return FormGoal("profile", text, plan, state.kept(), user=user)
 
 
-def travel(state: State, rng: np.random.Generator) -> Goal:
+def travel(state: State, rng: np.random.Generator) -> FormGoal:
     """Fill in a form of three pages."""
     city, way, seat, meal = _one(rng, CITIES), _one(rng, ("train", "plane", "car")), _one(rng, SEATS), _one(rng, MEALS)
     leave, back = f"2026-{rng.integers(2, 6):02d}-{rng.integers(1, 29):02d}", f"2026-{rng.integers(6, 10):02d}-15"
@@ -150,10 +150,10 @@ def travel(state: State, rng: np.random.Generator) -> Goal:
     state.travels.append(
         {"destination": city, "leave": leave, "back": back, "transport": way, "seat": seat, "meal": meal}
     )
-    return Goal("travel", text, plan, state.kept())
+    return FormGoal("travel", text, plan, state.kept())
 
 
-def ticket(state: State, rng: np.random.Generator) -> Goal:
+def ticket(state: State, rng: np.random.Generator) -> FormGoal:
     """Ask for help."""
     subject, topic, urgency = _one(rng, SUBJECTS), _one(rng, TOPICS), _one(rng, URGENCIES)
     words = f"Please see to it. {_one(rng, FIRST)}"
@@ -163,10 +163,10 @@ def ticket(state: State, rng: np.random.Generator) -> Goal:
     )
     text = f"Write to support: subject {subject!r}, topic {topic}, urgency {urgency}, text {words!r}."
     state.tickets.append({"subject": subject, "topic": topic, "urgency": urgency, "text": words})
-    return Goal("ticket", text, plan, state.kept())
+    return FormGoal("ticket", text, plan, state.kept())
 
 
-def ask(state: State, rng: np.random.Generator) -> Goal:
+def ask(state: State, rng: np.random.Generator) -> FormGoal:
     """Look something up about a colleague, who may not be there."""
     field = _one(rng, ("phone", "office", "email"))
     there = bool(rng.integers(4))
@@ -177,9 +177,9 @@ def ask(state: State, rng: np.random.Generator) -> Goal:
     look: tuple[Step, ...] = (("goto", "/people"), ("fill", "#q", name), ("click", "#search"))
     if not there:
         plan = (*look, ("report_infeasible", "there is nobody of this name"))
-        return Goal("ask", text, plan, state.kept(), impossible=True)
+        return FormGoal("ask", text, plan, state.kept(), impossible=True)
     plan = (*look, ("goto", f"/people/{person['id']}"), ("send_msg_to_user", person[field]))
-    return Goal("ask", text, plan, state.kept(), answer=person[field])
+    return FormGoal("ask", text, plan, state.kept(), answer=person[field])
 
 
 def _stranger(state: State, rng: np.random.Generator) -> str:
@@ -187,24 +187,24 @@ def _stranger(state: State, rng: np.random.Generator) -> str:
     return next(name for _ in range(1000) if (name := f"{_one(rng, FIRST)} {_one(rng, LAST)}") not in names)
 
 
-def count(state: State, rng: np.random.Generator) -> Goal:
+def count(state: State, rng: np.random.Generator) -> FormGoal:
     """Count over the pages of a table."""
     department = _one(rng, DEPARTMENTS)
     number = str(sum(person["department"] == department for person in state.people))
     pages = -(-len(state.people) // PAGE)
     plan = (*(("goto", f"/people?page={i + 1}") for i in range(pages)), ("send_msg_to_user", number))
     text = f"How many colleagues work in the department {department}? Answer with the number alone."
-    return Goal("count", text, plan, state.kept(), answer=number)
+    return FormGoal("count", text, plan, state.kept(), answer=number)
 
 
-def nowhere(state: State, rng: np.random.Generator) -> Goal:
+def nowhere(state: State, rng: np.random.Generator) -> FormGoal:
     """Buy what is not to be had."""
     gone = [item["name"] for item in state.items if not item["stock"]]
     name = _one(rng, gone) if gone and rng.integers(2) else f"Golden {_one(rng, GOODS[_one(rng, tuple(GOODS))])}"
     plan = (("goto", "/catalogue"), ("fill", "#q", name), ("click", "#search"), ("report_infeasible", "not to be had"))
-    return Goal("nowhere", f"Put one of the item {name} into the cart.", plan, state.kept(), impossible=True)
+    return FormGoal("nowhere", f"Put one of the item {name} into the cart.", plan, state.kept(), impossible=True)
 
 
-KINDS: Mapping[str, Callable[[State, np.random.Generator], Goal]] = {
+KINDS: Mapping[str, Callable[[State, np.random.Generator], FormGoal]] = {
     made.__name__: made for made in (signin, cart, cheapest, buy, cancel, profile, travel, ticket, ask, count, nowhere)
 }

@@ -32,7 +32,7 @@ ROLE = """account => {
 
 
 @dataclass(frozen=True)
-class Live:
+class LivePage:
     """The page that is open when a helper is called."""
 
     url: str
@@ -44,7 +44,7 @@ def known(source: str) -> bool:
     return not source.startswith(PREFIX) or _parsed(source) is not None
 
 
-def ask(source: str, live: Live) -> str:
+def ask(source: str, live: LivePage) -> str:
     """Return what a helper says."""
     parsed = _parsed(source)
     assert parsed is not None, source  # tasks with others are left out when they are read
@@ -76,7 +76,7 @@ def _parsed(source: str) -> tuple[str, list[str]] | None:
     return call.func.id, words
 
 
-def _latest_order(live: Live) -> str:
+def _latest_order(live: LivePage) -> str:
     newest = {
         "searchCriteria[sortOrders][0][field]": "created_at",
         "searchCriteria[sortOrders][0][direction]": "DESC",
@@ -89,15 +89,15 @@ def _latest_order(live: Live) -> str:
         raise BackendError(f"{_shop()} answers no order: {found!r:.200}") from error
 
 
-def _reviewer(live: Live, sku: str) -> str:
+def _reviewer(live: LivePage, sku: str) -> str:
     return _of_last_review(sku, lambda review: review["nickname"])
 
 
-def _rating(live: Live, sku: str) -> str:
+def _rating(live: LivePage, sku: str) -> str:
     return _of_last_review(sku, lambda review: review["ratings"][0]["percent"])
 
 
-def _role(live: Live, account: str) -> str:
+def _role(live: LivePage, account: str) -> str:
     return str(live.evaluate(ROLE, account))
 
 

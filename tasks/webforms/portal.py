@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 
-from lmgym.backends.browser_gate import Request, Response
+from lmgym.backends.browser.gate import Request, Response
 from lmgym.tasks.webforms import pages, words
 
 HOME = "http://portal.test"

@@ -10,16 +10,16 @@ from string import Template
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
-from lmgym.backends.browser_calls import describe
-from lmgym.backends.browser_gate import Request, Response, Sites
-from lmgym.backends.browser_session import Session as Window
+from lmgym.backends.browser.calls import describe
+from lmgym.backends.browser.gate import Request, Response, Sites
+from lmgym.backends.browser.session import BrowserSession
 from lmgym.env.actions import parse_function_call
 from lmgym.env.env import Reply
 from lmgym.env.spaces import Images
 from lmgym.errors import InstanceError
 from lmgym.tasks.webshop import BROWSER
 from lmgym.tasks.webshop.env import WebShop
-from lmgym.tasks.webshop.goals import Goal
+from lmgym.tasks.webshop.goals import ShopGoal
 from lmgym.tasks.webshop.page import html
 from lmgym.tasks.webshop.picture import svg
 from lmgym.tasks.webshop.session import BACK, HOST, parse
@@ -53,7 +53,7 @@ class WebShopBrowser(WebShop):
         super().__init__(**common)
         self.observe, self.pixels, self.places = observe, pixels, places
         self.refused = False  # the last call
-        self.window = Window(Sites({SITE: self._serve}), sets=("bid", "coord", "nav"), size=(WIDTH, HEIGHT))
+        self.window = BrowserSession(Sites({SITE: self._serve}), sets=("bid", "coord", "nav"), size=(WIDTH, HEIGHT))
 
     def act(self, action: str) -> Reply:
         """Do one call in the browser."""
@@ -99,7 +99,7 @@ class WebShopBrowser(WebShop):
         """Give the browser's context back."""
         self.window.close()
 
-    def _open(self, goal: Goal, index: int) -> Reply:
+    def _open(self, goal: ShopGoal, index: int) -> Reply:
         super()._open(goal, index)
         self.window.open(SITE)
         page, images = self._look()

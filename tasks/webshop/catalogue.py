@@ -44,7 +44,7 @@ class Kind:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class OptionGroup:
     """An option group of a product."""
 
     name: str
@@ -59,7 +59,7 @@ class Draft:
     kind: Kind
     brand: str
     attributes: tuple[str, ...]  # two stand in the title, the third under Features
-    groups: tuple[Group, ...]
+    groups: tuple[OptionGroup, ...]
     price: float
 
 
@@ -154,7 +154,7 @@ def _draft(rng: np.random.Generator, kind: Kind) -> tuple[Draft, list[str]]:
     named += [(name, name) for name in EXTRA if name not in dict(kind.groups)]
     fewest, most = VALUES[count]
     groups = (
-        Group(name, pool, _values(rng, pool, int(rng.integers(fewest, most + 1)))) for name, pool in named[:count]
+        OptionGroup(name, pool, _values(rng, pool, int(rng.integers(fewest, most + 1)))) for name, pool in named[:count]
     )
     brand = brands()[int(rng.integers(len(brands())))]
     price = _ending(rng, float(np.exp(rng.uniform(low, high))))
@@ -167,7 +167,7 @@ def _values(rng: np.random.Generator, pool: str, count: int) -> tuple[str, ...]:
     return tuple(known[i] for i in sorted(rng.permutation(len(known))[:count].tolist()))
 
 
-def _other_values(rng: np.random.Generator, draft: Draft) -> tuple[Group, ...]:
+def _other_values(rng: np.random.Generator, draft: Draft) -> tuple[OptionGroup, ...]:
     """Draw the values of one group anew: at least one of them goes or is new."""
     chosen = int(rng.integers(len(draft.groups)))
     old = draft.groups[chosen]

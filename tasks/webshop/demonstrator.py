@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from lmgym.tasks.webshop.goals import CHOICES, OPENINGS, TRAITS
-from lmgym.tasks.webshop.session import BACK, BUY, PREVIOUS, Session
+from lmgym.tasks.webshop.session import BACK, BUY, PREVIOUS, ShopSession
 
 CLAUSE = re.compile(r",? and price lower than ([\d.]+) dollars$")
 PAIR = re.compile(r"(?:with|, and) ([\w ]+): (.+?)(?=, and [\w ]+: |$)")
@@ -24,14 +24,14 @@ FILLER = frozenset(
 ) - {"one"}
 
 
-def play(session: Session) -> Iterator[str]:
+def play(session: ShopSession) -> Iterator[str]:
     """Yield actions from the present page on; the pages are all that is looked at."""
     left: set[str] = set()  # products that lacked an option
     while session.kind != "done":
         yield next_action(session, left)
 
 
-def next_action(session: Session, left: set[str]) -> str:
+def next_action(session: ShopSession, left: set[str]) -> str:
     """Return what to do on a page; `left` grows by a product that is given up."""
     if session.kind == "index":
         return f"search[{query(session.instruction)}]"
@@ -69,7 +69,7 @@ def limit(instruction: str) -> float:
     return float(found[1]) if found else float("inf")
 
 
-def choose(session: Session, left: set[str]) -> str | None:
+def choose(session: ShopSession, left: set[str]) -> str | None:
     """Return the affordable listed product whose title has most words of the instruction, the first of the best."""
     wanted = set(terms(session.instruction).split())
     most = limit(session.instruction)
@@ -91,7 +91,7 @@ def named(instruction: str, name: str, values: tuple[str, ...]) -> str | None:
     return max(standing, key=len, default=None)
 
 
-def _on_item(session: Session, left: set[str]) -> str:
+def _on_item(session: ShopSession, left: set[str]) -> str:
     product = session.product
     pairs = dict(PAIR.findall(CLAUSE.sub("", session.instruction).lower()))
     missing = any(value not in product.options.get(name, ()) for name, value in pairs.items())

@@ -11,10 +11,10 @@ from lmgym.env.actions import parse_command
 from lmgym.env.env import Observation, Reply, TextEnv
 from lmgym.errors import InstanceError
 from lmgym.tasks.webshop import SPEC, demonstrator, goals, official, oracle, shop
-from lmgym.tasks.webshop.goals import GOALS, Goal
+from lmgym.tasks.webshop.goals import GOALS, ShopGoal
 from lmgym.tasks.webshop.nouns import FINDERS, finder
 from lmgym.tasks.webshop.reward import Breakdown, best, breakdown, progress
-from lmgym.tasks.webshop.session import Session, parse
+from lmgym.tasks.webshop.session import ShopSession, parse
 from lmgym.tasks.webshop.view import MODES, SEPARATOR
 
 
@@ -73,8 +73,8 @@ class WebShop(TextEnv):
         self.weight, self.instructions = progress, instructions
         self.nouns_name, self.nouns = finder(nouns)
         self.shop = official.shop(products) if source == "official" else shop.procedural(products)
-        self.goal: Goal | None = None
-        self.session: Session | None = None
+        self.goal: ShopGoal | None = None
+        self.session: ShopSession | None = None
         self.verbose: Breakdown = {}  # what the reward of the purchase was made of
         self._shown, self._said = [""], [""]
         self._best = [0.0, 0.0, 0.0]  # match of a results page, of an item page, of the purchase
@@ -135,9 +135,9 @@ class WebShop(TextEnv):
         """Return a digest of the goal."""
         return hashlib.sha256(repr(self.goal).encode()).hexdigest()
 
-    def _open(self, goal: Goal, index: int) -> Reply:
+    def _open(self, goal: ShopGoal, index: int) -> Reply:
         self.goal, self.verbose, self._best = goal, {}, [0.0, 0.0, 0.0]
-        self.session = Session(
+        self.session = ShopSession(
             self.shop,
             name="authored" if index < 0 else f"{self.split}_{index}",
             instruction=goal.instruction,
@@ -202,16 +202,16 @@ class WebShop(TextEnv):
         price = self.shop.price(place, self.price_seed)
         return best(self.shop.product(place), self._wanted(), price, self.nouns)[0]
 
-    def _price(self, goal: Goal) -> float:
+    def _price(self, goal: ShopGoal) -> float:
         number = self.shop.number(goal.asin)
         return 0.0 if number is None else self.shop.price(number, self.price_seed)
 
-    def _wanted(self) -> Goal:
+    def _wanted(self) -> ShopGoal:
         if self.goal is None:
             raise InstanceError(f"{self.task.id}: call reset() first")
         return self.goal
 
-    def _playing(self) -> Session:
+    def _playing(self) -> ShopSession:
         if self.session is None:
             raise InstanceError(f"{self.task.id}: call reset() first")
         return self.session

@@ -26,7 +26,7 @@ Option = str | tuple[str, str]  # human goals name values only; synthetic ones (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Goal:
+class ShopGoal:
     """What is to be bought; only `instruction` is shown."""
 
     asin: str
@@ -95,14 +95,14 @@ def ambiguous(options: Sequence[tuple[str, str]]) -> bool:
     return len(set(values)) < len(values)
 
 
-def synthetic(product: Product, options: tuple[tuple[str, str], ...], dollars: float, weight: float = 1.0) -> Goal:
+def synthetic(product: Product, options: tuple[tuple[str, str], ...], dollars: float, weight: float = 1.0) -> ShopGoal:
     """Return the goal of a product with these options."""
     named = ", and ".join(f"{name}: {value}" for name, value in options)
     words = f"{product.instruction}{' with ' if named else ''}{named}{clause(dollars)}"
     return _goal(product, words, product.asked, options, dollars, weight)
 
 
-def human(product: Product, words: str, attributes: Sequence[str], options: Sequence[str], dollars: float) -> Goal:
+def human(product: Product, words: str, attributes: Sequence[str], options: Sequence[str], dollars: float) -> ShopGoal:
     """Return the goal of a product in a person's words."""
     return _goal(product, words.strip(".") + clause(dollars), attributes, options, dollars, 1.0)
 
@@ -114,8 +114,8 @@ def _goal(
     options: Sequence[Option],
     dollars: float,
     weight: float,
-) -> Goal:
-    return Goal(
+) -> ShopGoal:
+    return ShopGoal(
         asin=product.asin,
         category=product.category,
         query=product.query,

@@ -19,7 +19,7 @@ from typing import Any
 
 from lmgym.errors import InstanceError
 from lmgym.tasks.webshop import goals
-from lmgym.tasks.webshop.goals import NO_CEILING, Goal
+from lmgym.tasks.webshop.goals import NO_CEILING, ShopGoal
 from lmgym.tasks.webshop.products import ASKED, PLACEHOLDER, Product
 from lmgym.tasks.webshop.search import kept
 from lmgym.tasks.webshop.shop import Shop, listings
@@ -83,7 +83,7 @@ class Official:
         """Goals of a kind."""
         return len(self._order(kind))
 
-    def goal(self, kind: str, place: int, seed: int) -> Goal:
+    def goal(self, kind: str, place: int, seed: int) -> ShopGoal:
         """The goal at a place of the original's order; prices by `seed`."""
         number, which, weight = self._order(kind)[place]
         product, human = self.products[number], kind == "human"
@@ -162,7 +162,7 @@ def read(rows: Sequence[Mapping[str, Any]], attributes: Mapping[str, Mapping[str
     return list(found.values())
 
 
-def authored(shop: Shop, instance: Mapping[str, Any]) -> Goal:
+def authored(shop: Shop, instance: Mapping[str, Any]) -> ShopGoal:
     """Return the goal of an authored instance; InstanceError says what it lacks."""
     form = "an authored goal has instruction, asin, attributes, options (a list or name: value) and price_upper"
     try:
@@ -180,7 +180,7 @@ def authored(shop: Shop, instance: Mapping[str, Any]) -> Goal:
             f"{form}: a product of the shop, an attribute at least, dollars above 0; got {dict(instance)}"
         )
     product = shop.product(number)
-    return Goal(
+    return ShopGoal(
         asin=product.asin,
         category=product.category,
         query=product.query,

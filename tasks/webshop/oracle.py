@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lmgym.tasks.webshop.demonstrator import click
-from lmgym.tasks.webshop.goals import Goal
+from lmgym.tasks.webshop.goals import ShopGoal
 from lmgym.tasks.webshop.nouns import Nouns
 from lmgym.tasks.webshop.products import Product
 from lmgym.tasks.webshop.reward import best
-from lmgym.tasks.webshop.session import BUY, NEXT, PREVIOUS, Session, parse
+from lmgym.tasks.webshop.session import BUY, NEXT, PREVIOUS, ShopSession, parse
 from lmgym.tasks.webshop.shop import Shop
 
 WORDS = 60  # of a query at most
 
 
-def play(session: Session, goal: Goal, price: float, nouns: Nouns) -> Iterator[str]:
+def play(session: ShopSession, goal: ShopGoal, price: float, nouns: Nouns) -> Iterator[str]:
     """Yield actions from the present page to the purchase of the goal's product; none where no search finds it."""
     number = session.shop.number(goal.asin)
     if number is None:
@@ -53,7 +53,7 @@ def query(shop: Shop, number: int) -> tuple[str, int] | None:
     return best_found
 
 
-def unreachable(shop: Shop, goal: Goal, price: float, nouns: Nouns) -> str | None:
+def unreachable(shop: Shop, goal: ShopGoal, price: float, nouns: Nouns) -> str | None:
     """Say why no purchase of a goal's own product earns 1; None where one does."""
     number = shop.number(goal.asin)
     if number is None:

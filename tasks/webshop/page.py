@@ -8,7 +8,7 @@ from html import escape
 from urllib.parse import quote
 
 from lmgym.tasks.webshop.products import Product
-from lmgym.tasks.webshop.session import BACK, BUY, NEXT, PREVIOUS, Session
+from lmgym.tasks.webshop.session import BACK, BUY, NEXT, PREVIOUS, ShopSession
 
 STYLE = (
     "body{font:15px/1.4 sans-serif;margin:0 auto;max-width:60em;padding:1em;color:#222}h2,h3,h4,h5{margin:.4em 0}"
@@ -33,7 +33,7 @@ FORM = (  # what buttons post: their own label; the script posts a chosen option
 )
 
 
-def html(session: Session) -> str:
+def html(session: ShopSession) -> str:
     """Return the source of the page."""
     body = {
         "index": _index,
@@ -48,7 +48,7 @@ def html(session: Session) -> str:
     )
 
 
-def _index(session: Session) -> str:
+def _index(session: ShopSession) -> str:
     words = escape(session.instruction)
     return (
         f'<h2>WebShop</h2>\n<div id="instruction-text">\n<h4>Instruction: <br>{words}</h4>\n</div>\n'
@@ -58,7 +58,7 @@ def _index(session: Session) -> str:
     )
 
 
-def _head(session: Session, *names: str) -> str:
+def _head(session: ShopSession, *names: str) -> str:
     buttons = "\n".join(_button(name) for name in (BACK, *names))
     words = escape(session.instruction)
     return f'<div id="instruction-text">\n<h4>Instruction:<br>{words}</h4>\n</div>\n{FORM}\n{buttons}'
@@ -69,7 +69,7 @@ def _button(name: str, kind: str = "btn") -> str:
     return f'<button class="{kind}" type="submit" form="say" name="label" value="{shown.lower()}">{shown}</button>'
 
 
-def _results(session: Session) -> str:
+def _results(session: ShopSession) -> str:
     pages = [PREVIOUS] if session.page > 1 else []
     listed = "\n".join(_listed(session.shop.product(place)) for place in session.listed)
     return (
@@ -88,7 +88,7 @@ def _listed(product: Product) -> str:
     )
 
 
-def _item(session: Session) -> str:
+def _item(session: ShopSession) -> str:
     product = session.product
     groups = "\n".join(_group(session, place, name) for place, name in enumerate(product.options))
     tabs = "\n".join(_button(name) for name in session.tabs)
@@ -98,7 +98,7 @@ def _item(session: Session) -> str:
     )
 
 
-def _group(session: Session, place: int, name: str) -> str:
+def _group(session: ShopSession, place: int, name: str) -> str:
     """The radio buttons of an option group; whichever is clicked is posted by itself."""
     rows = []
     for number, value in enumerate(session.product.options[name]):
@@ -110,7 +110,7 @@ def _group(session: Session, place: int, name: str) -> str:
     return f'<div class="options">\n<h4>{escape(name)}</h4>\n' + "\n".join(rows) + "\n</div>"
 
 
-def _tab(session: Session) -> str:
+def _tab(session: ShopSession) -> str:
     product = session.product
     if session.tab == "Description":
         shown = f'<p class="product-info">{escape(product.description)}</p>'
@@ -128,7 +128,7 @@ def _list(texts: Iterable[str]) -> str:
     return "<ul>\n" + "\n".join(f"<li><p> {escape(text)}</p></li>" for text in texts) + "\n</ul>"
 
 
-def _done(session: Session) -> str:
+def _done(session: ShopSession) -> str:
     return (
         "<h1>Thank you for shopping with us!</h1>\n<h2>Purchased</h2>\n"
         f"<h4>asin<pre>{escape(session.product.asin)}</pre></h4>\n"

@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 from thefuzz import fuzz
 
 from lmgym.tasks.webshop.catalogue import lines
-from lmgym.tasks.webshop.goals import Goal, Option
+from lmgym.tasks.webshop.goals import Option, ShopGoal
 from lmgym.tasks.webshop.nouns import Nouns, title_score
 from lmgym.tasks.webshop.products import Product
 
@@ -20,7 +20,7 @@ Breakdown = dict[str, float | bool]
 
 
 def breakdown(
-    product: Product, goal: Goal, price: float, chosen: Mapping[str, str], nouns: Nouns
+    product: Product, goal: ShopGoal, price: float, chosen: Mapping[str, str], nouns: Nouns
 ) -> tuple[float, Breakdown]:
     """Return the reward of buying `product` at `price` dollars with the `chosen` options, and what it is made of."""
     found = kind_match(product, goal, nouns)
@@ -35,7 +35,7 @@ def breakdown(
     return found["r_type"] * ((attributes + options + affordable) / parts), found
 
 
-def kind_match(product: Product, goal: Goal, nouns: Nouns) -> Breakdown:
+def kind_match(product: Product, goal: ShopGoal, nouns: Nouns) -> Breakdown:
     """Return `r_type`, whether the right kind of thing was bought, and what it follows from.
 
     The two rules for low title scores come last: they overrule a query that matches.
@@ -79,7 +79,7 @@ def has_attribute(product: Product, wanted: str) -> bool:
     )
 
 
-def best(product: Product, goal: Goal, price: float, nouns: Nouns) -> tuple[float, dict[str, str]]:
+def best(product: Product, goal: ShopGoal, price: float, nouns: Nouns) -> tuple[float, dict[str, str]]:
     """Return the most that buying a product can earn, and the options that earn it.
 
     A value that several groups have is one button, which chooses it in the last of them.

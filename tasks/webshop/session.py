@@ -31,7 +31,7 @@ def parse(action: str) -> tuple[str, str | None]:
 
 
 @dataclass(slots=True)
-class Session:
+class ShopSession:
     """Where the buyer is, and what was chosen on the way."""
 
     shop: Shop

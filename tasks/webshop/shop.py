@@ -12,7 +12,7 @@ import numpy as np
 
 from lmgym.errors import InstanceError
 from lmgym.tasks.webshop import catalogue, goals
-from lmgym.tasks.webshop.goals import HUMANS, Goal
+from lmgym.tasks.webshop.goals import HUMANS, ShopGoal
 from lmgym.tasks.webshop.products import Product
 from lmgym.tasks.webshop.search import kept
 
@@ -44,7 +44,7 @@ class Shop(Protocol):
     def count(self, kind: str) -> int:
         """Goals of a kind."""
 
-    def goal(self, kind: str, place: int, seed: int) -> Goal:
+    def goal(self, kind: str, place: int, seed: int) -> ShopGoal:
         """The goal at a place of the order; prices by `seed`."""
 
 
@@ -94,7 +94,7 @@ class Procedural:
         """Goals of a kind."""
         return self.products * HUMANS if kind == "human" else int(self.index.goals.sum())
 
-    def goal(self, kind: str, place: int, seed: int) -> Goal:
+    def goal(self, kind: str, place: int, seed: int) -> ShopGoal:
         """The goal at a place of the order; prices by `seed`."""
         goal = int(self.orders[kind][place])
         if kind == "human":

@@ -8,26 +8,26 @@ from typing import Literal
 
 from lmgym.tasks.webshop.page import html
 from lmgym.tasks.webshop.products import Product
-from lmgym.tasks.webshop.session import BACK, BUY, NEXT, PREVIOUS, Session
+from lmgym.tasks.webshop.session import BACK, BUY, NEXT, PREVIOUS, ShopSession
 
 SEPARATOR = " [SEP] "
 SPACES = " \n\t\f\r"  # what the original's parser takes for blank
 Part = tuple[Literal["words", "button", "option", "link"], str]  # a visible text, and what it stands in
 
 
-def nodes(session: Session) -> list[Part]:
+def nodes(session: ShopSession) -> list[Part]:
     """Return the visible texts of the page, blank ones as an HTML parser leaves them."""
     found = [part for part in _parts(session) if part[1]]
     blank = [(kind, words if words.strip(SPACES) else "\n" if "\n" in words else " ") for kind, words in found]
     return [part for part in blank if part[1] != "\n"]
 
 
-def text(session: Session) -> str:
+def text(session: ShopSession) -> str:
     """Return the page in mode "text": its visible texts, stripped, joined by " [SEP] "."""
     return SEPARATOR.join(words.strip() for _, words in nodes(session))
 
 
-def text_rich(session: Session) -> str:
+def text_rich(session: ShopSession) -> str:
     """Return the page in mode "text_rich": a line a text, what can be clicked between marks."""
     lines: list[str] = []
     chosen: list[str] = []
@@ -45,7 +45,7 @@ def text_rich(session: Session) -> str:
     return "".join(f"{line}\n" for line in (*chosen, *lines))
 
 
-def brief(session: Session) -> str:
+def brief(session: ShopSession) -> str:
     """Return the page in mode "brief", for small models: lower case, a line a product, said once, no marks.
 
     The instruction stands on the start page only, title and price on the results page; a chosen option is answered by
@@ -70,7 +70,7 @@ def brief(session: Session) -> str:
     return "\n".join(lines).lower()
 
 
-MODES: Mapping[str, Callable[[Session], str]] = {
+MODES: Mapping[str, Callable[[ShopSession], str]] = {
     "text": text,
     "text_rich": text_rich,
     "html": html,
@@ -79,7 +79,7 @@ MODES: Mapping[str, Callable[[Session], str]] = {
 }
 
 
-def _parts(session: Session) -> list[Part]:
+def _parts(session: ShopSession) -> list[Part]:
     if session.kind == "index":
         return [("words", "WebShop"), ("words", "Instruction: "), ("words", session.instruction), ("button", "Search")]
     if session.kind == "done":
@@ -96,7 +96,7 @@ def _words(words: str) -> Part:
     return "words", words
 
 
-def _results(session: Session) -> list[Part]:
+def _results(session: ShopSession) -> list[Part]:
     parts: list[Part] = [("words", f"Page {session.page} (Total results: {len(session.hits)})")]
     if session.page > 1:
         parts.append(("button", PREVIOUS))
@@ -107,7 +107,7 @@ def _results(session: Session) -> list[Part]:
     return parts
 
 
-def _item(session: Session) -> list[Part]:
+def _item(session: ShopSession) -> list[Part]:
     product, parts = session.product, []
     for name, values in product.options.items():
         parts.append(_words(name))
@@ -116,7 +116,7 @@ def _item(session: Session) -> list[Part]:
     return parts + [("button", name) for name in (*session.tabs, BUY)]
 
 
-def _tab(session: Session) -> list[Part]:
+def _tab(session: ShopSession) -> list[Part]:
     return [_words(words) for words in tab_texts(session.product, session.tab)]
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
-from lmgym.backends.browser_gate import Request, Response, Sites
+from lmgym.backends.browser.gate import Request, Response, Sites
 
 HERE, THERE = "http://here.test", "http://there.test"
 PAGES = {

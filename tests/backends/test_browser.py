@@ -18,13 +18,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lmgym.backends import browser
-from lmgym.backends.browser_actions import Actions
-from lmgym.backends.browser_calls import SETS, describe, known
-from lmgym.backends.browser_context import Context
-from lmgym.backends.browser_gate import Request, Response, Sites
-from lmgym.backends.browser_keys import KEYS, unknown
-from lmgym.backends.browser_session import Session
+from lmgym.backends.browser import process
+from lmgym.backends.browser.actions import Actions
+from lmgym.backends.browser.calls import SETS, action_names, describe
+from lmgym.backends.browser.context import IsolatedContext
+from lmgym.backends.browser.gate import Request, Response, Sites
+from lmgym.backends.browser.keys import KEYS, unknown
+from lmgym.backends.browser.session import BrowserSession
 from lmgym.errors import BackendError, MissingExtra
 from tests.components import chromium
 
@@ -39,20 +39,20 @@ def site() -> Site:
 
 
 @pytest.fixture(scope="module")
-def session(site: Site) -> Iterator[Session]:
-    opened = Session(sites(site), sets=SETS, size=(640, 480))
+def session(site: Site) -> Iterator[BrowserSession]:
+    opened = BrowserSession(sites(site), sets=SETS, size=(640, 480))
     yield opened
     opened.close()
 
 
-def bid(session: Session, words: str) -> str:
+def bid(session: BrowserSession, words: str) -> str:
     """The bid that the tree shows before these words."""
     found = re.search(rf"\[(\w+)\] [^\n]*{re.escape(words)}", session.look().text)
     assert found is not None, session.look().text
     return found[1]
 
 
-def title(session: Session) -> str:
+def title(session: BrowserSession) -> str:
     return str(session.evaluate("document.title"))
 
 
@@ -96,7 +96,7 @@ def test_a_page_s_time_stands_still_but_for_actions(session):
 
 
 def test_two_sessions_of_one_page_show_the_same_time(session, site):
-    other = Session(sites(site))
+    other = BrowserSession(sites(site))
     texts = []
     for each in (session, other):
         each.open(HERE + "/clock")
@@ -201,7 +201,7 @@ def test_keys_are_pressed_typed_and_inserted(session):
 
 def test_the_keys_are_those_of_the_browser(session):
     session.open(HERE + "/")
-    owner, page = browser.browser(), session._context.tab.page
+    owner, page = process.shared_browser(), session._context.tab.page
 
     async def taken(key: str) -> bool:
         from playwright.async_api import Error
@@ -332,7 +332,7 @@ def test_a_used_tab_serves_again_unless_something_stays_in_it(session):
     assert [before is after for before, after in pairwise(tabs)] == [True, True, False, True, False]
 
 
-async def tab_of(context: Context) -> object:
+async def tab_of(context: IsolatedContext) -> object:
     return context.tab
 
 
@@ -347,7 +347,7 @@ def test_a_click_waits_for_the_picture_that_is_shown_under_the_mouse_alone():
         return Response(picture, "image/svg+xml") if request.path.endswith(".svg") else Response(page)
 
     with serving(site) as place:
-        session = Session(Sites(passed=frozenset({place})), sets=SETS)
+        session = BrowserSession(Sites(passed=frozenset({place})), sets=SETS)
         session.open(place + "/")
         assert session.do("mouse_click", [25, 25]) == ""
         assert title(session) == "hit"
@@ -392,7 +392,7 @@ def test_far_away_coordinates_do_nothing(session):
 
 
 def test_every_action_is_described():
-    lines = describe(known(SETS)).splitlines()
+    lines = describe(action_names(SETS)).splitlines()
     assert lines[0] == "scroll(delta_x, delta_y): Turn the wheel by pixels, right and down."
     public = {name for name, value in vars(Actions).items() if callable(value) and not name.startswith("_")}
     assert sorted(line.partition("(")[0] for line in lines) == sorted(public)
@@ -407,7 +407,7 @@ def test_a_modifier_is_held_while_an_element_is_clicked(session):
 
 def test_sessions_work_from_many_threads_at_once(site):
     def visit(number: int) -> str:
-        session = Session(sites(site))
+        session = BrowserSession(sites(site))
         session.open(HERE + f"/next?{number}")
         session.do("click", [bid(session, "link 'Back'")])
         url = session.look().url
@@ -420,7 +420,7 @@ def test_sessions_work_from_many_threads_at_once(site):
 
 def test_a_session_works_inside_a_running_event_loop(site):
     async def cell() -> str:
-        session = Session(sites(site))
+        session = BrowserSession(sites(site))
         session.open(HERE + "/next")
         text = session.look().text
         session.close()
@@ -429,12 +429,12 @@ def test_a_session_works_inside_a_running_event_loop(site):
     assert "second page" in asyncio.run(cell())
 
 
-def _in_child(pipe, session: Session) -> None:
+def _in_child(pipe, session: BrowserSession) -> None:
     try:
         session.look()
     except BackendError as error:
         pipe.send(str(error))
-    own = Session(sites(Site()))
+    own = BrowserSession(sites(Site()))
     own.open(HERE + "/next")
     pipe.send(own.look().text)
     own.close()
@@ -454,7 +454,7 @@ def test_a_forked_child_has_a_browser_of_its_own(session):
 
 def test_the_browser_runs_in_its_sandbox_but_for_root_and_the_log_says_which(caplog):
     caplog.set_level(logging.INFO, logger="lmgym.backends.browser")
-    own = browser.Browser()
+    own = process.BrowserThread()
     session_of_own = own.run(own.ready(), 60)
     assert session_of_own.alive
     arguments = Path(f"/proc/{session_of_own.pid}/cmdline").read_bytes().split(b"\0")
@@ -466,17 +466,17 @@ def test_the_browser_runs_in_its_sandbox_but_for_root_and_the_log_says_which(cap
 
 def test_a_missing_browser_is_one_line(monkeypatch):
     monkeypatch.setenv("PATH", "/nonexistent")
-    monkeypatch.delenv(browser.EXECUTABLE, raising=False)
+    monkeypatch.delenv(process.EXECUTABLE, raising=False)
     with pytest.raises(MissingExtra, match=r"no Chromium found: apt-get install chromium, or set \$LMGYM_CHROMIUM"):
-        browser.executable()
-    monkeypatch.setenv(browser.EXECUTABLE, "/nonexistent/chromium")
+        process.executable()
+    monkeypatch.setenv(process.EXECUTABLE, "/nonexistent/chromium")
     with pytest.raises(MissingExtra, match="which is no file"):
-        browser.executable()
+        process.executable()
 
 
 def test_an_evaluation_without_a_browser_says_so_in_one_line(tmp_path):
     command = [str(Path(sys.executable).with_name("lmgym")), "eval", "MiniWoB-click-button-v0", "--model", "oracle"]
-    environment = {**os.environ, browser.EXECUTABLE: "/nonexistent/chromium"}
+    environment = {**os.environ, process.EXECUTABLE: "/nonexistent/chromium"}
     said = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert said.stderr == "lmgym: $LMGYM_CHROMIUM names /nonexistent/chromium, which is no file\n"
     assert (said.stdout, said.returncode) == ("", 2)

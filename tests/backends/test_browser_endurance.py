@@ -12,9 +12,9 @@ from statistics import median
 
 import pytest
 
-from lmgym.backends import browser
-from lmgym.backends.browser import family
-from lmgym.backends.browser_session import Session
+from lmgym.backends.browser import process
+from lmgym.backends.browser.process import descendants
+from lmgym.backends.browser.session import BrowserSession
 from lmgym.policy.load import load_policy
 from lmgym.rollout.engine import Engine
 from lmgym.types import Job
@@ -32,8 +32,8 @@ JOBS = [
 ]
 
 
-def running() -> browser.Running:
-    owner = browser.browser()
+def running() -> process.BrowserProcess:
+    owner = process.shared_browser()
     return owner.run(owner.ready(), 60)
 
 
@@ -53,12 +53,12 @@ def memory(pids: list[int]) -> int:
 
 def pages_of(count: int) -> list[int]:
     """Wait until as many contexts have a page, and return the processes of pages."""
-    owner, deadline = browser.browser(), time.monotonic() + 240
+    owner, deadline = process.shared_browser(), time.monotonic() + 240
     found: list[int] = []
     while (owner.sessions < count or len(found) < count) and time.monotonic() < deadline:
         time.sleep(0.1)
         with contextlib.suppress(OSError):  # one that ends meanwhile
-            below = family(running().pid)
+            below = descendants(running().pid)
             found = [pid for pid in below if b"--type=renderer" in Path(f"/proc/{pid}/cmdline").read_bytes()]
     return found
 
@@ -68,7 +68,7 @@ def pages_of(count: int) -> list[int]:
 @pytest.mark.parametrize("victim", ["chromium", "renderer"])
 def test_a_kill_during_fifty_episodes_voids_and_replays_them_and_leaves_nothing(victim, monkeypatch, tmp_path):
     engine = Engine(concurrency=50)
-    before, profiles = set(family(os.getpid())), []
+    before, profiles = set(descendants(os.getpid())), []
     monkeypatch.setenv("TMPDIR", str(tmp_path))  # where Playwright makes the profile of the next browser
     lost: list[int] = []  # contexts that were open at the kill
     below: set[int] = set()
@@ -76,16 +76,16 @@ def test_a_kill_during_fifty_episodes_voids_and_replays_them_and_leaves_nothing(
     def kill() -> None:
         renderers = pages_of(50)
         up = running()
-        lost.append(browser.browser().sessions)
+        lost.append(process.shared_browser().sessions)
         profiles.append(up.profile)
-        below.update(family(os.getpid()))
+        below.update(descendants(os.getpid()))
         os.kill(up.pid if victim == "chromium" else renderers[len(renderers) // 2], signal.SIGKILL)
 
     thread = threading.Thread(target=kill)
     thread.start()
     done = list(engine.run(load_policy("oracle"), JOBS))
     thread.join()
-    below.update(family(os.getpid()))
+    below.update(descendants(os.getpid()))
     assert lost == [50]
     assert len(done) == len(JOBS)
     assert all(trajectory.success for trajectory in done)
@@ -107,7 +107,7 @@ def test_a_kill_during_fifty_episodes_voids_and_replays_them_and_leaves_nothing(
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_two_thousand_resets_leave_memory_flat():
-    session = Session(sites(Site()))
+    session = BrowserSession(sites(Site()))
     held: dict[int, list[int]] = {}
     for number in range(2011):
         session.open(f"{HERE}/form?{number}")
@@ -115,7 +115,7 @@ def test_two_thousand_resets_leave_memory_flat():
         if number >= 200 and number % 200 < 11:  # the median, as a page's process is in the midst of something
             up = running().pid
             driver = int(Path(f"/proc/{up}/stat").read_text().rpartition(")")[2].split()[1])  # Playwright's, its parent
-            held.setdefault(number // 200, []).append(memory([os.getpid(), driver, up, *family(up)]))
+            held.setdefault(number // 200, []).append(memory([os.getpid(), driver, up, *descendants(up)]))
     session.close()
     flat = [median(held[k]) for k in range(1, 11)]
     assert max(flat[1:]) <= 1.05 * flat[0], [int(value) >> 20 for value in flat]

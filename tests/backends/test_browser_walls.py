@@ -13,11 +13,11 @@ import pytest
 
 pytest.importorskip("playwright")
 
-from lmgym.backends import browser
-from lmgym.backends.browser import family
-from lmgym.backends.browser_calls import SETS
-from lmgym.backends.browser_gate import Response, Sites, folder, origin
-from lmgym.backends.browser_session import Session
+from lmgym.backends.browser import process
+from lmgym.backends.browser.calls import SETS
+from lmgym.backends.browser.gate import Response, Sites, folder, origin
+from lmgym.backends.browser.process import descendants
+from lmgym.backends.browser.session import BrowserSession
 from lmgym.errors import BackendError, InstanceError
 
 from .pages import HERE, THERE, Site, serving, sites
@@ -27,14 +27,14 @@ SHORT = 4.0  # seconds that a hopeless page is given here
 
 
 @pytest.fixture
-def session() -> Iterator[Session]:
-    opened = Session(sites(Site()), sets=SETS, size=(400, 300))
+def session() -> Iterator[BrowserSession]:
+    opened = BrowserSession(sites(Site()), sets=SETS, size=(400, 300))
     yield opened
     opened.close()
 
 
-def running() -> browser.Running:
-    owner = browser.browser()
+def running() -> process.BrowserProcess:
+    owner = process.shared_browser()
     return owner.run(owner.ready(), 60)
 
 
@@ -121,7 +121,7 @@ def test_pop_ups_are_tabs_up_to_eight_and_the_others_are_counted(session):
 def test_a_service_worker_of_an_allowed_origin_is_blocked_and_counted(register):
     site = Site()
     with serving(site) as address:  # on loopback: elsewhere pages without TLS know no service workers
-        session = Session(Sites(passed=frozenset({address})))
+        session = BrowserSession(Sites(passed=frozenset({address})))
         session.open(address + "/")
         assert session.evaluate(f"{register}.catch(error => error.name)") == "NotSupportedError"
         session.wait()
@@ -147,7 +147,7 @@ def test_no_worker_tells_a_page_the_real_time(session):
 def test_a_site_over_the_network_has_its_workers():
     site = Site()
     with serving(site) as address:
-        session = Session(Sites(passed=frozenset({address})))
+        session = BrowserSession(Sites(passed=frozenset({address})))
         session.open(address + "/")
         script = "new Promise(done => { new Worker('data:,postMessage(7)').onmessage = event => done(event.data); })"
         assert session.evaluate(script) == 7
@@ -223,7 +223,7 @@ def test_a_broken_site_voids_the_episode(session):
         session.do("goto", [HERE + "/broken"])
 
 
-def look_again_and_again(session: Session) -> None:
+def look_again_and_again(session: BrowserSession) -> None:
     for _ in range(50):
         session.look()
 
@@ -247,7 +247,7 @@ def _state(pid: int) -> str:
 def test_chromium_killed_leaves_nothing_behind_and_the_next_open_starts_another(session):
     session.open(HERE + "/")
     first = running()
-    below = [first.pid, *family(first.pid)]
+    below = [first.pid, *descendants(first.pid)]
     assert first.profile is not None
     assert first.profile.is_dir()
     os.kill(first.pid, signal.SIGKILL)
@@ -262,12 +262,12 @@ def test_chromium_killed_leaves_nothing_behind_and_the_next_open_starts_another(
 
 def test_a_killed_renderer_voids_its_session_only(session):
     session.open(HERE + "/")
-    before = set(family(running().pid))
-    other = Session(sites(Site()))
+    before = set(descendants(running().pid))
+    other = BrowserSession(sites(Site()))
     other.open(HERE + "/next")
     renderers = [
         pid
-        for pid in set(family(running().pid)) - before
+        for pid in set(descendants(running().pid)) - before
         if b"--type=renderer" in Path(f"/proc/{pid}/cmdline").read_bytes()
     ]
     for pid in renderers:
@@ -279,9 +279,9 @@ def test_a_killed_renderer_voids_its_session_only(session):
 
 
 def test_the_browser_ends_with_its_owner():
-    owner = browser.Browser()
+    owner = process.BrowserThread()
     up = owner.run(owner.ready(), 60)
-    below = [up.pid, *family(up.pid)]
+    below = [up.pid, *descendants(up.pid)]
     owner.close()
     owner.close()
     assert gone(below)
@@ -325,7 +325,7 @@ def test_a_folder_shows_its_files_only(tmp_path, path):
     (tmp_path / "shown" / "page.html").write_text("page")
     (tmp_path / "shown" / "link").symlink_to(tmp_path / "secret")
     site = folder(tmp_path / "shown")
-    from lmgym.backends.browser_gate import Request
+    from lmgym.backends.browser.gate import Request
 
     assert site(Request("GET", path, {})).status == 404
     assert site(Request("GET", "/page.html?x", {})).body == b"page"

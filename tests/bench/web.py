@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from lmgym.backends.browser import family
+from lmgym.backends.browser.process import descendants
 from lmgym.env.registry import build
 
 PAGES = ("click-button", "click-checkboxes", "enter-text", "click-option", "use-slider", "read-table")
@@ -49,7 +49,7 @@ def _processor() -> float:
     ticks = 0
     started = (path.read_text().split() for path in Path("/proc/self/task").glob("*/children"))  # by any thread
     children = [int(child) for each in started for child in each]
-    for pid in (os.getpid(), *children, *(below for child in children for below in family(child))):
+    for pid in (os.getpid(), *children, *(below for child in children for below in descendants(child))):
         with contextlib.suppress(OSError):
             ticks += sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
     return ticks / os.sysconf("SC_CLK_TCK")

@@ -80,13 +80,13 @@ def pages(rounds: int = 5) -> tuple[float, float, float]:
     from bs4.element import Comment
 
     from lmgym.tasks.webshop.page import html
-    from lmgym.tasks.webshop.session import Session
+    from lmgym.tasks.webshop.session import ShopSession
     from lmgym.tasks.webshop.shop import procedural
     from lmgym.tasks.webshop.view import text
 
     unseen = {"style", "script", "head", "title", "meta", "[document]"}
 
-    def read(session: Session) -> str:
+    def read(session: ShopSession) -> str:
         found = BeautifulSoup(html(session), "html.parser").find_all(string=True)
         shown = [t for t in found if t.parent.name not in unseen and not isinstance(t, Comment) and t != "\n"]
         return " [SEP] ".join(t.strip() for t in shown)
@@ -94,7 +94,7 @@ def pages(rounds: int = 5) -> tuple[float, float, float]:
     sessions = []
     for words in ("dog bed", "phone case", "coffee"):
         for clicks in ((), (2,), (2, "description"), ("next >",)):
-            session = Session(procedural(1000), name="0", instruction="i need a soft bed in blue")
+            session = ShopSession(procedural(1000), name="0", instruction="i need a soft bed in blue")
             session.search(words)
             for click in clicks:
                 session.click(list(session.clickables())[click] if isinstance(click, int) else click)

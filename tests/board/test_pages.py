@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from playwright import sync_api as playwright
 
-from lmgym.backends.browser import executable
+from lmgym.backends.browser.process import executable
 from tests.board.test_site import board_store, pages
 
 __all__ = ["board_store", "pages"]

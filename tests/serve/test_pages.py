@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from playwright import sync_api as playwright
 
-from lmgym.backends.browser import executable
+from lmgym.backends.browser.process import executable
 from lmgym.env.registry import build
 from lmgym.serve.catalogue import Catalogue
 from lmgym.serve.server import Serving

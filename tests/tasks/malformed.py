@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from lmgym.backends.browser_actions import Actions
-from lmgym.backends.browser_calls import SETS
+from lmgym.backends.browser.actions import Actions
+from lmgym.backends.browser.calls import SETS
 from lmgym.env.hostile import HOSTILE
 
 NAMES = (*sorted({name for names in SETS.values() for name in names}), "noop", "eval", "_click", "__init__", "")

@@ -9,32 +9,32 @@ import lmgym  # noqa: F401  # registers the ids
 from lmgym.env.registry import build
 from lmgym.errors import InstanceError
 from lmgym.tasks.alfworld import oracle
-from lmgym.tasks.alfworld.engine import Game
+from lmgym.tasks.alfworld.engine import HouseholdGame
 from lmgym.tasks.alfworld.grammar import read_grammar, split_task
-from lmgym.tasks.alfworld.households import MOST, TREATED, TYPES, Plan, Wish, draw, write
+from lmgym.tasks.alfworld.households import MOST, TREATED, TYPES, HouseholdPlan, HouseholdTarget, draw, write
 from lmgym.tasks.alfworld.rooms import BLOCKS, NUMBERS, room, tables
 
 pytest.importorskip("alfworld", reason="the alfworld package is not installed")
 
-KITCHEN = Plan(
-    wish=Wish("pick_heat_then_place_in_recep", "Mug", "Cabinet"),
+KITCHEN = HouseholdPlan(
+    target=HouseholdTarget("pick_heat_then_place_in_recep", "Mug", "Cabinet"),
     sentence="put a hot mug in cabinet",
     receptacles=("Cabinet", "CounterTop", "Microwave", "Fridge", "SinkBasin", "Cabinet"),
     things=(("Apple", 1), ("Knife", 1), ("Mug", 1), ("Apple", 3)),
 )
 
 
-def kitchen(**replace: str) -> Game:
+def kitchen(**replace: str) -> HouseholdGame:
     """A small known house; `replace` maps a key of the game file to `old -> new` in its text."""
     contents: dict[str, Any] = write(KITCHEN)
     for key, change in replace.items():
         old, new = change.split(" -> ")
         assert old in contents[key]
         contents[key] = contents[key].replace(old, new)
-    return Game.read(contents)
+    return HouseholdGame.read(contents)
 
 
-def say(game: Game, *commands: str) -> str | None:
+def say(game: HouseholdGame, *commands: str) -> str | None:
     """Play commands; the last answer."""
     return [game.step(command) for command in commands][-1]
 
@@ -76,7 +76,7 @@ def test_heating_needs_no_open_door_and_undoes_cooling() -> None:
 
 
 def test_the_file_s_grammar_words_the_game() -> None:
-    game = Game.read(
+    game = HouseholdGame.read(
         {
             **write(KITCHEN),
             "grammar": str(write(KITCHEN)["grammar"])
@@ -144,14 +144,14 @@ def test_both_published_grammars_can_be_read() -> None:
 def test_households_have_what_their_goal_needs_and_own_locations(split: str) -> None:
     for index in range(120):
         plan = draw(split, index, receptacles=9, objects=8)
-        game = Game.read(write(plan))
-        assert plan.wish.type == TYPES[index % 6]
+        game = HouseholdGame.read(write(plan))
+        assert plan.target.type == TYPES[index % 6]
         assert not game.won
         assert len(plan.receptacles) <= 9
         assert len(plan.things) <= 8
         assert len(set(game.house.place)) == len(game.house.place)
-        assert not plan.wish.receptacle or plan.wish.receptacle in plan.receptacles
-        assert plan.wish.type not in TREATED or TREATED[plan.wish.type][1] in plan.receptacles
+        assert not plan.target.receptacle or plan.target.receptacle in plan.receptacles
+        assert plan.target.type not in TREATED or TREATED[plan.target.type][1] in plan.receptacles
         for command in oracle.play(game):
             assert game.step(command) is not None
 
@@ -167,7 +167,7 @@ def test_levels_change_the_size_and_types_the_goals() -> None:
     large = draw("train", 2, receptacles=20, objects=30)
     assert len(large.receptacles) == 20
     assert len(large.things) > 20
-    only = [draw("train", i, receptacles=9, objects=8, types=("look_at_obj_in_light",)).wish.lamp for i in range(5)]
+    only = [draw("train", i, receptacles=9, objects=8, types=("look_at_obj_in_light",)).target.lamp for i in range(5)]
     assert all(lamp.endswith("Lamp") for lamp in only)
 
 

@@ -11,7 +11,7 @@ from lmgym.env import golden
 from lmgym.env.registry import build, find
 from lmgym.errors import InstanceError
 from lmgym.tasks.alfworld import official, oracle
-from lmgym.tasks.alfworld.engine import Game
+from lmgym.tasks.alfworld.engine import HouseholdGame
 
 DATA = Path(os.environ.get("LMGYM_TEST_DATA", Path(__file__).parents[3] / "shared" / "data")) / "alfworld"
 
@@ -56,7 +56,7 @@ def test_a_title_is_of_the_files_content_too(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.usefixtures("official_data")
 def test_the_oracle_ends_where_official_games_have_a_dead_end() -> None:
     for path in official.games("valid_unseen"):
-        game = Game.read(json.loads(path.read_text()))
+        game = HouseholdGame.read(json.loads(path.read_text()))
         stuck = [thing for thing in game.house.facts["pickupable"] if all(o != thing for o, _ in game.house.fits)]
         if stuck and not game.goal.asks & {"holds"}:
             game.held = stuck[0]

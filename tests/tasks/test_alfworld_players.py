@@ -6,8 +6,8 @@ import pytest
 
 from lmgym.env.registry import build
 from lmgym.tasks.alfworld import oracle
-from lmgym.tasks.alfworld.demonstrator import Errand, Memory, understand
-from lmgym.tasks.alfworld.engine import Game
+from lmgym.tasks.alfworld.demonstrator import Errand, HouseholdMemory, understand
+from lmgym.tasks.alfworld.engine import HouseholdGame
 from lmgym.tasks.alfworld.households import draw, write
 
 pytest.importorskip("alfworld", reason="the alfworld package is not installed")
@@ -22,7 +22,7 @@ Your task is to: put a hot apple in cabinet."""
 def test_the_oracle_wins_from_any_state() -> None:
     rng = random.Random(4)
     for index in range(150):
-        game = Game.read(write(draw("train", index, receptacles=12, objects=14)))
+        game = HouseholdGame.read(write(draw("train", index, receptacles=12, objects=14)))
         for _ in range(rng.randrange(40)):
             game.step(rng.choice(game.commands()))
         for command, _ in zip(oracle.play(game), range(50), strict=False):
@@ -54,7 +54,7 @@ def demonstrator_wins(count: int, *, wrong: float) -> int:
 
 
 def test_the_demonstrator_searches_in_listing_order() -> None:
-    memory = Memory(OPENING, understand("put a hot apple in cabinet."))
+    memory = HouseholdMemory(OPENING, understand("put a hot apple in cabinet."))
     assert memory.next_action() == "go to cabinet 2"
     memory.take_in("go to cabinet 2", "You arrive at cabinet 2. The cabinet 2 is closed.")
     assert memory.next_action() == "open cabinet 2"

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from lmgym.tasks.alfworld import oracle
-from lmgym.tasks.alfworld.engine import NOTHING, Game
+from lmgym.tasks.alfworld.engine import NOTHING, HouseholdGame
 from lmgym.tasks.alfworld.households import TYPES, draw, write
 
 pytest.importorskip("alfworld", reason="the alfworld package is not installed")
@@ -75,7 +75,7 @@ def households(folder: Path, count: int, *, shared: bool = False, **size: int) -
 
 def ours(path: Path, *, wander: int, seed: int) -> tuple[list[str], list[Said]]:
     """Play a game here: some random commands, a few of them none, then the oracle's to the end."""
-    game, rng = Game.read(json.loads(path.read_text())), random.Random(seed)
+    game, rng = HouseholdGame.read(json.loads(path.read_text())), random.Random(seed)
     commands: list[str] = []
     said: list[Said] = [[game.opening(), game.commands(), game.won]]
 

@@ -14,12 +14,12 @@ from lmgym.errors import InstanceError
 from lmgym.tasks.click_target import SPEC, screenspot
 from lmgym.tasks.click_target.env import STREAM
 from lmgym.tasks.click_target.points import pointed, within
-from lmgym.tasks.click_target.screen import COLOURS, ICONS, INK, Level, drawn, icons
+from lmgym.tasks.click_target.screen import COLOURS, ICONS, INK, ScreenLevel, drawn, icons
 
 Image = pytest.importorskip("PIL.Image")
 IDS = [spec.id for spec in specs().values() if spec.name == "click_target"]
-SMALL = Level(128, 128, 1, 1, 4, 4, 32, "colour", 1, True)
-DESKTOP = Level(1280, 720, 6, 30, 90, 8, 32, "name", 2, False)
+SMALL = ScreenLevel(128, 128, 1, 1, 4, 4, 32, "colour", 1, True)
+DESKTOP = ScreenLevel(1280, 720, 6, 30, 90, 8, 32, "name", 2, False)
 
 
 def opened(index=0, **options):

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lmgym.backends.browser_actions import Actions
-from lmgym.backends.browser_calls import SETS, known
+from lmgym.backends.browser.actions import Actions
+from lmgym.backends.browser.calls import SETS, action_names
 from lmgym.env.registry import build
 from tests.components import chromium
 
@@ -78,7 +78,7 @@ def test_our_action_sets_have_browsergyms_names_and_arguments():
     for part, names in SETS.items():
         assert set(names) - set(theirs[part]) == MORE.get(part, set())
         assert set(theirs[part]) <= set(names)
-    ours = {name: list(inspect.signature(getattr(Actions, name)).parameters)[1:] for name in known(SETS)}
+    ours = {name: list(inspect.signature(getattr(Actions, name)).parameters)[1:] for name in action_names(SETS)}
     differ = {name: given for part in SETS for name, given in theirs[part].items() if ours[name] != given}
     assert differ == {  # whose other words `bind` takes too; that one argument we have not
         "fill": ["bid", "value", "enable_autocomplete_menu"],

@@ -15,11 +15,11 @@ from lmgym.errors import InstanceError
 from lmgym.tasks.visual_search import SPEC
 from lmgym.tasks.visual_search.env import STREAM
 from lmgym.tasks.visual_search.protocols import distinct, mgpo, tool, vigorl
-from lmgym.tasks.visual_search.scene import LETTERS, SHAPES, Level, Scene, Tile, drawn, found, nearest
+from lmgym.tasks.visual_search.scene import LETTERS, SHAPES, Scene, SceneLevel, Tile, drawn, found, nearest
 
 IDS = [spec.id for spec in specs().values() if spec.name == "visual_search"]
-SMALL = Level(side=1024, view=64, cells=4, margin=4, least=1, tiles=4, colours=4, shapes=1, letters=4)
-SHAPED = Level(side=1024, view=64, cells=4, margin=4, least=6, tiles=8, colours=8, shapes=3, letters=16)
+SMALL = SceneLevel(side=1024, view=64, cells=4, margin=4, least=1, tiles=4, colours=4, shapes=1, letters=4)
+SHAPED = SceneLevel(side=1024, view=64, cells=4, margin=4, least=6, tiles=8, colours=8, shapes=3, letters=16)
 CALL = '<tool_call>{"name": "search_coordinate", "arguments": {"coordinate": [%d, %d]}}</tool_call>'
 
 

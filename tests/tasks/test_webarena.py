@@ -12,8 +12,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from lmgym.backends.browser_gate import Request, Response, Sites
-from lmgym.backends.browser_session import Session
+from lmgym.backends.browser.gate import Request, Response, Sites
+from lmgym.backends.browser.session import BrowserSession
 from lmgym.env.registry import build
 from lmgym.errors import BackendError, InstanceError
 from lmgym.policy.base import Conversation
@@ -213,7 +213,7 @@ def test_what_cannot_be_judged_here_is_left_out_and_counted_and_stops_no_run(sho
     ],
 )
 def test_the_address_of_a_post_is_the_forum_s_and_its_number_s(url, post):
-    asked = helpers.ask("func:reddit_get_post_url('__last_url__')", helpers.Live(url, lambda *words: None))
+    asked = helpers.ask("func:reddit_get_post_url('__last_url__')", helpers.LivePage(url, lambda *words: None))
     assert asked == post
 
 
@@ -314,7 +314,7 @@ def test_a_task_begins_signed_in_with_what_is_stored_in_every_episode(shop, monk
 
 def test_a_session_with_a_sign_in_that_is_opened_again_begins_signed_in_again(shop):
     _, _, base = shop
-    session = Session(Sites(passed=frozenset({base}), stored=stored(base)))
+    session = BrowserSession(Sites(passed=frozenset({base}), stored=stored(base)))
     for _ in range(2):
         session.open(f"{base}/account")
         assert "Signed in: Emma" in session.look().text
@@ -346,7 +346,7 @@ def test_a_form_is_shown_as_html_whatever_its_fields_are_called():
     names = ("id", "className", "childNodes", "nodeType", "shadowRoot", "checkVisibility", "checked", "value")
     fields = "".join(f"<input name='{name}' value='v'>" for name in names)
     page = f"<form id='f' class='c'>{fields}</form>".encode()
-    session = Session(Sites({"http://here.test": lambda request: Response(page)}))
+    session = BrowserSession(Sites({"http://here.test": lambda request: Response(page)}))
     session.open("http://here.test/")
     shown = session.look("html").text
     session.close()

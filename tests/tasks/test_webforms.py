@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lmgym.backends.browser_gate import Request
+from lmgym.backends.browser.gate import Request
 from lmgym.env import golden
 from lmgym.env.golden import play
 from lmgym.env.registry import build
 from lmgym.env.testing import check_task
 from lmgym.errors import InstanceError
 from lmgym.tasks.webforms.arena import own_tasks
-from lmgym.tasks.webforms.evaluators import Ending, cleaned, evaluate, needs_judge, stands_alone, unachievable
+from lmgym.tasks.webforms.evaluators import EpisodeEnd, cleaned, evaluate, needs_judge, stands_alone, unachievable
 from lmgym.tasks.webforms.goals import KINDS, drawn
 from lmgym.tasks.webforms.portal import HOME, Portal, furnished
 from tests.components import chromium
@@ -174,8 +174,8 @@ def test_there_are_thirty_arena_tasks_of_all_evaluators():
     assert all(task["start_url"].startswith(HOME) for task in tasks)
 
 
-def ending(answer: str | None = None, *, url: str = HOME, infeasible: bool = False, text: str = "") -> Ending:
-    return Ending(answer, infeasible, url, lambda where, locator, prepare: text)
+def ending(answer: str | None = None, *, url: str = HOME, infeasible: bool = False, text: str = "") -> EpisodeEnd:
+    return EpisodeEnd(answer, infeasible, url, lambda where, locator, prepare: text)
 
 
 def asked(**reference: Any) -> dict[str, Any]:
@@ -252,10 +252,10 @@ def test_pages_are_read_where_the_task_says_and_scores_multiply():
             "reference_url": "http://a.test",
         },
     }
-    there = Ending(None, False, "http://a.test/", read)
+    there = EpisodeEnd(None, False, "http://a.test/", read)
     assert evaluate(task, there, scoring="strict", judge=None) == 1.0
     assert places == [("last", "x", ("y",))] * 2
-    elsewhere = Ending(None, False, "http://b.test/", read)
+    elsewhere = EpisodeEnd(None, False, "http://b.test/", read)
     assert evaluate(task, elsewhere, scoring="strict", judge=None) == 0.0
 
 

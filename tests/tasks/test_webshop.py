@@ -8,7 +8,7 @@ from lmgym.env.registry import build, find
 from lmgym.env.testing import check_task
 from lmgym.errors import InstanceError
 from lmgym.tasks.webshop import demonstrator, floors, shop
-from lmgym.tasks.webshop.session import Session
+from lmgym.tasks.webshop.session import ShopSession
 from lmgym.tasks.webshop.view import brief, text
 
 INSTRUCTION = "i need a washable cover dog bed with size: jumbo, and price lower than 90.00 dollars"
@@ -16,7 +16,7 @@ INSTRUCTION = "i need a washable cover dog bed with size: jumbo, and price lower
 
 @pytest.fixture
 def session():
-    return Session(shop.procedural(1000), name="test_0", instruction=INSTRUCTION)
+    return ShopSession(shop.procedural(1000), name="test_0", instruction=INSTRUCTION)
 
 
 def played(env, player, index, **how):
@@ -195,7 +195,7 @@ def test_prefixes_are_words_unless_they_are_asked_for():
     for words, total in wanted.items():
         observation, *_ = env.step(f"search[{words}]")
         assert f"Page 1 (Total results: {total})" in observation["text"]
-    plain = Session(shop.procedural(1000), name="x", instruction="y")
+    plain = ShopSession(shop.procedural(1000), name="x", instruction="y")
     plain.search("<q> dog beds")
     assert len(plain.hits) == 50
 

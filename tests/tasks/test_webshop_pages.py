@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lmgym.tasks.webshop import official, shop
 from lmgym.tasks.webshop.page import html
-from lmgym.tasks.webshop.session import Session, parse
+from lmgym.tasks.webshop.session import ShopSession, parse
 from lmgym.tasks.webshop.view import text, text_rich
 
 UNSEEN = {"style", "script", "head", "title", "meta", "[document]"}
@@ -84,7 +84,7 @@ def walk(session, words, seed, steps=8):
 
 def pages(sold, words, walks, **options):
     for seed in range(walks):
-        session = Session(sold, name=f"test_{seed}", instruction="i need a <rug> & more", **options)
+        session = ShopSession(sold, name=f"test_{seed}", instruction="i need a <rug> & more", **options)
         yield from walk(session, words, seed)
 
 
@@ -102,7 +102,7 @@ def test_text_is_what_the_original_reads_out_of_the_html(options):
 
 
 def test_the_start_page_has_the_original_s_blank_before_the_line_break():
-    start = Session(shop.procedural(1000), name="0", instruction="x")
+    start = ShopSession(shop.procedural(1000), name="0", instruction="x")
     assert text_rich(start) == "WebShop\nInstruction: \nx\n[button] Search [button_]\n"
 
 
@@ -115,7 +115,7 @@ def test_blank_and_marked_up_texts_are_read_as_a_parser_reads_them(strange):
 
 
 def test_a_blank_description_is_an_empty_page_and_a_blank_feature_an_empty_field(strange):
-    session = Session(strange, name="0", instruction="x")
+    session = ShopSession(strange, name="0", instruction="x")
     session.search("odd rug co")
     session.click("b000000006")
     session.click("description")

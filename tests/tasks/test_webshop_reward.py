@@ -10,7 +10,7 @@ from webshop_files import PUBLISHED
 
 from lmgym.errors import MissingExtra
 from lmgym.tasks.webshop import catalogue, nouns, shop
-from lmgym.tasks.webshop.goals import NO_CEILING, SPLITS, Goal, ceiling
+from lmgym.tasks.webshop.goals import NO_CEILING, SPLITS, ShopGoal, ceiling
 from lmgym.tasks.webshop.products import Product
 from lmgym.tasks.webshop.reward import best, breakdown, colour, has_attribute, kind_match, progress, same_option
 
@@ -26,7 +26,7 @@ RUG = Product(
     path="Home › Floor › Rugs",
     prices=(30.0,),
 )
-GOAL = Goal(
+GOAL = ShopGoal(
     asin="B1",
     category="garden",
     query="area rugs",

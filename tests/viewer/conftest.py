@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import pytest
 from playwright import sync_api as playwright
 
-from lmgym.backends.browser import executable
+from lmgym.backends.browser.process import executable
 from lmgym.viewer.index import open_runs
 from lmgym.viewer.server import Viewer
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from playwright.sync_api import sync_playwright
 
-from lmgym.backends.browser import executable
+from lmgym.backends.browser.process import executable
 from lmgym.cli import main as lmgym
 from lmgym.env.registry import build
 from lmgym.evaluation.record import PictureFolder

@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, get_args
 
-from lmgym.backends.browser_actions import Actions, Modifier, Refused
+from lmgym.backends.browser.actions import Actions, Modifier
+from lmgym.backends.browser.context import ActionRefused
 
 SETS: Mapping[str, tuple[str, ...]] = {
     "bid": (
@@ -32,7 +33,7 @@ HALVES = re.compile("[\ud800-\udfff]")  # no browser takes them alone, and it ma
 THEIRS = {"dx": "delta_x", "dy": "delta_y"}  # what BrowserGym calls them in scroll_at
 
 
-def known(sets: Iterable[str]) -> tuple[str, ...]:
+def action_names(sets: Iterable[str]) -> tuple[str, ...]:
     """Return the names of the actions in these sets; `noop` is in all."""
     return tuple(dict.fromkeys(name for part in sets for name in SETS[part])) + ("noop",)
 
@@ -48,16 +49,16 @@ def describe(names: Iterable[str]) -> str:
 
 
 def bind(name: str, positional: Sequence[Any], named: Mapping[str, Any], allowed: Iterable[str]) -> dict[str, Any]:
-    """Return the arguments of a call by name; Refused, with the words for the policy, where it does not fit."""
+    """Return the arguments of a call by name; ActionRefused, with the words for the policy, where it does not fit."""
     if name not in allowed:
-        raise Refused(f"NameError: there is no action {name[:50]!r} here")
+        raise ActionRefused(f"NameError: there is no action {name[:50]!r} here")
     parameters = _parameters(name)
     if name == "scroll_at":
         named = {THEIRS.get(key, key): value for key, value in named.items()}
     try:
         bound = inspect.Signature(parameters).bind(*positional, **named).arguments
     except TypeError as error:
-        raise Refused(f"TypeError: {name}(): {error}") from error
+        raise ActionRefused(f"TypeError: {name}(): {error}") from error
     return {key: _fitting(name, key, value, str(_annotation(parameters, key))) for key, value in bound.items()}
 
 
@@ -79,7 +80,7 @@ def _fitting(name: str, key: str, value: Any, annotation: str) -> Any:
     text, number = isinstance(value, str), isinstance(value, int | float) and not isinstance(value, bool)
     texts = isinstance(value, list) and all(isinstance(item, str) for item in value)
     if any(HALVES.search(item) for item in (value if texts else [value] if text else ())):
-        raise Refused(f"ValueError: {name}(): {key} has half a character")
+        raise ActionRefused(f"ValueError: {name}(): {key} has half a character")
     if annotation == "float" and number and math.isfinite(value):
         return float(value)
     if annotation == "int" and number and float(value).is_integer():
@@ -92,4 +93,4 @@ def _fitting(name: str, key: str, value: Any, annotation: str) -> Any:
         return value
     if (annotation.startswith("str") and text) or (annotation == "str | Sequence[str]" and texts):
         return value
-    raise Refused(f"TypeError: {name}(): {key} takes {annotation}; got {str(value)[:50]!r}")
+    raise ActionRefused(f"TypeError: {name}(): {key} takes {annotation}; got {str(value)[:50]!r}")

@@ -13,14 +13,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from lmgym.backends.browser_keys import unknown
-from lmgym.backends.browser_view import script
+from lmgym.backends.browser.context import ActionRefused, IsolatedContext
+from lmgym.backends.browser.keys import unknown
+from lmgym.backends.browser.scripts import script
 from lmgym.errors import BackendError
 
 if TYPE_CHECKING:
     from playwright.async_api import ElementHandle, Frame, Page
-
-    from lmgym.backends.browser_context import Context
 
 Button = Literal["left", "middle", "right"]
 Modifier = Literal["Alt", "Control", "ControlOrMeta", "Meta", "Shift"]
@@ -37,21 +36,17 @@ OUTSIDE = (-1.0, -1.0)  # where a button is let go and clicks nothing
 
 OPTIONS = """(element, wanted) => {
   const list = element instanceof HTMLLabelElement ? element.control : element;
-  if (!(list instanceof HTMLSelectElement)) throw new Error('Element is not a <select> element');
+  if (!(list instanceof HTMLSelectElement)) throw new Error('PageElement is not a <select> element');
   const fits = (option, words) => !option.matches(':disabled')
     && [option.value, option.label, option.text].some(text => text.trim() === words);
   return wanted.map(words => [...list.options].findIndex(option => fits(option, words)));
 }"""
 
 
-class Refused(Exception):
-    """An action that cannot be done; the message tells the policy why."""
-
-
 class Actions:
     """The actions on one context; each public method is one."""
 
-    def __init__(self, context: Context, files: Path | None = None) -> None:
+    def __init__(self, context: IsolatedContext, files: Path | None = None) -> None:
         self._context = context
         self._files = files  # folder whose files may be uploaded
 
@@ -72,7 +67,7 @@ class Actions:
     async def fill(self, bid: str, value: str) -> None:
         """Replace what a field holds."""
         if len(value) > LONGEST:
-            raise Refused(f"ValueError: {len(value)} characters are more than {LONGEST}")
+            raise ActionRefused(f"ValueError: {len(value)} characters are more than {LONGEST}")
         await self._with_ready(bid, lambda element: element.fill(value, timeout=PATIENCE), editable=True)
 
     async def clear(self, bid: str) -> None:
@@ -92,7 +87,7 @@ class Actions:
         wanted = [options.strip()] if isinstance(options, str) else [each.strip() for each in options]
         places = await (await self._element(bid)).evaluate(OPTIONS, wanted)
         if -1 in places:
-            raise Refused(f"ValueError: element {bid} has no option {wanted[places.index(-1)][:100]!r} to choose")
+            raise ActionRefused(f"ValueError: element {bid} has no option {wanted[places.index(-1)][:100]!r} to choose")
         await self._with_ready(bid, lambda element: element.select_option(index=places, timeout=PATIENCE))
 
     async def press(self, bid: str, key_comb: str) -> None:
@@ -107,7 +102,7 @@ class Actions:
     async def drag_and_drop(self, from_bid: str, to_bid: str) -> None:
         """Drag one element onto another."""
         if await (await self._element(to_bid)).bounding_box() is None:
-            raise Refused(f"Error: element {to_bid} is not visible")
+            raise ActionRefused(f"Error: element {to_bid} is not visible")
         await self._aim(*await self._point(from_bid))
         await self._page.mouse.down()
         place = OUTSIDE  # unless the target is still there
@@ -169,7 +164,7 @@ class Actions:
         """Click at a place that asks for files, and give files of the task's folder."""
         names = [self._file(name) for name in ([file] if isinstance(file, str) else list(file))]
         if not names:
-            raise Refused("ValueError: no file is named")
+            raise ActionRefused("ValueError: no file is named")
         await self._aim(x, y)
         async with self._page.expect_file_chooser(timeout=PATIENCE) as chooser:
             await self._page.mouse.click(_pixels(x), _pixels(y))
@@ -191,13 +186,13 @@ class Actions:
     async def keyboard_type(self, text: str) -> None:
         """Type a text, key by key."""
         if len(text) > TYPED:
-            raise Refused(f"ValueError: {len(text)} characters are more than {TYPED}; use keyboard_insert_text")
+            raise ActionRefused(f"ValueError: {len(text)} characters are more than {TYPED}; use keyboard_insert_text")
         await self._page.keyboard.type(text)
 
     async def keyboard_insert_text(self, text: str) -> None:
         """Put a text where the focus is, without keys."""
         if len(text) > LONGEST:
-            raise Refused(f"ValueError: {len(text)} characters are more than {LONGEST}")
+            raise ActionRefused(f"ValueError: {len(text)} characters are more than {LONGEST}")
         await self._page.keyboard.insert_text(text)
 
     # By address and tab ----------------------------------------------------------------------------------------
@@ -205,7 +200,7 @@ class Actions:
     async def goto(self, url: str) -> None:
         """Open an address."""
         if not self._context.allow(url):
-            raise Refused(f"ValueError: {url[:200]!r} is outside of this task's sites")
+            raise ActionRefused(f"ValueError: {url[:200]!r} is outside of this task's sites")
         await self._page.goto(url, timeout=LOAD)
 
     async def go_back(self) -> None:
@@ -227,7 +222,7 @@ class Actions:
     async def tab_focus(self, index: int) -> None:
         """Go to another tab."""
         if not 0 <= index < len(self._context.tabs):
-            raise Refused(f"ValueError: there is no tab {index}; tabs are 0 to {len(self._context.tabs) - 1}")
+            raise ActionRefused(f"ValueError: there is no tab {index}; tabs are 0 to {len(self._context.tabs) - 1}")
         await self._context.focus_tab(index)
 
     # By word ---------------------------------------------------------------------------------------------------
@@ -243,7 +238,7 @@ class Actions:
     async def noop(self, wait_ms: float = 1000) -> None:
         """Do nothing for so many milliseconds of the page's time."""
         if not 0 <= wait_ms <= WAIT:
-            raise Refused(f"ValueError: wait_ms is between 0 and {WAIT:g}; got {wait_ms:g}")
+            raise ActionRefused(f"ValueError: wait_ms is between 0 and {WAIT:g}; got {wait_ms:g}")
         self._context.wait = wait_ms
 
     # Inside ----------------------------------------------------------------------------------------------------
@@ -271,7 +266,7 @@ class Actions:
     async def _element(self, bid: str) -> ElementHandle:
         found = BID.fullmatch(bid)
         if found is None or not bid:
-            raise Refused(f"ValueError: {bid[:50]!r} is no bid")
+            raise ActionRefused(f"ValueError: {bid[:50]!r} is no bid")
         frame: Frame | None = self._page.main_frame
         path = ""
         for piece in FRAME.findall(found[1]) if found[2] else FRAME.findall(found[1])[:-1]:
@@ -280,7 +275,7 @@ class Actions:
             frame = await handle.content_frame() if handle else None
         handle = await frame.query_selector(f'[bid="{bid}"]') if frame else None
         if handle is None:
-            raise Refused(f"ValueError: no element with bid {bid!r}")
+            raise ActionRefused(f"ValueError: no element with bid {bid!r}")
         return handle
 
     async def _with_ready(
@@ -303,11 +298,11 @@ class Actions:
     async def _ready(self, bid: str, *, editable: bool, bare: bool) -> ElementHandle:
         element = await self._element(bid)
         if not await element.is_visible():
-            raise Refused(f"Error: element {bid} is not visible")
+            raise ActionRefused(f"Error: element {bid} is not visible")
         if not await element.is_enabled():
-            raise Refused(f"Error: element {bid} is disabled")
+            raise ActionRefused(f"Error: element {bid} is disabled")
         if editable and not await element.is_editable():
-            raise Refused(f"Error: element {bid} cannot be written into")
+            raise ActionRefused(f"Error: element {bid} cannot be written into")
         if bare:
             await self._point(bid)
         return element
@@ -315,11 +310,11 @@ class Actions:
     async def _point(self, bid: str, *, covered: bool = False) -> tuple[float, float]:
         """Where to click an element: its middle, or another place where nothing lies above it."""
         element = await self._element(bid)
-        place = await element.evaluate(script("browser_point.js"))
+        place = await element.evaluate(script("point.js"))
         if isinstance(place, str) and covered and (box := await element.bounding_box()):
             return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
         if isinstance(place, str):
-            raise Refused(f"Error: element {bid} {place}")
+            raise ActionRefused(f"Error: element {bid} {place}")
         x, y = place
         frame = await element.owner_frame()
         if frame is not None and frame.parent_frame is not None:
@@ -332,7 +327,7 @@ class Actions:
     def _file(self, name: str) -> Path:
         path = (self._files / name).resolve() if self._files and "\0" not in name else None
         if path is None or not path.is_relative_to(Path(self._files or "").resolve()) or not path.is_file():
-            raise Refused(f"ValueError: {name[:100]!r} is no file of this task")
+            raise ActionRefused(f"ValueError: {name[:100]!r} is no file of this task")
         return path
 
 
@@ -343,4 +338,4 @@ def _pixels(value: float) -> float:
 def _known(missing: str | None) -> None:
     """Refuse a combination before any of its keys is pressed."""
     if missing is not None:
-        raise Refused(f"Error: Unknown key: {missing[:50]!r}")
+        raise ActionRefused(f"Error: Unknown key: {missing[:50]!r}")

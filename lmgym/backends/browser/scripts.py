@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
+from importlib import resources
+
 TURN = """(async function turn(view, ms) {
   const clock = view.__pwClock;
   if (clock) try { await clock.controller.runFor(ms); } catch (error) {}
@@ -36,3 +39,9 @@ REFUSE = """(() => {
 })()"""  # no gate knows that host: it counts there what pages may not have
 WEBRTC = dict.fromkeys(("RTCPeerConnection", "webkitRTCPeerConnection", "WebTransport"), "webrtc")
 WORKERS = dict.fromkeys(("Worker", "SharedWorker"), "worker")
+
+
+@cache
+def script(name: str) -> str:
+    """Return the source of a script file of this package."""
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")

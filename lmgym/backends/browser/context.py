@@ -13,16 +13,14 @@ import asyncio
 import contextlib
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Awaitable
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
-from lmgym.backends.browser import Running
-from lmgym.backends.browser_actions import Actions, Refused
-from lmgym.backends.browser_gate import EMPTY, Gate, Sites, origin
-from lmgym.backends.browser_scripts import DRAWN, LAID_OUT, POINTED, REFUSE, TURN, WEBRTC, WORKERS
-from lmgym.backends.browser_tab import Tab
+from lmgym.backends.browser.gate import EMPTY, Gate, Sites, origin
+from lmgym.backends.browser.process import BrowserProcess
+from lmgym.backends.browser.scripts import DRAWN, LAID_OUT, POINTED, REFUSE, TURN, WEBRTC, WORKERS
+from lmgym.backends.browser.tab import Tab
 from lmgym.errors import BackendError
 
 if TYPE_CHECKING:
@@ -39,12 +37,15 @@ SAID = 20  # messages of dialogs kept
 HOLD = frozenset({"keyboard_down", "mouse_down"})  # actions after which a tab is not as it came
 
 
-class Context:
+class ActionRefused(Exception):
+    """An action that cannot be done; the message tells the policy why."""
+
+
+class IsolatedContext:
     """A context with its gate and its tabs."""
 
-    def __init__(self, running: Running, sites: Sites, *, size: tuple[int, int], files: Path | None) -> None:
+    def __init__(self, running: BrowserProcess, sites: Sites, *, size: tuple[int, int]) -> None:
         self.running, self.gate, self.size = running, Gate(sites), size
-        self.actions = Actions(self, files)
         self.tabs: list[Tab] = []
         self.active = 0
         self.messages: list[str] = []  # to the user
@@ -151,15 +152,15 @@ class Context:
                 await asyncio.wait_for(self._context.close(), SETTLE)
         await self.gate.close()
 
-    async def do(self, name: str, arguments: Mapping[str, Any], tick: float) -> str:
+    async def do(self, name: str, action: Awaitable[None], tick: float) -> str:
         """Perform an action and let `tick` milliseconds pass; what was wrong with it, "" if nothing."""
         from playwright.async_api import Error
 
         self.wait, self.said = None, []
         wrong = ""
         try:
-            await getattr(self.actions, name)(**arguments)
-        except Refused as error:
+            await action
+        except ActionRefused as error:
             wrong = str(error)
         except Error as error:
             self.check()
@@ -226,7 +227,7 @@ class Context:
         """Open an empty tab and go there."""
         assert self._context is not None
         if len(self.tabs) >= TABS:
-            raise Refused(f"Error: {TABS} tabs are open already")
+            raise ActionRefused(f"Error: {TABS} tabs are open already")
         page = await self._context.new_page()
         await asyncio.gather(*self._attaching)
         opened = [i for i, tab in enumerate(self.tabs) if tab.page is page]

@@ -6,21 +6,20 @@ import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgym.backends.browser.context import IsolatedContext
+from lmgym.backends.browser.scripts import script
+from lmgym.backends.browser.tab import Tab
 from lmgym.errors import MissingExtra
 
 if TYPE_CHECKING:
     from PIL.Image import Image
     from playwright.async_api import Frame
 
-    from lmgym.backends.browser_context import Context
-    from lmgym.backends.browser_tab import Tab
 
 PASSED_OVER = frozenset({"editable", "readonly", "level", "settable", "multiline", "invalid", "focusable"})
 ONLY_IF_TRUE = frozenset({"required", "focused", "atomic", "busy", "hidden", "modal"})
@@ -30,7 +29,7 @@ COLOURS = ("#d00000", "#0050c8", "#007a33", "#8a00b8", "#a85400", "#006d77")
 
 
 @dataclass(frozen=True)
-class Element:
+class PageElement:
     """Where an element is in the window, in pixels, and how much of it can be seen."""
 
     bid: str
@@ -48,28 +47,22 @@ class Element:
         return self.left + self.width / 2, self.top + self.height / 2
 
 
-@cache
-def script(name: str) -> str:
-    """Return the source of a script that stands beside this module."""
-    return (resources.files("lmgym.backends") / name).read_text(encoding="utf-8")
-
-
-async def mark(context: Context, hidden: str = "", counted: str = "") -> list[Element]:
+async def mark(context: IsolatedContext, hidden: str = "", counted: str = "") -> list[PageElement]:
     """Give all elements of the active tab their bids; what `hidden` selects gets none, with all below it.
 
     What `counted` selects of the hidden takes a number all the same, so that bids are those of another suite.
     """
-    elements: list[Element] = []
+    elements: list[PageElement] = []
     fresh = await _mark_frame(context.tab.page.main_frame, ["", hidden, counted], (0.0, 0.0), elements)
     if fresh:
         context.tab.bids.clear()
     return elements
 
 
-async def _mark_frame(frame: Frame, how: list[str], shift: tuple[float, float], elements: list[Element]) -> int:
-    answer = await frame.evaluate(script("browser_mark.js"), how)
+async def _mark_frame(frame: Frame, how: list[str], shift: tuple[float, float], elements: list[PageElement]) -> int:
+    answer = await frame.evaluate(script("mark.js"), how)
     for bid, left, top, *rest in answer["found"]:
-        elements.append(Element(bid, left + shift[0], top + shift[1], *rest))
+        elements.append(PageElement(bid, left + shift[0], top + shift[1], *rest))
     fresh = int(answer["fresh"])
     for bid, left, top in answer["frames"]:
         handle = await frame.query_selector(f'[bid="{bid}"]')
@@ -79,7 +72,7 @@ async def _mark_frame(frame: Frame, how: list[str], shift: tuple[float, float], 
     return fresh
 
 
-async def tree(context: Context, elements: Iterable[Element], *, places: bool) -> str:
+async def tree(context: IsolatedContext, elements: Iterable[PageElement], *, places: bool) -> str:
     """Return the accessibility tree of the active tab, a node a line; call `mark` before."""
     tab = context.tab
     frames = await tab.devtools.send("Page.getFrameTree")
@@ -124,7 +117,7 @@ def _lines(
     root: Mapping[str, Any],
     nodes: Mapping[str, Mapping[str, Any]],
     bids: Mapping[int, str],
-    places: Mapping[str, Element],
+    places: Mapping[str, PageElement],
 ) -> Iterator[str]:
     """Write the nodes below `root`, indented by tabs; a node that says nothing leaves its place to its children."""
     waiting: list[tuple[Mapping[str, Any], int, str]] = [(root, 0, "")]
@@ -143,7 +136,7 @@ def _lines(
                 waiting.append((nodes[child], below, str(name or "")))
 
 
-def _line(node: Mapping[str, Any], bid: str | None, above: str, place: Element | None) -> str | None:
+def _line(node: Mapping[str, Any], bid: str | None, above: str, place: PageElement | None) -> str | None:
     role, name = str(_value(node.get("role")) or ""), _value(node.get("name"))
     if node.get("ignored") or name is None or role in ("LineBreak", "InlineTextBox", "none"):
         return None
@@ -161,7 +154,7 @@ def _line(node: Mapping[str, Any], bid: str | None, above: str, place: Element |
     return ", ".join([line, *attributes, *extra])
 
 
-def place_of(element: Element) -> str:
+def place_of(element: PageElement) -> str:
     """Return the middle of an element, as an attribute."""
     x, y = element.middle
     return f'at="{x:.0f},{y:.0f}"'
@@ -183,13 +176,13 @@ def _value(field: Mapping[str, Any] | None) -> Any:
     return field.get("value") if field is not None else None
 
 
-async def html(context: Context, hidden: str = "", *, places: bool) -> str:
+async def html(context: IsolatedContext, hidden: str = "", *, places: bool) -> str:
     """Return the active tab's page as short HTML with bids, frames below their bid; call `mark` before."""
     return "\n".join([text async for text in _html_of(context.tab.page.main_frame, hidden, places)])
 
 
 async def _html_of(frame: Frame, hidden: str, places: bool) -> Any:
-    yield await frame.evaluate(script("browser_html.js"), [hidden, places])
+    yield await frame.evaluate(script("html.js"), [hidden, places])
     for child in frame.child_frames:
         name = await (await child.frame_element()).get_attribute("bid")
         yield f"<!-- frame {json.dumps(name)} -->"
@@ -197,12 +190,12 @@ async def _html_of(frame: Frame, hidden: str, places: bool) -> Any:
             yield text
 
 
-async def picture(context: Context) -> bytes:
+async def picture(context: IsolatedContext) -> bytes:
     """Return the active tab's window as a PNG."""
     return await context.tab.page.screenshot(animations="disabled", caret="hide", scale="css")
 
 
-def pixels(png: bytes, marks: Iterable[Element] = ()) -> NDArray[np.uint8]:
+def pixels(png: bytes, marks: Iterable[PageElement] = ()) -> NDArray[np.uint8]:
     """Return a picture as an array of shape (height, width, 3), with a frame and the bid on each of `marks`."""
     try:
         from PIL import Image, ImageDraw
@@ -220,9 +213,9 @@ def pixels(png: bytes, marks: Iterable[Element] = ()) -> NDArray[np.uint8]:
     return np.asarray(image, np.uint8)
 
 
-def worth_marking(elements: Iterable[Element]) -> list[Element]:
+def worth_marking(elements: Iterable[PageElement]) -> list[PageElement]:
     """Return the elements that a set of marks shows: those to act on, seen by half, the innermost of each place."""
-    chosen: list[Element] = []
+    chosen: list[PageElement] = []
     for element in elements:
         acted_on = element.pressed or element.tag in MARKED
         if not acted_on or element.visible < 0.5 or element.width * element.height < SMALLEST:
@@ -233,7 +226,7 @@ def worth_marking(elements: Iterable[Element]) -> list[Element]:
     return chosen
 
 
-def _within(inner: Element, outer: Element) -> bool:
+def _within(inner: PageElement, outer: PageElement) -> bool:
     right, bottom = inner.left + inner.width, inner.top + inner.height
     across = outer.left <= inner.left and right <= outer.left + outer.width
     return across and outer.top <= inner.top and bottom <= outer.top + outer.height

@@ -19,12 +19,12 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgym.backends import browser_view
-from lmgym.backends.browser import Browser, browser
-from lmgym.backends.browser_actions import Refused
-from lmgym.backends.browser_calls import bind, known
-from lmgym.backends.browser_context import Context
-from lmgym.backends.browser_gate import Sites
+from lmgym.backends.browser import view
+from lmgym.backends.browser.actions import Actions
+from lmgym.backends.browser.calls import action_names, bind
+from lmgym.backends.browser.context import ActionRefused, IsolatedContext
+from lmgym.backends.browser.gate import Sites
+from lmgym.backends.browser.process import BrowserThread, shared_browser
 from lmgym.errors import BackendError
 
 Text = Literal["axtree", "html", "none"]
@@ -33,10 +33,11 @@ TICK = 500.0  # milliseconds of the page's time that an action takes
 OPENING = 60.0  # seconds for a context and its first page
 ACTING = 30.0  # seconds for an action, an observation or a question
 Result = TypeVar("Result")
+Work = Callable[[IsolatedContext], Coroutine[Any, Any, Result]]
 
 
 @dataclass(frozen=True)
-class Seen:
+class PageView:
     """What a session shows."""
 
     text: str
@@ -47,7 +48,7 @@ class Seen:
     said: tuple[str, ...]  # by dialogs during the last action
 
 
-class Session:
+class BrowserSession:
     """One context: what it may load, what it may do, what it shows."""
 
     def __init__(
@@ -74,11 +75,11 @@ class Session:
             counted: selector of hidden elements that take a bid's number all the same.
             patience: seconds for an action or an observation; then the episode is void.
         """
-        self.sites, self.names = sites, known(sets)
+        self.sites, self.names = sites, action_names(sets)
         self.size, self.tick, self.files, self.patience = size, tick, files, patience
         self.hidden, self.counted = hidden, counted
-        self._context: Context | None = None
-        self._owner: Browser | None = None
+        self._context: IsolatedContext | None = None
+        self._owner: BrowserThread | None = None
         self._release: Callable[[], object] | None = None
 
     def open(self, url: str) -> None:
@@ -86,8 +87,8 @@ class Session:
         if self.sites.stored is not None:
             self.close()  # what they come with is given to a new context
         if self._context is None:
-            owner = self._owner = browser()
-            self._context = owner.run(_start(owner, self.sites, self.size, self.files), OPENING)
+            owner = self._owner = shared_browser()
+            self._context = owner.run(_start(owner, self.sites, self.size), OPENING)
             self._release = weakref.finalize(self, _drop, owner, self._context)
         self._run(lambda context: context.open(url), OPENING)
 
@@ -95,11 +96,11 @@ class Session:
         """Perform an action and let one tick pass; why it could not be done, "" if it was."""
         try:
             arguments = bind(name, positional, named or {}, self.names)
-        except Refused as error:
+        except ActionRefused as error:
             name, arguments, wrong = "noop", {"wait_ms": self.tick}, str(error)
         else:
             wrong = ""
-        return self._run(lambda context: context.do(name, arguments, self.tick)) or wrong
+        return self._run(partial(self._act, name=name, arguments=arguments)) or wrong
 
     def wait(self) -> None:
         """Let one tick pass."""
@@ -109,13 +110,17 @@ class Session:
         """Run a script of the task's own in the active tab."""
         return self._run(partial(_evaluate, script=script, argument=argument))
 
-    def look(self, text: Text = "axtree", pixels: Pixels = "none", *, places: bool = False) -> Seen:
+    def look(self, text: Text = "axtree", pixels: Pixels = "none", *, places: bool = False) -> PageView:
         """Show the active tab; with `places`, elements tell where their middle is."""
         return self._run(lambda context: _look(context, (self.hidden, self.counted), text, pixels, places))
 
     def pointing(self, x: float, y: float) -> str | None:
         """Return the call that clicks a pixel of the window; None where calls have no coordinates."""
         return f"mouse_click({x:g}, {y:g})" if "mouse_click" in self.names else None
+
+    async def _act(self, context: IsolatedContext, *, name: str, arguments: Mapping[str, Any]) -> str:
+        action = getattr(Actions(context, self.files), name)
+        return await context.do(name, action(**arguments), self.tick)
 
     @property
     def messages(self) -> tuple[str, ...]:
@@ -144,7 +149,9 @@ class Session:
             self._release()
             self._release = None
 
-    def _run(self, work: Callable[[Context], Coroutine[Any, Any, Result]], patience: float | None = None) -> Result:
+    def _run(
+        self, work: Callable[[IsolatedContext], Coroutine[Any, Any, Result]], patience: float | None = None
+    ) -> Result:
         context = self._context
         if context is None or self._owner is None:
             raise BackendError("the browser session is not open")
@@ -157,11 +164,11 @@ class Session:
             raise
 
 
-async def _start(owner: Browser, sites: Sites, size: tuple[int, int], files: Path | None) -> Context:
+async def _start(owner: BrowserThread, sites: Sites, size: tuple[int, int]) -> IsolatedContext:
     from playwright.async_api import Error
 
     running = await owner.ready()
-    context = Context(running, sites, size=size, files=files)
+    context = IsolatedContext(running, sites, size=size)
     owner.enter()
     try:
         await context.start()
@@ -173,7 +180,7 @@ async def _start(owner: Browser, sites: Sites, size: tuple[int, int], files: Pat
     return context
 
 
-async def _guarded(context: Context, work: Callable[[Context], Coroutine[Any, Any, Result]]) -> Result:
+async def _guarded(context: IsolatedContext, work: Work[Result]) -> Result:
     """Do it; an error of Playwright that got this far is one of the browser."""
     from playwright.async_api import Error
 
@@ -187,27 +194,29 @@ async def _guarded(context: Context, work: Callable[[Context], Coroutine[Any, An
     return result
 
 
-async def _evaluate(context: Context, *, script: str, argument: Any) -> Any:
+async def _evaluate(context: IsolatedContext, *, script: str, argument: Any) -> Any:
     return await context.tab.page.evaluate(script, argument)
 
 
-async def _look(context: Context, hidden: tuple[str, str], text: Text, pixels: Pixels, places: bool) -> Seen:
-    elements = await browser_view.mark(context, *hidden)
+async def _look(
+    context: IsolatedContext, hidden: tuple[str, str], text: Text, pixels: Pixels, places: bool
+) -> PageView:
+    elements = await view.mark(context, *hidden)
     words = ""
     if text == "axtree":
-        words = await browser_view.tree(context, elements, places=places)
+        words = await view.tree(context, elements, places=places)
     elif text == "html":
-        words = await browser_view.html(context, hidden[0], places=places)
+        words = await view.html(context, hidden[0], places=places)
     picture = None
     if pixels != "none":
-        marks = browser_view.worth_marking(elements) if pixels == "som" else ()
-        picture = browser_view.pixels(await browser_view.picture(context), marks)
+        marks = view.worth_marking(elements) if pixels == "som" else ()
+        picture = view.pixels(await view.picture(context), marks)
     pages = [tab.page for tab in context.tabs]
     titles = [(await page.title(), page.url) for page in pages] if len(pages) > 1 else [("", pages[0].url)]
-    return Seen(words, picture, context.tab.page.url, tuple(titles), context.active, tuple(context.said))
+    return PageView(words, picture, context.tab.page.url, tuple(titles), context.active, tuple(context.said))
 
 
-def _drop(owner: Browser, context: Context) -> None:
+def _drop(owner: BrowserThread, context: IsolatedContext) -> None:
     """Close a context from whatever thread; nobody waits for it."""
 
     async def farewell() -> None:

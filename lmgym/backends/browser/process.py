@@ -66,7 +66,7 @@ def executable() -> str:
     raise MissingExtra(f"no Chromium found: apt-get install chromium, or set ${EXECUTABLE} to a browser of that family")
 
 
-class Running:
+class BrowserProcess:
     """A browser that is up."""
 
     def __init__(self, playwright: Playwright, chromium: Chromium, pid: int) -> None:
@@ -79,12 +79,12 @@ class Running:
         """Whether it still answers."""
         return self.chromium.is_connected()
 
-    async def bury(self) -> None:
+    async def kill(self) -> None:
         """End it, whatever state it is in; no process and no profile folder stays."""
         self.watch.cancel()
         with contextlib.suppress(asyncio.TimeoutError, *_errors()):
             await asyncio.wait_for(self.chromium.close(), FAREWELL)
-        below = family(self.pid)
+        below = descendants(self.pid)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
         for pid in below:
@@ -100,7 +100,7 @@ class Running:
         page = os.sysconf("SC_PAGE_SIZE")
         while True:
             await asyncio.sleep(WATCH)
-            for pid in family(self.pid):
+            for pid in descendants(self.pid):
                 with contextlib.suppress(OSError, ValueError):
                     held = int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * page
                     if held > MEMORY and b"--type=renderer" in Path(f"/proc/{pid}/cmdline").read_bytes():
@@ -108,13 +108,13 @@ class Running:
                         os.kill(pid, signal.SIGKILL)
 
 
-class Browser:
+class BrowserThread:
     """The thread that owns the browser, and the way to it."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()  # a forked child has no thread behind this object
         self.sessions = 0
-        self._running: Running | None = None
+        self._running: BrowserProcess | None = None
         self._leaving: asyncio.TimerHandle | None = None
         self._starting = asyncio.Lock()
         self.loop = asyncio.new_event_loop()
@@ -132,7 +132,7 @@ class Browser:
                 raise BackendError(f"the browser did not answer within {patience:g} seconds") from error
             raise
 
-    async def ready(self) -> Running:
+    async def ready(self) -> BrowserProcess:
         """Return the running browser, a new one where there is none or the last one died."""
         async with self._starting:
             if self._running is not None and not self._running.alive:
@@ -172,7 +172,7 @@ class Browser:
     async def _stop(self) -> None:
         running, self._running = self._running, None
         if running is not None:
-            await running.bury()
+            await running.kill()
 
 
 class _Shared:
@@ -180,14 +180,14 @@ class _Shared:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._browser: Browser | None = None
-        self._parents: list[Browser] = []  # kept from the garbage collector, which would close their pipes
+        self._browser: BrowserThread | None = None
+        self._parents: list[BrowserThread] = []  # kept from the garbage collector, which would close their pipes
         os.register_at_fork(after_in_child=self._forget)
 
-    def get(self) -> Browser:
+    def get(self) -> BrowserThread:
         with self._lock:
             if self._browser is None:
-                self._browser = Browser()
+                self._browser = BrowserThread()
                 atexit.register(self._browser.close)
                 util.Finalize(None, self._browser.close, exitpriority=10)  # a child of multiprocessing runs no atexit
             return self._browser
@@ -205,12 +205,12 @@ def _shared() -> _Shared:
     return _Shared()
 
 
-def browser() -> Browser:
+def shared_browser() -> BrowserThread:
     """Return the browser of this process."""
     return _shared().get()
 
 
-async def _start() -> Running:
+async def _start() -> BrowserProcess:
     try:
         from playwright.async_api import async_playwright
     except ModuleNotFoundError as error:
@@ -232,7 +232,7 @@ async def _start() -> Running:
     pid = next(int(process["id"]) for process in known["processInfo"] if process["type"] == "browser")
     sandbox = "without its sandbox, since this is root" if root else "in its own sandbox"
     LOG.info("%s %s runs %s, process %d", path, chromium.version, sandbox, pid)
-    return Running(playwright, chromium, pid)
+    return BrowserProcess(playwright, chromium, pid)
 
 
 def _errors() -> tuple[type[Exception], ...]:
@@ -251,9 +251,9 @@ def _profile(pid: int) -> Path | None:
     return None
 
 
-def family(pid: int) -> list[int]:
+def descendants(pid: int) -> list[int]:
     """All processes below `pid`."""
     with contextlib.suppress(OSError):
         children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-        return [*children, *(below for child in children for below in family(child))]
+        return [*children, *(below for child in children for below in descendants(child))]
     return []
