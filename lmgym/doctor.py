@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from lmgym import __version__
-from lmgym.backends import browser
+from lmgym.backends.browser import process
 from lmgym.env.registry import build, specs
 from lmgym.env.spec import TaskSpec
 from lmgym.errors import InstanceError, MissingExtra
@@ -124,9 +124,9 @@ def _installed(package: str) -> bool:
 def _chromium() -> Check:
     users = ", ".join(dict.fromkeys(spec.name for spec in _tasks() if "web" in spec.extras))
     try:
-        return Check(name="Chromium", status="ok", detail=browser.executable(), needed_by=users)
+        return Check(name="Chromium", status="ok", detail=process.executable(), needed_by=users)
     except MissingExtra as error:
-        fix = f"apt-get install chromium, or set ${browser.EXECUTABLE}"
+        fix = f"apt-get install chromium, or set ${process.EXECUTABLE}"
         return Check(name="Chromium", status="missing", detail=str(error), needed_by=users, fix=fix)
 
 
