@@ -1,14 +1,12 @@
-"""Which names lead to this machine: what servers on loopback are asked for by, and by nothing else."""
+"""Host names and addresses of this machine, for servers that answer only requests addressed to them."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
 from ipaddress import ip_address
 
 
 def is_address(name: str) -> bool:
-    """Whether a name is a number."""
+    """Return True for an IP address."""
     try:
         ip_address(name)
     except ValueError:
@@ -17,26 +15,24 @@ def is_address(name: str) -> bool:
 
 
 def in_address(host: str) -> str:
-    """`host` as it stands in an address."""
+    """Return `host` as it is written in a URL: IPv6 addresses stand in brackets."""
     return f"[{host}]" if ":" in host else host
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches `host`, a number or "localhost"."""
+    """Return True if only this machine reaches `host`, an address or "localhost"."""
     return host == "localhost" or (is_address(host) and ip_address(host).is_loopback)
 
 
-def knows(asked: str, *, host: str, bound: str, port: int, names: Iterable[str] = ()) -> bool:
-    """Whether `asked`, a request's Host, is the server on `host`, so that no name of a stranger's leads a browser here.
+def is_wildcard(host: str) -> bool:
+    """Return True if a server on `host` listens on all addresses of this machine."""
+    return is_address(host) and ip_address(host).is_unspecified
 
-    `bound` is the number that the server listens on. Where it is every address, any of them will do, but still no name,
-    unless it is one of `names`: these the server has elsewhere, under any port.
+
+def own_names(host: str, bound: str) -> set[str]:
+    """Return the names, as in a URL, of a server started on `host` and bound to the address `bound`.
+
+    Requests under other names come from web pages whose own name was pointed at this machine (DNS rebinding).
     """
-    if asked.lower() in names or asked.lower().rpartition(":")[0] in names:
-        return True
-    name, _, asked_port = asked.rpartition(":") if re.search(r":\d+$", asked) else (asked, "", "80")  # HTTP's own
-    if asked_port != str(port):
-        return False
-    if ip_address(bound).is_unspecified:
-        return is_address(name.strip("[]"))
-    return name in (in_address(host), in_address(bound)) or (name == "localhost" and ip_address(bound).is_loopback)
+    names = {in_address(host).lower(), in_address(bound)}
+    return names | {"localhost"} if is_loopback(bound) else names

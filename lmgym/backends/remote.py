@@ -21,7 +21,7 @@ from lmgym.errors import BackendError, InstanceError
 
 LARGEST = 1 << 26  # bytes of a message from the server: an observation's text and pictures
 ASKED_FOR = ("task", "option", "instance", "withheld")  # errors that asking again does not change
-REFUSED = (401, 403, 421)  # HTTP
+REFUSED = (400, 401, 403)  # HTTP
 BROKEN = (OSError, EOFError, WebSocketException)  # what a connection may raise; a TimeoutError is an OSError
 
 Shape = TypeVar("Shape")

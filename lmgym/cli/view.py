@@ -14,7 +14,7 @@ from lmgym.errors import InstanceError
 
 if TYPE_CHECKING:
     from lmgym.viewer.episode import Decode
-    from lmgym.viewer.guard import LocalServer
+    from lmgym.viewer.local_server import LocalServer
 
 OUTCOMES = ("success", "failure", "truncated")
 

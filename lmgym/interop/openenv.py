@@ -30,15 +30,17 @@ try:
     from openenv.core.client_types import StepResult
     from openenv.core.env_server import Action, Environment, Observation, State, create_app
     from openenv.core.env_server.types import EnvironmentMetadata
-    from starlette.datastructures import Headers
-    from starlette.responses import PlainTextResponse
+    from starlette.middleware.trustedhost import TrustedHostMiddleware
 except ModuleNotFoundError as error:
     needed = "lmgym.interop.openenv needs: pip install 'lmgym[openenv]' in a venv of its own"
     raise MissingExtra(f"{needed} ({error})") from error
 
+from lmgym.serve.guard import OriginMiddleware
+
 if TYPE_CHECKING:
     from fastapi import FastAPI
-    from starlette.types import ASGIApp, Receive, Scope, Send
+
+LOOPBACK = ("127.0.0.1", "[::1]", "localhost")
 
 
 class TextAction(Action):  # type: ignore[misc]
@@ -160,34 +162,6 @@ class TextClient(EnvClient[TextAction, TextObservation, State]):  # type: ignore
         return State(**payload)
 
 
-class Door:
-    """Lets in who asks for this server by its own name, from no page: no name of a stranger's leads a browser here."""
-
-    def __init__(self, app: ASGIApp, *, names: Sequence[str] = (), origins: Sequence[str] = ()) -> None:
-        self.app = app
-        self.names, self.origins = frozenset(name.lower() for name in names), frozenset(origins)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request in, or say why not."""
-        refusal = None if scope["type"] == "lifespan" else self._refusal(scope)
-        await (self.app if refusal is None else refusal)(scope, receive, send)
-
-    def _refusal(self, scope: Scope) -> PlainTextResponse | None:
-        headers = Headers(scope=scope)
-        asked, (bound, port) = headers.getlist("host"), scope["server"] or ("", None)
-        if len(asked) != 1 or not self._knows(asked[0], bound, port):
-            return PlainTextResponse("this server has another name", 421)
-        if not self.origins.issuperset(headers.getlist("origin")):
-            return PlainTextResponse("pages of this origin may not ask here", 403)
-        return None
-
-    def _knows(self, asked: str, bound: str, port: int | None) -> bool:
-        """`bound` and `port` are this end of the connection, which has a number even where every address listens."""
-        if not hosts.is_address(bound) or port is None:  # a socket of the file system
-            return asked.lower().rpartition(":")[0] in self.names or asked.lower() in self.names
-        return hosts.knows(asked, host=bound, bound=bound, port=port, names=self.names)
-
-
 def app(
     task: str,
     *,
@@ -200,8 +174,8 @@ def app(
 ) -> FastAPI:
     """OpenEnv's application for a task, for at most `sessions` clients at once.
 
-    `names` are Host headers beside the server's own, as a proxy in front of it sends them; `origins` are pages that may
-    ask: programs send no Origin.
+    `names` are host names, other than those of loopback, by which clients connect; `origins` are web pages that may
+    connect.
     """
     if sessions < 1:
         raise InstanceError(f"sessions must be at least 1; got {sessions}")
@@ -210,7 +184,8 @@ def app(
     served: FastAPI = create_app(
         make, TextAction, TextObservation, env_name=find(task).name, max_concurrent_envs=sessions
     )
-    served.add_middleware(Door, names=names, origins=origins)
+    served.add_middleware(OriginMiddleware, allowed=origins)
+    served.add_middleware(TrustedHostMiddleware, allowed_hosts=[*LOOPBACK, *names], www_redirect=False)
     return served
 
 
@@ -218,4 +193,5 @@ def serve(task: str, *, host: str = "127.0.0.1", port: int = 8000, **settings: A
     """Serve a task until interrupted; for `settings` see `app`."""
     import uvicorn
 
-    uvicorn.run(app(task, **settings), host=host, port=port, proxy_headers=False)
+    names = [*settings.pop("names", ()), hosts.in_address(host)]
+    uvicorn.run(app(task, names=names, **settings), host=host, port=port, proxy_headers=False)

@@ -16,6 +16,7 @@ from fastapi import FastAPI, Request, Response, WebSocket, WebSocketDisconnect
 from lmgym.backends import wire
 from lmgym.serve.catalogue import Refusal
 from lmgym.serve.clients import Client, Limits
+from lmgym.serve.guard import CLIENT
 from lmgym.serve.sessions import Sessions
 
 STATUS = {"size": 413, "message": 400, "rate": 429, "limit": 429, "slow": 408}  # of a message as a whole
@@ -132,8 +133,8 @@ def _spend(client: Client, calls: int) -> None:
 
 
 def _client(connection: Request | WebSocket) -> Client:
-    found: Client = connection.scope["client of lmgym"]
-    return found
+    client: Client = connection.scope[CLIENT]
+    return client
 
 
 def _response(content: object) -> Response:

@@ -17,7 +17,7 @@ from lmgym.errors import InstanceError
 from lmgym.serve.app import application
 from lmgym.serve.catalogue import Catalogue
 from lmgym.serve.clients import Clients, Limits
-from lmgym.serve.guard import Address, Guard
+from lmgym.serve.guard import protect
 from lmgym.serve.sessions import Sessions
 
 CONNECTIONS = 1024  # that are open at once, whoever has them
@@ -40,16 +40,18 @@ class Serving:
     ) -> None:
         """Listen on `host`; port 0 takes a free one. Raises InstanceError where the address cannot be had."""
         limits = limits or Limits()
+        if hosts.is_wildcard(host) and not names:
+            raise InstanceError(f"--host {host} needs --name HOST: a host name or address that clients connect to")
         self.clients = Clients(tokens, limits)
         self.sessions = Sessions(catalogue, limits, processes=processes)
         self.socket = _listening(host, port, limits.slow)
         bound, self.port = self.socket.getsockname()[:2]
         self.url = f"http://{hosts.in_address(host)}:{self.port}"
-        called = frozenset(name.lower() for name in names)
-        address = Address(host=host, bound=bound, port=self.port, names=called, origins=frozenset(origins))
+        app = application(self.sessions)
+        protect(app, self.clients, hosts=[*hosts.own_names(host, bound), *names], origins=origins)
         self.server = uvicorn.Server(
             uvicorn.Config(
-                Guard(application(self.sessions), address, self.clients),
+                app,
                 http=_patient(limits.slow),
                 ws="websockets-sansio",
                 ws_max_size=limits.message,

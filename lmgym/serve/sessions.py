@@ -6,6 +6,7 @@ import asyncio
 import logging
 import secrets
 import time
+from collections import deque
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ from lmgym.serve.clients import Client, Limits
 
 LOG = logging.getLogger("lmgym.serve")
 SLOW = 0.05  # seconds after which an environment that blocks the shared thread gets a thread of its own
-WINDOW = 16  # sessions on the shared thread that one message calls at once, so that other messages get their turn
+WINDOW = 64  # sessions on the shared thread that one message calls at once, so that other messages get their turn
 GONE = "no such session: it ended, was idle for too long, or belongs to another client"
 
 NumberedCall = tuple[int, wire.EnvCall | wire.Close]  # position in the message, call
@@ -63,6 +64,8 @@ class Sessions:
         self.by_name: dict[str, SessionRecord] = {}
         self._by_slot: dict[int, SessionRecord] = {}
         self._due: dict[int, asyncio.Future[Any]] = {}  # answers that the pool owes, by slot
+        self._answers: deque[tuple[int, Any] | Fault | BaseException] = deque()  # not yet delivered
+        self._woken = False  # True while the loop is about to deliver them
         self._loop: asyncio.AbstractEventLoop | None = None
         self._opening = 0
 
@@ -95,10 +98,12 @@ class Sessions:
         return answers
 
     def put(self, answer: tuple[int, Any] | Fault | BaseException) -> None:
-        """Take an answer of the pool, in a worker's thread."""
-        if self._loop is not None:
+        """Take an answer of the pool, in a worker's thread; waking the loop costs more than many calls do."""
+        self._answers.append(answer)
+        if self._loop is not None and not self._woken:
+            self._woken = True
             with suppress(RuntimeError):  # the loop was closed: nobody waits for an answer
-                self._loop.call_soon_threadsafe(self._deliver, answer)
+                self._loop.call_soon_threadsafe(self._deliver_all)
 
     async def watch(self) -> None:
         """Keep slow environments from blocking others, and end those that exceed the limit of a call, for ever."""
@@ -218,6 +223,11 @@ class Sessions:
         self._due[slot] = self._loop.create_future()
         self.pool.send(slot, "answer", call)
         return await self._due[slot]
+
+    def _deliver_all(self) -> None:
+        self._woken = False  # first: an answer that comes from here on wakes the loop again
+        while self._answers:
+            self._deliver(self._answers.popleft())
 
     def _deliver(self, answer: tuple[int, Any] | Fault | BaseException) -> None:
         """Hand the pool's answer to the call that waits for it; a fault ends the sessions that it hits."""

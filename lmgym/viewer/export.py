@@ -10,8 +10,8 @@ from typing import TextIO
 
 from lmgym.types import Trajectory
 from lmgym.viewer.episode import Decode, shown
-from lmgym.viewer.guard import as_json, page_file
 from lmgym.viewer.index import EpisodeRow, RunFile, listing
+from lmgym.viewer.local_server import as_json, page_file
 
 LINK, HEAD = '<link rel="stylesheet" href="style.css">', "<title>"
 SCRIPTS = '<script src="common.js" defer></script>\n<script src="app.js" defer></script>'

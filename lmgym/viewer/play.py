@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from lmgym.env.pictures import encode
 from lmgym.errors import BackendError, InstanceError
 from lmgym.viewer.episode import plain
-from lmgym.viewer.guard import JSON, Answer, LocalServer, RequestHandler, as_json, page_file
+from lmgym.viewer.local_server import JSON, Answer, LocalServer, RequestHandler, as_json, page_file
 
 PAGE = {"": ("play.html", "text/html; charset=utf-8"), "play.js": ("play.js", "text/javascript; charset=utf-8")}
 PICTURE = re.compile(r"picture/([0-9a-f]{32})\.png")

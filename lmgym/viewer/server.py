@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 
 from lmgym.viewer.episode import Decode, shown
-from lmgym.viewer.guard import JSON, Answer, LocalServer, RequestHandler, as_json, page_file
 from lmgym.viewer.index import EpisodeRow, RunFile, listing
+from lmgym.viewer.local_server import JSON, Answer, LocalServer, RequestHandler, as_json, page_file
 from lmgym.viewer.search import search
 
 PAGE = {

@@ -62,7 +62,6 @@ def test_the_page_names_every_call_secret_and_code():
         "session",
         "busy",
         "token",
-        "host",
         "origin",
     }
     assert all(f"`{name}`" in page for name in (*calls, *codes, *STATUS))

@@ -13,8 +13,8 @@ from lmgym.policy.load import load_policy
 from lmgym.rollout import episodes
 from lmgym.rollout.engine import Engine
 from lmgym.types import Trajectory
-from lmgym.viewer.guard import as_json
 from lmgym.viewer.index import listing, open_runs
+from lmgym.viewer.local_server import as_json
 from lmgym.viewer.search import search
 
 EPISODES = 10_000

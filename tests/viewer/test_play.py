@@ -22,7 +22,7 @@ from lmgym.env.registry import build
 from lmgym.env.spaces import Images
 from lmgym.env.spec import TaskSpec
 from lmgym.errors import BackendError
-from lmgym.viewer.guard import HEADERS
+from lmgym.viewer.local_server import HEADERS
 from lmgym.viewer.play import PlayServer, PlaySession
 from tests.test_cli import command
 from tests.viewer.conftest import opened

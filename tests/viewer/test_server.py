@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from lmgym.viewer.guard import HEADERS
+from lmgym.viewer.local_server import HEADERS, LocalServer, RequestHandler
 from tests.viewer.planted import ATTACKS, PICTURE, PNG, hostile_run, plain_run
 
 
@@ -74,6 +74,13 @@ def test_a_strangers_name_for_this_machine_is_refused(viewer, hosts):
     headers = [f"Host: {host.format(port=viewer.server_port)}" for host in hosts]
     status, _, content = asked(viewer, f"/{viewer.token}/listing.json", *headers)
     assert (status, content) == (421, b"wrong host\n")
+
+
+def test_a_server_on_all_addresses_is_reached_by_address_and_never_by_name():
+    server = LocalServer(RequestHandler, host="0.0.0.0")
+    server.server_close()
+    names = {name: server.knows(f"{name}:{server.server_port}") for name in ("10.0.0.1", "[::1]", "evil.example", "")}
+    assert names == {"10.0.0.1": True, "[::1]": True, "evil.example": False, "": False}
 
 
 def test_localhost_is_this_machine(viewer):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import re
 import secrets
 import socket
 from collections.abc import Callable
@@ -38,6 +39,7 @@ STATIC = {
     "icon.svg": "image/svg+xml",
     "style.css": "text/css; charset=utf-8",
 }
+HOST = re.compile(r"(?P<name>\[[\da-f:.]+\]|[\w.-]+)(:(?P<port>\d{1,5}))?")
 JSON = "application/json; charset=utf-8"
 
 Answer = tuple[bytes, str]  # content and its type
@@ -56,9 +58,14 @@ class LocalServer(ThreadingHTTPServer):
         self.host = host
         self.url = f"http://{hosts.in_address(host)}:{self.server_port}/{self.token}/"
 
-    def knows(self, host: str) -> bool:
-        """Whether a request's Host is this server."""
-        return hosts.knows(host, host=self.host, bound=str(self.server_address[0]), port=self.server_port)
+    def knows(self, header: str) -> bool:
+        """Return True if a request's Host header names this server: one of its names or addresses, and its port."""
+        match = HOST.fullmatch(header)
+        if match is None or int(match["port"] or 80) != self.server_port:
+            return False
+        if hosts.is_wildcard(bound := str(self.server_address[0])):
+            return hosts.is_address(match["name"].strip("[]"))
+        return match["name"] in hosts.own_names(self.host, bound)
 
     def answer(self, path: str, query: dict[str, list[str]]) -> Answer | None:
         """Content and type of what lies at `path`, None where nothing does."""
