@@ -1,19 +1,16 @@
-"""`anthropic:MODEL`, by the anthropic package: the messages dialect."""
+"""Anthropic's messages dialect: conversations to requests, replies to parsed replies."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from lmgym.errors import MissingExtra
 from lmgym.policy.base import Conversation
-from lmgym.policy.endpoints import chat
-from lmgym.policy.endpoints.calls import Raw, Said, Trouble
-from lmgym.policy.endpoints.openai import Asking, shown
-from lmgym.policy.endpoints.secrets import HOSTS
-from lmgym.policy.endpoints.status import result_of, said_by_result
-from lmgym.policy.tools import action_of_call, call_of_action, functions, split_thinking
+from lmgym.policy.endpoints.calls import ParsedReply, RawReply, RequestOptions
+from lmgym.policy.endpoints.chat import DIGEST, Pictures, broken, encoded, reply_of, token_counts
+from lmgym.policy.endpoints.status import parsed_result
+from lmgym.policy.tools import call_of_action, functions, split_thinking
 from lmgym.types import Finish, Message
 
 FINISHES: dict[str, Finish] = {
@@ -23,29 +20,16 @@ FINISHES: dict[str, Finish] = {
 }  # all others: stop
 
 
-class Anthropic:
-    """A model of Anthropic's."""
+@dataclass(frozen=True)
+class AnthropicMessages:
+    """Requests and replies of Anthropic's API."""
 
-    def __init__(self, model: str, *, asking: Asking, pictures: chat.Pictures, timeout: float) -> None:
-        """`timeout` is of one exchange, in seconds."""
-        try:
-            import anthropic
-        except ModuleNotFoundError as error:
-            raise MissingExtra(f"anthropic:{model} needs: pip install 'lmgym[anthropic]' ({error})") from error
-        self.name = f"anthropic:{model}"
-        self._model = model
-        self._asking = asking
-        self._pictures = pictures
-        self._sdk = anthropic
-        self._client = anthropic.AsyncAnthropic(
-            api_key=os.environ.get(asking.key or HOSTS["api.anthropic.com"]) or "none",
-            max_retries=0,
-            timeout=timeout,
-            http_client=anthropic.DefaultAsyncHttpxClient(follow_redirects=False),
-        )
+    model: str
+    options: RequestOptions
+    pictures: Pictures
 
     def body(self, conversation: Conversation) -> dict[str, Any]:
-        """The request in full; pictures by their digests."""
+        """Return the complete request, with pictures by their digests."""
         system = "\n\n".join(message.text for message in conversation.messages if message.role == "system")
         tools = [
             {
@@ -55,99 +39,86 @@ class Anthropic:
             }
             for schema in functions(conversation.tools)
         ]
-        return self._asking.body(
+        return self.options.body(
             {
-                "model": self._model,
-                "max_tokens": conversation.max_tokens or self._asking.max_tokens,
-                "temperature": self._asking.temperature,
+                "model": self.model,
+                "max_tokens": conversation.max_tokens or self.options.max_tokens,
+                "temperature": self.options.temperature,
                 "system": system or None,
-                "messages": _messages(conversation),
+                "messages": _turns(conversation),
                 "tools": tools or None,
                 "tool_choice": {"type": "auto", "disable_parallel_tool_use": True} if tools else None,
             }
         )
 
-    async def send(self, body: Mapping[str, Any]) -> Raw:
-        """Make one exchange."""
-        sdk = self._sdk
-        sent = {**body, "messages": [_sent(message, self._pictures) for message in body["messages"]]}
-        try:  # all goes into extra_body, as in endpoint.py
-            reply = await self._client.messages.with_raw_response.create(
-                model=self._model, max_tokens=body["max_tokens"], messages=(), extra_body=sent
-            )
-        except sdk.APIStatusError as error:
-            return result_of(error.status_code, error.response.headers, shown(error.response.content))
-        except sdk.APITimeoutError:
-            raise Trouble("timeout", "the server took too long") from None
-        except sdk.APIConnectionError as error:
-            raise Trouble("connection", f"the connection failed: {error.__cause__ or error}") from None
-        except sdk.AnthropicError as error:
-            raise Trouble("broken", str(error)) from None
-        return chat.parse(reply.http_response.content)
+    def outgoing(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the request with the pictures in base64."""
+        messages = [{**message, "content": self._outgoing_parts(message["content"])} for message in body["messages"]]
+        return {**body, "messages": messages}
 
-    def read(self, raw: Raw) -> Said:
-        """What a reply says."""
-        return read(raw)
+    def read(self, raw: RawReply) -> ParsedReply:
+        """Parse a reply; raise TransientError unless it is complete."""
+        result = parsed_result(raw)
+        if result is not None:
+            return result
+        parts = raw.get("content")
+        if not isinstance(parts, list) or not all(isinstance(part, Mapping) for part in parts):
+            raise broken("the reply has no content", raw)
+        by_type = {kind: [part for part in parts if part.get("type") == kind] for kind in ("text", "thinking")}
+        thinking, text = split_thinking("".join(str(part.get("text", "")) for part in by_type["text"]))
+        separate = "\n".join(str(part.get("thinking", "")) for part in by_type["thinking"])
+        return reply_of(
+            text,
+            separate or thinking,
+            [(part.get("name"), part.get("input")) for part in parts if part.get("type") == "tool_use"],
+            finish=FINISHES.get(str(raw.get("stop_reason")), "stop"),
+            usage=_usage(raw.get("usage")),
+        )
 
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._client.close()
-
-
-def read(raw: Raw) -> Said:
-    """What a reply says. Raises Trouble where it is no whole reply."""
-    result = said_by_result(raw)
-    if result is not None:
-        return result
-    parts = raw.get("content")
-    if not isinstance(parts, list) or not all(isinstance(part, Mapping) for part in parts):
-        raise Trouble("broken", f"the reply has no content: {str(raw)[: chat.LONG]}")
-    thinking, text = split_thinking("".join(str(part.get("text", "")) for part in parts if part.get("type") == "text"))
-    apart = "\n".join(str(part.get("thinking", "")) for part in parts if part.get("type") == "thinking")
-    called = [part for part in parts if part.get("type") == "tool_use"]
-    if called:
-        if not isinstance(called[0].get("name"), str):
-            raise Trouble("broken", f"the reply calls a tool without a name: {str(called[0])[: chat.LONG]}")
-        text = action_of_call(text, called[0]["name"], called[0].get("input"))
-    return Said(
-        text=chat.whole(text),
-        thinking=chat.whole(apart or thinking),
-        finish=FINISHES.get(str(raw.get("stop_reason")), "stop"),
-        usage={**_usage(raw.get("usage")), **({"calls_left_out": len(called) - 1} if len(called) > 1 else {})},
-    )
+    def _outgoing_parts(self, parts: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        """Return parts as they are sent; the result of a tool has parts of its own."""
+        sent: list[Mapping[str, Any]] = []
+        for part in parts:
+            if part.get("type") == "tool_result":
+                part = {**part, "content": self._outgoing_parts(part["content"])}
+            elif DIGEST in part:
+                data = encoded(part[DIGEST], self.pictures)
+                part = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
+            sent.append(part)
+        return sent
 
 
 def _usage(usage: Any) -> dict[str, int]:
-    """Tokens; prompts are counted in parts there: new, written to the cache, read from it."""
+    """Return the numbers of tokens; the API counts new, cached and newly cached prompt tokens apart."""
     if not isinstance(usage, Mapping):
         return {}
-    found = chat.tokens(
+    counts = token_counts(
         usage,
         **{"in": "input_tokens", "out": "output_tokens", "cached": "cache_read_input_tokens"},
         written="cache_creation_input_tokens",
     )
-    if "in" in found:
-        found["in"] += found.get("cached", 0) + found.pop("written", 0)
-    return found
+    if "in" in counts:
+        counts["in"] += counts.get("cached", 0) + counts.pop("written", 0)
+    return counts
 
 
-def _messages(conversation: Conversation) -> list[dict[str, Any]]:
-    """The messages in turns of one role, as the dialect wants them."""
+def _turns(conversation: Conversation) -> list[dict[str, Any]]:
+    """Return the messages as alternating turns, which the API demands."""
     turns: list[dict[str, Any]] = []
-    waiting = ""  # id of the call whose result comes next
+    pending = ""  # id of the call whose result comes next
     for number, message in enumerate(conversation.messages):
         call = call_of_action(message.text) if conversation.tools and message.role == "assistant" else None
         if message.role == "system":
             continue
         if call is not None:
-            waiting = f"call{number:05d}"
+            pending = f"call{number:05d}"
             words, tool, arguments = call
-            parts = [*_text(words), {"type": "tool_use", "id": waiting, "name": tool, "input": arguments}]
-        elif waiting and message.role == "user":
-            parts = [{"type": "tool_result", "tool_use_id": waiting, "content": _content(message)}]
-            waiting = ""
+            parts = [*_text(words), {"type": "tool_use", "id": pending, "name": tool, "input": arguments}]
+        elif pending and message.role == "user":
+            parts = [{"type": "tool_result", "tool_use_id": pending, "content": _content(message)}]
+            pending = ""
         else:
-            parts = _content(message) or [{"type": "text", "text": "(nothing)"}]  # an empty turn is refused
+            parts = _content(message) or [{"type": "text", "text": "(nothing)"}]  # the API rejects empty turns
         if turns and turns[-1]["role"] == message.role:
             turns[-1]["content"] += parts
         else:
@@ -156,26 +127,9 @@ def _messages(conversation: Conversation) -> list[dict[str, Any]]:
 
 
 def _content(message: Message) -> list[dict[str, Any]]:
-    return [*_text(message.text), *({"type": "image", chat.PICTURE: digest} for digest in message.images)]
+    return [*_text(message.text), *({"type": "image", DIGEST: digest} for digest in message.images)]
 
 
 def _text(words: str) -> list[dict[str, Any]]:
-    """A part with these words; none without, for empty ones are refused."""
+    """Return one text part, or none for blank text, which the API rejects."""
     return [{"type": "text", "text": words}] if words.strip() else []
-
-
-def _sent(message: Mapping[str, Any], pictures: chat.Pictures) -> dict[str, Any]:
-    return {**message, "content": _with_pictures(message["content"], pictures)}
-
-
-def _with_pictures(parts: Sequence[Mapping[str, Any]], pictures: chat.Pictures) -> list[Mapping[str, Any]]:
-    """Parts as they are sent; a tool's result has parts of its own."""
-    sent: list[Mapping[str, Any]] = []
-    for part in parts:
-        if part.get("type") == "tool_result":
-            part = {**part, "content": _with_pictures(part["content"], pictures)}
-        elif chat.PICTURE in part:
-            content = chat.encoded(part[chat.PICTURE], pictures)
-            part = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": content}}
-        sent.append(part)
-    return sent

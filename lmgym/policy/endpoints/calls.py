@@ -1,6 +1,6 @@
-"""Calls that cost money or time: who makes them, what can go wrong, and the book in which they are kept.
+"""Calls to models outside this process: requests, replies, errors, and the ledger that keeps them.
 
-Every exchange is written down before it begins; a reply is kept before anybody uses it.
+The ledger records every exchange before it begins, and a reply before anything uses it.
 """
 
 from __future__ import annotations
@@ -15,112 +15,149 @@ from lmgym.errors import PolicyError
 from lmgym.policy.base import Conversation
 from lmgym.types import Finish
 
-Ailment = Literal["rate", "server", "connection", "timeout", "broken"]
-Raw = Mapping[str, Any]  # a reply as it came, plain JSON
+FailureKind = Literal["rate", "server", "connection", "timeout", "broken"]
+RawReply = Mapping[str, Any]  # a reply as it came, plain JSON
+MAX_REPLY_BYTES = 8 << 20  # bytes of one reply; parsed JSON takes up to 30 times as much memory
+MAX_TOOL_CALLS = 128  # tool calls of one reply
+MAX_ANSWER_TOKENS = 2048  # default limit of tokens in an answer
 
 
-class Trouble(PolicyError):
-    """An exchange that failed and may go better: a full server, a lost connection, half a reply."""
+class CallError(PolicyError):
+    """A failed exchange; `outcome` is the word that the ledger stores for it."""
 
-    def __init__(self, ailment: Ailment, message: str, *, after: float | None = None) -> None:
-        """`after`: seconds that the server wants us to wait."""
+    outcome = "failed"
+
+
+class TransientError(CallError):
+    """A failed exchange that may succeed when repeated: a rate limit, a lost connection, a broken reply."""
+
+    def __init__(self, kind: FailureKind, message: str, *, after: float | None = None) -> None:
+        """`after` is the wait in seconds that the server asks for."""
         super().__init__(message)
-        self.ailment = ailment
+        self.outcome = self.kind = kind
         self.after = after
 
 
-class Rejected(PolicyError):
-    """This request is refused however often it is made."""
+class RequestRejected(CallError):
+    """A request that the server rejects every time."""
+
+    outcome = "rejected"
 
 
-class Refused(PolicyError):
-    """No request will be answered: a wrong key, no right, no such model, no credit."""
+class EndpointRefused(CallError):
+    """An endpoint that accepts no request: wrong key, missing permission, unknown model, no credit."""
+
+    outcome = "refused"
 
 
-class Halted(PolicyError):
-    """Nothing more may be asked for: a budget is spent or the run ends."""
+class Halted(CallError):
+    """No further calls are allowed: the budget is used up or the run ends."""
+
+    outcome = "halted"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Said:
-    """What a reply says."""
+class RequestOptions:
+    """Options of every request to an endpoint."""
+
+    temperature: float | None = 1.0  # None leaves it to the server
+    max_tokens: int = MAX_ANSWER_TOKENS  # of one answer
+    extra: Mapping[str, Any] = field(default_factory=dict)  # further members of the request; None removes a member
+    key_variable: str | None = None  # environment variable that holds the key; None: chosen by the host
+
+    def body(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the request `fields` merged with the extra members, without members that are None."""
+        return {name: value for name, value in {**fields, **self.extra}.items() if value is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParsedReply:
+    """The content of a reply."""
 
     text: str  # the action
     thinking: str = ""
     finish: Finish = "stop"
-    usage: Mapping[str, Any] = field(default_factory=dict)  # tokens "in", "out", of them "cached", "thinking"
+    usage: Mapping[str, Any] = field(default_factory=dict)  # tokens "in" and "out", of which "cached" and "thinking"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kept:
-    """A reply in the book."""
+class StoredReply:
+    """A reply in the ledger."""
 
-    raw: Raw
-    seconds: float  # that the exchange took
+    raw: RawReply
+    seconds: float  # duration of the exchange
+
+
+class Dialect(Protocol):
+    """The format of requests and replies."""
+
+    def body(self, conversation: Conversation) -> dict[str, Any]:
+        """Return the complete request as plain JSON, with pictures by their digests."""
+
+    def outgoing(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the request as it is sent, with the pictures themselves."""
+
+    def read(self, raw: RawReply) -> ParsedReply:
+        """Parse a reply; raise TransientError for a broken one."""
 
 
 class Provider(Protocol):
-    """Somebody who answers: an endpoint, a program."""
+    """An endpoint or a program that answers requests."""
 
-    name: str  # without secrets; part of a call's key
+    name: str  # contains no secrets; part of every call's key
+    dialect: Dialect
 
-    def body(self, conversation: Conversation) -> dict[str, Any]:
-        """The request in full, plain JSON; pictures by their digests."""
-
-    async def send(self, body: Mapping[str, Any]) -> Raw:
-        """Make one exchange. Raises Trouble, Rejected or Refused."""
-
-    def read(self, raw: Raw) -> Said:
-        """What a reply says; raises Trouble for one that is broken."""
+    async def exchange(self, request: Mapping[str, Any]) -> RawReply:
+        """Send a request and return the reply; raise TransientError, RequestRejected or EndpointRefused."""
 
     async def close(self) -> None:
-        """Let connections go."""
+        """Close connections or end the program."""
 
 
-class Ledger(Protocol):
-    """The book of calls."""
+class CallLedger(Protocol):
+    """A record of calls and their replies."""
 
-    def find(self, key: str) -> Kept | None:
-        """The reply to a call that was made before."""
+    def find(self, key: str) -> StoredReply | None:
+        """Return the stored reply to a call, or None."""
 
-    def intend(self, key: str, draw: Sequence[int]) -> int:
-        """Write down that an exchange is about to begin; its number. Raises Halted where no more may be bought."""
+    def begin(self, key: str, draw: Sequence[int]) -> int:
+        """Record the start of an exchange and return its number; raise Halted if the budget allows no more."""
 
-    def fail(self, exchange: int, ailment: str, note: str) -> None:
-        """Write down that an exchange brought nothing."""
+    def fail(self, exchange: int, outcome: str, note: str) -> None:
+        """Record a failed exchange."""
 
-    def keep(self, exchange: int, key: str, kept: Kept, said: Said) -> None:
-        """Write down what an exchange brought."""
+    def store(self, exchange: int, key: str, stored: StoredReply, reply: ParsedReply) -> None:
+        """Record a successful exchange with its reply."""
 
 
-class Memory:
-    """A book that lasts as long as the process."""
+class InMemoryLedger:
+    """A ledger that lasts as long as the process."""
 
     def __init__(self) -> None:
-        self.replies: dict[str, Kept] = {}
+        self.replies: dict[str, StoredReply] = {}
         self.exchanges = 0
 
-    def find(self, key: str) -> Kept | None:
-        """The reply to a call that was made before."""
+    def find(self, key: str) -> StoredReply | None:
+        """Return the stored reply to a call, or None."""
         return self.replies.get(key)
 
-    def intend(self, key: str, draw: Sequence[int]) -> int:
-        """Count an exchange."""
+    def begin(self, key: str, draw: Sequence[int]) -> int:
+        """Count an exchange and return its number."""
         self.exchanges += 1
         return self.exchanges
 
-    def fail(self, exchange: int, ailment: str, note: str) -> None:
-        """Nothing to write down."""
+    def fail(self, exchange: int, outcome: str, note: str) -> None:
+        """Ignore a failed exchange."""
 
-    def keep(self, exchange: int, key: str, kept: Kept, said: Said) -> None:
-        """Keep the reply."""
-        self.replies[key] = kept
+    def store(self, exchange: int, key: str, stored: StoredReply, reply: ParsedReply) -> None:
+        """Store a reply."""
+        self.replies[key] = stored
 
 
 def call_key(name: str, body: Mapping[str, Any], draw: Sequence[int]) -> str:
-    """Digest of whom is asked, the whole request, and the draw: episode, try, seat and turn.
+    """Return the digest of the provider's name, the whole request, and the draw (episode, attempt, seat, turn).
 
-    The draw keeps equal requests of two episodes apart: their answers are two samples, not one seen twice.
+    The draw keeps equal requests of two episodes apart, because their answers are two independent samples.
     """
     text = json.dumps([name, body, list(draw)], sort_keys=True, ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()

@@ -1,74 +1,105 @@
-"""The chat-completions dialect: a conversation as its request, and a reply as what was said."""
+"""The chat-completions dialect: conversations to requests, replies to parsed replies."""
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from lmgym.errors import PolicyError
 from lmgym.policy.base import Conversation
-from lmgym.policy.endpoints.calls import Raw, Said, Trouble
-from lmgym.policy.endpoints.status import result_of, said_by_result, status_of
+from lmgym.policy.endpoints.calls import MAX_TOOL_CALLS, ParsedReply, RawReply, RequestOptions, TransientError
+from lmgym.policy.endpoints.status import parsed_result, result_of, status_of
 from lmgym.policy.tools import action_of_call, call_of_action, split_thinking, wrapped
-from lmgym.types import Finish, Message
+from lmgym.types import Finish
 
-PICTURE = "picture"  # member of a part that stands for a picture by its digest, until it is sent
-FINISHES: dict[str, Finish] = {"length": "length", "content_filter": "filter"}  # all others: stop
-LONG = 10_000  # characters of a broken reply; who shows them strikes keys out first, and then cuts
-MOST = 1 << 40  # tokens of one call; what is said to be more is no count
-BROKEN = ("error", "abort", "aborted")  # reasons to finish that are the server's
+DIGEST = "picture"  # member of a part that names a picture by its digest until it is sent
 Pictures = Mapping[str, bytes]  # PNG by digest
+FINISHES: dict[str, Finish] = {"length": "length", "content_filter": "filter"}  # all others: stop
+SERVER_FAULTS = ("error", "abort", "aborted")  # finish reasons that are the server's failures
+MAX_QUOTE = 10_000  # characters of a broken reply in an error, before keys are struck out and the text is cut
+MAX_COUNT = 1 << 40  # tokens of one call; larger figures are ignored
+
+
+@dataclass(frozen=True)
+class ChatCompletions:
+    """Requests and replies of an OpenAI-compatible endpoint."""
+
+    model: str
+    options: RequestOptions
+    pictures: Pictures
+    limit: str = "max_tokens"  # member that limits the answer's tokens
+
+    def body(self, conversation: Conversation) -> dict[str, Any]:
+        """Return the complete request, with pictures by their digests."""
+        tools = {"tools": wrapped(conversation.tools), "parallel_tool_calls": False} if conversation.tools else {}
+        return self.options.body(
+            {
+                "model": self.model,
+                "messages": messages_of(conversation),
+                "temperature": self.options.temperature,
+                self.limit: conversation.max_tokens or self.options.max_tokens,
+                **tools,
+            }
+        )
+
+    def outgoing(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the request with pictures as data URLs."""
+        messages = []
+        for message in body["messages"]:
+            content = message.get("content")
+            parts = [self._outgoing_part(part) for part in content] if isinstance(content, list) else content
+            messages.append({**message, "content": parts})
+        return {**body, "messages": messages}
+
+    def read(self, raw: RawReply) -> ParsedReply:
+        """Parse a reply; raise TransientError unless it is complete."""
+        return read_reply(raw)
+
+    def _outgoing_part(self, part: Mapping[str, Any]) -> Mapping[str, Any]:
+        if DIGEST not in part:
+            return part
+        url = f"data:image/png;base64,{encoded(part[DIGEST], self.pictures)}"
+        return {"type": "image_url", "image_url": {"url": url}}
 
 
 def messages_of(conversation: Conversation) -> list[dict[str, Any]]:
-    """The messages; where tools are offered, calls among the answers and their results in native form."""
-    asked: list[dict[str, Any]] = []
-    waiting = ""  # id of the call whose result comes next
+    """Return the messages; where tools are offered, calls and their results are in native form."""
+    messages: list[dict[str, Any]] = []
+    pending = ""  # id of the call whose result comes next
     for number, message in enumerate(conversation.messages):
         call = call_of_action(message.text) if conversation.tools and message.role == "assistant" else None
+        pictures = [{"type": "image_url", DIGEST: digest} for digest in message.images]
         if call is not None:
-            waiting = f"call{number:05d}"
-            asked.append(_calling(call, waiting))
-        elif waiting and message.role == "user":
-            asked.append({"role": "tool", "tool_call_id": waiting, "content": message.text})
-            if message.images:
-                asked.append({"role": "user", "content": _pictures(message)})
-            waiting = ""
+            pending = f"call{number:05d}"
+            words, tool, arguments = call
+            function = {"name": tool, "arguments": json.dumps(arguments, ensure_ascii=False)}
+            calls = [{"id": pending, "type": "function", "function": function}]
+            messages.append({"role": "assistant", "content": words or None, "tool_calls": calls})
+        elif pending and message.role == "user":
+            messages.append({"role": "tool", "tool_call_id": pending, "content": message.text})
+            if pictures:
+                messages.append({"role": "user", "content": pictures})
+            pending = ""
         else:
-            asked.append({"role": message.role, "content": _content(message)})
-    return asked
-
-
-def tools_of(conversation: Conversation) -> dict[str, Any]:
-    """The members of a request that offer tools."""
-    if not conversation.tools:
-        return {}
-    return {"tools": wrapped(conversation.tools), "parallel_tool_calls": False}
-
-
-def with_pictures(messages: Sequence[Mapping[str, Any]], pictures: Pictures) -> list[dict[str, Any]]:
-    """Messages as they are sent: pictures as data URLs."""
-    sent = []
-    for message in messages:
-        content = message.get("content")
-        parts = [_sent(part, pictures) for part in content] if isinstance(content, list) else content
-        sent.append({**message, "content": parts})
-    return sent
+            content = [{"type": "text", "text": message.text}, *pictures] if pictures else message.text
+            messages.append({"role": message.role, "content": content})
+    return messages
 
 
 def encoded(digest: str, pictures: Pictures) -> str:
-    """The PNG of a picture in base64."""
+    """Return the PNG of a picture in base64."""
     if digest not in pictures:
-        raise PolicyError(f"the picture {digest} is not there: give the policy the engine's pictures")
+        raise PolicyError(f"picture {digest} is missing: give the policy the engine's pictures")
     return base64.b64encode(pictures[digest]).decode()
 
 
-def parse(content: bytes) -> Raw:
-    """A reply's JSON object. Raises Trouble for what is none, and what an error in it means.
+def parse_reply(content: bytes) -> RawReply:
+    """Parse the JSON object of a reply; raise TransientError for anything else, and any error it reports.
 
-    Some routers answer 200 and write another status into the body.
+    Some routers answer with status 200 and put another status into the body.
     """
     raw = parse_object(content)
     fault = raw.get("error")
@@ -77,122 +108,106 @@ def parse(content: bytes) -> Raw:
     return raw
 
 
-def parse_object(content: bytes) -> Raw:
-    """A JSON object. Raises Trouble for what is none."""
+def parse_object(content: bytes) -> RawReply:
+    """Parse a JSON object; raise TransientError for anything else."""
     try:
         raw = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise Trouble("broken", f"the reply is no JSON ({error}): {content[:LONG]!r}") from None
+        raise TransientError("broken", f"the reply is not JSON ({error}): {content[:MAX_QUOTE]!r}") from None
     if not isinstance(raw, dict):
-        raise Trouble("broken", f"the reply is no JSON object: {content[:LONG]!r}")
+        raise TransientError("broken", f"the reply is not a JSON object: {content[:MAX_QUOTE]!r}")
     return raw
 
 
-def read(raw: Raw) -> Said:
-    """What a reply says. Raises Trouble where it is no whole reply."""
-    result = said_by_result(raw)
+def read_reply(raw: RawReply) -> ParsedReply:
+    """Parse a reply; raise TransientError unless it is complete."""
+    result = parsed_result(raw)
     if result is not None:
         return result
-    choice = _choice(raw)
+    choices = raw.get("choices")
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
+        raise broken("the reply has no choices", raw)
+    choice = choices[0]
     message = choice.get("message")
     if not isinstance(message, Mapping):
-        raise Trouble("broken", f"the reply has no message: {str(choice)[:LONG]}")
+        raise broken("the reply has no message", choice)
     reason = choice.get("finish_reason")
-    if reason in BROKEN:
-        raise Trouble("broken", f"the server broke off with {reason!r}: {str(choice)[:LONG]}")
+    if reason in SERVER_FAULTS:
+        raise broken(f"the server aborted with {reason!r}", choice)
     thinking, text = split_thinking(_text(message.get("content")))
-    apart = message.get("reasoning_content") or message.get("reasoning") or ""
-    called = _calls(message)
-    if called:
-        text = action_of_call(text, *called[0])
-    elif not text and isinstance(message.get("refusal"), str):
+    separate = message.get("reasoning_content") or message.get("reasoning") or ""
+    calls = _calls(message)
+    if not calls and not text and isinstance(message.get("refusal"), str):
         text = message["refusal"]
-    return Said(
-        text=whole(text),
-        thinking=whole(apart if isinstance(apart, str) and apart else thinking),
+    return reply_of(
+        text,
+        separate if isinstance(separate, str) and separate else thinking,
+        calls,
         finish=FINISHES.get(str(reason), "stop"),
-        usage={**_usage(raw.get("usage")), **({"calls_left_out": len(called) - 1} if len(called) > 1 else {})},
+        usage=_usage(raw.get("usage")),
     )
 
 
-def whole(text: str) -> str:
-    """`text` without lone surrogates, which no server and no file takes."""
-    return text.encode("utf-8", "replace").decode()
+def reply_of(
+    text: str, thinking: str, calls: list[tuple[Any, Any]], *, finish: Finish, usage: Mapping[str, Any]
+) -> ParsedReply:
+    """Return the parsed reply whose action is the first of `calls` (name, arguments), or `text` if there are none.
+
+    Lone surrogates are replaced, because no server and no file accepts them.
+    """
+    if len(calls) > MAX_TOOL_CALLS:
+        raise TransientError("broken", f"the reply has {len(calls)} tool calls; at most {MAX_TOOL_CALLS} are allowed")
+    for name, _ in calls:
+        if not isinstance(name, str):
+            raise broken("the reply calls a tool without a name", name)
+    text = action_of_call(text, *calls[0]) if calls else text
+    text, thinking = (part.encode("utf-8", "replace").decode() for part in (text, thinking))
+    skipped = {"calls_left_out": len(calls) - 1} if len(calls) > 1 else {}
+    return ParsedReply(text=text, thinking=thinking, finish=finish, usage={**usage, **skipped})
 
 
-def tokens(usage: Mapping[str, Any], **names: str) -> dict[str, int]:
-    """Those of the named figures that are numbers of tokens."""
-    found = {ours: usage.get(theirs) for ours, theirs in names.items()}
+def broken(problem: str, part: object) -> TransientError:
+    """Return the error for a broken reply, which quotes the part at fault."""
+    return TransientError("broken", f"{problem}: {str(part)[:MAX_QUOTE]}")
+
+
+def token_counts(usage: Mapping[str, Any], **names: str) -> dict[str, int]:
+    """Return those of the figures in `names` (ours=theirs) that are valid numbers of tokens."""
+    figures = {ours: usage.get(theirs) for ours, theirs in names.items()}
     return {
         name: value
-        for name, value in found.items()
-        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MOST
+        for name, value in figures.items()
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MAX_COUNT
     }
 
 
-def _choice(raw: Raw) -> Mapping[str, Any]:
-    choices = raw.get("choices")
-    if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
-        raise Trouble("broken", f"the reply has no choices: {str(raw)[:LONG]}")
-    return choices[0]
-
-
 def _text(content: Any) -> str:
-    """The text of a message: a string, nothing, or parts."""
+    """Return the text of a message's content: a string, None, or parts."""
     if content is None:
         return ""
     if isinstance(content, str):
         return content
     if isinstance(content, list) and all(isinstance(part, Mapping) for part in content):
         return "".join(str(part.get("text", "")) for part in content if part.get("type") == "text")
-    raise Trouble("broken", f"the reply's content is no text: {str(content)[:LONG]}")
+    raise broken("the reply's content is not text", content)
 
 
-def _calls(message: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Names and arguments of the calls; arguments may be anything, a call without a name is a broken reply."""
+def _calls(message: Mapping[str, Any]) -> list[tuple[Any, Any]]:
+    """Return names and arguments of the tool calls; arguments may be anything."""
     calls = message.get("tool_calls") or []
     if not isinstance(calls, list):
-        raise Trouble("broken", f"the reply's tool calls are no list: {str(calls)[:LONG]}")
-    found = []
-    for call in calls:
-        function = call.get("function") if isinstance(call, Mapping) else None
-        if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
-            raise Trouble("broken", f"the reply calls a tool without a name: {str(call)[:LONG]}")
-        found.append((function["name"], function.get("arguments")))
-    return found
+        raise broken("the reply's tool calls are not a list", calls)
+    functions = [call.get("function") if isinstance(call, Mapping) else None for call in calls]
+    return [(f.get("name"), f.get("arguments")) if isinstance(f, Mapping) else (None, None) for f in functions]
 
 
 def _usage(usage: Any) -> dict[str, int]:
-    """Tokens; what the server does not count is left out."""
+    """Return the numbers of tokens; figures that the server does not report are left out."""
     if not isinstance(usage, Mapping):
         return {}
     prompt, answer = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
     return {
-        **tokens(usage, **{"in": "prompt_tokens", "out": "completion_tokens"}),
-        **(tokens(prompt, cached="cached_tokens") if isinstance(prompt, Mapping) else {}),
-        **(tokens(answer, thinking="reasoning_tokens") if isinstance(answer, Mapping) else {}),
+        **token_counts(usage, **{"in": "prompt_tokens", "out": "completion_tokens"}),
+        **(token_counts(prompt, cached="cached_tokens") if isinstance(prompt, Mapping) else {}),
+        **(token_counts(answer, thinking="reasoning_tokens") if isinstance(answer, Mapping) else {}),
     }
-
-
-def _calling(call: tuple[str, str, Mapping[str, Any]], name: str) -> dict[str, Any]:
-    words, tool, arguments = call
-    function = {"name": tool, "arguments": json.dumps(arguments, ensure_ascii=False)}
-    calls = [{"id": name, "type": "function", "function": function}]
-    return {"role": "assistant", "content": words or None, "tool_calls": calls}
-
-
-def _content(message: Message) -> str | list[dict[str, Any]]:
-    if not message.images:
-        return message.text
-    return [{"type": "text", "text": message.text}, *_pictures(message)]
-
-
-def _pictures(message: Message) -> list[dict[str, Any]]:
-    return [{"type": "image_url", PICTURE: digest} for digest in message.images]
-
-
-def _sent(part: Mapping[str, Any], pictures: Pictures) -> Mapping[str, Any]:
-    if PICTURE not in part:
-        return part
-    url = f"data:image/png;base64,{encoded(part[PICTURE], pictures)}"
-    return {"type": "image_url", "image_url": {"url": url}}

@@ -1,4 +1,4 @@
-"""`litellm:PROVIDER/MODEL`: whatever the litellm package reaches, in the chat-completions dialect."""
+"""`litellm:PROVIDER/MODEL`: every model that the litellm package reaches, in the chat-completions dialect."""
 
 from __future__ import annotations
 
@@ -7,70 +7,47 @@ from collections.abc import Mapping
 from typing import Any
 
 from lmgym.errors import MissingExtra
-from lmgym.policy.base import Conversation
-from lmgym.policy.endpoints import chat
-from lmgym.policy.endpoints.calls import Raw, Said, Trouble
-from lmgym.policy.endpoints.openai import Asking
+from lmgym.policy.endpoints.calls import RawReply, RequestOptions, TransientError
+from lmgym.policy.endpoints.chat import ChatCompletions, Pictures
 from lmgym.policy.endpoints.status import result_of
 
 
 class LiteLlm:
-    """A model by the name that litellm gives it; keys are where litellm looks for them, in the environment."""
+    """A model by its litellm name; litellm takes the keys from the environment."""
 
-    def __init__(self, model: str, *, asking: Asking, pictures: chat.Pictures, timeout: float) -> None:
-        """`timeout` is of one exchange, in seconds."""
-        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # prices are ours: it need not fetch any
+    def __init__(self, model: str, *, options: RequestOptions, pictures: Pictures, timeout: float) -> None:
+        """`timeout` is the limit of one exchange in seconds."""
+        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # lmgym has its own prices: fetch none
         try:
             import litellm
             import openai
         except ModuleNotFoundError as error:
             raise MissingExtra(f"litellm:{model} needs: pip install 'lmgym[litellm]' ({error})") from error
         self.name = f"litellm:{model}"
-        self._model = model
-        self._asking = asking
-        self._pictures = pictures
-        self._timeout = timeout
-        self._sdk = openai  # its errors are derived from these
+        self.dialect = ChatCompletions(model, options, pictures)
+        key = {"api_key": os.environ.get(options.key_variable)} if options.key_variable else {}
+        self._settings = {**key, "timeout": timeout, "num_retries": 0, "max_retries": 0}
+        self._errors = openai  # litellm derives its errors from openai's
         self._complete = litellm.acompletion
         litellm.suppress_debug_info = True
         litellm.telemetry = False
 
-    def body(self, conversation: Conversation) -> dict[str, Any]:
-        """The request in full; pictures by their digests."""
-        return self._asking.body(
-            {
-                "model": self._model,
-                "messages": chat.messages_of(conversation),
-                "temperature": self._asking.temperature,
-                "max_tokens": conversation.max_tokens or self._asking.max_tokens,
-                **chat.tools_of(conversation),
-            }
-        )
-
-    async def send(self, body: Mapping[str, Any]) -> Raw:
-        """Make one exchange."""
-        sdk = self._sdk
-        messages = chat.with_pictures(body["messages"], self._pictures)
-        more = {"api_key": os.environ.get(self._asking.key)} if self._asking.key else {}
+    async def exchange(self, request: Mapping[str, Any]) -> RawReply:
+        """Send a request and return the reply."""
+        errors = self._errors
         try:
-            reply = await self._complete(
-                **{**body, "messages": messages}, **more, timeout=self._timeout, num_retries=0, max_retries=0
-            )
-        except sdk.APITimeoutError:
-            raise Trouble("timeout", "the server took too long") from None
-        except sdk.APIConnectionError as error:
-            raise Trouble("connection", f"the connection failed: {error}") from None
-        except sdk.APIStatusError as error:
+            reply = await self._complete(**request, **self._settings)
+        except errors.APITimeoutError:
+            raise TransientError("timeout", "the server took too long") from None
+        except errors.APIConnectionError as error:
+            raise TransientError("connection", f"the connection failed: {error}") from None
+        except errors.APIStatusError as error:
             headers = error.response.headers if error.response is not None else {}
             return result_of(error.status_code, headers, str(error))
-        except sdk.OpenAIError as error:
-            raise Trouble("broken", str(error)) from None
-        raw: Raw = reply.model_dump(mode="json")
+        except errors.OpenAIError as error:
+            raise TransientError("broken", str(error)) from None
+        raw: RawReply = reply.model_dump(mode="json")
         return raw
 
-    def read(self, raw: Raw) -> Said:
-        """What a reply says."""
-        return chat.read(raw)
-
     async def close(self) -> None:
-        """Let connections go: litellm keeps them itself."""
+        """Do nothing: litellm keeps the connections itself."""

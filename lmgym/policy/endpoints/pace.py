@@ -1,4 +1,4 @@
-"""How fast and how long to ask: waits between tries, and fewer calls at once where a server is full."""
+"""Limits on how fast and how long endpoints are asked: waits between attempts, and calls in flight."""
 
 from __future__ import annotations
 
@@ -13,100 +13,104 @@ from email.utils import parsedate_to_datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from lmgym.policy.endpoints.calls import Trouble
+from lmgym.policy.endpoints.calls import TransientError
 
 if TYPE_CHECKING:
     from tenacity import RetryCallState
 
+MAX_RETRY_AFTER = 86_400.0  # seconds; a server that asks for more is not believed
+
 
 @dataclass(frozen=True, kw_only=True)
-class Patience:
-    """How long one call is tried."""
+class RetryLimits:
+    """Limits of the attempts of one call; all times in seconds."""
 
-    timeout: float = 300.0  # seconds of one exchange, from its first byte to its last
-    tries: int = 8  # exchanges that fail otherwise than by 429
-    first: float = 0.5  # seconds before the second try, at most; each further wait may be twice as long
-    longest: float = 60.0  # seconds of a wait that we choose
-    obey: float = 120.0  # seconds of a wait that the server chooses
-    total: float = 3600.0  # seconds until a call is given up although the server only says that it is full
+    timeout: float = 300.0  # of one exchange, from its first byte to its last
+    attempts: int = 8  # that may fail, those with HTTP 429 not counted
+    first_wait: float = 0.5  # upper bound of the first wait; the bound doubles with each failure
+    longest_wait: float = 60.0  # upper bound of the waits that lmgym chooses
+    longest_retry_after: float = 120.0  # upper bound of the waits that the server chooses
+    total: float = 3600.0  # until a call is given up, even if the server only reports HTTP 429
 
 
 @dataclass
-class Tries:
-    """One call's failures, and what they mean for the next try; tenacity asks it."""
+class Attempts:
+    """The failed attempts of one call, which decide on the next; used by tenacity."""
 
-    patience: Patience
-    failed: int = 0  # otherwise than by 429
-    full: int = 0  # 429s in a row
+    limits: RetryLimits
+    failures: int = 0  # HTTP 429 not counted
+    rate_limited: int = 0  # HTTP 429 in a row
 
-    def count(self, trouble: Trouble) -> None:
-        """Take note of a failure."""
-        if trouble.ailment == "rate":
-            self.full += 1
+    def record(self, error: TransientError) -> None:
+        """Count a failure."""
+        if error.kind == "rate":
+            self.rate_limited += 1
         else:
-            self.failed, self.full = self.failed + 1, 0
+            self.failures, self.rate_limited = self.failures + 1, 0
 
     def stop(self, state: RetryCallState) -> bool:
-        """Whether the call is given up."""
-        return self.failed >= self.patience.tries or (state.seconds_since_start or 0.0) > self.patience.total
+        """Return True if the call is given up."""
+        return self.failures >= self.limits.attempts or (state.seconds_since_start or 0.0) > self.limits.total
 
     def wait(self, state: RetryCallState) -> float:
-        """Seconds until the next try: what the server said, or chance below a doubling bound; never all at once."""
-        trouble = state.outcome.exception() if state.outcome else None
-        if isinstance(trouble, Trouble) and trouble.after is not None:
-            return min(trouble.after, self.patience.obey) + random.uniform(0, self.patience.first)
-        doublings = min(self.failed + self.full - 1, 30)
-        return random.uniform(0.1, 1.0) * min(self.patience.longest, self.patience.first * 2.0**doublings)
+        """Return the seconds until the next attempt.
+
+        That is a random time below a bound that doubles, or the server's Retry-After plus jitter if that is longer: a
+        server that always asks for an immediate retry gets no more requests than one that asks for nothing.
+        """
+        doublings = min(self.failures + self.rate_limited - 1, 30)
+        backoff = random.uniform(0.1, 1.0) * min(self.limits.longest_wait, self.limits.first_wait * 2.0**doublings)
+        error = state.outcome.exception() if state.outcome else None
+        if not isinstance(error, TransientError) or error.after is None:
+            return backoff
+        wait = min(error.after, self.limits.longest_retry_after) + random.uniform(0, self.limits.first_wait)
+        return max(wait, backoff)
 
 
 def retry_after(value: str | None, *, milliseconds: str | None = None, date: str | None = None) -> float | None:
-    """Seconds that a `Retry-After` header asks for: a number, or a date, which is read by the server's own clock.
+    """Return the seconds that a `Retry-After` header asks for: a number, or a date by the server's own clock.
 
-    None where it says nothing that can be read.
+    Return None for values that are unreadable, negative, not finite or longer than a day.
     """
     for text, unit in ((milliseconds, 1000.0), (value, 1.0)):
         with suppress(ValueError):
             if text is not None:
-                return _sane(float(text) / unit)
-    return _until(value or "", date)
-
-
-def _until(value: str, date: str | None) -> float | None:
+                return _plausible(float(text) / unit)
     try:
-        then = parsedate_to_datetime(value)
+        then = parsedate_to_datetime(value or "")
         now = parsedate_to_datetime(date) if date else datetime.now(UTC)
-        return _sane((then - now).total_seconds())
+        return _plausible((then - now).total_seconds())
     except (ValueError, TypeError, OverflowError):
         return None
 
 
-def _sane(seconds: float) -> float | None:
-    return max(0.0, seconds) if seconds == seconds else None  # not for NaN
+def _plausible(seconds: float) -> float | None:
+    return seconds if 0 <= seconds <= MAX_RETRY_AFTER else None
 
 
 @dataclass(kw_only=True)
-class Pace:
-    """Calls in flight at once: half as many under 429, one more for each round of replies without."""
+class Throttle:
+    """A limit on the calls in flight: halved under HTTP 429, raised by one for each round of replies without."""
 
     most: int
     clock: Callable[[], float] = time.monotonic
     limit: float = field(init=False)
     running: int = 0
-    slowed: int = 0  # times that the limit was halved
-    held: float = 0.0  # time until which the server wants nothing
-    _cut: float = field(default=0.0, init=False)
+    halvings: int = 0
+    held_until: float = 0.0  # time before which the server wants no request
+    _last_halving: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
         self.limit = float(self.most)
         self._room = asyncio.Condition()
 
     async def __aenter__(self) -> Self:
-        """Wait for room, and until the server wants to be asked."""
+        """Wait for room below the limit, and for the end of a hold."""
         async with self._room:
             await self._room.wait_for(lambda: self.running < int(self.limit))
             self.running += 1
         try:
-            while (wait := self.held - self.clock()) > 0:
+            while (wait := self.held_until - self.clock()) > 0:
                 await asyncio.sleep(wait)
         except asyncio.CancelledError:
             await self._leave()
@@ -124,19 +128,19 @@ class Pace:
             self.running -= 1
             self._room.notify_all()
 
-    def replied(self) -> None:
-        """One call went well."""
+    def succeeded(self) -> None:
+        """Raise the limit a little after a reply."""
         self.limit = min(float(self.most), self.limit + 1.0 / self.limit)
 
-    def full(self, begun: float, *, hold: float | None) -> None:
-        """A call that began at `begun` met a full server, which wants to be left alone for `hold` seconds.
+    def rate_limited(self, begun: float, *, hold: float | None) -> None:
+        """Halve the limit after HTTP 429 to a call that began at `begun`, and hold all calls for `hold` seconds.
 
-        Calls that were under way when the limit was last halved do not halve it again.
+        Calls that were in flight at the last halving do not halve the limit again.
         """
         now = self.clock()
         if hold is not None:
-            self.held = max(self.held, now + hold)
-        if begun >= self._cut:
-            self._cut = now
+            self.held_until = max(self.held_until, now + hold)
+        if begun >= self._last_halving:
+            self._last_halving = now
             self.limit = max(1.0, self.limit / 2)
-            self.slowed += 1
+            self.halvings += 1

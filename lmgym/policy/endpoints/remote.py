@@ -1,4 +1,4 @@
-"""A policy that somebody else computes: many calls in flight, tried again, written down, and never bought twice."""
+"""A policy computed elsewhere: many calls in flight, repeated after failures, recorded, and never bought twice."""
 
 from __future__ import annotations
 
@@ -17,19 +17,31 @@ from tenacity import AsyncRetrying, retry_if_exception_type
 
 from lmgym.errors import PolicyError
 from lmgym.policy.base import Conversation
-from lmgym.policy.endpoints.calls import Halted, Kept, Ledger, Memory, Provider, Rejected, Said, Trouble, call_key
-from lmgym.policy.endpoints.pace import Pace, Patience, Tries
+from lmgym.policy.endpoints.calls import (
+    CallError,
+    CallLedger,
+    Halted,
+    InMemoryLedger,
+    ParsedReply,
+    Provider,
+    RawReply,
+    RequestRejected,
+    StoredReply,
+    TransientError,
+    call_key,
+)
+from lmgym.policy.endpoints.pace import Attempts, RetryLimits, Throttle
 from lmgym.policy.endpoints.secrets import Secrets
-from lmgym.policy.endpoints.status import shortened
+from lmgym.policy.endpoints.status import QUOTE, shortened
 from lmgym.types import Completion, Message
 
 POLL = 0.05  # seconds that a step waits for an answer
-GRACE = 20.0  # seconds that replies on their way are waited for when a run ends early
-LETTERS = 4  # of a token, where nobody counts
+GRACE = 20.0  # seconds that an ending run waits for replies in flight
+CHARACTERS_PER_TOKEN = 4  # an estimate: the tokenizer is on the other side
 
 
 class RemotePolicy:
-    """Asks a provider; works in a thread of its own, which `close` ends, or the end of a `with` block."""
+    """A policy that asks a provider from a thread of its own, until `close` or the end of a `with` block."""
 
     version = 0
     wants: frozenset[str] = frozenset()
@@ -38,51 +50,51 @@ class RemotePolicy:
         self,
         provider: Provider,
         *,
-        ledger: Ledger | None = None,
-        patience: Patience | None = None,
+        ledger: CallLedger | None = None,
+        retries: RetryLimits | None = None,
         concurrency: int = 64,
         secrets: Secrets | None = None,
         costs: Callable[[Mapping[str, Any]], float | None] = lambda usage: usage.get("cost"),
     ) -> None:
-        """At most `concurrency` calls are in flight; `costs` says what a call costs by its usage, None: unknown."""
+        """`concurrency` limits the calls in flight; `costs` maps a call's usage to its cost, None if unknown."""
         self.name = provider.name
         self.provider = provider
-        self.ledger: Ledger = Memory() if ledger is None else ledger
-        self.patience = patience or Patience()
+        self.ledger: CallLedger = InMemoryLedger() if ledger is None else ledger
+        self.retries = retries or RetryLimits()
         self.secrets = secrets or Secrets.of_environment()
         self.costs = costs
-        self.pace = Pace(most=concurrency)
+        self.throttle = Throttle(most=concurrency)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="lmgym-calls", daemon=True)
         self._thread.start()
-        self._buying: dict[str, asyncio.Task[Kept]] = {}  # by key of the call
-        self._sending: set[asyncio.Task[Kept]] = set()  # of them, those whose exchange is under way
+        self._calls: dict[str, asyncio.Task[StoredReply]] = {}  # under way, by key
+        self._in_flight: set[asyncio.Task[StoredReply]] = set()  # those of them with an exchange under way
         self._halted = ""
 
     def act(self, conversations: Sequence[Conversation]) -> list[Completion]:
         """Answer each conversation, in order."""
-        asked = [self.ask(conversation) for conversation in conversations]
-        return [future.result() for future in asked]
+        futures = [self.ask(conversation) for conversation in conversations]
+        return [future.result() for future in futures]
 
     def count(self, messages: Sequence[Message]) -> int:
-        """Tokens of the messages, estimated from their length: the tokenizer is not here."""
-        return sum(len(message.text) // LETTERS + LETTERS for message in messages)
+        """Estimate the tokens of messages from their length."""
+        return sum(len(message.text) // CHARACTERS_PER_TOKEN + CHARACTERS_PER_TOKEN for message in messages)
 
     def session(self) -> RemoteSession:
-        """A session, in which all conversations are asked at once."""
+        """Return a session that asks for all conversations at once."""
         return RemoteSession(self)
 
     def ask(self, conversation: Conversation) -> Future[Completion]:
-        """Begin to ask."""
+        """Begin a call and return its future completion."""
         return self._submit(self._answer(conversation))
 
     def halt(self, reason: str, *, grace: float = GRACE) -> None:
-        """Ask for nothing more; replies on their way are waited for, `grace` seconds at most."""
+        """Start no further exchange, and wait at most `grace` seconds for replies in flight."""
         if not self._halted:
             self._submit(self._halt(reason, grace)).result()
 
     def close(self) -> None:
-        """Let everything go, once the replies on their way are there or have taken too long."""
+        """Halt, then close connections and the thread."""
         if self._loop.is_closed():
             return
         self.halt("the policy is closed")
@@ -92,13 +104,13 @@ class RemotePolicy:
         self._loop.close()
 
     def __enter__(self) -> Self:
-        """Close when the block ends."""
+        """Return the policy, which is closed when the block ends."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close."""
+        """Close the policy."""
         self.close()
 
     def _submit(self, work: Coroutine[Any, Any, Any]) -> Future[Any]:
@@ -109,149 +121,150 @@ class RemotePolicy:
 
     async def _halt(self, reason: str, grace: float) -> None:
         self._halted = reason
-        for task in set(self._buying.values()) - self._sending:
+        for task in set(self._calls.values()) - self._in_flight:
             task.cancel()
-        if self._sending and grace > 0:
-            await asyncio.wait(self._sending, timeout=grace)
-        for task in list(self._buying.values()):
+        if self._in_flight and grace > 0:
+            await asyncio.wait(self._in_flight, timeout=grace)
+        for task in list(self._calls.values()):
             task.cancel()
-        if self._buying:
-            await asyncio.wait(list(self._buying.values()))
+        if self._calls:
+            await asyncio.wait(list(self._calls.values()))
 
     async def _answer(self, conversation: Conversation) -> Completion:
-        body = self.secrets.struck_all(self.provider.body(conversation))
+        body = self.secrets.struck_all(self.provider.dialect.body(conversation))
         key = call_key(self.name, body, conversation.noise)
-        kept = self.ledger.find(key)
+        stored = self.ledger.find(key)
         try:
-            if kept is None:
-                kept = await self._bought(key, body, conversation.noise)
-            said = self._read(kept.raw)
-        except (Trouble, Rejected) as error:
+            if stored is None:
+                stored = await self._joined_call(key, body, conversation.noise)
+            reply = self._read(stored.raw)
+        except (TransientError, RequestRejected) as error:
             return Completion(text="", finish="broken", usage={"fault": str(error)})
-        usage = {**said.usage, "seconds": kept.seconds, "call": key[:16]}
-        return Completion(text=said.text, thinking=said.thinking, finish=said.finish, usage=usage)
+        usage = {**reply.usage, "seconds": stored.seconds, "call": key[:16]}
+        return Completion(text=reply.text, thinking=reply.thinking, finish=reply.finish, usage=usage)
 
-    async def _bought(self, key: str, body: Mapping[str, Any], draw: Sequence[int]) -> Kept:
-        """The reply to a call; one that is already being made is waited for."""
-        task = self._buying.get(key)
+    async def _joined_call(self, key: str, body: Mapping[str, Any], draw: Sequence[int]) -> StoredReply:
+        """Return the reply to a call; an equal call under way is joined."""
+        task = self._calls.get(key)
         if task is None:
-            task = self._buying[key] = asyncio.ensure_future(self._buy(key, body, draw))
-            task.add_done_callback(lambda _: self._buying.pop(key, None))
+            task = self._calls[key] = asyncio.ensure_future(self._call(key, body, draw))
+            task.add_done_callback(lambda _: self._calls.pop(key, None))
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
             raise Halted(self._halted or "the run ended") from None
 
-    async def _buy(self, key: str, body: Mapping[str, Any], draw: Sequence[int]) -> Kept:
-        tries = Tries(self.patience)
+    async def _call(self, key: str, body: Mapping[str, Any], draw: Sequence[int]) -> StoredReply:
+        """Repeat an exchange until it succeeds or the limits are reached."""
+        attempts = Attempts(self.retries)
         retrying = AsyncRetrying(
-            retry=retry_if_exception_type(Trouble),
-            stop=lambda state: bool(self._halted) or tries.stop(state),
-            wait=tries.wait,
+            retry=retry_if_exception_type(TransientError),
+            stop=lambda state: bool(self._halted) or attempts.stop(state),
+            wait=attempts.wait,
             reraise=True,
         )
         async for attempt in retrying:
             with attempt:
-                async with self.pace:
-                    begun = self.pace.clock()
+                async with self.throttle:
+                    begun = self.throttle.clock()
                     try:
-                        kept = await self._exchange(key, body, draw)
-                    except Trouble as trouble:
-                        tries.count(trouble)
-                        if trouble.ailment == "rate":
-                            hold = None if trouble.after is None else min(trouble.after, self.patience.obey)
-                            self.pace.full(begun, hold=hold)
+                        stored = await self._exchange(key, body, draw)
+                    except TransientError as error:
+                        attempts.record(error)
+                        if error.kind == "rate":
+                            hold = None if error.after is None else min(error.after, self.retries.longest_retry_after)
+                            self.throttle.rate_limited(begun, hold=hold)
                         raise
-                    self.pace.replied()
-                    return kept
+                    self.throttle.succeeded()
+                    return stored
         raise AssertionError("tenacity ends with a result or an error")
 
-    async def _exchange(self, key: str, body: Mapping[str, Any], draw: Sequence[int]) -> Kept:
-        """One exchange, in the book before and after. One that is cancelled stays in it as begun."""
+    async def _exchange(self, key: str, body: Mapping[str, Any], draw: Sequence[int]) -> StoredReply:
+        """Make one exchange and record it in the ledger; a cancelled one stays there as begun."""
         if self._halted:
             raise Halted(self._halted)
         task = asyncio.current_task()
         assert task is not None
-        exchange = self.ledger.intend(key, draw)
+        exchange = self.ledger.begin(key, draw)
         begun = time.monotonic()
-        self._sending.add(task)
+        self._in_flight.add(task)
         try:
-            raw, said = await self._sent(body)
+            raw, reply = await self._send(body)
         except PolicyError as error:
-            self.ledger.fail(exchange, _ailment(error), str(error))
+            self.ledger.fail(exchange, error.outcome if isinstance(error, CallError) else "policyerror", str(error))
             raise
         finally:
-            self._sending.discard(task)
-        kept = Kept(raw=raw, seconds=round(time.monotonic() - begun, 3))
-        self.ledger.keep(exchange, key, kept, said)
-        return kept
+            self._in_flight.discard(task)
+        stored = StoredReply(raw=raw, seconds=round(time.monotonic() - begun, 3))
+        self.ledger.store(exchange, key, stored, reply)
+        return stored
 
-    async def _sent(self, body: Mapping[str, Any]) -> tuple[Mapping[str, Any], Said]:
-        """The reply and what it says; errors repeat no secret, and bring no chain that does."""
+    async def _send(self, body: Mapping[str, Any]) -> tuple[RawReply, ParsedReply]:
+        """Return the reply, raw and parsed; raise errors that repeat no secret and are chained to none that does."""
+        dialect = self.provider.dialect
         try:
-            async with asyncio.timeout(self.patience.timeout):
-                raw = shortened(self.secrets.struck_all(await self.provider.send(body)))
+            async with asyncio.timeout(self.retries.timeout):
+                raw = await self.provider.exchange(dialect.outgoing(body))
+            dialect.read(raw)  # refuses an oversized reply before it is copied
+            raw = shortened(self.secrets.struck_all(raw))
             return raw, self._read(raw)
         except TimeoutError:
-            raise Trouble("timeout", f"no whole reply within {self.patience.timeout:g} seconds") from None
+            raise TransientError("timeout", f"no complete reply within {self.retries.timeout:g} seconds") from None
         except RecursionError:
-            raise Trouble("broken", "the reply is nested too deep") from None
-        except Trouble as error:
-            raise Trouble(error.ailment, self._quoted(error), after=error.after) from None
+            raise TransientError("broken", "the reply is nested too deeply") from None
+        except TransientError as error:
+            raise TransientError(error.kind, self._quoted(error), after=error.after) from None
         except PolicyError as error:
             raise type(error)(self._quoted(error)) from None
 
-    def _read(self, raw: Mapping[str, Any]) -> Said:
-        said = self.provider.read(raw)
-        said = replace(said, text=self.secrets.struck(said.text), thinking=self.secrets.struck(said.thinking))
-        cost = self.costs(said.usage)
-        return said if cost is None else replace(said, usage={**said.usage, "cost": cost})
+    def _read(self, raw: RawReply) -> ParsedReply:
+        """Parse a reply, strike out secrets and add the cost."""
+        reply = self.provider.dialect.read(raw)
+        reply = replace(reply, text=self.secrets.struck(reply.text), thinking=self.secrets.struck(reply.thinking))
+        cost = self.costs(reply.usage)
+        return reply if cost is None else replace(reply, usage={**reply.usage, "cost": cost})
 
     def _quoted(self, error: PolicyError) -> str:
-        """An error in one line, without secrets and without what a terminal would obey."""
-        words = "".join(letter if letter.isprintable() else " " for letter in self.secrets.struck(str(error)))
-        return " ".join(words.split())[:400]
-
-
-def _ailment(error: PolicyError) -> str:
-    return error.ailment if isinstance(error, Trouble) else type(error).__name__.lower()
+        """Return an error as one line without secrets and terminal control characters."""
+        text = "".join(letter if letter.isprintable() else " " for letter in self.secrets.struck(str(error)))
+        return " ".join(text.split())[:QUOTE]
 
 
 class RemoteSession:
-    """Conversations that are being answered elsewhere."""
+    """Conversations in flight to a RemotePolicy."""
 
     def __init__(self, policy: RemotePolicy) -> None:
         self._policy = policy
-        self._asked: dict[Hashable, Future[Completion]] = {}
-        self._ended: SimpleQueue[tuple[Hashable, Future[Completion]]] = SimpleQueue()
+        self._futures: dict[Hashable, Future[Completion]] = {}
+        self._done: SimpleQueue[tuple[Hashable, Future[Completion]]] = SimpleQueue()
 
     def put(self, key: Hashable, conversation: Conversation) -> None:
-        """Ask at once."""
-        future = self._asked[key] = self._policy.ask(conversation)
-        future.add_done_callback(lambda done: self._ended.put((key, done)))
+        """Begin a call at once."""
+        future = self._futures[key] = self._policy.ask(conversation)
+        future.add_done_callback(lambda done: self._done.put((key, done)))
 
     def step(self) -> list[tuple[Hashable, Completion]]:
-        """Wait a moment for answers and return those that are there.
+        """Wait briefly for answers and return those that arrived.
 
-        Raises PolicyError where no more will come; replies that are on their way are kept in the book before that.
+        Raise PolicyError if no more can arrive, after replies in flight have been recorded.
         """
         finished = []
         with suppress(Empty):
-            key, future = self._ended.get(timeout=POLL)
+            key, future = self._done.get(timeout=POLL)
             while True:
-                if self._asked.get(key) is future:  # else it was dropped
-                    del self._asked[key]
+                if self._futures.get(key) is future:  # not dropped meanwhile
+                    del self._futures[key]
                     finished.append((key, self._result(future)))
-                key, future = self._ended.get_nowait()
+                key, future = self._done.get_nowait()
         return finished
 
     def drop(self, key: Hashable) -> None:
-        """Forget `key`; what was asked for is paid for, so the reply still goes into the book."""
-        self._asked.pop(key, None)
+        """Forget `key`; its reply is paid for and still goes into the ledger."""
+        self._futures.pop(key, None)
 
     def __len__(self) -> int:
-        """Conversations put and not finished."""
-        return len(self._asked)
+        """Return the number of conversations put and not finished."""
+        return len(self._futures)
 
     def _result(self, future: Future[Completion]) -> Completion:
         try:

@@ -1,4 +1,4 @@
-"""What an HTTP error means: wait and try again, stop at once, give this request up, or a result of its own."""
+"""The meaning of HTTP errors: retry, reject this request, stop the run, or a result."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from lmgym.policy.endpoints.calls import Raw, Refused, Rejected, Said, Trouble
+from lmgym.policy.endpoints.calls import EndpointRefused, ParsedReply, RawReply, RequestRejected, TransientError
 from lmgym.policy.endpoints.pace import retry_after
 from lmgym.types import Finish
 
-OVERFLOW = re.compile(  # how servers say that a conversation no longer fits; naming the limit alone says nothing
+OVERFLOW = re.compile(  # a conversation exceeds the context; mentions of the limit alone do not match
     r"context_length_exceeded|exceed_context_size"
     r"|maximum context length is \d+ tokens.{0,20}(?:however|and your)"
     r"|(?:exceed(?:s|ed)?|longer than|greater than|too large for)\b.{0,60}(?:context (?:window|size|length|limit)"
@@ -25,16 +25,16 @@ FILTERED = re.compile(
     r"content_filter|content_policy|flagged.{0,40}moderation|moderation_blocked|responsible ?ai|safety system",
     re.IGNORECASE | re.DOTALL,
 )
-BARRED = re.compile(  # the codes of a filter; a 403 without one is a right that is missing
+FILTER_CODES = re.compile(  # a 403 without one of these codes is a missing permission
     r"\b(?:content_filter|content_policy|content_policy_violation|moderation_blocked|responsibleaipolicyviolation)\b",
     re.IGNORECASE,
 )
-BROKE = re.compile(  # the codes of an account without credit; words about billing also stand in passing limits
+NO_CREDIT = re.compile(  # codes only: rate limits also mention billing
     r"\b(?:insufficient_quota|insufficient_credits?|insufficient_balance|billing_hard_limit_reached"
     r"|billing_not_active|credit_balance_too_low)\b",
     re.IGNORECASE,
 )
-DENIED = frozenset(  # codes and types of errors that no further request will mend, whatever status they came with
+DENIED = frozenset(  # codes and types of errors that every request would meet, whatever their status
     [
         "invalid_api_key",
         "api_key_invalid",
@@ -56,7 +56,7 @@ DENIED = frozenset(  # codes and types of errors that no further request will me
         "not_found_error",
     ]
 )
-CODES: Mapping[str, int] = {  # the status that an error means, where a body alone says what it is
+CODES: Mapping[str, int] = {  # HTTP status for the code of an error in a body
     "rate_limit_exceeded": 429,
     "rate_limit_error": 429,
     "overloaded_error": 503,
@@ -65,80 +65,77 @@ CODES: Mapping[str, int] = {  # the status that an error means, where a body alo
     "content_filter": 400,
     "content_policy_violation": 400,
 }
-AGAIN = (408, 409, 425)  # beside 5xx
-RESULT = "lmgym"  # member of a reply that we wrote in the place of an error that is a result
+RETRYABLE = (408, 409, 425)  # beside 5xx
+RESULT = "lmgym"  # member of a reply that lmgym writes in place of an error that is a result
+QUOTE = 400  # characters of a server's error that are kept
+CHECK = "Check the address, the model's name and the key"
 
 
-def result_of(status: int, headers: Mapping[str, str], text: str) -> Raw:
-    """A reply that stands for an HTTP error, where this is a result: no room, or a filter.
+def result_of(status: int, headers: Mapping[str, str], text: str) -> RawReply:
+    """Return a reply in place of an HTTP error that is a result: a full context, or a content filter.
 
-    Raises Trouble, Rejected or Refused for any other.
+    Raise TransientError, RequestRejected or EndpointRefused for any other error.
     """
     if status in (400, 413, 422) and OVERFLOW.search(text):
         return {RESULT: "context", "status": status, "message": text}
-    if (status in (400, 422) and FILTERED.search(text)) or (status == 403 and BARRED.search(text)):
+    if (status in (400, 422) and FILTERED.search(text)) or (status == 403 and FILTER_CODES.search(text)):
         return {RESULT: "filter", "status": status, "message": text}
-    raise error_of(status, headers, text)
-
-
-def status_of(fault: Mapping[str, Any]) -> int:
-    """The status that an error inside a reply means; 500 where it does not say."""
-    for word in _codes(fault):
-        if word.isdecimal() and 400 <= int(word[:4]) < 600:
-            return int(word)
-        if word in DENIED:
-            return 401
-        if BROKE.fullmatch(word):
-            return 402
-        if word in CODES:
-            return CODES[word]
-    return 500
-
-
-def _codes(fault: Mapping[str, Any]) -> list[str]:
-    """What an error calls itself: its code, type and status, and the reasons in its details."""
-    details = fault.get("details")
-    parts = [fault, *(each for each in (details if isinstance(details, list) else []) if isinstance(each, Mapping))]
-    words = [part.get(name) for part in parts for name in ("code", "type", "status", "reason")]
-    return [str(word).lower() for word in words if isinstance(word, str | int) and not isinstance(word, bool)]
-
-
-def _denied(text: str) -> bool:
-    """Whether the body of an error says by its code that no request will be answered."""
-    try:
-        body = json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    found = [body, body.get("error")] if isinstance(body, Mapping) else []
-    return any(not DENIED.isdisjoint(_codes(part)) for part in found if isinstance(part, Mapping))
-
-
-def shortened(raw: Raw) -> Raw:
-    """A reply that stands for an error with no more of its words than are worth keeping; keys are struck out before."""
-    return {**raw, "message": str(raw.get("message"))[:400]} if RESULT in raw else raw
-
-
-def said_by_result(raw: Raw) -> Said | None:
-    """What a reply says that stands for an error; None for an ordinary one."""
-    finishes: dict[str, Finish] = {"context": "context", "filter": "filter"}
-    finish = finishes.get(str(raw.get(RESULT)))
-    return None if finish is None else Said(text="", finish=finish, usage={"in": 0, "out": 0})
-
-
-def error_of(status: int, headers: Mapping[str, str], text: str) -> Trouble | Rejected | Refused:
-    """The error that an HTTP error is."""
-    words = f"HTTP {status}: {text}"
+    message = f"HTTP {status}: {text}"
     if _denied(text):
-        return Refused(f"{words}. Check the address, the model's name and the key")
-    if status == 402 or (status == 429 and BROKE.search(text)):
-        return Refused(f"no credit left: {words}")
+        raise EndpointRefused(f"{message}. {CHECK}")
+    if status == 402 or (status == 429 and NO_CREDIT.search(text)):
+        raise EndpointRefused(f"no credit left: {message}")
     after = retry_after(
         headers.get("retry-after"), milliseconds=headers.get("retry-after-ms"), date=headers.get("date")
     )
     if status == 429:
-        return Trouble("rate", words, after=after)
-    if status >= 500 or status in AGAIN:
-        return Trouble("server", words, after=after)
+        raise TransientError("rate", message, after=after)
+    if status >= 500 or status in RETRYABLE:
+        raise TransientError("server", message, after=after)
     if status in (400, 413, 422):
-        return Rejected(words)
-    return Refused(f"{words}. Check the address, the model's name and the key")
+        raise RequestRejected(message)
+    raise EndpointRefused(f"{message}. {CHECK}")
+
+
+def status_of(fault: Mapping[str, Any]) -> int:
+    """Return the HTTP status that an error inside a reply stands for; 500 if it names none."""
+    for code in _codes(fault):
+        if code.isdecimal() and 400 <= int(code[:4]) < 600:
+            return int(code)
+        if code in DENIED:
+            return 401
+        if NO_CREDIT.fullmatch(code):
+            return 402
+        if code in CODES:
+            return CODES[code]
+    return 500
+
+
+def _codes(fault: Mapping[str, Any]) -> list[str]:
+    """Return the code, type and status of an error, and the reasons in its details."""
+    details = fault.get("details")
+    parts = [fault, *(part for part in (details if isinstance(details, list) else []) if isinstance(part, Mapping))]
+    codes = [part.get(name) for part in parts for name in ("code", "type", "status", "reason")]
+    return [str(code).lower() for code in codes if isinstance(code, str | int) and not isinstance(code, bool)]
+
+
+def _denied(text: str) -> bool:
+    """Return True if an error's body has a code that every request would meet."""
+    try:
+        body = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    parts = [body, body.get("error")] if isinstance(body, Mapping) else []
+    return any(not DENIED.isdisjoint(_codes(part)) for part in parts if isinstance(part, Mapping))
+
+
+def shortened(raw: RawReply) -> RawReply:
+    """Return a reply with the message of a replaced error cut; secrets are to be struck out before."""
+    return {**raw, "message": str(raw.get("message"))[:QUOTE]} if RESULT in raw else raw
+
+
+def parsed_result(raw: RawReply) -> ParsedReply | None:
+    """Parse a reply written in place of an error; return None for any other reply."""
+    finishes: dict[str, Finish] = {"context": "context", "filter": "filter"}
+    finish = finishes.get(str(raw.get(RESULT)))
+    return None if finish is None else ParsedReply(text="", finish=finish, usage={"in": 0, "out": 0})
