@@ -49,7 +49,7 @@ def test_a_text_without_markers_is_refused() -> None:
         (("eval", "wordel", "--model", "oracle"), "did you mean wordle"),
         (("eval", "wordle", "--model", "oracle", "--split", "dev"), "has no split 'dev'; it has train, test"),
         (("eval", "wordle", "--model", "oracle", "--option", "colour=1"), "has no option 'colour'"),
-        (("eval", "wordle", "--model", "sage"), "There is no policy 'sage'"),
+        (("eval", "wordle", "--model", "sage"), "unknown policy 'sage'"),
         (("eval", "wordle", "--model", "hf:/no/such/folder"), "/no/such/folder"),
         (("eval", "wordle", "--model", "oracle", "--episodes", "0"), "must be at least 1; got 0"),
         (("play", "guess_number", "--player", "oracle", "--index", "5000"), "has instances 0 to 999; got index 5000"),

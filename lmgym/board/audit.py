@@ -52,7 +52,7 @@ class Scorer(Protocol):
     def pictures(self, conversation: Conversation, prompt: Sequence[int], *, fresh: bool) -> tuple[Picture, ...]:
         """Where in `prompt`, which `prompt()` made of a conversation, pictures stand."""
 
-    def see(self, pictures: Mapping[str, bytes]) -> None:
+    def use_pictures(self, pictures: Mapping[str, bytes]) -> None:
         """Look pictures up in `pictures` from here on, PNGs by digest."""
 
     def text(self, answer: Sequence[int]) -> str:
@@ -95,10 +95,10 @@ class RecordedPolicy:
         following = self.plies.get((*name, number + 1))
         return MANY if following is not None and following.action is None else 0
 
-    def see(self, pictures: Mapping[str, bytes]) -> None:
+    def use_pictures(self, pictures: Mapping[str, bytes]) -> None:
         """Let the policy look pictures up in `pictures`."""
         if self.scorer is not None:
-            self.scorer.see(pictures)
+            self.scorer.use_pictures(pictures)
 
     def session(self) -> SimpleSession:
         """A session that answers at once."""

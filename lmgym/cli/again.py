@@ -143,7 +143,7 @@ class Again:
         return build_policies(
             self.model,
             chosen,
-            lambda name, asking: load_remote(name, asking=asking, pictures=pictures),
+            lambda name, request: load_remote(name, request=request, pictures=pictures),
             load_policy,
             local,
         )
@@ -172,8 +172,8 @@ def _precision(policy: Any, tolerance: float | None) -> Precision:
     from dataclasses import replace
 
     from lmgym.board.figures import FULL, HALF, Precision
-    from lmgym.policy.local.audit import whole
+    from lmgym.policy.local.audit import in_fp32
 
-    if whole(policy):
+    if in_fp32(policy):
         return FULL if tolerance is None else Precision(mean=tolerance, most=tolerance, tie=tolerance)
     return HALF if tolerance is None else replace(HALF, mean=tolerance)

@@ -64,8 +64,8 @@ class Watcher:
         yield "time left", clock((planned - done) / rate) if rate else "-"
         yield "success", self._running_success(progress)
         if self._remote is not None:
-            calls = self._remote.pace
-            yield "calls", f"{calls.running} in flight, {int(calls.limit)} allowed, slowed {calls.slowed} times"
+            calls = self._remote.throttle
+            yield "calls", f"{calls.running} in flight, {int(calls.limit)} allowed, slowed {calls.halvings} times"
             yield "tokens", "unknown" if "tokens" in unknown else f"{self._budget.spent_tokens:,}"
             priced = self._priced and "cost" not in unknown
             yield "cost", f"${self._budget.spent_cost:.4f}" if priced else "unknown"

@@ -16,7 +16,7 @@ from typing import Any
 
 from lmgym.errors import RecipeError
 from lmgym.evaluation.budget import Budget
-from lmgym.policy.endpoints.calls import Halted, Kept, Said
+from lmgym.policy.endpoints.calls import Halted, ParsedReply, StoredReply
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS replies (
@@ -50,13 +50,13 @@ class Calls:
         for tokens_in, tokens_out, cost in self._file.execute("SELECT tokens_in, tokens_out, cost FROM replies"):
             budget.add(_sum(tokens_in, tokens_out), cost)
 
-    def find(self, key: str) -> Kept | None:
+    def find(self, key: str) -> StoredReply | None:
         """The reply to a call that was made before."""
         with self._lock:
             row = self._file.execute("SELECT reply, seconds FROM replies WHERE key = ?", (key,)).fetchone()
-        return None if row is None else Kept(raw=json.loads(row[0]), seconds=row[1])
+        return None if row is None else StoredReply(raw=json.loads(row[0]), seconds=row[1])
 
-    def intend(self, key: str, draw: Sequence[int]) -> int:
+    def begin(self, key: str, draw: Sequence[int]) -> int:
         """Write down that an exchange is about to begin. Raises Halted where a budget is used up."""
         with self._lock:
             if reason := self._budget.reached():
@@ -72,11 +72,11 @@ class Calls:
             self._budget.flying -= 1
             self._end(exchange, ailment, note)
 
-    def keep(self, exchange: int, key: str, kept: Kept, said: Said) -> None:
+    def store(self, exchange: int, key: str, stored: StoredReply, reply: ParsedReply) -> None:
         """Write down what an exchange brought."""
-        cost = said.usage.get("cost")
-        tokens = said.usage.get("in"), said.usage.get("out")
-        row = (key, json.dumps(kept.raw, ensure_ascii=True), kept.seconds, *tokens, cost)
+        cost = reply.usage.get("cost")
+        tokens = reply.usage.get("in"), reply.usage.get("out")
+        row = (key, json.dumps(stored.raw, ensure_ascii=True), stored.seconds, *tokens, cost)
         with self._lock:
             self._budget.flying -= 1
             self._budget.add(_sum(*tokens), cost)

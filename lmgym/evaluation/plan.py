@@ -30,7 +30,7 @@ from lmgym.types import Job
 
 if TYPE_CHECKING:
     from lmgym.policy.base import Policy
-    from lmgym.policy.endpoints.openai import Asking
+    from lmgym.policy.endpoints.calls import RequestOptions
     from lmgym.policy.endpoints.remote import RemotePolicy
 
 RUNS = Path("runs/eval")
@@ -172,17 +172,17 @@ class EvalPlan:
         return Calls(folder / CALLS, budget) if remote else None
 
     def _policies(self, record: Record, calls: Calls | None, load: LoadPolicy, local: dict[str, Policy]) -> Policies:
-        from lmgym.policy.endpoints.pace import Patience
+        from lmgym.policy.endpoints.pace import RetryLimits
 
         config = self.config
-        patience = Patience(timeout=config.timeout, tries=config.retries, first=config.retry_wait)
+        retries = RetryLimits(timeout=config.timeout, attempts=config.retries, first_wait=config.retry_wait)
 
-        def connect(model: str, asking: Asking) -> RemotePolicy:
+        def connect(model: str, request: RequestOptions) -> RemotePolicy:
             return load_remote(
                 model,
-                asking=asking,
+                request=request,
                 pictures=record.pictures,
-                patience=patience,
+                retries=retries,
                 concurrency=config.max_episodes,
                 ledger=calls,
                 costs=config.costs(model),

@@ -14,12 +14,12 @@ from lmgym.rollout.episode_state import SeatConfig
 
 if TYPE_CHECKING:
     from lmgym.policy.base import Policy
-    from lmgym.policy.endpoints.openai import Asking
+    from lmgym.policy.endpoints.calls import RequestOptions
     from lmgym.policy.endpoints.remote import RemotePolicy
 
 MAX_TOKENS = {"remote": 2048, "local": 32, "scripted": 32}  # of an answer, unless set
 
-Connect = Callable[[str, "Asking"], "RemotePolicy"]  # opens an endpoint or a program
+Connect = Callable[[str, "RequestOptions"], "RemotePolicy"]  # opens an endpoint or a program
 
 
 class LoadPolicy(Protocol):
@@ -83,16 +83,18 @@ def build_policies(
 
     Everything that the policies depend on is in `settings`, so that a later run can build the same ones.
     """
-    from lmgym.policy.endpoints.openai import Asking
-    from lmgym.policy.tools import Plain
+    from lmgym.policy.endpoints.calls import RequestOptions
+    from lmgym.policy.tools import ActionPolicy
 
     max_tokens = settings.max_tokens or default_max_tokens(model)
     remote: list[RemotePolicy] = []
 
     def build(name: str) -> Policy:
         if kind_of(name) == "remote":
-            asking = Asking(temperature=settings.temperature, max_tokens=max_tokens, more=settings.request, key=key)
-            remote.append(connect(name, asking))
+            request = RequestOptions(
+                temperature=settings.temperature, max_tokens=max_tokens, extra=settings.request, key_variable=key
+            )
+            remote.append(connect(name, request))
             return remote[-1]
         if name not in local:
             temperature = 1.0 if settings.temperature is None else settings.temperature
@@ -104,7 +106,7 @@ def build_policies(
         if settings.tools == "template":
             check_template(agent)
         if kind_of(model) != "scripted":
-            agent = Plain(agent, tools=settings.tools)
+            agent = ActionPolicy(agent, tools=settings.tools)
         return Policies(agent=agent, seats={seat: build(name) for seat, name in settings.seats.items()}, remote=remote)
     except BaseException:
         for policy in remote:

@@ -32,7 +32,7 @@ from lmgym.types import FIRST_SEAT, Trajectory
 FACTS, EPISODES, CALLS, ACCOUNT = "run.json", "episodes.jsonl", "calls.sqlite", "calls.json"
 LOCK = ".lock"
 FORMAT = 1
-PACKAGES = ("lmgym", "numpy", "gymnasium", "torch", "transformers", "openai", "anthropic", "litellm")
+PACKAGES = ("lmgym", "numpy", "gymnasium", "torch", "transformers", "httpx", "litellm")
 
 
 class Record:

@@ -1,7 +1,7 @@
-"""What a policy is: many conversations in, as many completions out.
+"""Policies: conversations in, completions out, in batches.
 
-A policy knows tokens and no environment. Scripted policies (oracle, random ...) say in `wants` what the engine
-shall ask the environment for, and find it in `Conversation.hints`.
+A policy knows tokens and no environment. Scripted policies (oracle, random ...) list in `wants` the hints that the
+engine asks the environment for, and read them from `Conversation.hints`.
 """
 
 from __future__ import annotations
@@ -15,86 +15,86 @@ from lmgym.types import Completion, Message
 
 @dataclass(frozen=True, kw_only=True)
 class Conversation:
-    """What one seat sees, and what its policy already said of it.
+    """The messages that one seat sees, and the completions of its policy among them.
 
-    `spoken` holds the completions of the current segment in order: the last `len(spoken)` assistant messages of
-    `messages` are theirs, and the ids of the segment so far are the concatenation of their `prompt_ids + ids`. A
-    policy appends only the new ids. Empty `spoken` means that everything is rendered anew.
+    `spoken` holds the completions of the current segment in order; the last `len(spoken)` assistant messages are theirs.
+    The ids of the segment so far are the concatenation of their `prompt_ids + ids`, and a policy appends only new ids.
+    If `spoken` is empty, the whole conversation is rendered.
     """
 
     messages: tuple[Message, ...]
     spoken: tuple[Completion, ...] = ()
     noise: tuple[int, ...] = (0,)  # names the stream of sampling noise: (job, attempt, seat, turn ...)
-    hints: Mapping[str, Any] = field(default_factory=dict)  # what `wants` asked for
-    tools: tuple[Mapping[str, Any], ...] = ()  # JSON schemas, where actions are tool calls
+    hints: Mapping[str, Any] = field(default_factory=dict)  # those that the policy `wants`
+    tools: tuple[Mapping[str, Any], ...] = ()  # JSON schemas, if actions are tool calls
     max_tokens: int | None = None  # of the answer; None leaves it to the policy
 
 
-def extends(messages: Sequence[Message], before: Sequence[Message], said: Message | None) -> bool:
-    """Whether `messages` begin with what was seen `before` and what was `said` to it, and then only ask."""
+def extends(messages: Sequence[Message], before: Sequence[Message], answer: Message | None) -> bool:
+    """Return True if `messages` are those `before`, the `answer` to them, and then no message of the assistant."""
     size = len(before)
     return (
-        said is not None
+        answer is not None
         and len(messages) > size + 1
-        and messages[size] == said
+        and messages[size] == answer
         and tuple(messages[:size]) == tuple(before)
         and all(message.role != "assistant" for message in messages[size + 1 :])
     )
 
 
 class Session(Protocol):
-    """Conversations in flight. The engine puts, steps and drops; the policy batches."""
+    """Conversations in flight: the engine puts, steps and drops them, the policy batches them."""
 
     def put(self, key: Hashable, conversation: Conversation) -> None:
-        """Queue a conversation; the cache kept under `key` is reused where it extends what was there."""
+        """Queue a conversation; the cache of `key` is reused if the conversation extends it."""
 
     def step(self) -> list[tuple[Hashable, Completion]]:
         """Advance all rows by at least one token and return those that finished."""
 
     def drop(self, key: Hashable) -> None:
-        """Forget `key` and its cache; unknown keys are fine."""
+        """Forget `key` and its cache; unknown keys are ignored."""
 
     def __len__(self) -> int:
-        """Conversations put and not finished."""
+        """Return the number of conversations put and not finished."""
 
 
 @runtime_checkable
 class Policy(Protocol):
-    """Answers conversations in batches."""
+    """A player that answers conversations in batches."""
 
     @property
     def name(self) -> str:
-        """The string that makes this policy again."""
+        """Name by which `load_policy` loads this policy."""
 
     @property
     def version(self) -> int:
-        """Of the weights; goes up whenever they change."""
+        """Version of the weights, increased by every change."""
 
     @property
     def wants(self) -> frozenset[str]:
-        """Hints to ask the environment for: of {"oracle", "demonstrator", "admissible"}."""
+        """Hints to ask the environment for: any of "oracle", "demonstrator", "admissible"."""
 
     def act(self, conversations: Sequence[Conversation]) -> list[Completion]:
         """Answer each conversation, in order."""
 
     def count(self, messages: Sequence[Message]) -> int:
-        """Tokens that `messages` take, rendered from nothing."""
+        """Return the number of tokens in a full rendering of `messages`."""
 
     def session(self) -> Session:
-        """A new session, which the engine drives."""
+        """Return a new session for the engine to drive."""
 
 
 @runtime_checkable
-class Sees(Protocol):
-    """A policy that looks pictures up by their digests."""
+class TakesPictures(Protocol):
+    """A policy that looks up pictures by their digests."""
 
-    def see(self, pictures: Mapping[str, bytes]) -> None:
-        """Look pictures up in `pictures` from here on, PNGs by digest."""
+    def use_pictures(self, pictures: Mapping[str, bytes]) -> None:
+        """Look up pictures in `pictures`, a mapping of digests to PNGs, from now on."""
 
 
 @dataclass
 class SimpleSession:
-    """The session of a policy that answers at once: `step` acts on everything put since."""
+    """The session of a policy that answers at once: `step` acts on everything that was put since."""
 
     policy: Policy
     waiting: dict[Hashable, Conversation] = field(default_factory=dict)
@@ -104,7 +104,7 @@ class SimpleSession:
         self.waiting[key] = conversation
 
     def step(self) -> list[tuple[Hashable, Completion]]:
-        """Answer all that wait."""
+        """Answer all queued conversations."""
         waiting, self.waiting = self.waiting, {}
         return list(zip(waiting, self.policy.act(list(waiting.values())), strict=True))
 
@@ -113,5 +113,5 @@ class SimpleSession:
         self.waiting.pop(key, None)
 
     def __len__(self) -> int:
-        """Conversations put and not finished."""
+        """Return the number of conversations put and not finished."""
         return len(self.waiting)

@@ -106,9 +106,7 @@ def load_remote(
     else:
         address = without_secrets(name, secrets)
         provider = http.chat_endpoint(address, options=request, pictures=pictures, timeout=retries.timeout)
-    return RemotePolicy(
-        provider, ledger=ledger, retries=retries, concurrency=concurrency, secrets=secrets, costs=costs
-    )
+    return RemotePolicy(provider, ledger=ledger, retries=retries, concurrency=concurrency, secrets=secrets, costs=costs)
 
 
 def load_local(

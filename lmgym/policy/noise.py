@@ -1,6 +1,6 @@
-"""Sampling noise by counter: a draw is a function of (run seed, conversation, token index) and of nothing else.
+"""Counter-based sampling noise: a draw depends on the run's seed, the conversation and the token's index alone.
 
-So a row's tokens do not depend on its neighbours in the batch, nor on the order in which rows finish.
+A row's tokens therefore do not depend on its neighbours in the batch, nor on the order in which rows finish.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _MASK = (1 << 64) - 1
 
 
 def stream(seed: int, name: Sequence[int]) -> int:
-    """Key of the noise stream that `name` has under the run's `seed`; 64 bits."""
+    """Return the 64-bit key of the noise stream `name` under the run's `seed`."""
     key = _mix(seed & _MASK)
     for number in (len(name), *name):
         key = _mix((key + _GOLDEN) & _MASK ^ _mix(number & _MASK))
@@ -23,7 +23,7 @@ def stream(seed: int, name: Sequence[int]) -> int:
 
 
 def uniform(keys: npt.NDArray[np.uint64], counters: npt.NDArray[np.uint64]) -> npt.NDArray[np.float32]:
-    """Draw number `counters[i]` of stream `keys[i]`, in [0, 1) on a grid of 2^-24; all (R,)."""
+    """Return draw number `counters[i]` of stream `keys[i]`, in [0, 1) on a grid of 2^-24; all (R,)."""
     with np.errstate(over="ignore"):
         x = keys + (counters + np.uint64(1)) * np.uint64(_GOLDEN)
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -33,7 +33,7 @@ def uniform(keys: npt.NDArray[np.uint64], counters: npt.NDArray[np.uint64]) -> n
 
 
 def _mix(x: int) -> int:
-    """Finaliser of splitmix64, over the whole numbers."""
+    """Apply the finaliser of splitmix64."""
     x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & _MASK
     return x ^ (x >> 31)

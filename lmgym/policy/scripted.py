@@ -1,4 +1,4 @@
-"""Policies without a model: players that the environment itself offers, chance, a person, and any function."""
+"""Policies without a model: the environment's own players, chance, a person, and any function."""
 
 from __future__ import annotations
 
@@ -18,33 +18,20 @@ from lmgym.policy.endpoints.secrets import Secrets
 from lmgym.policy.noise import stream, uniform
 from lmgym.types import Completion, Message
 
-WORDS = (
-    "yes",
-    "no",
-    "look",
-    "help",
-    "north",
-    "south",
-    "east",
-    "west",
-    "0",
-    "1",
-    "2",
-    "a",
-    "",
-)  # where nothing is known
+# actions of `random` if the environment lists none
+WORDS = (*("yes", "no", "look", "help", "north", "south", "east", "west"), *("0", "1", "2", "a", ""))
 Answer = Callable[[Conversation], str]
 
 
 class Scripted:
-    """Answers each conversation with what a function makes of it; there are no tokens."""
+    """A policy that answers each conversation by a function, without tokens."""
 
     version = 0
 
     def __init__(
         self, name: str, answer: Answer, *, wants: frozenset[str] = frozenset(), usage: Mapping[str, Any] | None = None
     ) -> None:
-        """`usage` is what a call takes: nothing, where nobody says otherwise."""
+        """`usage` is stored with every answer."""
         self.name = name
         self.wants = wants
         self._usage = dict(usage or {})
@@ -55,28 +42,28 @@ class Scripted:
         return [Completion(text=self._answer(conversation), usage=self._usage) for conversation in conversations]
 
     def count(self, messages: Sequence[Message]) -> int:
-        """Words of the messages, as there are no tokens."""
+        """Return the number of words, as there are no tokens."""
         return sum(len(message.text.split()) for message in messages)
 
     def session(self) -> SimpleSession:
-        """A session that answers at once."""
+        """Return a session that answers at once."""
         return SimpleSession(self)
 
 
 def hinted(name: str) -> Scripted:
-    """The `oracle` or `demonstrator` of the environment."""
+    """Return the policy that plays the environment's `oracle` or `demonstrator`."""
 
     def answer(conversation: Conversation) -> str:
         words = conversation.hints.get(name)
         if words is None:
-            raise PolicyError(f"This environment has no {name}: choose another policy (random, tiny, hf:PATH)")
+            raise PolicyError(f"this environment has no {name}; choose another policy (random, tiny, hf:PATH)")
         return str(words)
 
     return Scripted(name, answer, wants=frozenset({name}))
 
 
 def random(seed: int = 0) -> Scripted:
-    """One of the admissible actions, all equally likely; of a few common words where there are none."""
+    """Return the policy that draws uniformly from the admissible actions, or from common words if none are listed."""
 
     def answer(conversation: Conversation) -> str:
         choices = list(conversation.hints.get("admissible") or WORDS)
@@ -87,7 +74,7 @@ def random(seed: int = 0) -> Scripted:
 
 
 def human() -> Scripted:
-    """Whoever sits at the terminal."""
+    """Return the policy that asks the person at the terminal."""
 
     def answer(conversation: Conversation) -> str:
         return input(f"\n{conversation.messages[-1].text}\n> ")
@@ -96,43 +83,43 @@ def human() -> Scripted:
 
 
 def null() -> Scripted:
-    """The empty answer."""
+    """Return the policy that gives empty answers."""
     return Scripted("null", lambda _: "")
 
 
 def python(target: str) -> Scripted:
-    """`module:function`, which takes the messages as dicts of role and content and returns the answer.
+    """Return the policy of a function `module:function` from the messages, as dicts of role and content, to the answer.
 
-    It may know keys: they are struck out of what it says, before any environment sees it, and of what it raises.
+    Secrets are struck out of its answers, before an environment sees them, and of its errors.
     """
     secrets = Secrets.of_environment()
     function = _imported(target, secrets)
 
     def answer(conversation: Conversation) -> str:
         messages: list[Mapping[str, Any]] = [{"role": m.role, "content": m.text} for m in conversation.messages]
-        with _Named(target, secrets):
+        with _UserErrors(target, secrets):
             words = function(messages)
         if not isinstance(words, str):
             raise PolicyError(f"{target} must return a string; got {type(words).__name__}")
         return secrets.struck(words)
 
-    return Scripted(f"python:{target}", answer, usage={"in": None, "out": None})  # it may ask whom it likes
+    return Scripted(f"python:{target}", answer, usage={"in": None, "out": None})  # unknown: it may call models
 
 
-class _Named:
-    """Makes a PolicyError, one line without secrets, of whatever somebody else's function raises."""
+class _UserErrors:
+    """A block that turns every error of a user's function into a PolicyError of one line without secrets."""
 
     def __init__(self, target: str, secrets: Secrets) -> None:
         self.target = target
         self.secrets = secrets
 
     def __enter__(self) -> None:
-        """Nothing to open."""
+        """Do nothing."""
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leave an interruption as it is."""
+        """Raise a PolicyError for an error or an exit; leave interruptions as they are."""
         if isinstance(error, Exception | SystemExit):
             last = traceback.extract_tb(trace)[-1]
             where = f"{Path(last.filename).name}, line {last.lineno}"
@@ -143,17 +130,17 @@ class _Named:
 def _imported(target: str, secrets: Secrets) -> Callable[[list[Mapping[str, Any]]], Any]:
     module, _, name = target.partition(":")
     try:
-        with _Named(target, secrets):
-            found = importlib.import_module(module) if module else None
+        with _UserErrors(target, secrets):
+            imported = importlib.import_module(module) if module else None
     except PolicyError as error:
-        raise PolicyError(f"python:{target} is not to be found (python:module:function): {error}") from None
-    function = getattr(found, name, None)
+        raise PolicyError(f"python:{target} cannot be imported (python:module:function): {error}") from None
+    function = getattr(imported, name, None)
     if function is None:
-        raise PolicyError(f"python:{target} is not to be found (python:module:function): {module} has no {name!r}")
+        raise PolicyError(f"python:{target} cannot be imported (python:module:function): {module} has no {name!r}")
     if not callable(function):
-        raise PolicyError(f"python:{target} is no function but {type(function).__name__}")
+        raise PolicyError(f"python:{target} is not a function but {type(function).__name__}")
     try:
         inspect.signature(function).bind([])
     except TypeError as error:
-        raise PolicyError(f"python:{target} must take the list of messages alone: {error}") from error
+        raise PolicyError(f"python:{target} must take one argument, the list of messages: {error}") from error
     return function  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""What stands around an action: thinking, tool calls, and the text that offers tools where nothing else can."""
+"""Tool calls, thinking, and the ways to offer tools to a policy."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lmgym.policy.base import Conversation, Policy, Sees, Session
+from lmgym.policy.base import Conversation, Policy, Session, TakesPictures
 from lmgym.types import Completion, Message
 
 OPEN, CLOSE = "<think>", "</think>"
@@ -19,23 +19,23 @@ The tools:
 
 
 def split_thinking(text: str) -> tuple[str, str]:
-    """Thinking and words of an answer: what stands in a leading `<think>`, or before a `</think>` never opened.
+    """Split an answer into its thinking, a leading `<think>` block, and its words.
 
-    A block that is not closed was cut off: all of it is thinking.
+    The template may have opened the block. One that is not closed was cut off: all of it is thinking.
     """
     opened = text.lstrip().startswith(OPEN)
     before, closing, after = text.partition(CLOSE)
     if not closing:
         return (text.lstrip().removeprefix(OPEN).strip(), "") if opened else ("", text)
     if not opened and OPEN in before:
-        return "", text  # a block in the middle of the words is theirs
+        return "", text  # a block in the middle belongs to the words
     return before.lstrip().removeprefix(OPEN).strip(), after.lstrip()
 
 
 def action_of_call(content: str, name: str, arguments: Any) -> str:
-    """The action that a native tool call is: its JSON on the last line, after the words said with it.
+    """Return the action of a native tool call: its words, and its JSON on the last line.
 
-    Arguments that are no JSON object stay the text they were: the environment says so to the model.
+    Arguments that are not a JSON object stay as text, so that the environment can answer the mistake.
     """
     if isinstance(arguments, str):
         try:
@@ -48,7 +48,7 @@ def action_of_call(content: str, name: str, arguments: Any) -> str:
 
 
 def call_of_action(action: str) -> tuple[str, str, Mapping[str, Any]] | None:
-    """Words, name and arguments of an action that `action_of_call` wrote; None for any other."""
+    """Return words, name and arguments of an action written by `action_of_call`; None for any other action."""
     words, _, line = action.rpartition("\n")
     if not line.startswith('{"name": '):
         return None
@@ -62,17 +62,17 @@ def call_of_action(action: str) -> tuple[str, str, Mapping[str, Any]] | None:
 
 
 def functions(tools: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Schemas as `{"name", "description", "parameters"}`, however deep a task wraps them."""
+    """Return schemas as `{"name", "description", "parameters"}`, without the wrapper of chat completions."""
     return [dict(tool["function"]) if "function" in tool else dict(tool) for tool in tools]
 
 
 def wrapped(tools: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Schemas as endpoints and chat templates want them."""
+    """Return schemas as endpoints and chat templates take them."""
     return [{"type": "function", "function": schema} for schema in functions(tools)]
 
 
-def offered(conversation: Conversation) -> Conversation:
-    """The conversation with its tools told in the system prompt."""
+def with_tools_in_prompt(conversation: Conversation) -> Conversation:
+    """Return the conversation with its tools described in the system prompt."""
     if not conversation.tools:
         return conversation
     schemas = "\n".join(json.dumps(tool, ensure_ascii=False) for tool in functions(conversation.tools))
@@ -86,77 +86,77 @@ def offered(conversation: Conversation) -> Conversation:
 
 
 @dataclass
-class Plain:
-    """Another policy, told of tools in the way that a run says, and its thinking kept apart from its action."""
+class ActionPolicy:
+    """A policy whose tools are offered as a run says, and whose thinking is separated from its action."""
 
     policy: Policy
-    tools: str = "native"  # "text": in the system prompt; "none": not at all; else as the policy does it
+    tools: str = "native"  # "text": in the system prompt; "none": not at all; else as the policy itself does
 
     @property
     def name(self) -> str:
-        """The other policy's."""
+        """Name of the inner policy."""
         return self.policy.name
 
     @property
     def version(self) -> int:
-        """The other policy's."""
+        """Version of the inner policy."""
         return self.policy.version
 
     @property
     def wants(self) -> frozenset[str]:
-        """The other policy's."""
+        """Hints of the inner policy."""
         return self.policy.wants
 
     def act(self, conversations: Sequence[Conversation]) -> list[Completion]:
         """Answer each conversation, in order."""
-        return [_apart(said) for said in self.policy.act([self.told(each) for each in conversations])]
+        return [_without_thinking(answer) for answer in self.policy.act(list(map(self.offer, conversations)))]
 
     def count(self, messages: Sequence[Message]) -> int:
-        """Tokens that `messages` take."""
+        """Return the number of tokens in a full rendering of `messages`."""
         return self.policy.count(messages)
 
     def session(self) -> Session:
-        """A session of the other policy, behind the same."""
-        return PlainSession(self, self.policy.session())
+        """Return a session that wraps one of the inner policy."""
+        return ActionSession(self, self.policy.session())
 
-    def see(self, pictures: Mapping[str, bytes]) -> None:
-        """Let the other policy look pictures up in `pictures`, if it sees."""
-        if isinstance(self.policy, Sees):
-            self.policy.see(pictures)
+    def use_pictures(self, pictures: Mapping[str, bytes]) -> None:
+        """Look up pictures in `pictures` from now on, if the inner policy takes any."""
+        if isinstance(self.policy, TakesPictures):
+            self.policy.use_pictures(pictures)
 
-    def told(self, conversation: Conversation) -> Conversation:
-        """What the other policy is to read."""
+    def offer(self, conversation: Conversation) -> Conversation:
+        """Return the conversation for the inner policy."""
         if self.tools == "text":
-            return offered(conversation)
+            return with_tools_in_prompt(conversation)
         if not conversation.tools:
             return conversation
         return replace(conversation, tools=() if self.tools == "none" else tuple(wrapped(conversation.tools)))
 
 
 @dataclass
-class PlainSession:
-    """The session of a Plain policy."""
+class ActionSession:
+    """The session of an ActionPolicy."""
 
-    policy: Plain
+    policy: ActionPolicy
     session: Session
 
     def put(self, key: Hashable, conversation: Conversation) -> None:
         """Queue a conversation."""
-        self.session.put(key, self.policy.told(conversation))
+        self.session.put(key, self.policy.offer(conversation))
 
     def step(self) -> list[tuple[Hashable, Completion]]:
         """Advance and return what finished."""
-        return [(key, _apart(said)) for key, said in self.session.step()]
+        return [(key, _without_thinking(answer)) for key, answer in self.session.step()]
 
     def drop(self, key: Hashable) -> None:
         """Forget `key`."""
         self.session.drop(key)
 
     def __len__(self) -> int:
-        """Conversations put and not finished."""
+        """Return the number of conversations put and not finished."""
         return len(self.session)
 
 
-def _apart(said: Completion) -> Completion:
-    thinking, words = split_thinking(said.text)
-    return replace(said, text=words, thinking=said.thinking or thinking) if thinking else said
+def _without_thinking(answer: Completion) -> Completion:
+    thinking, words = split_thinking(answer.text)
+    return replace(answer, text=words, thinking=answer.thinking or thinking) if thinking else answer

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from lmgym.env.registry import find
 from lmgym.errors import BackendError, RecipeError
-from lmgym.policy.base import Conversation, Policy, Sees, Session
+from lmgym.policy.base import Conversation, Policy, Session, TakesPictures
 from lmgym.rollout.context import Context, Full, History
 from lmgym.rollout.env_handle import HintNames, Setting, StepResult
 from lmgym.rollout.env_pool import EnvPool, Kind
@@ -144,7 +144,7 @@ class EngineRun:
         wanted = self.engine.planner.wants
         self.hint_names: HintNames = {seat: policy.wants | wanted for seat, policy in self.policies.items()}
         for policy in self.policies.values():
-            if isinstance(policy, Sees):
+            if isinstance(policy, TakesPictures):
                 policy.see(self.engine.pictures)
         self.sessions: dict[int, Session] = {id(policy): policy.session() for policy in self.policies.values()}
         self.stats = self.engine.stats

@@ -49,7 +49,7 @@ class Batch:
         """The rows `index` (R,), without the columns that are padding in all of them."""
         longest = int(self.attention[index].sum(1).max())
         parts = {n: x[index, :longest] if x.ndim == 2 else x[index] for n, x in self.tensors().items()}
-        return Batch(**parts, media=None if self.media is None else self.media.some(index.tolist()))
+        return Batch(**parts, media=None if self.media is None else self.media.select(index.tolist()))
 
     def to(self, device: torch.device | str) -> Batch:
         """The same batch on `device`."""

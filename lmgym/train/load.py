@@ -26,9 +26,9 @@ def load_policy(
     """Load the policy that `model` names; `top_p` and `top_k` apply to local models only."""
     max_tokens = max_tokens or default_max_tokens(model)
     if kind_of(model) == "remote":
-        from lmgym.policy.endpoints.openai import Asking
+        from lmgym.policy.endpoints.calls import RequestOptions
 
-        return load.load_remote(model, asking=Asking(temperature=temperature, max_tokens=max_tokens))
+        return load.load_remote(model, request=RequestOptions(temperature=temperature, max_tokens=max_tokens))
     if kind_of(model) == "scripted":
         return load.load_policy(model, seed=seed)
     try:

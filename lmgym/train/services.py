@@ -43,7 +43,7 @@ class Services:
         self.context, self.temperature = context or Full(), temperature
         self.ranks = ranks()
         self.pictures = RunPictures(folder / PICTURES)
-        policy.see(self.pictures)
+        policy.use_pictures(self.pictures)
         self.sampled = 0  # tokens that `sample` made, until they are counted
         self._opened = opened
         self._engines: dict[int, Engine] = {}  # by planner

@@ -171,11 +171,11 @@ class TokenCritic(Critic):
 
     def guide(self, policy: LocalPolicy) -> AbstractContextManager[None]:
         """Have the policy answer by its log-probabilities plus beta Q."""
-        return policy.adjusted(self.adjust, beside=self.net.slow.trunk.model)
+        return policy.adjusted(self.adjust, second=self.net.slow.trunk.model)
 
     def guide_on(self, policy: LocalPolicy) -> None:
         """The same for good."""
-        policy.adjust_by(self.adjust, beside=self.net.slow.trunk.model)
+        policy.adjust_by(self.adjust, second=self.net.slow.trunk.model)
 
     def adjust(self, hidden: Tensor, logits: Tensor) -> Tensor:
         """Log-probabilities plus beta Q (R, V), where the last of `hidden` (R, H) are states of the target."""

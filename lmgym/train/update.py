@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from lmgym.errors import RecipeError
-from lmgym.policy.local.forward import gain_of
+from lmgym.policy.local.forward import final_norm_of
 from lmgym.train.batch import Batch, micro_batches
 from lmgym.train.math import aggregation
 from lmgym.train.ranks import ALONE, Ranks, added
@@ -239,7 +239,7 @@ def optimisers(model: nn.Module, spec: Optimiser) -> list[torch.optim.Optimizer]
 def trained_gain(weights: nn.Module) -> Tensor:
     """The gain of the norm before the output embedding; RecipeError where there is none, or it is not trained."""
     models = (part for part in weights.modules() if hasattr(part, "get_decoder"))
-    gain = next((gain_of(model) for model in models), None)
+    gain = next((final_norm_of(model) for model in models), None)
     if gain is None or not gain.requires_grad:
         raise RecipeError(
             "final_norm_lr is of the norm before the output embedding: this model trains none; leave it out"

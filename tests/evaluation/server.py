@@ -77,6 +77,7 @@ class Server:
     faults: Counter[str] = field(default_factory=Counter)
     running: int = 0
     most: int = 0  # requests at once
+    padding: int = 0  # bytes that followed endless replies
     lock: threading.Lock = field(default_factory=threading.Lock)
     enough: threading.Event = field(default_factory=threading.Event)
     url: str = ""
@@ -200,6 +201,12 @@ class Handler(BaseHTTPRequestHandler):
             case ["drip"]:
                 self.begin(len(whole), b"")
                 self.drip(whole)
+            case ["endless"]:
+                self.close_connection = True
+                self.begin(None, whole[:-1])
+                while True:  # until the client goes away
+                    self.wfile.write(b" " * (1 << 20))
+                    self.server_state.padding += 1 << 20
             case ["truncated"]:
                 self.begin(len(whole), whole[:-5])
                 self.close_connection = True
@@ -220,10 +227,11 @@ class Handler(BaseHTTPRequestHandler):
             case _:
                 raise AssertionError(fault)
 
-    def begin(self, length: int, data: bytes) -> None:
+    def begin(self, length: int | None, data: bytes) -> None:
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(length))
+        if length is not None:
+            self.send_header("Content-Length", str(length))
         self.end_headers()
         self.wfile.write(data)
         self.wfile.flush()

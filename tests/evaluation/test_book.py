@@ -15,16 +15,16 @@ from lmgym.evaluation.estimate import estimate
 from lmgym.evaluation.prices import TABLE, Price, costs_by, find_price
 from lmgym.evaluation.record import EPISODES, FACTS, Record
 from lmgym.evaluation.runner import Outcome
-from lmgym.policy.endpoints.calls import Halted, Kept, Said
+from lmgym.policy.endpoints.calls import Halted, ParsedReply, StoredReply
 from lmgym.rollout import episodes
 from lmgym.types import Trajectory
 
 GPT = "https://api.openai.com/v1#gpt-4o"
 
 
-def said(tokens_in: int, tokens_out: int, cost: float | None = None) -> Said:
+def said(tokens_in: int, tokens_out: int, cost: float | None = None) -> ParsedReply:
     usage = {"in": tokens_in, "out": tokens_out}
-    return Said(text="", usage=usage if cost is None else {**usage, "cost": cost})
+    return ParsedReply(text="", usage=usage if cost is None else {**usage, "cost": cost})
 
 
 # Prices --------------------------------------------------------------------------------------------------------
@@ -131,11 +131,11 @@ def test_a_run_is_estimated_from_its_first_episodes():
 def test_replies_and_what_was_under_way_survive(tmp_path):
     path = tmp_path / "calls.sqlite"
     calls = Calls(path, Budget())
-    kept = Kept(raw={"text": "\ud800 and \U0001f600"}, seconds=1.5)
-    calls.keep(calls.intend("a", (1, 2)), "a", kept, said(10, 5, 0.25))
-    calls.fail(calls.intend("b", (1, 3)), "rate", "HTTP 429")
-    calls.intend("b", (1, 3))
-    calls.intend("c", (1, 4))
+    kept = StoredReply(raw={"text": "\ud800 and \U0001f600"}, seconds=1.5)
+    calls.store(calls.begin("a", (1, 2)), "a", kept, said(10, 5, 0.25))
+    calls.fail(calls.begin("b", (1, 3)), "rate", "HTTP 429")
+    calls.begin("b", (1, 3))
+    calls.begin("c", (1, 4))
     calls.close()
 
     budget = Budget()
@@ -143,7 +143,7 @@ def test_replies_and_what_was_under_way_survive(tmp_path):
     assert calls.find("a") == kept
     assert calls.find("b") is None
     assert (budget.spent_tokens, budget.spent_cost) == (15, 0.25)
-    calls.keep(calls.intend("b", (1, 3)), "b", kept, said(1, 1, 0.5))
+    calls.store(calls.begin("b", (1, 3)), "b", kept, said(1, 1, 0.5))
     account = calls.account()
     calls.close()
     assert account == {
@@ -162,18 +162,18 @@ def test_replies_and_what_was_under_way_survive(tmp_path):
 
 def test_the_cost_of_a_run_is_unknown_as_soon_as_that_of_one_reply_is(tmp_path):
     calls = Calls(tmp_path / "calls.sqlite", Budget())
-    calls.keep(calls.intend("a", ()), "a", Kept(raw={}, seconds=0), said(1, 1, 0.5))
+    calls.store(calls.begin("a", ()), "a", StoredReply(raw={}, seconds=0), said(1, 1, 0.5))
     assert calls.account()["cost"] == 0.5
-    calls.keep(calls.intend("b", ()), "b", Kept(raw={}, seconds=0), said(1, 1))
+    calls.store(calls.begin("b", ()), "b", StoredReply(raw={}, seconds=0), said(1, 1))
     assert calls.account()["cost"] is None
     calls.close()
 
 
 def test_a_book_halts_where_the_budget_does_and_writes_nothing_down(tmp_path):
     calls = Calls(tmp_path / "calls.sqlite", Budget(tokens=10))
-    calls.keep(calls.intend("a", ()), "a", Kept(raw={}, seconds=0), said(6, 0))
+    calls.store(calls.begin("a", ()), "a", StoredReply(raw={}, seconds=0), said(6, 0))
     with pytest.raises(Halted, match="10 tokens is used up: 6"):
-        calls.intend("b", ())
+        calls.begin("b", ())
     assert calls.account()["exchanges"] == 1
     calls.close()
 
@@ -186,12 +186,12 @@ def test_a_figure_that_a_reply_does_not_say_ends_a_run_with_a_limit_on_it(tmp_pa
     for number, budget in enumerate((Budget(**{limit: 1000}), Budget(**{limit: 10_000}))):
         calls = Calls(path, budget)
         if not number:
-            calls.keep(calls.intend("a", ()), "a", Kept(raw={}, seconds=0), Said(text="", usage=usage))
+            calls.store(calls.begin("a", ()), "a", StoredReply(raw={}, seconds=0), ParsedReply(text="", usage=usage))
         with pytest.raises(Halted, match=f"does not say its {limit}, so --budget-{limit} cannot be kept"):
-            calls.intend("b", ())
+            calls.begin("b", ())
         calls.close()
     calls = Calls(path, Budget())  # without the limit, the run goes on
-    calls.intend("b", ())
+    calls.begin("b", ())
     calls.close()
 
 
@@ -201,7 +201,7 @@ def test_a_book_is_written_by_many_threads(tmp_path):
     def work(name: int) -> None:
         for number in range(20):
             key = f"{name}-{number}"
-            calls.keep(calls.intend(key, (name, number)), key, Kept(raw={"n": number}, seconds=0), said(1, 1))
+            calls.store(calls.begin(key, (name, number)), key, StoredReply(raw={"n": number}, seconds=0), said(1, 1))
 
     threads = [threading.Thread(target=work, args=(name,)) for name in range(8)]
     for thread in threads:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 from collections import Counter
 from dataclasses import replace
@@ -15,14 +16,13 @@ from lmgym.evaluation.budget import Budget
 from lmgym.evaluation.cache import Calls
 from lmgym.evaluation.record import CALLS, PICTURES, PictureFolder, Record
 from lmgym.policy.base import Conversation
-from lmgym.policy.endpoints.calls import Refused
-from lmgym.policy.endpoints.openai import Asking
-from lmgym.policy.endpoints.pace import Patience
+from lmgym.policy.endpoints.calls import MAX_REPLY_BYTES, EndpointRefused, RequestOptions
+from lmgym.policy.endpoints.pace import RetryLimits
 from lmgym.policy.load import load_policy, load_remote
-from lmgym.policy.tools import Plain
+from lmgym.policy.tools import ActionPolicy
 from lmgym.rollout import episodes
 from lmgym.rollout.engine import Engine
-from lmgym.types import Message
+from lmgym.types import Completion, Message
 
 from .server import any_fault, bisect, peek, reply, serving
 from .test_faults import QUICK, play
@@ -45,7 +45,7 @@ def test_what_no_call_can_get_past_stops_the_run_at_once(tmp_path, status):
     with serving(lambda body: error(status)) as server:
         report, account, session = play(tmp_path, server, "guess_number", 50, concurrency=4)
     assert server.requests <= 4
-    assert isinstance(session.error, Refused)
+    assert isinstance(session.error, EndpointRefused)
     assert report.outcomes == ()
     assert f"HTTP {status}" in report.stopped
     assert account["by_outcome"] == {"refused": server.requests}
@@ -67,7 +67,7 @@ def test_a_wrong_key_stops_the_run_at_once_whatever_status_it_comes_with(tmp_pat
     with serving(lambda body: dict(KEYLESS[name])) as server:
         report, account, session = play(tmp_path, server, "guess_number", 50, concurrency=4)
     assert server.requests <= 4
-    assert isinstance(session.error, Refused)
+    assert isinstance(session.error, EndpointRefused)
     assert report.outcomes == ()
     assert account["by_outcome"] == {"refused": server.requests}
 
@@ -108,8 +108,8 @@ def test_a_run_that_was_refused_goes_on_when_it_is_resumed(tmp_path):
 def test_a_call_that_nothing_comes_of_voids_its_episode_alone(tmp_path, status, ailment, tries):
     last = runner.episodes("test/Jars-v0", split="test", size=200, count=40, options={})[-1].index
     with serving(lambda body: error(status, "no") if game(body) == last else peek(body)) as server:
-        patience = replace(QUICK, tries=2)
-        report, account, session = play(tmp_path, server, "test/Jars-v0", 40, concurrency=5, patience=patience)
+        retries = replace(QUICK, attempts=2)
+        report, account, session = play(tmp_path, server, "test/Jars-v0", 40, concurrency=5, retries=retries)
     assert session.error is None
     assert [(outcome.index, outcome.stop) for outcome in report.outcomes if outcome.voided] == [(last, "void")]
     assert len(report.played) == 39
@@ -118,8 +118,8 @@ def test_a_call_that_nothing_comes_of_voids_its_episode_alone(tmp_path, status, 
 
 def test_a_server_that_answers_nobody_ends_the_run(tmp_path):
     with serving(lambda body: error(500)) as server:
-        patience = replace(QUICK, tries=2)
-        report, account, session = play(tmp_path, server, "test/Jars-v0", 40, concurrency=5, patience=patience)
+        retries = replace(QUICK, attempts=2)
+        report, account, session = play(tmp_path, server, "test/Jars-v0", 40, concurrency=5, retries=retries)
     assert isinstance(session.error, BackendError)
     assert "20 faults in 20 episodes; the last: HTTP 500" in report.stopped
     assert report.outcomes == ()
@@ -167,8 +167,8 @@ def test_tries_are_calls_of_their_own_and_repeats_are_not():
 
 def test_what_is_asked_for_is_in_the_request():
     with serving() as server:
-        more = {"top_p": 0.5, "parallel_tool_calls": None}
-        policy = load_remote(server.model, asking=Asking(temperature=0.3, max_tokens=77, more=more))
+        extra = {"top_p": 0.5, "parallel_tool_calls": None}
+        policy = load_remote(server.model, request=RequestOptions(temperature=0.3, max_tokens=77, extra=extra))
         policy.act([Conversation(messages=(ASKED,)), Conversation(messages=(ASKED,), max_tokens=5, noise=(1,))])
         policy.close()
     first, second = sorted(server.bodies, key=lambda body: -body["max_tokens"])
@@ -191,7 +191,7 @@ def test_tools_in_words_reach_an_endpoint_that_has_none(tmp_path):
     with serving(speaker) as server:
         policy = load_remote(server.model)
         jobs = runner.episodes("test/Jars-v0", split="test", size=200, count=20, options={})
-        report = runner.evaluate(Plain(policy, tools="text"), jobs, engine=Engine())
+        report = runner.evaluate(ActionPolicy(policy, tools="text"), jobs, engine=Engine())
         policy.close()
     assert 0 < report.success.mean < 1
     assert all(outcome.invalid == 0 and outcome.turns == 1 for outcome in report.outcomes)
@@ -210,6 +210,46 @@ def test_a_policy_that_is_closed_says_so_and_closes_twice():
 def test_names_that_name_nothing_are_refused(name):
     with pytest.raises(PolicyError):
         load_policy(name)
+
+
+def ask_once(server, retries=None) -> Completion:
+    """The answer to one call, attempted once unless `retries` say otherwise."""
+    with load_remote(server.model, retries=retries or replace(QUICK, attempts=1)) as policy:
+        return policy.act([Conversation(messages=(ASKED,))])[0]
+
+
+def test_an_endless_reply_is_cut_off_and_asked_for_again():
+    with serving(plan=lambda number: "endless" if number == 0 else "") as server:
+        assert ask_once(server, QUICK).text == "4"
+    assert server.requests == 2
+    assert server.padding < 8 * MAX_REPLY_BYTES  # buffers of the connection included
+
+
+@pytest.mark.parametrize(
+    ("count", "message"),
+    [(1_000_000, f"the reply is longer than {MAX_REPLY_BYTES} bytes"), (100_000, "the reply has 100000 tool calls")],
+)
+def test_a_reply_with_a_million_tool_calls_is_broken(count, message):
+    calls = [{"function": {"name": "peek", "arguments": "{}"}}] * count
+    with serving(lambda body: {"content": None, "tool_calls": calls}) as server:
+        answer = ask_once(server)
+    assert answer.finish == "broken"
+    assert message in answer.usage["fault"]
+
+
+@pytest.mark.parametrize("after", ["-1", "nan", "inf", "1e12", "0"])
+def test_no_retry_after_makes_requests_come_fast_or_stop(after):
+    with serving(lambda body: {"status": 429, "headers": {"Retry-After": after}}) as server:
+        answer = ask_once(server, RetryLimits(first_wait=0.05, longest_wait=0.4, total=2.0))
+    assert answer.finish == "broken"
+    assert 3 < server.requests <= 50  # waits of 0.04 s at least, once the bound is reached
+
+
+def test_a_compressed_reply_is_refused():
+    content = gzip.compress(json.dumps(reply({"content": "4"})).encode())
+    with serving(lambda body: {"raw": content, "headers": {"Content-Encoding": "gzip"}}) as server:
+        assert "compressed (gzip)" in ask_once(server).usage["fault"]
+    assert server.headers[0]["accept-encoding"] == "identity"
 
 
 # Budgets -------------------------------------------------------------------------------------------------------
@@ -240,7 +280,7 @@ def test_replies_on_their_way_are_kept_when_a_run_ends_early(tmp_path):
 
     with serving(speaker, pause=0.05) as server:
         _, account, session = play(tmp_path, server, "guess_number", 60, concurrency=12)
-    assert isinstance(session.error, Refused)
+    assert isinstance(session.error, EndpointRefused)
     assert account["possibly_paid_twice"] == []
     assert account["replies"] == sum(server.replies.values())
 
@@ -284,13 +324,13 @@ def test_a_server_that_is_full_is_asked_less_and_then_more_again(tmp_path):
     with serving(plan=any_fault(0.0, storm=range(10, 40)), pause=0.01) as server:
         record, budget = Record(tmp_path, {}, resume=False), Budget()
         calls = Calls(tmp_path / CALLS, budget)
-        policy = load_remote(server.model, patience=QUICK, concurrency=16, ledger=calls)
+        policy = load_remote(server.model, retries=QUICK, concurrency=16, ledger=calls)
         lowest: list[float] = []
         jobs = runner.episodes("guess_number", split="test", size=1000, count=40, options={})
-        seen = lambda _: lowest.append(policy.pace.limit)  # noqa: E731
+        seen = lambda _: lowest.append(policy.throttle.limit)  # noqa: E731
         runner.evaluate(policy, jobs, engine=Engine(concurrency=16), keep=seen)
-        assert policy.pace.slowed > 0
-        assert min(lowest) < policy.pace.limit <= 16
+        assert policy.throttle.halvings > 0
+        assert min(lowest) < policy.throttle.limit <= 16
         policy.close()
         assert calls.account()["by_outcome"] == {"rate": 30, "reply": server.requests - 30}
         calls.close()
@@ -309,7 +349,7 @@ def test_an_anthropic_model_plays(tmp_path, monkeypatch):
     with serving(speaker, plan=plan) as server:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url.removesuffix("/v1"))
         monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-planted-key")
-        policy = load_remote("anthropic:claude-test", patience=Patience(first=0.01))
+        policy = load_remote("anthropic:claude-test", retries=RetryLimits(first_wait=0.01))
         jobs = runner.episodes("test/Jars-v0", split="test", size=200, count=12, options={})
         report = runner.evaluate(policy, jobs, engine=Engine())
         policy.close()

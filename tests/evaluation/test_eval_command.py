@@ -358,14 +358,14 @@ def test_evaluating_an_endpoint_loads_no_tensors(tmp_path, plugin):
         assert server.requests
 
 
-WITHOUT = "import sys; sys.modules.update(tenacity=None, openai=None); from lmgym.cli import main; main()"
+WITHOUT = "import sys; sys.modules.update(tenacity=None, httpx=None); from lmgym.cli import main; main()"
 
 
 @pytest.mark.parametrize(
     ("model", "code", "line"),
     [
         ("demonstrator", 0, "wrote run"),
-        ("http://127.0.0.1:9/v1#x", 2, "http: needs tenacity: pip install 'lmgym[eval]'"),
+        ("http://127.0.0.1:9/v1#x", 2, "http: needs httpx: pip install 'lmgym[eval]'"),
     ],
 )
 def test_only_endpoints_need_the_packages_that_reach_them(tmp_path, model, code, line):

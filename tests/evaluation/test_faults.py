@@ -15,13 +15,13 @@ from lmgym.evaluation.policies import Policies
 from lmgym.evaluation.record import CALLS, Record
 from lmgym.evaluation.runner import Outcome, Report
 from lmgym.evaluation.settings import Settings
-from lmgym.policy.endpoints.pace import Patience
+from lmgym.policy.endpoints.pace import RetryLimits
 from lmgym.policy.load import load_remote
 from lmgym.rollout.engine import Engine
 
 from .server import FAULTS, Server, any_fault, peek, serving
 
-QUICK = Patience(timeout=60.0, tries=20, first=0.01, longest=0.1, obey=0.3, total=600)
+QUICK = RetryLimits(timeout=60.0, attempts=20, first_wait=0.01, longest_wait=0.1, longest_retry_after=0.3, total=600)
 DRIPPING = replace(QUICK, timeout=8.0)  # less than a drip takes
 
 
@@ -30,7 +30,7 @@ def play(folder: Path, server: Server, task: str, count: int, *, concurrency: in
     record = Record(folder, {"settings": {}}, resume=more.pop("resume", False))
     budget = Budget(**more.pop("budget", {}))
     calls = Calls(folder / CALLS, budget)
-    policy = load_remote(server.model, patience=more.pop("patience", QUICK), concurrency=concurrency, ledger=calls)
+    policy = load_remote(server.model, retries=more.pop("retries", QUICK), concurrency=concurrency, ledger=calls)
     size = runner.size_of(task, "test", {})
     evaluation = Evaluation(
         record=record,
@@ -63,7 +63,7 @@ def test_two_hundred_episodes_at_once_score_the_same_whatever_the_server_does(tm
     assert account["exchanges"] == account["replies"] == clean.requests == sum(o.turns for o in expected.outcomes)
 
     with serving(peek, plan=any_fault(0.25, storm=range(100, 150))) as faulty:
-        found, account, evaluation = play(tmp_path / "faulty", faulty, "test/Jars-v0", 200, patience=DRIPPING)
+        found, account, evaluation = play(tmp_path / "faulty", faulty, "test/Jars-v0", 200, retries=DRIPPING)
     assert evaluation.error is None
     assert found.stopped == ""
     assert timeless(found) == timeless(expected)

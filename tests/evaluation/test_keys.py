@@ -186,7 +186,7 @@ def test_a_key_in_what_a_module_raises_is_not_repeated(tmp_path, run, monkeypatc
     code, printed = run("python:planted:play")
     (tmp_path / "planted.py").unlink()
     assert code == 2
-    assert "python:planted:play is not to be found" in printed
+    assert "python:planted:play cannot be imported" in printed
     assert found_in(tmp_path, printed) == []
 
 

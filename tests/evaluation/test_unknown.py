@@ -18,7 +18,7 @@ from lmgym.evaluation.budget import Budget
 from lmgym.evaluation.cache import Calls
 from lmgym.evaluation.play import EvalProgress
 from lmgym.evaluation.runner import outcome
-from lmgym.policy.endpoints.calls import Kept, Said
+from lmgym.policy.endpoints.calls import ParsedReply, StoredReply
 from lmgym.types import Completion, Message, Trajectory, Turn
 
 from .server import bisect, reply, serving
@@ -78,8 +78,8 @@ def test_one_call_that_counts_nothing_makes_an_episode_unknown():
 def test_the_account_is_unknown_as_soon_as_one_reply_is(tmp_path):
     calls = Calls(tmp_path / "calls.sqlite", Budget())
     for number, usage in enumerate(({"in": 3, "out": 1, "cost": 0.5}, {"in": 4})):
-        exchange = calls.intend(str(number), [number])
-        calls.keep(exchange, str(number), Kept(raw={}, seconds=0.1), Said(text="", usage=usage))
+        exchange = calls.begin(str(number), [number])
+        calls.store(exchange, str(number), StoredReply(raw={}, seconds=0.1), ParsedReply(text="", usage=usage))
     account = calls.account()
     calls.close()
     assert (account["tokens_in"], account["tokens_out"], account["cost"]) == (7, None, None)
@@ -87,7 +87,7 @@ def test_the_account_is_unknown_as_soon_as_one_reply_is(tmp_path):
 
 def test_the_table_of_a_run_shows_no_0_for_what_is_not_known():
     budget = Budget()
-    remote = SimpleNamespace(pace=SimpleNamespace(running=0, limit=1, slowed=0))
+    remote = SimpleNamespace(throttle=SimpleNamespace(running=0, limit=1, halvings=0))
     watcher = Watcher("", budget, remote, priced=True)
     watcher(EvalProgress(jobs=[]))
     budget.add(10, 0.5)

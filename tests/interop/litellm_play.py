@@ -9,8 +9,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 from lmgym.evaluation import runner
-from lmgym.policy.endpoints.calls import Refused
-from lmgym.policy.endpoints.pace import Patience
+from lmgym.policy.endpoints.calls import EndpointRefused
+from lmgym.policy.endpoints.pace import RetryLimits
 from lmgym.policy.load import load_remote
 from lmgym.rollout.engine import Engine
 
@@ -22,11 +22,11 @@ def played(job):
     from tests.plugins import installed
 
     with tempfile.TemporaryDirectory() as folder, installed(jars, Path(folder)):
-        policy = load_remote("litellm:openai/fake", patience=Patience(first=0.01))
+        policy = load_remote("litellm:openai/fake", retries=RetryLimits(first_wait=0.01))
         jobs = runner.episodes("test/Jars-v0", split="test", size=200, count=job["count"], options={})
         try:
             return {"report": asdict(runner.evaluate(policy, jobs, engine=Engine(concurrency=job["concurrency"])))}
-        except Refused as refused:
+        except EndpointRefused as refused:
             return {"refused": str(refused)}
         finally:
             policy.close()

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from lmgym.errors import PolicyError
 from lmgym.policy.base import Conversation
-from lmgym.policy.endpoints import anthropic, chat, status
-from lmgym.policy.endpoints.calls import Refused, Rejected, Trouble, call_key
+from lmgym.policy.endpoints import chat, status
+from lmgym.policy.endpoints.anthropic import AnthropicMessages
+from lmgym.policy.endpoints.calls import EndpointRefused, RequestOptions, RequestRejected, TransientError, call_key
 from lmgym.policy.tools import action_of_call
 from lmgym.types import Message
 
@@ -20,6 +21,8 @@ TOOLS = ({"name": "peek", "description": "Look.", "parameters": {"type": "object
 CALL = action_of_call("I look.", "peek", {"jar": 1})
 RULES, ASKED = Message(role="system", text="rules"), Message(role="user", text="where?")
 PNG = {"d1": b"\x89PNG one", "d2": b"\x89PNG two"}
+CHAT = chat.ChatCompletions("fake", RequestOptions(), PNG)
+ANTHROPIC = AnthropicMessages("fake", RequestOptions(), PNG)
 
 
 def said(text: str) -> Message:
@@ -51,21 +54,21 @@ def test_calls_and_results_are_native_where_tools_are_offered():
     assert call["tool_calls"][0]["function"] == {"name": "peek", "arguments": '{"jar": 1}'}
     assert result == {"role": "tool", "tool_call_id": call["tool_calls"][0]["id"], "content": "empty"}
     assert [m["role"] for m in (first, words, complaint, last)] == ["user", "assistant", "user", "assistant"]
-    assert chat.tools_of(Conversation(messages=(), tools=TOOLS))["tools"][0]["function"]["name"] == "peek"
-    assert chat.tools_of(Conversation(messages=messages)) == {}
+    assert CHAT.body(Conversation(messages=(), tools=TOOLS))["tools"][0]["function"]["name"] == "peek"
+    assert "tools" not in CHAT.body(Conversation(messages=messages))
 
 
 def test_pictures_are_digests_until_they_are_sent():
-    messages = chat.messages_of(Conversation(messages=(shown("look", "d1", "d2"),)))
-    assert "PNG" not in json.dumps(messages)
-    sent = chat.with_pictures(messages, PNG)[0]["content"]
+    body = CHAT.body(Conversation(messages=(shown("look", "d1", "d2"),)))
+    assert "PNG" not in json.dumps(body)
+    sent = CHAT.outgoing(body)["messages"][0]["content"]
     assert sent[0] == {"type": "text", "text": "look"}
     assert sent[1] == {
         "type": "image_url",
         "image_url": {"url": "data:image/png;base64," + base64.b64encode(PNG["d1"]).decode()},
     }
-    with pytest.raises(PolicyError, match="picture d1 is not there"):
-        chat.with_pictures(messages, {})
+    with pytest.raises(PolicyError, match="picture d1 is missing"):
+        chat.ChatCompletions("fake", RequestOptions(), {}).outgoing(body)
 
 
 def test_the_picture_of_a_tools_result_is_shown_by_the_user():
@@ -105,7 +108,7 @@ def test_the_picture_of_a_tools_result_is_shown_by_the_user():
     ],
 )
 def test_a_reply_is_read(reply, text, thinking, finish):
-    found = chat.read(reply)
+    found = chat.read_reply(reply)
     assert (found.text, found.thinking, found.finish) == (text, thinking, finish)
 
 
@@ -124,9 +127,9 @@ def test_a_reply_is_read(reply, text, thinking, finish):
     ],
 )
 def test_a_broken_reply_is_nobodys_answer(reply):
-    with pytest.raises(Trouble) as error:
-        chat.read(reply)
-    assert error.value.ailment == "broken"
+    with pytest.raises(TransientError) as error:
+        chat.read_reply(reply)
+    assert error.value.kind == "broken"
 
 
 HOSTILE = st.recursive(
@@ -159,11 +162,15 @@ HOSTILE = st.recursive(
 @settings(max_examples=150, deadline=None)
 @given(HOSTILE)
 def test_whatever_a_server_says_is_an_answer_or_trouble(value):
-    for read, raw in ((chat.read, value), (chat.read, {"choices": [{"message": value}]}), (anthropic.read, value)):
+    for read, raw in (
+        (chat.read_reply, value),
+        (chat.read_reply, {"choices": [{"message": value}]}),
+        (ANTHROPIC.read, value),
+    ):
         if isinstance(raw, dict):
             try:
                 found = read(raw)
-            except Trouble:
+            except TransientError:
                 continue
             assert isinstance(found.text, str)
             found.text.encode()
@@ -173,25 +180,33 @@ def test_whatever_a_server_says_is_an_answer_or_trouble(value):
     "content", [b"", b"{", b"[1]", b"7", b"<html>", b"\xff\xfe", b"[" * 200_000, b'{"a": ' * 200_000]
 )
 def test_what_is_no_json_object_is_trouble(content):
-    with pytest.raises(Trouble, match="the reply is no JSON"):
-        chat.parse(content)
+    with pytest.raises(TransientError, match="the reply is not"):
+        chat.parse_reply(content)
 
 
 def test_an_error_in_a_body_of_200_is_the_error_it_says():
-    with pytest.raises(Trouble) as error:
-        chat.parse(b'{"error": {"code": 429, "message": "busy"}}')
-    assert error.value.ailment == "rate"
-    with pytest.raises(Refused):
-        chat.parse(b'{"error": {"code": 401, "message": "who are you"}}')
+    with pytest.raises(TransientError) as error:
+        chat.parse_reply(b'{"error": {"code": 429, "message": "busy"}}')
+    assert error.value.kind == "rate"
+    with pytest.raises(EndpointRefused):
+        chat.parse_reply(b'{"error": {"code": 401, "message": "who are you"}}')
     for code in ("rate_limit_exceeded", "rate_limit_error"):
-        with pytest.raises(Trouble) as error:
-            chat.parse(json.dumps({"error": {"code": code, "message": "busy"}}).encode())
-        assert error.value.ailment == "rate"
-    assert chat.parse(b'{"error": {"code": "context_length_exceeded"}}')[status.RESULT] == "context"
+        with pytest.raises(TransientError) as error:
+            chat.parse_reply(json.dumps({"error": {"code": code, "message": "busy"}}).encode())
+        assert error.value.kind == "rate"
+    assert chat.parse_reply(b'{"error": {"code": "context_length_exceeded"}}')[status.RESULT] == "context"
     for strange in (None, True, [], {}, "no such code", 9999, "12345678901234567890"):
-        with pytest.raises(Trouble) as error:
-            chat.parse(json.dumps({"error": {"code": strange, "message": "?"}}).encode())
-        assert error.value.ailment == "server"
+        with pytest.raises(TransientError) as error:
+            chat.parse_reply(json.dumps({"error": {"code": strange, "message": "?"}}).encode())
+        assert error.value.kind == "server"
+
+
+@pytest.mark.parametrize("dialect", [CHAT, ANTHROPIC])
+def test_a_reply_with_too_many_tool_calls_is_broken(dialect):
+    calls = [{"type": "tool_use", "name": "peek", "function": {"name": "peek"}}] * 129
+    with pytest.raises(TransientError, match="129 tool calls; at most 128"):
+        dialect.read({"content": calls, "choices": [{"message": {"tool_calls": calls}}]})
+    assert dialect.read({"content": calls[1:], "choices": [{"message": {"tool_calls": calls[1:]}}]}).text
 
 
 def test_usage_counts_what_the_server_counts():
@@ -201,11 +216,11 @@ def test_usage_counts_what_the_server_counts():
         "prompt_tokens_details": {"cached_tokens": 4},
         "completion_tokens_details": {"reasoning_tokens": 3},
     }
-    assert chat.read(answer(content="go", usage=usage)).usage == {"in": 9, "out": 5, "cached": 4, "thinking": 3}
-    assert chat.read(answer(content="go", usage={"prompt_tokens": "9"})).usage == {}
-    assert chat.read(answer(content="go", usage={"prompt_tokens": -9, "completion_tokens": 10**30})).usage == {}
+    assert chat.read_reply(answer(content="go", usage=usage)).usage == {"in": 9, "out": 5, "cached": 4, "thinking": 3}
+    assert chat.read_reply(answer(content="go", usage={"prompt_tokens": "9"})).usage == {}
+    assert chat.read_reply(answer(content="go", usage={"prompt_tokens": -9, "completion_tokens": 10**30})).usage == {}
     two = [{"function": {"name": name, "arguments": "{}"}} for name in "ab"]
-    assert chat.read(answer(content=None, tool_calls=two)).usage == {"calls_left_out": 1}
+    assert chat.read_reply(answer(content=None, tool_calls=two)).usage == {"calls_left_out": 1}
 
 
 @pytest.mark.parametrize(
@@ -216,31 +231,31 @@ def test_usage_counts_what_the_server_counts():
         (503, "busy", "server"),
         (529, "overloaded", "server"),
         (408, "late", "server"),
-        (400, "unknown field", Rejected),
-        (422, "image too large", Rejected),
-        (401, "bad key", Refused),
-        (403, "not yours", Refused),
-        (404, "no such model", Refused),
-        (302, "moved", Refused),
-        (402, "pay", Refused),
-        (429, "insufficient_quota: check your plan and billing", Refused),
-        (429, '{"error": {"code": "billing_hard_limit_reached"}}', Refused),
+        (400, "unknown field", RequestRejected),
+        (422, "image too large", RequestRejected),
+        (401, "bad key", EndpointRefused),
+        (403, "not yours", EndpointRefused),
+        (404, "no such model", EndpointRefused),
+        (302, "moved", EndpointRefused),
+        (402, "pay", EndpointRefused),
+        (429, "insufficient_quota: check your plan and billing", EndpointRefused),
+        (429, '{"error": {"code": "billing_hard_limit_reached"}}', EndpointRefused),
         (429, "rate limit reached; raise it on the billing page, or see your credit balance there", "rate"),
-        (400, "temperature is not supported with this context window", Rejected),
-        (400, "unknown field; the maximum context length is 4096 tokens", Rejected),
-        (400, "set the context size when the server starts", Rejected),
-        (400, "max_new_tokens must be positive", Rejected),
-        (400, "unknown field: moderation", Rejected),
-        (403, "no right to the moderation endpoint", Refused),
-        (403, "input was flagged by moderation", Refused),
+        (400, "temperature is not supported with this context window", RequestRejected),
+        (400, "unknown field; the maximum context length is 4096 tokens", RequestRejected),
+        (400, "set the context size when the server starts", RequestRejected),
+        (400, "max_new_tokens must be positive", RequestRejected),
+        (400, "unknown field: moderation", RequestRejected),
+        (403, "no right to the moderation endpoint", EndpointRefused),
+        (403, "input was flagged by moderation", EndpointRefused),
     ],
 )
 def test_what_an_http_error_means(code, text, kind):
     with pytest.raises(PolicyError) as error:
         status.result_of(code, {"retry-after": "2"}, text)
     if isinstance(kind, str):
-        assert isinstance(error.value, Trouble)
-        assert (error.value.ailment, error.value.after) == (kind, 2.0)
+        assert isinstance(error.value, TransientError)
+        assert (error.value.kind, error.value.after) == (kind, 2.0)
     else:
         assert type(error.value) is kind
 
@@ -267,7 +282,7 @@ def test_what_an_http_error_means(code, text, kind):
     ],
 )
 def test_no_room_and_filters_are_results(code, text, finish):
-    found = chat.read(status.result_of(code, {}, text))
+    found = chat.read_reply(status.result_of(code, {}, text))
     assert (found.text, found.finish) == ("", finish)
 
 
@@ -283,17 +298,16 @@ def test_a_call_has_a_key_of_all_that_matters():
 
 
 def test_messages_in_anthropics_dialect():
-    from lmgym.policy.endpoints.anthropic import _messages
-
     messages = (RULES, ASKED, said(CALL), shown("a picture", "d1"), said(""), shown("next"), shown("and next"))
-    turns = _messages(Conversation(messages=messages, tools=TOOLS))
+    body = ANTHROPIC.body(Conversation(messages=messages, tools=TOOLS))
+    turns = body["messages"]
     assert [turn["role"] for turn in turns] == ["user", "assistant", "user", "assistant", "user"]
     assert turns[1]["content"][1] == {"type": "tool_use", "id": "call00002", "name": "peek", "input": {"jar": 1}}
     result = turns[2]["content"][0]
     assert (result["type"], result["tool_use_id"], len(result["content"])) == ("tool_result", "call00002", 2)
     assert turns[3]["content"] == [{"type": "text", "text": "(nothing)"}]
     assert len(turns[4]["content"]) == 2
-    sent = anthropic._sent(turns[2], PNG)["content"][0]["content"][1]["source"]
+    sent = ANTHROPIC.outgoing(body)["messages"][2]["content"][0]["content"][1]["source"]
     assert base64.b64decode(sent["data"]) == PNG["d1"]
 
 
@@ -312,9 +326,9 @@ def test_a_reply_in_anthropics_dialect():
             "output_tokens": 2,
         },
     }
-    found = anthropic.read(raw)
+    found = ANTHROPIC.read(raw)
     assert (found.text, found.thinking, found.finish) == (CALL, "why", "stop")
     assert found.usage == {"in": 18, "out": 2, "cached": 10}
-    assert anthropic.read({**raw, "stop_reason": "max_tokens"}).finish == "length"
-    with pytest.raises(Trouble):
-        anthropic.read({"content": "words"})
+    assert ANTHROPIC.read({**raw, "stop_reason": "max_tokens"}).finish == "length"
+    with pytest.raises(TransientError):
+        ANTHROPIC.read({"content": "words"})

@@ -9,15 +9,14 @@ from pathlib import Path
 import pytest
 
 from lmgym.policy.base import Conversation
-from lmgym.policy.endpoints.calls import Refused
-from lmgym.policy.endpoints.command import Command
-from lmgym.policy.endpoints.openai import Asking
-from lmgym.policy.endpoints.pace import Patience
+from lmgym.policy.endpoints.calls import EndpointRefused, RequestOptions
+from lmgym.policy.endpoints.command import JsonLines
+from lmgym.policy.endpoints.pace import RetryLimits
 from lmgym.policy.load import load_remote
 from lmgym.types import Message
 
 PLAYER = Path(__file__).with_name("players.py")
-QUICK = Patience(timeout=20.0, tries=3, first=0.01, longest=0.02)
+QUICK = RetryLimits(timeout=20.0, attempts=3, first_wait=0.01, longest_wait=0.02)
 
 
 @pytest.fixture
@@ -25,10 +24,8 @@ def player():
     """Load `players.py` in a mood; closed after the test."""
     made = []
 
-    def load(*words: object, patience: Patience = QUICK, **more):
-        made.append(
-            load_remote(f"cmd:{sys.executable} {PLAYER} {' '.join(map(str, words))}", patience=patience, **more)
-        )
+    def load(*words: object, retries: RetryLimits = QUICK, **more):
+        made.append(load_remote(f"cmd:{sys.executable} {PLAYER} {' '.join(map(str, words))}", retries=retries, **more))
         return made[-1]
 
     yield load
@@ -49,8 +46,8 @@ def test_a_program_answers_with_thinking_and_its_own_costs(player):
 
 @pytest.mark.parametrize("usage", ['{"in": "many", "out": -1, "cost": "free"}', '{"cost": NaN, "in": 1.5}', "7"])
 def test_figures_that_are_none_are_not_counted(usage):
-    program = Command("player", asking=Asking(), pictures={})
-    assert program.read({"text": "go", "usage": json.loads(usage)}).usage == {}
+    dialect = JsonLines(RequestOptions(), {})
+    assert dialect.read({"text": "go", "usage": json.loads(usage)}).usage == {}
 
 
 def test_answers_may_come_in_any_order(player):
@@ -59,19 +56,19 @@ def test_answers_may_come_in_any_order(player):
 
 @pytest.mark.parametrize(("mood", "ailment"), [("dies", 20.0), ("babbles", 20.0), ("hangs", 1.5)])
 def test_a_program_that_breaks_once_is_started_again(player, tmp_path, mood, ailment):
-    policy = player(mood, tmp_path / "flag", patience=Patience(timeout=ailment, tries=3, first=0.01))
+    policy = player(mood, tmp_path / "flag", retries=RetryLimits(timeout=ailment, attempts=3, first_wait=0.01))
     assert [said.text for said in policy.act(asked("a", "b"))] == ["a!", "b!"]
     assert (tmp_path / "flag").exists()
 
 
 def test_a_program_that_never_answers_is_given_up_with_its_last_words(player):
-    with pytest.raises(Refused, match="ended 3 times without an answer: no such weights"):
-        player("stillborn", patience=Patience(tries=9, first=0.01)).act(asked("a"))
+    with pytest.raises(EndpointRefused, match="ended 3 times without an answer; standard error: no such weights"):
+        player("stillborn", retries=RetryLimits(attempts=9, first_wait=0.01)).act(asked("a"))
 
 
 def test_a_program_that_is_not_there_is_refused_at_once():
     policy = load_remote("cmd:/no/such/program")
-    with pytest.raises(Refused, match="cannot be started: No such file"):
+    with pytest.raises(EndpointRefused, match="cannot be started: No such file"):
         policy.act(asked("a"))
     policy.close()
 

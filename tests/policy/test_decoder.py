@@ -3,11 +3,9 @@ import pytest
 import torch
 
 from lmgym.policy.local.decoder import Chunk, FusedDecoder
-from lmgym.policy.local.forward import known, network
+from lmgym.policy.local.forward import is_supported, network
+from lmgym.policy.local.kv_cache import KVCache, PrefixCopy, SlotTable, packed, plan_copies, shared_length
 from lmgym.policy.local.model_decoder import ModelDecoder
-from lmgym.policy.local.places import Places
-from lmgym.policy.local.sharing import Copy, packed, plan, shared
-from lmgym.policy.local.slots import KeyValues
 from lmgym.policy.models.tiny import tiny_model
 
 from .models import KINDS, model
@@ -15,8 +13,8 @@ from .models import KINDS, model
 
 def decoder(net):
     """The decoder that a policy takes for a model."""
-    cache = KeyValues()
-    return FusedDecoder(network(net.requires_grad_(False)), cache) if known(net) else ModelDecoder(net, cache)
+    cache = KVCache()
+    return FusedDecoder(network(net.requires_grad_(False)), cache) if is_supported(net) else ModelDecoder(net, cache)
 
 
 def expected(net, ids):
@@ -67,7 +65,7 @@ def test_a_view_with_a_gap_and_gathered_rows_give_the_same():
 
 
 def test_the_cache_grows_and_keeps_what_it_holds():
-    cache = KeyValues(slots=2, positions=4)
+    cache = KVCache(slots=2, positions=4)
     keys = torch.arange(4.0).view(2, 1, 2)
     cache.write(0, torch.tensor([0, 1]), torch.tensor([3, 1]), keys, -keys)
     cache.reserve(5, 9)
@@ -79,30 +77,30 @@ def test_the_cache_grows_and_keeps_what_it_holds():
 
 
 def test_shared_beginnings_are_counted_in_ids():
-    assert shared(packed([1, 2, 3]), packed([1, 2, 4, 5])) == 2
-    assert shared(packed([256]), packed([1])) == 0
-    assert shared(b"", packed([1])) == 0
+    assert shared_length(packed([1, 2, 3]), packed([1, 2, 4, 5])) == 2
+    assert shared_length(packed([256]), packed([1])) == 0
+    assert shared_length(b"", packed([1])) == 0
 
 
 def test_groups_share_their_prompt_and_all_share_the_system_prompt():
     system, one, other = [1, 2, 3, 4], [5, 6, 7, 8], [9, 9, 9, 9]
     cold = {0: system + one, 1: system + one, 2: system + other, 3: system + other, 4: system + one}
-    copies = plan({slot: packed(ids) for slot, ids in cold.items()}, {}, least=3)
+    copies = plan_copies({slot: packed(ids) for slot, ids in cold.items()}, {}, least=3)
     assert copies == [
-        Copy(source=0, target=1, length=7, wave=1),
-        Copy(source=0, target=4, length=7, wave=1),
-        Copy(source=0, target=2, length=4, wave=1),
-        Copy(source=2, target=3, length=7, wave=2),
+        PrefixCopy(source=0, target=1, length=7, wave=1),
+        PrefixCopy(source=0, target=4, length=7, wave=1),
+        PrefixCopy(source=0, target=2, length=4, wave=1),
+        PrefixCopy(source=2, target=3, length=7, wave=2),
     ]
 
 
 def test_live_slots_give_at_once():
-    copies = plan({0: packed([1, 2, 3, 4])}, {8: packed([1, 2, 3]), 9: packed([1, 7, 7])}, least=2)
-    assert copies == [Copy(source=8, target=0, length=3, wave=0)]
+    copies = plan_copies({0: packed([1, 2, 3, 4])}, {8: packed([1, 2, 3]), 9: packed([1, 7, 7])}, least=2)
+    assert copies == [PrefixCopy(source=8, target=0, length=3, wave=0)]
 
 
 def test_short_shares_are_not_copied():
-    assert plan({0: packed([1, 2, 3]), 1: packed([1, 2, 4])}, {}, least=3) == []
+    assert plan_copies({0: packed([1, 2, 3]), 1: packed([1, 2, 4])}, {}, least=3) == []
 
 
 def test_every_copy_gives_what_its_source_has_by_then():
@@ -110,7 +108,7 @@ def test_every_copy_gives_what_its_source_has_by_then():
     for _ in range(200):
         made = {i: rng.integers(0, 2, rng.integers(1, 9)).tolist() for i in range(10)}
         cold, live = {i: packed(made[i]) for i in range(7)}, {i: packed(made[i]) for i in range(7, 10)}
-        copies = plan(cold, live, least=1)
+        copies = plan_copies(cold, live, least=1)
         wave = {copy.target: copy.wave for copy in copies}
         for copy in copies:
             assert made[copy.source][: copy.length] == made[copy.target][: copy.length]
@@ -119,19 +117,19 @@ def test_every_copy_gives_what_its_source_has_by_then():
 
 
 def test_the_lowest_free_slot_is_taken_and_the_longest_idle_one_is_taken_away():
-    places = Places(2)
-    assert places.claim("a", [1, 2], ()) == (0, 0)
-    assert places.claim("b", [1, 2], ()) == (1, 0)
-    assert places.claim("c", [1, 2], ("a", "b")) is None
-    assert places.claim("c", [1, 2], ("b",)) == (0, 0)
-    places.release("c")
-    assert places.claim("d", [1, 2], ("b",)) == (0, 0)
+    table = SlotTable(2)
+    assert table.claim("a", [1, 2], ()) == (0, 0)
+    assert table.claim("b", [1, 2], ()) == (1, 0)
+    assert table.claim("c", [1, 2], ("a", "b")) is None
+    assert table.claim("c", [1, 2], ("b",)) == (0, 0)
+    table.release("c")
+    assert table.claim("d", [1, 2], ("b",)) == (0, 0)
 
 
 def test_a_slot_keeps_what_still_agrees():
-    places = Places(1)
-    places.claim("a", [1, 2, 3], ())
-    places.slots[0].ids = [1, 2, 3]
-    assert places.claim("a", [1, 2, 3, 4, 5], ()) == (0, 3)
-    assert places.claim("a", [1, 2, 3], ()) == (0, 2)
-    assert places.claim("a", [1, 9, 3, 4], ()) == (0, 1)
+    table = SlotTable(1)
+    table.claim("a", [1, 2, 3], ())
+    table.slots[0].ids = [1, 2, 3]
+    assert table.claim("a", [1, 2, 3, 4, 5], ()) == (0, 3)
+    assert table.claim("a", [1, 2, 3], ()) == (0, 2)
+    assert table.claim("a", [1, 9, 3, 4], ()) == (0, 1)

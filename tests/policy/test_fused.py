@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch.autograd import gradcheck
 
-from lmgym.policy.local.fused import WIDEST, causal, rms
+from lmgym.policy.local.fused import MAX_PLAIN, causal, rms
 
 
 def normal(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> torch.Tensor:
@@ -33,5 +33,5 @@ def test_attention_by_plain_products_is_the_fused_one(heads):
 
 
 def test_long_rows_go_by_the_fused_kernel():
-    parts = [normal(1, 1, WIDEST + 1, 4, seed=i, dtype=torch.float32) for i in range(3)]
+    parts = [normal(1, 1, MAX_PLAIN + 1, 4, seed=i, dtype=torch.float32) for i in range(3)]
     assert "ScaledDotProduct" in type(causal(*parts).grad_fn).__name__

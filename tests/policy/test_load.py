@@ -49,7 +49,7 @@ def test_tiny_takes_the_words_of_a_task():
 
 @pytest.mark.parametrize("name", ["tiny?seed=x", "tiny?seed=1&colour=2", "tiny-vl?words=webshop", "tiny?words=moon"])
 def test_what_follows_the_question_mark_is_known(name):
-    with pytest.raises(PolicyError, match="question mark|no tokenizer 'moon'"):
+    with pytest.raises(PolicyError, match="question mark|unknown tokenizer 'moon'"):
         load_local(name, device="cpu")
 
 
@@ -77,14 +77,14 @@ def test_every_kind_is_a_policy_with_a_session(name):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("gpt", "There is no policy 'gpt'; known: tiny"),
-        ("tiny:9z", "There is no tiny:9z; known: tiny, tiny:1m, tiny:10m"),
+        ("gpt", "unknown policy 'gpt'; choose one of tiny"),
+        ("tiny:9z", "unknown model tiny:9z; choose one of tiny, tiny:1m, tiny:10m"),
         ("tiny?sed=3", "seed=N"),
         ("tiny?seed=x", "seed=N"),
-        ("http://localhost:8000/v1", "names no model: write it behind the address"),
+        ("http://localhost:8000/v1", "names no model: append it to the address"),
         ("hf:", "a folder or a name"),
-        ("python:nowhere:f", "not to be found"),
-        ("python:os:sep", "is no function but str"),
+        ("python:nowhere:f", "cannot be imported"),
+        ("python:os:sep", "is not a function but str"),
     ],
 )
 def test_a_wrong_name_is_refused_with_what_to_do(name, words):
@@ -120,7 +120,7 @@ def test_a_broken_tokenizer_file_is_one_line(tmp_path, damage):
     whole = file.read_text()
     other = {"cut": whole[: len(whole) // 2], "kind": whole.replace('"BPE"', '"ABC"'), "merges": bad_merges(whole)}
     file.write_text(other.get(damage, damage))
-    with pytest.raises(PolicyError, match="its tokenizer cannot be read") as caught:
+    with pytest.raises(PolicyError, match="the tokenizer cannot be read") as caught:
         load_policy(f"hf:{tmp_path}")
     assert "\n" not in str(caught.value)
 
@@ -133,7 +133,7 @@ def bad_merges(content: str) -> str:
 
 def test_a_name_that_is_not_here_says_that_it_is_offline(monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    words = "hf:nobody/nothing is no folder here and not in the local cache (HF_HUB_OFFLINE is set)"
+    words = "hf:nobody/nothing is not a folder and is not in the local cache (HF_HUB_OFFLINE is set)"
     with pytest.raises(PolicyError, match=re.escape(words)):
         load_policy("hf:nobody/nothing")
 
@@ -159,7 +159,7 @@ def test_a_tokenizer_too_large_for_its_model_is_refused():
 
 
 def test_unknown_precision_is_refused():
-    with pytest.raises(PolicyError, match="dtype is one of"):
+    with pytest.raises(PolicyError, match="unknown dtype 'int4'; choose one of"):
         load_policy("tiny", dtype="int4")
 
 

@@ -89,5 +89,5 @@ def test_a_base_made_in_code_is_refused():
 
 def test_a_rank_of_nothing_is_refused(tmp_path):
     policy("qwen3").save(tmp_path)
-    with pytest.raises(PolicyError, match="rank 1 or more"):
+    with pytest.raises(PolicyError, match="must be 1 or more"):
         adapt(load_local(f"hf:{tmp_path}").model, rank=0)

@@ -3,7 +3,7 @@ import torch
 from torch.nn.functional import pad
 
 from lmgym.policy.local import score as scoring
-from lmgym.policy.local.forward import known
+from lmgym.policy.local.forward import is_supported
 from lmgym.policy.local.score import positions_of, score, states
 
 from .models import KINDS, NAMES, model, policy
@@ -71,7 +71,7 @@ def test_only_masked_tokens_are_scored():
 @pytest.mark.parametrize("name", ["tiny", "qwen2", "llama"])
 def test_gradients_are_those_of_the_library(name):
     net = model(name).eval()
-    assert known(net)
+    assert is_supported(net)
     ids, attention = batch()
     weight = torch.randn(ids.shape, generator=torch.Generator().manual_seed(1))
     gradients = []
@@ -146,4 +146,4 @@ def test_a_policy_scores_at_its_sampling_temperature():
 
 
 def test_every_kind_takes_the_intended_path():
-    assert {name for name in KINDS if known(model(name))} == {"qwen2", "qwen3", "llama"}
+    assert {name for name in KINDS if is_supported(model(name))} == {"qwen2", "qwen3", "llama"}

@@ -94,7 +94,7 @@ def test_the_cache_is_kept_across_turns():
     session = actor.session()
     (segment,) = talk(actor, session, rows=1, turns=4)
     length = sum(len(said.prompt_ids) + len(said.ids) for said in segment)
-    assert session.fed == length - 1  # each token once, the last one never
+    assert session.computed == length - 1  # each token once, the last one never
 
 
 def test_a_shared_prompt_is_computed_once():
@@ -104,10 +104,10 @@ def test_a_shared_prompt_is_computed_once():
     for row in range(8):
         session.put(row, Conversation(messages=tuple(opened()), noise=(row,)))
     session.step()
-    assert session.fed == size + 7  # the others compute their last token only
+    assert session.computed == size + 7  # the others compute their last token only
     session.put("late", Conversation(messages=tuple(opened()), noise=(9,)))
     session.step()
-    assert session.fed == size + 8
+    assert session.computed == size + 8
 
 
 @pytest.mark.parametrize("name", ["tiny", "gemma2"])

@@ -164,7 +164,7 @@ def test_what_cannot_be_rendered_is_said():
         template.extend(Conversation(messages=()))
     with pytest.raises(PolicyError, match="images"):
         template.extend(Conversation(messages=(Message(role="user", text="look", images=("d1",)),)))
-    with pytest.raises(PolicyError, match="refuses the roles"):
+    with pytest.raises(PolicyError, match="rejects the roles"):
         ChatTemplate(tokenizer("gemma2")).extend(Conversation(messages=(Message(role="assistant", text="go"),)))
 
 
@@ -213,5 +213,5 @@ def test_the_kinds_differ_as_they_should():
 
 
 def test_only_templates_that_leave_the_past_alone_are_rendered_by_the_turn():
-    assert ChatTemplate(tokenizer("llama"))._local
-    assert not ChatTemplate(tokenizer("qwen3"))._local  # strips earlier thinking
+    assert ChatTemplate(tokenizer("llama"))._is_local
+    assert not ChatTemplate(tokenizer("qwen3"))._is_local  # strips earlier thinking

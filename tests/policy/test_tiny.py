@@ -41,7 +41,7 @@ def test_a_task_has_words_of_its_own():
 
 
 def test_a_tokenizer_that_is_none_is_refused():
-    with pytest.raises(PolicyError, match="no tokenizer '../load'; known: tiny, webshop"):
+    with pytest.raises(PolicyError, match="unknown tokenizer '../load'; choose one of tiny, webshop"):
         tiny_tokenizer("../load")
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lmgym.env.actions import parse_json_call
 from lmgym.policy.base import Conversation
-from lmgym.policy.tools import Plain, action_of_call, call_of_action, offered, split_thinking
+from lmgym.policy.tools import ActionPolicy, action_of_call, call_of_action, split_thinking, with_tools_in_prompt
 from lmgym.types import Completion, Message
 from tests.rollout.fakes import Bytes
 
@@ -74,16 +74,18 @@ def test_an_action_without_arguments_is_a_call():
 
 def test_tools_told_in_words_stand_in_the_system_prompt():
     conversation = Conversation(messages=(Message(role="system", text="Be brief."), ASKED), tools=(PEEK,))
-    told = offered(conversation)
+    told = with_tools_in_prompt(conversation)
     assert told.tools == ()
     assert told.messages[0].text.startswith("Be brief.\n\nYou act by calling tools.")
     assert json.dumps(PEEK) in told.messages[0].text
-    assert offered(Conversation(messages=(ASKED,), tools=(PEEK,))).messages[0].role == "system"
-    assert offered(Conversation(messages=(ASKED,))).messages == (ASKED,)
+    assert with_tools_in_prompt(Conversation(messages=(ASKED,), tools=(PEEK,))).messages[0].role == "system"
+    assert with_tools_in_prompt(Conversation(messages=(ASKED,))).messages == (ASKED,)
 
 
 def test_a_local_answer_loses_its_thinking_and_keeps_its_ids():
-    policy = Plain(Bytes(answer=lambda conversation: f"<think>{len(conversation.tools)} tools</think>go"), tools="none")
+    policy = ActionPolicy(
+        Bytes(answer=lambda conversation: f"<think>{len(conversation.tools)} tools</think>go"), tools="none"
+    )
     session = policy.session()
     session.put("a", Conversation(messages=(ASKED,), tools=(PEEK,)))
     ((_, said),) = session.step()
@@ -96,6 +98,6 @@ def test_a_policy_that_sees_is_given_its_pictures_through_the_wrapper():
     from lmgym.policy.load import load_local
 
     inner, pictures = load_local("tiny-vl"), {"00": b"png"}
-    Plain(inner).see(pictures)
+    ActionPolicy(inner).use_pictures(pictures)
     assert inner.gallery.pictures is pictures
-    Plain(Bytes()).see(pictures)  # one that reads only is left alone
+    ActionPolicy(Bytes()).use_pictures(pictures)  # one that reads only is left alone

@@ -10,7 +10,7 @@ import torch
 
 from lmgym.baselines.grpo import surrogate
 from lmgym.errors import RecipeError
-from lmgym.policy.local.forward import gain_of
+from lmgym.policy.local.forward import final_norm_of
 from lmgym.train.batch import Batch, masked, micro_batches
 from lmgym.train.parts.losses import kl_to_start, nll, unit_surrogate
 from lmgym.train.recipe import Optimiser, Term
@@ -272,7 +272,7 @@ def test_the_last_norms_gain_has_its_own_rate(kind):
 def test_the_last_norms_gain_is_found(name):
     model = models.model(name)
     with torch.no_grad():
-        gain_of(model).fill_(-1.0 if "gemma" in name else 0.0)  # Gemma's gains are one plus the weight
+        final_norm_of(model).fill_(-1.0 if "gemma" in name else 0.0)  # Gemma's gains are one plus the weight
         assert not model(torch.tensor([[1, 2, 3]])).logits.any()
 
 

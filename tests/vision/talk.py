@@ -33,7 +33,7 @@ def asked(digests: Sequence[str], said: Sequence[str] = (), *, stubs: int = 0) -
 
 def play(policy: LocalPolicy, pictures: dict[str, bytes], *, key: str = "a") -> Trajectory:
     """Three turns of a policy with `pictures`, as the engine would record them."""
-    policy.see(pictures)
+    policy.use_pictures(pictures)
     session, digests = policy.session(), list(pictures)
     spoken: list[Completion] = []
     turns = []

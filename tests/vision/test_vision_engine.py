@@ -15,7 +15,7 @@ from lmgym.env.registry import specs
 from lmgym.errors import InstanceError, PolicyError
 from lmgym.policy.load import load_local, load_policy
 from lmgym.policy.local.sampling import Sampling
-from lmgym.policy.models.vision import decoded
+from lmgym.policy.models.vision import decode_picture
 from lmgym.rollout import dataset, episodes
 from lmgym.rollout.context import Full, MarkovState, Stub, Window
 from lmgym.rollout.engine import Engine
@@ -43,7 +43,7 @@ def assert_rescored(policy, trajectories):
     with torch.no_grad():
         found, _ = policy.score(batch.ids, batch.attention, mask=batch.mask, media=batch.media)
     assert (found - batch.logprobs)[batch.mask].abs().max() < 1e-4
-    assert not bool((batch.media.shown(batch.ids) & batch.mask).any())
+    assert not bool((batch.media.placeholders(batch.ids) & batch.mask).any())
     return batch
 
 
@@ -94,7 +94,7 @@ def test_a_saved_run_loads_replays_and_goes_on_with_the_same_pixels(family, tmp_
         replay(trajectory, pictures=again)
         assert sorted(again) == sorted(shown_in([trajectory]))
         assert all(kept[digest] == png for digest, png in again.items())
-    policy.see(PictureFolder(tmp_path / "pictures"))
+    policy.use_pictures(PictureFolder(tmp_path / "pictures"))
     assert_rescored(policy, loaded)
     again = {}
     resumed = list(Engine(pictures=again).run(policy, [fork(trajectory, 1) for trajectory in loaded]))
@@ -127,7 +127,7 @@ def test_a_data_set_keeps_which_picture_stands_where(policy, tmp_path, name):
     (read,) = dataset.read(tmp_path / name)
     assert [turn.completion.pictures for turn in read.turns] == [turn.completion.pictures for turn in played[0].turns]
     (found,) = (folder for folder in folders_beside(tmp_path / name) if len(folder))
-    policy.see(found)
+    policy.use_pictures(found)
     assert_rescored(policy, [read])
 
 
@@ -135,7 +135,7 @@ def test_a_file_shows_what_its_name_says(policy, tmp_path):
     kept = PictureFolder(tmp_path)
     (trajectory,) = Engine(pictures=kept).run(policy, JOBS[:1])
     for digest in shown_in([trajectory]):
-        pixels = np.asarray(decoded(digest, kept))
+        pixels = np.asarray(decode_picture(digest, kept))
         named = hashlib.blake2b(struct.pack(">II", *pixels.shape[:2]) + pixels.tobytes(), digest_size=16)
         assert named.hexdigest() == digest
 
@@ -166,8 +166,8 @@ def test_another_picture_in_the_place_of_one_is_refused_in_a_line(tmp_path):
     (black, png), (_, other) = (encode(np.full((4, 6, 3), shade, np.uint8)) for shade in (0, 9))
     for changed in (other, encode(np.zeros((6, 4, 3), np.uint8))[1]):  # also one of the same bytes turned
         (tmp_path / f"{black}.png").write_bytes(changed)
-        with pytest.raises(PolicyError, match=f"kept as the picture {black} is another") as caught:
-            decoded(black, PictureFolder(tmp_path))
+        with pytest.raises(PolicyError, match=f"file of picture {black} contains a different picture") as caught:
+            decode_picture(black, PictureFolder(tmp_path))
         assert "\n" not in str(caught.value)
 
 
@@ -178,7 +178,7 @@ def test_a_file_that_was_changed_is_written_anew_when_its_picture_is_shown(tmp_p
     assert folder[black] == other
     folder[black] = png
     assert folder[black] == png
-    assert not np.asarray(decoded(black, PictureFolder(tmp_path))).any()
+    assert not np.asarray(decode_picture(black, PictureFolder(tmp_path))).any()
 
 
 def test_the_same_pixels_in_another_file_are_the_same_picture(tmp_path):
@@ -187,13 +187,13 @@ def test_the_same_pixels_in_another_file_are_the_same_picture(tmp_path):
     Image.fromarray(pixels).save(tmp_path / f"{digest}.png", compress_level=1)
     folder = PictureFolder(tmp_path)
     assert folder[digest] != png
-    assert np.array_equal(np.asarray(decoded(digest, folder)), pixels)
+    assert np.array_equal(np.asarray(decode_picture(digest, folder)), pixels)
 
 
 def test_what_is_no_picture_is_refused_in_a_line():
     for content in (b"", b"no picture", encode(np.zeros((4, 4, 3), np.uint8))[1][:40]):
-        with pytest.raises(PolicyError, match="the picture 00 cannot be read") as caught:
-            decoded("00", {"00": content})
+        with pytest.raises(PolicyError, match="picture 00 cannot be read") as caught:
+            decode_picture("00", {"00": content})
         assert "\n" not in str(caught.value)
 
 
@@ -209,7 +209,7 @@ def test_a_saved_policy_sees_the_same(policy, tmp_path):
     (trajectory,) = Engine(pictures=(pictures := {})).run(policy, JOBS[:1])
     policy.save(tmp_path)
     again = load_local(f"hf:{tmp_path}", device="cpu")
-    again.see(pictures)
+    again.use_pictures(pictures)
     assert again.tokens == policy.tokens
     first, second = (collate([trajectory], gallery=each.gallery) for each in (policy, again))
     logprobs = [each.score(b.ids, b.attention, media=b.media)[0] for each, b in ((policy, first), (again, second))]
@@ -222,7 +222,7 @@ def test_a_models_own_pass_agrees_with_ours(policy):
     batch = collate([trajectory], gallery=policy.gallery)
     with torch.no_grad():
         found, _ = policy.score(batch.ids, batch.attention, media=batch.media)
-        pictures = policy.gallery.vision.inputs(batch.media.sights())
+        pictures = policy.gallery.vision.inputs(batch.media.prepared())
         logits = policy.model(batch.ids, attention_mask=batch.attention.long(), **pictures).logits
     expected = logits.log_softmax(-1)[:, :-1].gather(-1, batch.ids[:, 1:, None])[..., 0]
     assert (found[:, 1:] - expected).abs().max() < 1e-4
@@ -232,5 +232,5 @@ def test_weights_of_a_seed_are_the_same_and_of_another_are_not():
     models = [load_local(f"tiny-vl?seed={seed}", device="cpu").model.state_dict() for seed in (1, 1, 2)]
     assert all(torch.equal(models[0][name], models[1][name]) for name in models[0])
     assert not torch.equal(models[0]["eyes.stem.weight"], models[2]["eyes.stem.weight"])
-    with pytest.raises(PolicyError, match="There is no tiny-vl:9; known: tiny-vl, tiny-vl:4m"):
+    with pytest.raises(PolicyError, match="unknown model tiny-vl:9; choose one of tiny-vl, tiny-vl:4m"):
         load_local("tiny-vl:9")

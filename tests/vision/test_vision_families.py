@@ -12,7 +12,7 @@ from transformers import Idefics3Processor, Qwen2VLProcessor
 from lmgym.errors import PolicyError
 from lmgym.policy.base import Conversation
 from lmgym.policy.load import load_local
-from lmgym.policy.models.vision import Media, decoded, turned
+from lmgym.policy.models.vision import Media, decode_picture, rotary_positions
 from lmgym.rollout import dataset, episodes
 from lmgym.train import source
 from lmgym.train.collate import collate
@@ -39,7 +39,7 @@ def played(folder):
             actor, pictures = policy(family, folder), drawn()
             made[family] = actor, pictures, play(actor, pictures)
         actor, pictures, trajectory = made[family]
-        actor.see(pictures)
+        actor.use_pictures(pictures)
         return actor, pictures, trajectory
 
     return of
@@ -66,7 +66,7 @@ def test_the_pictures_matter(family, played):
     batch = collate([trajectory], gallery=actor.gallery)
     before = scored(actor, batch)
     other = drawn(seed=1)
-    actor.see(other)
+    actor.use_pictures(other)
     rows = tuple(p._replace(digest=digest) for p, digest in zip(batch.media.rows[0], other, strict=True))
     after = scored(actor, replace(batch, media=Media((rows,), actor.gallery)))
     assert (after - before)[batch.mask].abs().max() > 1e-2
@@ -76,11 +76,11 @@ def test_the_pictures_matter(family, played):
 def test_a_pictures_tokens_are_never_trained(family, played):
     actor, pictures, trajectory = played(family)
     batch = collate([trajectory], gallery=actor.gallery)
-    shown = batch.media.shown(batch.ids)
+    shown = batch.media.placeholders(batch.ids)
     assert not bool((shown & batch.mask).any())
-    assert int(shown.sum()) == sum(actor.gallery[digest].places for digest in pictures)
+    assert int(shown.sum()) == sum(actor.gallery[digest].tokens for digest in pictures)
     given = collate([replace(trajectory, turns=as_given(trajectory.turns))], trained="given", gallery=actor.gallery)
-    assert not bool((given.media.shown(given.ids) & given.mask).any())
+    assert not bool((given.media.placeholders(given.ids) & given.mask).any())
 
 
 def as_given(turns):
@@ -124,7 +124,7 @@ def test_a_dropped_picture_renders_the_turn_anew(family, played):
 def test_the_same_words_with_another_picture_share_nothing(family, played):
     actor, pictures, _ = played(family)
     (one, *_), (other, *_) = pictures, drawn(seed=1)
-    actor.see(pictures | drawn(seed=1))
+    actor.use_pictures(pictures | drawn(seed=1))
     alone = actor.session()
     alone.put("b", Conversation(messages=tuple(asked([other]))))
     expected = finish(alone)
@@ -190,32 +190,32 @@ def test_a_placeholder_sampled_where_no_picture_is_shows_nothing_either(family, 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_words_that_spell_a_placeholder_are_words(family, played):
     actor, pictures, _ = played(family)
-    written = actor.gallery.vision.written
+    written = actor.gallery.vision.template_text
     message = Message(role="user", text=f"See {written}.", images=(next(iter(pictures)),))
     ids, fresh = actor.prompt(Conversation(messages=(message,)))
     (picture,) = actor.pictures(Conversation(messages=(message,)), ids, fresh=fresh)
-    assert ids.count(actor.gallery.vision.token) == actor.gallery[picture.digest].places
+    assert ids.count(actor.gallery.vision.token) == actor.gallery[picture.digest].tokens
 
 
 @pytest.mark.parametrize("family", GRIDS)
 def test_positions_are_those_of_the_library(family, played):
     actor, _, trajectory = played(family)
     batch = collate([trajectory], gallery=actor.gallery)
-    shown = batch.media.shown(batch.ids)
-    grids = torch.cat([sight.inputs["image_grid_thw"] for sight in batch.media.sights()])
+    shown = batch.media.placeholders(batch.ids)
+    grids = torch.cat([picture.inputs["image_grid_thw"] for picture in batch.media.prepared()])
     expected, delta = actor.model.model.get_rope_index(batch.ids, shown.int(), image_grid_thw=grids)
     assert torch.equal(batch.media.positions(shown), expected)
-    assert turned(shown[0], batch.media.sights())[1] == int(delta)
+    assert rotary_positions(shown[0], batch.media.prepared())[1] == int(delta)
 
 
 @pytest.mark.parametrize("family", GRIDS)
 def test_a_grid_is_written_as_the_library_writes_it(family, played):
     actor, pictures, _ = played(family)
     vision = actor.gallery.vision
-    like = type("Like", (), {"image_processor": vision.processor, "image_token": vision.written})()
+    like = type("Like", (), {"image_processor": vision.processor, "image_token": vision.template_text})()
     for digest in pictures:
-        made = vision.processor(images=[decoded(digest, pictures)], return_tensors="pt")
-        assert actor.gallery[digest].words == Qwen2VLProcessor.replace_image_token(like, made, 0)
+        made = vision.processor(images=[decode_picture(digest, pictures)], return_tensors="pt")
+        assert actor.gallery[digest].text == Qwen2VLProcessor.replace_image_token(like, made, 0)
 
 
 def test_tiles_are_written_as_the_library_writes_them(played):
@@ -225,7 +225,7 @@ def test_tiles_are_written_as_the_library_writes_them(played):
     whole = Idefics3Processor(image_processor=processor, tokenizer=words, image_seq_len=4, chat_template=chat)
     parts = [{"type": "text", "text": "Look."}, *({"type": "image"} for _ in pictures)]
     text = words.apply_chat_template([{"role": "user", "content": parts}], tokenize=False, add_generation_prompt=True)
-    images = [decoded(digest, pictures) for digest in pictures]
+    images = [decode_picture(digest, pictures) for digest in pictures]
     expected = whole(text=text, images=[images], add_special_tokens=False)["input_ids"][0]
     message = Message(role="user", text="Look.", images=tuple(pictures))
     assert actor.prompt(Conversation(messages=(message,)))[0] == list(expected)
@@ -242,7 +242,7 @@ def test_ids_of_another_model_are_refused(played, folder):
     batch = collate([trajectory], gallery=actor.gallery)
     cut = trajectory.turns[0].completion
     rows = ((cut.pictures[0]._replace(length=cut.pictures[0].length - 1),),)
-    with pytest.raises(PolicyError, match="places for pictures that take"):
+    with pytest.raises(PolicyError, match="tokens for pictures that take"):
         other.score(batch.ids, batch.attention, media=Media(rows, other.gallery))
 
 
@@ -270,7 +270,7 @@ def test_records_of_a_model_with_smaller_pictures_are_rendered_anew(played, tmp_
     """A picture is 4 by 4 tokens of the one and 8 by 8 of the other, whose words are spelt alike."""
     actor, pictures, trajectory = played("tiny-vl")
     other = load_local("tiny-vl:4m", device="cpu")
-    other.see(pictures)
+    other.use_pictures(pictures)
     episodes.write(tmp_path / "a.jsonl", [dataset.labelled(trajectory, actor)])
     (found,) = source.recorded(tmp_path / "a.jsonl", other, step=0, count=1, seed=0)
     assert [turn.completion.pictures[0].length for turn in trajectory.turns] == [16] * 3
@@ -281,7 +281,7 @@ def test_records_of_a_model_with_smaller_pictures_are_rendered_anew(played, tmp_
 
 def test_a_picture_that_nobody_showed_is_named(played):
     actor, _, _ = played("tiny-vl")
-    actor.see({})
+    actor.use_pictures({})
     with pytest.raises(PolicyError, match="the picture 00ff is not there"):
         actor.prompt(Conversation(messages=(Message(role="user", text="", images=("00ff",)),)))
 

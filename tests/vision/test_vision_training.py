@@ -15,7 +15,7 @@ from lmgym.evaluation import runner
 from lmgym.policy.load import load_local
 from lmgym.policy.local.policy import LocalPolicy
 from lmgym.policy.local.sampling import Sampling
-from lmgym.policy.models.tiny import fields_of
+from lmgym.policy.models.tiny import config_fields
 from lmgym.policy.models.tiny_vl import (
     PICTURE,
     Sighted,
@@ -55,7 +55,7 @@ def seeing(name: str = "toy") -> LocalPolicy:
     tokenizer = tiny_vl_tokenizer()
     size = Sighted(layers=1, hidden=32, heads=1, kv_heads=1, inner=64, side=32)
     token = tokenizer.convert_tokens_to_ids(PICTURE)
-    config = TinyVlConfig(**fields_of(size, vocab=len(tokenizer)), side=size.side, picture_token_id=token)
+    config = TinyVlConfig(**config_fields(size, vocab=len(tokenizer)), side=size.side, picture_token_id=token)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         model = TinyVl(config)
@@ -118,7 +118,7 @@ def test_kept_episodes_have_their_pictures_beside_them_and_others_leave_none(tmp
 
 def test_words_of_observations_are_foreseen_and_pictures_are_not():
     policy, pictures = seeing(), {}
-    policy.see(pictures)
+    policy.use_pictures(pictures)
     jobs = [Job(task=TASK, index=index, id=str(index)) for index in range(4)]
     shown_to = source.demonstrated(Engine(pictures=pictures), policy, jobs)
     batch = collate(shown_to, trained="given", gallery=policy.gallery)
@@ -180,7 +180,7 @@ def test_critics_that_see_and_imitation_alone_are_not_refused(tmp_path):
 
 def test_archers_critic_judges_no_batch_with_pictures():
     policy, pictures = seeing(), {}
-    policy.see(pictures)
+    policy.use_pictures(pictures)
     episodes = source.demonstrated(Engine(pictures=pictures), policy, [Job(task=TASK, index=0, id="0")])
     batch = collate(episodes, trained="given", gallery=policy.gallery)
     services = SimpleNamespace(policy=policy, pool=SimpleNamespace(seed=0), ranks=ALONE)
@@ -192,7 +192,7 @@ def test_archers_critic_judges_no_batch_with_pictures():
 def test_what_a_critic_does_not_see_of_a_cut_episode_is_without_its_pictures_too():
     """Cut after the third turn, which a filter takes from the loss: the row ends within the second turn."""
     policy, pictures = seeing(), {}
-    policy.see(pictures)
+    policy.use_pictures(pictures)
     jobs = [Job(task=TASK, index=index, id=str(index)) for index in range(2)]
     whole, cut = source.demonstrated(Engine(pictures=pictures), policy, jobs)
     cut = replace(cut, terminated=False, truncated=True, final=None, final_ids=(), final_pictures=())

@@ -105,7 +105,10 @@ class Provider(Protocol):
     """An endpoint or a program that answers requests."""
 
     name: str  # contains no secrets; part of every call's key
-    dialect: Dialect
+
+    @property
+    def dialect(self) -> Dialect:
+        """Format of requests and replies."""
 
     async def exchange(self, request: Mapping[str, Any]) -> RawReply:
         """Send a request and return the reply; raise TransientError, RequestRejected or EndpointRefused."""

@@ -55,8 +55,7 @@ class JsonLines:
     def body(self, conversation: Conversation) -> dict[str, Any]:
         """Return the complete request, with pictures by their digests."""
         messages = [
-            {"role": message.role, "content": message.text}
-            | ({DIGEST: list(message.images)} if message.images else {})
+            {"role": message.role, "content": message.text} | ({DIGEST: list(message.images)} if message.images else {})
             for message in conversation.messages
         ]
         return self.options.body(

@@ -1,4 +1,4 @@
-"""Recorded ids under a model again: what a check needs that a policy said them itself."""
+"""Rescoring of recorded ids, by which a check decides whether a policy sampled them itself."""
 
 from __future__ import annotations
 
@@ -13,95 +13,95 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lmgym.policy.base import Conversation
-from lmgym.policy.local.forward import head_of, known
+from lmgym.policy.local.forward import head_of, is_supported
 from lmgym.policy.local.policy import LocalPolicy
 from lmgym.policy.local.sampling import Sampling, truncate
-from lmgym.policy.local.score import Given, inputs, states
+from lmgym.policy.local.score import TokenRows, model_inputs, rows_of, states
 from lmgym.policy.models.vision import Media
 from lmgym.policy.noise import stream, uniform
-from lmgym.policy.tools import Plain, split_thinking
+from lmgym.policy.tools import ActionPolicy, split_thinking
 from lmgym.types import Picture
 
 TOKENS = 8192  # padded tokens of one forward pass
-PIECE = 1 << 25  # logits made at a time
+PIECE = 1 << 25  # logits computed at a time
 
-EDGE = 1e-3  # of a cumulative probability, by which a draw may miss its token on other hardware
-HALF_EDGE = 1e-2  # the same in 16 bits
+TOLERANCE = 1e-3  # of cumulative probabilities: a draw may miss its token on other hardware
+HALF_TOLERANCE = 1e-2  # in 16-bit precision
 
-Row = tuple[  # ids of a segment, which were sampled, by what noise, and the pictures by their places
+RecordedRow = tuple[  # ids of a segment, which of them were sampled, their noise, and the located pictures
     Sequence[int], Sequence[bool], Sequence[float], tuple[Picture, ...]
 ]
 
 
 @dataclass(frozen=True)
 class Rescored:
-    """The sampled tokens of a segment under the model, each (N,) in float64."""
+    """Figures of the sampled tokens of a segment under the model, each (N,) in float64."""
 
-    logprobs: npt.NDArray[np.float64]  # as drawn: after temperature, top-k and top-p
+    logprobs: npt.NDArray[np.float64]  # as sampled: after temperature, top-k and top-p
     entropy: npt.NDArray[np.float64]  # nats
     variance: npt.NDArray[np.float64]  # of the surprisal
     root: npt.NDArray[np.float64]  # log of the sum of the square roots of all probabilities
-    gap: npt.NDArray[np.float64]  # logit of the likeliest token above that of this one
+    gap: npt.NDArray[np.float64]  # logit of the likeliest token less that of this one
     drawn: npt.NDArray[np.float64]  # 1 where the noise draws this token
 
 
 class Auditor:
-    """A local policy as a check sees it: prompts, words and scores, without sampling."""
+    """A local policy without sampling, for checks: prompts, text and scores."""
 
     def __init__(self, policy: LocalPolicy, sampling: Sampling, tools: str) -> None:
-        """`tools` says how the policy was told of them."""
+        """`tools` is the way in which tools were offered; see ActionPolicy."""
         self.policy = policy
         self.sampling = sampling
-        self._plain = Plain(policy, tools=tools)
-        self._edge = EDGE if whole(policy) else HALF_EDGE
+        self._actions = ActionPolicy(policy, tools=tools)
+        self._tolerance = TOLERANCE if in_fp32(policy) else HALF_TOLERANCE
 
     @property
     def context(self) -> int:
-        """Tokens that a segment can have."""
+        """Maximum number of tokens in a segment."""
         return self.policy.context
 
     @property
     def vocabulary(self) -> int:
-        """Ids that there are, from 0."""
+        """Number of ids."""
         return int(self.policy.model.get_input_embeddings().weight.shape[0])
 
     def prompt(self, conversation: Conversation) -> tuple[list[int], bool]:
-        """Ids that are new in a conversation, and whether they render all of it."""
-        return self.policy.prompt(self._plain.told(conversation))
+        """Return the new ids of a conversation, and True if they render all of it."""
+        return self.policy.prompt(self._actions.offer(conversation))
 
     def pictures(self, conversation: Conversation, prompt: Sequence[int], *, fresh: bool) -> tuple[Picture, ...]:
-        """Where in `prompt`, which `prompt()` made of a conversation, pictures stand."""
-        return self.policy.pictures(self._plain.told(conversation), prompt, fresh=fresh)
+        """Locate the pictures in `prompt`, which `prompt()` made of a conversation."""
+        return self.policy.pictures(self._actions.offer(conversation), prompt, fresh=fresh)
 
-    def see(self, pictures: Mapping[str, bytes]) -> None:
-        """Look pictures up in `pictures` from here on, PNGs by digest."""
-        self.policy.see(pictures)
+    def use_pictures(self, pictures: Mapping[str, bytes]) -> None:
+        """Look up pictures in `pictures`, a mapping of digests to PNGs, from now on."""
+        self.policy.use_pictures(pictures)
 
     def text(self, answer: Sequence[int]) -> str:
-        """Words of an answer, without its thinking."""
+        """Return the text of an answer without its thinking."""
         return split_thinking(self.policy.text(answer))[1]
 
     def end(self, answer: Sequence[int]) -> int | None:
-        """Tokens after which the policy ends this answer by itself; None where it would go on."""
+        """Return the number of tokens after which the policy ends this answer; None if it would continue."""
         for count, token in enumerate(answer, 1):
             if token in self.policy.stops or self.policy.stopped(answer[:count]):
                 return count
         return None
 
     def noise(self, name: Sequence[int], count: int) -> list[float]:
-        """The first `count` draws of the stream that an answer has by its name."""
+        """Return the first `count` draws of the noise stream `name`."""
         keys = np.full(count, stream(self.sampling.seed, name), np.uint64)
         return [float(draw) for draw in uniform(keys, np.arange(count, dtype=np.uint64))]
 
     @torch.inference_mode()
-    def rescore(self, rows: Sequence[Row]) -> list[Rescored]:
+    def rescore(self, rows: Sequence[RecordedRow]) -> list[Rescored]:
         """Score the sampled tokens of segments, teacher-forced."""
-        found: dict[int, Rescored] = {}
+        results: dict[int, Rescored] = {}
         for part in _passes([len(row[0]) for row in rows]):
-            found |= dict(zip(part, self._pass([rows[i] for i in part]), strict=True))
-        return [found[i] for i in range(len(rows))]
+            results |= dict(zip(part, self._pass([rows[i] for i in part]), strict=True))
+        return [results[i] for i in range(len(rows))]
 
-    def _pass(self, rows: Sequence[Row]) -> Iterator[Rescored]:
+    def _pass(self, rows: Sequence[RecordedRow]) -> Iterator[Rescored]:
         rests = [max(len(row[0]) for row in rows) - len(row[0]) for row in rows]
         padded = list(zip(rows, rests, strict=True))
         ids = torch.tensor([[*row[0], *[0] * rest] for row, rest in padded], device=self.policy.device)
@@ -111,30 +111,30 @@ class Auditor:
         noise = torch.tensor([draw for row in rows for draw in row[2]], device=ids.device)  # (N,)
         gallery = self.policy.gallery
         media = None if gallery is None else Media(tuple(row[3] for row in rows), gallery)
-        pieces = self._pieces(Given(ids, attention.bool(), None, media), at)
+        pieces = self._pieces(rows_of(ids, attention, media=media), at)
         figures = [self._score(logits, targets, noise[start:]) for start, logits, targets in pieces]
         columns = torch.cat(figures, 1).double().cpu()
         ends = np.cumsum(sampled.sum(-1).cpu().numpy())[:-1]
         for own in np.split(columns.numpy(), ends, axis=1):
             yield Rescored(*own)
 
-    def _pieces(self, given: Given, at: Tensor) -> Iterator[tuple[int, Tensor, Tensor]]:
-        """Where a piece begins, logits (n, V) before its tokens, and these tokens (n,)."""
+    def _pieces(self, rows: TokenRows, at: Tensor) -> Iterator[tuple[int, Tensor, Tensor]]:
+        """Yield the start of each piece, the logits (n, V) before its tokens, and these tokens (n,)."""
         model = self.policy.model
-        targets = given.ids[at[:, 0], at[:, 1]]
-        if not known(model):
-            logits = model(attention_mask=given.attention.long(), use_cache=False, **inputs(given)).logits
+        targets = rows.ids[at[:, 0], at[:, 1]]
+        if not is_supported(model):
+            logits = model(attention_mask=rows.attention.long(), use_cache=False, **model_inputs(rows)).logits
             yield 0, logits[at[:, 0], at[:, 1] - 1].float(), targets
             return
         head = head_of(model)
-        hidden = states(model, given.ids, given.attention, media=given.media)[at[:, 0], at[:, 1] - 1]
+        hidden = states(model, rows.ids, rows.attention, media=rows.media)[at[:, 0], at[:, 1] - 1]
         size = max(1, PIECE // head.shape[0])
         for start in range(0, len(targets), size):
             part = hidden[start : start + size].to(head.dtype)
             yield start, F.linear(part, head).float(), targets[start : start + size]
 
     def _score(self, logits: Tensor, targets: Tensor, noise: Tensor) -> Tensor:
-        """The six figures of tokens `targets` (n,) under `logits` (n, V), given draws (n or more,); (6, n)."""
+        """Return the six figures (6, n) of `targets` (n,) under `logits` (n, V) with draws `noise` (n or more,)."""
         own = logits.gather(-1, targets[:, None])[:, 0]
         gap = logits.max(-1).values - own
         heat = self.sampling.temperature or 1.0
@@ -147,25 +147,25 @@ class Auditor:
         above = total.gather(-1, targets[:, None])[:, 0]
         below = above - probs.gather(-1, targets[:, None])[:, 0]
         draw = noise[: len(targets)] * total[:, -1]
-        drawn = ((draw >= below - self._edge) & (draw <= above + self._edge)).float()
+        drawn = ((draw >= below - self._tolerance) & (draw <= above + self._tolerance)).float()
         return torch.stack([logp.gather(-1, targets[:, None])[:, 0], entropy, variance, root, gap, drawn])
 
 
 def auditor(
     policy: LocalPolicy, *, temperature: float, top_p: float, top_k: int, seed: int = 0, tools: str = "none"
 ) -> Auditor:
-    """The check of answers that `policy` drew in this way, told of tools as `lmgym.policy.tools.Plain` is."""
+    """Return the auditor of answers that `policy` sampled with these settings."""
     sampling = replace(policy.sampling, temperature=temperature, top_p=top_p, top_k=top_k, seed=seed)
     return Auditor(policy, sampling, tools)
 
 
-def whole(policy: LocalPolicy) -> bool:
-    """Whether a policy samples and is scored in 32 bits."""
+def in_fp32(policy: LocalPolicy) -> bool:
+    """Return True if a policy samples and is scored in 32-bit precision."""
     return {policy.dtype, *(weight.dtype for weight in policy.model.parameters())} == {torch.float32}
 
 
 def weights_digest(policy: LocalPolicy) -> str:
-    """SHA-256 over the names, types, shapes and bits of a model's weights."""
+    """Return the SHA-256 over the names, types, shapes and bits of a model's weights."""
     digest = hashlib.sha256()
     for name, weight in sorted(policy.model.state_dict().items()):
         digest.update(f"{name} {weight.dtype} {tuple(weight.shape)}\n".encode())
@@ -174,17 +174,17 @@ def weights_digest(policy: LocalPolicy) -> str:
 
 
 def parameters(policy: LocalPolicy) -> int:
-    """Numbers in a model's weights, shared ones once."""
+    """Return the number of parameters, shared ones counted once."""
     return sum(weight.numel() for weight in policy.model.parameters())
 
 
 def _passes(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Places of rows that go through the model together, rows of like lengths."""
+    """Yield the indices of rows of similar length that go through the model together."""
     part: list[int] = []
-    for place in sorted(range(len(lengths)), key=lambda i: lengths[i]):
-        if part and lengths[place] * (len(part) + 1) > TOKENS:
+    for index in sorted(range(len(lengths)), key=lambda i: lengths[i]):
+        if part and lengths[index] * (len(part) + 1) > TOKENS:
             yield part
             part = []
-        part.append(place)
+        part.append(index)
     if part:
         yield part

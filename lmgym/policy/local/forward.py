@@ -1,4 +1,4 @@
-"""Our own forward pass over a Hugging Face model's weights, for the architectures we know: Qwen2, Qwen3 and Llama.
+"""Our own forward pass over a Hugging Face model's weights, for the architectures Qwen2, Qwen3 and Llama.
 
 It takes tokens packed one after another, without padding, and leaves attention to its caller: the decoder attends to
 its key-value cache, the learner to the row itself. Query, key and value weights are fused, gate and up as well.
@@ -18,17 +18,17 @@ from torch.utils.checkpoint import checkpoint
 
 from lmgym.policy.local.fused import causal, rms
 from lmgym.policy.local.lora import weight_of
-from lmgym.policy.models.vision import Sight
+from lmgym.policy.models.vision import PreparedPicture
 
-KNOWN = ("qwen2", "qwen3", "llama", "tiny_vl")
+ARCHITECTURES = ("qwen2", "qwen3", "llama", "tiny_vl")
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]  # (layer, q (N, Hq, D), k (N, Hk, D), v) -> (N, Hq * D)
-See = Callable[[Sequence[Sight]], Tensor]  # pictures -> embeddings (n, H) of all their places
-Seen = tuple[Tensor, Sequence[Sight]]  # which of N tokens are a picture's (N,) bool, and the pictures in their order
+EmbedPictures = Callable[[Sequence[PreparedPicture]], Tensor]  # pictures -> embeddings (n, H) of their tokens
+PictureTokens = tuple[Tensor, Sequence[PreparedPicture]]  # mask (N,) of picture tokens, and the pictures in order
 
 
 @dataclass(frozen=True, kw_only=True)
 class Block:
-    """The weights of one layer; biases and the norm of queries and keys where the architecture has them."""
+    """The weights of one layer; biases and the norm of queries and keys depend on the architecture."""
 
     norm: Tensor  # (H,)
     qkv: Tensor  # ((Hq + 2 Hk) D, H)
@@ -45,7 +45,7 @@ class Block:
 
 @dataclass(frozen=True, kw_only=True)
 class Network:
-    """A model as the forward pass needs it."""
+    """The weights of a model for the forward pass."""
 
     blocks: list[Block]
     embed: Tensor  # (V, H)
@@ -56,34 +56,34 @@ class Network:
     heads: int  # Hq
     kv_heads: int  # Hk
     eps: float
-    see: See | None = None  # where it takes pictures
-    recompute: bool = False  # activations of a layer in the backward pass, in place of keeping them
+    embed_pictures: EmbedPictures | None = None
+    recompute: bool = False  # recompute activations in the backward pass
 
     def rotary(self, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """Cosines and signed sines (N, 1, D) of positions (N,), such that x cos + swapped(x) sin turns x."""
+        """Return cosines and signed sines (N, 1, D) of positions (N,): the embedding is x cos + swapped(x) sin."""
         angle = positions[:, None].float() * self.frequency
         cos, sin = angle.cos() * self.scaling, angle.sin() * self.scaling
         dtype = self.embed.dtype
         return torch.cat((cos, cos), -1)[:, None].to(dtype), torch.cat((-sin, sin), -1)[:, None].to(dtype)
 
-    def hidden(self, ids: Tensor, positions: Tensor, attend: Attend, seen: Seen | None = None) -> Tensor:
-        """Last hidden states (N, H), normalised, of tokens `ids` (N,) at `positions` (N,)."""
+    def hidden(self, ids: Tensor, positions: Tensor, attend: Attend, pictures: PictureTokens | None = None) -> Tensor:
+        """Return the last hidden states (N, H), normalised, of tokens `ids` (N,) at `positions` (N,)."""
         cos, sin = self.rotary(positions)
-        x = F.embedding(ids, self.embed) if seen is None else self._with_pictures(ids, *seen)
+        x = F.embedding(ids, self.embed) if pictures is None else self._embed(ids, *pictures)
         recompute = self.recompute and torch.is_grad_enabled()
         layer = partial(checkpoint, self._layer, use_reentrant=False) if recompute else self._layer
         for index in range(len(self.blocks)):
             x = layer(x, cos, sin, index, attend)
         return rms(x, self.norm, self.eps)
 
-    def _with_pictures(self, ids: Tensor, shown: Tensor, sights: Sequence[Sight]) -> Tensor:
-        """Embeddings (N, H) of `ids` (N,), those of the places `shown` (N,) as pictures give them."""
-        assert self.see is not None, "pictures for a model that takes none"
-        words = F.embedding(ids.masked_fill(shown, 0), self.embed)
-        return words.index_copy(0, shown.nonzero()[:, 0], self.see(sights).to(words.dtype))
+    def _embed(self, ids: Tensor, mask: Tensor, pictures: Sequence[PreparedPicture]) -> Tensor:
+        """Return embeddings (N, H) of `ids` (N,), of which those with `mask` (N,) are tokens of `pictures`."""
+        assert self.embed_pictures is not None, "pictures for a model without vision"
+        words = F.embedding(ids.masked_fill(mask, 0), self.embed)
+        return words.index_copy(0, mask.nonzero()[:, 0], self.embed_pictures(pictures).to(words.dtype))
 
     def _layer(self, x: Tensor, cos: Tensor, sin: Tensor, index: int, attend: Attend) -> Tensor:
-        """States (N, H) after layer `index`."""
+        """Return the states (N, H) after layer `index`."""
         block = self.blocks[index]
         q, k, v = self._project(block, rms(x, block.norm, self.eps), cos, sin)
         x = x + F.linear(attend(index, q, k, v), block.out, block.out_bias)
@@ -91,60 +91,60 @@ class Network:
         return x + F.linear(F.silu(gate) * up, block.down, block.down_bias)
 
     def logits(self, hidden: Tensor) -> Tensor:
-        """Scores of the next token (N, V) in fp32."""
+        """Return the fp32 logits (N, V) of the next token."""
         return F.linear(hidden, self.head).float()
 
     def _project(self, block: Block, x: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Turned queries (N, Hq, D), turned keys and plain values (N, Hk, D)."""
-        turned = self.heads + self.kv_heads
-        qkv = F.linear(x, block.qkv, block.qkv_bias).view(x.shape[0], turned + self.kv_heads, -1)
-        qk, v = qkv[:, :turned], qkv[:, turned:]
+        """Return rotated queries (N, Hq, D), rotated keys and plain values (N, Hk, D)."""
+        rotated = self.heads + self.kv_heads
+        qkv = F.linear(x, block.qkv, block.qkv_bias).view(x.shape[0], rotated + self.kv_heads, -1)
+        qk, v = qkv[:, :rotated], qkv[:, rotated:]
         if block.qk_norm is not None:
             qk = rms(qk, block.qk_norm, self.eps)
-        qk = turn(qk, cos, sin)
+        qk = rotate(qk, cos, sin)
         return qk[:, : self.heads], qk[:, self.heads :], v
 
 
 class Rows:
-    """Packed tokens of rows of unequal length, as attention takes them: padded on the right."""
+    """Conversion of packed rows of unequal length to the right-padded form for attention."""
 
     def __init__(self, lengths: Sequence[int], device: torch.device) -> None:
         self.count, self.width = len(lengths), max(lengths)  # R, T
         self.tokens = sum(lengths)  # N
-        self.index: Tensor | None = None  # (N,), where the tokens stand among R T places
+        self.index: Tensor | None = None  # (N,), of the tokens among R T places
         if self.tokens < self.count * self.width:
             real = torch.arange(self.width) < torch.tensor(lengths)[:, None]
             self.index = real.flatten().nonzero()[:, 0].to(device)
 
     def pad(self, x: Tensor) -> Tensor:
-        """Packed x (N, heads, D) as rows (R, heads, T, D)."""
+        """Convert packed x (N, heads, D) to rows (R, heads, T, D)."""
         if self.index is not None:
             x = x.new_zeros(self.count * self.width, *x.shape[1:]).index_copy(0, self.index, x)
         return x.reshape(self.count, self.width, *x.shape[1:]).transpose(1, 2)
 
     def unpad(self, x: Tensor) -> Tensor:
-        """Rows (R, heads, T, D) as packed (N, heads D)."""
+        """Convert rows (R, heads, T, D) to packed (N, heads D)."""
         x = x.transpose(1, 2).reshape(self.count * self.width, -1)
         return x if self.index is None else x.index_select(0, self.index)
 
     def causal(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Causal attention within the rows, for packed q (N, Hq, D), k and v (N, Hk, D); (N, Hq D)."""
+        """Return causal attention within the rows, of packed q (N, Hq, D), k and v (N, Hk, D); (N, Hq D)."""
         q, k, v = self.pad(q), self.pad(k), self.pad(v)
         return self.unpad(causal(q, k, v))
 
 
-def turn(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Rotary embedding of x (N, heads, D)."""
+def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Apply the rotary embedding to x (N, heads, D)."""
     half = x.shape[-1] // 2
     return x * cos + torch.cat((x[..., half:], x[..., :half]), -1) * sin
 
 
-def known(model: nn.Module) -> bool:
-    """Whether `network` computes what `model` does."""
+def is_supported(model: nn.Module) -> bool:
+    """Return True if `network` computes the same as `model`."""
     config: Any = model.config
     rope = getattr(config, "rope_parameters", None) or {}
     return (
-        config.model_type in KNOWN
+        config.model_type in ARCHITECTURES
         and config.hidden_act == "silu"
         and rope.get("rope_type", "default") in ("default", "linear", "llama3", "yarn")
         and set(getattr(config, "layer_types", None) or ["full_attention"]) == {"full_attention"}
@@ -152,7 +152,7 @@ def known(model: nn.Module) -> bool:
 
 
 def network(model: nn.Module, dtype: torch.dtype | None = None) -> Network:
-    """The weights of a known `model`, fused; differentiable where grad is on. `dtype` casts them."""
+    """Return the fused weights of a supported `model`, cast to `dtype`; differentiable if grad is enabled."""
     config: Any = model.config
     inner: Any = model.model
 
@@ -169,23 +169,23 @@ def network(model: nn.Module, dtype: torch.dtype | None = None) -> Network:
         heads=config.num_attention_heads,
         kv_heads=config.num_key_value_heads,
         eps=config.rms_norm_eps,
-        see=getattr(model, "see", None),
+        embed_pictures=getattr(model, "embed_pictures", None),
         recompute=any(getattr(module, "gradient_checkpointing", False) for module in model.modules()),
     )
 
 
 def head_of(model: nn.Module) -> Tensor:
-    """The output embedding of a model, (V, H)."""
+    """Return the output embedding of a model, (V, H)."""
     embeddings: Any = model.get_output_embeddings()  # type: ignore[operator]
     return embeddings.weight  # type: ignore[no-any-return]
 
 
-def gain_of(model: nn.Module) -> Tensor | None:
-    """The gain (H,) of the norm before the output embedding of a model; None where it has none."""
+def final_norm_of(model: nn.Module) -> Tensor | None:
+    """Return the weight (H,) of the norm before a model's output embedding; None without one."""
     decoder: Any = model.get_decoder()  # type: ignore[operator]
-    found = [getattr(child, "weight", None) for child in decoder.children()]
-    gains = [weight for weight in found if weight is not None and weight.ndim == 1]
-    return gains[-1] if gains else None
+    weights = [getattr(child, "weight", None) for child in decoder.children()]
+    norms = [weight for weight in weights if weight is not None and weight.ndim == 1]
+    return norms[-1] if norms else None
 
 
 def _block(layer: Any, config: Any, cast: Callable[[Any], Any]) -> Block:

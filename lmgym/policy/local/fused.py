@@ -1,7 +1,7 @@
-"""Pieces of the forward pass with gradients written by hand.
+"""Parts of the forward pass with hand-written gradients.
 
-On a CPU a small model spends more time in the many small steps of autograd's versions of these than in its matrix
-products: a root-mean-square norm and its gradient cost twice a projection of the same size.
+On a CPU a small model spends more time in the many small steps of autograd's versions than in its matrix products: a
+root-mean-square norm and its gradient cost twice a projection of the same size.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-WIDEST = 1024  # tokens of a row up to which all scores of attention are made at once
+MAX_PLAIN = 1024  # tokens of a row up to which all attention scores are computed at once
 
 
 class _Rms(torch.autograd.Function):
@@ -38,21 +38,21 @@ class _Rms(torch.autograd.Function):
 
 
 def rms(x: Tensor, weight: Tensor, eps: float) -> Tensor:
-    """Root-mean-square norm over the last dimension times `weight`, (D,) or (H, D)."""
+    """Return the root-mean-square norm over the last dimension times `weight`, (D,) or (H, D)."""
     return _Rms.apply(x, weight, eps)  # type: ignore[no-any-return, no-untyped-call]
 
 
 def causal(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Causal attention of q (B, Hq, T, D) to k and v (B, Hk, T, D).
+    """Return causal attention of q (B, Hq, T, D) to k and v (B, Hk, T, D).
 
-    Short rows on a CPU go by plain products, whose backward pass is twice as fast as the fused kernel's.
+    Short rows on a CPU use plain products, whose backward pass is twice as fast as the fused kernel's.
     """
     batch, heads, width, size = q.shape
-    if q.device.type != "cpu" or width > WIDEST or not torch.is_grad_enabled():
+    if q.device.type != "cpu" or width > MAX_PLAIN or not torch.is_grad_enabled():
         return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
     groups = k.shape[1]
-    later = torch.full((width, width), -torch.inf, dtype=q.dtype).triu(1).repeat(heads // groups, 1)
+    future = torch.full((width, width), -torch.inf, dtype=q.dtype).triu(1).repeat(heads // groups, 1)
     keys, values = (x.reshape(batch * groups, width, size) for x in (k, v))
     queries = q.reshape(batch * groups, heads // groups * width, size)
-    scores = torch.baddbmm(later.expand(len(keys), -1, -1), queries, keys.transpose(1, 2), alpha=size**-0.5)
+    scores = torch.baddbmm(future.expand(len(keys), -1, -1), queries, keys.transpose(1, 2), alpha=size**-0.5)
     return torch.bmm(scores.softmax(-1), values).view(q.shape)

@@ -1,4 +1,4 @@
-"""Low-rank adapters through peft: the base stays as it is, and is at hand without them."""
+"""Low-rank adapters through peft: the base is frozen and can be used without them."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ if TYPE_CHECKING:
 
 
 def adapt(model: PreTrainedModel, *, rank: int, alpha: int | None = None, seed: int = 0) -> None:
-    """Give every linear layer of `model` an adapter, which alone is trained; scaled by `alpha / rank`, 2 by default.
+    """Add a trainable adapter, scaled by `alpha / rank` (2 by default), to every linear layer and freeze the base.
 
-    Raises PolicyError for a rank below 1 and for a model made in code, which an adapter could not name as its base;
-    MissingExtra without peft.
+    Raise PolicyError for a rank below 1, and for a model made in code, which an adapter cannot name as its base.
     """
     if rank < 1:
-        raise PolicyError(f"an adapter has rank 1 or more; got {rank}")
+        raise PolicyError(f"the rank of an adapter must be 1 or more; got {rank}")
     if not model.name_or_path:
-        raise PolicyError("an adapter is saved without its base, which must be one that can be loaded: hf:NAME_OR_PATH")
+        raise PolicyError("an adapter needs a base that can be loaded, hf:NAME_OR_PATH; this model was made in code")
     try:
         from peft import LoraConfig
     except ModuleNotFoundError as error:
@@ -43,13 +42,13 @@ def adapt(model: PreTrainedModel, *, rank: int, alpha: int | None = None, seed: 
 
 
 def adapted(model: nn.Module) -> bool:
-    """Whether a model has adapters."""
+    """Return True if a model has adapters."""
     return bool(getattr(model, "_hf_peft_config_loaded", False))
 
 
 @contextmanager
 def without_adapter(model: Any) -> Iterator[None]:
-    """The base alone; models without adapters stay as they are."""
+    """Disable the adapters within the block; models without adapters stay as they are."""
     if not adapted(model):
         yield
         return
@@ -61,7 +60,7 @@ def without_adapter(model: Any) -> Iterator[None]:
 
 
 def weight_of(linear: Any) -> Tensor:
-    """The matrix (out, in) by which a layer multiplies, its adapter included; differentiable in the adapter."""
+    """Return the matrix (out, in) of a layer with its adapter included; differentiable in the adapter."""
     weight: Tensor = linear.weight
     if not hasattr(linear, "lora_A") or linear.disable_adapters or linear.merged:
         return weight

@@ -1,4 +1,4 @@
-"""From logits to tokens: temperature, top-k, top-p, a draw by inverse CDF, its exact log-probability and entropy."""
+"""Sampling of tokens from logits: temperature, top-k, top-p, and a draw by inverse CDF with its exact log-prob."""
 
 from __future__ import annotations
 
@@ -15,24 +15,26 @@ Adjust = Callable[[Tensor, Tensor], Tensor]  # (hidden (R, H), logits (R, V)) ->
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """How answers are drawn."""
+    """Settings of sampling."""
 
-    temperature: float = 1.0  # 0 takes the likeliest token
+    temperature: float = 1.0  # 0 is greedy
     top_p: float = 1.0  # 1 is off
     top_k: int = 0  # 0 is off
-    max_tokens: int = 32  # of one answer, where the conversation does not say
-    stop: tuple[str, ...] = ()  # an answer ends with the first of these, itself included
+    max_tokens: int = 32  # of one answer, unless the conversation sets it
+    stop: tuple[str, ...] = ()  # an answer ends with the first of these, which is part of it
     seed: int = 0  # of the run
 
     def __post_init__(self) -> None:
         if self.temperature < 0 or not 0 < self.top_p <= 1 or self.top_k < 0 or self.max_tokens < 1:
-            raise PolicyError(f"Sampling needs temperature >= 0, 0 < top_p <= 1, top_k >= 0, max_tokens >= 1: {self}")
+            raise PolicyError(
+                f"sampling needs temperature >= 0, 0 < top_p <= 1, top_k >= 0 and max_tokens >= 1; got {self}"
+            )
 
 
 def draw(logits: Tensor, noise: Tensor, sampling: Sampling) -> tuple[Tensor, Tensor, Tensor]:
-    """One token a row from `logits` (R, V) by `noise` (R,) in [0, 1): ids, log-probs and entropies (nats), (R,).
+    """Draw a token a row from `logits` (R, V) by `noise` (R,) in [0, 1): ids, log-probs and entropies (nats), (R,).
 
-    Log-probs and entropies are those of the distribution drawn from: after temperature, top-k and top-p.
+    Log-probs and entropies are those of the sampled distribution: after temperature, top-k and top-p.
     """
     logits = logits.float()
     if sampling.temperature == 0:
@@ -46,7 +48,7 @@ def draw(logits: Tensor, noise: Tensor, sampling: Sampling) -> tuple[Tensor, Ten
 
 
 def truncate(logits: Tensor, sampling: Sampling) -> Tensor:
-    """Sets what top-k and top-p leave out to minus infinity; (R, V)."""
+    """Set the logits (R, V) that top-k and top-p exclude to minus infinity."""
     if 0 < sampling.top_k < logits.shape[-1]:
         least = logits.topk(sampling.top_k, dim=-1).values[:, -1:]
         logits = logits.masked_fill(logits < least, float("-inf"))
@@ -59,7 +61,7 @@ def truncate(logits: Tensor, sampling: Sampling) -> Tensor:
 
 
 def _invert(probs: Tensor, noise: Tensor) -> Tensor:
-    """First token whose cumulative probability exceeds the noise; never one of probability 0; (R,)."""
+    """Return the first token (R,) whose cumulative probability exceeds the noise; never one of probability 0."""
     total = probs.cumsum(-1)
     last = total[:, -1]
     target = torch.minimum(noise * last, torch.nextafter(last, torch.zeros_like(last)))

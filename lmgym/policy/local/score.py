@@ -1,7 +1,7 @@
-"""Log-probabilities and entropies of given tokens under a model: what the learner differentiates.
+"""Log-probabilities and entropies of given tokens under a model, which the learner differentiates.
 
-Everything is in token position space: entry t belongs to token t, and comes from the state before it. Logits are made
-only where they are asked for, and in fp32.
+Entry t belongs to token t and comes from the state before it. Logits are computed in fp32, and only for the tokens that
+need them.
 """
 
 from __future__ import annotations
@@ -15,28 +15,30 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from lmgym.policy.local.forward import Rows, head_of, known, network
+from lmgym.policy.local.forward import Rows, head_of, is_supported, network
 from lmgym.policy.models.vision import Media
 
-PIECE = 1 << 26  # logits made at a time; what is beyond is made piece by piece, and again in the backward pass
+PIECE = 1 << 26  # logits computed at a time; larger batches go piece by piece, and again in the backward pass
 
 
-class Given(NamedTuple):
-    """Rows of tokens and what goes with them."""
+class TokenRows(NamedTuple):
+    """Rows of tokens to score."""
 
     ids: Tensor  # (B, T)
     attention: Tensor  # (B, T) bool
-    positions: Tensor | None  # (B, T); None: as `attention` counts
-    media: Media | None  # of a model that takes pictures, be there any or none
-
-    def places(self) -> Tensor:
-        """Positions (B, T)."""
-        return positions_of(self.attention) if self.positions is None else self.positions
+    positions: Tensor  # (B, T)
+    media: Media | None  # None for a model without vision
 
 
 def positions_of(attention: Tensor) -> Tensor:
-    """Positions (B, T) that count real tokens only, so that left and right padding agree."""
+    """Return positions (B, T) that count real tokens only, so that left and right padding agree."""
     return (attention.long().cumsum(-1) - 1).clamp(min=0)
+
+
+def rows_of(ids: Tensor, attention: Tensor, positions: Tensor | None = None, media: Media | None = None) -> TokenRows:
+    """Return rows to score, with `positions` counted from `attention` by default."""
+    attention = attention.bool()
+    return TokenRows(ids, attention, positions_of(attention) if positions is None else positions, media)
 
 
 def score(
@@ -49,19 +51,23 @@ def score(
     mask: Tensor | None = None,
     media: Media | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Log-probs and entropies (nats) of `ids` (B, T), both (B, T) in fp32 and 0 where not computed.
+    """Return log-probs and entropies (nats) of `ids` (B, T), both (B, T) in fp32 and 0 where not computed.
 
-    Computed are the tokens with `mask` set (all without one) that have a real token before them. `attention` (B, T)
-    is 1 for real tokens, which stand together; padding is on either side, and on the right where there are `media`.
+    Computed are the tokens in `mask` (default: all) with a real token before them. `attention` (B, T) is 1 for real
+    tokens, which are contiguous; padding is on either side, and on the right if there are `media`.
     """
-    attention = attention.bool()
-    at = _computed(attention, mask)
+    rows = rows_of(ids, attention, positions, media)
+    scored = _scored(rows.attention, mask)
     zeros = torch.zeros(ids.numel(), device=ids.device)
-    if not at.numel():
+    if not scored.numel():
         return zeros.view(ids.shape), zeros.view(ids.shape).clone()
-    make = _known_logits if known(model) else _model_logits
-    logp, entropy = make(model, Given(ids, attention, positions, media), at, temperature)
-    return zeros.index_put((at,), logp).view(ids.shape), zeros.index_put((at,), entropy).view(ids.shape)
+    if is_supported(model):
+        hidden, place = _packed_states(model, rows)
+        before = torch.searchsorted(place, scored) - 1  # packed: the state before is that of the previous token
+        logp, entropy = _score_states(hidden[before], head_of(model), ids.flatten()[scored], temperature)
+    else:
+        logp, entropy = _score_by_model(model, rows, scored, temperature)
+    return zeros.index_put((scored,), logp).view(ids.shape), zeros.index_put((scored,), entropy).view(ids.shape)
 
 
 def states(
@@ -72,16 +78,16 @@ def states(
     positions: Tensor | None = None,
     media: Media | None = None,
 ) -> Tensor:
-    """Last hidden states (B, T, H), 0 at padding: what a value head reads."""
-    given = Given(ids, attention.bool(), positions, media)
-    if known(model):
-        packed, place = _packed_states(model, given)
-        rows = packed.new_zeros(ids.numel(), packed.shape[-1]).index_copy(0, place, packed)
-        return rows.view(*ids.shape, -1)
+    """Return the last hidden states (B, T, H), 0 at padding, for value heads."""
+    rows = rows_of(ids, attention, positions, media)
+    if is_supported(model):
+        packed, place = _packed_states(model, rows)
+        flat = packed.new_zeros(ids.numel(), packed.shape[-1]).index_copy(0, place, packed)
+        return flat.view(*ids.shape, -1)
     inner: Any = model.base_model
     with _recomputing(model):
-        output = inner(attention_mask=given.attention.long(), use_cache=False, **inputs(given))
-    return output.last_hidden_state * given.attention[..., None]  # type: ignore[no-any-return]
+        output = inner(attention_mask=rows.attention.long(), use_cache=False, **model_inputs(rows))
+    return output.last_hidden_state * rows.attention[..., None]  # type: ignore[no-any-return]
 
 
 def score_states(
@@ -93,77 +99,68 @@ def score_states(
     mask: Tensor | None = None,
     media: Media | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """What `score` and `states` say, from one forward pass where the architecture is known."""
+    """Return the results of `score` and `states`, from one forward pass if the architecture is supported."""
     hidden = states(model, ids, attention, media=media)
-    at = _computed(attention.bool(), mask)
-    if not known(model) or not at.numel():
+    scored = _scored(attention.bool(), mask)
+    if not is_supported(model) or not scored.numel():
         return (*score(model, ids, attention, temperature=temperature, mask=mask, media=media), hidden)
     zeros = torch.zeros(ids.numel(), device=ids.device)
-    found = _by_pieces(hidden.flatten(0, 1)[at - 1], head_of(model), ids.flatten()[at], temperature)
-    logp, entropy = (zeros.index_put((at,), each).view(ids.shape) for each in found)
+    columns = _score_states(hidden.flatten(0, 1)[scored - 1], head_of(model), ids.flatten()[scored], temperature)
+    logp, entropy = (zeros.index_put((scored,), column).view(ids.shape) for column in columns)
     return logp, entropy, hidden
 
 
-def _computed(attention: Tensor, mask: Tensor | None) -> Tensor:
-    """Where among B T places the tokens of `mask` stand that have a real one before them; (n,)."""
-    asked = attention if mask is None else mask.bool() & attention
-    return (asked & F.pad(attention, (1, -1))).flatten().nonzero()[:, 0]
+def model_inputs(rows: TokenRows) -> dict[str, Tensor]:
+    """Return ids, positions and pictures as a model's own forward pass takes them."""
+    ids, _, positions, media = rows
+    if media is None:
+        return {"input_ids": ids, "position_ids": positions}
+    placeholders = media.placeholders(ids)
+    inputs = {"input_ids": media.model_ids(ids, placeholders), "position_ids": positions}
+    if not media:
+        return inputs
+    rotary = media.positions(placeholders)
+    if rotary is not None:
+        inputs["position_ids"] = rotary
+    pictures = media.gallery.vision.inputs(media.prepared())
+    return inputs | {name: part.to(ids.device) for name, part in pictures.items()}
 
 
-def _packed_states(model: nn.Module, given: Given) -> tuple[Tensor, Tensor]:
-    """States (N, H) of the real tokens, and where these stand among B T places (N,)."""
-    ids, attention, _, media = given
+def _scored(attention: Tensor, mask: Tensor | None) -> Tensor:
+    """Return the flat indices (n,) of the tokens in `mask` with a real token before them."""
+    chosen = attention if mask is None else mask.bool() & attention
+    return (chosen & F.pad(attention, (1, -1))).flatten().nonzero()[:, 0]
+
+
+def _packed_states(model: nn.Module, rows: TokenRows) -> tuple[Tensor, Tensor]:
+    """Return the states (N, H) of the real tokens, and their flat indices (N,) among B T places."""
+    ids, attention, positions, media = rows
     kind = ids.device.type
     net = network(model, torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None)
     place = attention.flatten().nonzero()[:, 0]
-    rows = Rows([n for n in attention.sum(-1).tolist() if n], ids.device)
-    seen = (media.shown(ids).flatten()[place], media.sights()) if media else None
-    tokens, at = ids.flatten()[place], given.places().flatten()[place]
-    with torch.autocast(kind, enabled=False):  # the weights are cast once instead of once an operation
-        hidden = net.hidden(tokens, at, lambda _, q, k, v: rows.causal(q, k, v), seen)
+    padding = Rows([n for n in attention.sum(-1).tolist() if n], ids.device)
+    pictures = (media.placeholders(ids).flatten()[place], media.prepared()) if media else None
+    tokens, at = ids.flatten()[place], positions.flatten()[place]
+    with torch.autocast(kind, enabled=False):  # weights are cast once instead of once an operation
+        hidden = net.hidden(tokens, at, lambda _, q, k, v: padding.causal(q, k, v), pictures)
     return hidden, place
 
 
-def _known_logits(model: nn.Module, given: Given, at: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
-    """Log-probs and entropies of the tokens `at` (n,) by our own forward pass."""
-    hidden, place = _packed_states(model, given)
-    before = torch.searchsorted(place, at) - 1  # packed, the token before is the state before
-    return _by_pieces(hidden[before], head_of(model), given.ids.flatten()[at], temperature)
-
-
-def _model_logits(model: nn.Module, given: Given, at: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
-    """The same by the model's own forward pass, with logits at the columns that any row asks for."""
-    ids = given.ids
-    row, column = at // ids.shape[1], at % ids.shape[1] - 1
+def _score_by_model(model: nn.Module, rows: TokenRows, scored: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
+    """Score by the model's own forward pass, with logits at every column that any row needs."""
+    row, column = scored // rows.ids.shape[1], scored % rows.ids.shape[1] - 1
     columns = torch.unique(column)
     with _recomputing(model):
         output = model(
-            attention_mask=given.attention.long(),
-            logits_to_keep=columns,
-            use_cache=False,
-            **inputs(given),
+            attention_mask=rows.attention.long(), logits_to_keep=columns, use_cache=False, **model_inputs(rows)
         )
     logits = output.logits[row, torch.searchsorted(columns, column)].float()
-    return _of_tokens(logits, ids.flatten()[at], temperature)
-
-
-def inputs(given: Given) -> dict[str, Tensor]:
-    """Ids, positions and pictures as a model's own forward pass takes them."""
-    ids, _, _, media = given
-    if media is None:
-        return {"input_ids": ids, "position_ids": given.places()}
-    shown = media.shown(ids)
-    if not media:
-        return {"input_ids": media.fed(ids, shown), "position_ids": given.places()}
-    positions = media.positions(shown)
-    positions = given.places() if positions is None else positions
-    pictures = {name: part.to(ids.device) for name, part in media.gallery.vision.inputs(media.sights()).items()}
-    return {"input_ids": media.fed(ids, shown), "position_ids": positions, **pictures}
+    return _score_logits(logits, rows.ids.flatten()[scored], temperature)
 
 
 @contextmanager
 def _recomputing(model: nn.Module) -> Iterator[None]:
-    """Let the layers of a model that shall keep no activations do so: they obey in training only, which stays off."""
+    """Let layers with gradient checkpointing recompute activations, which they do in training mode only."""
     layers = [module for module in model.modules() if getattr(module, "gradient_checkpointing", False)]
     for layer in layers:
         layer.training = torch.is_grad_enabled()
@@ -172,13 +169,13 @@ def _recomputing(model: nn.Module) -> Iterator[None]:
         layer.training = False
 
 
-def _by_pieces(hidden: Tensor, head: Tensor, targets: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
-    """Log-probs and entropies of `targets` (n,) after states (n, H), a piece of the logits at a time."""
+def _score_states(hidden: Tensor, head: Tensor, targets: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
+    """Return log-probs and entropies of `targets` (n,) after states (n, H), computed a piece of the logits at a time."""
 
     def piece(part: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         with torch.autocast(part.device.type, enabled=False):  # half-precision logits are off by a per cent
             logits = F.linear(part.to(head.dtype), head).float()
-        return _of_tokens(logits, target, temperature)
+        return _score_logits(logits, target, temperature)
 
     size = max(1, PIECE // head.shape[0])
     if len(targets) <= size:
@@ -191,7 +188,7 @@ def _by_pieces(hidden: Tensor, head: Tensor, targets: Tensor, temperature: float
     return logp, entropy
 
 
-def _of_tokens(logits: Tensor, targets: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
-    """Log-probs and entropies (n,) of `targets` under logits (n, V) in fp32."""
+def _score_logits(logits: Tensor, targets: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
+    """Return log-probs and entropies (n,) of `targets` under fp32 logits (n, V)."""
     logp = torch.log_softmax(logits / temperature if temperature != 1 else logits, dim=-1)
     return logp.gather(-1, targets[:, None])[:, 0], -(logp.exp() * logp).sum(-1)

@@ -1,6 +1,6 @@
-"""Conversations in flight: rows that are sampled a token a step, replaced at once when they finish.
+"""Conversations in flight: rows are sampled one token a step and replaced as soon as they finish.
 
-A key's keys and values stay in its slot between turns, and are computed again only where the ids no longer agree
+A conversation's keys and values stay in its slot between turns, and are computed again only if its ids no longer agree
 (a fresh rendering) or the weights changed.
 """
 
@@ -8,30 +8,52 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from lmgym.policy.base import Conversation
-from lmgym.policy.local.decoder import Chunk
-from lmgym.policy.local.places import Places
-from lmgym.policy.local.sampling import draw
-from lmgym.policy.local.sharing import Copy, packed, plan
-from lmgym.policy.models.vision import NAMES, Gallery, named, turned
+from lmgym.policy.local.decoder import Chunk, Decoder
+from lmgym.policy.local.kv_cache import KVCache, SlotTable, packed, plan_copies
+from lmgym.policy.local.sampling import Adjust, Sampling, draw
+from lmgym.policy.models.vision import PICTURE_IDS, Gallery, rotary_positions, with_picture_ids
 from lmgym.policy.noise import stream, uniform
 from lmgym.types import Completion, Finish, Picture, pictures_in
 
-if TYPE_CHECKING:
-    from lmgym.policy.local.policy import LocalPolicy
+BUDGET = 4096  # tokens of one forward pass; a longer prompt is a pass by itself
 
-BUDGET = 4096  # tokens of one pass; a longer prompt is a pass by itself
+
+class Sampler(Protocol):
+    """What a session needs of a LocalPolicy."""
+
+    version: int
+    sampling: Sampling
+    adjust: Adjust | None
+    context: int
+    stops: frozenset[int]
+    gallery: Gallery | None
+
+    def decoder(self, cache: KVCache | None = None) -> Decoder:
+        """Return a decoder with the current weights over `cache`."""
+
+    def prompt(self, conversation: Conversation) -> tuple[list[int], bool]:
+        """Return the new ids of a conversation, and True if they render all of it."""
+
+    def pictures(self, conversation: Conversation, prompt: Sequence[int], *, fresh: bool) -> tuple[Picture, ...]:
+        """Locate the pictures in `prompt`."""
+
+    def text(self, answer: Sequence[int]) -> str:
+        """Decode a sampled answer."""
+
+    def stopped(self, answer: Sequence[int]) -> bool:
+        """Return True if a stop string occurs in the last tokens of an answer."""
 
 
 @dataclass(eq=False)
-class Row:
-    """An answer in the making."""
+class BatchRow:
+    """An answer being sampled."""
 
     key: Hashable
     ids: list[int]  # of the segment so far, the answer included
@@ -41,47 +63,57 @@ class Row:
     stream: int  # of its noise
     version: int
     slot: int = -1
-    cached: int = 0  # of `ids`, how many the slot holds
-    pictures: tuple[Picture, ...] = ()  # by their places among `ids`, where they go by their names
-    turned: tuple[Tensor, int] | None = None  # rotary positions, and what later ones are beyond their places
+    cached: int = 0  # how many of `ids` the slot holds
+    pictures: tuple[Picture, ...] = ()  # located in `ids`, which name them by picture ids
+    positions: tuple[Tensor, int] | None = None  # rotary positions (3, T) of the first T ids, and the later ids' offset
     logprobs: list[float] = field(default_factory=list)
     entropy: list[float] = field(default_factory=list)
 
     @property
     def answer(self) -> list[int]:
-        """The ids sampled so far."""
+        """Ids sampled so far."""
         return self.ids[len(self.ids) - len(self.logprobs) :]
 
-    def shown(self) -> tuple[Picture, ...]:
-        """The pictures of the prompt, by their places in it."""
+    def completion(self, text: str, finish: Finish) -> Completion:
+        """Return the finished answer."""
         begin = len(self.ids) - len(self.logprobs) - len(self.prompt)
-        return tuple(p._replace(start=p.start - begin) for p in self.pictures if p.start >= begin)
+        return Completion(
+            text=text,
+            prompt_ids=self.prompt,
+            ids=tuple(self.answer),
+            logprobs=tuple(self.logprobs),
+            entropy=tuple(self.entropy),
+            finish=finish,
+            version=self.version,
+            fresh=self.fresh,
+            pictures=tuple(p._replace(start=p.start - begin) for p in self.pictures if p.start >= begin),
+        )
 
 
 class LocalSession:
     """The session of a LocalPolicy."""
 
-    def __init__(self, policy: LocalPolicy, *, slots: int = 256) -> None:
-        """At most `slots` conversations are answered at once or keep their caches; the longest idle one loses it."""
+    def __init__(self, policy: Sampler, *, slots: int = 256) -> None:
+        """`slots` limits the conversations that are answered at once or keep their caches; idle ones lose theirs."""
         self._policy = policy
         self._decoder = policy.decoder()
         self._version = policy.version
-        self._places = Places(slots)
-        self._waiting: dict[Hashable, Row] = {}
-        self._rows: dict[Hashable, Row] = {}
-        self._refused: dict[Hashable, Completion] = {}  # no room in the context
-        self._names: dict[str, int] = {}  # of pictures among ids
-        self.fed = 0  # tokens computed so far: prompts, less what was cached or copied, and answers
+        self._slots = SlotTable(slots)
+        self._waiting: dict[Hashable, BatchRow] = {}
+        self._rows: dict[Hashable, BatchRow] = {}
+        self._overflown: dict[Hashable, Completion] = {}  # prompts that exceed the context
+        self._picture_ids: dict[str, int] = {}  # by digest
+        self.computed = 0  # tokens so far: prompts, less what was cached or copied, and answers
 
     def __len__(self) -> int:
-        """Conversations put and not finished."""
-        return len(self._waiting) + len(self._rows) + len(self._refused)
+        """Return the number of conversations put and not finished."""
+        return len(self._waiting) + len(self._rows) + len(self._overflown)
 
     def put(self, key: Hashable, conversation: Conversation) -> None:
-        """Queue a conversation; the cache kept under `key` is reused where it extends what was there."""
+        """Queue a conversation; the cache of `key` is reused if the conversation extends it."""
         prompt, fresh = self._policy.prompt(conversation)
         spoken = () if fresh else conversation.spoken
-        before = [i for said in spoken for i in (*said.prompt_ids, *said.ids)]
+        before = [i for completion in spoken for i in (*completion.prompt_ids, *completion.ids)]
         new = self._policy.pictures(conversation, prompt, fresh=fresh)
         pictures = (*pictures_in(spoken), *(p._replace(start=len(before) + p.start) for p in new))
         noise, limit = conversation.noise, conversation.max_tokens
@@ -99,15 +131,15 @@ class LocalSession:
         pictures: tuple[Picture, ...] = (),
     ) -> None:
         """Queue an answer to the ids `before + prompt`, of which this turn appends `prompt`, with their `pictures`."""
-        self._take_back(key)
+        self._withdraw(key)
         policy = self._policy
         ids = [*before, *prompt]
         if pictures:
-            ids = named(ids, pictures, self._gallery.vision.token, self._names)
+            ids = with_picture_ids(ids, pictures, self._gallery.vision.token, self._picture_ids)
         if len(ids) >= policy.context:
-            self._refused[key] = Completion(text="", finish="context", fresh=fresh, version=policy.version)
+            self._overflown[key] = Completion(text="", finish="context", fresh=fresh, version=policy.version)
             return
-        self._waiting[key] = Row(
+        self._waiting[key] = BatchRow(
             key=key,
             ids=ids,
             prompt=tuple(prompt),
@@ -121,148 +153,126 @@ class LocalSession:
     @torch.inference_mode()
     def step(self) -> list[tuple[Hashable, Completion]]:
         """Advance all rows by one token and return those that finished."""
-        self._renew()
+        if self._version != self._policy.version:  # the weights changed: compute all caches again
+            self._version = self._policy.version
+            self._decoder = self._policy.decoder(self._decoder.cache)
+            self._slots.invalidate()
+            for row in self._rows.values():
+                row.cached = 0
         self._admit()
-        finished = list(self._refused.items())
-        self._refused = {}
+        finished = list(self._overflown.items())
+        self._overflown = {}
         for wave in self._waves():
             for rows in _passes(wave):
                 finished += self._advance(rows)
         return finished
 
     def drop(self, key: Hashable) -> None:
-        """Forget `key`; what its slot holds may still begin another conversation."""
-        self._take_back(key)
-        self._places.release(key)
+        """Forget `key`; other conversations may still copy what its slot holds."""
+        self._withdraw(key)
+        self._slots.release(key)
 
-    def _take_back(self, key: Hashable) -> None:
-        """Stop answering `key`, keeping what was computed."""
+    def _withdraw(self, key: Hashable) -> None:
+        """Stop answering `key`, and keep what was computed."""
         self._waiting.pop(key, None)
-        self._refused.pop(key, None)
+        self._overflown.pop(key, None)
         row = self._rows.pop(key, None)
         if row is not None:
-            self._places.slots[row.slot].ids = row.ids[: row.cached]
-
-    def _renew(self) -> None:
-        """Where the weights changed, all caches are worthless: rows are computed again from their ids."""
-        if self._version == self._policy.version:
-            return
-        self._version = self._policy.version
-        self._decoder = self._policy.decoder(self._decoder.cache)
-        self._places.forget()
-        for row in self._rows.values():
-            row.cached = 0
+            self._slots.slots[row.slot].ids = row.ids[: row.cached]
 
     def _admit(self) -> None:
-        """Give waiting rows their slots, in order, while there are any."""
+        """Assign slots to waiting rows, in order, while there are any."""
         for key, row in list(self._waiting.items()):
-            place = self._places.claim(key, row.ids, {**self._rows, **self._waiting})
-            if place is None:
+            claim = self._slots.claim(key, row.ids, {**self._rows, **self._waiting})
+            if claim is None:
                 return
-            row.slot, row.cached = place
+            row.slot, row.cached = claim
             self._rows[key] = self._waiting.pop(key)
 
-    def _waves(self) -> Iterator[list[Row]]:
-        """Rows in the order in which they can be computed: a shared beginning is computed by the first that has it."""
-        slots = self._places.slots
+    def _waves(self) -> Iterator[list[BatchRow]]:
+        """Yield the rows in the order in which they can be computed: a shared prefix is computed once, then copied."""
+        slots = self._slots.slots
         rows = list(self._rows.values())
-        cold = {row.slot: packed(row.ids) for row in rows if row.cached == 0}
-        copies = plan(cold, {i: slot.origin for i, slot in enumerate(slots) if slot.origin}) if cold else []
+        empty = {row.slot: packed(row.ids) for row in rows if row.cached == 0}
+        copies = plan_copies(empty, {i: slot.prefix for i, slot in enumerate(slots) if slot.prefix}) if empty else []
         wave_of = {copy.target: copy.wave for copy in copies}
         by_slot = {row.slot: row for row in rows}
         for wave in range(max(wave_of.values(), default=0) + 1):
             for copy in copies:
                 if copy.wave == wave:
-                    self._copy(copy, by_slot[copy.target])
+                    self._decoder.copy(copy.source, copy.target, copy.length)
+                    by_slot[copy.target].cached = copy.length
             yield [row for row in rows if wave_of.get(row.slot, 0) == wave]
-        for slot, origin in cold.items():
-            slots[slot].origin = origin
+        for slot, prefix in empty.items():
+            slots[slot].prefix = prefix
 
-    def _copy(self, copy: Copy, row: Row) -> None:
-        self._decoder.copy(copy.source, copy.target, copy.length)
-        row.cached = copy.length
-
-    def _advance(self, rows: list[Row]) -> list[tuple[Hashable, Completion]]:
-        """Feed what the rows' slots lack, draw a token each, and return those that finished."""
+    def _advance(self, rows: list[BatchRow]) -> list[tuple[Hashable, Completion]]:
+        """Compute what the rows' slots lack, draw a token for each, and return those that finished."""
+        policy = self._policy
         chunks = [
-            self._seeing(row) if row.pictures else Chunk(row.slot, row.cached, row.ids[row.cached :]) for row in rows
+            self._picture_chunk(row) if row.pictures else Chunk(row.slot, row.cached, row.ids[row.cached :])
+            for row in rows
         ]
-        self.fed += sum(len(chunk.ids) for chunk in chunks)
+        self.computed += sum(len(chunk.ids) for chunk in chunks)
         hidden, logits = self._decoder.feed(chunks)
-        if self._policy.adjust is not None:
-            logits = self._policy.adjust(hidden, logits)
+        if policy.adjust is not None:
+            logits = policy.adjust(hidden, logits)
         keys = np.array([row.stream for row in rows], dtype=np.uint64)
         counters = np.array([len(row.logprobs) for row in rows], dtype=np.uint64)
         noise = torch.from_numpy(uniform(keys, counters)).to(logits.device)
-        drawn = (column.tolist() for column in draw(logits, noise, self._policy.sampling))
+        columns = (column.tolist() for column in draw(logits, noise, policy.sampling))
         finished = []
-        for row, token, logprob, entropy in zip(rows, *drawn, strict=True):
+        for row, token, logprob, entropy in zip(rows, *columns, strict=True):
             row.cached = len(row.ids)
             row.ids.append(token)
             row.logprobs.append(logprob)
             row.entropy.append(entropy)
             finish = self._finish(row)
             if finish is not None:
-                self._take_back(row.key)
-                finished.append((row.key, self._completion(row, finish)))
+                self._withdraw(row.key)
+                finished.append((row.key, row.completion(policy.text(row.answer), finish)))
         return finished
 
-    def _seeing(self, row: Row) -> Chunk:
-        """What the slot of a row with pictures lacks."""
+    def _picture_chunk(self, row: BatchRow) -> Chunk:
+        """Return the tokens that the slot of a row with pictures lacks."""
         gallery, begin, end = self._gallery, row.cached, len(row.ids)
-        sights = [gallery[picture.digest] for picture in row.pictures if picture.start >= begin]
+        pictures = [gallery[picture.digest] for picture in row.pictures if picture.start >= begin]
         positions = None
-        if gallery.vision.turned:
-            if row.turned is None:
-                shown = torch.tensor(row.ids) >= NAMES
-                row.turned = turned(shown, [gallery[picture.digest] for picture in row.pictures])
-            known, beyond = row.turned
-            later = torch.arange(max(begin, known.shape[1]), end) + beyond
-            positions = torch.cat((known[:, begin:end], later.expand(3, -1)), 1)
-        return Chunk(row.slot, begin, row.ids[begin:], sights, positions)
+        if gallery.vision.grid_positions:
+            if row.positions is None:
+                placeholders = torch.tensor(row.ids) >= PICTURE_IDS
+                row.positions = rotary_positions(placeholders, [gallery[p.digest] for p in row.pictures])
+            first, offset = row.positions
+            later = torch.arange(max(begin, first.shape[1]), end) + offset
+            positions = torch.cat((first[:, begin:end], later.expand(3, -1)), 1)
+        return Chunk(row.slot, begin, row.ids[begin:], pictures, positions)
 
     @property
     def _gallery(self) -> Gallery:
         gallery = self._policy.gallery
-        assert gallery is not None, "pictures for a policy that takes none"
+        assert gallery is not None, "pictures for a policy without vision"
         return gallery
 
-    def _finish(self, row: Row) -> Finish | None:
-        """Why the answer is over, or None."""
+    def _finish(self, row: BatchRow) -> Finish | None:
+        """Return the reason if the answer is complete, else None."""
         policy = self._policy
-        if row.ids[-1] in policy.stops:
-            return "stop"
-        if policy.sampling.stop and policy.stopped(row.answer):
+        if row.ids[-1] in policy.stops or (policy.sampling.stop and policy.stopped(row.answer)):
             return "stop"
         if len(row.logprobs) >= row.limit:
             return "length"
         return "context" if len(row.ids) >= policy.context else None
 
-    def _completion(self, row: Row, finish: Finish) -> Completion:
-        answer = row.answer
-        return Completion(
-            text=self._policy.text(answer),
-            prompt_ids=row.prompt,
-            ids=tuple(answer),
-            logprobs=tuple(row.logprobs),
-            entropy=tuple(row.entropy),
-            finish=finish,
-            version=row.version,
-            fresh=row.fresh,
-            pictures=row.shown(),
-        )
 
-
-def _passes(rows: list[Row]) -> Iterator[list[Row]]:
-    """The rows in passes of at most BUDGET tokens, those with like amounts to compute together."""
-    part: list[Row] = []
+def _passes(rows: list[BatchRow]) -> Iterator[list[BatchRow]]:
+    """Yield the rows in passes of at most BUDGET tokens, rows with similar amounts to compute together."""
+    batch: list[BatchRow] = []
     tokens = 0
     for row in sorted(rows, key=lambda row: len(row.ids) - row.cached):
         size = len(row.ids) - row.cached
-        if part and tokens + size > BUDGET:
-            yield part
-            part, tokens = [], 0
-        part.append(row)
+        if batch and tokens + size > BUDGET:
+            yield batch
+            batch, tokens = [], 0
+        batch.append(row)
         tokens += size
-    if part:
-        yield part
+    if batch:
+        yield batch

@@ -1,6 +1,6 @@
-"""The embedded model: a small Qwen3 made in code, with a tokenizer trained on the tasks' own text. No download.
+"""The embedded model: a small Qwen3 made in code without a download, with a tokenizer trained on the tasks' text.
 
-It is shallow and wide, because on a CPU the number of operations costs as much as their size. Weights follow from
+It is shallow and wide, because on a CPU the number of operations costs as much as their size. The weights depend on
 the seed alone.
 """
 
@@ -26,7 +26,7 @@ TEMPLATE = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Size:
+class ModelSize:
     """Dimensions of an embedded model."""
 
     layers: int
@@ -38,36 +38,36 @@ class Size:
 
 
 SIZES = {
-    "": Size(layers=3, hidden=256, heads=4, kv_heads=2, inner=704),  # 2.5 M parameters
-    "1m": Size(layers=2, hidden=192, heads=3, kv_heads=1, inner=512),  # 1.2 M parameters
-    "10m": Size(layers=4, hidden=512, heads=8, kv_heads=2, inner=1152),  # 10.2 M
+    "": ModelSize(layers=3, hidden=256, heads=4, kv_heads=2, inner=704),  # 2.5 M parameters
+    "1m": ModelSize(layers=2, hidden=192, heads=3, kv_heads=1, inner=512),  # 1.2 M parameters
+    "10m": ModelSize(layers=4, hidden=512, heads=8, kv_heads=2, inner=1152),  # 10.2 M
 }
 
 
 def tiny_model(size: str = "", *, vocab: int, seed: int = 0, changes: dict[str, Any] | None = None) -> PreTrainedModel:
-    """A model of `SIZES` with weights from `seed`, in fp32; `changes` are fields of the Qwen3 configuration."""
+    """Make a model of `SIZES` in fp32 with weights from `seed`; `changes` override fields of the Qwen3 configuration."""
     from transformers import Qwen3Config, Qwen3ForCausalLM
 
-    fields = fields_of(known_size(SIZES, size, "tiny"), vocab=vocab) | (changes or {})
+    fields = config_fields(size_named(SIZES, size, "tiny"), vocab=vocab) | (changes or {})
     with torch.random.fork_rng(devices=[]):  # construction draws from the global generator
         model = Qwen3ForCausalLM(Qwen3Config(**fields))
     initialise(model, seed)
     return model
 
 
-Sizes = TypeVar("Sizes", bound=Size)
+Dimensions = TypeVar("Dimensions", bound=ModelSize)
 
 
-def known_size(sizes: Mapping[str, Sizes], size: str, kind: str) -> Sizes:
-    """The dimensions of `kind:size`; raises PolicyError for a size that is none."""
+def size_named(sizes: Mapping[str, Dimensions], size: str, kind: str) -> Dimensions:
+    """Return the dimensions of `kind:size`; raise PolicyError for an unknown size."""
     if size not in sizes:
-        known = ", ".join(f"{kind}:{name}" if name else kind for name in sizes)
-        raise PolicyError(f"There is no {kind}:{size}; known: {known}")
+        names = ", ".join(f"{kind}:{name}" if name else kind for name in sizes)
+        raise PolicyError(f"unknown model {kind}:{size}; choose one of {names}")
     return sizes[size]
 
 
-def fields_of(dims: Size, *, vocab: int) -> dict[str, Any]:
-    """Fields of the Qwen3 configuration of a model of these dimensions."""
+def config_fields(dims: ModelSize, *, vocab: int) -> dict[str, Any]:
+    """Return the fields of the Qwen3 configuration."""
     return {
         "vocab_size": vocab,
         "hidden_size": dims.hidden,
@@ -86,7 +86,7 @@ def fields_of(dims: Size, *, vocab: int) -> dict[str, Any]:
 
 
 def initialise(model: PreTrainedModel, seed: int) -> None:
-    """Normal weights of standard deviation 1/sqrt(fan in), the output projections scaled down with depth."""
+    """Draw normal weights of standard deviation 1/sqrt(fan in), with output projections scaled down by depth."""
     generator = torch.Generator().manual_seed(seed)
     depth = (2 * model.config.num_hidden_layers) ** -0.5
     with torch.no_grad():
@@ -101,16 +101,16 @@ def initialise(model: PreTrainedModel, seed: int) -> None:
 
 
 def tiny_tokenizer(words: str = "tiny") -> PreTrainedTokenizerFast:
-    """A committed tokenizer with its chat template: a turn costs two tokens beyond its words.
+    """Load a tokenizer of this package with its chat template; a turn costs two tokens beyond its words.
 
-    `words` is "tiny", whose vocabulary is of many tasks, or the task whose own it is. Raises PolicyError for another.
+    `words` is "tiny", a vocabulary of many tasks, or the name of a task that has its own.
     """
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerFast
 
-    known = sorted(path.stem for path in FOLDER.glob("*.json"))
-    if words not in known:
-        raise PolicyError(f"There is no tokenizer {words!r}; known: {', '.join(known)}")
+    names = sorted(path.stem for path in FOLDER.glob("*.json"))
+    if words not in names:
+        raise PolicyError(f"unknown tokenizer {words!r}; choose one of {', '.join(names)}")
     tokenizer: PreTrainedTokenizerFast = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=Tokenizer.from_file(str(FOLDER / f"{words}.json")),
         pad_token=PAD,

@@ -1,8 +1,8 @@
-"""Trains the tokenizers of `tiny`: a byte-level BPE over the text of tasks, kept as one JSON file.
+"""Training of the tokenizers of `tiny`: byte-level BPE over the text of tasks, stored as one JSON file.
 
-A word with its leading space is one piece and digits are split from words, so that " cabinet 4" is two tokens: names
-are what a policy copies. The words between names are what games repeat, so a sentence's opening and the comma and
-article of a list may become one token each.
+A word with its leading space is one piece and digits are split from words: " cabinet 4", a name that a policy copies,
+is two tokens. Games repeat the words between names, so the opening of a sentence and the comma and article of a list
+may become one token each.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tokenizers.pre_tokenizers import ByteLevel, Split
 from tokenizers.pre_tokenizers import Sequence as PreTokenizers
 from tokenizers.trainers import BpeTrainer
 
-FOLDER = Path(__file__).with_name("tokenizers")  # NAME.json: "tiny", and by the task whose words it has
+FOLDER = Path(__file__).with_name("tokenizers")  # NAME.json: "tiny", and one for each task with its own vocabulary
 LISTED = r"[,.:] (?:and )?a(?= [a-z]+ \d)"  # ", a" before "mug 2"
 OPENING = r" ?[A-Z][a-z]+(?: [a-z]+\b(?! \d))*"  # "You pick up the" before " mug 2"
 WORDS = r" ?\p{L}+| ?\p{N}{1,2}| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
@@ -26,7 +26,7 @@ PAD, END, SYSTEM, USER, ASSISTANT = SPECIALS = ("<|pad|>", "<|end|>", "<|system|
 
 
 def train(texts: Iterable[str], *, vocab: int = 2048) -> Tokenizer:
-    """A byte-level BPE of at most `vocab` tokens, the specials and 256 bytes included."""
+    """Train a byte-level BPE of at most `vocab` tokens, including the special tokens and 256 bytes."""
     tokenizer = Tokenizer(BPE())
     tokenizer.pre_tokenizer = PreTokenizers(
         [Split(Regex(PIECES), "isolated"), ByteLevel(add_prefix_space=False, use_regex=False)]
