@@ -17,9 +17,9 @@ from lmgym.types import Completion, Message
 class Conversation:
     """The messages that one seat sees, and the completions of its policy among them.
 
-    `spoken` holds the completions of the current segment in order; the last `len(spoken)` assistant messages are theirs.
-    The ids of the segment so far are the concatenation of their `prompt_ids + ids`, and a policy appends only new ids.
-    If `spoken` is empty, the whole conversation is rendered.
+    `spoken` holds the completions of the current segment in order: the last `len(spoken)` assistant messages. The ids
+    of the segment so far are the concatenation of their `prompt_ids + ids`; a policy appends only new ids. If `spoken`
+    is empty, the whole conversation is rendered.
     """
 
     messages: tuple[Message, ...]

@@ -145,7 +145,7 @@ class EngineRun:
         self.hint_names: HintNames = {seat: policy.wants | wanted for seat, policy in self.policies.items()}
         for policy in self.policies.values():
             if isinstance(policy, TakesPictures):
-                policy.see(self.engine.pictures)
+                policy.use_pictures(self.engine.pictures)
         self.sessions: dict[int, Session] = {id(policy): policy.session() for policy in self.policies.values()}
         self.stats = self.engine.stats
         self.queue: deque[tuple[int, int, Job]] = deque()  # number, try, job; played before those of `jobs`

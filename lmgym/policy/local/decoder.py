@@ -92,7 +92,7 @@ class FusedDecoder:
         hidden = self.network.hidden(pack.ids, pack.positions, attend, pack.picture_tokens())
         back = torch.empty(len(order), dtype=torch.long)
         back[torch.tensor(order)] = torch.arange(len(order))
-        hidden = hidden[pack.last[back.to(plan.last.device)]]
+        hidden = hidden[pack.last[back.to(pack.last.device)]]
         return hidden, self.network.logits(hidden)
 
     def copy(self, source: int, target: int, length: int) -> None:

@@ -82,7 +82,7 @@ class ModelDecoder:
     def _call(
         self, inputs: dict[str, Tensor], positions: Tensor, view: CacheView, last: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Run the model at `positions` (R, T) of the cache; return hidden states and logits at the columns `last` (R,)."""
+        """Run the model at `positions` (R, T) of the cache; return states and logits at the columns `last` (R,)."""
         device = self.model.device
         columns, which = torch.unique(last, return_inverse=True)
         states: list[Tensor] = []

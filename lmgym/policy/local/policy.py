@@ -201,7 +201,7 @@ class LocalPolicy:
         mask: Tensor | None = None,
         media: Media | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Return log-probs and entropies (B, T) of `ids` at the sampling temperature; see `lmgym.policy.local.score`."""
+        """Return log-probs and entropies (B, T) of `ids` at the sampling temperature; see the function `score`."""
         temperature = (self.sampling.temperature if temperature is None else temperature) or 1.0
         return score(self.model, ids, attention, positions=positions, temperature=temperature, mask=mask, media=media)
 

@@ -66,7 +66,8 @@ class _CountingGenerator(CodeGenerator):
     """Jinja's code generator, with a call of `environment.step` in each loop, macro and block."""
 
     def visit_Template(self, node: nodes.Template, frame: Frame | None = None) -> None:
-        for part in list(node.find_all((nodes.For, nodes.Macro, nodes.CallBlock, nodes.Block))):
+        parts: list[Any] = list(node.find_all((nodes.For, nodes.Macro, nodes.CallBlock, nodes.Block)))
+        for part in parts:
             step = nodes.Call(nodes.EnvironmentAttribute("step"), [], [], None, None)
             part.body.insert(0, nodes.ExprStmt(step))
             if isinstance(part, nodes.For) and part.test is not None:

@@ -170,7 +170,7 @@ def _recomputing(model: nn.Module) -> Iterator[None]:
 
 
 def _score_states(hidden: Tensor, head: Tensor, targets: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
-    """Return log-probs and entropies of `targets` (n,) after states (n, H), computed a piece of the logits at a time."""
+    """Return log-probs and entropies of `targets` (n,) after states (n, H), a piece of the logits at a time."""
 
     def piece(part: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         with torch.autocast(part.device.type, enabled=False):  # half-precision logits are off by a per cent

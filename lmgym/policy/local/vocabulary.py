@@ -41,7 +41,7 @@ class Vocabulary:
         return next(mark for mark in MARKS if not any(mark in text for text in texts))
 
     def guard(self, text: str, mark: str, *, own: bool) -> str:
-        """Return `text` without control tokens; the policy's `own` text keeps those that are not special, like <think>."""
+        """Return `text` without control tokens; the policy's `own` text keeps non-special ones such as <think>."""
         pattern = self._reserved if own else self._any
         return pattern.sub(lambda match: mark.join(match[0]), text)
 

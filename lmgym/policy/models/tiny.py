@@ -45,7 +45,7 @@ SIZES = {
 
 
 def tiny_model(size: str = "", *, vocab: int, seed: int = 0, changes: dict[str, Any] | None = None) -> PreTrainedModel:
-    """Make a model of `SIZES` in fp32 with weights from `seed`; `changes` override fields of the Qwen3 configuration."""
+    """Make a model of `SIZES` in fp32 with weights from `seed`; `changes` override configuration fields."""
     from transformers import Qwen3Config, Qwen3ForCausalLM
 
     fields = config_fields(size_named(SIZES, size, "tiny"), vocab=vocab) | (changes or {})

@@ -104,7 +104,7 @@ class Encoder(nn.Module):
 
 
 def coordinates(side: int, device: torch.device) -> Tensor:
-    """Return sines and cosines of both coordinates of each pixel, by octaves from half a wave a side; (4 WAVES, S, S)."""
+    """Return sines and cosines (4 WAVES, S, S) of both coordinates of each pixel, by octaves from half a wave."""
     at = (torch.arange(side, device=device) + 0.5) / side
     angle = at * torch.pi * 2.0 ** torch.arange(WAVES, device=device)[:, None]
     waves = torch.cat((angle.sin(), angle.cos()))  # (2 WAVES, S)
