@@ -18,10 +18,10 @@ from lmgym.policy.local.sampling import Sampling
 from lmgym.policy.models.tiny import config_fields
 from lmgym.policy.models.tiny_vl import (
     PICTURE,
-    Sighted,
     TinyVision,
     TinyVl,
     TinyVlConfig,
+    VisionModelSize,
     tiny_vision,
     tiny_vl_tokenizer,
 )
@@ -53,7 +53,7 @@ def _one_thread():
 
 def seeing(name: str = "toy") -> LocalPolicy:
     tokenizer = tiny_vl_tokenizer()
-    size = Sighted(layers=1, hidden=32, heads=1, kv_heads=1, inner=64, side=32)
+    size = VisionModelSize(layers=1, hidden=32, heads=1, kv_heads=1, inner=64, side=32)
     token = tokenizer.convert_tokens_to_ids(PICTURE)
     config = TinyVlConfig(**config_fields(size, vocab=len(tokenizer)), side=size.side, picture_token_id=token)
     with torch.random.fork_rng(devices=[]):
