@@ -282,7 +282,7 @@ def test_records_of_a_model_with_smaller_pictures_are_rendered_anew(played, tmp_
 def test_a_picture_that_nobody_showed_is_named(played):
     actor, _, _ = played("tiny-vl")
     actor.use_pictures({})
-    with pytest.raises(PolicyError, match="the picture 00ff is not there"):
+    with pytest.raises(PolicyError, match="picture 00ff is missing"):
         actor.prompt(Conversation(messages=(Message(role="user", text="", images=("00ff",)),)))
 
 
