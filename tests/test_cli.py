@@ -47,8 +47,8 @@ def test_a_text_without_markers_is_refused() -> None:
     ("words", "line"),
     [
         (("eval", "wordel", "--model", "oracle"), "did you mean wordle"),
-        (("eval", "wordle", "--model", "oracle", "--split", "dev"), "has no split 'dev'; it has train, test"),
-        (("eval", "wordle", "--model", "oracle", "--option", "colour=1"), "has no option 'colour'"),
+        (("eval", "wordle", "--model", "oracle", "--split", "dev"), "unknown split 'dev' for lmgym/Wordle-v0"),
+        (("eval", "wordle", "--model", "oracle", "--option", "colour=1"), "unknown option 'colour'"),
         (("eval", "wordle", "--model", "sage"), "unknown policy 'sage'"),
         (("eval", "wordle", "--model", "hf:/no/such/folder"), "/no/such/folder"),
         (("eval", "wordle", "--model", "oracle", "--episodes", "0"), "must be at least 1; got 0"),

@@ -58,7 +58,7 @@ class Record:
     def keep(self, seats: Sequence[Trajectory]) -> None:
         """Add an episode: the views of all its seats, the agent's last, so that it vouches for the others."""
         ordered = sorted(seats, key=lambda trajectory: trajectory.seat == FIRST_SEAT)
-        episodes.append(self.folder / EPISODES, ordered, struck=self.secrets.struck_line)
+        episodes.append(self.folder / EPISODES, ordered, redact=self.secrets.struck_line)
 
     def played(self) -> Iterator[Trajectory]:
         """The agent's views of the episodes that are whole; others are taken out of the file."""

@@ -1,7 +1,7 @@
-"""Data sets of episodes: JSON lines or parquet, our own or in LMRL-Gym's layouts; a file, or a folder of files.
+"""Data sets of episodes: files or folders of JSON lines or parquet, our own or in LMRL-Gym's layouts.
 
-In parquet what others may want to read is a column (texts, actions, rewards, ids, log-probs, return, score), and the
-rest of a record stands as JSON in `more`, so that reading gives back exactly what was written.
+In parquet, texts, actions, rewards, ids, log-probs, return and score are columns, and the rest of a record is JSON in
+the column `more`, so that reading gives back exactly what was written.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 LINES = (".jsonl", ".jsonl.gz")
 SUFFIXES = (*LINES, ".parquet")
-WHOLE = ".json"  # one value: others' alone, and not looked for in folders, where reports and settings may stand
+JSON = ".json"  # one value in another layout; ignored in folders, where reports and settings may be
 EPISODE = {
     "id": "string",
     "task": "string",
@@ -41,46 +41,48 @@ EPISODE = {
     "stop": "string",
 }
 TURN = {"action": "string", "reward": "float64", "kind": "string", "fresh": "bool"}
-SAID = {"text": "string", "finish": "string", "thinking": "string"}
+COMPLETION = {"text": "string", "finish": "string", "thinking": "string"}
 IDS = {"prompt_ids": "int64", "ids": "int64", "logprobs": "float64", "entropy": "float64"}
 
 
 def read(path: Path) -> Iterator[Trajectory]:
-    """Yield the episodes of a file, or of all JSON lines and parquet files in a folder by name.
+    """Yield the episodes of a file, or of all JSON-lines and parquet files of a folder, sorted by name.
 
-    No two have one id: in a folder it begins with the file's name, as recordings by several players or seeds have the
-    same ids. A group there is the tries of one instance, whatever file they are in. Raises InstanceError for what is
-    no data set, OSError where nothing can be read.
+    Ids are unique: in a folder they begin with the file's name, as recordings by several players or seeds share ids.
+    A group in a folder holds the tries of one instance in all files. Raises InstanceError for other formats and
+    OSError for unreadable files.
     """
     if path.is_dir():
         for file in sorted(file for file in path.iterdir() if file.name.endswith(SUFFIXES)):
             for episode in read(file):
                 yield _filed(episode, file.name)
         return
-    seen: set[str] = set()
+    ids: set[str] = set()
     for episode in _read(path):
-        if episode.id in seen:
-            raise InstanceError(f"{path} has two episodes {episode.id!r}: keep recordings apart, as files of a folder")
-        seen.add(episode.id)
+        if episode.id in ids:
+            raise InstanceError(
+                f"{path} has two episodes {episode.id!r}: put recordings into separate files of a folder"
+            )
+        ids.add(episode.id)
         yield episode
 
 
 def _read(path: Path) -> Iterator[Trajectory]:
-    """The episodes of a file."""
+    """Yield the episodes of a file."""
     if path.name.endswith(".parquet"):
-        path.open("rb").close()  # an OSError of its own where there is none
+        path.open("rb").close()  # raises OSError if the file is missing
         rows = _datasets().load_dataset("parquet", data_files=str(path), split="train", streaming=True)
         yield from map(_from_row, rows)
     elif path.name.endswith(LINES):
         yield from _lines(path)
-    elif path.name.endswith(WHOLE):
-        yield from _whole(path)
+    elif path.name.endswith(JSON):
+        yield from lmrl.items(_json(path.read_text(encoding="utf-8"), path.name), path.name)
     else:
-        raise InstanceError(f"{path} is no data set: it ends in none of {', '.join((*SUFFIXES, WHOLE))}")
+        raise InstanceError(f"{path} is not a data set; choose a file that ends in {', '.join((*SUFFIXES, JSON))}")
 
 
 def _filed(episode: Trajectory, name: str) -> Trajectory:
-    """The episode with ids that no other file has, in a group that no other instance has."""
+    """Return the episode with ids that are unique in the folder, in the group of its instance."""
     of = (episode.task, episode.options, episode.split, episode.index, episode.instance)
     instance = hashlib.blake2b(json.dumps(of, sort_keys=True).encode(), digest_size=8).hexdigest()
     return replace(
@@ -93,7 +95,7 @@ def _filed(episode: Trajectory, name: str) -> Trajectory:
 
 
 def write(path: Path, trajectories: Iterable[Trajectory]) -> None:
-    """Write a data set in the format that the name ends in; whoever reads `path` finds it whole or not at all."""
+    """Write a data set atomically, in the format of the file's suffix."""
     check_name(path)
     if path.name.endswith(".jsonl"):
         episodes.write(path, trajectories)
@@ -107,39 +109,36 @@ def write(path: Path, trajectories: Iterable[Trajectory]) -> None:
 
 
 def check_name(path: Path) -> None:
-    """Raises InstanceError for a name in whose format no data set is written, MissingExtra where that needs one."""
+    """Raise InstanceError for a suffix that cannot be written, and MissingExtra if its packages are missing."""
     if path.name.endswith(".parquet"):
         _datasets()
     elif not path.name.endswith(".jsonl"):
-        raise InstanceError(f"{path}: a data set is written as .jsonl or .parquet")
+        raise InstanceError(f"cannot write a data set to {path}; choose a name that ends in .jsonl or .parquet")
 
 
 def labelled(trajectory: Trajectory, policy: Policy) -> Trajectory:
-    """The episode with who played it, and whose ids it holds, among its tags."""
+    """Return the episode with its policy's name and the digest of the policy's tokenizer as tags."""
     digest = getattr(policy, "tokens", None)
     return replace(trajectory, tags={**trajectory.tags, "policy": policy.name, "tokens": digest})
 
 
 def _lines(path: Path) -> Iterator[Trajectory]:
+    """Yield the episodes of a file of JSON lines; an incomplete last line is skipped."""
     opened = gzip.open if path.name.endswith(".gz") else open
     with opened(path, "rt", encoding="utf-8") as file:
         for number, line in enumerate(file):
             if line.startswith('{"id"'):  # as `episodes.dump` begins
-                if line.endswith("\n"):  # a last line that was cut off while it was written is none
+                if line.endswith("\n"):
                     yield episodes.parse(line)
             elif line.strip():
                 yield lmrl.episode(_json(line, f"{path.name}, line {number + 1}"), path.name, number)
-
-
-def _whole(path: Path) -> Iterator[Trajectory]:
-    return lmrl.items(_json(path.read_text(encoding="utf-8"), path.name), path.name)
 
 
 def _json(text: str, place: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise InstanceError(f"{place} is no episode of ours or LMRL-Gym's: {error!r}") from error
+        raise InstanceError(f"{place} is not an episode of lmgym or LMRL-Gym: {error!r}") from error
 
 
 # Parquet --------------------------------------------------------------------------------------------------------
@@ -155,29 +154,29 @@ def _datasets() -> Any:
 
 @contextmanager
 def _no_progress_bars() -> Iterator[None]:
-    kinds = _datasets()
-    shown = not kinds.are_progress_bars_disabled()
-    kinds.disable_progress_bars()
+    library = _datasets()
+    enabled = not library.are_progress_bars_disabled()
+    library.disable_progress_bars()
     try:
         yield
     finally:
-        if shown:
-            kinds.enable_progress_bars()
+        if enabled:
+            library.enable_progress_bars()
 
 
 def _features() -> datasets.Features:
-    kinds = _datasets()
-    value = kinds.Value
+    library = _datasets()
+    value = library.Value
     turn = {
         "shown": value("string"),
-        "images": kinds.List(value("string")),
-        **{name: value(kind) for name, kind in {**TURN, **SAID}.items()},
-        **{name: kinds.List(value(kind)) for name, kind in IDS.items()},
+        "images": library.List(value("string")),
+        **{name: value(kind) for name, kind in {**TURN, **COMPLETION}.items()},
+        **{name: library.List(value(kind)) for name, kind in IDS.items()},
         "more": value("string"),
     }
-    known = {"return": value("float64"), "score": value("float64"), "success": value("bool")}
+    outcome = {"return": value("float64"), "score": value("float64"), "success": value("bool")}
     row = {name: value(kind) for name, kind in EPISODE.items()}
-    return kinds.Features({**row, **known, "turns": kinds.List(turn), "more": value("string")})
+    return library.Features({**row, **outcome, "turns": library.List(turn), "more": value("string")})
 
 
 def _to_row(trajectory: Trajectory) -> dict[str, Any]:
@@ -190,11 +189,11 @@ def _to_row(trajectory: Trajectory) -> dict[str, Any]:
 
 
 def _turn_row(turn: dict[str, Any]) -> dict[str, Any]:
-    shown, said = turn.pop("observation"), turn.pop("completion")
-    row = {"shown": shown.pop("text"), "images": shown.pop("images")}
+    observation, completion = turn.pop("observation"), turn.pop("completion")
+    row = {"shown": observation.pop("text"), "images": observation.pop("images")}
     row |= {name: turn.pop(name) for name in TURN}
-    row |= {name: said.pop(name) for name in (*SAID, *IDS)}
-    return {**row, "more": json.dumps({**turn, "observation": shown, "completion": said})}
+    row |= {name: completion.pop(name) for name in (*COMPLETION, *IDS)}
+    return {**row, "more": json.dumps({**turn, "observation": observation, "completion": completion})}
 
 
 def _from_row(row: Mapping[str, Any]) -> Trajectory:
@@ -207,5 +206,5 @@ def _turn_of(row: Mapping[str, Any]) -> dict[str, Any]:
     turn: dict[str, Any] = json.loads(row["more"])
     turn |= {name: row[name] for name in TURN}
     turn["observation"] |= {"text": row["shown"], "images": row["images"]}
-    turn["completion"] |= {name: row[name] for name in (*SAID, *IDS)}
+    turn["completion"] |= {name: row[name] for name in (*COMPLETION, *IDS)}
     return turn

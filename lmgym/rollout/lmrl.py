@@ -1,4 +1,4 @@
-"""Data sets of LMRL-Gym as episodes: what its scripts write, by the shapes that its training scripts read.
+"""Data sets of LMRL-Gym as episodes, in the layouts that its scripts write and its training reads.
 
 | layout | tasks | shape of an episode |
 |---|---|---|
@@ -8,8 +8,8 @@
 | questions | Twenty Questions, Guess My City | `lines` of "Question? Answer", `correct`, `word` |
 | sale | Car Dealer | `lines` of `role` and `text`, `buyer_info`, `output` where it came to one |
 
-An episode stands on a line; a file `.json` holds a list of them, or lists by name as Car Dealer's by personality. Its
-chess (a step a line, or arrays) and its pairs of `in_text` and `out_text`, which have no rewards, are not read.
+A line holds one episode; a `.json` file holds a list of them, or lists by name (Car Dealer's by personality). Chess
+(one step per line, or arrays) and pairs of `in_text` and `out_text`, which have no rewards, are not supported.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from typing import Any
 from lmgym.errors import InstanceError
 from lmgym.types import Completion, Message, Trajectory, Turn
 
-Text = tuple[str, bool, float]  # what it says, whether it is an action, what that earned
+Text = tuple[str, bool, float]  # text, whether it is an action, its reward
 
-QUESTIONS = 20  # after which a game of questions is over
-SELLER, BUYER = ("Seller", "Dealer"), "Buyer"  # the seller, whose part is learnt, by the names of two versions
+QUESTIONS = 20  # of a game
+SELLER, BUYER = ("Seller", "Dealer"), "Buyer"  # the seller, whose part is learnt, has two names
 
 
 def episode(content: Any, name: str, number: int) -> Trajectory:
-    """The episode that stands as `content` at place `number` of the file `name`, counted from 0.
+    """Return the episode with JSON `content` at position `number`, from 0, of the file `name`.
 
-    Nobody here played it: what it scored is not known, its return is. Conversations about the same word, or with the
-    same buyer, are tries of one task. Raises InstanceError for what has none of the layouts.
+    Its return is known, its score is not. Conversations about the same word, or with the same buyer, are tries of one
+    instance. Raises InstanceError for other layouts.
     """
     try:
         texts, done = _read(content)
@@ -42,21 +42,20 @@ def episode(content: Any, name: str, number: int) -> Trajectory:
         return _trajectory(texts, done, _instance(content), name, number)
     except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
         place = f"{name}, line {number + 1}" if not name.endswith(".json") else f"{name}, item {number + 1}"
-        raise InstanceError(f"{place} is no episode of ours or LMRL-Gym's: {error!r}") from error
+        raise InstanceError(f"{place} is not an episode of lmgym or LMRL-Gym: {error!r}") from error
 
 
 def items(content: Any, name: str) -> Iterator[Trajectory]:
-    """The episodes of a file that is one JSON value: a list, or lists by name."""
+    """Yield the episodes of a JSON value: a list, or lists by name."""
     lists = list(content.values()) if isinstance(content, Mapping) else [content]
     if not all(isinstance(each, list) for each in lists):
-        raise InstanceError(f"{name} is no list of LMRL-Gym's episodes, and no lists by name")
-    found = (each for one in lists for each in one)
-    for number, each in enumerate(found):
+        raise InstanceError(f"{name} must hold a list of LMRL-Gym's episodes, or lists by name")
+    for number, each in enumerate(each for one in lists for each in one):
         yield episode(each, name, number)
 
 
 def _read(content: Any) -> tuple[list[Text], bool]:
-    """The texts of an episode in any of the layouts, and whether it came to its end."""
+    """Return the texts of an episode in any layout, and True if it ended."""
     if isinstance(content, list):
         steps = [[(step["state"], False, 0.0), (step["action"], True, step["reward"])] for step in content]
         return [text for step in steps for text in step], bool(content[-1]["done"])
@@ -73,22 +72,22 @@ def _read(content: Any) -> tuple[list[Text], bool]:
 
 
 def _rewarded(texts: Sequence[tuple[str, bool]], rewards: Sequence[float]) -> list[Text]:
-    """Texts with a reward each; one on a text that is no action is an error, as it is there."""
-    found = [(text, is_action, reward) for (text, is_action), reward in zip(texts, rewards, strict=True)]
-    lost = next((reward for _, is_action, reward in found if reward and not is_action), None)
-    if lost is not None:
-        raise ValueError(f"a reward of {lost} on a text that is no action")
-    return found
+    """Return texts with their rewards; as in LMRL-Gym, only actions may have one."""
+    rewarded = [(text, is_action, reward) for (text, is_action), reward in zip(texts, rewards, strict=True)]
+    stray = next((reward for _, is_action, reward in rewarded if reward and not is_action), None)
+    if stray is not None:
+        raise ValueError(f"reward {stray} on a text that is not an action")
+    return rewarded
 
 
 def _questions(content: Mapping[str, Any]) -> tuple[list[Text], bool]:
-    """-1 a question, 0 for the one that was right; cut where it ended before the last question without that."""
+    """Return a game of questions: -1 each, 0 for the right one; truncated if it ended early without that."""
     texts: list[Text] = [("Questions:\n", False, 0.0)]
     lines, correct = content["lines"], bool(content["correct"])
     for number, line in enumerate(lines, start=1):
         question, mark, answer = line.rpartition("? ")
         if not mark:
-            raise ValueError(f"no question and answer: {line!r}")
+            raise ValueError(f"not a question and an answer: {line!r}")
         texts += [
             (f"{question}?\n", True, 0.0 if correct and number == len(lines) else -1.0),
             (f"{answer}\n", False, 0.0),
@@ -97,24 +96,24 @@ def _questions(content: Mapping[str, Any]) -> tuple[list[Text], bool]:
 
 
 def _sale(content: Mapping[str, Any]) -> tuple[list[Text], bool]:
-    """The seller's part: what follows each other of it is one action, the last of which earns what came of the sale."""
-    said = [(line["role"], line["text"].rstrip("\n")) for line in content["lines"]]
-    for role, _ in said:
+    """Return the seller's part: consecutive lines are one action, and the last action earns the sale."""
+    spoken = [(line["role"], line["text"].rstrip("\n")) for line in content["lines"]]
+    for role, _ in spoken:
         if role not in (*SELLER, BUYER):
-            raise ValueError(f"{role!r} neither sells nor buys")
+            raise ValueError(f"unknown role {role!r}; choose from {', '.join((*SELLER, BUYER))}")
     texts: list[Text] = [("Start\n", False, 0.0)]
-    for sells, lines in groupby(said, key=lambda line: line[0] in SELLER):
-        spoken = [text for _, text in lines]
-        texts += [(" ".join(spoken) + "\n", True, 0.0)] if sells else [(f"{text}\n", False, 0.0) for text in spoken]
+    for sells, lines in groupby(spoken, key=lambda line: line[0] in SELLER):
+        words = [text for _, text in lines]
+        texts += [(" ".join(words) + "\n", True, 0.0)] if sells else [(f"{text}\n", False, 0.0) for text in words]
     if "output" not in content:
         return texts, False
     last = max(place for place, (_, is_action, _) in enumerate(texts) if is_action)
-    texts[last] = (texts[last][0], True, _earned(content["buyer_info"]["budget"], content["output"]))
+    texts[last] = (texts[last][0], True, _sale_reward(content["buyer_info"]["budget"], content["output"]))
     return texts, True
 
 
-def _earned(budget: float, output: Mapping[str, Any]) -> float:
-    """Sold, the price by the mean of budget and list price; unsold, list price less budget, by the list price."""
+def _sale_reward(budget: float, output: Mapping[str, Any]) -> float:
+    """Return price / mean(budget, list price) for a sale, else (list price - budget) / list price."""
     listed = float(output["msrp"])
     if not listed:
         return 0.0
@@ -124,25 +123,33 @@ def _earned(budget: float, output: Mapping[str, Any]) -> float:
 
 
 def _instance(content: Any) -> dict[str, Any] | None:
-    """What a conversation is about; None where the layout does not tell."""
-    known = {} if isinstance(content, list) else content
-    return {key: known[key] for key in ("word", "buyer_info") if key in known} or None
+    """Return the word or buyer of a conversation; None if the layout has neither."""
+    fields = {} if isinstance(content, list) else content
+    return {key: fields[key] for key in ("word", "buyer_info") if key in fields} or None
 
 
 def _trajectory(
     texts: Iterable[Text], done: bool, instance: dict[str, Any] | None, name: str, number: int
 ) -> Trajectory:
-    """Join what stands between two actions."""
+    """Return the trajectory; texts between two actions are one observation."""
     turns: list[Turn] = []
-    shown: list[str] = []
+    observation: list[str] = []
     for text, is_action, reward in texts:
         if not isinstance(text, str):
-            raise TypeError(f"no text: {text!r}")
+            raise TypeError(f"not a text: {text!r}")
         if is_action:
-            turns.append(_turn("".join(shown), text, float(reward)))
-            shown = []
+            turn = Turn(
+                observation=Message(role="user", text="".join(observation)),
+                completion=Completion(text=text),
+                action=text,
+                reward=float(reward),
+                terms={"reward": float(reward)},
+                kind="given",
+            )
+            turns.append(turn)
+            observation = []
         else:
-            shown.append(text)
+            observation.append(text)
     identity = f"{name}:{number}"
     return Trajectory(
         id=identity,
@@ -154,19 +161,8 @@ def _trajectory(
         group=identity if instance is None else json.dumps(instance, sort_keys=True),
         turns=tuple(turns),
         info={"score": math.nan, "success": False, "unknown": True},
-        final=Message(role="user", text="".join(shown)) if shown else None,
+        final=Message(role="user", text="".join(observation)) if observation else None,
         terminated=done,
         truncated=not done,
         stop="done" if done else "recorded",
-    )
-
-
-def _turn(shown: str, action: str, reward: float) -> Turn:
-    return Turn(
-        observation=Message(role="user", text=shown),
-        completion=Completion(text=action),
-        action=action,
-        reward=reward,
-        terms={"reward": reward},
-        kind="given",
     )

@@ -1,4 +1,4 @@
-"""Pictures in the folder of a run: PNGs by digest, one file each."""
+"""The pictures of a run: PNGs by digest, one file each."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pathlib import Path
 from lmgym.errors import InstanceError
 from lmgym.types import Trajectory
 
-PICTURES = "pictures"  # the folder's name in that of a run
+PICTURES = "pictures"  # name of the folder in a run's folder
 DIGEST = re.compile(r"[0-9a-f]{1,128}")
 
 
 class PictureFolder(MutableMapping[str, bytes]):
-    """PNGs by digest, on disk from the first: an evaluation shows more than memory holds."""
+    """PNGs by digest on disk: an evaluation may show more than memory holds."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -28,7 +28,7 @@ class PictureFolder(MutableMapping[str, bytes]):
 
     def __setitem__(self, digest: str, png: bytes) -> None:
         path = self._path(digest)
-        if not path.exists() or path.read_bytes() != png:  # whoever changed a file does not change what is shown
+        if not path.exists() or path.read_bytes() != png:  # a changed file is replaced
             self._folder.mkdir(parents=True, exist_ok=True)
             write_whole(path, png)
             self._read.cache_clear()
@@ -47,9 +47,9 @@ class PictureFolder(MutableMapping[str, bytes]):
         return sum(1 for _ in self)
 
     def _path(self, digest: str) -> Path:
-        """The file of a picture; raises InstanceError for a name that is no digest and could lead out of the folder."""
+        """Return a picture's path. Raises InstanceError for other names, which could lead out of the folder."""
         if DIGEST.fullmatch(digest) is None:
-            raise InstanceError(f"{digest[:80]!r} is no digest of a picture: those are hexadecimal")
+            raise InstanceError(f"{digest[:80]!r} is not the digest of a picture, which is hexadecimal")
         return self._folder / f"{digest}.png"
 
     def _bytes(self, digest: str) -> bytes:
@@ -60,64 +60,64 @@ class PictureFolder(MutableMapping[str, bytes]):
 
 
 class RunPictures(MutableMapping[str, bytes]):
-    """The pictures of a training run: those of the present step in memory, those of episodes that are kept on disk.
+    """The pictures of a training run: those of the current step in memory, those of kept episodes on disk.
 
-    `sources` are further folders to read from, such as that of a data set.
+    `sources` are more folders to read from, such as a data set's.
     """
 
     def __init__(self, folder: Path) -> None:
-        self._kept = PictureFolder(folder)
-        self._fresh: dict[str, bytes] = {}
+        self._disk = PictureFolder(folder)
+        self._memory: dict[str, bytes] = {}
         self.sources: list[PictureFolder] = []
 
     def __getitem__(self, digest: str) -> bytes:
-        if digest in self._fresh:
-            return self._fresh[digest]
-        return next((source for source in self.sources if digest in source), self._kept)[digest]
+        if digest in self._memory:
+            return self._memory[digest]
+        return next((source for source in self.sources if digest in source), self._disk)[digest]
 
     def __setitem__(self, digest: str, png: bytes) -> None:
-        self._fresh[digest] = png
+        self._memory[digest] = png
 
     def __delitem__(self, digest: str) -> None:
-        del self._fresh[digest]
+        del self._memory[digest]
 
     def __contains__(self, digest: object) -> bool:
-        return digest in self._fresh or digest in self._kept or any(digest in source for source in self.sources)
+        return digest in self._memory or digest in self._disk or any(digest in source for source in self.sources)
 
     def __iter__(self) -> Iterator[str]:
-        """Those in memory."""
-        return iter(self._fresh)
+        """Iterate over the digests in memory."""
+        return iter(self._memory)
 
     def __len__(self) -> int:
-        return len(self._fresh)
+        return len(self._memory)
 
     def keep(self, digests: Iterable[str]) -> None:
         """Write pictures to the folder."""
         for digest in digests:
-            self._kept[digest] = self[digest]
+            self._disk[digest] = self[digest]
 
     def forget(self) -> None:
-        """Let go of what is in memory alone."""
-        self._fresh.clear()
+        """Drop all pictures from memory."""
+        self._memory.clear()
 
 
-def shown_in(trajectories: Iterable[Trajectory]) -> list[str]:
-    """Digests of all pictures in episodes, each once."""
-    found: dict[str, None] = {}
+def picture_digests(trajectories: Iterable[Trajectory]) -> list[str]:
+    """Return the digests of all pictures in episodes, each once."""
+    digests: dict[str, None] = {}
     for trajectory in trajectories:
         last = () if trajectory.final is None else (trajectory.final,)
         for message in (*(turn.observation for turn in trajectory.turns), *last):
-            found |= dict.fromkeys(message.images)
-    return list(found)
+            digests |= dict.fromkeys(message.images)
+    return list(digests)
 
 
 def folders_beside(path: Path) -> list[PictureFolder]:
-    """The folders that may have the pictures of the episodes in `path`: in it, beside it, and in a run around it."""
+    """Return the folders that may hold the pictures of `path`: in it, beside it and in the run around it."""
     return [PictureFolder(place / PICTURES) for place in (path, path.parent, path.parent.parent)]
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file as a whole: whoever reads `path` finds the old one or the new one."""
+    """Write a file atomically: readers of `path` see the old content or the new."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:

@@ -1,4 +1,4 @@
-"""Proving a recorded episode: its actions, played again without a model, must earn what they earned."""
+"""Replay: recorded actions, played again without a model, must earn the recorded rewards and score."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from lmgym.rollout.episode_state import SeatConfig
 from lmgym.rollout.fork import fork
 from lmgym.types import FIRST_SEAT, Completion, Message, Trajectory
 
-BY_TASK = ("done", "max_turns")  # what ends an episode without the engine's doing
+TASK_STOPS = ("done", "max_turns")  # reasons that the environment, not the engine, sets
 
 
 class Mute:
-    """Says nothing, for want of room: the engine cuts the episode where the recorded turns end."""
+    """Policy without an answer: the engine cuts the episode after the recorded turns."""
 
     name = "mute"
     version = 0
     wants: frozenset[str] = frozenset()
 
     def act(self, conversations: Sequence[Conversation]) -> list[Completion]:
-        """Say nothing."""
+        """Return empty completions."""
         return [Completion(text="", finish="context") for _ in conversations]
 
     def count(self, messages: Sequence[Message]) -> int:
-        """Nothing is too much."""
+        """Return 0."""
         return 0
 
     def session(self) -> SimpleSession:
-        """A session that answers at once."""
+        """Return a session that answers at once."""
         return SimpleSession(self)
 
 
@@ -45,38 +45,40 @@ def replay(
     pictures: MutableMapping[str, bytes] | None = None,
     trusted: bool = False,
 ) -> Trajectory:
-    """Play a recorded episode again and return it as it went; `pictures` takes the PNGs that were shown, by digest.
+    """Replay a recorded episode and return the new trajectory; `pictures` receives the PNGs shown, by digest.
 
-    Raises ReplayError at the first observation or reward that differs, and where score, success or the ending do;
-    tasks whose goldens hold outcomes only are held to the outcome. `others` are the trajectories of the other seats.
-    A record may come from anybody: what `check_harmless` refuses is played only where its maker is `trusted`.
+    Raises ReplayError at the first observation or reward that differs, and if score, success or ending differ; of
+    tasks whose goldens hold outcomes only, just the outcome is compared. `others` are the trajectories of the other
+    seats. Records that `check_harmless` refuses are replayed only if `trusted`.
     """
     everyone = (trajectory, *others)
     job = fork(trajectory, len(trajectory.turns), others=others, trusted=trusted)
     seats = {each.seat: SeatConfig(prompt=each.prompt) for each in everyone if each.seat != FIRST_SEAT}
-    shown = {} if pictures is None else pictures
-    played = list(Engine(seats=seats, player=player, pictures=shown).run(Mute(), [job]))
-    again = {each.seat: each for each in played}
+    engine = Engine(seats=seats, player=player, pictures={} if pictures is None else pictures)
+    replayed = {each.seat: each for each in engine.run(Mute(), [job])}
     for each in everyone:
-        _compare(each, again[each.seat])
-    return again[trajectory.seat]
+        _compare(each, replayed[each.seat])
+    return replayed[trajectory.seat]
 
 
-def _compare(recorded: Trajectory, played: Trajectory) -> None:
+def _compare(recorded: Trajectory, replayed: Trajectory) -> None:
+    """Raise ReplayError if the outcome or a reward of a replayed trajectory differs."""
     names = ["terminated", "truncated", "score", "success"]
-    if recorded.stop in BY_TASK:
+    if recorded.stop in TASK_STOPS:
         names.append("stop")
     if find(recorded.task).goldens == "exact":
         names.append("final")
     differences = [
-        f"{name} was {before!r}, is {after!r}"
+        f"{name} was {before!r}, is {after!r} in the replay"
         for name in names
-        if not _same(before := getattr(recorded, name), after := getattr(played, name))
+        if not _same(before := getattr(recorded, name), after := getattr(replayed, name))
     ]
-    for number, (before, after) in enumerate(zip(recorded.turns, played.turns, strict=False)):
-        for term, earned in after.terms.items():  # those that a recipe added are its own
+    for number, (before, after) in enumerate(zip(recorded.turns, replayed.turns, strict=False)):
+        for term, earned in after.terms.items():  # a recipe may have added others
             if not _same(before.terms.get(term, 0.0), earned):
-                differences.append(f"turn {number} earned {before.terms.get(term, 0.0)} of {term}, and now {earned}")
+                differences.append(
+                    f"turn {number}: {term} was {before.terms.get(term, 0.0)}, is {earned} in the replay"
+                )
     if differences:
         raise ReplayError(f"{recorded.id} ({recorded.task}) does not replay: {'; '.join(differences)}")
 

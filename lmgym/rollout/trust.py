@@ -1,4 +1,4 @@
-"""Whether a record may be played here without knowing who made it: its task and options, not its words, decide."""
+"""Check from a record's task and options, not from its text, that a stranger's episode is safe to play here."""
 
 from __future__ import annotations
 
@@ -11,42 +11,39 @@ from lmgym.types import Trajectory
 
 
 def check_harmless(trajectory: Trajectory) -> None:
-    """Raise ReplayError where playing a record calls a server, imports a function, runs code or opens a file it names.
+    """Raise ReplayError if playing a record calls a server, imports a function, runs code or opens a file it names.
 
-    Words that an option has are names of files unless the task's spec knows them.
+    Strings in an option count as file names unless the task's spec lists them.
     """
     spec, options = find(trajectory.task), trajectory.options
-    words = {name: set(_words(value)) for name, value in options.items()}
-    known = {"others": {"scripted", "caller"}, "split": set(spec.splits)}
+    strings = {name: set(_strings(value)) for name, value in options.items()}
+    listed = {"others": {"scripted", "caller"}, "split": set(spec.splits)}
     for choices in (spec.options, spec.public):
         for name, value in choices.items():
-            known[name] = known.get(name, set()) | set(_words(value))
-    named = [name for name in options if any(word.startswith("python:") for word in words[name])]
-    strange = [name for name in options if words[name] - known.get(name, set())]
+            listed[name] = listed.get(name, set()) | set(_strings(value))
+    imports = [name for name in options if any(text.startswith("python:") for text in strings[name])]
+    unlisted = [name for name in options if strings[name] - listed.get(name, set())]
     if spec.elsewhere:
-        why = f"calls the server {options.get('url', '')!r}"
+        reason = f"calls the server {options.get('url', '')!r}"
     elif spec.runs_code:
-        why = "runs its actions, which are code"
-    elif named or "others" in strange:
-        name = named[0] if named else "others"
-        why = f"imports {name}={options[name]!r}"
-    elif strange:
-        why = f"may open what it names as {strange[0]}={options[strange[0]]!r}"
+        reason = "runs its actions as code"
+    elif imports or "others" in unlisted:
+        name = imports[0] if imports else "others"
+        reason = f"imports {name}={options[name]!r}"
+    elif unlisted:
+        reason = f"may open the file {unlisted[0]}={options[unlisted[0]]!r}"
     else:
         return
     raise ReplayError(
-        f"to play {trajectory.id} ({spec.id}) again {why}: "
-        "say --trust, in Python trusted=True, where you know who recorded it"
+        f"playing {trajectory.id} ({spec.id}) again {reason}: "
+        "pass --trust, in Python trusted=True, if you know who recorded it"
     )
 
 
-def _words(value: Any) -> Iterator[str]:
-    """All words in a value, however deep."""
+def _strings(value: Any) -> Iterator[str]:
+    """Yield all strings in a nested value."""
     if isinstance(value, str):
         yield value
-    elif isinstance(value, Mapping):
-        for pair in value.items():
-            yield from _words(pair)
-    elif isinstance(value, list | tuple):
-        for each in value:
-            yield from _words(each)
+    elif isinstance(value, Mapping | list | tuple):
+        for each in value.items() if isinstance(value, Mapping) else value:
+            yield from _strings(each)

@@ -1,7 +1,7 @@
-"""Where environments live: in the engine's own thread, in a thread of theirs, or in a spawned process.
+"""Workers run environments: in the caller's thread, in threads of their own or in spawned processes.
 
-A worker takes calls for the slots it has and puts answers into the outbox that all workers share. A process is
-driven by a thread here, which waits for each answer: so a time-out or a death is noticed at once and at one place.
+A worker takes calls for its slots and puts the answers into an outbox that all workers share. Each process is driven
+by a thread here that waits for its answers, so time-outs and deaths are noticed at once and in one place.
 """
 
 from __future__ import annotations
@@ -21,56 +21,56 @@ from typing import Any, Protocol
 from lmgym.errors import BackendError, LmgymError
 from lmgym.rollout.env_handle import EnvHost, StepResult
 
-STARTUP = 120.0  # seconds at least for a process to come up, and for an environment to be made
-FAREWELL = 5.0  # seconds for a worker to close its environments
+STARTUP = 120.0  # seconds for a process to start; at least this for an environment to be made
+SHUTDOWN = 5.0  # seconds for a worker to close its environments
 
-Call = tuple[int, str, tuple[Any, ...]]  # slot, method of a EnvHandle, arguments
+Call = tuple[int, str, tuple[Any, ...]]  # slot, method of an EnvHandle, arguments
 
 
 @dataclass(frozen=True)
 class Fault:
-    """Slots whose environments are lost, by one cause."""
+    """Slots whose environments were lost by one cause."""
 
     slots: tuple[int, ...]
     error: BackendError
 
 
 class Outbox(Protocol):
-    """Where workers put answers, from their own threads."""
+    """Queue for the answers of workers, which put them from their own threads."""
 
     def put(self, answer: tuple[int, StepResult] | Fault | BaseException, /) -> None:
         """Add an answer."""
 
 
-def patience(method: str, timeout: float | None) -> float | None:
-    """Seconds to wait for the answer to a call."""
+def call_timeout(method: str, timeout: float | None) -> float | None:
+    """Return the seconds to wait for the answer to a call; None: no limit."""
     return timeout if timeout is None or method != "open" else max(timeout, STARTUP)
 
 
 class Lost(BackendError):
-    """A worker with all its environments is gone."""
+    """A worker was lost with all its environments."""
 
 
 class Worker(Protocol):
-    """Plays the environments of its slots."""
+    """Runs the environments of its slots."""
 
     slots: set[int]
 
     def submit(self, call: Call) -> None:
-        """Do this, now or in turn."""
+        """Run a call, now or after those before it."""
 
     def overdue(self, timeout: float) -> bool:
-        """Whether a call takes longer than `timeout` seconds."""
+        """Return True if the running call takes longer than `timeout` seconds."""
 
     def stop(self) -> None:
-        """Finish as soon as may be."""
+        """End as soon as possible."""
 
     def join(self) -> None:
-        """Wait for the end, but not for ever."""
+        """Wait for the end for a limited time."""
 
 
 class Inline:
-    """Does everything at once, where it is asked to."""
+    """Runs calls at once in the caller's thread."""
 
     def __init__(self, outbox: Outbox) -> None:
         self.slots: set[int] = set()
@@ -78,18 +78,18 @@ class Inline:
         self._outbox = outbox
 
     def submit(self, call: Call) -> None:
-        """Do this now."""
+        """Run a call now."""
         slot = call[0]
         try:
-            shown = self._host.call(*call)
+            result = self._host.call(*call)
         except BackendError as error:
             self._outbox.put(Fault((slot,), error))
             return
-        if shown is not None:
-            self._outbox.put((slot, shown))
+        if result is not None:
+            self._outbox.put((slot, result))
 
     def overdue(self, timeout: float) -> bool:
-        """Never: nothing could interrupt it."""
+        """Return False: nothing could interrupt the call."""
         return False
 
     def stop(self) -> None:
@@ -97,11 +97,11 @@ class Inline:
         self._host.close()
 
     def join(self) -> None:
-        """Nothing to wait for."""
+        """Return at once."""
 
 
 class Threaded:
-    """Calls a host in a thread, one call after the other."""
+    """Runs the calls of a host in a thread, one after the other."""
 
     def __init__(self, host: EnvHost | ProcessHost, outbox: Outbox) -> None:
         self.slots: set[int] = set()
@@ -114,16 +114,16 @@ class Threaded:
         self._thread.start()
 
     def submit(self, call: Call | None) -> None:
-        """Do this when those before it are done."""
+        """Run a call after those before it; None ends the thread."""
         self._inbox.put(call)
 
     def overdue(self, timeout: float) -> bool:
-        """Whether the running call takes longer; a process is watched by its own thread."""
+        """Return True if the running call takes longer than `timeout`; calls to a process time out by themselves."""
         running = self._running
         if running is None or isinstance(self._host, ProcessHost):
             return False
         _, method, since = running
-        return time.monotonic() - since > (patience(method, timeout) or 0.0)
+        return time.monotonic() - since > (call_timeout(method, timeout) or 0.0)
 
     def split(self, seconds: float) -> Threaded | None:
         """Return a new worker that takes over every slot but the one whose call takes longer than `seconds`.
@@ -145,18 +145,18 @@ class Threaded:
 
     @property
     def pid(self) -> int | None:
-        """Of the process behind it, if there is one."""
+        """Id of the process behind the thread, if there is one."""
         return self._host.pid if isinstance(self._host, ProcessHost) else None
 
     def stop(self) -> None:
-        """End the thread after the running call, which is cut short in a process."""
+        """End the thread after the running call; a process is killed during its call."""
         if self._running is not None and isinstance(self._host, ProcessHost):
             self._host.kill()
         self._inbox.put(None)
 
     def join(self) -> None:
-        """Wait for the thread; one that is stuck in a call is left to itself."""
-        self._thread.join(timeout=FAREWELL if self._running is None else 0.1)
+        """Wait for the thread; one that is stuck in a call is abandoned."""
+        self._thread.join(timeout=SHUTDOWN if self._running is None else 0.1)
 
     def _run(self) -> None:
         try:
@@ -165,7 +165,7 @@ class Threaded:
                 self._answer(call)
                 with self._lock:
                     self._running = None
-        except BaseException as error:  # noqa: BLE001  (handed over: the engine's thread raises it)
+        except BaseException as error:  # noqa: BLE001  (the engine's thread raises it)
             self._outbox.put(error)
         finally:
             self._host.close()
@@ -173,18 +173,18 @@ class Threaded:
     def _answer(self, call: Call) -> None:
         slot = call[0]
         try:
-            shown = self._host.call(*call)
+            result = self._host.call(*call)
         except Lost as error:
             self._outbox.put(Fault(tuple(self.slots), error))
         except BackendError as error:
             self._outbox.put(Fault((slot,), error))
         else:
-            if shown is not None:
-                self._outbox.put((slot, shown))
+            if result is not None:
+                self._outbox.put((slot, result))
 
 
 class ProcessHost:
-    """A EnvHost in a spawned process, which is started when it is needed and again after its death."""
+    """An EnvHost in a spawned process, which is started at first use and again after its death."""
 
     def __init__(self, timeout: float | None) -> None:
         self._timeout = timeout
@@ -193,44 +193,44 @@ class ProcessHost:
 
     @property
     def pid(self) -> int | None:
-        """Of the process, None while there is none."""
+        """Id of the process; None while there is none."""
         return self._process.pid if self._process else None
 
     def call(self, slot: int, method: str, arguments: tuple[Any, ...]) -> StepResult | None:
-        """Do it there. Raises Lost where the process died or did not answer in time."""
+        """Run a call in the process. Raises Lost if it dies or does not answer in time."""
         if self._pipe is None and method != "open":
-            return None  # the slot went down with the last process
+            return None  # the slot was lost with the last process
         try:
             pipe = self._pipe or self._started()
             pipe.send((slot, method, arguments))
-            if not pipe.poll(limit := patience(method, self._timeout)):
+            if not pipe.poll(limit := call_timeout(method, self._timeout)):
                 raise TimeoutError(f"{method} took longer than {limit:g} seconds")
             answer = pipe.recv()
         except (EOFError, OSError) as error:  # a TimeoutError is an OSError
-            self._bury()
-            raise Lost(f"a player's process was lost: {error or 'it died'}") from error
+            self._discard()
+            raise Lost(f"an environment's process was lost: {error or 'it died'}") from error
         if isinstance(answer, LmgymError):
             raise answer
         if isinstance(answer, str):
-            raise RuntimeError(f"a player's process raised:\n{answer}")
-        shown: StepResult | None = answer
-        return shown
+            raise RuntimeError(f"an environment's process raised:\n{answer}")
+        result: StepResult | None = answer
+        return result
 
     def kill(self) -> None:
-        """Kill the process; whoever waits for its answer learns that it is lost."""
+        """Kill the process; a call that waits for its answer raises Lost."""
         process = self._process
         if process is not None:
-            with contextlib.suppress(ValueError):  # buried meanwhile
+            with contextlib.suppress(ValueError):  # closed meanwhile
                 process.kill()
 
     def close(self) -> None:
-        """Ask the process to close its environments and to end; kill it if it does not."""
+        """Ask the process to close its environments and end; kill it if it does not."""
         if self._process is None or self._pipe is None:
             return
         with contextlib.suppress(OSError):
             self._pipe.send(None)
-        self._process.join(FAREWELL)
-        self._bury()
+        self._process.join(SHUTDOWN)
+        self._discard()
 
     def _started(self) -> Connection:
         context = multiprocessing.get_context("spawn")
@@ -239,11 +239,11 @@ class ProcessHost:
         self._process.start()
         there.close()
         if not self._pipe.poll(STARTUP):
-            raise TimeoutError(f"it did not come up in {STARTUP:g} seconds")
+            raise TimeoutError(f"it did not start within {STARTUP:g} seconds")
         self._pipe.recv()
         return self._pipe
 
-    def _bury(self) -> None:
+    def _discard(self) -> None:
         process, pipe = self._process, self._pipe
         self._process = self._pipe = None
         if process is not None:
@@ -255,17 +255,17 @@ class ProcessHost:
 
 
 def _serve(pipe: Connection) -> None:
-    """Answer calls until the other end has enough or is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the engine's process decides
+    """Answer calls until the engine ends the connection."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # handled by the engine's process
     host = EnvHost()
     pipe.send(None)
-    with contextlib.suppress(EOFError, ConnectionError):  # reset, where it was killed
+    with contextlib.suppress(EOFError, ConnectionError):  # the engine's process is gone
         while (call := pipe.recv()) is not None:
             try:
                 answer: StepResult | LmgymError | None = host.call(*call)
             except LmgymError as error:
                 answer = error
-            except BaseException:  # noqa: BLE001  (handed over: the engine's process raises it)
+            except BaseException:  # noqa: BLE001  (the engine's process raises it)
                 pipe.send(traceback.format_exc())
                 break
             pipe.send(answer)

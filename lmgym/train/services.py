@@ -15,7 +15,7 @@ from lmgym.policy.local.score import score
 from lmgym.rollout.context import Context, Full
 from lmgym.rollout.engine import Engine
 from lmgym.rollout.following import following
-from lmgym.rollout.picture_folder import PICTURES, RunPictures, shown_in
+from lmgym.rollout.picture_folder import PICTURES, RunPictures, picture_digests
 from lmgym.rollout.planner import Planner
 from lmgym.train.batch import Batch
 from lmgym.train.collate import Trained, collate
@@ -79,7 +79,7 @@ class Services:
 
     def kept(self, episodes: Sequence[Trajectory]) -> Sequence[Trajectory]:
         """The episodes, when their pictures are in the run's folder: they will be asked for in later steps."""
-        self.pictures.keep(shown_in(episodes))
+        self.pictures.keep(picture_digests(episodes))
         return episodes
 
     def ended(self, trajectory: Trajectory) -> Trajectory:

@@ -99,7 +99,7 @@ def test_a_compressed_file(tmp_path):
 
 
 def test_another_suffix_is_refused(tmp_path):
-    with pytest.raises(InstanceError, match="no data set"):
+    with pytest.raises(InstanceError, match="not a data set"):
         list(dataset.read(tmp_path / "data.csv"))
-    with pytest.raises(InstanceError, match="is written as"):
+    with pytest.raises(InstanceError, match="cannot write a data set"):
         dataset.write(tmp_path / "data.csv", [])

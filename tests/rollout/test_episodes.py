@@ -78,5 +78,5 @@ def test_a_write_that_fails_leaves_the_old_file(played, tmp_path):
 
 @pytest.mark.parametrize("line", ["", "{}", "[1]", '{"turns": 1}', "not json"])
 def test_what_is_no_episode_is_refused(line):
-    with pytest.raises(InstanceError, match="no recorded episode"):
+    with pytest.raises(InstanceError, match="not a recorded episode"):
         parse(line)

@@ -183,8 +183,8 @@ def wordle(**options):
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"words": "secret.txt"}, "may open what it names as words='secret.txt'"),
-        ({"words": ["deep", {"in": "secret.txt"}]}, "may open what it names as words="),
+        ({"words": "secret.txt"}, "may open the file words='secret.txt'"),
+        ({"words": ["deep", {"in": "secret.txt"}]}, "may open the file words="),
         ({"colouring": "python:os:getcwd"}, "imports colouring='python:os:getcwd'"),
         ({"others": "hf:secret"}, "imports others='hf:secret'"),
         ({"others": {"black": "python:os:getcwd"}}, "imports others="),
@@ -202,7 +202,7 @@ def test_a_strangers_record_is_forked_and_replayed_only_where_it_is_trusted(opti
 
 def test_a_strangers_actions_that_are_code_are_forked_only_where_they_are_trusted(monkeypatch):
     monkeypatch.setattr(trust, "find", lambda task: replace(find(task), runs_code=True))
-    with pytest.raises(ReplayError, match="runs its actions, which are code"):
+    with pytest.raises(ReplayError, match="runs its actions as code"):
         fork(wordle(), 1)
     assert fork(wordle(), 1, trusted=True).prefix == wordle().turns[:1]
 

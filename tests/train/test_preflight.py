@@ -70,14 +70,14 @@ def test_a_task_that_shows_nothing_is_refused_with_a_way_that_leads_on(said, adv
     ("name", "content", "words"),
     [
         ("empty.jsonl", b"", "holds no episodes"),
-        ("bad.jsonl", b'{"id": 1\n', "no recorded episode"),
-        ("other.jsonl", b"{}\n", "line 1 is no episode"),
+        ("bad.jsonl", b'{"id": 1\n', "not a recorded episode"),
+        ("other.jsonl", b"{}\n", "line 1 is not an episode"),
         ("bytes.jsonl", b"\xff\xfe", "cannot read the episodes"),
         ("packed.jsonl.gz", b"nonsense", "cannot read the episodes"),
         ("bad.parquet", b"nonsense", "cannot read the episodes"),
-        ("table.csv", b"1,2\n", "is no data set"),
-        ("late.jsonl", STEP + b"{}\n", "line 2 is no episode"),
-        ("none.jsonl", b"[]\n", "line 1 is no episode"),
+        ("table.csv", b"1,2\n", "is not a data set"),
+        ("late.jsonl", STEP + b"{}\n", "line 2 is not an episode"),
+        ("none.jsonl", b"[]\n", "line 1 is not an episode"),
     ],
 )
 def test_a_data_set_that_cannot_be_read_is_refused_before_the_warm_up(name, content, words, tmp_path):
@@ -105,5 +105,5 @@ def test_a_recording_that_could_not_be_written_is_not_played(tmp_path, monkeypat
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 2
-    assert "is written as .jsonl or .parquet" in capsys.readouterr().err
+    assert "choose a name that ends in .jsonl or .parquet" in capsys.readouterr().err
     assert not (tmp_path / "new").exists()

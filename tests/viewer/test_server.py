@@ -128,7 +128,7 @@ def test_a_damaged_episode_is_an_answer_and_no_fault(tmp_path, served):
     with served(run) as viewer:
         status, _, content = got(viewer, "episode/2")
         assert status == 422
-        assert "no recorded episode" in json.loads(content)["error"]
+        assert "not a recorded episode" in json.loads(content)["error"]
         assert got(viewer, "episode/3")[0] == 200
 
 

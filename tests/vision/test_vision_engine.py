@@ -20,7 +20,7 @@ from lmgym.rollout import dataset, episodes
 from lmgym.rollout.context import Full, MarkovState, Stub, Window
 from lmgym.rollout.engine import Engine
 from lmgym.rollout.fork import fork
-from lmgym.rollout.picture_folder import PictureFolder, RunPictures, folders_beside, shown_in
+from lmgym.rollout.picture_folder import PictureFolder, RunPictures, folders_beside, picture_digests
 from lmgym.rollout.replay import replay
 from lmgym.train.collate import collate
 from lmgym.types import Job, Message
@@ -92,13 +92,13 @@ def test_a_saved_run_loads_replays_and_goes_on_with_the_same_pixels(family, tmp_
     for trajectory in loaded:
         again = {}
         replay(trajectory, pictures=again)
-        assert sorted(again) == sorted(shown_in([trajectory]))
+        assert sorted(again) == sorted(picture_digests([trajectory]))
         assert all(kept[digest] == png for digest, png in again.items())
     policy.use_pictures(PictureFolder(tmp_path / "pictures"))
     assert_rescored(policy, loaded)
     again = {}
     resumed = list(Engine(pictures=again).run(policy, [fork(trajectory, 1) for trajectory in loaded]))
-    assert [shown_in([t]) for t in resumed] == [shown_in([t]) for t in loaded]
+    assert [picture_digests([t]) for t in resumed] == [picture_digests([t]) for t in loaded]
     assert all(kept[digest] == png for digest, png in again.items())
     assert_rescored(policy, resumed)
 
@@ -111,12 +111,12 @@ def test_a_drawn_picture_is_the_same_when_its_episode_is_replayed(task, tmp_path
     kept = PictureFolder(tmp_path / "pictures")
     jobs = [Job(task=task, split="test", index=index, id=f"j{index}") for index in range(2)]
     played = list(Engine(pictures=kept).run(load_policy("oracle"), jobs))
-    assert len(shown_in(played)) >= 2
+    assert len(picture_digests(played)) >= 2
     episodes.write(tmp_path / "episodes.jsonl", played)
     for trajectory in episodes.read(tmp_path / "episodes.jsonl"):
         again = {}
         replay(trajectory, pictures=again)
-        assert sorted(again) == sorted(shown_in([trajectory]))
+        assert sorted(again) == sorted(picture_digests([trajectory]))
         assert all(kept[digest] == png for digest, png in again.items())
 
 
@@ -134,7 +134,7 @@ def test_a_data_set_keeps_which_picture_stands_where(policy, tmp_path, name):
 def test_a_file_shows_what_its_name_says(policy, tmp_path):
     kept = PictureFolder(tmp_path)
     (trajectory,) = Engine(pictures=kept).run(policy, JOBS[:1])
-    for digest in shown_in([trajectory]):
+    for digest in picture_digests([trajectory]):
         pixels = np.asarray(decode_picture(digest, kept))
         named = hashlib.blake2b(struct.pack(">II", *pixels.shape[:2]) + pixels.tobytes(), digest_size=16)
         assert named.hexdigest() == digest

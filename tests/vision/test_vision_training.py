@@ -27,7 +27,7 @@ from lmgym.policy.models.tiny_vl import (
 )
 from lmgym.rollout import episodes
 from lmgym.rollout.engine import Engine
-from lmgym.rollout.picture_folder import PictureFolder, shown_in
+from lmgym.rollout.picture_folder import PictureFolder, picture_digests
 from lmgym.train import checkpoint, loop, source
 from lmgym.train.batch import masked
 from lmgym.train.collate import collate
@@ -110,7 +110,7 @@ def test_the_eyes_learn_too(tmp_path):
 def test_kept_episodes_have_their_pictures_beside_them_and_others_leave_none(tmp_path):
     train(tmp_path / "run", keep_episodes=(2,))
     (kept,) = (tmp_path / "run" / "episodes").glob("*.jsonl")
-    shown = shown_in(episodes.read(kept))
+    shown = picture_digests(episodes.read(kept))
     folder = PictureFolder(tmp_path / "run" / "pictures")
     assert len(shown) == 6  # two instances of three pictures
     assert sorted(folder) == sorted(shown)
