@@ -38,7 +38,7 @@ def test_readme_has_the_table_of_tasks() -> None:
 
 
 def test_a_text_without_markers_is_refused() -> None:
-    with pytest.raises(InstanceError, match="no markers"):
+    with pytest.raises(InstanceError, match="has no markers"):
         between_markers("nothing here", "table")
     assert between_markers(f"a{START}old{END}b", "new") == f"a{START}\nnew\n{END}b"
 
@@ -57,7 +57,7 @@ def test_a_text_without_markers_is_refused() -> None:
         (("train", "grpo", "wordle", "--stpes", "3"), "unknown option '--stpes'"),
         (("train", "grpo", "wordle", "--steps", "many"), "--steps takes int"),
         (("train", "grpo", "wordle", "--option", "colour=1"), "has no option 'colour'"),
-        (("replay", "no/such.jsonl"), "no/such.jsonl is no file of episodes"),
+        (("replay", "no/such.jsonl"), "no file of episodes at no/such.jsonl"),
     ],
 )
 def test_what_goes_wrong_is_one_line(
@@ -77,7 +77,7 @@ def test_evaluated_episodes_are_shown_and_replayed(
     assert command(monkeypatch, *evaluation) == 0
     assert "1.000" in capsys.readouterr().out
     assert command(monkeypatch, "replay", str(tmp_path / "episodes.jsonl"), "--number", "4") == 0
-    assert "played again without a difference" in capsys.readouterr().out
+    assert "replayed without a difference" in capsys.readouterr().out
     assert command(monkeypatch, "replay", str(tmp_path / "episodes.jsonl"), "--number", "5") == 2
 
 

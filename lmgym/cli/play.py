@@ -1,4 +1,4 @@
-"""`lmgym play`: a person in the policy's place, or watching one; tasks with pictures on a local page."""
+"""`lmgym play`: plays an episode by hand or shows a task's own player; tasks with pictures open on a local page."""
 
 from __future__ import annotations
 
@@ -15,26 +15,29 @@ from lmgym.errors import InstanceError
 
 
 def play(
-    task: Annotated[str, typer.Argument(help="Id or folder.")],
+    task: Annotated[str, typer.Argument(help="Task id or folder.")],
     split: Annotated[str, typer.Option(help="Split to draw from.")] = "test",
-    index: Annotated[int | None, typer.Option(help="Instance of the split; drawn from the seed if not given.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Chance of the environment.")] = 0,
-    player: Annotated[str, typer.Option(help="human, oracle or demonstrator.")] = "human",
-    option: Annotated[list[str] | None, typer.Option(help="Option of the task, name=value; may be repeated.")] = None,
+    index: Annotated[int | None, typer.Option(help="Instance of the split; random by default.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the environment.")] = 0,
+    player: Annotated[str, typer.Option(help="Player: human, oracle or demonstrator.")] = "human",
+    option: Annotated[list[str] | None, typer.Option(help="Task option, NAME=VALUE; repeatable.")] = None,
     page: Annotated[
-        bool | None, typer.Option("--page/--terminal", help="Where to play; a page if there are pictures.")
+        bool | None,
+        typer.Option(
+            "--page/--terminal", help="Play on a page or in the terminal; default: a page if there are pictures."
+        ),
     ] = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Of the page; 0 takes a free one.")] = 0,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the page; 0 takes a free one.")] = 0,
     browser: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> None:
     """Play an episode by hand, or watch the oracle or the demonstrator.
 
-    Tasks with pictures are played on a page of this machine, where a click on the picture is an action. Tasks that
-    show pictures only where the option `pixels` asks for them do so here unless it is given.
+    Tasks with pictures are played on a local page, where a click on the picture is an action. Tasks whose pictures
+    depend on the option `pixels` show them unless the option is given.
     """
     if player not in ("human", "oracle", "demonstrator"):
-        raise InstanceError(f"--player is human, oracle or demonstrator; got {player!r}")
-    options = task_options(option or [])
+        raise InstanceError(f"unknown --player {player!r}; choose human, oracle or demonstrator")
+    options = task_options(option)
     if page is not False and "pixels" in options_of(load(find(task))):
         options.setdefault("pixels", "screenshot")
     console = Console(soft_wrap=True, highlight=False)

@@ -1,4 +1,4 @@
-"""`lmgym replay`: a recorded episode, played again and shown turn by turn or token by token."""
+"""`lmgym replay`: replays a recorded episode and shows it turn by turn or token by token."""
 
 from __future__ import annotations
 
@@ -21,40 +21,46 @@ if TYPE_CHECKING:
 
 
 def replay(
-    file: Annotated[Path, typer.Argument(help="Episodes as JSON lines.")],
-    number: Annotated[int, typer.Option(help="Which episode of the file, from 0.")] = 0,
-    tokens: Annotated[bool, typer.Option("--tokens", help="Show every token and what was trained of it.")] = False,
-    model: Annotated[str | None, typer.Option(help="Whose tokenizer the ids are of; else the run's.")] = None,
-    verify: Annotated[bool, typer.Option(help="Play the actions again and compare.")] = True,
+    file: Annotated[Path, typer.Argument(help="File of episodes, JSON lines.")],
+    number: Annotated[int, typer.Option(help="Number of the episode in the file, from 0.")] = 0,
+    tokens: Annotated[
+        bool, typer.Option("--tokens", help="Show every token with its log-prob and training weight.")
+    ] = False,
+    model: Annotated[
+        str | None, typer.Option(help="Model whose tokenizer decodes the ids; default: the run's.")
+    ] = None,
+    verify: Annotated[bool, typer.Option(help="Replay the actions and compare.")] = True,
     trust: Annotated[
-        bool, typer.Option("--trust", help="Call the server, import the functions, open the files it names.")
+        bool, typer.Option("--trust", help="Call servers, import functions and open files that the episode names.")
     ] = False,
     html: Annotated[
-        Path | None, typer.Option(help="Write one HTML file with the pictures, and clicks on them.")
+        Path | None, typer.Option(help="Write one HTML file with the pictures and the clicks on them.")
     ] = None,
 ) -> None:
-    """Show a recorded episode; fail where playing its actions again gives something else."""
+    """Show a recorded episode; fail if replaying its actions gives another result."""
     from lmgym.evaluation.pages import visible
     from lmgym.rollout import episodes
-    from lmgym.rollout.replay import replay as played_again
+    from lmgym.rollout.replay import replay as replay_episode
 
     if not file.is_file():
-        raise InstanceError(f"{file} is no file of episodes; see lmgym eval --out or lmgym train --keep-episodes")
-    found = next(islice(episodes.read(file), number, None), None)
-    if found is None or number < 0:
+        raise InstanceError(
+            f"no file of episodes at {file}; lmgym eval --out and lmgym train --keep-episodes write them"
+        )
+    episode = next(islice(episodes.read(file), max(number, 0), None), None)
+    if episode is None or number < 0:
         raise InstanceError(f"{file} has no episode {number}")
     console = Console(highlight=False)
     if tokens:
-        _tokens(found, model, console, file=file)
+        _print_tokens(episode, model, console, file=file)
     else:
-        _turns(found, console)
-    ending = f"return {found.reward:g}, score {found.score:g}, success {found.success}, ended by {found.stop}"
+        _print_turns(episode, console)
+    ending = f"return {episode.reward:g}, score {episode.score:g}, success {episode.success}, ended by {episode.stop}"
     console.print(Text(visible(ending)))
-    pictures: dict[str, bytes] = {}  # those that the file's folder lacks are seen when it is played again
+    pictures: dict[str, bytes] = {}  # pictures missing in the file's folder come from the replay
     try:
         if verify:
-            played_again(found, pictures=pictures, trusted=trust)
-            console.print("played again without a difference")
+            replay_episode(episode, pictures=pictures, trusted=trust)
+            console.print("replayed without a difference")
     finally:
         if html is not None:
             _write(html, file, number, pictures, model)
@@ -73,22 +79,22 @@ def _write(html: Path, file: Path, number: int, pictures: Mapping[str, bytes], m
         run.close()
 
 
-def _turns(trajectory: Trajectory, console: Console) -> None:
-    """Print an episode; what commands a terminal is written out, as texts come from anywhere."""
+def _print_turns(trajectory: Trajectory, console: Console) -> None:
+    """Print an episode turn by turn, with control characters escaped."""
     from lmgym.evaluation.pages import visible_lines
 
     name = f"{trajectory.task} {trajectory.split} {trajectory.index} ({trajectory.id})"
     console.print(Text(visible_lines(name), style="bold"))
     for turn in trajectory.turns:
         console.print(Text(visible_lines(turn.observation.text)))
-        said = Text(f"> {visible_lines(turn.completion.text)}", style="bold")
-        console.print(said, Text(f"  {turn.reward:+g}", style="dim"))
+        answer = Text(f"> {visible_lines(turn.completion.text)}", style="bold")
+        console.print(answer, Text(f"  {turn.reward:+g}", style="dim"))
     if trajectory.final is not None:
         console.print(Text(visible_lines(trajectory.final.text)))
 
 
-def _tokens(trajectory: Trajectory, model: str | None, console: Console, *, file: Path) -> None:
-    """Print every token of an episode with what is known of it, segment by segment."""
+def _print_tokens(trajectory: Trajectory, model: str | None, console: Console, *, file: Path) -> None:
+    """Print every token of an episode, segment by segment, with what was trained of it if that is recorded."""
     from lmgym.policy.load import load_local
     from lmgym.rollout.segments import segments
     from lmgym.train import trained
@@ -96,11 +102,9 @@ def _tokens(trajectory: Trajectory, model: str | None, console: Console, *, file
     beside = trained.path_beside(file)
     rows = trained.read(beside) if beside.is_file() else None
     if rows is None:
-        console.print(f"what was trained is not known: there is no {beside}, as lmgym train --keep-episodes writes it")
+        console.print(f"what was trained is unknown: {beside}, which lmgym train --keep-episodes writes, is missing")
     elif not any(name == trajectory.id for name, _ in rows):
-        console.print(
-            f"nothing of this episode was trained in its step, says {beside}: a filter dropped it, or a store"
-        )
+        console.print(f"by {beside}, nothing of this episode was trained in its step: a filter or a store dropped it")
     policy = load_local(model or _model_of(file))
     for number, segment in enumerate(segments(trajectory)):
         nothing = trained.nothing(trajectory.id, number, len(segment))
@@ -109,24 +113,22 @@ def _tokens(trajectory: Trajectory, model: str | None, console: Console, *, file
 
 
 def _table(segment: Segment, row: TrainedRow | None, decode: Callable[[list[int]], object]) -> Table:
-    """A segment, a token a line; the last columns only where it is known what was trained."""
-    known = () if row is None else ("loss weight", "advantage")
-    table = Table("place", "turn", "token", "log-prob", "entropy", *known, title=f"segment {segment.number}")
-    for place, token in enumerate(segment.ids):
-        answer = segment.turn[place] >= 0
-        word = Text(repr(decode([token]))[1:-1])
-        cells: list[str | Text] = [str(segment.turn[place]) if answer else "", word]
-        sampled = segment.sampled[place]
-        cells += [f"{values[place]:.3f}" if sampled else "" for values in (segment.logprobs, segment.entropy)]
+    """Return a table of a segment with a token a line; the last columns only if it is known what was trained."""
+    trained = () if row is None else ("loss weight", "advantage")
+    table = Table("position", "turn", "token", "log-prob", "entropy", *trained, title=f"segment {segment.number}")
+    for position, token in enumerate(segment.ids):
+        answer, sampled = segment.turn[position] >= 0, segment.sampled[position]
+        cells: list[str | Text] = [str(segment.turn[position]) if answer else "", Text(repr(decode([token]))[1:-1])]
+        cells += [f"{values[position]:.3f}" if sampled else "" for values in (segment.logprobs, segment.entropy)]
         if row is not None:
-            weight, advantage = row.weight[place], row.advantage[place]
+            weight, advantage = row.weight[position], row.advantage[position]
             cells += [f"{weight:g}", f"{advantage:+.3f}" if weight else ""]
-        table.add_row(str(place), *cells, style=None if answer else "dim")
+        table.add_row(str(position), *cells, style=None if answer else "dim")
     return table
 
 
 def _model_of(file: Path) -> str:
-    """The model of the run that kept a file of episodes; `tiny` where it is of no run."""
+    """Return the model of the training run that kept a file of episodes; `tiny` without a run."""
     from lmgym.train import folder
 
     run = file.parent.parent

@@ -1,4 +1,4 @@
-"""`lmgym serve`: environments for clients on the network."""
+"""`lmgym serve`: serves environments to clients on the network."""
 
 from __future__ import annotations
 

@@ -33,11 +33,11 @@ def markdown_table(tasks: Iterable[TaskSpec]) -> str:
 
 
 def between_markers(text: str, content: str) -> str:
-    """Return `text` with what stands between START and END replaced."""
+    """Return `text` with the content between START and END replaced."""
     head, start, rest = text.partition(START)
     _, end, tail = rest.partition(END)
     if not start or not end:
-        raise InstanceError(f"no markers {START} ... {END} to write the table between")
+        raise InstanceError(f"the text has no markers {START} ... {END} for the table")
     return f"{head}{START}\n{content}\n{END}{tail}"
 
 
@@ -48,7 +48,7 @@ def built_in() -> list[TaskSpec]:
 
 def list_tasks(
     write: Annotated[bool, typer.Option("--write", help="Write the table into README.md and the cards.")] = False,
-    parts: Annotated[bool, typer.Option("--parts", help="Show the parts of tasks too: single pages.")] = False,
+    parts: Annotated[bool, typer.Option("--parts", help="List the parts of tasks too, such as single pages.")] = False,
 ) -> None:
     """List the tasks."""
     if write:
@@ -68,10 +68,10 @@ def list_tasks(
 
 
 def check(
-    tasks: Annotated[list[str] | None, typer.Argument(help="Ids or folders; all tasks if none is named.")] = None,
-    parts: Annotated[bool, typer.Option("--parts", help="Check the parts of tasks too: single pages.")] = False,
+    tasks: Annotated[list[str] | None, typer.Argument(help="Task ids or folders; all tasks by default.")] = None,
+    parts: Annotated[bool, typer.Option("--parts", help="Check the parts of tasks too, such as single pages.")] = False,
 ) -> None:
-    """Check what every task owes; exit code 1 if something is amiss."""
+    """Check the contract of tasks; exit code 1 if a check fails."""
     from lmgym.env.testing import findings
 
     console = Console()
@@ -90,8 +90,10 @@ def check(
 
 
 def golden(
-    task: Annotated[str, typer.Argument(help="Id or folder.")],
-    write: Annotated[bool, typer.Option("--write", help="Record anew instead of replaying.")] = False,
+    task: Annotated[str, typer.Argument(help="Task id or folder.")],
+    write: Annotated[
+        bool, typer.Option("--write", help="Record the golden episodes instead of replaying them.")
+    ] = False,
 ) -> None:
     """Replay a task's golden episodes, or record them."""
     from lmgym.env import golden as goldens
@@ -105,20 +107,20 @@ def golden(
         if write:
             console.print(f"{spec.id}: wrote {goldens.write(spec)}")
         elif goldens.owed(spec):
-            found, absent = goldens.replay(spec), goldens.absent(spec)
-            differences += len(found)
-            where = f", {absent} are of official data that is not here" if absent else ""
-            line = f"{spec.id}: {len(found)} of {len(goldens.read(spec))} differ{where}"
-            console.print(*found, line, sep="\n", markup=False)
+            messages, absent = goldens.replay(spec), goldens.absent(spec)
+            differences += len(messages)
+            skipped = f", {absent} need official data that is missing" if absent else ""
+            line = f"{spec.id}: {len(messages)} of {len(goldens.read(spec))} differ{skipped}"
+            console.print(*messages, line, sep="\n", markup=False)
     if differences:
         raise typer.Exit(1)
 
 
 def new(
     name: Annotated[str, typer.Argument(help="Folder and module name, such as tower_of_hanoi.")],
-    folder: Annotated[Path, typer.Option(help="Where task folders live.")] = Path("tasks"),
+    folder: Annotated[Path, typer.Option(help="Parent folder of the new task.")] = Path("tasks"),
 ) -> None:
-    """Make a task folder that runs and passes its checks."""
+    """Create a task folder that runs and passes its checks."""
     from lmgym.env.new import scaffold
 
     made = scaffold(name, folder)

@@ -1,4 +1,4 @@
-"""`lmgym tokenizer`: trains a tokenizer of `tiny` on the tasks' own text."""
+"""`lmgym tokenizer`: trains a tokenizer of `tiny` on the text of tasks."""
 
 from __future__ import annotations
 
@@ -14,16 +14,18 @@ from lmgym.errors import PolicyError
 
 
 def tokenizer(
-    task: Annotated[list[str] | None, typer.Option(help="Its words alone; may be repeated, and needs --words.")] = None,
-    words: Annotated[str, typer.Option(help="Name of the tokenizer: the model tiny?words=NAME has it.")] = "tiny",
-    vocab: Annotated[int, typer.Option(help="Tokens at most, the 256 bytes and the specials included.")] = 2048,
-    episodes: Annotated[int, typer.Option(help="Of the demonstrator, by task folder.")] = 2000,
+    task: Annotated[
+        list[str] | None, typer.Option(help="Task whose text is used, all by default; repeatable, needs --words.")
+    ] = None,
+    words: Annotated[str, typer.Option(help="Name of the tokenizer, which the model tiny?words=NAME uses.")] = "tiny",
+    vocab: Annotated[int, typer.Option(help="Maximum tokens, including the 256 bytes and special tokens.")] = 2048,
+    episodes: Annotated[int, typer.Option(help="Demonstrated episodes per task folder.")] = 2000,
 ) -> None:
-    """Train a tokenizer on demonstrated episodes, of every task if none is named, and commit it to its JSON file."""
+    """Train a tokenizer on demonstrated episodes and write its JSON file."""
     from lmgym.policy.models.tokenizer_train import FOLDER, train
 
     if bool(task) == (words == "tiny"):
-        raise PolicyError("tiny is the tokenizer of all tasks: one of some needs --task and, as its name, --words")
+        raise PolicyError("the tokenizer tiny is trained on all tasks: use --task and --words together, or neither")
     chosen = [find(name) for name in task] if task else list(specs().values())
     path = FOLDER / f"{words}.json"
     trained = train(texts(chosen, episodes), vocab=vocab)
@@ -32,9 +34,9 @@ def tokenizer(
 
 
 def texts(chosen: Sequence[TaskSpec], episodes: int) -> Iterator[str]:
-    """Yield the texts of demonstrated training episodes, the ids of a folder sharing its `episodes`.
+    """Yield the texts of demonstrated training episodes; the ids of a folder share its `episodes`.
 
-    Games that must be compiled one by one, which come from processes, give a tenth of that.
+    Tasks that run in processes, whose games are compiled one by one, give a tenth of that.
     """
     procedural = [spec for spec in chosen if all(spec.splits.values()) and not spec.part_of]
     for spec in procedural:

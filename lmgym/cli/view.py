@@ -1,4 +1,4 @@
-"""`lmgym view`: recorded episodes in a browser."""
+"""`lmgym view`: shows recorded episodes in a browser."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ OUTCOMES = ("success", "failure", "truncated")
 
 
 def view(
-    runs: Annotated[list[Path], typer.Argument(help="Folder of a run, of several, or a file of episodes; repeatable.")],
+    runs: Annotated[list[Path], typer.Argument(help="Folders of runs, or files of episodes.")],
     export: Annotated[Path | None, typer.Option(help="Write one HTML file instead of serving.")] = None,
-    task: Annotated[str | None, typer.Option(help="Only of this task, or part of its name.")] = None,
-    outcome: Annotated[str | None, typer.Option(help="Only these: success, failure or truncated.")] = None,
-    instance: Annotated[int | None, typer.Option(help="Only of this instance.")] = None,
-    model: Annotated[str | None, typer.Option(help="Whose tokenizer shows tokens as text: tiny or hf:PATH.")] = None,
+    task: Annotated[str | None, typer.Option(help="Show only tasks with this text in their id.")] = None,
+    outcome: Annotated[str | None, typer.Option(help="Show only this outcome: success, failure or truncated.")] = None,
+    instance: Annotated[int | None, typer.Option(help="Show only this instance.")] = None,
+    model: Annotated[str | None, typer.Option(help="Model whose tokenizer decodes tokens: tiny or hf:PATH.")] = None,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 0,
     browser: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> None:
-    """Look at episodes turn by turn: pictures, rewards, tokens, two runs side by side."""
+    """Browse episodes turn by turn, with pictures, rewards and tokens, and two runs side by side."""
     from lmgym.viewer.export import export as write
     from lmgym.viewer.index import EpisodeFilter, open_runs
     from lmgym.viewer.server import Viewer
 
     if outcome not in (None, *OUTCOMES):
-        raise InstanceError(f"--outcome is one of {', '.join(OUTCOMES)}; got {outcome!r}")
+        raise InstanceError(f"unknown --outcome {outcome!r}; choose from {', '.join(OUTCOMES)}")
     choice = EpisodeFilter(task=task, outcome=outcome, instance=instance)
     opened = open_runs(runs)
     rows = [row for run in opened for row in run.rows if choice.has(row)]
@@ -55,12 +55,12 @@ def view(
 
 
 def serve(site: LocalServer, console: Console, *, open_browser: bool) -> None:
-    """Answer until Ctrl-C."""
+    """Serve until Ctrl-C."""
     import webbrowser
     from ipaddress import ip_address
 
     if not ip_address(str(site.server_address[0])).is_loopback:
-        console.print("Others on the network reach this address: the token in it is all that keeps them out.")
+        console.print("Other machines can reach this address; only the access token in it protects the page.")
     console.print("Ctrl-C ends it.")
     if open_browser:
         webbrowser.open(site.url)
@@ -73,7 +73,7 @@ def serve(site: LocalServer, console: Console, *, open_browser: bool) -> None:
 
 
 def decoder(model: str) -> Decode:
-    """Return what turns a model's ids into text."""
+    """Return a function that decodes a model's ids."""
     from lmgym.policy.load import load_local
 
     tokenizer = load_local(model).tokenizer

@@ -1,4 +1,4 @@
-"""What a run may use up. Reaching a limit ends it cleanly; more may be allowed when it is resumed."""
+"""Budgets of a run. A run that reaches one stops cleanly, and can be resumed with a larger one."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from lmgym.errors import RecipeError
 
 @dataclass(kw_only=True)
 class Budget:
-    """Limits, and what was used of them.
+    """Limits of a run, and how much of them is spent.
 
-    Episodes, tokens and money count over all sessions of a run, time since the command began. Calls in flight count
-    as much as the dearest so far, so that a limit is passed by the first calls of a run at most. A call whose figure
-    nobody says could be of any size: it ends a run that has a limit on that figure.
+    Episodes, tokens and cost count over all sessions of a run, seconds since the command started. Each call in flight
+    counts as much as the most expensive one so far, so that only the first calls of a run can exceed a limit. A call of
+    unknown size ends a run that has a limit on that figure.
     """
 
     episodes: int | None = None
-    tokens: int | None = None  # prompts and answers, as the provider counts them
+    tokens: int | None = None  # prompts and answers, counted by the provider
     cost: float | None = None  # US dollars
     seconds: float | None = None
     clock: Callable[[], float] = time.monotonic
@@ -27,7 +27,7 @@ class Budget:
     spent_tokens: int = 0
     spent_cost: float = 0.0
     flying: int = 0  # calls in flight
-    unknown: set[str] = field(default_factory=set, init=False)  # figures that some call did not say
+    unknown: set[str] = field(default_factory=set, init=False)  # figures that some reply left out
     _most_tokens: int = field(default=0, init=False)
     _most_cost: float = field(default=0.0, init=False)
 
@@ -36,10 +36,10 @@ class Budget:
             limit = getattr(self, name)
             if limit is not None and not limit > 0:
                 raise RecipeError(f"a budget must be more than 0; got {name} {limit}")
-        self._begun = self.clock()
+        self._started = self.clock()
 
     def add(self, tokens: int | None, cost: float | None) -> None:
-        """Count a call; None: nobody says how much it took."""
+        """Count a call; None is an unknown figure."""
         self.unknown |= {name for name, figure in (("tokens", tokens), ("cost", cost)) if figure is None}
         self.spent_tokens += tokens or 0
         self.spent_cost += cost or 0.0
@@ -47,12 +47,12 @@ class Budget:
         self._most_cost = max(self._most_cost, cost or 0.0)
 
     def reached(self) -> str:
-        """Which limit does not allow another call; empty while all do."""
-        if self.seconds is not None and self.clock() - self._begun >= self.seconds:
+        """Return the message of the limit that forbids another call; empty if none does."""
+        if self.seconds is not None and self.clock() - self._started >= self.seconds:
             return f"the budget of {self.seconds:g} seconds is used up"
         for name in ("tokens", "cost"):
             if name in self.unknown and getattr(self, name) is not None:
-                return f"a reply does not say its {name}, so --budget-{name} cannot be kept: leave it out"
+                return f"a reply does not report its {name}, which --budget-{name} needs: leave the option out"
         pending = self.flying + 1 if self._most_tokens else 0
         if self.tokens is not None and self.spent_tokens + pending * self._most_tokens > self.tokens:
             return f"the budget of {self.tokens} tokens is used up: {self.spent_tokens} so far"
@@ -61,8 +61,8 @@ class Budget:
             return f"the budget of ${self.cost:g} is used up: ${self.spent_cost:.4f} so far"
         return ""
 
-    def full(self, begun: int) -> str:
-        """Which limit does not allow another episode after `begun` of them; empty while all do."""
-        if self.episodes is not None and begun >= self.episodes:
+    def full(self, started: int) -> str:
+        """Return the message of the limit that forbids another episode after `started`; empty if none does."""
+        if self.episodes is not None and started >= self.episodes:
             return f"the budget of {self.episodes} episodes is used up"
         return self.reached()

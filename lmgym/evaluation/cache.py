@@ -1,7 +1,7 @@
-"""The book of calls on disk: an exchange is written down before it begins, a reply before it is used.
+"""Log of calls on disk: an exchange is recorded before it starts, a reply before it is used.
 
-After a crash, replies are there and are not bought again; exchanges that were under way are in the book without an
-end, and may have been paid for without bringing anything.
+After a crash, recorded replies are not paid for again. Exchanges that were in flight have no end in the log; they may
+have been paid for in vain.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ CREATE TABLE IF NOT EXISTS exchanges (
     id INTEGER PRIMARY KEY, session INTEGER NOT NULL, key TEXT NOT NULL, draw TEXT NOT NULL,
     began REAL NOT NULL, ended REAL, outcome TEXT, note TEXT
 );
-"""  # draw: numbers of episode, try, seat and turn; outcome: reply, or what went wrong; NULL while under way
+"""  # draw: numbers of episode, try, seat and turn; outcome: "reply" or the error; NULL while in flight
 
-SUMMED = ("tokens_in", "tokens_out", "cost")  # of a reply, where it says so
+SUMMED = ("tokens_in", "tokens_out", "cost")  # columns of replies, NULL if not reported
 
 
 class Calls:
-    """`calls.sqlite` of a run. One process at a time; any thread."""
+    """`calls.sqlite` of a run, for one process at a time and any of its threads."""
 
     def __init__(self, path: Path, budget: Budget) -> None:
         self._budget = budget
@@ -44,20 +44,22 @@ class Calls:
             self._file.execute("PRAGMA synchronous = NORMAL")  # a killed process loses nothing, a machine seconds
             self._file.executescript(SCHEMA)
         except sqlite3.DatabaseError as error:
-            raise RecipeError(f"{path} is no book of calls: {error}; restore it, or begin anew with --out") from error
+            raise RecipeError(
+                f"{path} is not a log of calls: {error}; restore it, or start a new run with --out"
+            ) from error
         (latest,) = self._file.execute("SELECT coalesce(max(session), 0) FROM exchanges").fetchone()
         self._session = latest + 1
         for tokens_in, tokens_out, cost in self._file.execute("SELECT tokens_in, tokens_out, cost FROM replies"):
             budget.add(_sum(tokens_in, tokens_out), cost)
 
     def find(self, key: str) -> StoredReply | None:
-        """The reply to a call that was made before."""
+        """Return the recorded reply to a call; None if there is none."""
         with self._lock:
             row = self._file.execute("SELECT reply, seconds FROM replies WHERE key = ?", (key,)).fetchone()
         return None if row is None else StoredReply(raw=json.loads(row[0]), seconds=row[1])
 
     def begin(self, key: str, draw: Sequence[int]) -> int:
-        """Write down that an exchange is about to begin. Raises Halted where a budget is used up."""
+        """Record that an exchange is about to start, and return its id. Raises Halted if a budget is used up."""
         with self._lock:
             if reason := self._budget.reached():
                 raise Halted(reason)
@@ -67,13 +69,13 @@ class Calls:
             return int(self._file.execute(sql, row).lastrowid or 0)
 
     def fail(self, exchange: int, ailment: str, note: str) -> None:
-        """Write down that an exchange brought nothing."""
+        """Record that an exchange failed."""
         with self._lock:
             self._budget.flying -= 1
             self._end(exchange, ailment, note)
 
     def store(self, exchange: int, key: str, stored: StoredReply, reply: ParsedReply) -> None:
-        """Write down what an exchange brought."""
+        """Record the reply of an exchange."""
         cost = reply.usage.get("cost")
         tokens = reply.usage.get("in"), reply.usage.get("out")
         row = (key, json.dumps(stored.raw, ensure_ascii=True), stored.seconds, *tokens, cost)
@@ -86,7 +88,7 @@ class Calls:
             self._file.execute("COMMIT")
 
     def account(self) -> dict[str, Any]:
-        """Every exchange by how it ended, what the replies cost, and which may have been paid for in vain."""
+        """Return exchanges by outcome, the cost of replies, and the exchanges possibly paid for in vain."""
         with self._lock:
             ended = dict(
                 self._file.execute("SELECT coalesce(outcome, 'lost'), count(*) FROM exchanges GROUP BY 1 ORDER BY 1")
@@ -122,5 +124,5 @@ class Calls:
 
 
 def _sum(tokens_in: int | None, tokens_out: int | None) -> int | None:
-    """Tokens of a call; None where the reply does not say both."""
+    """Return the tokens of a call; None if the reply does not report both."""
     return None if tokens_in is None or tokens_out is None else tokens_in + tokens_out

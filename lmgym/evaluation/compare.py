@@ -1,4 +1,4 @@
-"""Two policies on the same instances: the paired difference, exact tests, and what the run could have shown."""
+"""Comparisons of two policies on the same instances: paired differences, exact tests and detectable differences."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from lmgym.evaluation.report import figure, span, state
 from lmgym.evaluation.runner import Outcome, Report
 from lmgym.evaluation.stats import Array, Interval, bootstrap, by_instance, paired_interval, resolution
 
-FLIPS = 20_000  # sign flips of the permutation test, where all of them are too many
-THRESHOLDS = tuple(n / 20 for n in range(20))  # of performance profiles
-COUNTED = ("task", "split", "options", "instances")  # settings that are refused where they differ, or counted
-LONGEST = 60  # characters of a setting that are shown
-EXACT = 14  # instances up to which all of them are made
+FLIPS = 20_000  # random sign flips of the permutation test
+THRESHOLDS = tuple(n / 20 for n in range(20))  # mean scores of performance profiles
+REPORTED = ("task", "split", "options", "instances")  # settings that must agree, or whose difference is counted
+LONGEST = 60  # characters of a displayed setting
+EXACT = 14  # differing instances up to which all sign flips are enumerated
 
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """B over A in one figure, over the instances that both have results of."""
+    """Paired difference of B over A in one figure, over the instances with results of both."""
 
-    before: float  # mean of A there
-    after: float
+    before: float  # mean of A
+    after: float  # mean of B
     gain: Interval
     bootstrap: Interval
     better: int  # instances on which B is better
     worse: int
     test: str  # "mcnemar", "sign" or "permutation"
     p: float  # two-sided
-    smallest: float  # difference that a run of this size shows in 80 % of cases
+    smallest: float  # true difference that a run of this size detects with power 0.8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,12 +51,12 @@ class Comparison:
     voided: tuple[int, int]  # episodes without a result
     success: Difference
     score: Difference
-    settings: tuple[tuple[str, str, str], ...] = ()  # what else differs between the runs: name, A's, B's
+    settings: tuple[tuple[str, str, str], ...] = ()  # other differences: name, A's value, B's value
     holm: float = math.nan  # p of success, adjusted for the number of tasks
     holm_score: float = math.nan  # p of the score, adjusted likewise: the two figures are two families
 
     def state_dict(self) -> dict[str, Any]:
-        """As plain values; what is no number is null."""
+        """Return plain values, with null for nan."""
         return dict(_plain(asdict(self)))
 
 
@@ -82,28 +82,28 @@ def sign_test(differences: Array) -> float:
 
 
 def permutation_test(differences: Array, *, seed: int = 0) -> float:
-    """Two-sided p of the mean difference, had A and B changed places on any of the instances; exact for few."""
-    moved = differences[differences != 0]
-    count = len(moved)
+    """Return the two-sided p of the mean difference under sign flips of instances; exact for few instances."""
+    nonzero = differences[differences != 0]
+    count = len(nonzero)
     if not count:
         return 1.0
-    found = abs(float(moved.sum())) * (1 - 1e-12)
+    observed = abs(float(nonzero.sum())) * (1 - 1e-12)
     if count <= EXACT:
         signs = 1.0 - 2.0 * ((np.arange(1 << count)[:, None] >> np.arange(count)) & 1)
-        return float((np.abs(signs @ moved) >= found).mean())
+        return float((np.abs(signs @ nonzero) >= observed).mean())
     noise, extreme, rows = np.random.default_rng(seed), 0, 500
     for _ in range(FLIPS // rows):
         signs = 1.0 - 2.0 * noise.integers(2, size=(rows, count))
-        extreme += int((np.abs(signs @ moved) >= found).sum())
+        extreme += int((np.abs(signs @ nonzero) >= observed).sum())
     return (extreme + 1) / (FLIPS + 1)
 
 
 def holm(ps: Sequence[float]) -> list[float]:
-    """Holm's adjustment of p values for their number."""
+    """Return p values adjusted by Holm's method."""
     adjusted, highest = [math.nan] * len(ps), 0.0
-    for rank, place in enumerate(sorted(range(len(ps)), key=lambda place: ps[place])):
-        highest = max(highest, min(1.0, (len(ps) - rank) * ps[place]))
-        adjusted[place] = highest
+    for rank, index in enumerate(sorted(range(len(ps)), key=lambda index: ps[index])):
+        highest = max(highest, min(1.0, (len(ps) - rank) * ps[index]))
+        adjusted[index] = highest
     return adjusted
 
 
@@ -111,11 +111,11 @@ def holm(ps: Sequence[float]) -> list[float]:
 
 
 def compare(before: Report, after: Report) -> Comparison:
-    """Compare two reports over common instances. Raises InstanceError where they are not of the same thing."""
+    """Compare two reports over common instances. Raises InstanceError if task, split or options differ."""
     for name in ("task", "split", "options"):
         mine, theirs = (json.dumps(getattr(report, name), sort_keys=True, default=str) for report in (before, after))
         if mine != theirs:
-            raise InstanceError(f"the runs differ in {name} and do not compare: {mine} and {theirs}")
+            raise InstanceError(f"the runs differ in {name} and cannot be compared: {mine} and {theirs}")
     names = [{outcome.index for outcome in report.played} for report in (before, after)]
     common = names[0] & names[1]
     if not common:
@@ -130,35 +130,35 @@ def compare(before: Report, after: Report) -> Comparison:
         voided=(len(before.outcomes) - len(before.played), len(after.outcomes) - len(after.played)),
         success=_difference(old, new, "success"),
         score=_difference(old, new, "score"),
-        settings=unlike(before, after),
+        settings=differing_settings(before, after),
     )
 
 
-def unlike(before: Report, after: Report) -> tuple[tuple[str, str, str], ...]:
-    """Settings in which two reports differ beside the policy, each with both values: a gain may be theirs.
+def differing_settings(before: Report, after: Report) -> tuple[tuple[str, str, str], ...]:
+    """Return the settings in which two reports differ, with both values: they may explain a difference in score.
 
-    Where a report does not hold its settings, their digests stand for them.
+    If a report has no settings, the identities are compared instead.
     """
     if before.identity == after.identity:
         return ()
     if not (before.settings and after.settings):
         return (("identity", before.identity or "not recorded", after.identity or "not recorded"),)
-    sides = [_members({k: v for k, v in one.settings.items() if k not in COUNTED}) for one in (before, after)]
+    sides = [_flatten({k: v for k, v in one.settings.items() if k not in REPORTED}) for one in (before, after)]
     values = [(name, *(side.get(name, "none") for side in sides)) for name in {**sides[0], **sides[1]}]
     return tuple((name, _clipped(old), _clipped(new)) for name, old, new in values if old != new)
 
 
-def _members(values: Mapping[str, Any], path: str = "") -> dict[str, str]:
-    """Every value in JSON, by the path to it."""
-    found: dict[str, str] = {}
+def _flatten(values: Mapping[str, Any], path: str = "") -> dict[str, str]:
+    """Return every value as JSON by its path."""
+    leaves: dict[str, str] = {}
     for name, value in values.items():
-        inner = isinstance(value, Mapping)
-        found |= _members(value, f"{path}{name}.") if inner else {f"{path}{name}": json.dumps(value, sort_keys=True)}
-    return found
+        nested = isinstance(value, Mapping)
+        leaves |= _flatten(value, f"{path}{name}.") if nested else {f"{path}{name}": json.dumps(value, sort_keys=True)}
+    return leaves
 
 
-def _clipped(words: str) -> str:
-    return words if len(words) <= LONGEST else f"{words[: LONGEST - 3]}..."
+def _clipped(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
 
 
 def _difference(before: Sequence[Outcome], after: Sequence[Outcome], name: str) -> Difference:
@@ -181,7 +181,7 @@ def _difference(before: Sequence[Outcome], after: Sequence[Outcome], name: str) 
 
 
 def _means(outcomes: Sequence[Outcome], name: str) -> dict[object, float]:
-    """Mean over the tries of each instance."""
+    """Return the mean over the tries of each instance."""
     indices = [outcome.index for outcome in outcomes]
     means, _ = by_instance([float(getattr(outcome, name)) for outcome in outcomes], indices)
     return dict(zip(dict.fromkeys(indices), map(float, means), strict=True))
@@ -189,74 +189,72 @@ def _means(outcomes: Sequence[Outcome], name: str) -> dict[object, float]:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparisons:
-    """Two policies over the tasks that both have played."""
+    """Two policies on their common tasks."""
 
     tasks: tuple[Comparison, ...]
-    only: tuple[tuple[str, ...], tuple[str, ...]]  # tasks that only A has, only B has
-    overall: Mapping[str, Interval]  # figures over all tasks; none for a single one
-    profiles: Mapping[str, Sequence[Interval]]  # of A and of B: share of tasks with a score above each of THRESHOLDS
+    only: tuple[tuple[str, ...], tuple[str, ...]]  # tasks of A alone, of B alone
+    overall: Mapping[str, Interval]  # aggregates over tasks; empty for a single task
+    profiles: Mapping[str, Sequence[Interval]]  # by side, the share of tasks with a score above each of THRESHOLDS
 
     def state_dict(self) -> dict[str, Any]:
-        """As plain values; what is no number is null."""
+        """Return plain values, with null for nan."""
         tasks = [comparison.state_dict() for comparison in self.tasks]
         overall = {name: state(interval) for name, interval in self.overall.items()}
-        shares = {side: [state(share) for share in found] for side, found in self.profiles.items()}
+        shares = {side: [state(share) for share in profile] for side, profile in self.profiles.items()}
         profiles = {"thresholds": list(THRESHOLDS), **shares}
         return {"tasks": tasks, "only": [list(names) for names in self.only], "overall": overall, "profiles": profiles}
 
 
 def compare_all(before: Sequence[Report], after: Sequence[Report]) -> Comparisons:
-    """Compare task by task, p values adjusted by Holm; the rest is named. Raises InstanceError where no task is."""
+    """Compare task by task, with p values adjusted by Holm's method. Raises InstanceError without a common task."""
     old, new = _by_task(before), _by_task(after)
     common = [name for name in old if name in new]
     if not common:
         raise InstanceError(f"the runs have no task and split in common: {sorted(old)} and {sorted(new)}")
-    found = [compare(old[name], new[name]) for name in common]
-    adjusted = zip(*(holm([getattr(one, name).p for one in found]) for name in ("success", "score")), strict=True)
+    comparisons = [compare(old[name], new[name]) for name in common]
+    adjusted = zip(*(holm([getattr(one, name).p for one in comparisons]) for name in ("success", "score")), strict=True)
     samples = _samples([(old[name], new[name]) for name in common]) if len(common) > 1 else None
     return Comparisons(
-        tasks=tuple(replace(one, holm=p, holm_score=q) for one, (p, q) in zip(found, adjusted, strict=True)),
+        tasks=tuple(replace(one, holm=p, holm_score=q) for one, (p, q) in zip(comparisons, adjusted, strict=True)),
         only=(tuple(sorted(set(old) - set(common))), tuple(sorted(set(new) - set(common)))),
         overall=_overall(*samples) if samples else {},
-        profiles={side: profile(found, THRESHOLDS) for side, found in zip("AB", samples, strict=True)}
-        if samples
-        else {},
+        profiles={side: profile(sample, THRESHOLDS) for side, sample in zip("AB", samples or (), strict=False)},
     )
 
 
 def _by_task(reports: Sequence[Report]) -> dict[str, Report]:
-    found: dict[str, Report] = {}
+    by_task: dict[str, Report] = {}
     for report in reports:
         name = f"{report.task} {report.split}"
-        if name in found:
+        if name in by_task:
             raise InstanceError(f"one side has two runs on {name}: compare them one by one")
-        found[name] = report
-    return found
+        by_task[name] = report
+    return by_task
 
 
-Samples = list[list[Array]]  # of each task its runs, of each run the instances' mean scores
+Samples = list[list[Array]]  # mean scores of the instances, by task and run
 
 
 def _samples(pairs: Sequence[tuple[Report, Report]]) -> tuple[Samples, Samples]:
-    """Mean scores of A and of B on the instances that both have."""
+    """Return the mean scores of A and of B on their common instances."""
     samples: tuple[Samples, Samples] = ([], [])
     for reports in pairs:
         scores = [_means(report.played, "score") for report in reports]
         common = sorted(scores[0].keys() & scores[1].keys(), key=repr)
-        for sample, found in zip(samples, scores, strict=True):
-            sample.append([np.array([found[index] for index in common])])
+        for sample, means in zip(samples, scores, strict=True):
+            sample.append([np.array([means[index] for index in common])])
     return samples
 
 
 def _overall(old: Samples, new: Samples) -> dict[str, Interval]:
-    """Figures over tasks."""
-    apart = [[after[0] - before[0]] for before, after in zip(old, new, strict=True)]
+    """Return aggregates over tasks."""
+    differences = [[after[0] - before[0]] for before, after in zip(old, new, strict=True)]
     return {
         "A: interquartile mean": aggregate(old, interquartile_mean),
         "B: interquartile mean": aggregate(new, interquartile_mean),
         "A: mean": aggregate(old, lambda scores: scores.mean(-1)),
         "B: mean": aggregate(new, lambda scores: scores.mean(-1)),
-        "mean gain": aggregate(apart, lambda scores: scores.mean(-1)),
+        "mean gain": aggregate(differences, lambda scores: scores.mean(-1)),
         "probability of improvement": improvement(old, new),
     }
 
@@ -264,47 +262,45 @@ def _overall(old: Samples, new: Samples) -> dict[str, Interval]:
 # Pages ---------------------------------------------------------------------------------------------------------
 
 
-def page(found: Comparisons) -> Page:
-    """The comparison as a document."""
-    first, second = found.tasks[0].policies
-    header = ("task", "figure", "A", "B", "B - A", "95 % interval", "better / worse", "p", "test", "shows at 80 %")
-    lines = [line for one in found.tasks for line in _lines(one)]
-    counts = [
-        [f"{one.task} {one.split}", str(one.common), *map(str, one.only), *map(str, one.voided)] for one in found.tasks
-    ]
+def page(result: Comparisons) -> Page:
+    """Return the comparison as a document."""
+    first, second = result.tasks[0].policies
+    names = [f"{one.task} {one.split}" for one in result.tasks]
+    tasks = list(zip(names, result.tasks, strict=True))
+    header = ("task", "figure", "A", "B", "B - A", "95 % interval", "better / worse", "p", "test", "detectable at 80 %")
+    lines = [[name, *line] for name, one in tasks for line in _lines(one)]
+    counts = [[name, str(one.common), *map(str, one.only), *map(str, one.voided)] for name, one in tasks]
     parts: list[TextTable | Plot] = [
-        TextTable(
-            "", header, lines, "Paired by instance. The last column is the smallest difference it could have shown."
-        ),
-        TextTable("Instances", ("task", "compared", "only A", "only B", "voided A", "voided B"), counts),
+        TextTable("", header, lines, "Paired by instance. The last column is the smallest detectable difference.")
     ]
-    settings = [[f"{one.task} {one.split}", *row] for one in found.tasks for row in one.settings]
-    if settings:
-        note = "The policies did not play under the same settings: what is found may be due to these."
-        parts.append(TextTable("Settings that differ", ("task", "setting", "A", "B"), settings, note))
-    if found.overall:
-        overall = [[name, figure(one.mean), span(state(one))] for name, one in found.overall.items()]
-        parts.insert(1, TextTable("Scores over tasks", ("figure", "estimate", "95 % interval"), overall))
-        for name, place in (("Score", "holm_score"), ("Success", "holm")):
+    if result.overall:
+        for figure_name, adjusted in (("Success", "holm"), ("Score", "holm_score")):
             ps = [
-                [f"{one.task} {one.split}", f"{getattr(one, name.lower()).p:.2g}", f"{getattr(one, place):.2g}"]
-                for one in found.tasks
+                [name, f"{getattr(one, figure_name.lower()).p:.2g}", f"{getattr(one, adjusted):.2g}"]
+                for name, one in tasks
             ]
-            parts.insert(1, TextTable(f"{name}, adjusted for the number of tasks", ("task", "p", "p by Holm"), ps))
-    for side, shares in found.profiles.items():
+            title = f"{figure_name}, adjusted for the number of tasks"
+            parts.append(TextTable(title, ("task", "p", "p by Holm"), ps))
+        overall = [[name, figure(one.mean), span(state(one))] for name, one in result.overall.items()]
+        parts.append(TextTable("Aggregates over tasks", ("figure", "estimate", "95 % interval"), overall))
+    parts.append(TextTable("Instances", ("task", "compared", "only A", "only B", "voided A", "voided B"), counts))
+    if settings := [[name, *row] for name, one in tasks for row in one.settings]:
+        note = "The policies played under different settings, which may explain a difference."
+        parts.append(TextTable("Settings that differ", ("task", "setting", "A", "B"), settings, note))
+    for side, shares in result.profiles.items():
         points = [(low, share.mean, share.low, share.high) for low, share in zip(THRESHOLDS, shares, strict=True)]
-        parts.append(Plot(f"Performance profile of {side}", points, "Share of tasks with a mean score above."))
-    left = [[name, side] for side, names in zip("AB", found.only, strict=True) for name in names]
-    parts += [TextTable("Tasks that only one side has", ("task", "side"), left)] if left else []
+        parts.append(Plot(f"Performance profile of {side}", points, "Share of tasks with a mean score above x."))
+    if rest := [[name, side] for side, names in zip("AB", result.only, strict=True) for name in names]:
+        parts.append(TextTable("Tasks of one side only", ("task", "side"), rest))
     return Page(f"A {first} and B {second}", parts)
 
 
 def _lines(one: Comparison) -> list[list[str]]:
     return [
         [
-            *(f"{one.task} {one.split}", name, figure(found.before), figure(found.after), f"{found.gain.mean:+.3f}"),
-            *(f"{found.gain.low:+.3f} to {found.gain.high:+.3f}", f"{found.better} / {found.worse}"),
-            *(f"{found.p:.2g}", found.test, figure(found.smallest)),
+            *(name, figure(result.before), figure(result.after), f"{result.gain.mean:+.3f}"),
+            *(f"{result.gain.low:+.3f} to {result.gain.high:+.3f}", f"{result.better} / {result.worse}"),
+            *(f"{result.p:.2g}", result.test, figure(result.smallest)),
         ]
-        for name, found in (("success", one.success), ("score", one.score))
+        for name, result in (("success", one.success), ("score", one.score))
     ]

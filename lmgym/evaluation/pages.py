@@ -1,4 +1,4 @@
-"""Tables as Markdown and as one HTML file. Names, reasons and settings come from outside: all text is hostile."""
+"""Tables and plots as Markdown and as one HTML file. Their text is untrusted: it is escaped everywhere."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-MARKED = re.compile(r"[\\`*_{}\[\]#!|~:@$]|(?<=www)\.", re.IGNORECASE)  # what Markdown, or a site's, takes for more
+MARKED = re.compile(r"[\\`*_{}\[\]#!|~:@$]|(?<=www)\.", re.IGNORECASE)  # characters of Markdown's syntax
 
 STYLE = """
 :root { color-scheme: light dark; --line: #8884; --soft: light-dark(#59616d, #a5adb8); --mark: #2a6fb0; }
@@ -28,7 +28,7 @@ svg { max-width: 100%; height: auto; } svg text { font: 11px system-ui, sans-ser
 
 @dataclass(frozen=True)
 class TextTable:
-    """A index_of table of words."""
+    """A table of text."""
 
     title: str
     header: Sequence[str]
@@ -47,7 +47,7 @@ class Plot:
 
 @dataclass(frozen=True)
 class Page:
-    """What a document says."""
+    """A document."""
 
     title: str
     parts: Sequence[TextTable | Plot] = field(default_factory=tuple)
@@ -58,22 +58,22 @@ class Page:
 
 
 def visible(text: str) -> str:
-    """Return text on one line with everything that does not show, or commands a terminal, written as its escape."""
+    """Return text on one line, with invisible and control characters written as escapes."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def visible_lines(text: str) -> str:
-    """The same, line by line."""
+    """Make each line visible."""
     return "\n".join(visible(line) for line in text.split("\n"))
 
 
 def in_markdown(text: str) -> str:
-    """Return text that Markdown shows as it is: no markup, link, cell or line begins in it."""
+    """Escape text for Markdown: it contains no markup, link, table cell or line break."""
     return html.escape(MARKED.sub(r"\\\g<0>", visible(text)), quote=False)
 
 
 def in_html(text: str) -> str:
-    """Return text that HTML shows as it is, in elements and quoted attributes."""
+    """Escape text for HTML elements and quoted attributes."""
     return html.escape(visible(text))
 
 
@@ -81,14 +81,14 @@ def in_html(text: str) -> str:
 
 
 def as_markdown(page: Page) -> str:
-    """The document in GitHub's Markdown; curves are tables there."""
+    """Return the document in GitHub's Markdown, with plots as tables."""
     lines = [f"# {in_markdown(page.title)}", ""]
     if page.note:
         lines += [in_markdown(page.note), ""]
     for part in page.parts:
         table = part if isinstance(part, TextTable) else _points(part)
         lines += [f"## {in_markdown(table.title)}", ""] if table.title else []
-        lines += [_row(table.header), _bar(table.header), *map(_row, table.rows), ""]
+        lines += [_row(table.header), f"|{'---|' * len(table.header)}", *map(_row, table.rows), ""]
         lines += [in_markdown(table.note), ""] if table.note else []
     return "\n".join(lines)
 
@@ -97,17 +97,13 @@ def _row(cells: Iterable[str]) -> str:
     return f"| {' | '.join(in_markdown(cell) for cell in cells)} |"
 
 
-def _bar(cells: Sequence[str]) -> str:
-    return f"|{'---|' * len(cells)}"
-
-
 def _points(plot: Plot) -> TextTable:
     rows = [[f"{x:g}", f"{y:.3f}", f"{low:.3f} to {high:.3f}"] for x, y, low, high in plot.points]
     return TextTable(plot.title, ("at", "mean", "95 % interval"), rows, plot.note)
 
 
 def as_html(page: Page) -> str:
-    """The document as one HTML file that loads nothing and runs nothing."""
+    """Return the document as one HTML file that loads nothing and runs no script."""
     digest = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     parts = [_table(part) if isinstance(part, TextTable) else _figure(part) for part in page.parts]
@@ -145,7 +141,7 @@ def _table(table: TextTable) -> str:
 
 
 def _figure(plot: Plot) -> str:
-    """Line and band in a field of 600 x 200 units."""
+    """Draw line and band as an SVG of 600 x 195 units."""
     title = f"<h2>{in_html(plot.title)}</h2>\n"
     if not plot.points:
         return title + _paragraph(plot.note)
@@ -171,11 +167,11 @@ def _figure(plot: Plot) -> str:
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Write a file as a whole: whoever reads `path` finds the old one or the new one."""
+    """Replace a file atomically: readers of `path` see the old content or the new."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    made = path.with_name(f".{path.name}.partial")
-    with made.open("w", encoding="utf-8") as file:
+    partial = path.with_name(f".{path.name}.partial")
+    with partial.open("w", encoding="utf-8") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
-    made.replace(path)
+    partial.replace(path)

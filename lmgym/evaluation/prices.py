@@ -1,4 +1,4 @@
-"""What tokens cost, by an editable table; what is not in it is unknown, never free."""
+"""Prices of tokens, from an editable table; a model that is not listed has an unknown cost, never 0."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from typing import Any
 from lmgym.errors import RecipeError
 
 TABLE = Path(__file__).with_name("prices.json")
-DATED = re.compile(r"-\d{4}-?\d{2}-?\d{2}$")  # the date of a snapshot behind a model's name
+DATED = re.compile(r"-\d{4}-?\d{2}-?\d{2}$")  # the snapshot date that ends a model's name
 MILLION = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Price:
-    """US dollars for a million tokens."""
+    """Prices in US dollars per million tokens."""
 
     prompt: float
     answer: float  # thinking included
-    cached: float | None = None  # of a prompt that the server had seen; None: as the rest of it
+    cached: float | None = None  # of prompt tokens in the server's cache; None: as `prompt`
 
     def cost(self, usage: Mapping[str, Any]) -> float | None:
-        """US dollars of a call; None where its tokens are not known."""
+        """Return the cost of a call in US dollars; None if its tokens are unknown."""
         if "in" not in usage or "out" not in usage:
             return None
         cached = min(int(usage.get("cached") or 0), int(usage["in"]))
@@ -35,19 +35,19 @@ class Price:
 
 
 def costs_by(price: Price | None) -> Callable[[Mapping[str, Any]], float | None]:
-    """US dollars of a call: what the provider says itself, else by `price`; None: unknown."""
+    """Return a function from usage to US dollars: the provider's own figure, else by `price`; None: unknown."""
 
     def cost(usage: Mapping[str, Any]) -> float | None:
-        said = usage.get("cost")
-        if isinstance(said, int | float) and not isinstance(said, bool) and said >= 0:
-            return float(said)
+        stated = usage.get("cost")
+        if isinstance(stated, int | float) and not isinstance(stated, bool) and stated >= 0:
+            return float(stated)
         return None if price is None else price.cost(usage)
 
     return cost
 
 
 def find_price(model: str, tables: Sequence[Path] = ()) -> Price | None:
-    """The price of a policy by its name, from the first of `tables` that has it, then from the package's own."""
+    """Return the price of a model from the first of `tables` that lists it, else from the built-in table."""
     for path in (*tables, TABLE):
         prices = _read(path)
         for name in (model, DATED.sub("", model)):
@@ -62,13 +62,13 @@ def _read(path: Path) -> dict[str, Price]:
         return {name: _price(fields) for name, fields in content["models"].items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise RecipeError(
-            f'{path} is no table of prices ({error!r}); it looks like {{"models": {{"https://host/v1#name": '
-            '{"prompt": 1.0, "answer": 4.0}}}, in US dollars for a million tokens'
+            f'{path} is not a price table ({error!r}); expected {{"models": {{"https://host/v1#name": '
+            '{"prompt": 1.0, "answer": 4.0}}}, in US dollars per million tokens'
         ) from error
 
 
 def _price(fields: Mapping[str, Any]) -> Price:
     price = Price(**{name: float(value) for name, value in fields.items()})
     if not all(value >= 0 for value in (price.prompt, price.answer, price.cached or 0.0)):  # NaN included
-        raise ValueError(f"a price is a number of at least 0; got {dict(fields)}")
+        raise ValueError(f"a price must be a number of at least 0; got {dict(fields)}")
     return price

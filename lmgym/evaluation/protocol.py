@@ -1,4 +1,4 @@
-"""What a leaderboard entry plays: fixed by the task, so that nothing can be left out, picked or tried again."""
+"""Leaderboard protocols: the episodes of an entry, fixed by the task, so that none can be left out or replaced."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from lmgym.types import Job
 if TYPE_CHECKING:
     from lmgym.env.spec import TaskSpec
 
-OFFICIAL_TESTS = ("test", "valid_seen", "valid_unseen")  # splits that are for testing whatever the spec says
+OFFICIAL_TESTS = ("test", "valid_seen", "valid_unseen")  # test splits in any task
 
 
 @dataclass(frozen=True, kw_only=True)
 class Protocol:
-    """Every try that an entry owes, with its seed. The task's id, version included, is part of each seed."""
+    """All episodes of an entry with their seeds, which depend on the task's id and version."""
 
     spec: TaskSpec
     split: str
@@ -29,34 +29,34 @@ class Protocol:
     tries: int  # of each instance
 
     def __len__(self) -> int:
-        """Episodes."""
+        """Return the number of episodes."""
         return self.instances * self.tries
 
     @property
     def task(self) -> str:
-        """Id."""
+        """Task id."""
         return self.spec.id
 
     @property
     def max_turns(self) -> int:
-        """Turns of the agent at most."""
+        """Turn limit of the agent."""
         return self.spec.max_turns
 
     def names(self) -> Iterator[tuple[int, int]]:
-        """Instance and try of each episode, in the order in which an entry holds them."""
+        """Yield instance and try of each episode, in the order of an entry."""
         return ((index, attempt) for index in range(self.instances) for attempt in range(self.tries))
 
     def seed(self, index: int, attempt: int) -> int:
-        """Seed of the environment's chance in one try; 31 bits."""
+        """Return the environment seed of one try; 31 bits."""
         name = f"{self.task} {self.split} {index} {attempt}"
         return int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "big") >> 1
 
     def jobs(self) -> list[Job]:
-        """All episodes, to be played."""
+        """Return the jobs of all episodes."""
         return [self.job(index, attempt) for index, attempt in self.names()]
 
     def job(self, index: int, attempt: int) -> Job:
-        """One episode, to be played."""
+        """Return the job of one episode."""
         return Job(
             task=self.task,
             split=self.split,
@@ -68,25 +68,25 @@ class Protocol:
         )
 
     def held_out(self) -> set[str]:
-        """Splits of the task on which a policy may not have been trained."""
+        """Return the splits on which a policy must not have been trained."""
         return {self.split, *self.spec.held_out, *(name for name in self.spec.splits if name in OFFICIAL_TESTS)}
 
 
 def protocol(task: str) -> Protocol:
-    """The protocol of a task.
+    """Return the protocol of a task.
 
-    Raises InstanceError where official data says how much there is, and is missing, and where a server plays the task.
+    Raises InstanceError if the split's size depends on official data that is missing, or if a server plays the task.
     """
     spec = find(task)
-    if spec.elsewhere:  # whose instances and scores are a server's word; it is not even called
-        raise InstanceError(f"{spec.id} is played at a server and has no table: play the task itself")
+    if spec.elsewhere:  # instances and scores are the server's claims
+        raise InstanceError(f"{spec.id} is played at a server and has no leaderboard: evaluate the task itself")
     split = spec.standard.split or ("test" if "test" in spec.splits else list(spec.splits)[-1])
-    size = spec.splits[split] or _counted(spec, split)
+    size = spec.splits[split] or _count(spec, split)
     return Protocol(spec=spec, split=split, instances=size, tries=spec.standard.tries)
 
 
 def promise(task: str) -> str | None:
-    """Digest of a task's golden episodes: what its id promises. None for a task of another version of lmgym."""
+    """Return the digest of a task's golden episodes; None for a task unknown to this version of lmgym."""
     spec = specs().get(task)
     if spec is None:
         return None
@@ -96,20 +96,20 @@ def promise(task: str) -> str | None:
 
 
 def ranked() -> list[TaskSpec]:
-    """Tasks that a board can have a table of: all but the pages and levels of others, and what a server plays."""
+    """Return the tasks with a leaderboard: all but parts of other tasks and tasks played at a server."""
     return [spec for spec in specs().values() if not spec.part_of and not spec.elsewhere]
 
 
-def trains_on(stated: str) -> tuple[TaskSpec, str]:
-    """Task and split of a declaration such as "lmgym/Wordle-v0 train". Raises InstanceError for an unknown one."""
-    name, _, split = stated.partition(" ")
+def trains_on(declaration: str) -> tuple[TaskSpec, str]:
+    """Return task and split of a declaration such as "lmgym/Wordle-v0 train"; InstanceError if unknown."""
+    name, _, split = declaration.partition(" ")
     spec = find(name)
     if split not in spec.splits:
         raise InstanceError(f"{spec.id} has no split {split!r}; it has {', '.join(spec.splits)}")
     return spec, split
 
 
-def _counted(spec: TaskSpec, split: str) -> int:
+def _count(spec: TaskSpec, split: str) -> int:
     env = build(spec, split=split)
     try:
         size: int = env.unwrapped.size()

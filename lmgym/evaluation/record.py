@@ -1,10 +1,10 @@
-"""The folder of an evaluation: what was asked for, every episode, every call, and the report.
+"""The folder of an evaluation: settings, episodes, calls and report.
 
 run.json        settings with their identity, policy, versions
 episodes.jsonl  one trajectory a line, as lmgym/rollout/episodes.py writes them
-pictures/       PNGs by digest, where observations bring any
-calls.sqlite    every exchange and reply, where a policy makes calls
-calls.json      the account of them
+pictures/       PNGs by digest, if observations have any
+calls.sqlite    every exchange and reply, if a policy makes calls
+calls.json      their totals
 report.json     outcomes of all episodes
 """
 
@@ -36,12 +36,12 @@ PACKAGES = ("lmgym", "numpy", "gymnasium", "torch", "transformers", "httpx", "li
 
 
 class Record:
-    """A run's folder, held by one process at a time."""
+    """A run's folder, locked by one process at a time."""
 
     def __init__(self, folder: Path, facts: Mapping[str, Any], *, resume: bool, secrets: Secrets | None = None) -> None:
-        """Begin a run in `folder`, or go on with the one that is there; no `secrets` are written.
+        """Start a run in `folder`, or resume the one there; `secrets` are struck from everything written.
 
-        Raises RecipeError where another run has the folder, where there is none to go on with, or with other settings.
+        Raises RecipeError if the folder holds another run, if there is nothing to resume, or if the settings differ.
         """
         self.folder = folder
         self.secrets = secrets or Secrets.of_environment()
@@ -56,12 +56,12 @@ class Record:
         self.pictures = PictureFolder(folder / PICTURES)
 
     def keep(self, seats: Sequence[Trajectory]) -> None:
-        """Add an episode: the views of all its seats, the agent's last, so that it vouches for the others."""
+        """Append an episode: the views of all its seats, the agent's last, which marks the episode as complete."""
         ordered = sorted(seats, key=lambda trajectory: trajectory.seat == FIRST_SEAT)
         episodes.append(self.folder / EPISODES, ordered, redact=self.secrets.struck_line)
 
     def played(self) -> Iterator[Trajectory]:
-        """The agent's views of the episodes that are whole; others are taken out of the file."""
+        """Yield the agent's view of every complete episode; an incomplete last one is removed from the file."""
         path = self.folder / EPISODES
         if not path.exists():
             return
@@ -75,65 +75,66 @@ class Record:
             _drop_last(path, views)
 
     def finish(self, report: Report, order: Mapping[str, int], account: Mapping[str, Any] | None) -> Report:
-        """Write report and account of calls, put the episodes into the order of jobs; the report without secrets."""
+        """Write report and account of calls, sort the episodes by job, and return the report without secrets."""
         path = self.folder / EPISODES
         path.touch()
         _sort(path, order)
         if account is not None:
-            found = self.secrets.struck_all(account)
-            write_whole(self.folder / ACCOUNT, (json.dumps(found, indent=1) + "\n").encode())
+            text = json.dumps(self.secrets.struck_all(account), indent=1) + "\n"
+            write_whole(self.folder / ACCOUNT, text.encode())
         clean = Report.from_state(self.secrets.struck_all(report.state_dict()))
         reports.write(self.folder, clean)
         return clean
 
     def discard(self) -> None:
-        """Take back a run of which nothing was played."""
+        """Remove a new run of which nothing was played."""
         if not self._resumed and not (self.folder / EPISODES).exists():
             for name in (FACTS, CALLS, f"{CALLS}-wal", f"{CALLS}-shm", LOCK):
                 (self.folder / name).unlink(missing_ok=True)
-            with suppress(OSError):  # it holds something else
+            with suppress(OSError):  # the folder has other files
                 self.folder.rmdir()
 
     def close(self) -> None:
-        """Let other processes have the folder."""
+        """Unlock the folder."""
         self._lock.close()
 
     def _claim(self, facts: Mapping[str, Any], *, resume: bool) -> None:
         path = self.folder / FACTS
-        given = self.secrets.struck_all(json.loads(json.dumps({"format": FORMAT, **facts}, default=plain)))
+        current = self.secrets.struck_all(json.loads(json.dumps({"format": FORMAT, **facts}, default=plain)))
         if not resume:
             if path.exists() or (self.folder / EPISODES).exists():
                 raise RecipeError(
-                    f"{self.folder} has a run already: go on with --resume, or choose another folder with --out"
+                    f"{self.folder} has a run already: continue it with --resume, or choose another folder with --out"
                 )
-            write_whole(path, (json.dumps({**given, "versions": versions()}, indent=1) + "\n").encode())
+            write_whole(path, (json.dumps({**current, "versions": versions()}, indent=1) + "\n").encode())
             return
         if not path.exists():
-            raise RecipeError(f"nothing to resume: {self.folder} has no {FACTS}; leave --resume out to begin there")
-        begun = read_facts(self.folder)
-        for name in given:
-            if begun.get(name) != given[name]:
-                raise RecipeError(f"{self.folder} was begun with {_difference(name, begun.get(name), given[name])}")
+            raise RecipeError(f"nothing to resume: {self.folder} has no {FACTS}; leave --resume out to start there")
+        recorded = read_facts(self.folder)
+        for name in current:
+            if recorded.get(name) != current[name]:
+                difference = _difference(name, recorded.get(name), current[name])
+                raise RecipeError(f"{self.folder} was started with {difference}")
 
 
 def read_facts(folder: Path) -> dict[str, Any]:
-    """What `run.json` says."""
+    """Return the content of `run.json`."""
     try:
         facts: dict[str, Any] = json.loads((folder / FACTS).read_text(encoding="utf-8"))
     except ValueError as error:
-        raise RecipeError(f"{folder / FACTS} is damaged: {error}; restore it, or begin anew with --out") from error
+        raise RecipeError(f"{folder / FACTS} is damaged: {error}; restore it, or start a new run with --out") from error
     return facts
 
 
 def versions() -> dict[str, str | None]:
-    """Versions of what a run stands on; None for what is not installed."""
-    found: dict[str, str | None] = {"python": platform.python_version()}
+    """Return the versions of Python and of the packages that matter to a run; None for one that is not installed."""
+    versions: dict[str, str | None] = {"python": platform.python_version()}
     for name in PACKAGES:
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
-            found[name] = None
-    return found
+            versions[name] = None
+    return versions
 
 
 def _locked(folder: Path) -> IO[bytes]:
@@ -147,43 +148,37 @@ def _locked(folder: Path) -> IO[bytes]:
 
 
 def _difference(name: str, old: Any, new: Any) -> str:
-    """The first member in which two values differ, in words."""
+    """Describe the first member in which two values differ."""
     if isinstance(old, dict) and isinstance(new, dict):
         for member in {**old, **new}:
             if old.get(member) != new.get(member):
                 return _difference(member, old.get(member), new.get(member))
-    return f"{name}={old!r}, not {new!r}: resume with the same settings, or begin anew with --out"
+    return f"{name}={old!r}, not {new!r}: resume with the same settings, or start a new run with --out"
 
 
 def _offsets(path: Path) -> list[tuple[int, int, str]]:
-    """Place, length and id of every line."""
-    found = []
+    """Return offset, length and episode id of every complete line."""
+    lines, offset = [], 0
     with path.open("rb") as file:
-        place = 0
         for line in file:
             if line.endswith(b"\n"):
-                found.append((place, len(line), _id(line)))
-            place += len(line)
-    return found
-
-
-def _id(line: bytes) -> str:
-    """The id of an episode, which is the first member of its line."""
-    head = line[:4096].decode(errors="replace").removeprefix('{"id": ')
-    name, _ = json.JSONDecoder().raw_decode(head)
-    return str(name)
+                head = line[:4096].decode(errors="replace").removeprefix('{"id": ')  # the id is the first member
+                name, _ = json.JSONDecoder().raw_decode(head)
+                lines.append((offset, len(line), str(name)))
+            offset += len(line)
+    return lines
 
 
 def _sort(path: Path, order: Mapping[str, int]) -> None:
-    """Put the lines of a file into the order of jobs, a line at a time; a seat's view goes with its episode."""
+    """Sort the lines of a file by job, holding one in memory at a time; the views of an episode stay together."""
     lines = _offsets(path)
     wanted = sorted(lines, key=lambda line: order.get(line[2], order.get(line[2].rpartition("/")[0], len(order))))
     if wanted == lines:
         return
     made = path.with_name(f".{path.name}.sorted")
     with path.open("rb") as old, made.open("wb") as new:
-        for place, length, _ in wanted:
-            old.seek(place)
+        for offset, length, _ in wanted:
+            old.seek(offset)
             new.write(old.read(length))
         new.flush()
         os.fsync(new.fileno())
@@ -191,7 +186,7 @@ def _sort(path: Path, order: Mapping[str, int]) -> None:
 
 
 def _drop_last(path: Path, views: int) -> None:
-    """Take the last lines out of a file."""
-    place = _offsets(path)[-views][0]
+    """Remove the last lines of a file."""
+    offset = _offsets(path)[-views][0]
     with path.open("r+b") as file:
-        file.truncate(place)
+        file.truncate(offset)

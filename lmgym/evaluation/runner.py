@@ -1,4 +1,4 @@
-"""A policy over a split: the same episodes with the same noise whoever plays, so that two reports pair up."""
+"""Evaluations of a policy on a split: every policy plays the same episodes with the same seeds, so reports pair up."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from lmgym.types import FIRST_SEAT, Completion, Job, Trajectory
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """How one episode went."""
+    """Result of one episode."""
 
     index: int | None
     attempt: int
     score: float
     success: bool
     reward: float
-    turns: int  # actions; summaries are none
-    invalid: int  # turns whose action was none
+    turns: int  # actions; summaries do not count
+    invalid: int  # turns with an invalid action
     truncated: bool
-    stop: str = ""  # what ended it: "done", "max_turns", "context", "budget" ...; "void"
-    tokens_in: int | None = None  # of the prompts of all calls, repeats included; None: some call does not say
+    stop: str = ""  # reason of the end: "done", "max_turns", "context", "budget" ...; "void"
+    tokens_in: int | None = None  # prompts of all calls, repeats included; None: some call is unknown
     tokens_out: int | None = None  # sampled, thinking included
-    cost: float | None = None  # US dollars; None: not known
-    seconds: float = 0.0  # that the policy took to answer
-    cut: int = 0  # answers that ended at the limit of tokens
-    filtered: int = 0  # answers that a content filter took away
-    voided: bool = False  # a backend or an endpoint broke at every try: no result, and in no mean
-    solved_at: int | None = None  # turns after which the episode was a success; None where it was none
+    cost: float | None = None  # US dollars; None: unknown
+    seconds: float = 0.0  # spent by the policy
+    cut: int = 0  # answers cut at the token limit
+    filtered: int = 0  # answers withheld by a content filter
+    voided: bool = False  # a backend or endpoint failed at every attempt: no result, in no mean
+    solved_at: int | None = None  # turns until success; None without success
 
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """What a policy did on a split."""
+    """Results of a policy on a split."""
 
     task: str
     split: str
@@ -50,57 +50,57 @@ class Report:
     seed: int = 0
     options: Mapping[str, Any] = field(default_factory=dict)
     outcomes: tuple[Outcome, ...] = ()
-    identity: str = ""  # digest of all settings that a score depends on
-    settings: Mapping[str, Any] = field(default_factory=dict)  # these; empty where nobody wrote them down
-    planned: int = 0  # episodes that the run was to play
-    stopped: str = ""  # why it ended before that
+    identity: str = ""  # digest of the settings
+    settings: Mapping[str, Any] = field(default_factory=dict)  # empty if not recorded
+    planned: int = 0  # episodes of the complete run
+    stopped: str = ""  # why the run ended early
 
     @property
     def played(self) -> tuple[Outcome, ...]:
-        """The outcomes that are results."""
+        """Outcomes that are not voided."""
         return tuple(outcome for outcome in self.outcomes if not outcome.voided)
 
     @property
     def success(self) -> Interval:
-        """Share of episodes solved, the tries of an instance as one; Wilson's interval for what the sample is worth."""
+        """Success rate, averaged over instances, with the interval of `stats.unit`."""
         return unit([float(outcome.success) for outcome in self.played], self.instances)
 
     @property
     def score(self) -> Interval:
-        """Mean score, the tries of an instance as one; the same interval."""
+        """Mean score, averaged over instances, with the same interval."""
         return unit([outcome.score for outcome in self.played], self.instances)
 
     @property
     def turns(self) -> Interval:
-        """Mean number of turns, bootstrap over instances."""
+        """Mean number of turns, with the bootstrap interval over instances."""
         return clustered([outcome.turns for outcome in self.played], self.instances)
 
     @property
     def instances(self) -> list[int | None]:
-        """Which instance each result is of."""
+        """Instance of each outcome in `played`."""
         return [outcome.index for outcome in self.played]
 
     def since(self, before: Report, *, of: Literal["success", "score"] = "success") -> Interval:
-        """Gain over a report on the same episodes, over those of which both have a result."""
+        """Return the paired gain over a report on the same episodes; voided episodes of either do not count."""
         names = [[(outcome.index, outcome.attempt) for outcome in report.outcomes] for report in (before, self)]
         if names[0] != names[1]:
-            raise ValueError(f"two reports on {self.task} {self.split} are of different episodes and do not pair up")
+            raise ValueError(f"two reports on {self.task} {self.split} have different episodes and do not pair up")
         pairs = [pair for pair in zip(before.outcomes, self.outcomes, strict=True) if not any(o.voided for o in pair)]
         old, new = ([float(getattr(pair[side], of)) for pair in pairs] for side in (0, 1))
         return paired(old, new, [outcome.index for outcome, _ in pairs])
 
     def state_dict(self) -> dict[str, Any]:
-        """As plain values."""
+        """Return plain values."""
         return asdict(self)
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Report:
-        """From plain values."""
+        """Restore from plain values."""
         return cls(**{**state, "outcomes": tuple(Outcome(**outcome) for outcome in state["outcomes"])})
 
 
 def size_of(task: str, split: str, options: Mapping[str, Any]) -> int:
-    """Instances of a split, as the task's environment counts them: options may decide which data it plays."""
+    """Return the number of instances of a split, which may depend on the options."""
     env = build(task, split=split, **options)
     size: int = env.unwrapped.size()
     env.close()
@@ -108,7 +108,7 @@ def size_of(task: str, split: str, options: Mapping[str, Any]) -> int:
 
 
 def pictured(task: str, options: Mapping[str, Any]) -> bool:
-    """Whether a task with these options shows pictures."""
+    """Return True if a task shows pictures under these options."""
     env = build(task, **options)
     spaces = getattr(env.observation_space, "spaces", {})
     env.close()
@@ -116,12 +116,12 @@ def pictured(task: str, options: Mapping[str, Any]) -> bool:
 
 
 def id_of(task: str) -> str:
-    """The id that a task's name stands for."""
+    """Return the id of a task."""
     return find(task).id
 
 
 def replays(task: str, options: Mapping[str, Any]) -> bool:
-    """Whether the same seed and actions make the same episode, as its environment says: a server decides on its own."""
+    """Return True if the task, under these options, is deterministic given seed and actions."""
     env = build(task, **options)
     deterministic: bool = env.unwrapped.task.deterministic
     env.close()
@@ -129,19 +129,19 @@ def replays(task: str, options: Mapping[str, Any]) -> bool:
 
 
 def demonstrates(task: str) -> bool:
-    """Whether a task has somebody to imitate: a demonstrator or an oracle, for some of its instances at least."""
+    """Return True if a task has a demonstrator or an oracle, at least for some instances."""
     return has_demonstrator(find(task))
 
 
 def lists_actions(task: str) -> bool:
-    """Whether a task says which actions are admissible: without it nothing can be played in a player's stead."""
+    """Return True if a task lists its admissible actions."""
     return lists_admissible(find(task))
 
 
 def episodes(
     task: str, *, split: str, size: int, count: int, tries: int = 1, seed: int = 0, options: Mapping[str, Any]
 ) -> list[Job]:
-    """Jobs for `count` instances of a split of `size`, `tries` times each; all of it in order where it suffices."""
+    """Return jobs for `count` random instances of a split, `tries` each, in order; for all if the split has fewer."""
     if count >= size:
         indices = np.arange(size)
     else:
@@ -163,7 +163,7 @@ def episodes(
 
 
 def try_seed(task: str, split: str, index: int, attempt: int, *, seed: int = 0) -> int:
-    """Seed of the environment's chance in one try, 31 bits; with `seed` 0 that of the board's protocol."""
+    """Return the environment seed of one try, 31 bits; with `seed` 0 it is that of the leaderboard protocol."""
     name = f"{id_of(task)} {split} {index} {attempt}" + (f" {seed}" if seed else "")
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "big") >> 1
 
@@ -176,39 +176,39 @@ def evaluate(
     seed: int = 0,
     keep: Callable[[Trajectory], object] | None = None,
 ) -> Report:
-    """Play `jobs` and report, in their order; each trajectory is handed to `keep` as it ends."""
-    found = outcomes(policy, jobs, engine=engine, keep=keep)
-    return report_of(jobs, found, policy=policy.name, version=policy.version, seed=seed, finished=True)
+    """Play `jobs` and return the report, in their order; `keep` is called with each finished trajectory."""
+    results = outcomes(policy, jobs, engine=engine, keep=keep)
+    return report_of(jobs, results, policy=policy.name, version=policy.version, seed=seed, finished=True)
 
 
 def outcomes(
     policy: Policy, jobs: list[Job], *, engine: Engine, keep: Callable[[Trajectory], object] | None = None
 ) -> dict[str, Outcome]:
-    """Play `jobs`, of which there may be none; how those went that did not break at every try, by their ids."""
-    found: dict[str, Outcome] = {}
+    """Play `jobs` and return outcomes by job id; voided episodes have none."""
+    results: dict[str, Outcome] = {}
     for trajectory in engine.run(policy, jobs):
         if trajectory.seat == FIRST_SEAT:
-            found[trajectory.id] = outcome(trajectory)
+            results[trajectory.id] = outcome(trajectory)
         if keep is not None:
             keep(trajectory)
-    return found
+    return results
 
 
-def report_of(jobs: Sequence[Job], found: Mapping[str, Outcome], *, finished: bool, **about: Any) -> Report:
-    """The report on `jobs`, one or more, by what is `found` by their ids; a job without is void if the run is over."""
-    known = [found.get(job.id) or (void(job) if finished else None) for job in jobs]
+def report_of(jobs: Sequence[Job], results: Mapping[str, Outcome], *, finished: bool, **about: Any) -> Report:
+    """Return the report on `jobs` from outcomes by job id; in a finished run a job without an outcome is void."""
+    outcomes = [results.get(job.id) or (void(job) if finished else None) for job in jobs]
     return Report(
         task=jobs[0].task,
         split=jobs[0].split,
         options=dict(jobs[0].options),
-        outcomes=tuple(outcome for outcome in known if outcome is not None),
+        outcomes=tuple(outcome for outcome in outcomes if outcome is not None),
         planned=len(jobs),
         **about,
     )
 
 
 def void(job: Job) -> Outcome:
-    """What is known of an episode that broke at every try."""
+    """Return the outcome of an episode that failed at every attempt."""
     return Outcome(
         index=job.index,
         attempt=job.attempt,
@@ -224,10 +224,10 @@ def void(job: Job) -> Outcome:
 
 
 def outcome(trajectory: Trajectory) -> Outcome:
-    """What a report keeps of an episode."""
+    """Return the outcome of an episode."""
     acts = [turn for turn in trajectory.turns if turn.action is not None]
-    said = [turn.completion for turn in trajectory.turns]
-    costs = [completion.usage.get("cost") for completion in said]
+    answers = [turn.completion for turn in trajectory.turns]
+    costs = [answer.usage.get("cost") for answer in answers]
     return Outcome(
         index=trajectory.index,
         attempt=trajectory.attempt,
@@ -238,25 +238,29 @@ def outcome(trajectory: Trajectory) -> Outcome:
         invalid=sum(not turn.info.get("valid", True) for turn in acts),
         truncated=trajectory.truncated,
         stop=trajectory.stop,
-        tokens_in=None if _untold(said, "in") else sum(int(c.usage.get("in") or 0) for c in said) or _prompted(said),
-        tokens_out=None if _untold(said, "out") else sum(int(c.usage.get("out") or 0) or len(c.ids) for c in said),
+        tokens_in=None if _unknown(answers, "in") else _used(answers, "in") or _prompt_ids(answers),
+        tokens_out=None if _unknown(answers, "out") else sum(_used([each], "out") or len(each.ids) for each in answers),
         cost=None if None in costs or not costs else sum(float(cost) for cost in costs if cost is not None),
-        seconds=sum(float(c.usage.get("seconds") or 0.0) for c in said),
-        cut=sum(c.finish == "length" for c in said),
-        filtered=sum(c.finish == "filter" for c in said),
+        seconds=sum(float(each.usage.get("seconds") or 0.0) for each in answers),
+        cut=sum(each.finish == "length" for each in answers),
+        filtered=sum(each.finish == "filter" for each in answers),
         solved_at=len(acts) if trajectory.success else None,
     )
 
 
-def _untold(said: Sequence[Completion], name: str) -> bool:
-    """Whether some call took tokens of which nobody says how many; players of a task take none."""
-    return any(c.usage.get(name) is None and (name in c.usage or "call" in c.usage) for c in said)
+def _unknown(answers: Sequence[Completion], name: str) -> bool:
+    """Return True if some call used an unknown number of tokens; a task's own players use none."""
+    return any(each.usage.get(name) is None and (name in each.usage or "call" in each.usage) for each in answers)
 
 
-def _prompted(said: Sequence[Completion]) -> int:
-    """Tokens of all prompts where ids are known: each call reads its whole segment so far."""
+def _used(answers: Sequence[Completion], name: str) -> int:
+    return sum(int(each.usage.get(name) or 0) for each in answers)
+
+
+def _prompt_ids(answers: Sequence[Completion]) -> int:
+    """Return the tokens of all prompts, from their ids: each call reads its whole segment so far."""
     total = length = 0
-    for completion in said:
+    for completion in answers:
         length = (0 if completion.fresh else length) + len(completion.prompt_ids)
         total += length
         length += len(completion.ids)

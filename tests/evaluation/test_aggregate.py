@@ -57,5 +57,5 @@ def test_a_single_run_is_drawn_again_by_instance():
 
 
 def test_tasks_with_unequal_runs_are_refused():
-    with pytest.raises(ValueError, match="as many runs"):
+    with pytest.raises(ValueError, match="the same number of runs"):
         aggregate([runs(0.1, 0.2), runs(0.3)], interquartile_mean)

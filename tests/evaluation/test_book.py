@@ -76,7 +76,7 @@ def test_prices_are_of_one_address_and_of_dated_models_too(tmp_path):
 )
 def test_a_table_that_is_none_is_refused(tmp_path, text):
     (tmp_path / "p.json").write_text(text)
-    with pytest.raises(RecipeError, match="is no table of prices"):
+    with pytest.raises(RecipeError, match="is not a price table"):
         find_price("a", [tmp_path / "p.json"])
 
 
@@ -187,7 +187,7 @@ def test_a_figure_that_a_reply_does_not_say_ends_a_run_with_a_limit_on_it(tmp_pa
         calls = Calls(path, budget)
         if not number:
             calls.store(calls.begin("a", ()), "a", StoredReply(raw={}, seconds=0), ParsedReply(text="", usage=usage))
-        with pytest.raises(Halted, match=f"does not say its {limit}, so --budget-{limit} cannot be kept"):
+        with pytest.raises(Halted, match=f"does not report its {limit}, which --budget-{limit} needs"):
             calls.begin("b", ())
         calls.close()
     calls = Calls(path, Budget())  # without the limit, the run goes on
@@ -215,7 +215,7 @@ def test_a_book_is_written_by_many_threads(tmp_path):
 
 def test_a_file_that_is_no_book_is_refused(tmp_path):
     (tmp_path / "calls.sqlite").write_text("no data base, but long enough to be looked at " * 30)
-    with pytest.raises(RecipeError, match="is no book of calls"):
+    with pytest.raises(RecipeError, match="is not a log of calls"):
         Calls(tmp_path / "calls.sqlite", Budget())
 
 

@@ -47,7 +47,7 @@ def test_power_plans_from_a_pilot(monkeypatch, capsys, runs):
     [
         (("compare", "no/run", "no/run"), "has a report.json"),
         (("power", "no/run"), "no/run has no report.json"),
-        (("power", "--difference", "0"), "within (0, 1]"),
+        (("power", "--difference", "0"), "must be within (0, 1]"),
         (("power", "--tries", "1,x"), "--tries takes numbers"),
     ],
 )

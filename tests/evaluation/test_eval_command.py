@@ -132,7 +132,7 @@ def test_a_program_that_does_not_say_its_cost_ends_a_run_with_a_limit_on_it(lmgy
     Path("player.py").write_text(PLAYER)
     words = ["guess_number", "--model", f"cmd:{sys.executable} player.py", "--episodes", "3", "--concurrency", "1"]
     code, printed = lmgym(*words, "--out", "x", "--budget-cost", "1")
-    assert (code, "stopped early: a reply does not say its cost" in printed) == (0, True)
+    assert (code, "stopped early: a reply does not report its cost" in printed) == (0, True)
     assert json.loads(Path("x/calls.json").read_text())["replies"] == 1
     code, printed = lmgym(*words, "--out", "x", "--resume")
     assert (code, "stopped early" in printed) == (0, False)
@@ -315,7 +315,7 @@ def test_context_rules_have_names(lmgym):
     ]
     for rule in ("windows", "window", "window:0", "window:a", "markov:1", "full:3", "window:1:2:3:4"):
         code, printed = lmgym("guess_number", "--model", "oracle", "--context", rule)
-        assert (code, "--context is one of full, window:TURNS" in printed) == (2, True), rule
+        assert (code, "choose from full, window:TURNS" in printed) == (2, True), rule
 
 
 def test_the_table_of_a_running_evaluation_says_how_far_it_is():

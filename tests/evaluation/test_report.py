@@ -56,7 +56,7 @@ def test_every_planned_episode_is_in_one_count():
     assert found["success"]["mean"] == 0.75
     text = pages.as_markdown(reports.page(made, found))
     assert "4 of 9 episodes are missing" in text
-    assert "1 episodes broke at every try" in text
+    assert "1 episodes failed at every attempt" in text
 
 
 def test_miniwob_has_the_share_of_raw_rewards_above_0_beside_success():
@@ -135,7 +135,7 @@ def test_runs_on_several_tasks_are_read_from_one_folder(tmp_path):
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"task": 1}', '{"outcomes": [{"nothing": 1}]}', "[" * 5000])
 def test_a_damaged_report_is_refused_in_words(tmp_path, text):
     (tmp_path / "report.json").write_text(text)
-    with pytest.raises(InstanceError, match="is no report"):
+    with pytest.raises(InstanceError, match="is not a report"):
         reports.read(tmp_path)
 
 

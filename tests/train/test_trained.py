@@ -111,6 +111,6 @@ def test_replay_says_so_where_it_is_not_known_what_was_trained(run, monkeypatch,
     path = tmp_path / "episodes.jsonl"
     path.write_bytes((run / "episodes" / "000002.jsonl").read_bytes())
     out = shown(monkeypatch, capsys, str(path), "--tokens", "--model", f"hf:{run / 'policy'}")
-    assert "what was trained is not known" in out
+    assert "what was trained is unknown" in out
     assert "advantage" not in out
     assert "log-prob" in out

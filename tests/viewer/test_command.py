@@ -68,7 +68,7 @@ def test_an_error_says_nothing_to_the_terminal(monkeypatch, capsys, tmp_path):
     ("words", "line"),
     [
         (("no/such/run",), "no/such/run has no episodes.jsonl"),
-        (("{run}", "--outcome", "won"), "--outcome is one of success, failure, truncated"),
+        (("{run}", "--outcome", "won"), "unknown --outcome 'won'; choose from success, failure, truncated"),
         (("{run}", "--host", "no.such.host.invalid"), "no.such.host.invalid"),
     ],
 )
