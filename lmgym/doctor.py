@@ -91,10 +91,8 @@ def _extras() -> Iterator[Check]:
     """Yield a check for each extra that a task or a command needs."""
     packages: dict[str, list[str]] = {}
     for requirement in requires("lmgym") or ():
-        name = re.match(r"[\w.-]+", requirement)
-        extra = re.search(r'extra == "(\w+)"', requirement)
-        if name and extra:
-            packages.setdefault(extra[1], []).append(name[0])
+        if match := re.match(r'([\w.-]+).*extra == "(\w+)"', requirement):
+            packages.setdefault(match[2], []).append(match[1])
     for extra, names in packages.items():
         users = [spec.name for spec in _tasks() if extra in spec.extras]
         needed_by = ", ".join([*dict.fromkeys(users), *([USES[extra]] if extra in USES else [])])

@@ -19,35 +19,41 @@ LIMITS = "Limits"
 
 
 def serve(  # one line an option
-    tasks: Annotated[Words, typer.Argument(help="Ids or folders; none: all that run nothing of a client's.")] = None,
+    tasks: Annotated[
+        Words, typer.Argument(help="Task ids or folders; default: all that run no code of a client.")
+    ] = None,
     host: Annotated[str, Opt(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, Opt(min=0, max=65535, help="Port; 0 takes a free one.")] = 8700,
-    expose: Annotated[bool, Opt("--expose", help="Allow an address that other machines reach.")] = False,
-    name: Annotated[Words, Opt(help="Host that a proxy in front of it sends; may be repeated.")] = None,
-    origin: Annotated[Words, Opt(help="Origin whose pages may ask; may be repeated.")] = None,
-    option: Annotated[Words, Opt(help="Option of the one task, name=value, for every session.")] = None,
+    expose: Annotated[bool, Opt("--expose", help="Allow an address that other machines can reach.")] = False,
+    name: Annotated[Words, Opt(help="Host name that a proxy sends; repeatable.")] = None,
+    origin: Annotated[Words, Opt(help="Origin whose pages may call the server; repeatable.")] = None,
+    option: Annotated[Words, Opt(help="Option of a single task, NAME=VALUE, for every session; repeatable.")] = None,
     reveal: Annotated[
-        Words, Opt(help="Tell clients: answer, admissible, oracle, demonstrator, seats, instances.")
+        Words, Opt(help="Reveal to clients: answer, admissible, oracle, demonstrator, seats, instances.")
     ] = None,
-    processes: Annotated[int | None, Opt(min=1, help="Processes for tasks that need one; default: cores.")] = None,
-    sessions: Annotated[int, Opt(min=1, help="Sessions at once.", rich_help_panel=LIMITS)] = 256,
-    sessions_per_client: Annotated[int, Opt(min=1, help="Of one token.", rich_help_panel=LIMITS)] = 128,
-    rate: Annotated[float, Opt(min=1, help="Calls a second of a token.", rich_help_panel=LIMITS)] = 50_000,
-    idle: Annotated[float, Opt(min=1, help="Seconds until an idle session ends.", rich_help_panel=LIMITS)] = 900,
-    call: Annotated[float, Opt(min=0.1, help="Seconds of one call.", rich_help_panel=LIMITS)] = 120,
-    slow: Annotated[float, Opt(min=0.1, help="Seconds to send or take a message.", rich_help_panel=LIMITS)] = 30,
-    message: Annotated[int, Opt(min=1024, help="Bytes of a message.", rich_help_panel=LIMITS)] = 8 << 20,
+    processes: Annotated[int | None, Opt(min=1, help="Worker processes; default: number of cores.")] = None,
+    sessions: Annotated[int, Opt(min=1, help="Maximum sessions.", rich_help_panel=LIMITS)] = 256,
+    sessions_per_client: Annotated[int, Opt(min=1, help="Maximum sessions per token.", rich_help_panel=LIMITS)] = 128,
+    rate: Annotated[float, Opt(min=1, help="Maximum calls per second and token.", rich_help_panel=LIMITS)] = 50_000,
+    idle: Annotated[float, Opt(min=1, help="Seconds until an idle session is closed.", rich_help_panel=LIMITS)] = 900,
+    call: Annotated[float, Opt(min=0.1, help="Maximum seconds per call.", rich_help_panel=LIMITS)] = 120,
+    slow: Annotated[
+        float, Opt(min=0.1, help="Maximum seconds to send or receive a message.", rich_help_panel=LIMITS)
+    ] = 30,
+    message: Annotated[int, Opt(min=1024, help="Maximum bytes per message.", rich_help_panel=LIMITS)] = 8 << 20,
 ) -> None:
-    """Serve environments by HTTP and WebSocket; the token comes from LMGYM_SERVE_TOKEN, or is made."""
+    """Serve environments by HTTP and WebSocket; the access token is LMGYM_SERVE_TOKEN, else a random one."""
     if not (hosts.is_loopback(host) or expose):
-        raise InstanceError(f"--host {host} is reached by other machines: say --expose, and see docs/how-to/serving.md")
+        raise InstanceError(
+            f"--host {host} is reachable from other machines: add --expose, and see docs/how-to/serving.md"
+        )
     try:
         from lmgym.serve.catalogue import Catalogue
         from lmgym.serve.clients import VARIABLE, Limits, tokens_of
         from lmgym.serve.server import Serving
     except ModuleNotFoundError as error:
         raise MissingExtra(f"serving needs {error.name}: pip install 'lmgym[serve]'") from error
-    catalogue = Catalogue.of(tasks or (), options=task_options(option or []), reveals=reveal or ())
+    catalogue = Catalogue.of(tasks or (), options=task_options(option), reveals=reveal or ())
     limits = Limits(
         sessions=sessions,
         sessions_per_client=sessions_per_client,
@@ -58,7 +64,7 @@ def serve(  # one line an option
         message=message,
     )
     tokens, made = tokens_of(os.environ)
-    os.environ.pop(VARIABLE, None)  # what a task starts need not know it
+    os.environ.pop(VARIABLE, None)  # not passed on to processes of tasks
     serving = Serving(
         catalogue,
         tokens,
@@ -74,11 +80,11 @@ def serve(  # one line an option
 
 
 def _announce(url: str, count: int, *, token: str | None, local: bool) -> None:
-    """Say where it is, and what to know."""
+    """Print the address, the token and a warning for addresses on the network."""
     console = Console(highlight=False, soft_wrap=True)
     console.print(Text(f"serving {count} task{'s' * (count > 1)} at {url}"))
     if token is not None:
         console.print(Text(f"token {token}"))
     if not local:
-        console.print("Others on the network reach this address, and what is said there can be overheard.")
+        console.print("Other machines can reach this address, and its traffic is not encrypted.")
     console.print("Ctrl-C ends it.")
