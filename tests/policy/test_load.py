@@ -146,6 +146,32 @@ def test_a_model_without_a_chat_template_is_refused(tmp_path):
         load_policy(f"hf:{tmp_path}")
 
 
+CODE = """
+import pathlib
+from transformers import PretrainedConfig
+pathlib.Path("{flag}").touch()
+class Config(PretrainedConfig):
+    model_type = "planted"
+"""
+
+
+def test_code_in_a_models_folder_runs_only_by_an_option(tmp_path, monkeypatch):
+    folder, flag = tmp_path / "model", tmp_path / "flag"
+    policy("qwen3").save(folder)
+    config = json.loads((folder / "config.json").read_text())
+    config |= {"model_type": "planted", "auto_map": {"AutoConfig": "planted.Config"}}
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "planted.py").write_text(CODE.format(flag=flag))
+    monkeypatch.setattr("builtins.input", lambda *_: pytest.fail("asked on standard input"))
+    with pytest.raises(PolicyError, match=re.escape(f"hf:{folder}?trust_remote_code=1 runs it")):
+        load_policy(f"hf:{folder}")
+    assert not flag.exists()
+    monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(tmp_path / "modules"))
+    with pytest.raises(PolicyError, match="without a causal language model"):  # only its configuration is planted
+        load_policy(f"hf:{folder}?trust_remote_code=1")
+    assert flag.exists()
+
+
 def test_loading_scripted_policies_loads_no_torch():
     script = (
         "import sys; from lmgym.policy.load import load_policy as f; f('oracle'); assert 'torch' not in sys.modules"

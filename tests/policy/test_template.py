@@ -4,6 +4,7 @@ import pytest
 
 from lmgym.errors import PolicyError
 from lmgym.policy.base import Conversation
+from lmgym.policy.local import rendering
 from lmgym.policy.local.template import ChatTemplate
 from lmgym.types import Completion, Message, Trajectory, Turn
 
@@ -166,6 +167,36 @@ def test_what_cannot_be_rendered_is_said():
         template.extend(Conversation(messages=(Message(role="user", text="look", images=("d1",)),)))
     with pytest.raises(PolicyError, match="rejects the roles"):
         ChatTemplate(tokenizer("gemma2")).extend(Conversation(messages=(Message(role="assistant", text="go"),)))
+
+
+LOOPS = {
+    "nested loops": "{% set r = range(99999) %}{% for a in r %}{% for b in r %}{% endfor %}{% endfor %}",
+    "filtered loops": "{% set r = range(99999) %}{% for a in r %}{% for b in r if false %}{% endfor %}{% endfor %}",
+    "macros": "{% macro m(n) %}{% if n %}{{ m(n - 1) }}{{ m(n - 1) }}{% endif %}{% endmacro %}{{ m(60) }}",
+    "recursive loops": "{% for x in 'ab' recursive %}{% if loop.depth < 60 %}{{ loop('ab') }}{% endif %}{% endfor %}",
+    "endless recursion": "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_template_that_never_ends_is_an_error(name, monkeypatch):
+    monkeypatch.setattr(rendering, "MAX_STEPS", 50_000)
+    made = copy.deepcopy(tokenizer("tiny"))
+    made.chat_template = "{% if messages[-1].content == 'loop' %}" + LOOPS[name] + "{% endif %}" + made.chat_template
+    template = ChatTemplate(made)
+    template.extend(asked("look"))
+    with pytest.raises(PolicyError, match="may never end|without end"):
+        template.extend(asked("loop"))
+    made.chat_template = LOOPS[name]
+    with pytest.raises(PolicyError, match="may never end|without end"):
+        ChatTemplate(made)
+
+
+def test_the_steps_of_a_template_are_counted_for_each_rendering(monkeypatch):
+    monkeypatch.setattr(rendering, "MAX_STEPS", 50)
+    one, other = (ChatTemplate(tokenizer("tiny")) for _ in range(2))
+    for _ in range(60):
+        assert one.extend(asked("look", "go", "mug")) == other.extend(asked("look", "go", "mug"))
 
 
 def test_count_is_the_length_of_the_full_rendering():

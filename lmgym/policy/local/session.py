@@ -26,7 +26,7 @@ BUDGET = 4096  # tokens of one forward pass; a longer prompt is a pass by itself
 
 
 class Sampler(Protocol):
-    """What a session needs of a LocalPolicy."""
+    """The part of a LocalPolicy that a session uses."""
 
     version: int
     sampling: Sampling
