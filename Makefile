@@ -8,7 +8,7 @@ SIZE ?= small
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: FORCE help baseline test test-slow test-whole check lint tasks bench bench-trl curves eval serve board docs play list golden cards tokenizer clean
+.PHONY: FORCE help baseline test test-slow test-whole check lint tasks bench bench-trl curves eval serve board docs gallery play list golden cards tokenizer clean
 
 help: ## show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -58,6 +58,9 @@ board: .venv/.dev ## build the leaderboard's site under build/board
 docs: .venv/.dev ## build the documentation under build/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet --config-file docs/site/mkdocs.yml
 
+gallery: .venv/.dev ## write the task gallery of the documentation
+	$(BIN)/python docs/site/gallery.py
+
 play: .venv/.train ## play a task yourself: TASK=wordle
 	$(BIN)/lmgym play $(TASK) $(ARGS)
 
@@ -96,7 +99,7 @@ curves: .venv/.train ## learning curves of all baselines: SIZE=small|full ARGS='
 golden: .venv/.dev ## record the golden episodes of a task again: TASK=wordle
 	$(BIN)/lmgym golden $(TASK) --write
 
-cards: .venv/.dev ## rewrite the generated parts of the README and the task cards
+cards: .venv/.dev ## write the table of tasks and the task cards
 	$(BIN)/lmgym list --write
 
 tokenizer: .venv/.dev ## train a tokenizer of `tiny` on the tasks' own text: ARGS='--task webshop --words webshop'

@@ -32,9 +32,9 @@ def command(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
     return code if isinstance(code, int) else 0
 
 
-def test_readme_has_the_table_of_tasks() -> None:
-    readme = (ROOT / "README.md").read_text()
-    assert readme == between_markers(readme, markdown_table(built_in())), "run `make cards`"
+def test_docs_have_the_table_of_tasks() -> None:
+    page = (ROOT / "docs/reference/tasks.md").read_text()
+    assert page == between_markers(page, markdown_table(built_in())), "run `make cards`"
 
 
 def test_a_text_without_markers_is_refused() -> None:

@@ -19,7 +19,7 @@ START, END = "<!-- tasks: made by `lmgym list --write` -->", "<!-- /tasks -->"
 
 
 def markdown_table(tasks: Iterable[TaskSpec]) -> str:
-    """Return the README's table of tasks."""
+    """Return the Markdown table of tasks."""
     rows = ["| id | what | turns | splits | player |", "|---|---|---|---|---|"]
     for spec in tasks:
         splits = ", ".join(
@@ -47,15 +47,15 @@ def built_in() -> list[TaskSpec]:
 
 
 def list_tasks(
-    write: Annotated[bool, typer.Option("--write", help="Write the table into README.md and the cards.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Write docs/reference/tasks.md and the cards.")] = False,
     parts: Annotated[bool, typer.Option("--parts", help="List the parts of tasks too, such as single pages.")] = False,
 ) -> None:
     """List the tasks."""
     if write:
         from lmgym.env import card
 
-        readme = Path("README.md")
-        readme.write_text(between_markers(readme.read_text(), markdown_table(built_in())))
+        page = Path("docs/reference/tasks.md")
+        page.write_text(between_markers(page.read_text(), markdown_table(built_in())))
         for spec in built_in():
             card.write(spec)
         return
@@ -92,10 +92,11 @@ def check(
 def golden(
     task: Annotated[str, typer.Argument(help="Task id or folder.")],
     write: Annotated[
-        bool, typer.Option("--write", help="Record the golden episodes instead of replaying them.")
+        bool, typer.Option("--write", help="Record the episodes and write the card instead of replaying.")
     ] = False,
 ) -> None:
-    """Replay a task's golden episodes, or record them."""
+    """Replay a task's golden episodes; with --write, record them and write the task's card."""
+    from lmgym.env import card
     from lmgym.env import golden as goldens
 
     main = find(task)
@@ -105,7 +106,7 @@ def golden(
     differences = 0
     for spec in wanted:
         if write:
-            console.print(f"{spec.id}: wrote {goldens.write(spec)}")
+            console.print(f"{spec.id}: wrote {goldens.write(spec)} and the card in {card.write(spec)}")
         elif goldens.owed(spec):
             messages, absent = goldens.replay(spec), goldens.absent(spec)
             differences += len(messages)

@@ -40,12 +40,12 @@ def differs(spec: TaskSpec) -> str | None:
         return None
     path = folder(spec) / FILE
     if not path.is_file():
-        return f"{FILE} is missing: write it by: lmgym list --write"
+        return f"{FILE} is missing: write it with lmgym golden {spec.name} --write"
     text = path.read_text(encoding="utf-8")
     if _start(spec) not in text:
-        return f"{FILE} has no block {_start(spec)}: write it by: lmgym list --write"
+        return f"{FILE} has no block {_start(spec)}: write it with lmgym golden {spec.name} --write"
     if card(spec) not in text:
-        return f"{FILE} says something else than the spec: write it anew by: lmgym list --write"
+        return f"{FILE} says something else than the spec: write it with lmgym golden {spec.name} --write"
     return None
 
 

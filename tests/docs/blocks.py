@@ -16,6 +16,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass
@@ -80,6 +81,7 @@ class PageRunner:
         commands: Mapping[str, Callable[[list[str]], None]] | None = None,
     ) -> None:
         self.monkeypatch = monkeypatch
+        monkeypatch.syspath_prepend(str(Path.cwd()))  # where `python` and `lmgym` look for the page's modules
         self.replace = dict(replace or {})
         self.commands = dict(commands or {})
         self.names: dict[str, Any] = {"__name__": "__main__"}
@@ -91,6 +93,7 @@ class PageRunner:
         for there, here in self.replace.items():
             text = text.replace(there, here)
         if block.title:
+            Path(block.title).parent.mkdir(parents=True, exist_ok=True)
             Path(block.title).write_text(text)
         elif block.language == "sh":
             for line in text.replace("\\\n", " ").splitlines():
@@ -124,13 +127,36 @@ class PageRunner:
         elif words[0] == "make":
             subprocess.run(["make", "--dry-run", *words[1:]], cwd=ROOT, check=True, capture_output=True)
         elif words[:2] == ["pip", "install"]:
+            if words[2:] == ["-e", "."]:
+                self.install_here()
             check_install(words[2:], place)
+        elif words[0] in ("mkdir", "touch"):
+            subprocess.run(words, check=True)
         elif words[0] in ("python", "curl"):
             words = [os.path.expandvars(word) for word in words]
             words[0] = sys.executable if words[0] == "python" else words[0]
             self.output = subprocess.run(words, check=True, capture_output=True, text=True).stdout
         else:
             raise AssertionError(f"{place}: no rule for the command {line!r}")
+
+    def install_here(self) -> None:
+        """Make the entry points of ./pyproject.toml visible, as an editable installation does."""
+        project = tomllib.loads(Path("pyproject.toml").read_text())["project"]
+        info = Path(f"{project['name']}-{project['version']}.dist-info")
+        info.mkdir()
+        (info / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
+        )
+        groups = project.get("entry-points", {}).items()
+        lines = [line for group, names in groups for line in (f"[{group}]", *(f"{a} = {b}" for a, b in names.items()))]
+        (info / "entry_points.txt").write_text("\n".join(lines) + "\n")
+
+
+def in_new_process(words: list[str]) -> None:
+    """Run `lmgym ...` in a process of its own, which imports what the page has written."""
+    command = [sys.executable, "-c", "from lmgym.cli import main; main()", *words[1:]]
+    result = subprocess.run(command, env=os.environ | {"PYTHONPATH": "."}, capture_output=True, text=True)
+    assert result.returncode == 0, f"{shlex.join(words)}\n{result.stdout}{result.stderr}"
 
 
 def check_install(arguments: list[str], place: str) -> None:

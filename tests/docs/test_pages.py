@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from .blocks import ROOT, PageRunner, blocks
+from tests.evaluation.server import bisect, reply, serving
+
+from .blocks import ROOT, PageRunner, blocks, in_new_process
 
 ELSEWHERE = {  # pages whose blocks need servers or other libraries, and the test that runs them
     "docs/how-to/evaluation.md": "tests/evaluation/test_docs.py",
@@ -15,7 +18,9 @@ ELSEWHERE = {  # pages whose blocks need servers or other libraries, and the tes
     "docs/how-to/leaderboard.md": "tests/board/test_docs.py",
     "docs/how-to/serving.md": "tests/serve/test_docs.py",
 }
-PAGES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))
+ENDPOINT = "http://localhost:8000/v1"
+OWN_TASK = "docs/tutorials/task.md"  # its commands import a package that the page writes
+PAGES = ["README.md", *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))]
 HERE = [page for page in PAGES if page not in ELSEWHERE and blocks(page)]
 SLOW = [page for page in HERE if any(block.note == "slow" for block in blocks(page))]
 
@@ -33,10 +38,17 @@ def test_every_block_has_a_language_and_a_known_note(page: str) -> None:
         assert re.fullmatch("|slow|output|not run: .+", block.note), f"{block.place}: {block.note}"
 
 
-@pytest.mark.parametrize("page", HERE)
-def test_blocks_run(page: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.fixture
+def runner(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[PageRunner]:
+    """A reader of the page in an empty folder, with a model on loopback where the page names an endpoint."""
     monkeypatch.chdir(tmp_path)
-    runner = PageRunner(monkeypatch)
+    commands = {"lmgym": in_new_process} if request.node.callspec.params["page"] == OWN_TASK else {}
+    with serving(lambda body: reply(bisect(body))) as server:
+        yield PageRunner(monkeypatch, replace={ENDPOINT: server.url}, commands=commands)
+
+
+@pytest.mark.parametrize("page", HERE)
+def test_blocks_run(page: str, runner: PageRunner) -> None:
     for block in blocks(page):
         if not block.note:
             runner.run(block)
@@ -44,9 +56,7 @@ def test_blocks_run(page: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", SLOW)
-def test_slow_blocks_run(page: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.chdir(tmp_path)
-    runner = PageRunner(monkeypatch)
+def test_slow_blocks_run(page: str, runner: PageRunner) -> None:
     for block in blocks(page):
         if block.note in ("", "slow"):
             runner.run(block)

@@ -1,0 +1,41 @@
+"""Own algorithm as a recipe: GRPO whose advantages are the ranks of the returns within a group.
+
+python examples/own_algorithm.py
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from lmgym.baselines import grpo
+from lmgym.policy.load import load_policy
+from lmgym.train.batch import Batch
+from lmgym.train.loop import run
+from lmgym.train.parts.credit import within_groups
+
+
+@within_groups
+def rank_credit(batch: Batch) -> Tensor:
+    """Return the share of the group's episodes that are worse minus the share that are better; (B, T)."""
+    returns, group = batch.returns(), batch.groups()
+    same = group[:, None] == group[None, :]
+    above = (torch.sign(returns[:, None] - returns[None, :]) * same).sum(1) / same.sum(1)
+    return (above[batch.episode][:, None] * batch.mask).float()
+
+
+def main(steps: str = "20", warmup: str = "10", folder: str = "runs/own-algorithm") -> None:
+    """Train the embedded model and print the success before and after."""
+    args = grpo.Args(warmup=int(warmup), steps=int(steps), instances=8, group=4, evaluate=32, lr=3e-4)
+    recipe = replace(grpo.recipe(args), credit=rank_credit)
+    result = run(recipe, load_policy("tiny:1m"), task="guess_number", folder=Path(folder), quiet=True)
+    for stage, report in result.reports.items():
+        print(f"{stage}: success {report.success}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,38 @@
+"""Own reward: GRPO on GuessNumber with a small cost per turn, so that short episodes earn more.
+
+python examples/own_reward.py
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from lmgym.baselines import grpo
+from lmgym.policy.load import load_policy
+from lmgym.train.loop import run
+from lmgym.types import Trajectory
+
+COST = 0.05  # of a turn
+
+
+def turn_cost(trajectory: Trajectory) -> Trajectory:
+    """Take COST from the reward of every turn, as a named term of its own."""
+    turns = (
+        replace(turn, reward=turn.reward - COST, terms={**turn.terms, "turn_cost": -COST}) for turn in trajectory.turns
+    )
+    return replace(trajectory, turns=tuple(turns))
+
+
+def main(steps: str = "20", warmup: str = "10", folder: str = "runs/own-reward") -> None:
+    """Train the embedded model and print the paired gain in success."""
+    args = grpo.Args(warmup=int(warmup), steps=int(steps), instances=8, group=4, evaluate=32, lr=3e-4)
+    recipe = grpo.recipe(args)
+    recipe = replace(recipe, reward=[*recipe.reward, turn_cost])
+    result = run(recipe, load_policy("tiny:1m"), task="guess_number", folder=Path(folder), quiet=True)
+    print(f"gain in success {result.paired_gain}; the run is in {result.folder}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
