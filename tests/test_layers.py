@@ -63,7 +63,7 @@ MAY_IMPORT = {  # every layer may import itself, a task only its own folder
     "evaluation": ("core", "policy", "rollout", "registry"),
     "train": ("core", "policy", "rollout", "evaluation", "root"),  # root: the version's number
     "viewer": ("core", "env", "rollout", "evaluation"),
-    "board": ("core", "rollout", "evaluation", "root"),
+    "board": ("core", "policy", "rollout", "evaluation", "registry", "root"),
     "serve": ("core", "env", "backends", "rollout", "registry"),  # environments for others; backends: the wire's words
     "root": ("registry",),
     "top": (*ALL, "root", "top"),

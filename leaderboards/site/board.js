@@ -1,5 +1,5 @@
 "use strict";
-// Sorting by the headings and filtering by words; without it the tables are whole and in their order.
+// Sort tables by their headings and filter rows by words. Without this script the tables are complete, in their order.
 for (const table of document.querySelectorAll("table[data-sorts]")) {
   const body = table.tBodies[0];
   const headings = [...table.tHead.rows[0].cells];
@@ -30,16 +30,16 @@ for (const table of document.querySelectorAll("table[data-sorts]")) {
 for (const input of document.querySelectorAll("input[data-filters]")) {
   input.closest(".tools").hidden = false;
   const table = document.getElementById(input.dataset.filters);
-  const told = document.getElementById(input.dataset.told);
+  const count = document.getElementById(input.dataset.count);
   const filter = () => {
     const words = input.value.toLowerCase().split(/\s+/);
-    let shown = 0;
+    let visible = 0;
     for (const row of table.tBodies[0].rows) {
       const text = row.textContent.toLowerCase();
       row.hidden = !words.every((word) => text.includes(word));
-      shown += row.hidden ? 0 : 1;
+      visible += row.hidden ? 0 : 1;
     }
-    told.textContent = `${shown} of ${table.tBodies[0].rows.length} rows`;
+    count.textContent = `${visible} of ${table.tBodies[0].rows.length} rows`;
   };
   input.addEventListener("input", filter);
   filter();

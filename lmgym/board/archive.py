@@ -1,4 +1,4 @@
-"""A task's next version: all entries of the old one are replayed on it, and the old table is kept as it stood."""
+"""Archiving of a table: all its entries are replayed on the task's next version, and the table is kept as it was."""
 
 from __future__ import annotations
 
@@ -15,33 +15,32 @@ from lmgym.board import history, parsing
 from lmgym.board.entry import Entry, folder_name
 from lmgym.board.removed import table_name
 from lmgym.board.store import BoardStore
-from lmgym.board.workers import WorkerPool, isolating
+from lmgym.board.workers import WorkerPool, can_isolate
 from lmgym.errors import SubmissionError
 from lmgym.evaluation.protocol import protocol
 
 
 def archive(store: BoardStore, old: str, new: str, *, reason: str) -> Path:
-    """Close the table of `old`, whose next version is `new`; return the file of the archived table.
+    """Archive the table of `old`, whose next version is `new`, and return the file of the archived table.
 
-    The entries leave the board, their files stay under `archive/`. Each was replayed on `new`: whether its actions
-    still earn the same stands beside it. Seeds are the version's own, so nothing is carried over unplayed. Where
-    `new` is `old`, the task is the same and asks for other episodes: its next table begins, with all names free.
+    The entries leave the board; their files move to `archive/`. Each one is replayed on `new`, and the table states
+    whether its actions still earn the same. Seeds belong to a version, so nothing is carried over unplayed. `new` may
+    equal `old` if the task stays as it is but asks for other episodes; its next table then starts with all names free.
     """
-    folder = store.entries / folder_name(old)
-    paths = sorted(folder.glob("*.json"))
+    paths = sorted((store.entries / folder_name(old)).glob("*.json"))
     if not paths:
         raise SubmissionError(f"there are no entries on {old}")
     rows = [_row(store, path, new) for path in paths]
     before = sum((event.what, event.task) == ("archived", old) for event in history.read(store.log))
-    kept = store.root / "archive" / table_name(old, before + 1)
-    table = kept.with_suffix(".json")
-    kept.mkdir(parents=True)
+    folder = store.root / "archive" / table_name(old, before + 1)
+    table = folder.with_suffix(".json")
+    folder.mkdir(parents=True)
     today = date.today().isoformat()
     content = {"task": old, "next": new, "date": today, "reason": reason, "rows": rows}
     table.write_text(json.dumps(content, indent=1, sort_keys=True, allow_nan=False) + "\n")
     for path, row in zip(paths, rows, strict=True):
         for file in (path, entries.episodes_path(path)):
-            file.rename(kept / file.name)
+            file.rename(folder / file.name)
         store.verdict_path(old, row["name"]).unlink(missing_ok=True)
         history.append(
             store.log, date=today, what="removed", task=old, name=row["name"], entry=row["entry"], reason=row["holds"]
@@ -51,27 +50,28 @@ def archive(store: BoardStore, old: str, new: str, *, reason: str) -> Path:
 
 
 def _row(store: BoardStore, path: Path, new: str) -> dict[str, Any]:
-    found = entries.read(path)
-    verdict = store.verdict(found)
+    entry = entries.read(path)
+    verdict = store.verdict(entry)
     if verdict is None:
-        raise SubmissionError(f"{found.name} on {found.task} was never verified as it is; the old table is not whole")
+        raise SubmissionError(f"{entry.name} on {entry.task} has no verdict as it is; run lmgym board grade first")
     return {
-        "name": found.name,
-        "title": found.title,
+        "name": entry.name,
+        "title": entry.title,
         "mark": verdict.mark,
         "entry": verdict.entry,
         "score": msgspec.to_builtins(verdict.score),
-        "holds": _holds(found, path, new),
+        "holds": _holds(entry, path, new),
     }
 
 
-def _holds(found: Entry, path: Path, new: str) -> str:
-    """Whether the actions of an entry earn the same on another task, or where they first do not."""
+def _holds(entry: Entry, path: Path, new: str) -> str:
+    """Return "yes" if an entry's actions earn the same on the task `new`, or else the first difference."""
     spec = protocol(new).spec
-    if not spec.deterministic or (spec.runs_code and not isolating()):
+    if not spec.deterministic or (spec.runs_code and not can_isolate()):
         return "not known: cannot be replayed here"
-    order = {"task": new, "split": found.split, "seats": list(found.seats), "exact": spec.goldens == "exact"}
-    with closing(WorkerPool(order, isolated=spec.runs_code).run(parsing.lines(entries.episodes_path(path)))) as answers:
+    order = {"task": new, "split": entry.split, "seats": list(entry.seats), "exact": spec.goldens == "exact"}
+    lines = parsing.lines(entries.episodes_path(path))
+    with closing(WorkerPool(order, isolated=spec.runs_code).run(lines)) as answers:
         for _, answer in answers:
             if "refused" in answer:
                 return f"no: {answer['refused']}"

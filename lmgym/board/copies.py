@@ -1,53 +1,59 @@
-"""Entries that do what another did before: the same actions at every try say nothing of a second player.
+"""Detection of entries that repeat another entry's play under a new name.
 
-Names, ids and numbers of tokens are easily changed; the actions are what replay proves. Two policies may still act
-alike, so that ids scored again under weights of its own tell an entry from a copy.
+Names, titles, token counts and the wording around an action are easily changed, so actions are compared as words
+without case, spacing and punctuation, and one may be embedded in other words; token ids are compared as they are. Two
+policies may still act alike: ids scored again under an entry's own weights tell it from a copy.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable
 from pathlib import Path
 
 from lmgym.board import entry as entries
-from lmgym.board import parsing
-from lmgym.board.check import RESERVED
-from lmgym.board.history import Event
+from lmgym.board.entry import REFERENCES, RecordedEpisode, RecordedTurn
+from lmgym.board.texts import words_of
 from lmgym.errors import SubmissionError
 
 
-def deeds(path: Path) -> str:
-    """Digest of who did what at each try of an entry: instance, try, seats and actions."""
-    digest = hashlib.sha256()
-    for line in parsing.lines(entries.episodes_path(path)):
-        found = entries.episode(line, path.name)
-        acts = [(ply.seat, ply.action) for ply in found.turns if ply.action is not None]
-        digest.update(json.dumps([found.index, found.attempt, acts]).encode())
-    return digest.hexdigest()
+def check_copy(path: Path, others: Iterable[Path], *, audited: bool) -> None:
+    """Raise SubmissionError where the entry at `path` repeats one of the earlier entries `others`.
 
-
-def check_copy(path: Path, others: Sequence[Path], *, scored: bool) -> None:
-    """Raise SubmissionError where an entry's actions are those of one of `others`, which were there before.
-
-    References may happen to act alike. Where ids were `scored` again, an entry may act as one of other weights does.
+    References may act alike. An `audited` entry, whose ids were scored again, may act as one of other weights does.
     """
-    found = entries.read(path)
-    if found.name in RESERVED:
+    entry = entries.read(path)
+    if entry.name in REFERENCES:
         return
-    mine = deeds(path) if others else ""
     for place in others:
-        if deeds(place) != mine:
+        if not _repeats(path, place):
             continue
         other = entries.read(place)
-        if not scored or found.policy.weights in (None, other.policy.weights):
+        if not audited or entry.policy.weights in (None, other.policy.weights):
             raise SubmissionError(
-                f"the actions of {found.name} are those of {other.name} on {other.task}: these episodes are there "
-                "already"
+                f"{entry.name} repeats the actions or token ids of {other.name} on {other.task}: a copy of an entry "
+                "is no entry"
             )
 
 
-def order(events: Sequence[Event]) -> dict[tuple[str, str], int]:
-    """The line that let an entry in, by task and name; the latest where it left in between."""
-    return {(event.task, event.name): event.number for event in events if event.what == "added"}
+def _repeats(path: Path, other: Path) -> bool:
+    """Return True if every episode of one entry repeats that of the other; reading stops at the first that does not."""
+    pairs = itertools.zip_longest(entries.read_episodes(path), entries.read_episodes(other))
+    return all(a is not None and b is not None and _same_play(a, b) for a, b in pairs)
+
+
+def _same_play(a: RecordedEpisode, b: RecordedEpisode) -> bool:
+    ids = [[turn.ids for turn in episode.turns] for episode in (a, b)]
+    if ids[0] == ids[1] and all(ids[0]):
+        return True
+    acts = [[turn for turn in episode.turns if turn.action is not None] for episode in (a, b)]
+    return len(acts[0]) == len(acts[1]) and all(map(_same_action, *acts))
+
+
+def _same_action(a: RecordedTurn, b: RecordedTurn) -> bool:
+    if a.seat != b.seat:
+        return False
+    if a.action == b.action:
+        return True
+    shorter, longer = sorted((f" {' '.join(words_of(turn.action or ''))} " for turn in (a, b)), key=len)
+    return shorter == longer or (shorter.strip() != "" and shorter in longer)

@@ -1,44 +1,63 @@
-"""An entry: one JSON file that says what was run, and one file of episodes, an episode a line.
+"""Leaderboard entries: one JSON file that states what was run, and one file with a recorded episode per line.
 
-Episodes hold what replaying needs and nothing else: actions, rewards, digests of observations (64 bits: they find what
-does not replay, they keep no secret), and token ids where the policy has any. Their text is canonical: an entry has
-one digest.
+Episodes hold only what replay needs: actions, rewards, digests of observations, and token ids of local policies. An
+observation digest has 64 bits, enough to detect a difference but not to keep a secret. Both files have one canonical
+text, so that an entry has one digest. Constraints on single fields stand with the fields; `validate` checks the rest.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
+from msgspec import Meta
 
 from lmgym.board import parsing
 from lmgym.errors import SubmissionError
+from lmgym.evaluation.settings import ToolMode
 from lmgym.types import FIRST_SEAT, Message
 
 SUFFIX = ".episodes.jsonl.zst"
-NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,46}[a-z0-9])?")
+REFERENCES = {"null": "Says nothing", "random": "Acts at random", "oracle": "Knows everything"}  # title by name
+END = r"$(?!\n)"  # of a pattern: `$` alone also matches before a final line break
+
+Name = Annotated[str, Meta(pattern=r"^[a-z0-9]([a-z0-9.-]{0,46}[a-z0-9])?" + END)]
+SeatName = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_-]{0,31}" + END)]
+Hex16 = Annotated[str, Meta(pattern=r"^[0-9a-f]{16}" + END)]
+Hex64 = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}" + END)]
+Line = Annotated[str, Meta(max_length=200)]
+Link = Annotated[
+    str,
+    Meta(
+        max_length=200,
+        pattern=r"^https://[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+(/[A-Za-z0-9._~%!$&()*+,;=:@/?#-]*)?" + END,
+    ),
+]
+Share = Annotated[float, Meta(ge=0, le=1)]
+TokenId = Annotated[int, Meta(ge=0, lt=1 << 24)]  # 60 times the largest vocabulary
+TokenCount = Annotated[int, Meta(ge=0, le=1 << 40)]
 Finish = Literal["stop", "length", "context", "filter"]
+PolicyKind = Literal["model", "script", "oracle", "random", "null", "human"]
 
 T = TypeVar("T")
 
 
 class RecordedTurn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A turn of any seat, in the order of play."""
+    """One turn of any seat, in the order of play."""
 
-    observation: str  # digest of what the seat was shown
-    action: str | None  # None: a summary, which no environment sees
-    reward: float = 0.0  # all that fell to the seat until its next turn
+    observation: Hex16  # digest of the observation that the seat answered
+    action: str | None  # None: a summary, which the environment does not receive
+    reward: float = 0.0  # everything the seat earned until its next turn
     seat: str = FIRST_SEAT
-    words: str | None = None  # a summary; else what the policy said is the action
-    prompt: tuple[int, ...] = ()  # ids that were new before the answer
-    ids: tuple[int, ...] = ()  # of the answer
-    logprobs: tuple[float, ...] = ()
+    words: str | None = None  # text of a summary; other turns say their action
+    prompt: tuple[TokenId, ...] = ()  # new ids before the answer
+    ids: tuple[TokenId, ...] = ()  # ids of the answer
+    logprobs: tuple[Annotated[float, Meta(le=0)], ...] = ()
     entropy: tuple[float, ...] = ()  # nats
     finish: Finish = "stop"
     fresh: bool = True  # `prompt` renders the whole conversation
@@ -51,78 +70,98 @@ class RecordedEpisode(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     attempt: int
     seed: int
     turns: tuple[RecordedTurn, ...]
-    final: str | None  # digest of the last observation; None where it was shown to another seat
-    score: float
+    final: str | None  # digest of the last observation; None where another seat received it
+    score: Share
     success: bool
     terminated: bool
     truncated: bool
-    stop: str
-    cost: float | None = None  # US dollars, as declared
-    tokens_in: int | None = None  # as declared, where there are no ids; None: not known
-    tokens_out: int | None = None
+    stop: Literal["done", "max_turns", "context"]  # ended by the task, the turn limit, or a full context
+    cost: Annotated[float, Meta(ge=0, le=1e6)] | None = None  # US dollars, as declared
+    tokens_in: TokenCount | None = None  # as declared, for policies without recorded ids; None: unknown
+    tokens_out: TokenCount | None = None
+
+    @property
+    def label(self) -> str:
+        """Instance and try, for messages."""
+        return f"instance {self.index}, try {self.attempt}"
 
 
 class PolicyRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The policy that played."""
 
-    name: str  # the string that makes it again, less paths and hosts
-    kind: Literal["model", "script", "oracle", "random", "null", "human"]
-    parameters: int | None = None
-    weights: str | None = None  # SHA-256 over the weights
+    name: Line  # its policy string, without paths and hosts
+    kind: PolicyKind
+    parameters: Annotated[int, Meta(ge=0, le=1 << 50)] | None = None
+    weights: Hex64 | None = None  # SHA-256 of the weights
 
 
 class Declaration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the author says and nobody can check."""
+    """Statements by the author that nobody can check."""
 
-    training: str = "not said"  # data
-    trained_on: tuple[str, ...] = ()  # "task split", of lmgym's own tasks
-    tools: str = "none"
-    hidden_tries: str = "none"  # of which only these were handed in
-    humans: str = "none"
+    training: Line = "not said"  # training data
+    trained_on: tuple[Line, ...] = ()  # "TASK SPLIT", of lmgym's own tasks
+    tools: Line = "none"
+    hidden_tries: Line = "none"  # further tries, from which the submitted ones were chosen
+    humans: Line = "none"
 
 
 class Links(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where to read more; https only."""
+    """Further reading, by https."""
 
-    code: str | None = None
-    paper: str | None = None
-    weights: str | None = None
+    code: Link | None = None
+    paper: Link | None = None
+    weights: Link | None = None
 
 
 class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Means that verification must arrive at."""
+    """Mean score and success, which verification must reproduce."""
 
     score: float
     success: float
 
 
 class EpisodeFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The file of episodes."""
+    """Size and digest of the file of episodes."""
 
     count: int
-    sha256: str  # of its lines, unpacked
+    sha256: Hex64  # of its uncompressed lines
+
+
+class EntrySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How the policy was asked. An entry stores the settings that were given; these are the defaults of the rest."""
+
+    seed: Literal[0] = 0  # the board's only seed, as in `lmgym eval --standard`
+    temperature: Annotated[float, Meta(ge=0, le=2)] = 1.0  # any text is plausible at a higher one
+    top_p: Annotated[float, Meta(gt=0, le=1)] = 1.0
+    top_k: Annotated[int, Meta(ge=0, lt=1 << 24)] = 0
+    max_tokens: Annotated[int, Meta(ge=1, le=1 << 40)] | None = None  # per answer
+    context: Line = "full"
+    tools: ToolMode = "none"
+    prompt: str | None = None  # system prompt
+    seats: dict[SeatName, Line] = {}  # public policy name by seat
+    request: dict[str, Any] = {}  # further members of the requests to an endpoint
 
 
 class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What `<name>.json` holds."""
+    """Content of `<name>.json`."""
 
     schema: Literal[1]
     licence: Literal["CC0-1.0"]
     task: str  # id
     split: str
-    options: dict[str, Any]  # of the task: the protocol knows none
+    options: dict[str, Any]  # task options; the protocol allows none
     instances: int
     tries: int
     max_turns: int
-    name: str  # of the system: the same on every task
-    title: str
-    authors: tuple[str, ...]
+    name: Name  # system name, the same on every task
+    title: Line
+    authors: Annotated[tuple[Line, ...], Meta(min_length=1, max_length=50)]
     date: str  # YYYY-MM-DD
     policy: PolicyRecord
-    seats: tuple[str, ...]  # that the recorded turns play; the task's own players have the others
-    user: str | None  # the policy in the other seats; None: the task's own players
-    settings: dict[str, Any]
-    identity: str  # digest of what a score depends on
+    seats: tuple[SeatName, ...]  # seats with recorded turns; the task's own players have the others
+    user: Line | None  # policy of the other seats; None: the task's own players
+    settings: dict[str, Any]  # the given ones of EntrySettings
+    identity: str  # digest of everything the score depends on
     claim: Claim
     declared: Declaration
     links: Links
@@ -130,18 +169,18 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def observation_digest(message: Message) -> str:
-    """16 hex digits of SHA-256 over an observation's text and the digests of its pictures."""
-    words = "\0".join([message.text, *message.images])
-    return hashlib.sha256(words.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    """Return 16 hex digits of SHA-256 over an observation's text and the digests of its pictures."""
+    text = "\0".join([message.text, *message.images])
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def canonical(record: msgspec.Struct) -> bytes:
-    """The one JSON text of a record."""
+    """Return the canonical JSON text of a record."""
     return parsing.canonical(plain(record))
 
 
 def plain(record: msgspec.Struct) -> dict[str, Any]:
-    """A record as JSON has it, without the fields that have their defaults."""
+    """Return a record as plain values, without fields that have their defaults."""
     defaults = _defaults(type(record))
     values = ((name, getattr(record, name)) for name in record.__struct_fields__)
     return {name: _plain(value) for name, value in values if name not in defaults or value != defaults[name]}
@@ -161,12 +200,12 @@ def _defaults(kind: type[msgspec.Struct]) -> dict[str, Any]:
 
 
 def digest(entry: Entry) -> str:
-    """Of an entry, its episodes included: their digest is part of it."""
+    """Return the digest of an entry; it covers the episodes, whose digest is a field."""
     return parsing.digest(canonical(entry))
 
 
 def identity(entry: Entry) -> str:
-    """Digest of everything that a score depends on: two scores compare where it says so."""
+    """Return the digest of everything a score depends on; entries that agree in it measure the same thing."""
     facts = {
         "task": entry.task,
         "split": entry.split,
@@ -182,66 +221,78 @@ def identity(entry: Entry) -> str:
     return parsing.digest(parsing.canonical(facts))
 
 
+def settings_of(entry: Entry) -> EntrySettings:
+    """Return the settings of an entry with the defaults filled in. Raises SubmissionError for an invalid one."""
+    return as_record(entry.settings, EntrySettings, "settings")
+
+
 def folder_name(task: str) -> str:
-    """Name of a task's folder among the entries: the id without our own namespace."""
+    """Return the name of a task's folder among the entries: the id without lmgym's own namespace."""
     return task.removeprefix("lmgym/").replace("/", "--")
 
 
 def read(path: Path) -> Entry:
-    """The entry in a JSON file."""
-    return as_record(parsing.parse(parsing.small(path), path.name), Entry, path.name)
+    """Parse an entry's JSON file."""
+    return as_record(parsing.parse(parsing.read_small(path), path.name), Entry, path.name)
 
 
 def episodes_path(path: Path) -> Path:
-    """The file of episodes beside an entry's JSON file."""
+    """Return the file of episodes beside an entry's JSON file."""
     return path.with_name(path.name.removesuffix(".json") + SUFFIX)
 
 
-def episode(line: bytes, where: str) -> RecordedEpisode:
-    """The episode of a line. Raises SubmissionError where the line is not its canonical text."""
-    found = as_record(parsing.parse(line, where), RecordedEpisode, where)
-    if canonical(found) != line:
-        raise SubmissionError(f"{where} is not written canonically: keys sorted, no spaces, no defaults")
-    return found
+def read_episodes(path: Path) -> Iterator[RecordedEpisode]:
+    """Parse the episodes of the entry whose JSON file is `path`, one at a time."""
+    file = episodes_path(path)
+    for number, line in enumerate(parsing.lines(file), 1):
+        yield parse_episode(line, f"{file.name}, line {number}")
+
+
+def parse_episode(line: bytes, where: str) -> RecordedEpisode:
+    """Parse the line of an episode. Raises SubmissionError unless it is the canonical text."""
+    episode = as_record(parsing.parse(line, where), RecordedEpisode, where)
+    if canonical(episode) != line:
+        raise SubmissionError(f"{where} is not canonical JSON: sort the keys, omit spaces and default values")
+    return episode
 
 
 def as_record(content: Any, kind: type[T], where: str) -> T:
-    """A parsed value as a record. Raises SubmissionError at the first field that is not as it should be."""
+    """Convert a parsed value to a record. Raises SubmissionError at the first field that violates its type."""
     try:
         return msgspec.convert(content, kind)
     except msgspec.ValidationError as error:
-        raise SubmissionError(f"{where}: {error}") from error
+        message = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in str(error)[:300])
+        raise SubmissionError(f"{where}: {message}") from error
 
 
 def write(folder: Path, entry: Entry, episodes: Iterable[RecordedEpisode]) -> Path:
-    """Write an entry under `folder`/task and return the path of its JSON file; what is there is never overwritten."""
+    """Write an entry to `folder`/TASK and return the path of its JSON file. Raises SubmissionError if it exists."""
     path = folder / folder_name(entry.task) / f"{entry.name}.json"
     if path.exists() or episodes_path(path).exists():
-        raise SubmissionError(f"{path} is there: an entry is never overwritten; choose another --name")
+        raise SubmissionError(f"{path} exists, and an entry is never overwritten; choose another --name")
     path.parent.mkdir(parents=True, exist_ok=True)
     episodes_path(path).write_bytes(parsing.compress(packed(episodes)))
-    path.write_bytes(pretty(entry))
+    path.write_bytes(json.dumps(plain(entry), indent=1, sort_keys=True).encode() + b"\n")
     return path
 
 
 def packed(episodes: Iterable[RecordedEpisode]) -> bytes:
-    """Lines of episodes."""
-    return b"".join(canonical(each) + b"\n" for each in episodes)
-
-
-def pretty(record: msgspec.Struct) -> bytes:
-    """JSON to be read by people."""
-    return json.dumps(plain(record), indent=1, sort_keys=True).encode() + b"\n"
+    """Return the uncompressed content of a file of episodes."""
+    return b"".join(canonical(episode) + b"\n" for episode in episodes)
 
 
 def all_paths(folder: Path) -> Iterator[Path]:
-    """JSON files of the entries under a folder, by task and name."""
+    """Yield the JSON files of the entries in a folder, sorted by task and name."""
     return iter(sorted(folder.glob("*/*.json")))
 
 
 def schemas() -> dict[str, bytes]:
-    """JSON Schemas of both files, by the names that they are published under."""
-    kinds: dict[str, type[msgspec.Struct]] = {"entry.json": Entry, "episode.json": RecordedEpisode}
+    """Return the JSON Schemas of both files, by the file names under which they are published."""
+    kinds: dict[str, type[msgspec.Struct]] = {
+        "entry.json": Entry,
+        "settings.json": EntrySettings,
+        "episode.json": RecordedEpisode,
+    }
     return {
         name: json.dumps(msgspec.json.schema(kind), indent=1, sort_keys=True).encode() + b"\n"
         for name, kind in kinds.items()

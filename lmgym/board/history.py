@@ -1,6 +1,6 @@
-"""What happened to the board, in order: each line holds the digest of the one before, so that no past can be edited.
+"""History of the board: a log whose lines hold the digest of the line before, so that no past can be edited.
 
-A later line that says so takes an entry away or grades it again; the line that let it in stays.
+A later line records that an entry was removed or graded again; the line that added it stays.
 """
 
 from __future__ import annotations
@@ -15,34 +15,33 @@ from lmgym.board import parsing
 from lmgym.board.entry import as_record, canonical
 from lmgym.errors import SubmissionError
 
-EventKind = Literal["added", "regraded", "removed", "committed", "archived"]
-START = "0" * 64  # what the first line names as the one before
+EventKind = Literal["added", "regraded", "removed", "archived"]
+START = "0" * 64  # stands in the first line for the digest of the line before
 
 
 class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One line."""
+    """One line of the history."""
 
     number: int
     previous: str  # digest of the line before
     date: str  # YYYY-MM-DD
     what: EventKind
     task: str
-    name: str = ""  # of the entry; none where a task is archived or a seed committed to
-    entry: str = ""  # digest
+    name: str = ""  # of the entry; empty where a table is archived
+    entry: str = ""  # the entry's digest
     mark: str = ""
     score: float | None = None
-    verdict: str = ""  # its digest
-    digest: str = ""  # of a hidden seed
+    verdict: str = ""  # the verdict's digest
     reason: str = ""
 
 
 def read(path: Path) -> list[Event]:
-    """All events. Raises SubmissionError where the chain is broken."""
+    """Read all events. Raises SubmissionError where the chain of digests is broken."""
     return parse(path.read_bytes()) if path.is_file() else []
 
 
 def parse(content: bytes) -> list[Event]:
-    """The events of a file's content."""
+    """Parse the content of a history file."""
     events: list[Event] = []
     previous = START
     for number, line in enumerate(content.splitlines(), 1):
@@ -57,7 +56,7 @@ def parse(content: bytes) -> list[Event]:
 
 
 def append(path: Path, **fields: Any) -> Event:
-    """Add an event, given all but its number and the digest of the line before."""
+    """Append an event; its number and the digest of the line before are filled in."""
     content = path.read_bytes() if path.is_file() else b""
     events = parse(content)
     previous = parsing.digest(content.splitlines()[-1]) if events else START
@@ -69,32 +68,27 @@ def append(path: Path, **fields: Any) -> Event:
 
 
 def check_extends(old: bytes, new: bytes) -> None:
-    """Raise SubmissionError unless `new` is `old` with whole lines added."""
+    """Raise SubmissionError unless `new` is `old` with complete lines added."""
     if not new.startswith(old):
-        raise SubmissionError("the history was changed; lines may only be added to it")
+        raise SubmissionError("the history was changed; lines may only be appended")
     parse(new)
 
 
 def current(events: Sequence[Event], task: str, name: str) -> Event | None:
-    """The latest event of an entry; None where there is none, or it was removed."""
+    """Return the latest event of an entry; None where it never was on the board, or was removed."""
     latest = [event for event in events if (event.task, event.name) == (task, name)]
     return latest[-1] if latest and latest[-1].what != "removed" else None
 
 
 def all_current(events: Sequence[Event]) -> list[Event]:
-    """The latest event of every entry that was let in and not taken away since."""
+    """Return the latest event of every entry that is on the board."""
     latest = {(event.task, event.name): event for event in events if event.name}
     return [event for event in latest.values() if event.what != "removed"]
 
 
-def check_new(events: Sequence[Event], task: str, name: str, digest: str) -> None:
-    """Raise SubmissionError where the name is another entry's, removed ones included, since the table was begun."""
-    begun = max((event.number for event in events if (event.what, event.task) == ("archived", task)), default=0)
-    for event in events[begun:]:
+def check_unused(events: Sequence[Event], task: str, name: str, digest: str) -> None:
+    """Raise SubmissionError where the current table had another entry of this name, even a removed one."""
+    start = max((event.number for event in events if (event.what, event.task) == ("archived", task)), default=0)
+    for event in events[start:]:
         if event.what == "added" and (event.task, event.name) == (task, name) and event.entry != digest:
-            raise SubmissionError(f"{name} on {task} is another entry's name since {event.date}: choose another --name")
-
-
-def committed(events: Sequence[Event], task: str, digest: str) -> Event | None:
-    """The event that published the digest of a hidden seed."""
-    return next((e for e in events if (e.what, e.task, e.digest) == ("committed", task, digest)), None)
+            raise SubmissionError(f"{name} on {task} names another entry since {event.date}; choose another --name")

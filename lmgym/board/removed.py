@@ -1,4 +1,4 @@
-"""Entries that left the board: their permalinks stay, and say where they went."""
+"""Entries that left the board: their permalinks stay, and state where they went."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from lmgym.board.tables import permalink
 
 @dataclass(frozen=True)
 class RemovedEntry:
-    """An entry that stood on the board once: its permalink says where it went."""
+    """An entry that was on the board once."""
 
-    events: Sequence[Event]  # all that are about it; the last took it away
-    table: str = ""  # with which it was archived: name of its file; "": it was removed alone
+    events: Sequence[Event]  # all events of the entry; the last one removed it
+    table: str = ""  # name of the archived table it left with; "": it was removed alone
 
     @property
     def left(self) -> Event:
-        """How it left."""
+        """Event of its removal."""
         return self.events[-1]
 
     @property
     def task(self) -> str:
-        """Id."""
+        """Task id."""
         return self.left.task
 
     @property
     def name(self) -> str:
-        """Of the system."""
+        """Name of the system."""
         return self.left.name
 
     @property
@@ -40,17 +40,17 @@ class RemovedEntry:
 
     @property
     def archive(self) -> str:
-        """Page of the archived table."""
+        """Page of the archived table, from the site's root."""
         return f"archive/{self.table}.html"
 
 
 def table_name(task: str, number: int) -> str:
-    """Name of a task's archived table without the suffix; the first is number 1."""
+    """Return the name of a task's archived table; the first one is number 1."""
     return folder_name(task) + (f"-{number}" if number > 1 else "")
 
 
 def archived(events: Sequence[Event]) -> dict[int, str]:
-    """Names of archived tables by the numbers of the lines that closed them."""
+    """Return the names of archived tables by the numbers of the events that closed them."""
     closed: dict[str, list[int]] = {}
     for event in events:
         if event.what == "archived":
@@ -59,18 +59,19 @@ def archived(events: Sequence[Event]) -> dict[int, str]:
 
 
 def removed_entries(events: Sequence[Event], archives: Mapping[str, Any]) -> list[RemovedEntry]:
-    """Entries whose latest event took them away; `archives` are the archived tables by name."""
-    told: dict[tuple[str, str], list[Event]] = {}
+    """Return the entries whose latest event removed them; `archives` holds the archived tables by name."""
+    by_entry: dict[tuple[str, str], list[Event]] = {}
     for event in events:
         if event.name:
-            told.setdefault((event.task, event.name), []).append(event)
-    left = {key: found for key, found in told.items() if found[-1].what == "removed"}
+            by_entry.setdefault((event.task, event.name), []).append(event)
     closed = archived(events)
-    return [RemovedEntry(found, _table(found[-1], events, closed, archives)) for found in left.values()]
-
-
-def _table(left: Event, events: Sequence[Event], closed: Mapping[int, str], archives: Mapping[str, Any]) -> str:
-    """Name of the table that an entry left with."""
-    names = [name for line, name in closed.items() if line > left.number and events[line - 1].task == left.task]
-    rows = archives.get(names[0], {}).get("rows", ()) if names else ()
-    return names[0] if any((row["name"], row["entry"]) == (left.name, left.entry) for row in rows) else ""
+    removed = []
+    for own in by_entry.values():
+        if (left := own[-1]).what != "removed":
+            continue
+        later = (name for line, name in closed.items() if line > left.number and events[line - 1].task == left.task)
+        table = next(later, "")
+        rows = archives.get(table, {}).get("rows", ())
+        archived_here = any((row["name"], row["entry"]) == (left.name, left.entry) for row in rows)
+        removed.append(RemovedEntry(own, table if archived_here else ""))
+    return removed

@@ -1,117 +1,168 @@
-"""One recorded episode played again in a fresh environment, without a policy: what it earns, or where it differs."""
+"""Replay of recorded episodes without a policy, and the process that replays the episodes of strangers.
+
+`python -m lmgym.board.replay` reads its order and then one episode per line from standard input, and answers each
+with one JSON line. Environments may print to standard output, so the answers go to a copy of it.
+"""
 
 from __future__ import annotations
 
+import json
 import math
+import os
+import sys
+from contextlib import suppress
+from typing import Any, BinaryIO
 
-from lmgym.board.entry import RecordedEpisode, RecordedTurn, observation_digest
-from lmgym.errors import SubmissionError
-from lmgym.rollout.env_handle import EnvHandle, StepResult
+from lmgym.board.entry import RecordedEpisode, RecordedTurn, as_record, observation_digest
+from lmgym.errors import BackendError, LmgymError, SubmissionError
+from lmgym.rollout.env_handle import EnvHandle, Setting, StepResult
 from lmgym.types import FIRST_SEAT
 
 NEAR = 1e-9  # rewards and scores are sums of the same numbers in the same order
 
 
-def replay(stage: EnvHandle, episode: RecordedEpisode, *, exact: bool) -> dict[str, float]:
-    """Play the actions of an episode and return what a verdict keeps of it.
+def replay(env: EnvHandle, episode: RecordedEpisode, *, exact: bool) -> dict[str, float]:
+    """Play an episode's actions and return its outcome, as a verdict keeps it.
 
-    Raises SubmissionError at the first score or ending that is not as recorded; where `exact`, observation or reward.
+    Raises SubmissionError at the first score or ending that differs from the record; if `exact`, also at the first
+    observation or reward.
     """
-    name = f"instance {episode.index}, try {episode.attempt}"
-    shown = stage.reset(episode.seed, {"index": episode.index}, {})
-    purse = RewardLedger()
-    purse.take(shown, None)
+    result = env.reset(episode.seed, {"index": episode.index}, {})
+    ledger = RewardLedger()
+    ledger.add(result, None)
     invalid = 0
-    for number, ply in enumerate(episode.turns):
-        if ply.action is None:
-            purse.turn(number, ply.seat, acts=False)
+    for number, turn in enumerate(episode.turns):
+        if turn.action is None:
+            ledger.begin_turn(number, turn.seat, acts=False)
             continue
-        _check_before(shown, ply, f"{name}, turn {number}", exact)
-        shown = stage.step(ply.action)
-        purse.turn(number, ply.seat)
-        purse.take(shown, number)
-        invalid += not shown.info.get("valid", True)
-    shown = _ended(stage, shown, episode, name)
+        _check_turn(result, turn, f"{episode.label}, turn {number}", exact)
+        result = env.step(turn.action)
+        ledger.begin_turn(number, turn.seat)
+        ledger.add(result, number)
+        invalid += not result.info.get("valid", True)
+    result = _final_result(env, result, episode)
     if exact:
-        _check_rewards(episode, purse, name)
-    _check_ending(episode, shown, name, exact)
-    acts = [ply for ply in episode.turns if ply.seat == FIRST_SEAT and ply.action is not None]
+        for number, turn in enumerate(episode.turns):
+            if not math.isclose(turn.reward, earned := ledger.rewards[number], rel_tol=NEAR, abs_tol=NEAR):
+                raise SubmissionError(
+                    f"{episode.label}, turn {number} states reward {turn.reward}; replay gives {earned}"
+                )
+    _check_ending(episode, result, exact)
+    agent = [(number, turn) for number, turn in enumerate(episode.turns) if turn.seat == FIRST_SEAT]
     return {
-        "score": float(shown.info["score"]),
-        "success": bool(shown.info["success"]),
-        "reward": purse.total(episode),
-        "turns": len(acts),
+        "score": float(result.info["score"]),
+        "success": bool(result.info["success"]),
+        "reward": math.fsum(ledger.rewards[number] for number, _ in agent),
+        "turns": sum(turn.action is not None for _, turn in agent),
         "invalid": invalid,
-        "tokens": sum(len(ply.ids) for ply in episode.turns if ply.seat == FIRST_SEAT),
+        "tokens": sum(len(turn.ids) for _, turn in agent),
     }
 
 
 class RewardLedger:
-    """Rewards by turn: what a seat earns by the turns of others falls to its last turn, or to its first one to come."""
+    """Rewards by turn. What a seat earns by the turns of others belongs to its latest turn, or else to its first."""
 
     def __init__(self) -> None:
-        self.rewards: dict[int, float] = {}  # by place among the turns
-        self.latest: dict[str, int] = {}  # by seat
-        self.income: dict[str, float] = {}
+        self.rewards: dict[int, float] = {}  # by turn number
+        self._latest: dict[str, int] = {}  # turn number by seat
+        self._income: dict[str, float] = {}  # by seat, before its first turn
 
-    def turn(self, number: int, seat: str, *, acts: bool = True) -> None:
-        """A turn of `seat` begins; income of before the first falls to its first action."""
-        self.latest[seat] = number
-        self.rewards[number] = self.income.pop(seat, 0.0) if acts else 0.0
+    def begin_turn(self, number: int, seat: str, *, acts: bool = True) -> None:
+        """Open the turn of a seat; the first one that acts receives the income from before it."""
+        self._latest[seat] = number
+        self.rewards[number] = self._income.pop(seat, 0.0) if acts else 0.0
 
-    def take(self, shown: StepResult, number: int | None) -> None:
+    def add(self, result: StepResult, number: int | None) -> None:
         """Add what turn `number` brought to all seats."""
         if number is not None:
-            self.rewards[number] += shown.reward
-        for seat, amount in shown.earned.items():
-            if seat in self.latest:
-                self.rewards[self.latest[seat]] += amount
+            self.rewards[number] += result.reward
+        for seat, amount in result.earned.items():
+            if seat in self._latest:
+                self.rewards[self._latest[seat]] += amount
             else:
-                self.income[seat] = self.income.get(seat, 0.0) + amount
-
-    def total(self, episode: RecordedEpisode) -> float:
-        """Sum of the agent's rewards."""
-        return math.fsum(self.rewards[i] for i, ply in enumerate(episode.turns) if ply.seat == FIRST_SEAT)
+                self._income[seat] = self._income.get(seat, 0.0) + amount
 
 
-def _check_before(shown: StepResult, ply: RecordedTurn, where: str, exact: bool) -> None:
-    if shown.terminated or shown.truncated:
-        raise SubmissionError(f"{where} comes after the episode was over")
-    if shown.seat != ply.seat:
-        raise SubmissionError(f"{where} is of seat {ply.seat!r}, but it was the turn of {shown.seat!r}")
-    if exact and observation_digest(shown.observation) != ply.observation:
-        raise SubmissionError(f"{where} was played to another observation than the environment shows")
+def _check_turn(result: StepResult, turn: RecordedTurn, where: str, exact: bool) -> None:
+    if result.terminated or result.truncated:
+        raise SubmissionError(f"{where} comes after the end of the episode")
+    if result.seat != turn.seat:
+        raise SubmissionError(f"{where} is of seat {turn.seat!r}, but it was the turn of {result.seat!r}")
+    if exact and observation_digest(result.observation) != turn.observation:
+        raise SubmissionError(f"{where} answers another observation than the environment gives")
 
 
-def _ended(stage: EnvHandle, shown: StepResult, episode: RecordedEpisode, name: str) -> StepResult:
-    """The end; an episode that the policy had no more room for is cut where it stood."""
-    over = shown.terminated or shown.truncated
+def _final_result(env: EnvHandle, result: StepResult, episode: RecordedEpisode) -> StepResult:
+    """Return the result at the end of an episode; one that ended with a full context is cut here."""
+    over = result.terminated or result.truncated
     if not over and episode.stop == "context":
-        return stage.cut()
+        return env.cut()
     if not over:
-        raise SubmissionError(f"{name} stops after {len(episode.turns)} turns, before the environment ended it")
-    stop = "done" if shown.terminated else "max_turns"
+        raise SubmissionError(
+            f"{episode.label} stops after {len(episode.turns)} turns, before the environment ended it"
+        )
+    stop = "done" if result.terminated else "max_turns"
     if episode.stop != stop:
-        raise SubmissionError(f"{name} says that {episode.stop!r} ended it; it was {stop!r}")
-    return shown
+        raise SubmissionError(f"{episode.label} states stop {episode.stop!r}; replay gives {stop!r}")
+    return result
 
 
-def _check_rewards(episode: RecordedEpisode, purse: RewardLedger, name: str) -> None:
-    for number, ply in enumerate(episode.turns):
-        if not math.isclose(ply.reward, earned := purse.rewards[number], rel_tol=NEAR, abs_tol=NEAR):
-            raise SubmissionError(f"{name}, turn {number} says it earned {ply.reward}; it earns {earned}")
-
-
-def _check_ending(episode: RecordedEpisode, shown: StepResult, name: str, exact: bool) -> None:
-    score, success = float(shown.info["score"]), bool(shown.info["success"])
+def _check_ending(episode: RecordedEpisode, result: StepResult, exact: bool) -> None:
+    score, success = float(result.info["score"]), bool(result.info["success"])
     if not math.isclose(episode.score, score, rel_tol=NEAR, abs_tol=NEAR):
-        raise SubmissionError(f"{name} says its score is {episode.score}; it is {score}")
+        raise SubmissionError(f"{episode.label} states score {episode.score}; replay gives {score}")
     if episode.success != success:
-        raise SubmissionError(f"{name} says success {episode.success}; with score {score} it is {success}")
-    for word in ("terminated", "truncated"):
-        if getattr(episode, word) != getattr(shown, word):
-            raise SubmissionError(f"{name} says {word} {getattr(episode, word)}; it is {getattr(shown, word)}")
+        raise SubmissionError(
+            f"{episode.label} states success {episode.success}; with score {score} replay gives {success}"
+        )
+    for name in ("terminated", "truncated"):
+        stated, replayed = getattr(episode, name), getattr(result, name)
+        if stated != replayed:
+            raise SubmissionError(f"{episode.label} states {name} {stated}; replay gives {replayed}")
     if exact:
-        final = observation_digest(shown.observation) if shown.seat == FIRST_SEAT or shown.terminated else None
+        final = observation_digest(result.observation) if result.seat == FIRST_SEAT or result.terminated else None
         if episode.final != final:
-            raise SubmissionError(f"{name} ends with another observation than the environment shows")
+            raise SubmissionError(f"{episode.label} ends with another observation than the environment gives")
+
+
+class Replayer:
+    """An environment that replays one episode after the other, and is made again after a fault."""
+
+    def __init__(self, order: dict[str, Any]) -> None:
+        self.exact = bool(order["exact"])
+        self.setting = Setting(task=order["task"], split=order["split"], options={}, seats=frozenset(order["seats"]))
+        self.env: EnvHandle | None = None
+
+    def answer(self, line: bytes) -> dict[str, Any]:
+        """Replay the episode of a line; return its `outcome`, why it is `refused`, or which fault `broke` replay."""
+        episode = as_record(json.loads(line), RecordedEpisode, "episode")
+        try:
+            self.env = self.env or EnvHandle(self.setting)
+            return {"outcome": replay(self.env, episode, exact=self.exact)}
+        except SubmissionError as error:
+            return {"refused": str(error)}
+        except LmgymError as error:  # not the record's fault: a backend, a missing package, missing data
+            self.close()
+            return {"broke": str(error)}
+
+    def close(self) -> None:
+        """Close the environment, even a broken one."""
+        env, self.env = self.env, None
+        if env is not None:
+            with suppress(BackendError):
+                env.close()
+
+
+def serve(lines: BinaryIO, answers: BinaryIO) -> None:
+    """Answer lines until the input ends."""
+    replayer = Replayer(json.loads(lines.readline()))
+    for line in lines:
+        answers.write(json.dumps(replayer.answer(line)).encode() + b"\n")
+        answers.flush()
+    replayer.close()
+
+
+if __name__ == "__main__":
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    serve(sys.stdin.buffer, answers)

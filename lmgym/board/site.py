@@ -1,6 +1,6 @@
-"""The static site: pages that open from disk, with every style and script inside them and named by its hash.
+"""The static site: pages that open from disk, with inline style and script that a policy admits by their hashes.
 
-Nothing of an entry reaches a page but through the templates' escaping, and every score is a verdict's.
+Templates escape everything that comes from an entry, and every score comes from a verdict.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from markupsafe import Markup
 import lmgym
 from lmgym.board import entry as entries
 from lmgym.board import history, parsing
-from lmgym.board.check import check_asked, check_name
 from lmgym.board.curves import BaselineCurve, read_curves
 from lmgym.board.entry import Entry, folder_name
 from lmgym.board.history import Event
 from lmgym.board.removed import RemovedEntry, archived, removed_entries
-from lmgym.board.store import BoardStore, check_others
+from lmgym.board.store import BoardStore, check_system
 from lmgym.board.tables import Overall, Suite, TableRow, overall, permalink, ranked, read_suite
+from lmgym.board.validate import check_name, check_protocol
 from lmgym.board.verdict import Figure, Verdict, shares
 from lmgym.errors import InstanceError, SubmissionError
 from lmgym.evaluation.protocol import promise, protocol
@@ -42,62 +42,61 @@ ADDRESS = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+(/[A-Za-z0-9._~%/-]*)?")
 
 @dataclass(frozen=True)
 class TaskPage:
-    """A table and what belongs to it."""
+    """A task's table and learning curves."""
 
     id: str
-    name: str  # of its folder among the entries
+    name: str  # name of its folder
     family: str
     summary: str
-    score: str  # what 1 means
+    score: str  # meaning of a score of 1
     rows: Sequence[TableRow] = ()
     curves: Sequence[BaselineCurve] = ()
 
     @property
     def link(self) -> str:
-        """From the site's root."""
+        """Page, from the site's root."""
         return f"tasks/{self.name}.html"
 
     @property
     def best(self) -> TableRow | None:
-        """The first that is no reference."""
+        """First row that is not a reference."""
         return next((row for row in self.rows if row.entry.policy.kind in ("model", "script", "human")), None)
 
 
 @dataclass(frozen=True)
 class Board:
-    """All that the site shows."""
+    """Content of the site."""
 
     tasks: Sequence[TaskPage]
     suites: Sequence[tuple[Suite, Sequence[Overall]]]
     events: Sequence[Event]
-    archives: Mapping[str, Any] = field(default_factory=dict)  # closed tables, by the name of their file
+    archives: Mapping[str, Any] = field(default_factory=dict)  # closed tables by name
 
     @property
     def rows(self) -> list[TableRow]:
-        """All entries."""
+        """Rows of all tasks."""
         return [row for task in self.tasks for row in task.rows]
 
     @property
     def removed(self) -> list[RemovedEntry]:
-        """Entries that are on the board no longer."""
+        """Entries that left the board."""
         return removed_entries(self.events, self.archives)
 
 
 def load(store: BoardStore) -> Board:
     """Read a leaderboard.
 
-    Raises SubmissionError where entries, verdicts and history are not about the same, or a task asks for others.
+    Raises SubmissionError where entries, verdicts and history disagree, or a task asks for other episodes.
     """
     events = history.read(store.log)
-    store.check_whole()
+    store.check_complete()
     rows: dict[str, list[TableRow]] = {}
-    for found, verdict in store.all():
-        rows.setdefault(found.task, []).append(_row_of(found, verdict, events))
-    held = [row.entry for found in rows.values() for row in found]
-    for each in held:
-        check_others(each, held)
-    for row in [row for found in rows.values() for row in found]:
-        store.check_copy(row.entry, events, scored=row.verdict.audit is not None)
+    for entry, verdict in store.all():
+        rows.setdefault(entry.task, []).append(_row_of(entry, verdict, events))
+    everything = [row for table in rows.values() for row in table]
+    for row in everything:
+        check_system(row.entry, [other.entry for other in everything])
+        store.check_copy(row.entry, events, audited=row.verdict.audit is not None)
     tasks = [
         TaskPage(
             id=spec.id,
@@ -112,54 +111,56 @@ def load(store: BoardStore) -> Board:
     ]
     if rows:
         task = next(iter(rows))
-        raise SubmissionError(f"there are entries on {task}, no task of this version: lmgym board archive {task} NEW")
+        raise SubmissionError(
+            f"there are entries on {task}, which is not a task of this version; run lmgym board archive {task} NEW"
+        )
     every = [row for task in tasks for row in task.rows]
     suites = [read_suite(path) for path in sorted((store.root / "suites").glob("*.json"))]
     archives = {path.stem: json.loads(path.read_bytes()) for path in sorted((store.root / "archive").glob("*.json"))}
     return Board(tasks, [(suite, overall(suite, every)) for suite in suites], events, archives)
 
 
-def _row_of(found: Entry, verdict: Verdict | None, events: Sequence[Event]) -> TableRow:
-    """An entry with its verdict, if the history holds both and the task promises what it did."""
-    name = f"{found.name} on {found.task}"
+def _row_of(entry: Entry, verdict: Verdict | None, events: Sequence[Event]) -> TableRow:
+    """Return an entry with its verdict, if the history has both and the task is as it was at verification."""
+    name = f"{entry.name} on {entry.task}"
     if verdict is None:
-        raise SubmissionError(f"{name} was never verified as it is: lmgym board grade")
-    event = history.current(events, found.task, found.name)
+        raise SubmissionError(f"{name} has no verdict as it is; run lmgym board grade")
+    event = history.current(events, entry.task, entry.name)
     if event is None or event.entry != verdict.entry:
-        raise SubmissionError(f"the history does not hold {name} as it is")
+        raise SubmissionError(f"the history does not have {name} as it is")
     _check_held(name, verdict, event)
-    if promise(found.task) not in (None, verdict.promise):
-        raise SubmissionError(f"{name} was verified when the task promised something else: lmgym board grade")
+    if promise(entry.task) not in (None, verdict.promise):
+        raise SubmissionError(f"{name} was verified before the task's golden episodes changed; run lmgym board grade")
     try:
-        check_asked(found, protocol(found.task))
+        check_protocol(entry, protocol(entry.task))
     except InstanceError:
-        pass  # its data, which says how much there is, is not here
+        pass  # the official data, which determines the number of instances, is not on this machine
     except SubmissionError as error:
-        raise SubmissionError(f"{name}: {error}; lmgym board archive {found.task} {found.task}") from None
-    return TableRow(found, verdict)
+        raise SubmissionError(f"{name}: {error}; run lmgym board archive {entry.task} {entry.task}") from None
+    return TableRow(entry, verdict)
 
 
 def _check_held(name: str, verdict: Verdict, event: Event) -> None:
-    """Raise SubmissionError where a verdict is not the one that a line of the history is about.
+    """Raise SubmissionError where a verdict is not the one in the history.
 
-    Lines of before they held the verdict's digest hold mark and score; then its means must be those of its episodes.
+    Old lines have only its mark and score, not its digest; the verdict's means must then follow from its episodes.
     """
-    for word, held, stated in (("mark", event.mark, verdict.mark), ("score", event.score, verdict.score.mean)):
-        if held != stated:
-            raise SubmissionError(f"the history does not hold {name} with this {word}: {stated}, but {held}")
+    for word, logged, stated in (("mark", event.mark, verdict.mark), ("score", event.score, verdict.score.mean)):
+        if logged != stated:
+            raise SubmissionError(f"the history has {name} with {word} {logged}, but its verdict states {stated}")
     if event.verdict and event.verdict != parsing.digest(entries.canonical(verdict)):
-        raise SubmissionError(f"the verdict on {name} is not the one that the history holds")
+        raise SubmissionError(f"the verdict on {name} is not the one in the history")
     for word, value in ({} if event.verdict else shares(verdict.outcomes)).items():
         if value != getattr(verdict, word):
             raise SubmissionError(f"the verdict on {name} states another {word} than its episodes have")
 
 
 def write(board: Board, out: Path, *, address: str = "") -> list[Path]:
-    """Write all pages, `board.json` and the feed under `out`.
+    """Write all pages, `board.json` and the feed to `out`.
 
-    Links of the feed begin with `address`; without one it has none, as readers follow no relative ones.
+    Links of the feed start with `address`; without one the feed has no links, since readers follow only absolute ones.
     """
-    address = _checked(address)
+    address = _feed_address(address)
     site = SiteWriter(out)
     site.page("index.html", "index.html", board=board)
     site.page("tasks.html", "tasks.html", board=board)
@@ -180,17 +181,17 @@ def write(board: Board, out: Path, *, address: str = "") -> list[Path]:
     return site.written
 
 
-def _checked(address: str) -> str:
-    """An address without its last slash. Raises SubmissionError for one that a reader of feeds cannot follow."""
+def _feed_address(address: str) -> str:
+    """Return an address without its last slash. Raises SubmissionError for one that a feed reader cannot follow."""
     if address and not ADDRESS.fullmatch(address):
         raise SubmissionError(
-            f"--address is where the site will be, such as https://example.org/board; got {address!r}"
+            f"--address must be the URL of the site, such as https://example.org/board; got {address!r}"
         )
     return address.rstrip("/")
 
 
 class SiteWriter:
-    """Templates and where they go."""
+    """Renderer of templates into a folder."""
 
     def __init__(self, out: Path) -> None:
         self.out = out
@@ -205,7 +206,13 @@ class SiteWriter:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self.templates.filters |= {"figure": shown, "percent": percent, "span": span, "number": number, "told": told}
+        self.templates.filters |= {
+            "figure": three_digits,
+            "percent": percent,
+            "span": span,
+            "number": number,
+            "setting": setting,
+        }
         self.templates.globals |= {
             "style": Markup(self.style),
             "script": Markup(self.script),
@@ -215,7 +222,7 @@ class SiteWriter:
         }
 
     def page(self, name: str, template: str, **values: Any) -> None:
-        """Render a page; `root` leads from it to the site's root."""
+        """Render a page; the template's `root` is the relative path to the site's root."""
         root = "../" * name.count("/")
         self.put(name, self.templates.get_template(template).render(root=root, **values))
 
@@ -228,7 +235,7 @@ class SiteWriter:
 
 
 def content_policy(style: str, script: str) -> str:
-    """A content-security policy that lets this style and this script through and nothing else."""
+    """Return a content-security policy that admits only this style and this script."""
     hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script)]
     return (
         f"default-src 'none'; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'; "
@@ -236,24 +243,24 @@ def content_policy(style: str, script: str) -> str:
     )
 
 
-def told(value: Any) -> str:
-    """A setting in one line: words as they are, all else as JSON; what is not to be seen is escaped."""
+def setting(value: Any) -> str:
+    """Return a setting in one line: texts as they are, other values as JSON, unprintable characters escaped."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
 
 
-def shown(value: float | None) -> str:
-    """A figure with three digits."""
+def three_digits(value: float | None) -> str:
+    """Format a value with three decimals."""
     return "missing" if value is None else f"{value:.3f}"
 
 
 def percent(value: float | None) -> str:
-    """A share, in per cent."""
-    return "not known" if value is None else f"{100 * value:.1f}"
+    """Format a share in per cent."""
+    return "unknown" if value is None else f"{100 * value:.1f}"
 
 
 def number(value: float | None) -> str:
-    """A count for people; a dash where it is not known."""
+    """Format a count with a unit; a dash if it is unknown."""
     if value is None:
         return "–"
     for size, letter in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
@@ -262,25 +269,25 @@ def number(value: float | None) -> str:
     return f"{value:.3g}"
 
 
-def span(found: Figure) -> str:
-    """The ends of an interval."""
-    return f"{found.low:.3f} to {found.high:.3f}"
+def span(figure: Figure) -> str:
+    """Format the ends of an interval."""
+    return f"{figure.low:.3f} to {figure.high:.3f}"
 
 
 def as_json(board: Board) -> dict[str, Any]:
-    """The board for programs."""
+    """Return the board as plain values."""
     return {
         "lmgym": lmgym.__version__,
         "tasks": {task.id: [_row(row) for row in task.rows] for task in board.tasks if task.rows},
-        "suites": {suite.title: [_overall(each) for each in found] for suite, found in board.suites},
+        "suites": {suite.title: [_overall(each) for each in systems] for suite, systems in board.suites},
     }
 
 
 def _row(row: TableRow) -> dict[str, Any]:
-    verdict, found = row.verdict, row.entry
+    verdict, entry = row.verdict, row.entry
     return {
-        "name": found.name,
-        "title": found.title,
+        "name": entry.name,
+        "title": entry.title,
         "rank": row.rank,
         "tied": row.tied,
         "mark": verdict.mark,
@@ -291,11 +298,11 @@ def _row(row: TableRow) -> dict[str, Any]:
         "invalid": verdict.invalid,
         "tokens": verdict.tokens,
         "declared": {name: getattr(verdict, name) for name in ("tokens_in", "tokens_out", "cost")}
-        | {"parameters": found.policy.parameters},
-        "tries": found.tries,
-        "user": found.user,
-        "date": found.date,
-        "identity": found.identity,
+        | {"parameters": entry.policy.parameters},
+        "tries": entry.tries,
+        "user": entry.user,
+        "date": entry.date,
+        "identity": entry.identity,
         "entry": verdict.entry,
         "link": row.link,
     }
@@ -307,7 +314,7 @@ def _overall(each: Overall) -> dict[str, Any]:
 
 
 def _news(board: Board) -> Iterable[dict[str, Any]]:
-    """The latest events as items of a feed."""
+    """Yield the latest events as items of a feed."""
     tables = {line: f"archive/{name}.html" for line, name in archived(board.events).items() if name in board.archives}
     for event in list(reversed(board.events))[:NEWS]:
         day = date.fromisoformat(event.date)
@@ -316,10 +323,5 @@ def _news(board: Board) -> Iterable[dict[str, Any]]:
             "event": event,
             "link": link or "history.html",
             "date": format_datetime(datetime(day.year, day.month, day.day, tzinfo=UTC)),
-            "guid": strict_digest(event),
+            "guid": hashlib.sha256(entries.canonical(event)).hexdigest(),
         }
-
-
-def strict_digest(event: Event) -> str:
-    """Name of an event that no other has."""
-    return hashlib.sha256(entries.canonical(event)).hexdigest()

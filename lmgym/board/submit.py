@@ -1,16 +1,17 @@
-"""From the recorded episodes of an evaluation to an entry: what replaying needs, nothing of the machine it ran on."""
+"""Submission: from the recorded episodes of an evaluation to an entry, without anything about the author's machine."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from lmgym.board import entry as entries
-from lmgym.board import parsing
+from lmgym.board import parsing, run_folder
 from lmgym.board.entry import (
     Claim,
     Declaration,
@@ -22,143 +23,184 @@ from lmgym.board.entry import (
     RecordedTurn,
     observation_digest,
 )
+from lmgym.board.reproduce import check_weights_alone
+from lmgym.board.run_folder import RunFolder
+from lmgym.board.validate import check_name, validate_entry
 from lmgym.errors import SubmissionError
 from lmgym.evaluation.protocol import Protocol, protocol
+from lmgym.policy.endpoints.secrets import Secrets
 from lmgym.rollout.fork import PLY
 from lmgym.types import FIRST_SEAT, Trajectory, Turn
 
-DIGITS = 6  # of log-probs and entropies, after the point
+if TYPE_CHECKING:
+    from lmgym.policy.local.policy import LocalPolicy  # imports torch
+
+DIGITS = 6  # decimals of log-probs and entropies
 
 
 @dataclass(frozen=True, kw_only=True)
 class Signature:
-    """What the author says of an entry."""
+    """Everything in an entry that does not follow from its episodes."""
 
-    name: str  # of the system: the same on every task
+    name: str  # system name, the same on every task
     title: str
     authors: tuple[str, ...]
     date: str  # YYYY-MM-DD
     policy: PolicyRecord
-    user: str | None = None  # the policy in the other seats
+    user: str | None = None  # policy in the other seats
     settings: Mapping[str, Any] = field(default_factory=dict)
     declared: Declaration = field(default_factory=Declaration)
     links: Links = field(default_factory=Links)
 
 
-def build(trajectories: Iterable[Trajectory], signature: Signature) -> tuple[Entry, list[RecordedEpisode]]:
-    """An entry of the episodes of a run, with its episodes in the order of the protocol.
+def submit(
+    run: RunFolder, leaderboard: Path, *, policy: LocalPolicy | None, name: str = "", title: str = "", **signed: Any
+) -> Path:
+    """Write the entry of an evaluation to a leaderboard and return the path of its JSON file.
 
-    Raises SubmissionError where an episode is not of the protocol, or one is missing.
+    `policy` is the policy that played, where it is local: the entry states the digest of its weights. `name` and
+    `title` default to those of the policy; `signed` are further fields of the signature. Raises SubmissionError where
+    the run or its signature cannot be an entry, or contains an API key from the environment.
     """
-    together: dict[tuple[int | None, int], dict[str, Trajectory]] = {}
-    for each in trajectories:
-        seats = together.setdefault((each.index, each.attempt), {})
-        if each.seat in seats:
-            raise SubmissionError(f"instance {each.index}, try {each.attempt} is in this run twice")
-        seats[each.seat] = each
-    if not together:
+    name = name or run_folder.slug(run.policy)
+    check_name(name)
+    signature = Signature(
+        name=name,
+        title=title or run_folder.public_name(run.policy),
+        policy=policy_record(run.policy, policy),
+        user=run.user(),
+        settings=run.entry_settings(),
+        **signed,
+    )
+    entry, episodes = build(run.trajectories(), signature)
+    contents = (entries.canonical(entry).decode(), entries.packed(episodes).decode())
+    secrets = Secrets.of_environment()
+    if any(secrets.struck(content) != content for content in contents):
+        raise SubmissionError("the run or its signature contains an API key from the environment; nothing was written")
+    folder = leaderboard / "entries"
+    path = folder / entries.folder_name(entry.task) / f"{entry.name}.json"
+    validate_entry(entries.as_record(entries.plain(entry), Entry, path.name), path)
+    return entries.write(folder, entry, episodes)
+
+
+def policy_record(name: str, policy: LocalPolicy | None) -> PolicyRecord:
+    """Describe a policy by its policy string, with the digest of its weights where it is local."""
+    facts: dict[str, Any] = {}
+    if policy is not None:
+        from lmgym.policy.local.audit import parameters, weights_digest
+
+        check_weights_alone(policy)
+        facts = {"parameters": parameters(policy), "weights": weights_digest(policy)}
+    return PolicyRecord(name=run_folder.public_name(name), kind=run_folder.kind_of(name), **facts)
+
+
+def build(trajectories: Iterable[Trajectory], signature: Signature) -> tuple[Entry, list[RecordedEpisode]]:
+    """Make an entry of the trajectories of a run, with its episodes in the order of the protocol.
+
+    Raises SubmissionError where an episode is missing, repeated, or not one of the protocol.
+    """
+    by_episode: dict[tuple[int | None, int], dict[str, Trajectory]] = {}
+    for trajectory in trajectories:
+        seats = by_episode.setdefault((trajectory.index, trajectory.attempt), {})
+        if trajectory.seat in seats:
+            raise SubmissionError(f"instance {trajectory.index}, try {trajectory.attempt} is in this run twice")
+        seats[trajectory.seat] = trajectory
+    if not by_episode:
         raise SubmissionError("this run has no episodes")
-    first = next(iter(together.values()))
-    agent = first[FIRST_SEAT]
-    rules = protocol(agent.task)
-    for seats in together.values():
-        _check(seats[FIRST_SEAT], rules)
-    if missing := [name for name in rules.names() if name not in together]:
+    first = next(iter(by_episode.values()))
+    rules = protocol(first[FIRST_SEAT].task)
+    for seats in by_episode.values():
+        _check_standard(seats[FIRST_SEAT], rules)
+    if missing := [name for name in rules.names() if name not in by_episode]:
         raise SubmissionError(
-            f"{rules.task} is ranked on {len(rules)} episodes, this run lacks {len(missing)} of them, the first of "
-            f"instance {missing[0][0]}, try {missing[0][1]}: play them all by: lmgym eval {rules.task} --standard"
+            f"{rules.task} is ranked on {len(rules)} episodes; this run lacks {len(missing)} of them, the first is "
+            f"instance {missing[0][0]}, try {missing[0][1]}; play all with: lmgym eval {rules.task} --standard"
         )
-    episodes = [episode(together.pop(name)) for name in rules.names()]
-    if together:
-        index, attempt = next(iter(together))
-        raise SubmissionError(f"instance {index}, try {attempt} is none of those that {rules.task} is ranked on")
-    return _entry(agent, episodes, rules, signature, _heard(first, episodes)), episodes
+    episodes = [record_episode(by_episode.pop(name)) for name in rules.names()]
+    if by_episode:
+        index, attempt = next(iter(by_episode))
+        raise SubmissionError(f"instance {index}, try {attempt} is not one that {rules.task} is ranked on")
+    return _entry(first, episodes, rules, signature), episodes
 
 
-def _heard(seats: Iterable[str], episodes: Sequence[RecordedEpisode]) -> tuple[str, ...]:
-    """The seats that were on turn in some episode; whoever was to play another was never asked, as if not there."""
-    if any(each.final is None for each in episodes):  # an episode was cut when it was another seat's turn
-        return tuple(seats)
-    spoke = {FIRST_SEAT, *(ply.seat for each in episodes for ply in each.turns)}
-    return tuple(seat for seat in seats if seat in spoke)
-
-
-def _check(agent: Trajectory, rules: Protocol) -> None:
+def _check_standard(agent: Trajectory, rules: Protocol) -> None:
+    """Raise SubmissionError unless an episode was played as `lmgym eval --standard` plays it."""
     name = f"instance {agent.index}, try {agent.attempt}"
-    hint = f"play the episodes of the board by: lmgym eval {rules.task} --standard"
+    hint = f"play the board's episodes with: lmgym eval {rules.task} --standard"
     if (agent.task, agent.split) != (rules.task, rules.split):
         raise SubmissionError(
             f"{name} is of {agent.task} {agent.split}; the board ranks {rules.task} {rules.split}: {hint}"
         )
     if agent.options or agent.instance is not None:
-        raise SubmissionError(f"{name} was played with options of its own, {dict(agent.options)}: {hint}")
+        raise SubmissionError(f"{name} was played with options {dict(agent.options)}: {hint}")
     if agent.parent is not None or agent.reseed is not None:
-        raise SubmissionError(f"{name} goes on from another episode: {hint}")
+        raise SubmissionError(f"{name} continues another episode: {hint}")
     if agent.index is None or agent.seed != rules.seed(agent.index, agent.attempt):
         raise SubmissionError(f"{name} was played with seed {agent.seed}, which is not the board's: {hint}")
 
 
-def episode(seats: Mapping[str, Trajectory]) -> RecordedEpisode:
-    """The record of an episode, given its trajectories by seat."""
+def record_episode(seats: Mapping[str, Trajectory]) -> RecordedEpisode:
+    """Make the record of an episode from its trajectories by seat."""
     agent = seats[FIRST_SEAT]
-    turns = [(turn.info.get(PLY, place), seat, turn) for seat, each in seats.items() for place, turn in _turns(each)]
-    costs = [turn.completion.usage.get("cost") for turn in agent.turns]
+    turns = [
+        (turn.info.get(PLY, number), seat, turn)
+        for seat, trajectory in seats.items()
+        for number, turn in enumerate(trajectory.turns)
+    ]
+    cost = _usage(agent, "cost") if agent.turns else None
     return RecordedEpisode(
         index=agent.index or 0,
         attempt=agent.attempt,
         seed=agent.seed,
-        turns=tuple(_ply(turn, seat) for _, seat, turn in sorted(turns, key=lambda each: each[0])),
+        turns=tuple(_record_turn(turn, seat) for _, seat, turn in sorted(turns, key=lambda each: each[0])),
         final=None if agent.final is None else observation_digest(agent.final),
         score=agent.score,
         success=agent.success,
         terminated=agent.terminated,
         truncated=agent.truncated,
-        stop=agent.stop,
-        cost=None if None in costs or not costs else round(math.fsum(map(float, filter(None, costs))), 9),
-        tokens_in=_told(agent, "in"),
-        tokens_out=_told(agent, "out"),
+        stop=agent.stop,  # type: ignore[arg-type]  # validation checks the word
+        cost=None if cost is None else round(cost, 9),
+        tokens_in=None if (count := _usage(agent, "in")) is None else int(count),
+        tokens_out=None if (count := _usage(agent, "out")) is None else int(count),
     )
 
 
-def _told(agent: Trajectory, name: str) -> int | None:
-    """Tokens of all calls as they were counted elsewhere; None where one was not."""
-    counts = [turn.completion.usage.get(name) for turn in agent.turns]
-    return None if None in counts else sum(map(int, filter(None, counts)))
+def _usage(agent: Trajectory, name: str) -> float | None:
+    """Sum a figure over all calls as the endpoint counted it; return None where a call has none."""
+    values = [turn.completion.usage.get(name) for turn in agent.turns]
+    return None if None in values else math.fsum(float(value) for value in values if value is not None)
 
 
-def _turns(trajectory: Trajectory) -> list[tuple[int, Turn]]:
-    return list(enumerate(trajectory.turns))
-
-
-def _ply(turn: Turn, seat: str) -> RecordedTurn:
-    said = turn.completion
-    if said.finish == "broken":
-        raise SubmissionError("an answer that never came stands in this run: resume the evaluation first")
+def _record_turn(turn: Turn, seat: str) -> RecordedTurn:
+    answer = turn.completion
+    if answer.finish == "broken":
+        raise SubmissionError("this run lacks an answer that never arrived; resume the evaluation first")
     return RecordedTurn(
         observation=observation_digest(turn.observation),
         action=turn.action,
         reward=float(turn.reward),
         seat=seat,
-        words=None if said.text == turn.action else said.text,
-        prompt=said.prompt_ids,
-        ids=said.ids,
-        logprobs=tuple(min(0.0, round(value, DIGITS)) for value in said.logprobs),
-        entropy=tuple(round(value, DIGITS) for value in said.entropy),
-        finish=said.finish,
-        fresh=said.fresh,
+        words=None if answer.text == turn.action else answer.text,
+        prompt=answer.prompt_ids,
+        ids=answer.ids,
+        logprobs=tuple(min(0.0, round(value, DIGITS)) for value in answer.logprobs),
+        entropy=tuple(round(value, DIGITS) for value in answer.entropy),
+        finish=answer.finish,
+        fresh=answer.fresh,
     )
 
 
 def _entry(
-    agent: Trajectory,
-    episodes: Sequence[RecordedEpisode],
-    rules: Protocol,
-    signature: Signature,
-    seats: tuple[str, ...],
+    first: Mapping[str, Trajectory], episodes: Sequence[RecordedEpisode], rules: Protocol, signature: Signature
 ) -> Entry:
-    settings = dict(signature.settings) | ({} if agent.prompt is None else {"prompt": agent.prompt})
-    asked = {seat: who for seat, who in settings.pop("seats", {}).items() if seat in seats}
-    found = Entry(
+    seats = tuple(first)
+    if all(episode.final is not None for episode in episodes):  # no episode was cut at the turn of another seat
+        active = {FIRST_SEAT, *(turn.seat for episode in episodes for turn in episode.turns)}
+        seats = tuple(seat for seat in first if seat in active)
+    prompt = first[FIRST_SEAT].prompt
+    settings = dict(signature.settings) | ({} if prompt is None else {"prompt": prompt})
+    others = {seat: name for seat, name in settings.pop("seats", {}).items() if seat in seats}
+    entry = Entry(
         schema=1,
         licence="CC0-1.0",
         task=rules.task,
@@ -174,14 +216,14 @@ def _entry(
         policy=signature.policy,
         seats=seats,
         user=signature.user if len(seats) > 1 else None,
-        settings=settings | ({"seats": asked} if asked else {}),
+        settings=settings | ({"seats": others} if others else {}),
         identity="",
         claim=Claim(
-            score=round(math.fsum(each.score for each in episodes) / len(episodes), 9),
-            success=round(sum(each.success for each in episodes) / len(episodes), 9),
+            score=round(math.fsum(episode.score for episode in episodes) / len(episodes), 9),
+            success=round(sum(episode.success for episode in episodes) / len(episodes), 9),
         ),
         declared=signature.declared,
         links=signature.links,
         episodes=EpisodeFile(count=len(episodes), sha256=parsing.digest(entries.packed(episodes))),
     )
-    return msgspec.structs.replace(found, identity=entries.identity(found))
+    return msgspec.structs.replace(entry, identity=entries.identity(entry))

@@ -1,4 +1,4 @@
-"""The tables of the board, made of verdicts alone: ranks with ties, and the overall score of a named suite."""
+"""Tables of the board, made of verdicts alone: ranks with ties, and overall scores of named suites."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from lmgym.errors import SubmissionError
 from lmgym.evaluation.compare import holm, permutation_test, sign_test
 from lmgym.evaluation.stats import by_instance
 
-LEVEL = 0.05  # of the tests that tell a tie from a difference, over a table
-REFERENCES = ("random", "oracle")  # what 0 and 100 are
+LEVEL = 0.05  # significance level of differences between entries, over a table
+REFERENCES = ("random", "oracle")  # entries that define 0 and 100
 
 Array = npt.NDArray[np.float64]
 
 
 class Suite(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Tasks that an overall score is over. A change makes the next version."""
+    """Tasks of an overall score. A change makes the next version."""
 
     name: str
     version: int
-    families: dict[str, tuple[str, ...]]  # ids by family; a family's score is the mean of its tasks
+    families: dict[str, tuple[str, ...]]  # task ids by family; a family's score is the mean of its tasks
 
     @property
     def title(self) -> str:
@@ -39,7 +39,7 @@ class Suite(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        """All ids."""
+        """All task ids."""
         return tuple(task for family in self.families.values() for task in family)
 
 
@@ -49,7 +49,7 @@ class TableRow:
 
     entry: Entry
     verdict: Verdict
-    rank: int = 0  # 1 + entries that are better beyond chance; ties share it; 0 where nothing was replayed
+    rank: int = 0  # 1 + number of significantly better entries; ties share it; 0 if not replayed
     tied: bool = False
 
     @property
@@ -66,13 +66,13 @@ class TableRow:
 
 @dataclass(frozen=True)
 class Overall:
-    """A system over a suite."""
+    """Scores of a system over a suite."""
 
     name: str
     title: str
     tasks: Mapping[str, float | None]  # normalised score by id; None: no verified entry
     families: Mapping[str, float | None]
-    score: Figure | None  # None where a task is missing: nothing is averaged away
+    score: Figure | None  # None where a task is missing
 
     @property
     def missing(self) -> int:
@@ -81,20 +81,20 @@ class Overall:
 
 
 def permalink(task: str, name: str) -> str:
-    """Page of an entry, from the site's root; it stays when the entry leaves."""
+    """Return the page of an entry, from the site's root; the page stays when the entry is removed."""
     return f"entries/{folder_name(task)}/{name}.html"
 
 
 def ranked(rows: Sequence[TableRow]) -> list[TableRow]:
-    """Rows by score, with ranks by paired tests; what was only reported has none and stands last.
+    """Sort rows by score and rank them by paired tests; entries that are only reported come last, without a rank.
 
-    Entries of another user are never compared.
+    Entries with different users are never compared.
     """
-    found: list[TableRow] = []
-    known = [row for row in rows if row.verdict.mark != "reported"]
-    for user in sorted({row.entry.user or "" for row in known}):
-        found += _ranked([row for row in known if (row.entry.user or "") == user])
-    return found + sorted((row for row in rows if row.verdict.mark == "reported"), key=lambda row: row.entry.name)
+    table: list[TableRow] = []
+    verified = [row for row in rows if row.verdict.mark != "reported"]
+    for user in sorted({row.entry.user or "" for row in verified}):
+        table += _ranked([row for row in verified if (row.entry.user or "") == user])
+    return table + sorted((row for row in rows if row.verdict.mark == "reported"), key=lambda row: row.entry.name)
 
 
 def _ranked(rows: Sequence[TableRow]) -> list[TableRow]:
@@ -110,35 +110,35 @@ def _ranked(rows: Sequence[TableRow]) -> list[TableRow]:
 
 
 def _p(differences: Array) -> float:
-    """Two-sided p of a paired difference: exact where instances are won or lost, else by permutation."""
+    """Return the two-sided p of a paired difference: exact where instances are won or lost, else by permutation."""
     differences = np.where(np.abs(differences) < 1e-12, 0.0, differences)
     binary = bool(np.isin(differences, (-1.0, 0.0, 1.0)).all())
     return sign_test(differences) if binary else permutation_test(differences)
 
 
 def read_suite(path: Path) -> Suite:
-    """A suite's file."""
+    """Read a suite's file."""
     suite = entries.as_record(parsing.parse(path.read_bytes(), path.name), Suite, path.name)
     if path.stem != suite.title:
-        raise SubmissionError(f"{path.name} holds the suite {suite.title}: name and version are the file's")
+        raise SubmissionError(f"{path.name} holds the suite {suite.title}; the file must be named {suite.title}.json")
     return suite
 
 
 def overall(suite: Suite, rows: Sequence[TableRow]) -> list[Overall]:
-    """All systems over a suite, the best first, those with missing tasks last; only verified entries count."""
+    """Return all systems over a suite by score, those with missing tasks last; only verified entries count."""
     of_task: dict[str, dict[str, TableRow]] = {task: {} for task in suite.tasks}
     titles: dict[str, str] = {}
     for row in rows:
         if row.entry.task in of_task and row.entry.user is None and row.verdict.mark != "reported":
             of_task[row.entry.task][row.entry.name] = row
             titles.setdefault(row.entry.name, row.entry.title)
-    scaled = {task: _scaled(found) for task, found in of_task.items()}
-    found = [_system(name, titles[name], suite, scaled) for name in sorted(titles)]
-    return sorted(found, key=lambda each: (each.missing, -(each.score.mean if each.score else 0.0), each.name))
+    scaled = {task: _scaled(by_name) for task, by_name in of_task.items()}
+    systems = [_system(name, titles[name], suite, scaled) for name in sorted(titles)]
+    return sorted(systems, key=lambda each: (each.missing, -(each.score.mean if each.score else 0.0), each.name))
 
 
 def _scaled(rows: Mapping[str, TableRow]) -> dict[str, Figure]:
-    """Scores by system, on the scale where random is 0 and the oracle 100; nothing where either is missing."""
+    """Return scores by system on the scale from random (0) to oracle (100); none where either is missing."""
     if any(name not in rows for name in REFERENCES):
         return {}
     low, high = (rows[name].verdict.score.mean for name in REFERENCES)
@@ -153,9 +153,9 @@ def _on_scale(score: Figure, low: float, high: float) -> Figure:
 
 
 def _system(name: str, title: str, suite: Suite, scaled: Mapping[str, Mapping[str, Figure]]) -> Overall:
-    found = {task: scaled[task].get(name) for task in suite.tasks}
-    means = {task: None if score is None else score.mean for task, score in found.items()}
-    whole = [score for score in found.values() if score is not None]
+    scores = {task: scaled[task].get(name) for task in suite.tasks}
+    means = {task: None if score is None else score.mean for task, score in scores.items()}
+    whole = [score for score in scores.values() if score is not None]
     overall_score = None
     if len(whole) == len(suite.tasks):
         shares = [1 / len(family) / len(suite.families) for family in suite.families.values() for _ in family]
@@ -165,10 +165,9 @@ def _system(name: str, title: str, suite: Suite, scaled: Mapping[str, Mapping[st
 
 
 def combined(scores: Sequence[Figure], weights: Sequence[float]) -> Figure:
-    """A weighted sum of independent estimates with the interval that theirs imply (Zou and Donner's MOVER).
+    """Return a weighted sum of independent estimates with its interval (Zou and Donner's MOVER).
 
-    Distances to the ends add up as standard deviations do, each side by itself: an interval of positive width on
-    every task gives one overall.
+    Distances from the mean to the interval's ends combine as standard deviations do, separately on each side.
     """
     pairs = list(zip(scores, weights, strict=True))
     mean = math.fsum(weight * score.mean for score, weight in pairs)
@@ -178,5 +177,5 @@ def combined(scores: Sequence[Figure], weights: Sequence[float]) -> Figure:
 
 
 def _mean(means: Mapping[str, float | None], ids: Sequence[str]) -> float | None:
-    found = [value for task in ids if (value := means[task]) is not None]
-    return round(math.fsum(found) / len(found), 6) + 0.0 if len(found) == len(ids) else None
+    values = [value for task in ids if (value := means[task]) is not None]
+    return round(math.fsum(values) / len(values), 6) + 0.0 if len(values) == len(ids) else None

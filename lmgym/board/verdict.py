@@ -1,4 +1,4 @@
-"""What verification found: the only source of every score on the board; what is declared is named as that."""
+"""Verdicts: the results of verification, and the only source of scores on the board."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Mark = Literal["reported", "verified", "reproduced"]
 
 
 class Figure(msgspec.Struct, frozen=True):
-    """An estimate with its 95 % confidence interval."""
+    """A mean with its 95 % confidence interval."""
 
     mean: float
     low: float
@@ -22,68 +22,67 @@ class Figure(msgspec.Struct, frozen=True):
 
 
 class Outcomes(msgspec.Struct, frozen=True):
-    """The episodes by columns, in the order of the protocol."""
+    """Outcomes of the episodes by columns, in the order of the protocol."""
 
     index: tuple[int, ...]
     attempt: tuple[int, ...]
     score: tuple[float, ...]
     success: tuple[bool, ...]
     turns: tuple[int, ...]
-    invalid: tuple[int | None, ...]  # None: nothing was replayed
-    tokens: tuple[int, ...]  # with ids
+    invalid: tuple[int | None, ...]  # None: not replayed
+    tokens: tuple[int, ...]  # recorded ids of the agent
 
 
 class Verdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What `verify` says of an entry."""
+    """Result of verifying an entry."""
 
     schema: Literal[1] = 1
     task: str
     name: str
-    entry: str  # digest of the entry that this is about
-    promise: str  # digest of the task's golden episodes when it was found
-    lmgym: str  # version that found it
-    level: Level  # what replay compared: all, outcomes only, nothing
+    entry: str  # the entry's digest
+    promise: str  # digest of the task's golden episodes at verification
+    lmgym: str  # version that verified it
+    level: Level  # what replay compared: everything, outcomes only, or nothing
     mark: Mark
-    reason: str = ""  # why no more than "reported"
+    reason: str = ""  # why it is only "reported"
     score: Figure
     success: Figure
     turns: Figure
-    invalid: float | None  # share of the turns whose action was none; None: nothing was replayed
-    tokens: float | None = None  # ids of an episode, counted in the record; who sampled them it does not say
-    tokens_in: float | None = None  # of an episode, as declared; None: nothing is
+    invalid: float | None  # share of turns with an invalid action; None: not replayed
+    tokens: float | None = None  # recorded ids per episode
+    tokens_in: float | None = None  # per episode, as declared; None: unknown
     tokens_out: float | None = None
-    cost: float | None = None  # US dollars of all episodes, as declared; None: not known
-    cut: int = 0  # episodes that ended for want of the policy's room
+    cost: float | None = None  # US dollars of all episodes, as declared; None: unknown
+    cut: int = 0  # episodes that ended with a full context
     outcomes: Outcomes
-    audit: dict[str, Any] | None = None  # what scoring the ids again found
-    fresh: dict[str, Any] | None = None  # what playing fresh instances found
+    audit: dict[str, Any] | None = None  # result of scoring the ids again
 
 
 def figure(interval: Interval) -> Figure:
-    """Of an interval, to seven digits: the last bits differ between machines."""
+    """Round an interval to seven digits, since the last bits differ between machines."""
     return Figure(*(float(f"{value:.7g}") for value in (interval.mean, interval.low, interval.high)))
 
 
 def outcomes(rows: list[dict[str, Any]]) -> Outcomes:
-    """Columns of rows."""
+    """Turn rows into columns."""
     return Outcomes(**{name: tuple(row[name] for row in rows) for name in Outcomes.__struct_fields__})
 
 
-def shares(found: Outcomes) -> dict[str, Figure]:
-    """Mean score and success, which follow from the episodes."""
-    values = {"score": np.array(found.score), "success": np.array(found.success, np.float64)}
-    return {name: figure(unit(each, list(found.index))) for name, each in values.items()}
+def shares(outcomes: Outcomes) -> dict[str, Figure]:
+    """Return mean score and mean success of the episodes."""
+    values = {"score": np.array(outcomes.score), "success": np.array(outcomes.success, np.float64)}
+    return {name: figure(unit(each, list(outcomes.index))) for name, each in values.items()}
 
 
-def figures(found: Outcomes) -> dict[str, Any]:
-    """What follows from the episodes: scores, turns, invalid actions, tokens."""
-    index = list(found.index)
-    turns = np.array(found.turns, np.float64)
-    invalid = [count for count in found.invalid if count is not None]
+def figures(outcomes: Outcomes) -> dict[str, Any]:
+    """Return the fields of a verdict that follow from the outcomes."""
+    index = list(outcomes.index)
+    turns = np.array(outcomes.turns, np.float64)
+    invalid = [count for count in outcomes.invalid if count is not None]
     return {
-        **shares(found),
+        **shares(outcomes),
         "turns": figure(bootstrap(turns, bounds=(0.0, float(turns.max(initial=1.0))))),
-        "invalid": round(sum(invalid) / max(1, sum(found.turns)), 6) if len(invalid) == len(index) else None,
-        "tokens": round(sum(found.tokens) / len(index), 3) if any(found.tokens) else None,
-        "outcomes": found,
+        "invalid": round(sum(invalid) / max(1, sum(outcomes.turns)), 6) if len(invalid) == len(index) else None,
+        "tokens": round(sum(outcomes.tokens) / len(index), 3) if any(outcomes.tokens) else None,
+        "outcomes": outcomes,
     }

@@ -1,4 +1,4 @@
-"""Worker processes that replay episodes side by side, inside an isolating sandbox where actions are code."""
+"""Worker processes that replay episodes in parallel, inside an isolating sandbox where actions are code."""
 
 from __future__ import annotations
 
@@ -12,49 +12,48 @@ import tempfile
 import threading
 from collections.abc import Generator, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
 from lmgym.errors import BackendError
 
-TRIES = 3  # of an episode whose environment breaks
-TIMEOUT = 600.0  # seconds of one episode
-WAITING = 4  # episodes handed out beyond those at work, a worker
-SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH", re.IGNORECASE)  # variables that workers do not get
-OURS = (sys.prefix, str(Path(__file__).parents[2]))  # they may lie in /tmp
-BUBBLE = (  # no network, no host processes, nothing to write to but a folder that vanishes
+TRIES = 3  # per episode, if its environment breaks
+TIMEOUT = 600.0  # seconds per episode
+QUEUED = 4  # episodes per worker that wait beside the one being replayed
+SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH", re.IGNORECASE)  # variables withheld from workers
+OURS = (sys.prefix, str(Path(__file__).parents[2]))  # mounted again, since they may lie in /tmp
+BUBBLE = (  # no network, no host processes, and only a temporary folder to write to
     *("bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"),
     *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"),
-    *(
-        word for path in (sys.prefix, str(Path(__file__).parents[2])) for word in ("--ro-bind", path, path)
-    ),  # in /tmp too
+    *(word for path in OURS for word in ("--ro-bind", path, path)),
 )
 
 
-def isolating() -> bool:
-    """Whether this machine can isolate a process: bubblewrap is there and may make namespaces."""
+def can_isolate() -> bool:
+    """Return True if bubblewrap is installed and may create namespaces."""
     if shutil.which(BUBBLE[0]) is None:
         return False
     return subprocess.run([*BUBBLE, "true"], capture_output=True, check=False).returncode == 0
 
 
 class WorkerLost(BackendError):
-    """A worker died or hung."""
+    """A worker process died or hung."""
 
 
 class WorkerProcess:
-    """One worker process."""
+    """One `lmgym.board.replay` process."""
 
     def __init__(self, order: dict[str, Any], *, isolated: bool, timeout: float) -> None:
         self.timeout = timeout
+        self.hung = False
         self.errors = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the process
         environment = {name: value for name, value in os.environ.items() if not SECRET.search(name)}
-        command = [*(BUBBLE if isolated else ()), sys.executable, "-m", "lmgym.board.worker"]
+        command = [*(BUBBLE if isolated else ()), sys.executable, "-m", "lmgym.board.replay"]
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, env=environment
         )
-        self.hung = False
         try:
             self._write(json.dumps(order).encode())
         except WorkerLost:
@@ -62,27 +61,24 @@ class WorkerProcess:
             raise
 
     def ask(self, line: bytes) -> dict[str, Any]:
-        """What comes of an episode. Raises Broken where the process dies, or takes longer than the time limit."""
-        watch = threading.Timer(self.timeout, self._give_up)
-        watch.start()
+        """Return the answer to an episode. Raises WorkerLost where the process dies or exceeds the time limit."""
+        timer = threading.Timer(self.timeout, self._give_up)
+        timer.start()
         try:
             self._write(line)
             answer = self.process.stdout.readline() if self.process.stdout else b""
         finally:
-            watch.cancel()
+            timer.cancel()
         if not answer:
             raise WorkerLost(self._complaint())
-        found: dict[str, Any] = json.loads(answer)
-        return found
+        return dict(json.loads(answer))
 
     def close(self) -> None:
         """End the process."""
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None:
-                try:
+                with suppress(BrokenPipeError):
                     pipe.close()
-                except BrokenPipeError:
-                    continue  # it is gone already
         try:
             self.process.wait(5.0)
         except subprocess.TimeoutExpired:
@@ -107,12 +103,12 @@ class WorkerProcess:
         if self.hung:
             return f"an episode took longer than {self.timeout:g} seconds"
         self.errors.seek(0)
-        words = self.errors.read().decode("utf-8", "replace").strip().splitlines()
-        return f"a worker ended with code {self.process.returncode}: {words[-1] if words else 'no word'}"
+        lines = self.errors.read().decode("utf-8", "replace").strip().splitlines()
+        return f"a worker ended with code {self.process.returncode}: {lines[-1] if lines else 'no message'}"
 
 
 class WorkerPool:
-    """As many workers as asked for, made when first needed."""
+    """Worker processes, one per core unless told otherwise, each started when first needed."""
 
     def __init__(
         self, order: dict[str, Any], *, workers: int | None = None, isolated: bool = False, timeout: float = TIMEOUT
@@ -124,13 +120,16 @@ class WorkerPool:
             self._idle.put(None)
 
     def run(self, lines: Iterable[bytes]) -> Generator[tuple[int, dict[str, Any]], None, None]:
-        """Yield place and answer of each line, as they come. Raises BackendError where an episode breaks every time."""
+        """Yield the number and answer of each line, as they arrive.
+
+        Raises BackendError where the environment of an episode breaks every time.
+        """
         waiting: set[Future[tuple[int, dict[str, Any]]]] = set()
         threads = ThreadPoolExecutor(self.count)
         try:
-            for place, line in enumerate(lines):
-                waiting.add(threads.submit(self._ask, place, line))
-                if len(waiting) >= self.count * (1 + WAITING):
+            for number, line in enumerate(lines):
+                waiting.add(threads.submit(self._ask, number, line))
+                if len(waiting) >= self.count * (1 + QUEUED):
                     done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
                     yield from (future.result() for future in done)
             while waiting:
@@ -138,31 +137,27 @@ class WorkerPool:
                 yield from (future.result() for future in done)
         finally:
             threads.shutdown(cancel_futures=True)
-            self._close()
+            for _ in range(self.count):
+                if (worker := self._idle.get()) is not None:
+                    worker.close()
+                self._idle.put(None)
 
-    def _ask(self, place: int, line: bytes) -> tuple[int, dict[str, Any]]:
+    def _ask(self, number: int, line: bytes) -> tuple[int, dict[str, Any]]:
         complaint = ""
         for _ in range(TRIES):
-            remote = self._idle.get()
+            worker = self._idle.get()
             try:
-                remote = remote or WorkerProcess(self.order, isolated=self.isolated, timeout=self.timeout)
-                answer = remote.ask(line)
+                worker = worker or WorkerProcess(self.order, isolated=self.isolated, timeout=self.timeout)
+                answer = worker.ask(line)
             except WorkerLost as error:
                 complaint = str(error)
-                if remote is not None:
-                    remote.close()
-                remote = None
+                if worker is not None:
+                    worker.close()
+                worker = None
             else:
                 if "broke" not in answer:
-                    return place, answer
+                    return number, answer
                 complaint = str(answer["broke"])
             finally:
-                self._idle.put(remote)
-        raise BackendError(f"episode {place} could not be replayed, {TRIES} times: {complaint}")
-
-    def _close(self) -> None:
-        for _ in range(self.count):
-            remote = self._idle.get()
-            if remote is not None:
-                remote.close()
-            self._idle.put(None)
+                self._idle.put(worker)
+        raise BackendError(f"episode {number} could not be replayed in {TRIES} tries: {complaint}")

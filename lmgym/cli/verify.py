@@ -1,7 +1,8 @@
-"""`lmgym verify`: an entry's actions played again, and, given its model, its ids scored again."""
+"""`lmgym verify`: replay the actions of entries and, given the model, score their token ids again."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,89 +10,86 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from lmgym.cli.again import Again
-from lmgym.cli.submit import needs_extra
+from lmgym.cli.submit import load_local, needs_extra
 from lmgym.errors import SubmissionError
 
 if TYPE_CHECKING:
-    from lmgym.board.entry import Entry
     from lmgym.board.verdict import Verdict
 
 
 def verify(
-    entries: Annotated[list[Path], typer.Argument(help="JSON files of entries; with --base a leaderboard's folder.")],
-    model: Annotated[str, typer.Option(help="The entry's policy: score its recorded ids again.")] = "",
+    entries: Annotated[list[Path], typer.Argument(help="JSON files of entries; with --base, a leaderboard's folder.")],
+    model: Annotated[str, typer.Option(help="Policy of the entry: score its recorded ids again.")] = "",
     tolerance: Annotated[
-        float | None, typer.Option(help="Nats of log-probs; 0.001, in 16 bits 0.03 as a mean.")
+        float | None, typer.Option(help="Largest difference of log-probs, in nats (16 bits: mean).  [0.001, 0.03]")
     ] = None,
-    secret: Annotated[Path | None, typer.Option(help="File of a hidden seed: play MODEL on fresh instances.")] = None,
-    instances: Annotated[int, typer.Option(min=2, help="Fresh ones.")] = 100,
-    seat: Annotated[list[str] | None, typer.Option(help="Where the model of another seat is now: user=MODEL.")] = None,
-    base: Annotated[Path | None, typer.Option(help="Leaderboard before: verify what the other adds to it.")] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes; one a core.")] = None,
+    base: Annotated[Path | None, typer.Option(help="Leaderboard before: verify the entries added to it.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Number of processes.  [one per core]")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the verdicts as JSON.")] = None,
 ) -> None:
     """Verify entries. Needs no model: it proves that these actions earn this score, not who chose them."""
     try:
         from lmgym.board import entry as records
         from lmgym.board import history
-        from lmgym.board.copies import check_copy
-        from lmgym.board.store import BoardStore, check_others, new_entries
+        from lmgym.board.proposals import verify_proposal
+        from lmgym.board.store import BoardStore
     except ModuleNotFoundError as error:
         raise needs_extra(error) from error
 
-    again = Again.of(model, tolerance=tolerance, secret=secret, instances=instances, seat=seat)
-    paths = entries
-    if base is not None:
-        if len(entries) != 1:
-            raise SubmissionError("with --base goes one folder: the leaderboard as it is proposed")
-        paths = new_entries(base, entries[0])
-        beside = [records.read(path) for path in (*records.all_paths(BoardStore(base).entries), *paths)]
-        for path in paths:
-            check_others(records.read(path), beside)
+    judge = verifier(model, tolerance=tolerance, workers=workers)
+
+    def verify_each() -> Iterator[tuple[Path, Verdict]]:
+        for path in entries:
+            verdict = judge(path)
+            events = history.read(path.parent.parent.parent / "history.jsonl")
+            history.check_unused(events, verdict.task, verdict.name, verdict.entry)
+            yield path, verdict
+
+    if base is not None and len(entries) != 1:
+        raise SubmissionError(f"--base takes one folder, the proposed leaderboard; got {len(entries)} paths")
+    verdicts = verify_each() if base is None else verify_proposal(BoardStore(base), entries[0], judge)
     console = Console(soft_wrap=True, highlight=False)
-    for path in paths:
-        verdict = checked(path, workers=workers)
-        found = records.read(path)
-        log = BoardStore(base).log if base is not None else path.parent.parent.parent / "history.jsonl"
-        history.check_new(history.read(log), found.task, found.name, verdict.entry)
-        verdict = again.judge(path, found, verdict, log)
-        if base is not None:
-            others = [
-                each for each in (*records.all_paths(BoardStore(base).entries), *paths) if _same_table(each, path)
-            ]
-            check_copy(path, others, scored=verdict.audit is not None)
-        console.print(line(found, verdict), markup=False)
+    count = 0
+    for count, (_, verdict) in enumerate(verdicts, 1):  # noqa: B007  # counts the verdicts
+        console.print(summary(verdict), markup=False)
         if out is not None:
             out.mkdir(parents=True, exist_ok=True)
-            (out / f"{records.folder_name(found.task)}-{found.name}.json").write_bytes(records.canonical(verdict))
-    if not paths:
+            name = f"{records.folder_name(verdict.task)}-{verdict.name}.json"
+            (out / name).write_bytes(records.canonical(verdict))
+    if not count:
         console.print("nothing to verify: no entry was added")
 
 
-def _same_table(path: Path, other: Path) -> bool:
-    """Whether two files are different entries on one task."""
-    return path.parent.name == other.parent.name and path.name != other.name
-
-
-def checked(path: Path, *, workers: int | None = None) -> Verdict:
-    """Verify an entry under a progress bar."""
+def verifier(model: str, *, tolerance: float | None = None, workers: int | None = None) -> Callable[[Path], Verdict]:
+    """Return a function that verifies an entry under a progress bar and, given its model, reproduces it."""
     from lmgym.board import verify as board
+    from lmgym.board.reproduce import reproduce
 
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
-        bar = progress.add_task(f"replaying {path.stem}", total=None)
-        return board.verify(
-            path, workers=workers, told=lambda done, total: progress.update(bar, completed=done, total=total)
-        )
+    policy = load_local(model) if model else None
+
+    def judge(path: Path) -> Verdict:
+        console = Console(stderr=True)
+        with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+            bar = progress.add_task(f"replaying {path.stem}", total=None)
+
+            def advance(done: int, total: int) -> None:
+                progress.update(bar, completed=done, total=total)
+
+            verdict = board.verify(path, workers=workers, on_progress=advance)
+        return verdict if policy is None else reproduce(path, verdict, policy, tolerance=tolerance)
+
+    return judge
 
 
-def line(found: Entry, verdict: Verdict) -> str:
-    """What verification says, in a line."""
-    score = f"score {verdict.score.mean:.4f} [{verdict.score.low:.4f}, {verdict.score.high:.4f}]"
-    success = f"success {verdict.success.mean:.4f} [{verdict.success.low:.4f}, {verdict.success.high:.4f}]"
+def summary(verdict: Verdict) -> str:
+    """Return a verdict in one line."""
+    score, success = (
+        f"{name} {figure.mean:.4f} [{figure.low:.4f}, {figure.high:.4f}]"
+        for name, figure in (("score", verdict.score), ("success", verdict.success))
+    )
     audit = "" if verdict.audit is None else f", ids scored again: {verdict.audit}"
-    audit += "" if verdict.fresh is None else f", fresh instances: {verdict.fresh}"
-    why = f" ({verdict.reason})" if verdict.reason else f" ({verdict.level})"
     episodes = len(verdict.outcomes.index)
-    return f"{verdict.mark}{why}: {found.name} on {found.task}, {episodes} episodes, {score}, {success}{audit}"
+    return (
+        f"{verdict.mark} ({verdict.reason or verdict.level}): {verdict.name} on {verdict.task}, {episodes} episodes, "
+        f"{score}, {success}{audit}"
+    )

@@ -6,12 +6,11 @@ import json
 import shutil
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
+from lmgym.board.reproduce import check_weights_alone
 from lmgym.cli import main
-from lmgym.cli.again import Again
 from lmgym.errors import PolicyError, SubmissionError
 from lmgym.evaluation import report as reports
 from lmgym.evaluation.runner import Report
@@ -61,7 +60,7 @@ def test_after_rl_is_played_again_by_the_line_that_the_run_ends_with(
     code, said = lmgym(monkeypatch, capfd, "submit", "again", "--author", "A", "--leaderboard", "board")
     assert (code, "besides its weights" in said) == (2, True), said
     with pytest.raises(SubmissionError, match="besides its weights"):
-        Again("run:run")._policy(SimpleNamespace(settings={}, policy=SimpleNamespace(weights="0" * 64)))
+        check_weights_alone(load_run(Path("run")))
     shutil.rmtree("run/checkpoints")
     with pytest.raises(PolicyError, match="hf:run/policy is the policy without"):
         load_run(Path("run"))

@@ -14,6 +14,7 @@ from lmgym.board import entry as entries
 from lmgym.board import parsing
 from lmgym.board.entry import Entry, PolicyRecord, RecordedEpisode
 from lmgym.board.submit import Signature, build
+from lmgym.board.validate import validate_entry
 from lmgym.evaluation.protocol import protocol
 from lmgym.policy.base import Conversation, Policy
 from lmgym.policy.scripted import Scripted
@@ -25,6 +26,13 @@ Change = Callable[[dict[str, Any], list[dict[str, Any]]], object]
 def signature(name: str = "honest", **changes: Any) -> Signature:
     given = {"title": "An honest player", "authors": ("A. Uthor",), "date": "2026-11-21"}
     return Signature(**{"name": name, **given, "policy": PolicyRecord(name="wavering", kind="script"), **changes})
+
+
+def validated(path: Path) -> Entry:
+    """Read and validate an entry without its episodes."""
+    entry = entries.read(path)
+    validate_entry(entry, path)
+    return entry
 
 
 def wavering() -> Scripted:

@@ -15,7 +15,7 @@ import torch
 from lmgym.board import submit
 from lmgym.board.audit import audit
 from lmgym.board.entry import Entry, PolicyRecord, RecordedEpisode, RecordedTurn
-from lmgym.board.figures import HALF, drawn
+from lmgym.board.evidence import HALF, check_draws
 from lmgym.errors import SubmissionError
 from lmgym.evaluation.protocol import Protocol, protocol
 from lmgym.policy.load import load_local, load_policy
@@ -89,7 +89,7 @@ def test_a_policys_own_ids_are_its_own(tiny: LocalPolicy, rules: Protocol, own: 
 def test_another_try_than_the_protocols_is_seen(tiny: LocalPolicy, rules: Protocol) -> None:
     """Of many seeds the best cannot be handed in: the board's noise is one."""
     entry, episodes = entry_of(sampled(tiny, rules, seed=5))
-    with pytest.raises(SubmissionError, match="the board's noise draws .*, and in 10 of 10 episodes too few"):
+    with pytest.raises(SubmissionError, match="the board's noise draws .*, and too few in 10 of 10 episodes"):
         audit(entry, episodes, scorer(tiny), rules)
 
 
@@ -102,7 +102,7 @@ def test_an_id_that_the_policy_does_not_know_is_refused(
         forged = change(
             episodes, lambda ply, strange=strange: msgspec.structs.replace(ply, ids=(strange, *ply.ids[1:]))
         )
-        with pytest.raises(SubmissionError, match=f"has the token id {strange}; this policy knows {known:,}"):
+        with pytest.raises(SubmissionError, match=f"has the token id {strange}; this policy has {known:,} ids"):
             audit(entry, forged, scorer(tiny), rules)
 
 
@@ -115,13 +115,13 @@ def figures_of(*episodes: tuple[int, int]) -> list[SimpleNamespace]:
 def test_half_the_episodes_of_anothers_do_not_hide_in_long_ones(tokens: int) -> None:
     """20 of 40 episodes are short and an oracle's, which leaves 96 % or more of all tokens drawn."""
     mixed = figures_of(*[(tokens, 0)] * 20, *[(150, 150)] * 20)
-    with pytest.raises(SubmissionError, match=r"draws 9[6-9]\.\d% of these tokens, and in 20 of 40 episodes too few"):
-        drawn(mixed, range(40))
+    with pytest.raises(SubmissionError, match=r"draws 9[6-9]\.\d% of these tokens, and too few in 20 of 40 episodes"):
+        check_draws(mixed, range(40))
 
 
 def test_a_single_episode_of_anothers_is_seen_among_a_thousand() -> None:
-    with pytest.raises(SubmissionError, match="in 1 of 1000 episodes too few"):
-        drawn(figures_of((8, 0), *[(30, 30)] * 999), range(1000))
+    with pytest.raises(SubmissionError, match="too few in 1 of 1000 episodes"):
+        check_draws(figures_of((8, 0), *[(30, 30)] * 999), range(1000))
 
 
 def test_a_few_misses_of_other_hardware_are_none() -> None:
@@ -129,7 +129,7 @@ def test_a_few_misses_of_other_hardware_are_none() -> None:
     for _ in range(200):
         counts = noise.integers(1, 200, size=60)
         own = figures_of(*((int(n), int(n - noise.binomial(n, 0.005))) for n in counts))
-        assert drawn(own, range(60)) > 0.98
+        assert check_draws(own, range(60)) > 0.98
 
 
 def test_half_the_episodes_the_oracles_are_refused_at_the_highest_temperature(
@@ -139,7 +139,7 @@ def test_half_the_episodes_the_oracles_are_refused_at_the_highest_temperature(
     own = sorted(sampled(tiny, rules, temperature=2.0), key=lambda each: each.index or 0)
     foreign = list(Engine().run(load_policy("oracle"), rules.jobs()[:5]))
     entry, episodes = entry_of([*as_sampled(tiny, foreign, temperature=2.0), *own[5:]], temperature=2.0)
-    with pytest.raises(SubmissionError, match="it did not sample them|too surprising|noise draws"):
+    with pytest.raises(SubmissionError, match="did not sample|too surprising|noise draws"):
         audit(entry, episodes, scorer(tiny, 2.0), rules)
     entry, episodes = entry_of(own, temperature=2.0)
     assert audit(entry, episodes, scorer(tiny, 2.0), rules)["drawn"] == 1.0
@@ -182,13 +182,13 @@ def test_words_of_others_are_as_foreign_in_16_bits(halves: list[LocalPolicy], ru
     foreign = list(Engine().run(load_policy("demonstrator"), rules.jobs()))
     for policy in halves:
         entry, episodes = entry_of(as_sampled(policy, foreign))
-        with pytest.raises(SubmissionError, match="it did not sample them|too surprising"):
+        with pytest.raises(SubmissionError, match="did not sample|too surprising"):
             audit(entry, episodes, scorer(policy), rules, precision=HALF)
         entry, episodes = entry_of(sampled(policy, rules, seed=5))
-        with pytest.raises(SubmissionError, match="and in 10 of 10 episodes too few"):
+        with pytest.raises(SubmissionError, match="and too few in 10 of 10 episodes"):
             audit(entry, episodes, scorer(policy), rules, precision=HALF)
         entry, episodes = entry_of(sampled(policy, rules), temperature=0.0)
-        with pytest.raises(SubmissionError, match="tokens are not the policy's likeliest, as temperature 0 asks"):
+        with pytest.raises(SubmissionError, match="tokens are not the policy's likeliest, as temperature 0 requires"):
             audit(entry, episodes, scorer(policy, 0.0), rules, precision=HALF)
 
 
@@ -230,7 +230,7 @@ def test_anothers_actions_are_caught_even_with_log_probs_computed_anew(
     forged = as_sampled(tiny, list(Engine().run(load_policy(player), rules.jobs())))
     entry, episodes = entry_of(forged)
     assert entry.claim.success == 1.0
-    with pytest.raises(SubmissionError, match="it did not sample them|too surprising"):
+    with pytest.raises(SubmissionError, match="did not sample|too surprising"):
         audit(entry, episodes, scorer(tiny), rules)
 
 
@@ -239,7 +239,7 @@ def test_one_episode_of_anothers_is_caught_among_its_own(
 ) -> None:
     foreign = as_sampled(tiny, list(Engine().run(load_policy("demonstrator"), rules.jobs()[:1])))
     entry, episodes = entry_of([*foreign, *own[1:]])
-    with pytest.raises(SubmissionError, match="it did not sample them|too surprising"):
+    with pytest.raises(SubmissionError, match="did not sample|too surprising"):
         audit(entry, episodes, scorer(tiny), rules)
 
 
@@ -247,7 +247,7 @@ def test_likeliest_tokens_are_not_sampled_ones(tiny: LocalPolicy, rules: Protoco
     entry, episodes = entry_of(sampled(tiny, rules, temperature=0.0), temperature=0.0)
     assert audit(entry, episodes, scorer(tiny, temperature=0.0), rules)["greedy"] is True
     entry, episodes = entry_of(own, temperature=0.0)
-    with pytest.raises(SubmissionError, match="tokens are not the policy's likeliest, as temperature 0 asks"):
+    with pytest.raises(SubmissionError, match="tokens are not the policy's likeliest, as temperature 0 requires"):
         audit(entry, episodes, scorer(tiny, temperature=0.0), rules)
 
 
@@ -256,7 +256,7 @@ def test_log_probs_at_temperature_0_are_0(tiny: LocalPolicy, rules: Protocol) ->
     assert {value for each in episodes for ply in each.turns for value in (*ply.logprobs, *ply.entropy)} == {0.0}
     forged = change(episodes, lambda ply: msgspec.structs.replace(ply, logprobs=(-9.0,) * len(ply.ids)))
     with pytest.raises(
-        SubmissionError, match=r"\d of \d+ log-probs are not 0, which they are at temperature 0; got -9"
+        SubmissionError, match=r"\d of \d+ log-probs are not 0, as temperature 0 requires; the lowest is -9"
     ):
         audit(entry, forged, scorer(tiny, temperature=0.0), rules)
 
@@ -268,7 +268,7 @@ def test_greedy_words_under_a_samplers_name_surprise_too_little(tiny: LocalPolic
         for each in greedy
     ]
     entry, episodes = entry_of(as_sampled(tiny, bare))
-    with pytest.raises(SubmissionError, match="it did not sample them|does not end as this policy ends one"):
+    with pytest.raises(SubmissionError, match="did not sample|does not end as this policy ends one"):
         audit(entry, episodes, scorer(tiny), rules)
 
 
@@ -276,13 +276,13 @@ def test_greedy_words_under_a_samplers_name_surprise_too_little(tiny: LocalPolic
     ("edit", "message"),
     [
         (lambda ply: msgspec.structs.replace(ply, logprobs=tuple(x - 0.01 for x in ply.logprobs)), "log-probs are not"),
-        (lambda ply: msgspec.structs.replace(ply, prompt=(7, *ply.prompt)), "are not what was shown"),
-        (lambda ply: msgspec.structs.replace(ply, fresh=True), "are not what was shown"),
+        (lambda ply: msgspec.structs.replace(ply, prompt=(7, *ply.prompt)), "are not the conversation"),
+        (lambda ply: msgspec.structs.replace(ply, fresh=True), "are not the conversation"),
         (
             lambda ply: msgspec.structs.replace(ply, ids=(300,) * LIMIT, logprobs=(-1.0,) * LIMIT, entropy=()),
             "the ids of .* spell|does not end as",
         ),
-        (lambda ply: msgspec.structs.replace(ply, ids=(), logprobs=(), entropy=()), "an answer without token ids"),
+        (lambda ply: msgspec.structs.replace(ply, ids=(), logprobs=(), entropy=()), "has no token ids to score"),
         (lambda ply: msgspec.structs.replace(ply, finish="context"), "does not end as this policy ends one"),
         (lambda ply: msgspec.structs.replace(ply, finish="filter"), r"does not end as this policy ends one \(filter\)"),
     ],
@@ -332,10 +332,11 @@ def test_other_weights_have_other_log_probs_and_another_digest(
     assert parameters(other) == sum(weight.numel() for weight in other.model.parameters())
 
 
-def test_prompts_are_those_of_the_context_rule(tiny: LocalPolicy, rules: Protocol) -> None:
-    entry, episodes = entry_of(sampled(tiny, rules, Engine(context=Window(2))), context="window:2")
-    assert abs(audit(entry, episodes, scorer(tiny), rules, context=Window(2))["z"]) < 4
-    with pytest.raises(SubmissionError, match="are not what was shown"):
+def test_prompts_follow_the_context_rule(tiny: LocalPolicy, rules: Protocol) -> None:
+    trajectories = sampled(tiny, rules, Engine(context=Window(2)))
+    assert abs(audit(*entry_of(trajectories, context="window:2"), scorer(tiny), rules)["z"]) < 4
+    entry, episodes = entry_of(trajectories)
+    with pytest.raises(SubmissionError, match="are not the conversation"):
         audit(entry, episodes, scorer(tiny), rules)
 
 
@@ -344,7 +345,9 @@ def test_an_episode_is_not_stopped_while_there_is_room(
 ) -> None:
     """Where to stop may not be chosen: a task may score what stands."""
     entry, episodes = entry_of([replace(own[0], turns=own[0].turns[:3], stop="context"), *own[1:]])
-    with pytest.raises(SubmissionError, match="stopped for want of room, but .* are less than this policy's 8192"):
+    with pytest.raises(
+        SubmissionError, match="stopped for a full context, but its .* are less than this policy's 8192"
+    ):
         audit(entry, episodes, scorer(tiny), rules)
     room = len(own[0].turns[0].completion.prompt_ids) + 20
     drawn = Sampling(max_tokens=LIMIT)

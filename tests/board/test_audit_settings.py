@@ -1,22 +1,19 @@
-"""Whole entries of local policies, made and checked as the commands do it: no honest setting is taken for a forgery."""
+"""Whole entries of local policies, made and audited by the commands: no honest setting is taken for a forgery."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
 import torch
 
 from lmgym.board import entry as entries
-from lmgym.board import parsing
-from lmgym.board.entry import RecordedEpisode
-from lmgym.cli.again import Again
+from lmgym.board.reproduce import score_again
+from lmgym.cli.submit import load_local as load_entry_policy
 from lmgym.errors import SubmissionError
-from lmgym.policy.load import load_local
 from lmgym.policy.local.policy import LocalPolicy
 from tests.board import small
 from tests.board.test_commands import command
@@ -27,12 +24,12 @@ from tests.vision.models import saved
 ROOT = Path(__file__).resolve().parents[2]
 JARS, DUELS, CORNERS = "test/FewJars-v0", "test/FewDuels-v0", "test/FewCorners-v0"
 TOOLS = "{%- if tools %}<|im_start|>system\n{{ tools | tojson }}<|im_end|>\n{% endif %}"
-Entered = Callable[..., tuple[Path, Again]]
+Entered = Callable[..., tuple[Path, LocalPolicy]]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def plugin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The tasks of tests/board/small."""
+    """Install the tasks of tests/board/small."""
     with installed(small, tmp_path_factory.mktemp("site")) as folder:
         yield folder
 
@@ -48,31 +45,23 @@ def thinker(tmp_path_factory: pytest.TempPathFactory) -> str:
     policy = LocalPolicy(model, tokenizer, name="thinker")
     policy.tokenizer.chat_template, plain = TOOLS + models.CHATML, policy.tokenizer.chat_template
     policy.save(folder)
-    policy.tokenizer.chat_template = plain  # which other tests share
+    policy.tokenizer.chat_template = plain  # other tests share the tokenizer
     return f"hf:{folder}"
 
 
 @pytest.fixture
 def entered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Entered:
-    """Evaluate a model on a task and hand that in."""
+    """Return a function that evaluates a model on a task and submits the entry."""
     monkeypatch.chdir(tmp_path)
 
-    def enter(task: str, model: str, *words: str) -> tuple[Path, Again]:
+    def enter(task: str, model: str, *words: str) -> tuple[Path, LocalPolicy]:
         run = ("eval", task, "--model", model, "--standard", "--quiet", "--max-tokens", "16", "--out", "run", *words)
         assert command(monkeypatch, *run) == 0
         assert command(monkeypatch, "submit", "run", "--author", "A. Uthor", "--name", "honest") == 0
         (path,) = entries.all_paths(Path("leaderboards/entries"))
-        return path, Again.of(model, seat=None)
+        return path, load_entry_policy(model)
 
     return enter
-
-
-def scored(path: Path, again: Again) -> dict[str, Any]:
-    return again._audit(path, entries.read(path))
-
-
-def episodes(path: Path) -> list[RecordedEpisode]:
-    return [entries.episode(line, "line") for line in parsing.lines(entries.episodes_path(path))]
 
 
 def test_a_policy_that_thinks_and_calls_tools_is_reproduced(
@@ -101,57 +90,50 @@ def test_a_policy_that_thinks_and_calls_tools_is_reproduced(
         (DUELS, ("--system", "")),
     ],
 )
-def test_however_a_policy_was_asked_its_ids_are_its_own(
+def test_ids_of_a_policy_pass_under_every_setting(
     entered: Entered, thinker: str, task: str, words: tuple[str, ...]
 ) -> None:
-    path, again = entered(task, thinker, *words)
-    assert scored(path, again)["tokens"] > 50
-    policy = load_local(thinker)
-    spoken = [policy.text(ply.ids) for each in episodes(path) for ply in each.turns]
-    assert sum("<think>" in words or "</think>" in words for words in spoken) > 0  # or nothing is shown
+    path, policy = entered(task, thinker, *words)
+    assert score_again(path, policy)["tokens"] > 50
+    answers = [policy.text(turn.ids) for episode in entries.read_episodes(path) for turn in episode.turns]
+    assert any("<think>" in answer or "</think>" in answer for answer in answers)  # else the test shows nothing
 
 
+@pytest.mark.parametrize(("task", "model"), [(JARS, "tiny"), (CORNERS, "tiny-vl")])
 @pytest.mark.parametrize("tools", ["none", "text"])
-def test_tiny_is_told_of_tools_in_words_or_not_at_all(entered: Entered, tools: str) -> None:
-    path, again = entered(JARS, "tiny", "--tools", tools)
-    assert scored(path, again)["drawn"] == 1.0
-
-
-@pytest.mark.parametrize("tools", ["none", "text"])
-def test_a_policy_that_sees_is_shown_the_pictures_again(entered: Entered, tools: str) -> None:
-    path, again = entered(CORNERS, "tiny-vl", "--tools", tools)
-    assert scored(path, again)["drawn"] == 1.0
+def test_built_in_models_pass_with_and_without_tools(entered: Entered, task: str, model: str, tools: str) -> None:
+    path, policy = entered(task, model, "--tools", tools)
+    assert score_again(path, policy)["drawn"] == 1.0
 
 
 @pytest.mark.parametrize("family", ["qwen2_5_vl", "smolvlm"])
-def test_a_family_that_sees_otherwise_is_shown_them_as_well(entered: Entered, tmp_path: Path, family: str) -> None:
-    path, again = entered(CORNERS, f"hf:{saved(family, tmp_path / family)}", "--tools", "text", "--context", "markov")
-    assert scored(path, again)["drawn"] == 1.0
+def test_other_vision_families_pass(entered: Entered, tmp_path: Path, family: str) -> None:
+    path, policy = entered(CORNERS, f"hf:{saved(family, tmp_path / family)}", "--tools", "text", "--context", "markov")
+    assert score_again(path, policy)["drawn"] == 1.0
 
 
 @pytest.mark.parametrize("limit", [24, 32, 40])
-def test_another_seat_sums_up_where_the_record_says_so(entered: Entered, limit: int) -> None:
+def test_another_seat_summarises_where_the_record_does(entered: Entered, limit: int) -> None:
     seat = ("--seat", "black=tiny?seed=4", "--context", f"summarise:{limit}", "--max-tokens", "24")
-    path, again = entered(DUELS, "tiny", *seat)
-    summaries = [(ply.seat, ply.action) for each in episodes(path) for ply in each.turns if ply.action is None]
-    assert {seat for seat, _ in summaries} == {"agent", "black"}
-    assert scored(path, again)["drawn"] == 1.0
+    path, policy = entered(DUELS, "tiny", *seat)
+    turns = [turn for episode in entries.read_episodes(path) for turn in episode.turns]
+    assert {turn.seat for turn in turns if turn.action is None} == {"agent", "black"}
+    assert score_again(path, policy)["drawn"] == 1.0
 
 
-@pytest.mark.parametrize(("stated", "was"), [("none", "text"), ("text", "none"), ("template", "text")])
-def test_tools_that_were_told_otherwise_than_stated_are_found(
-    entered: Entered, thinker: str, stated: str, was: str
-) -> None:
-    path, again = entered(JARS, thinker, "--tools", was)
-    found = entries.read(path)
-    other = msgspec.structs.replace(found, settings={**found.settings, "tools": stated})
-    with pytest.raises(SubmissionError, match="are not what was shown, as this policy renders it"):
-        again._audit(path, other)
-
-
-def test_no_local_policy_was_told_of_tools_as_endpoints_are(entered: Entered, thinker: str) -> None:
-    path, again = entered(JARS, thinker, "--tools", "template")
-    found = entries.read(path)
-    native = msgspec.structs.replace(found, settings={**found.settings, "tools": "native"})
-    with pytest.raises(SubmissionError, match="tools are native, which is for endpoints"):
-        again._audit(path, native)
+@pytest.mark.parametrize(
+    ("stated", "used", "message"),
+    [
+        ("none", "text", "are not the conversation as this policy renders it"),
+        ("text", "none", "are not the conversation as this policy renders it"),
+        ("template", "text", "are not the conversation as this policy renders it"),
+        ("native", "template", "the entry states native tools, which only endpoints have"),
+    ],
+)
+def test_a_misstated_tool_mode_is_refused(entered: Entered, thinker: str, stated: str, used: str, message: str) -> None:
+    path, policy = entered(JARS, thinker, "--tools", used)
+    entry = entries.read(path)
+    forged = msgspec.structs.replace(entry, settings={**entry.settings, "tools": stated})
+    path.write_bytes(entries.canonical(forged))
+    with pytest.raises(SubmissionError, match=message):
+        score_again(path, policy)

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from lmgym.board import entry as entries
-from lmgym.board import parsing
-from lmgym.board import run as runs
+from lmgym.board import history, parsing
+from lmgym.board import run_folder as runs
 from lmgym.cli import main
 from lmgym.policy.load import load_local
 from lmgym.policy.local.audit import weights_digest
@@ -42,7 +42,7 @@ def test_a_run_becomes_an_entry_that_is_verified_and_shown(
     assert said.startswith("verified (exact): demonstrator on lmgym/Wordle-v0, 93 episodes, score 1.0000 [0.9603, ")
     assert json.loads(Path("verdicts/Wordle-v0-demonstrator.json").read_bytes())["mark"] == "verified"
     assert command(monkeypatch, "board") == 2
-    assert "demonstrator on lmgym/Wordle-v0 was never verified as it is" in capsys.readouterr().err
+    assert "demonstrator on lmgym/Wordle-v0 has no verdict as it is" in capsys.readouterr().err
     assert command(monkeypatch, "board", "grade") == 0
     assert command(monkeypatch, "board", "--out", "site") == 0
     assert "First" not in capsys.readouterr().out
@@ -63,32 +63,31 @@ def test_a_refusal_is_one_line(
     assert command(monkeypatch, "verify", str(path)) == 2
     said = capsys.readouterr()
     assert said.err.count("\n") == 1
-    assert "instance 7, try 0 says its score is" in said.err
+    assert "instance 7, try 0 states score" in said.err
     assert said.out == ""
 
 
-@pytest.mark.parametrize("again", [(), ("--secret", "secret.txt", "--instances", "34")], ids=["ids", "fresh"])
 def test_other_weights_than_the_entrys_are_refused(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    forger: Forger,
-    tmp_path: Path,
-    again: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], forger: Forger, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    mine = weights_digest(load_local("tiny?seed=4"))
-    path = forger.change(lambda entry, _: entry["policy"].update(kind="model", name="tiny?seed=4", weights=mine))
-    leaderboard = ("--leaderboard", str(path.parents[2]))
-    if again:
-        Path("secret.txt").write_text("a long secret that nobody guesses")
-        assert command(monkeypatch, "board", "commit", "wordle", "secret.txt", *leaderboard) == 0
-    capsys.readouterr()
-    assert command(monkeypatch, "verify", str(path), "--workers", "1", "--model", "tiny?seed=5", *again) == 2
-    other = weights_digest(load_local("tiny?seed=5"))
-    assert f"the entry's weights are {mine[:16]}, those of tiny?seed=5 are {other[:16]}" in capsys.readouterr().err
-    if not again:
-        assert command(monkeypatch, "verify", str(path), "--workers", "1", "--model", "tiny?seed=4") == 2
-        assert "an answer without token ids" in capsys.readouterr().err  # the weights are the entry's own
+    own, other = (weights_digest(load_local(f"tiny?seed={seed}")) for seed in (4, 5))
+    path = forger.change(lambda entry, _: entry["policy"].update(kind="model", name="tiny?seed=4", weights=own))
+    for model, message in (
+        ("tiny?seed=5", f"the entry's weights are {own[:16]}, those of tiny?seed=5 are {other[:16]}"),
+        ("tiny?seed=4", "has no token ids to score"),  # the weights are the entry's
+        ("null", "null has no weights here to score ids under"),
+    ):
+        assert command(monkeypatch, "verify", str(path), "--workers", "1", "--model", model) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_a_key_in_place_of_a_model_is_refused_and_not_repeated(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], honest: Path
+) -> None:
+    monkeypatch.setenv("LMGYM_API_KEY", "planted-0123456789")
+    assert command(monkeypatch, "verify", str(honest), "--model", "cmd:play planted-0123456789") == 2
+    assert "planted" not in capsys.readouterr().err
 
 
 def test_declared_tokens_are_in_the_verdict(
@@ -116,7 +115,7 @@ def test_a_proposal_is_verified_against_the_board_before(
     (proposed / "verdicts").mkdir()
     (proposed / "verdicts/honest.json").write_text("{}")
     assert command(monkeypatch, "verify", str(proposed), "--base", str(base)) == 2
-    assert "verdicts and history are written by the board" in capsys.readouterr().err
+    assert "the board writes verdicts and history itself" in capsys.readouterr().err
 
 
 def test_a_proposal_that_repeats_an_entrys_actions_is_refused(
@@ -135,7 +134,7 @@ def test_a_proposal_that_repeats_an_entrys_actions_is_refused(
     for path in (changed, entries.episodes_path(changed)):
         shutil.copy(path, proposed / "entries/Wordle-v0" / path.name.replace("honest", "copy"))
     assert command(monkeypatch, "verify", str(proposed), "--base", str(base), "--workers", "1") == 2
-    assert "the actions of copy are those of honest on lmgym/Wordle-v0" in capsys.readouterr().err
+    assert "copy repeats the actions or token ids of honest on lmgym/Wordle-v0" in capsys.readouterr().err
 
 
 def test_a_history_that_was_cut_is_refused(
@@ -144,12 +143,12 @@ def test_a_history_that_was_cut_is_refused(
     monkeypatch.chdir(tmp_path)
     for name, lines in (("before", 1), ("after", 2)):
         for number in range(lines):
-            Path("secret.txt").write_text(f"a secret of its own, number {number}")
-            assert command(monkeypatch, "board", "commit", "wordle", "secret.txt", "--leaderboard", name) == 0
+            log = Path(name) / "history.jsonl"
+            history.append(log, date="2026-11-21", what="archived", task="lmgym/Wordle-v0", reason=str(number))
     assert command(monkeypatch, "board", "follows", "before", "--leaderboard", "after") == 0
     assert "1 lines were added" in capsys.readouterr().out
     assert command(monkeypatch, "board", "follows", "after", "--leaderboard", "before") == 2
-    assert "lines may only be added to it" in capsys.readouterr().err
+    assert "lines may only be appended" in capsys.readouterr().err
 
 
 def test_a_board_from_which_entries_vanished_is_refused(
@@ -166,17 +165,17 @@ def test_a_board_from_which_entries_vanished_is_refused(
     for words in (("follows", before, "--leaderboard", after), out, ("--base", before, *out)):
         capsys.readouterr()
         assert command(monkeypatch, "board", *words) == 2
-        assert "entries/Wordle-v0/honest.json is gone: entries leave by lmgym board remove" in capsys.readouterr().err
+        assert (
+            "entries/Wordle-v0/honest.json is missing; remove entries by lmgym board remove" in capsys.readouterr().err
+        )
 
 
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (("submit", "no/such", "--author", "A"), "no/such is no run: it has no episodes.jsonl"),
+        (("submit", "no/such", "--author", "A"), "no/such has no episodes.jsonl"),
         (("verify", "no/such.json"), "no/such.json is missing"),
-        (("verify", "no/UPPER.json"), "'UPPER' is no name of an entry"),
-        (("verify", "a", "b", "--base", "c"), "with --base goes one folder"),
-        (("board", "commit", "wordle", "short.txt"), "a hidden seed has at least 16 characters; this one has 5"),
+        (("verify", "a", "b", "--base", "c"), "--base takes one folder"),
         (("board", "remove", "lmgym/Wordle-v0", "nobody", "--reason", "none"), "there is no entry nobody"),
         (("board", "archive", "lmgym/Wordle-v0", "lmgym/Wordle-v1", "--reason", "none"), "there are no entries on"),
     ],
@@ -189,7 +188,6 @@ def test_what_goes_wrong_is_one_line(
     line: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("short.txt").write_text("short")
     assert command(monkeypatch, *words) == 2
     said = capsys.readouterr()
     assert line in said.err
@@ -214,11 +212,12 @@ def test_what_goes_wrong_is_one_line(
     ],
 )
 def test_a_policys_name_tells_no_path_and_no_host(policy: str, name: str, kind: str) -> None:
-    from lmgym.board.check import check_name, check_words
+    from lmgym.board.texts import check_line
+    from lmgym.board.validate import check_name
 
     assert runs.public_name(policy) == name
     assert runs.kind_of(policy) == kind
-    check_words(name, "policy")
+    check_line(name, "policy")
     check_name(runs.slug(policy))
 
 

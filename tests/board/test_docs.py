@@ -22,10 +22,9 @@ WORKFLOW = (ROOT / ".github/workflows/leaderboard.yml").read_text()
 @pytest.mark.timeout(1800)
 def test_every_command_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "secret.txt").write_text("a long secret that nobody guesses\n")
     shutil.copytree(ROOT / "leaderboards/suites", tmp_path / "leaderboards/suites")
     page = blocks(PAGE)
-    assert sum(len(block.text.splitlines()) for block in page if block.language == "sh") >= 14
+    assert sum(len(block.text.splitlines()) for block in page if block.language == "sh") >= 13
     runner = PageRunner(monkeypatch)
     for block in page:
         runner.run(block)
@@ -36,9 +35,7 @@ def test_every_command_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
         ("added", "demonstrator", "verified"),
         ("added", "tiny-untrained", "verified"),
         ("regraded", "tiny-untrained", "reproduced"),
-        ("committed", "", ""),
         ("regraded", "demonstrator", "verified"),
-        ("regraded", "tiny-untrained", "reproduced"),
         ("removed", "demonstrator", ""),
     ]
     assert (tmp_path / "build/board/entries/Wordle-v0/tiny-untrained.html").is_file()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,16 @@ import zstandard
 
 from lmgym.board import entry as entries
 from lmgym.board import parsing
-from lmgym.board.verify import opened, verify
+from lmgym.board.verify import verify
 from lmgym.errors import SubmissionError
-from tests.board.forge import Change, Forger
+from tests.board.forge import Change, Forger, validated
 
 State = dict[str, Any]
+
+
+def field(path: str, wanted: str = "") -> str:
+    """Match the refusal of a field by its constraint."""
+    return rf"{re.escape(wanted)}.* - at `\$\.{re.escape(path)}`"
 
 
 def won(episodes: list[State]) -> State:
@@ -70,49 +76,58 @@ def nothing(entry: State, episodes: list[State]) -> None:
 
 FORGERIES: dict[str, tuple[Change, str]] = {
     # what the episodes say of themselves
-    "a score": (lambda _, es: lost(es).update(score=1.0), r"says its score is 1\.0; it is 0\.0"),
-    "success without score": (lambda _, es: lost(es).update(success=True), r"says success True; with score 0\.0"),
-    "all won": (all_won, "says its score is 1.0"),
-    "a reward": (lambda _, es: won(es)["turns"][0].update(reward=1.0), r"turn 0 says it earned 1\.0; it earns -1\.0"),
+    "a score": (lambda _, es: lost(es).update(score=1.0), r"states score 1\.0; replay gives 0\.0"),
+    "success without score": (lambda _, es: lost(es).update(success=True), r"states success True; with score 0\.0"),
+    "all won": (all_won, "states score 1.0"),
+    "a reward": (
+        lambda _, es: won(es)["turns"][0].update(reward=1.0),
+        r"turn 0 states reward 1\.0; replay gives -1\.0",
+    ),
     "an observation": (
         lambda _, es: won(es)["turns"][1].update(observation="0" * 16),
-        "turn 1 was played to another observation",
+        "turn 1 answers another observation",
     ),
     "the last observation": (lambda _, es: won(es).update(final="0" * 16), "ends with another observation"),
-    "an action": (lambda _, es: won(es)["turns"][0].update(action="zzzzz"), "was played to another observation"),
+    "an action": (lambda _, es: won(es)["turns"][0].update(action="zzzzz"), "answers another observation"),
     "the seed": (lambda _, es: es[3].update(seed=es[3]["seed"] + 1), "the protocol derives"),
-    "the ending": (lambda _, es: won(es).update(stop="max_turns"), "says that 'max_turns' ended it; it was 'done'"),
-    "an ending nobody knows": (lambda _, es: won(es).update(stop="enough"), "was stopped by 'enough'"),
+    "the ending": (lambda _, es: won(es).update(stop="max_turns"), "states stop 'max_turns'; replay gives 'done'"),
+    "an ending nobody knows": (
+        lambda _, es: won(es).update(stop="enough"),
+        field("stop", "Invalid enum value 'enough'"),
+    ),
     "terminated for truncated": (
         lambda _, es: won(es).update(terminated=False, truncated=True),
-        "says terminated False; it is True",
+        "states terminated False; replay gives True",
     ),
-    "a score beyond 1": (lambda _, es: won(es).update(score=7.0), "scores are in"),
-    "a cost below nothing": (lambda _, es: won(es).update(cost=-5.0), "says it cost -5 US dollars"),
-    "a cost that no sum holds": (lambda _, es: won(es).update(cost=1e308), r"says it cost 1e\+308 US dollars"),
+    "a score beyond 1": (lambda _, es: won(es).update(score=7.0), field("score", "<= 1.0")),
+    "a cost below nothing": (lambda _, es: won(es).update(cost=-5.0), field("cost", ">= 0.0")),
+    "a cost that no sum holds": (
+        lambda _, es: won(es).update(cost=1e308),
+        field("cost", "<= 1000000.0"),
+    ),
     "a turn dropped": (cut_short, "before the environment ended it"),
-    "a turn after the end": (late, "comes after the episode was over"),
+    "a turn after the end": (late, "comes after the end of the episode"),
     "turns beyond the limit": (
         lambda _, es: lost(es).update(turns=lost(es)["turns"] + lost(es)["turns"][:1]),
         "has 7 turns; the limit is 6",
     ),
-    "fewer tokens than none": (lambda _, es: es[0].update(tokens_in=-1), "took fewer than no tokens"),
+    "fewer tokens than none": (lambda _, es: es[0].update(tokens_in=-1), field("tokens_in", ">= 0")),
     # which episodes they are
     "an instance dropped": (lambda _, es: es.pop(40), "asks for 93 episodes; this entry has 92"),
     "an instance dropped, and the last doubled": (
         lambda _, es: (es.pop(40), es.append(es[-1])),
         "instance 40, try 0 is missing",
     ),
-    "an instance twice": (lambda _, es: es.__setitem__(41, es[40]), "instance 40, try 0 is there twice"),
-    "an instance in another's place": (swapped, "instance .* was played to another observation|says its score"),
-    "a foreign instance": (lambda _, es: es[-1].update(index=93), "is none of the 93 instances"),
+    "an instance twice": (lambda _, es: es.__setitem__(41, es[40]), "instance 40, try 0 is repeated"),
+    "an instance in another's place": (swapped, "instance .* answers another observation|states score"),
+    "a foreign instance": (lambda _, es: es[-1].update(index=93), "is not one of the 93 instances"),
     "a try too many": (lambda _, es: es.insert(1, {**es[0], "attempt": 1}), "asks for 93 episodes; this entry has 94"),
-    "another try": (lambda _, es: es[5].update(attempt=1), "asks for 1 tries of each instance"),
+    "another try": (lambda _, es: es[5].update(attempt=1), "asks for 1 tries of an instance"),
     "tries that nobody asks for": (lambda e, _: e.update(tries=2), "with tries 1; this entry states 2"),
     "episodes in another order": (lambda _, es: es.reverse(), "instance 0, try 0 is missing"),
     # what was played
-    "another split": (lambda e, _: e.update(split="train"), "ranked on split 'test'; this was played on 'train'"),
-    "another version": (lambda e, _: e.update(task="lmgym/Wordle-v9"), "no entry can be verified on .*Wordle-v9"),
+    "another split": (lambda e, _: e.update(split="train"), "ranked on split 'test'; this entry has 'train'"),
+    "another version": (lambda e, _: e.update(task="lmgym/Wordle-v9"), "cannot verify entries on .*Wordle-v9"),
     "a task without a table": (
         lambda e, _: e.update(task="lmgym/MiniWoB-bisect-angle-v0"),
         "is part of another task and has no table",
@@ -122,7 +137,7 @@ FORGERIES: dict[str, tuple[Change, str]] = {
         "is played at a server and has no leaderboard",
     ),
     "a task by another name": (lambda e, _: e.update(task="wordle"), "names its task by the id lmgym/Wordle-v0"),
-    "options": (lambda e, _: e.update(options={"colouring": "counting"}), "played with .*counting"),
+    "options": (lambda e, _: e.update(options={"colouring": "counting"}), "default options; this entry has .*counting"),
     "fewer instances": (lambda e, _: e.update(instances=10), "with instances 93; this entry states 10"),
     "more turns allowed": (lambda e, _: e.update(max_turns=20), "with max_turns 6; this entry states 20"),
     "tokens over the limit": (
@@ -135,44 +150,52 @@ FORGERIES: dict[str, tuple[Change, str]] = {
     ),
     "a probability above 1": (
         lambda _, es: es[0]["turns"][0].update(ids=[5], logprobs=[0.5]),
-        "a log-probability above 0",
+        field("turns[0].logprobs[0]", "<= 0.0"),
     ),
-    "a token id below 0": (lambda _, es: es[0]["turns"][0].update(ids=[-1]), "turn 0 has a token id that no vocab"),
+    "a token id below 0": (
+        lambda _, es: es[0]["turns"][0].update(ids=[-1]),
+        field("turns[0].ids[0]", ">= 0"),
+    ),
     "a token id beyond all": (
         lambda _, es: es[0]["turns"][0].update(ids=[10**19]),
-        "has a token id that no vocabulary has: ids go from 0 to 16,777,215",
+        field("turns[0].ids[0]", "line 1: Expected `int` <="),
     ),
     "a prompt's id beyond all": (
         lambda _, es: es[1]["turns"][0].update(prompt=[1 << 24]),
-        "instance 1, try 0, turn 0 has a token id that",
+        field("turns[0].prompt[0]", "line 2: Expected `int` <="),
     ),
-    "more tokens than there are": (lambda _, es: es[0].update(tokens_in=10**19), "says it took 10,000,000,000,0.* tok"),
-    "more parameters than there are": (lambda e, _: e["policy"].update(parameters=10**19), "no 10000000000000000000 p"),
+    "more tokens than there are": (lambda _, es: es[0].update(tokens_in=10**19), field("tokens_in")),
+    "more parameters than there are": (
+        lambda e, _: e["policy"].update(parameters=10**19),
+        field("policy.parameters"),
+    ),
     "words beside an action": (
         lambda _, es: won(es)["turns"][0].update(words="crane"),
-        "turn 0 was played otherwise than it was said: 'crane'",
+        "turn 0 has words beside its action: 'crane'",
     ),
     "a summary that no rule asks for": (
         lambda _, es: won(es)["turns"][0].update(action=None),
-        "is a summary, but the context rule of this entry asks for none",
+        "is a summary, but this entry's context rule asks for none",
     ),
-    "an action passed off as a summary": (with_summary, "turn 1 was played to another observation than the"),
-    "a summary passed off as an action": (summary_as_action, "turn 2 was played to another observation than the"),
+    "an action passed off as a summary": (with_summary, "turn 1 answers another observation than the env"),
+    "a summary passed off as an action": (summary_as_action, "turn 2 answers another observation than the"),
     "a seat nobody played": (
         lambda _, es: won(es)["turns"][0].update(seat="user"),
-        "is of seat 'user', which this entry says nobody played",
+        "is of seat 'user', which is not a seat of this entry",
     ),
-    "an unnamed user": (lambda e, _: e.update(seats=["agent", "user"]), "names its user exactly where"),
+    "an unnamed user": (lambda e, _: e.update(seats=["agent", "user"]), "names its user if and only if"),
     "a seat the task does not have": (
         lambda e, _: e.update(seats=["agent", "ghost"], user="ghost"),
-        "the seat 'ghost' has no turn in any episode: lmgym/Wordle-v0 has no such player",
+        "seat 'ghost' has no turn in any episode: lmgym/Wordle-v0 has no such player",
     ),
     "a temperature at which all tokens are alike": (
         lambda e, _: e["settings"].update(temperature=50),
-        "a temperature is between 0 and 2; this entry has 50",
+        field("temperature", "<= 2.0"),
     ),
-    "a temperature below 0": (lambda e, _: e["settings"].update(temperature=-0.5), "between 0 and 2; .* has -0.5"),
-    "a temperature beyond all": (lambda e, _: e["settings"].update(temperature=10**19), "between 0 and 2"),
+    "a temperature below 0": (
+        lambda e, _: e["settings"].update(temperature=-0.5),
+        field("temperature", ">= 0.0"),
+    ),
     "a prompt with a path": (
         lambda e, _: e["settings"].update(prompt="Read /home/me/notes."),
         "prompt .* names a path",
@@ -183,21 +206,21 @@ FORGERIES: dict[str, tuple[Change, str]] = {
     ),
     "a prompt with a key": (
         lambda e, _: e["settings"].update(prompt="Use sk-proj-abcdefghijklmnop0123."),
-        "^prompt holds what looks like a key$",
+        "^prompt contains what looks like an API key$",
     ),
     "a prompt without end": (lambda e, _: e["settings"].update(prompt="a" * 8001), "prompt has 8,001 characters"),
-    "a prompt that runs backwards": (lambda e, _: e["settings"].update(prompt="a\u202eb"), "prompt has control"),
+    "a prompt that runs backwards": (lambda e, _: e["settings"].update(prompt="a\u202eb"), "prompt contains control"),
     "a request that speaks to a terminal": (
         lambda e, _: e["settings"].update(request={"stop": ["\n\x1b[2J"]}),
-        "^request has control characters: U\\+001B$",
+        "^request contains control characters: U\\+001B$",
     ),
     "a request with an end of words": (
         lambda e, _: e["settings"].update(request={"stop\0": "a"}),
-        "^request has control characters: U\\+0000$",
+        "^request contains control characters: U\\+0000$",
     ),
     "a request that runs backwards": (
         lambda e, _: e["settings"].update(request={"a": [{"b": "\u202e"}]}),
-        "^request has control characters: U\\+202E$",
+        "^request contains control characters: U\\+202E$",
     ),
     "a request with a path": (
         lambda e, _: e["settings"].update(request={"lora": "/home/me/lora"}),
@@ -205,37 +228,58 @@ FORGERIES: dict[str, tuple[Change, str]] = {
     ),
     "a request with a key": (
         lambda e, _: e["settings"].update(request={"auth": "Bearer abcdefgh12345678"}),
-        "^request holds what looks like a key$",
+        "^request contains what looks like an API key$",
     ),
     "a request without end": (
         lambda e, _: e["settings"].update(request={"stop": ["a" * 8001]}),
         "request has 8,001 characters",
     ),
-    "a seed of one's own": (lambda e, _: e["settings"].update(seed=5), "played with seed 0, .*; this entry has 5"),
+    "a seed of one's own": (
+        lambda e, _: e["settings"].update(seed=5),
+        field("seed", "settings: Invalid enum value 5"),
+    ),
     "a context rule nobody knows": (lambda e, _: e["settings"].update(context="bogus"), "unknown --context 'bogus'"),
-    "a way of tools nobody knows": (lambda e, _: e["settings"].update(tools="magic"), "tools is one of .*got 'magic'"),
-    "an answer of no tokens": (lambda e, _: e["settings"].update(max_tokens=0), "max_tokens is from 1 to .* has 0"),
-    "more than all probability": (lambda e, _: e["settings"].update(top_p=1.5), "top_p is from .* to 1; .* has 1.5"),
+    "a way of tools nobody knows": (
+        lambda e, _: e["settings"].update(tools="magic"),
+        field("tools", "Invalid enum value 'magic'"),
+    ),
+    "an answer of no tokens": (
+        lambda e, _: e["settings"].update(max_tokens=0),
+        field("max_tokens", ">= 1"),
+    ),
+    "more than all probability": (
+        lambda e, _: e["settings"].update(top_p=1.5),
+        field("top_p", "<= 1.0"),
+    ),
     "a seat without a policy": (
         lambda e, _: e["settings"].update(seats={"user": 7}),
-        "names policies by seat; got 'us",
+        field("seats[...]", "Expected `str`, got `int`"),
     ),
     "an author without a name": (lambda e, _: e.update(authors=["A. Uthor", ""]), "author '' is blank"),
     "an author of spaces": (lambda e, _: e.update(authors=["\u2003 "]), "author '\\\\u2003 ' is blank"),
-    "no author": (lambda e, _: e.update(authors=[]), "1 to 50 authors; this one has 0"),
+    "no author": (lambda e, _: e.update(authors=[]), field("authors", "of length >= 1")),
     "a blank title": (lambda e, _: e.update(title=" "), "title ' ' is blank"),
-    "a letter that nobody sees": (lambda e, _: e.update(title="\u3164"), "title .* nobody sees: U\\+3164"),
-    "a name with an unseen letter": (lambda e, _: e.update(authors=["A\u2800"]), "author .* nobody sees: U\\+2800"),
-    "a day to come": (lambda e, _: e.update(date="9999-12-31"), "date 9999-12-31 is yet to come"),
-    "settings nobody knows": (lambda e, _: e["settings"].update(luck=1), "settings have no 'luck'"),
-    "settings of another kind": (lambda e, _: e["settings"].update(temperature="hot"), "temperature cannot be 'hot'"),
-    "weights by a word": (lambda e, _: e["policy"].update(weights="mine"), "named by 64 hexadecimal digits"),
+    "a letter that nobody sees": (lambda e, _: e.update(title="\u3164"), "title .* invisible character U\\+3164"),
+    "a name with an unseen letter": (
+        lambda e, _: e.update(authors=["A\u2800"]),
+        "author .* invisible character U\\+2800",
+    ),
+    "a day to come": (lambda e, _: e.update(date="9999-12-31"), "date 9999-12-31 is in the future"),
+    "settings nobody knows": (
+        lambda e, _: e["settings"].update(luck=1),
+        "settings: Object contains unknown field `luck`",
+    ),
+    "settings of another kind": (
+        lambda e, _: e["settings"].update(temperature="hot"),
+        field("temperature", "Expected `float`, got `str`"),
+    ),
+    "weights by a word": (lambda e, _: e["policy"].update(weights="mine"), field("policy.weights")),
     "an observation by a word": (
         lambda _, es: won(es)["turns"][0].update(observation="seen"),
-        "named by 16 hexadecimal digits; got 'seen'",
+        field("turns[0].observation"),
     ),
     # what the entry claims
-    "a mean": (nothing, "claims a mean score of 1.0; its episodes have 0.6"),
+    "a mean": (nothing, "claims mean score 1.0; its episodes have 0.6"),
     "trained on the split it is ranked on": (
         lambda e, _: e["declared"].update(trained_on=["lmgym/Wordle-v0 test"]),
         "trained on lmgym/Wordle-v0 test, which is held out",
@@ -245,36 +289,42 @@ FORGERIES: dict[str, tuple[Change, str]] = {
         "trained_on 'lmgym/Nothing-v0 train': unknown task",
     ),
     "an identity": (nothing, "but these settings have"),
-    "other episodes": (nothing, "another than the one that the entry was signed with"),
+    "other episodes": (nothing, "does not match the entry's sha256"),
     "a field": (lambda e, _: e.update(mark="reproduced"), "unknown field `mark`"),
     "a licence": (lambda e, _: e.update(licence="all rights reserved"), "Invalid enum value 'all rights reserved'"),
-    "a number for a word": (lambda e, _: e.update(title=7), "Expected `str`, got `int` - at `\\$.title`"),
-    "a day that never was": (lambda e, _: e.update(date="2026-02-30"), "date is written"),
+    "a number for a word": (lambda e, _: e.update(title=7), field("title", "Expected `str`, got `int`")),
+    "a day that never was": (lambda e, _: e.update(date="2026-02-30"), "date must have the form"),
     # names, words, links
     "a model in the oracle's place": (
         lambda e, _: e.update(name="oracle"),
         "oracle is the name of a reference; this policy is a script",
     ),
-    "a name that leaves the folder": (lambda e, _: e.update(name="../x"), "'../x' is no name of an entry"),
-    "a name that is not its file's": (lambda e, _: e.update(name="other"), "belongs into Wordle-v0/other.json"),
-    "markup in a title": (lambda e, _: e.update(title="<img src=x onerror=alert(1)>"), "has markup"),
-    "markup in an author": (lambda e, _: e.update(authors=["<b>A</b>"]), "author .* has markup"),
-    "a terminal's escape": (lambda e, _: e.update(title="\x1b[31mred"), r"title '\\x1b\[31mred' has control"),
-    "letters that run backwards": (lambda e, _: e.update(title="safe \u202e gnp"), "title 'safe .* has control"),
+    "a name that leaves the folder": (
+        lambda e, _: e.update(name="../x"),
+        field("name", "matching regex"),
+    ),
+    "a name that is not its file's": (lambda e, _: e.update(name="other"), "belongs in Wordle-v0/other.json"),
+    "markup in a title": (lambda e, _: e.update(title="<img src=x onerror=alert(1)>"), "^title .* contains markup"),
+    "markup in an author": (lambda e, _: e.update(authors=["<b>A</b>"]), "author .* contains markup"),
+    "a terminal's escape": (lambda e, _: e.update(title="\x1b[31mred"), r"title '\\x1b\[31mred' contains control"),
+    "letters that run backwards": (
+        lambda e, _: e.update(title="safe \u202e gnp"),
+        "title 'safe .* invisible character U\\+202E",
+    ),
     "a script for a link": (
         lambda e, _: e["links"].update(code="javascript:alert(1)"),
-        "link code .* is no plain https",
+        field("links.code"),
     ),
     "markup in a link": (
         lambda e, _: e["links"].update(paper='https://a.org/"><script>'),
-        "link paper .* is no plain https",
+        field("links.paper"),
     ),
     "a folder of the author's": (
         lambda e, _: e["policy"].update(name="hf:/home/someone/model"),
         "policy 'hf:/home/someone/model' names a path or a host",
     ),
     "a host": (lambda e, _: e["policy"].update(name="http://gpu7:8000/v1"), "policy 'http.* names a path or a host"),
-    "a title without end": (lambda e, _: e.update(title="a" * 201), "has 201 characters; 200 are the most"),
+    "a title without end": (lambda e, _: e.update(title="a" * 201), field("title", "of length <= 200")),
 }
 UNSIGNED = {  # what is changed without making the rest fit
     "a mean": lambda e, _: e["claim"].update(score=1.0),
@@ -305,15 +355,15 @@ def test_messages_tell_forgeries_apart() -> None:
 GIB = 1 << 30
 HOSTILE_JSON = {
     "nested too deeply": (b"[" * 200_000, "nested deeper than 32"),
-    "a key twice": (b'{"schema":1,"schema":1}', "the key 'schema' stands there twice"),
-    "not a number": (b'{"schema":NaN}', "NaN is no number"),
-    "infinity": (b'{"schema":-Infinity}', "-Infinity is no number"),
+    "a key twice": (b'{"schema":1,"schema":1}', "the key 'schema' is repeated"),
+    "not a number": (b'{"schema":NaN}', "NaN is not a JSON number"),
+    "infinity": (b'{"schema":-Infinity}', "-Infinity is not a JSON number"),
     "infinity in digits": (b'{"schema":1e999}', "1e999 is too large"),
-    "a number of 5,000 digits": (b'{"schema":' + b"9" * 5000 + b"}", "a whole number of 5,000 digits"),
-    "half a surrogate pair": (b'{"schema":"\\ud800"}', "half a surrogate pair"),
+    "a number of 5,000 digits": (b'{"schema":' + b"9" * 5000 + b"}", "an integer has 5,000 digits"),
+    "lone surrogate": (b'{"schema":"\\ud800"}', "lone surrogate"),
     "not UTF-8": (b'{"schema":"\xff"}', "is not UTF-8"),
-    "no JSON": (b"{", "is no JSON"),
-    "something after it": (b"{} {}", "is no JSON: Extra data"),
+    "no JSON": (b"{", "is not JSON"),
+    "something after it": (b"{} {}", "is not JSON: Extra data"),
 }
 
 
@@ -328,7 +378,7 @@ def test_hostile_json_is_refused(forger: Forger, name: str, place: str) -> None:
 
 def test_a_key_twice_among_very_many_is_found_in_one_pass() -> None:
     keys = ",".join(f'"{number}":0' for number in [*range(300_000), 299_999])
-    with pytest.raises(SubmissionError, match="the key '299999' stands there twice"):
+    with pytest.raises(SubmissionError, match="the key '299999' is repeated"):
         parsing.parse(f"{{{keys}}}".encode(), "a line")
 
 
@@ -345,7 +395,7 @@ def test_an_episode_has_one_text_only(forger: Forger, spelling: str) -> None:
     if spelling == "defaults":
         state["turns"][0]["seat"] = "agent"
     text = json.dumps(state, separators=None if spelling == "spaces" else (",", ":"), sort_keys=spelling != "order")
-    with pytest.raises(SubmissionError, match="not written canonically"):
+    with pytest.raises(SubmissionError, match="not canonical JSON"):
         verify(forger.line(text.encode()), workers=1)
 
 
@@ -369,16 +419,16 @@ def with_dictionary() -> bytes:
 
 LINE = b'{"index":0}\n'
 FRAMES = {
-    "a bomb that says so": (lambda: bomb(stated=True), "states that it unpacks to 1,073,741,824 bytes"),
+    "a bomb that says so": (lambda: bomb(stated=True), "states a size of 1,073,741,824 bytes"),
     "one long line": (lambda: parsing.compress(b"x" * ((1 << 23) + 2)), "a line is longer than 8,388,608 bytes"),
-    "an oversized window": (wide, "asks for a window of 134,217,728 bytes"),
-    "a second frame": (lambda: parsing.compress(LINE) * 2, "something follows the zstd frame|at `"),
-    "bytes after the frame": (lambda: parsing.compress(b"") + b"x", "something follows the zstd frame"),
-    "a frame to be skipped": (lambda: b"\x50\x2a\x4d\x18\x04\0\0\0abcd" + parsing.compress(LINE), "follows the zstd"),
-    "half a frame": (lambda: parsing.compress(b"")[:-2], "the zstd frame is cut off|no zstd file"),
-    "no frame": (lambda: b"plain text, not a frame", "is no zstd file"),
-    "nothing": (lambda: b"", "is no zstd file"),
-    "a line without an end": (lambda: parsing.compress(b"{}"), "the last line has no end"),
+    "an oversized window": (wide, "needs a window of 134,217,728 bytes"),
+    "a second frame": (lambda: parsing.compress(LINE) * 2, "data after the zstd frame|at `"),
+    "bytes after the frame": (lambda: parsing.compress(b"") + b"x", "data after the zstd frame"),
+    "a frame to be skipped": (lambda: b"\x50\x2a\x4d\x18\x04\0\0\0abcd" + parsing.compress(LINE), "after the zstd"),
+    "half a frame": (lambda: parsing.compress(b"")[:-2], "the zstd frame is cut off|not a zstd file"),
+    "no frame": (lambda: b"plain text, not a frame", "is not a zstd file"),
+    "nothing": (lambda: b"", "is not a zstd file"),
+    "a line without an end": (lambda: parsing.compress(b"{}"), "the last line has no line break"),
 }
 
 
@@ -433,7 +483,7 @@ def test_a_link_is_no_file(forger: Forger, honest: Path) -> None:
 )
 def test_honest_words_are_no_key_and_no_path(forger: Forger, words: str) -> None:
     path = forger.change(lambda e, _: (e["settings"].update(prompt=words), e.update(title=words)))
-    opened(path)
+    validated(path)
 
 
 @pytest.mark.parametrize(
@@ -461,11 +511,11 @@ def test_honest_words_are_no_key_and_no_path(forger: Forger, words: str) -> None
 def test_a_key_of_any_issuer_is_refused_and_not_repeated(forger: Forger, words: str, place: str) -> None:
     said = f"use {words}"
     path = forger.change(lambda e, _: e["settings"].update(prompt=said) if place == "prompt" else e.update(title=said))
-    with pytest.raises(SubmissionError, match=f"^{place} holds what looks like a key$"):
-        opened(path)
+    with pytest.raises(SubmissionError, match=f"^{place} contains what looks like an API key$"):
+        validated(path)
 
 
 @pytest.mark.parametrize("words", ["see /tmp", "in /home/me", "under ~/models/x", "at ./runs/x", "/Users", "C:\\me"])
 def test_a_path_of_a_machine_is_refused(forger: Forger, words: str) -> None:
     with pytest.raises(SubmissionError, match="names a path or a host"):
-        opened(forger.change(lambda e, _: e["settings"].update(prompt=words)))
+        validated(forger.change(lambda e, _: e["settings"].update(prompt=words)))

@@ -113,7 +113,7 @@ def test_rows_are_filtered_by_words(chromium: Any, pages: Path) -> None:
     page, _ = opened(chromium, pages / "tasks/Wordle-v0.html")
     page.get_by_label("Show only").fill("the rand")
     assert first_words(page, "#t-task") == ["random"]
-    assert page.locator("#t-task-told").inner_text() == "1 of 4 rows"
+    assert page.locator("#t-task-count").inner_text() == "1 of 4 rows"
     page.get_by_label("Show only").fill("<b>nothing like it</b>")
     assert first_words(page, "#t-task") == []
 

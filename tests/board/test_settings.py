@@ -14,7 +14,7 @@ import pytest
 
 from lmgym.board import entry as entries
 from lmgym.board.entry import Entry
-from lmgym.board.verify import opened
+from tests.board.forge import validated
 from tests.board.test_audit_settings import DUELS, JARS, ROOT, plugin
 from tests.board.test_commands import command
 from tests.evaluation.server import serving
@@ -35,7 +35,7 @@ def entered(monkeypatch: pytest.MonkeyPatch, task: str, model: str, *words: str)
     assert command(monkeypatch, *run) == 0
     assert command(monkeypatch, "submit", "run", "--author", "A. Uthor", "--name", "honest") == 0
     (path,) = entries.all_paths(Path("leaderboards/entries"))
-    return opened(path)[0]
+    return validated(path)
 
 
 def test_a_stop_at_the_end_of_a_line_is_verified_and_shown_escaped(

@@ -21,9 +21,9 @@ from lmgym.board import curves, history, parsing, site
 from lmgym.board import entry as entries
 from lmgym.board.copies import check_copy
 from lmgym.board.entry import Entry, Links, PolicyRecord
-from lmgym.board.recheck import recheck
+from lmgym.board.proposals import recheck
 from lmgym.board.site import Board, TaskPage, write
-from lmgym.board.store import BoardStore, check_others
+from lmgym.board.store import BoardStore, check_system
 from lmgym.board.tables import Suite, TableRow, combined, overall, ranked
 from lmgym.board.verdict import Figure, Verdict, figures, outcomes
 from lmgym.board.verify import verify
@@ -189,7 +189,7 @@ def copied(board_store: BoardStore, tmp_path: Path) -> BoardStore:
 
 def test_an_entry_without_a_verdict_stops_the_build(copied: BoardStore) -> None:
     copied.verdict_path(WORDLE, "honest").unlink()
-    with pytest.raises(SubmissionError, match="honest on lmgym/Wordle-v0 was never verified as it is"):
+    with pytest.raises(SubmissionError, match="honest on lmgym/Wordle-v0 has no verdict as it is"):
         site.load(copied)
 
 
@@ -203,7 +203,7 @@ def test_an_entry_is_not_gone_without_a_line_that_says_so(
     for file in gone:
         (copied.root / file.format("Wordle-v0/honest")).unlink()
     for check in (lambda: recheck(board_store, copied), lambda: site.load(copied)):
-        with pytest.raises(SubmissionError, match="honest on lmgym/Wordle-v0 stands in the history since .* is gone"):
+        with pytest.raises(SubmissionError, match="honest on lmgym/Wordle-v0 is in the history since .* is missing"):
             check()
 
 
@@ -217,7 +217,7 @@ def test_a_verdict_that_history_does_not_hold_stops_the_build(copied: BoardStore
     better = msgspec.structs.replace(template.verdict.score, mean=1.0)
     forged = msgspec.structs.replace(template.verdict, score=better)
     copied.verdict_path(WORDLE, "honest").write_bytes(entries.canonical(forged))
-    with pytest.raises(SubmissionError, match="history does not hold honest on lmgym/Wordle-v0 with this score"):
+    with pytest.raises(SubmissionError, match="the history has honest on lmgym/Wordle-v0 with score"):
         site.load(copied)
 
 
@@ -234,10 +234,13 @@ def of_before(log: Path) -> None:
 
 
 EDITS: dict[str, tuple[dict[str, object], str]] = {
-    "mark": ({"mark": "reproduced", "audit": {"z": 0.1}}, "does not hold honest on lmgym/Wordle-v0 with this mark"),
-    "success": ({"success": Figure(0.999, 0.99, 1.0)}, "not the one that the history holds|another success than its"),
-    "audit": ({"audit": {"z": 0.1}}, "is not the one that the history holds"),
-    "turns": ({"turns": Figure(1.0, 1.0, 1.0)}, "is not the one that the history holds"),
+    "mark": (
+        {"mark": "reproduced", "audit": {"z": 0.1}},
+        "the history has honest on lmgym/Wordle-v0 with mark verified",
+    ),
+    "success": ({"success": Figure(0.999, 0.99, 1.0)}, "not the one in the history|another success than its"),
+    "audit": ({"audit": {"z": 0.1}}, "is not the one in the history"),
+    "turns": ({"turns": Figure(1.0, 1.0, 1.0)}, "is not the one in the history"),
 }
 
 
@@ -259,7 +262,7 @@ def test_a_task_that_promises_something_else_stops_the_build(
     copied: BoardStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(site, "promise", lambda task: "0" * 64)
-    with pytest.raises(SubmissionError, match="was verified when the task promised something else"):
+    with pytest.raises(SubmissionError, match="was verified before the task's golden episodes changed"):
         site.load(copied)
 
 
@@ -271,21 +274,21 @@ def test_a_broken_history_stops_the_build(copied: BoardStore) -> None:
 
 def test_a_name_is_one_system_on_all_tasks(board_store: BoardStore, copied: BoardStore, template: TableRow) -> None:
     other = msgspec.structs.replace(template.entry, task="lmgym/WordleCounting-v0", authors=("A. Rival",))
-    check_others(template.entry, [template.entry, msgspec.structs.replace(other, authors=template.entry.authors,
+    check_system(template.entry, [template.entry, msgspec.structs.replace(other, authors=template.entry.authors,
         episodes=entries.EpisodeFile(1, "0" * 64))])  # fmt: skip
-    with pytest.raises(SubmissionError, match="honest is the name of another system on lmgym/Wordle-v0"):
-        check_others(other, [template.entry])
+    with pytest.raises(SubmissionError, match="honest names another system on lmgym/Wordle-v0"):
+        check_system(other, [template.entry])
     path = copied.path(WORDLE, "oracle")
     oracle = msgspec.structs.replace(entries.read(path), authors=("A. Rival",))
-    check_others(oracle, [template.entry])
-    with pytest.raises(SubmissionError, match="oracle is the name of another system"):
-        check_others(msgspec.structs.replace(oracle, task="lmgym/WordleCounting-v0"), [entries.read(path)])
+    check_system(oracle, [template.entry])
+    with pytest.raises(SubmissionError, match="oracle names another system"):
+        check_system(msgspec.structs.replace(oracle, task="lmgym/WordleCounting-v0"), [entries.read(path)])
 
 
 def retold(store: BoardStore, template: TableRow, **policy: object) -> tuple[Entry, Verdict]:
     """What the honest player did, by another name, with other tokens, and no word twice the same but the actions."""
     path = store.path(WORDLE, "honest")
-    lines = [entries.episode(line, "line") for line in parsing.lines(entries.episodes_path(path))]
+    lines = [*entries.read_episodes(path)]
     told = [
         msgspec.structs.replace(
             each,
@@ -308,7 +311,7 @@ def retold(store: BoardStore, template: TableRow, **policy: object) -> tuple[Ent
 
 def test_copied_episodes_are_refused_under_any_title(copied: BoardStore, template: TableRow) -> None:
     copy, verdict = retold(copied, template)
-    message = "the actions of copy are those of honest on lmgym/Wordle-v0: these episodes are there already"
+    message = "copy repeats the actions or token ids of honest on lmgym/Wordle-v0: a copy of an entry is no entry"
     with pytest.raises(SubmissionError, match=message):
         copied.admit(copy, verdict)
     assert copied.verdict(copy) is None
@@ -324,7 +327,7 @@ def test_a_copy_that_was_let_in_stops_the_build(
     with monkeypatch.context() as patch:
         patch.setattr(BoardStore, "check_copy", lambda *_, **__: None)
         copied.admit(copy, verdict)
-    with pytest.raises(SubmissionError, match="the actions of copy are those of honest"):
+    with pytest.raises(SubmissionError, match="copy repeats the actions or token ids of honest"):
         site.load(copied)
 
 
@@ -332,7 +335,7 @@ def test_a_policy_may_act_as_another_does_where_its_ids_were_scored_again(
     copied: BoardStore, template: TableRow
 ) -> None:
     copy, verdict = retold(copied, template, weights="1" * 64)
-    with pytest.raises(SubmissionError, match="the actions of copy are those of honest"):
+    with pytest.raises(SubmissionError, match="copy repeats the actions or token ids of honest"):
         copied.admit(copy, verdict)
     copied.admit(copy, msgspec.structs.replace(verdict, mark="reproduced", audit={"z": 0.1}))
     assert "copy" in {row.entry.name for row in site.load(copied).rows}
@@ -341,11 +344,11 @@ def test_a_policy_may_act_as_another_does_where_its_ids_were_scored_again(
 def test_a_reference_may_act_as_an_entry_does(copied: BoardStore, template: TableRow) -> None:
     retold(copied, template)
     copy, honest = copied.path(WORDLE, "copy"), copied.path(WORDLE, "honest")
-    with pytest.raises(SubmissionError, match="the actions of copy are those of honest"):
-        check_copy(copy, [honest], scored=False)
+    with pytest.raises(SubmissionError, match="copy repeats the actions or token ids of honest"):
+        check_copy(copy, [honest], audited=False)
     for path in (copy, entries.episodes_path(copy)):
         (copied.root / path.name.replace("copy", "null")).write_bytes(path.read_bytes().replace(b'"copy"', b'"null"'))
-    check_copy(copied.root / "null.json", [honest], scored=False)
+    check_copy(copied.root / "null.json", [honest], audited=False)
 
 
 @pytest.mark.parametrize(
@@ -381,13 +384,13 @@ def test_a_verdict_that_replay_does_not_find_is_refused(
     better = msgspec.structs.replace(template.verdict.score, mean=0.99)
     regraded(copied, msgspec.structs.replace(template.verdict, score=better, mark="reproduced", audit={"z": 0.1}))
     assert site.load(copied)  # the history holds it, so that the board alone does not tell
-    with pytest.raises(SubmissionError, match=r"says score Figure\(mean=0.99.*; replay finds Figure\(mean=0.6559"):
+    with pytest.raises(SubmissionError, match=r"states score Figure\(mean=0.99.*; replay gives Figure\(mean=0.6559"):
         recheck(board_store, copied)
 
 
 def test_a_mark_needs_what_it_stands_for(board_store: BoardStore, copied: BoardStore, template: TableRow) -> None:
     regraded(copied, msgspec.structs.replace(template.verdict, mark="reproduced"))
-    with pytest.raises(SubmissionError, match="says mark reproduced; replay finds verified"):
+    with pytest.raises(SubmissionError, match="states mark reproduced; replay gives verified"):
         recheck(board_store, copied)
     regraded(copied, msgspec.structs.replace(template.verdict, mark="reproduced", audit={"z": 0.1}))
     assert recheck(board_store, copied) == [copied.path(WORDLE, "honest")]
@@ -400,7 +403,7 @@ def test_an_edited_history_and_links_are_refused(board_store: BoardStore, copied
         recheck(board_store, copied)
     link.unlink()
     copied.log.write_bytes(b"".join(copied.log.read_bytes().splitlines(keepends=True)[:-1]))
-    with pytest.raises(SubmissionError, match="lines may only be added"):
+    with pytest.raises(SubmissionError, match="lines may only be appended"):
         recheck(board_store, copied)
 
 
@@ -545,7 +548,7 @@ def test_a_feed_without_an_address_has_no_links(board_store: BoardStore, tmp_pat
 
 @pytest.mark.parametrize("address", ["board", "./board", "javascript:alert(1)", 'https://a.org/"><x>', "file:///tmp"])
 def test_an_address_that_no_reader_can_follow_is_refused(tmp_path: Path, address: str) -> None:
-    with pytest.raises(SubmissionError, match="--address is where the site will be"):
+    with pytest.raises(SubmissionError, match="--address must be the URL of the site"):
         write(Board([], [], []), tmp_path, address=address)
 
 
@@ -580,8 +583,8 @@ def test_tokens_are_the_records_or_as_declared(template: TableRow, tmp_path: Pat
     )
     write(Board([page], [], []), tmp_path)
     found, _, told = (tmp_path / "entries/Wordle-v0/honest.html").read_text().partition("Declared, not checked")
-    assert "<dt>Tokens in</dt><dd>12.3k an episode</dd>" in told
-    assert "<dt>Tokens out</dt><dd>67 an episode</dd>" in told
+    assert "<dt>Tokens in</dt><dd>12.3k per episode</dd>" in told
+    assert "<dt>Tokens out</dt><dd>67 per episode</dd>" in told
     assert "<dt>Ids</dt><dd>not recorded</dd>" in told
     assert not re.search("Tokens|Ids|Cost|Parameters", found)
     table = (tmp_path / "tasks/Wordle-v0.html").read_text()
@@ -617,7 +620,7 @@ def test_a_curve_is_what_the_run_recorded(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("points", "message"),
     [
-        ([[0, 0.5, 0.4, 0.6], [0, 0.5, 0.4, 0.6]], "steps of a curve go up"),
+        ([[0, 0.5, 0.4, 0.6], [0, 0.5, 0.4, 0.6]], "steps of a curve must increase"),
         ([[0, 0.5, 0.6, 0.7]], "0 <= low <= mean <= high <= 1"),
         ([], "has 0 points"),
     ],

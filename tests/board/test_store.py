@@ -5,21 +5,18 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import msgspec
-import numpy as np
 import pytest
 
-from lmgym.board import archive, fresh, history, site
+from lmgym.board import archive, history, site
 from lmgym.board import entry as entries
-from lmgym.board.store import BoardStore, new_entries
-from lmgym.board.verdict import Verdict, figures, outcomes
+from lmgym.board.proposals import added_entries
+from lmgym.board.store import BoardStore
+from lmgym.board.verdict import Verdict
 from lmgym.board.verify import verify
 from lmgym.errors import SubmissionError
 from lmgym.evaluation.protocol import protocol
-from lmgym.policy.load import load_policy
-from lmgym.rollout.engine import Engine
 
 WORDLE = "lmgym/Wordle-v0"
 
@@ -54,7 +51,7 @@ def test_a_verdict_is_of_one_entry_and_one_promise(store: BoardStore, verdict: V
 def test_history_holds_what_happened(store: BoardStore, verdict: Verdict) -> None:
     found = entries.read(store.path(WORDLE, "honest"))
     store.admit(found, verdict)
-    with pytest.raises(SubmissionError, match="say why it is again"):
+    with pytest.raises(SubmissionError, match="give a --reason"):
         store.admit(found, verdict)
     store.admit(found, msgspec.structs.replace(verdict, mark="reproduced"), reason="ids scored again")
     store.remove(WORDLE, "honest", reason="the author asked for it")
@@ -76,23 +73,23 @@ def test_a_name_is_never_given_twice(store: BoardStore, verdict: Verdict) -> Non
     store.admit(found, verdict)
     other = msgspec.structs.replace(found, title="A better player")
     events = history.read(store.log)
-    history.check_new(events, WORDLE, "honest", entries.digest(found))
-    with pytest.raises(SubmissionError, match="is another entry's name since"):
-        history.check_new(events, WORDLE, "honest", entries.digest(other))
+    history.check_unused(events, WORDLE, "honest", entries.digest(found))
+    with pytest.raises(SubmissionError, match="names another entry since"):
+        history.check_unused(events, WORDLE, "honest", entries.digest(other))
     store.remove(WORDLE, "honest", reason="gone")
-    with pytest.raises(SubmissionError, match="is another entry's name since"):
+    with pytest.raises(SubmissionError, match="names another entry since"):
         store.admit(other, msgspec.structs.replace(verdict, entry=entries.digest(other)))
 
 
 def test_a_verdict_of_another_entry_is_refused(store: BoardStore, verdict: Verdict) -> None:
     found = msgspec.structs.replace(entries.read(store.path(WORDLE, "honest")), title="Another")
-    with pytest.raises(SubmissionError, match="about another entry"):
+    with pytest.raises(SubmissionError, match="is not about honest"):
         store.admit(found, verdict)
 
 
 def lines(count: int, path: Path) -> list[bytes]:
     for number in range(count):
-        history.append(path, date="2026-11-21", what="committed", task=WORDLE, digest=str(number))
+        history.append(path, date="2026-11-21", what="archived", task=WORDLE, reason=str(number))
     return path.read_bytes().splitlines(keepends=True)
 
 
@@ -119,7 +116,7 @@ def test_history_may_only_grow(tmp_path: Path) -> None:
     history.check_extends(b"".join(found[:2]), b"".join(found))
     other = lines(2, tmp_path / "other.jsonl")
     assert other == found[:2]
-    with pytest.raises(SubmissionError, match="lines may only be added"):
+    with pytest.raises(SubmissionError, match="lines may only be appended"):
         history.check_extends(b"".join(found), b"".join(found[:2]))
 
 
@@ -141,8 +138,8 @@ def proposal(store: BoardStore, verdict: Verdict, tmp_path: Path) -> tuple[Path,
 
 def test_a_proposal_adds_entries(proposal: tuple[Path, Path]) -> None:
     base, changed = proposal
-    assert new_entries(base, changed) == [changed / "entries/Wordle-v0/newcomer.json"]
-    assert new_entries(base, base) == []
+    assert added_entries(base, changed) == [changed / "entries/Wordle-v0/newcomer.json"]
+    assert added_entries(base, base) == []
 
 
 @pytest.mark.parametrize(
@@ -151,14 +148,14 @@ def test_a_proposal_adds_entries(proposal: tuple[Path, Path]) -> None:
         ("entries/Wordle-v0/honest.json", b"{}", "was changed; a proposal adds"),
         ("history.jsonl", b"", "was changed; a proposal adds"),
         ("verdicts/Wordle-v0/honest.json", b"{}", "was changed; a proposal adds"),
-        ("verdicts/Wordle-v0/newcomer.json", b"{}", "is no file of an entry; verdicts and history are written by"),
-        ("entries/Wordle-v0/script.sh", b"true", "is no file of an entry"),
+        ("verdicts/Wordle-v0/newcomer.json", b"{}", "is not a file of an entry; the board writes verdicts and history"),
+        ("entries/Wordle-v0/script.sh", b"true", "is not a file of an entry"),
         ("entries/Wordle-v0/alone.episodes.jsonl.zst", b"", "has no JSON file beside it"),
-        ("entries/deep/er/entry.json", b"{}", "is no file of an entry"),
-        ("site/board.js", b"alert(1)", "is no file of an entry"),
-        ("suites/easy-1.json", b"{}", "is no file of an entry"),
-        ("curves/Wordle-v0/mine.json", b"{}", "is no file of an entry"),
-        ("entries/Wordle-v0/random.json", b"{}", "random is a reference: those are played by the board itself"),
+        ("entries/deep/er/entry.json", b"{}", "is not a file of an entry"),
+        ("site/board.js", b"alert(1)", "is not a file of an entry"),
+        ("suites/easy-1.json", b"{}", "is not a file of an entry"),
+        ("curves/Wordle-v0/mine.json", b"{}", "is not a file of an entry"),
+        ("entries/Wordle-v0/random.json", b"{}", "random is a reference, which only the board itself plays"),
     ],
 )
 def test_a_proposal_does_nothing_else(proposal: tuple[Path, Path], name: str, content: bytes, message: str) -> None:
@@ -166,14 +163,14 @@ def test_a_proposal_does_nothing_else(proposal: tuple[Path, Path], name: str, co
     (changed / name).parent.mkdir(parents=True, exist_ok=True)
     (changed / name).write_bytes(content)
     with pytest.raises(SubmissionError, match=message):
-        new_entries(base, changed)
+        added_entries(base, changed)
 
 
 def test_a_proposal_takes_nothing_away(proposal: tuple[Path, Path]) -> None:
     base, changed = proposal
     (changed / "entries/Wordle-v0/honest.json").unlink()
     with pytest.raises(SubmissionError, match="was removed; a proposal adds"):
-        new_entries(base, changed)
+        added_entries(base, changed)
 
 
 def test_a_proposal_is_no_link(proposal: tuple[Path, Path], tmp_path: Path) -> None:
@@ -183,10 +180,10 @@ def test_a_proposal_is_no_link(proposal: tuple[Path, Path], tmp_path: Path) -> N
     (changed / "entries/Wordle-v0/newcomer.json").unlink()
     (changed / "entries/Wordle-v0/newcomer.json").symlink_to(secret)
     with pytest.raises(SubmissionError, match="is a link"):
-        new_entries(base, changed)
+        added_entries(base, changed)
     (tmp_path / "linked").symlink_to(base)
     with pytest.raises(SubmissionError, match="linked is a link; a proposal is a folder"):
-        new_entries(base, tmp_path / "linked")
+        added_entries(base, tmp_path / "linked")
 
 
 # Versions ------------------------------------------------------------------------------------------------------
@@ -231,83 +228,14 @@ def test_where_a_task_asks_for_other_episodes_a_table_begins_in_which_names_are_
     site.load(store)
     assert first.name == "Wordle-v0.json"
     other = msgspec.structs.replace(verdict, entry="2" * 64)
-    history.check_new(history.read(store.log), WORDLE, "honest", other.entry)
+    history.check_unused(history.read(store.log), WORDLE, "honest", other.entry)
     for file, kept in content.items():
         file.write_bytes(kept)
     store.admit(entries.read(path), verdict)
-    with pytest.raises(SubmissionError, match="honest on lmgym/Wordle-v0 is another entry's name since"):
-        history.check_new(history.read(store.log), WORDLE, "honest", other.entry)
+    with pytest.raises(SubmissionError, match="honest on lmgym/Wordle-v0 names another entry since"):
+        history.check_unused(history.read(store.log), WORDLE, "honest", other.entry)
     second = archive.archive(store, WORDLE, WORDLE, reason="Once more.")
     assert second.name == "Wordle-v0-2.json"
     (removed,) = site.load(store).removed
     assert removed.archive == "archive/Wordle-v0-2.html"
     assert len(removed.events) == 4
-
-
-# Hidden seeds --------------------------------------------------------------------------------------------------
-
-SECRET = "a long secret that nobody guesses"
-
-
-def test_fresh_instances_come_from_a_seed_that_was_committed_to(store: BoardStore, verdict: Verdict) -> None:
-    rules = protocol("guess_number")
-    with pytest.raises(SubmissionError, match="no digest of this seed was published"):
-        fresh.jobs(rules, SECRET, 40, history.read(store.log))
-    store.commit(rules.task, fresh.digest(rules.task, SECRET), reason="")
-    jobs = fresh.jobs(rules, SECRET, 40, history.read(store.log))
-    assert jobs == fresh.jobs(rules, SECRET, 40, history.read(store.log))
-    assert {job.split for job in jobs} == {"train"}
-    assert len({job.index for job in jobs}) == 40
-    assert fresh.digest(rules.task, SECRET) != fresh.digest(WORDLE, SECRET)
-    with pytest.raises(SubmissionError, match="at least 16 characters"):
-        fresh.digest(rules.task, "short")
-
-
-def test_fresh_instances_show_nothing_of_a_policy_that_was_trained_on_their_split(store: BoardStore) -> None:
-    rules = protocol("guess_number")
-    store.commit(rules.task, fresh.digest(rules.task, SECRET), reason="")
-    events = history.read(store.log)
-    elsewhere = fresh.jobs(rules, SECRET, 40, events, trained_on=("lmgym/Wordle-v0 train",))
-    assert elsewhere == fresh.jobs(rules, SECRET, 40, events)
-    for stated in ("lmgym/GuessNumber-v0 train", "guess_number train"):
-        with pytest.raises(SubmissionError, match="are of its split train, on which this policy was trained"):
-            fresh.jobs(rules, SECRET, 40, events, trained_on=("lmgym/Wordle-v0 train", stated))
-
-
-def test_a_score_that_fresh_instances_do_not_bear_out_is_refused(verdict: Verdict) -> None:
-    rules = replace(protocol("guess_number"), instances=60)
-    found = list(Engine().run(load_policy("null"), rules.jobs()))
-    with pytest.raises(SubmissionError, match="4 fresh instances tell a score of 0.656 from half of it too rarely"):
-        fresh.compare(verdict, found[:4])
-    with pytest.raises(SubmissionError, match="below the entry's 0.6"):
-        fresh.compare(verdict, found)
-    solved = list(Engine().run(load_policy("oracle"), rules.jobs()))
-    with pytest.raises(SubmissionError, match="above the entry's 0.6"):
-        fresh.compare(verdict, solved)
-    won = [SimpleNamespace(index=each.index, score=float(place % 3 > 0)) for place, each in enumerate(solved)]
-    found = fresh.compare(verdict, won, policy="wavering")
-    assert (found["policy"], found["score"]) == ("wavering", pytest.approx(2 / 3))
-
-
-def scoring(mean: float, count: int, verdict: Verdict) -> Verdict:
-    scores = [1.0] * round(mean * count) + [0.0] * (count - round(mean * count))
-    rows = [
-        {"index": i, "attempt": 0, "score": s, "success": s == 1, "turns": 1, "invalid": 0, "tokens": 0}
-        for i, s in enumerate(scores)
-    ]
-    return msgspec.structs.replace(verdict, **figures(outcomes(rows)))
-
-
-def test_fresh_instances_must_be_enough_to_find_half_the_score_out(verdict: Verdict) -> None:
-    least = fresh.needed(scoring(0.5, 100, verdict))
-    lost = np.random.default_rng(0).binomial(least, 0.25, size=400)  # fresh runs of a policy half as good
-    old = np.repeat([1.0, 0.0], 50)
-    found = [fresh._p(np.repeat([1.0, 0.0], [won, least - won]), old) < fresh.ALPHA for won in lost]
-    assert 0.7 < np.mean(found) < 0.9
-    assert fresh.needed(scoring(0.9, 100, verdict)) < least < fresh.needed(scoring(0.4, 100, verdict))
-    # of 0 nothing is half: ten instances, of which two won have p = C(10, 2) / C(110, 2) = 0.0075
-    assert fresh.needed(scoring(0.0, 100, verdict)) == 10
-    assert fresh._p(np.repeat([1.0, 0.0], [2, 8]), np.zeros(100)) == pytest.approx(45 / 5995)
-    assert fresh._p(np.full(10, 0.5), np.full(100, 0.5)) == 1.0
-    with pytest.raises(SubmissionError, match="cannot be told from half of it by fresh ones"):
-        fresh.needed(scoring(0.02, 100, verdict))

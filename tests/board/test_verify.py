@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from lmgym.board import validate, workers
 from lmgym.board import verify as board
-from lmgym.board import workers
-from lmgym.board.entry import PolicyRecord, RecordedEpisode, canonical, episode, folder_name, write
+from lmgym.board.entry import PolicyRecord, RecordedEpisode, canonical, folder_name, parse_episode, write
 from lmgym.board.replay import replay
 from lmgym.board.submit import build
-from lmgym.board.submit import episode as record
+from lmgym.board.submit import record_episode as record
 from lmgym.errors import BackendError, SubmissionError
 from lmgym.evaluation.protocol import Protocol, promise, protocol
 from lmgym.policy.load import load_policy
@@ -76,9 +76,9 @@ def test_recorded_words_of_other_seats_are_played_again() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda plies: plies[0].update(action="another word"), "turn 1 was played to another observation"),
+        (lambda plies: plies[0].update(action="another word"), "turn 1 answers another observation"),
         (lambda plies: plies[0].update(seat="black"), "turn 0 is of seat 'black', but it was the turn of 'red'"),
-        (lambda plies: plies[1].update(reward=22.0), r"turn 1 says it earned 22\.0; it earns 21\.0"),
+        (lambda plies: plies[1].update(reward=22.0), r"turn 1 states reward 22\.0; replay gives 21\.0"),
     ],
     ids=["words", "seat", "income"],
 )
@@ -87,7 +87,7 @@ def test_another_users_words_are_refused(change: object, message: str) -> None:
 
     state = json.loads(canonical(three_seats()))
     change(state["turns"])
-    forged = episode(json.dumps(state, sort_keys=True, separators=(",", ":")).encode(), "line")
+    forged = parse_episode(json.dumps(state, sort_keys=True, separators=(",", ":")).encode(), "line")
     with pytest.raises(SubmissionError, match=message):
         replay(stage(TRIO, "agent", "red", "black"), forged, exact=True)
 
@@ -110,7 +110,7 @@ def test_an_episode_that_ran_out_of_room_is_cut_where_it_stood() -> None:
 
 def test_a_cut_that_the_task_would_have_made_is_none_of_the_policys() -> None:
     found = record({FIRST_SEAT: replace(dice(), stop="context")})
-    with pytest.raises(SubmissionError, match="says that 'context' ended it; it was 'max_turns'"):
+    with pytest.raises(SubmissionError, match="states stop 'context'; replay gives 'max_turns'"):
         replay(stage("test/Dice-v0", FIRST_SEAT), found, exact=True)
 
 
@@ -120,7 +120,7 @@ def test_outcomes_are_held_where_observations_are_not() -> None:
     state = json.loads(canonical(record({FIRST_SEAT: dice()})))
     for ply in state["turns"]:
         ply["observation"] = "0" * 16
-    found = episode(json.dumps(state, sort_keys=True, separators=(",", ":")).encode(), "line")
+    found = parse_episode(json.dumps(state, sort_keys=True, separators=(",", ":")).encode(), "line")
     assert replay(stage("test/Dice-v0", FIRST_SEAT), found, exact=False)["score"] == dice().score
     with pytest.raises(SubmissionError, match="another observation"):
         replay(stage("test/Dice-v0", FIRST_SEAT), found, exact=True)
@@ -139,15 +139,15 @@ def test_what_cannot_be_replayed_stays_reported(
     honest: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, object], isolating: bool, level: str, reason: str
 ) -> None:
     rules = protocol("wordle")
-    monkeypatch.setattr(board, "protocol", lambda task: replace(rules, spec=replace(rules.spec, **change)))
-    monkeypatch.setattr(board, "isolating", lambda: isolating)
+    monkeypatch.setattr(validate, "protocol", lambda task: replace(rules, spec=replace(rules.spec, **change)))
+    monkeypatch.setattr(board, "can_isolate", lambda: isolating)
     monkeypatch.setattr(workers, "BUBBLE", ("env",))  # where a sandbox is, it is tested below
     verdict = board.verify(honest, workers=1)
     assert (verdict.level, verdict.mark) == (level, "reported" if level == "none" else "verified")
     assert reason in verdict.reason
 
 
-@pytest.mark.skipif(not workers.isolating(), reason="needs bubblewrap, and leave to make namespaces")
+@pytest.mark.skipif(not workers.can_isolate(), reason="needs bubblewrap, and leave to make namespaces")
 def test_a_sandbox_has_no_network_and_nothing_to_write_to() -> None:
     import subprocess
 
@@ -159,10 +159,10 @@ def test_a_sandbox_has_no_network_and_nothing_to_write_to() -> None:
     assert done.stdout.splitlines()[1:] == ["30", "30", "30", "no network"]  # 30: read-only file system
 
 
-@pytest.mark.skipif(not workers.isolating(), reason="needs bubblewrap, and leave to make namespaces")
+@pytest.mark.skipif(not workers.can_isolate(), reason="needs bubblewrap, and leave to make namespaces")
 def test_actions_that_are_code_are_replayed_in_a_sandbox(honest: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rules = protocol("wordle")
-    monkeypatch.setattr(board, "protocol", lambda task: replace(rules, spec=replace(rules.spec, runs_code=True)))
+    monkeypatch.setattr(validate, "protocol", lambda task: replace(rules, spec=replace(rules.spec, runs_code=True)))
     verdict = board.verify(honest, workers=1)
     assert (verdict.level, verdict.mark) == ("exact", "verified")
 
@@ -188,7 +188,9 @@ def test_workers_answer_every_line_once() -> None:
 
 @pytest.mark.usefixtures("found_by_workers")
 def test_a_hanging_worker_is_ended_and_said() -> None:
-    with pytest.raises(BackendError, match=r"episode 0 could not be replayed, 3 times: .* longer than 0\.001 seconds"):
+    with pytest.raises(
+        BackendError, match=r"episode 0 could not be replayed in 3 tries: .* longer than 0\.001 seconds"
+    ):
         dict(workers.WorkerPool(ORDER, workers=1, timeout=0.001).run(lines(1)))
 
 
@@ -200,7 +202,7 @@ def test_a_worker_that_cannot_start_says_why(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_what_is_missing_here_is_no_forgery() -> None:
     order = {**ORDER, "task": "lmgym/ALFWorldOfficial-v0", "split": "valid_unseen"}
-    with pytest.raises(BackendError, match="could not be replayed, 3 times: no official ALFWorld games"):
+    with pytest.raises(BackendError, match="could not be replayed in 3 tries: no official ALFWorld games"):
         dict(workers.WorkerPool(order, workers=1).run(lines(1)))
 
 
@@ -241,12 +243,12 @@ def test_a_run_that_is_not_the_protocols_is_refused() -> None:
     whole = played(rules)
     cases = {
         "has no episodes": [],
-        "lacks 1 of them, the first of instance 5, try 0": whole[:5] + whole[6:],
+        "lacks 1 of them, the first is instance 5, try 0": whole[:5] + whole[6:],
         "in this run twice": [*whole, whole[0]],
         "is of lmgym/Wordle-v0 train": [replace(whole[0], split="train"), *whole[1:]],
-        "with options of its own": [replace(whole[0], options={"colouring": "lmrl"}), *whole[1:]],
+        "was played with options": [replace(whole[0], options={"colouring": "lmrl"}), *whole[1:]],
         "which is not the board's": [replace(whole[0], seed=1), *whole[1:]],
-        "goes on from another episode": [replace(whole[0], parent="e0"), *whole[1:]],
+        "continues another episode": [replace(whole[0], parent="e0"), *whole[1:]],
     }
     for message, trajectories in cases.items():
         with pytest.raises(SubmissionError, match=message):

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from lmgym.board.store import BoardStore
+from lmgym.board import history
 from tests.board.forge import Forger
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,9 +39,10 @@ class Hub:
         self.kept("before")
         git(self.origin, "checkout", "-q", "-b", "proposal")
 
-    def kept(self, digest: str) -> None:
+    def kept(self, reason: str) -> None:
         """A line of the history, by the board's keepers."""
-        BoardStore(self.origin / "leaderboards").commit(WORDLE, digest, reason="")
+        log = self.origin / "leaderboards/history.jsonl"
+        history.append(log, date="2026-11-21", what="archived", task=WORDLE, reason=reason)
         self.commit()
 
     def commit(self) -> None:
@@ -105,15 +106,15 @@ def test_an_honest_entry_passes_although_the_board_went_on_since(hub: Hub, forge
     hub.proposed(forger.path)
     code, said = hub.run()
     assert (code, "verified (exact): honest on lmgym/Wordle-v0, 93 episodes" in said) == (0, True), said
-    assert "the history goes on: 0 lines were added" in said
+    assert "the history continues: 0 lines were added" in said
     assert (hub.runner / "verdicts/Wordle-v0-honest.json").is_file()
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda _, episodes: episodes[0].update(score=1.0 - episodes[0]["score"]), "instance 0, try 0 says its score"),
-        (lambda entry, _: entry.update(name="else"), "the entry else on lmgym/Wordle-v0 belongs into"),
+        (lambda _, episodes: episodes[0].update(score=1.0 - episodes[0]["score"]), "instance 0, try 0 states score"),
+        (lambda entry, _: entry.update(name="else"), "the entry else on lmgym/Wordle-v0 belongs in"),
     ],
     ids=["score", "name"],
 )
@@ -128,7 +129,7 @@ def test_what_a_proposal_changes_beside_is_refused(hub: Hub, forger: Forger) -> 
     (hub.origin / "leaderboards/site/board.js").write_text("alert(1)")
     hub.proposed(forger.path)
     code, said = hub.run()
-    assert (code, "site/board.js is no file of an entry" in said) == (2, True), said
+    assert (code, "site/board.js is not a file of an entry" in said) == (2, True), said
 
 
 def test_actions_are_pinned_and_the_token_can_only_read() -> None:

@@ -110,6 +110,6 @@ def test_an_entry_and_its_page_do_not_say_0_of_what_is_not_known(tmp_path, monke
     assert (verdict.tokens_in, verdict.tokens_out, verdict.cost) == (None, None, None)
     site.write(site.load(store), tmp_path / "site")
     page = (tmp_path / "site/entries/Wordle-v0/silent.html").read_text()
-    assert "<dt>Tokens in</dt><dd>not said</dd>" in page
+    assert "<dt>Tokens in</dt><dd>not stated</dd>" in page
     (row,) = json.loads((tmp_path / "site/board.json").read_text())["tasks"]["lmgym/Wordle-v0"]
     assert (row["declared"]["tokens_in"], row["declared"]["tokens_out"]) == (None, None)

@@ -1,0 +1,101 @@
+"""The folder of an evaluation as a submission reads it: episodes, settings, and policy names without paths."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lmgym.board.entry import PolicyKind
+from lmgym.errors import SubmissionError
+from lmgym.rollout import episodes
+from lmgym.types import Trajectory
+
+SETTINGS = ("seed", "temperature", "max_tokens", "context", "tools", "prompt", "seats", "request")  # kept in entries
+SCRIPTED: Mapping[str, PolicyKind] = {"oracle": "oracle", "random": "random", "null": "null", "human": "human"}
+MODELS = ("tiny", "tiny-vl", "hf", "http", "https", "anthropic", "litellm", "run")
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The result of an evaluation on disk."""
+
+    root: Path
+    policy: str  # policy string
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def trajectories(self) -> Iterator[Trajectory]:
+        """Yield the trajectories of all episodes and seats."""
+        return episodes.read(self.root / "episodes.jsonl")
+
+    def entry_settings(self) -> dict[str, Any]:
+        """Return the settings that an entry states: those in use, with public names of policies."""
+        kept = {name: self.settings[name] for name in SETTINGS if self.settings.get(name) not in (None, {}, [])}
+        if "seats" in kept:
+            kept["seats"] = {seat: public_name(str(policy)) for seat, policy in kept["seats"].items()}
+        return kept
+
+    def user(self) -> str | None:
+        """Return the public names of the policies in the other seats."""
+        seats = self.settings.get("seats") or {}
+        return "; ".join(f"{seat}: {public_name(str(policy))}" for seat, policy in sorted(seats.items())) or None
+
+
+def read(root: Path) -> RunFolder:
+    """Read the folder of an evaluation. Raises SubmissionError where `root` is none."""
+    if not (root / "episodes.jsonl").is_file():
+        raise SubmissionError(f"{root} has no episodes.jsonl: it is not the folder of an lmgym eval TASK --standard")
+    report, run = (_read(root / name) for name in ("report.json", "run.json"))
+    policy = run.get("policy") or report.get("policy")
+    if isinstance(policy, dict):
+        policy = policy.get("name")
+    if not isinstance(policy, str):
+        raise SubmissionError(f"{root} does not state its policy; its report.json or run.json is missing")
+    return RunFolder(root, policy, run.get("settings") or {"seed": report.get("seed", 0)})
+
+
+def public_name(policy: str) -> str:
+    """Return the name of a policy without path and host: `hf:runs/x/policy` becomes `hf: x`."""
+    kind, _, rest = policy.partition(":")
+    if not rest and "/" in policy:  # the folder of a run
+        kind, rest = "run", policy
+    if kind in ("http", "https"):
+        model = rest.partition("#")[2]
+        if model.startswith(("/", "~", ".")):  # vLLM names a model by its folder unless told otherwise
+            model = Path(model).name
+        return f"endpoint: {_plain(model) or 'unnamed'}"
+    if kind not in ("hf", "run", "cmd"):
+        return _plain(policy)
+    if kind == "cmd":
+        return f"cmd: {_plain(Path(rest.split()[0]).name) if rest.strip() else 'unnamed'}"
+    parts = [part for part in Path(rest).parts if part not in ("/", ".", "..", "~", "runs", "policy", "checkpoints")]
+    hub = len(Path(rest).parts) == 2 and not Path(rest).exists()
+    return f"{kind}: {_plain('/'.join(parts) if hub else parts[-1] if parts else 'unnamed')}"
+
+
+def kind_of(policy: str) -> PolicyKind:
+    """Return the kind of a policy by its policy string."""
+    kind = policy.partition(":")[0].partition("?")[0]
+    return "model" if kind in MODELS or "/" in kind else SCRIPTED.get(kind, "script")
+
+
+def slug(policy: str) -> str:
+    """Return an entry's name for a policy."""
+    return re.sub(r"[^a-z0-9]+", "-", public_name(policy).lower()).strip("-")[:48].strip("-") or "unnamed"
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[^\w./?=+:-]", " ", text).strip()
+
+
+def _read(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        return {}
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise SubmissionError(f"{path} is damaged: {error}") from error
+    return content if isinstance(content, dict) else {}
