@@ -1,7 +1,7 @@
-"""What a test needs of the machine and may do without: it is skipped, or fails where all is to be there.
+"""Components that a test may lack: it is skipped, or fails under `LMGYM_ALL`.
 
-`LMGYM_ALL`, which `.ci/run` sets, makes a failure of every skip (`tests/conftest.py`), but of those for data and models
-that nobody can install by a command.
+`.ci/run` sets `LMGYM_ALL`, which turns every skip into a failure (`tests/conftest.py`), except those for data and
+models that no command installs.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from lmgym.backends.browser.process import executable
 from lmgym.errors import MissingExtra
 
 ALL = "LMGYM_ALL"
-NOT_TO_BE_HAD = (  # words of the reasons that stay skips
+NOT_INSTALLABLE = (  # phrases in the reasons of skips that stay skips
     "en_core_web_sm",  # spaCy's model, which no package index carries
     "LMGYM_TEST_DATA",  # official files of ALFWorld, WebShop and Wordle
     "the official games at hand",
     "WEBSHOP_DATA",
     "SCREENSPOT_DATA",
-    "LMGYM_REMOTE_URL",  # somebody's server; tests/serve has one of its own
+    "LMGYM_REMOTE_URL",  # a remote server; tests/serve starts its own
     "has no instances",  # official splits without their files
-    "leave to make namespaces",  # the machine's, not a package's
+    "leave to make namespaces",  # a property of the machine, not a package
 )
 
 
 def chromium() -> str:
-    """Return the browser's path; a test, or a module that asks while it is imported, is skipped where there is none."""
+    """Return the path of Chromium. Skip the calling test, or the module being imported, if there is none."""
     pytest.importorskip("playwright")
     try:
         return executable()
@@ -34,5 +34,5 @@ def chromium() -> str:
 
 
 def stays_skipped(reason: str) -> bool:
-    """Whether nothing that can be installed would change it."""
-    return any(words in reason for words in NOT_TO_BE_HAD)
+    """Return True if no installable package would make the skipped test run."""
+    return any(words in reason for words in NOT_INSTALLABLE)

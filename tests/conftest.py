@@ -1,4 +1,4 @@
-"""What the suite needs of the process that it runs in."""
+"""Process-wide set-up of the suite."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import settings
 
 from tests.components import ALL, stays_skipped
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # begun in a shell's background: commands inherit it
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # inherited by commands that a shell starts in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("suite", derandomize=True)  # the same examples in every run
@@ -21,13 +21,13 @@ settings.load_profile("suite")
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, Any, Any]:
-    """Fail a test that was skipped for something that is to be there."""
+    """Under `LMGYM_ALL`, fail a test that was skipped for a missing component."""
     return _complete((yield))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report() -> Generator[None, Any, Any]:
-    """Fail a module that was skipped for something that is to be there."""
+    """Under `LMGYM_ALL`, fail a module that was skipped for a missing component."""
     return _complete((yield))
 
 
@@ -35,5 +35,5 @@ def _complete(report: Any) -> Any:
     if os.environ.get(ALL) and report.skipped and not hasattr(report, "wasxfail"):
         reason = str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr)
         if not stays_skipped(reason):
-            report.outcome, report.longrepr = "failed", f"${ALL} is set, and this was not run. {reason}"
+            report.outcome, report.longrepr = "failed", f"${ALL} is set, but this test was skipped: {reason}"
     return report

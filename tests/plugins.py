@@ -1,4 +1,4 @@
-"""Tasks of the tests, installed as a plug-in package is: for this process and for those that it starts."""
+"""Install the tests' tasks as a plug-in package, for this process and its children."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lmgym.env import registry
 
 @contextmanager
 def installed(module: ModuleType, folder: Path) -> Iterator[Path]:
-    """Make `folder` a place of packages with one whose entry point is `module`, and take it away again."""
+    """Put a package whose entry point is `module` into `folder`, on the import path while the block runs."""
     name = module.__name__.rpartition(".")[2]
     info = folder / f"{name}-1.dist-info"
     info.mkdir()

@@ -1,4 +1,4 @@
-"""Skips for what is missing: green on a machine that lacks it, failures where all is to be there."""
+"""Skips for missing components: skips by default, failures under `LMGYM_ALL`."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ MODULE = "from tests.components import chromium\nchromium()\ndef test_in_chromiu
 
 
 @pytest.mark.parametrize(
-    ("all_there", "wanted"),
+    ("all_there", "expected"),
     [("", {"skipped": 4, "xfailed": 1}), ("1", {"failed": 1, "skipped": 1, "xfailed": 1, "errors": 2})],
 )
-def test_what_is_missing_is_skipped_or_fails_where_all_is_to_be_there(pytester, monkeypatch, all_there, wanted):
+def test_a_missing_component_skips_or_fails_under_lmgym_all(pytester, monkeypatch, all_there, expected):
     pytester.makepyfile(test_parts=TESTS, test_module=MODULE)
     monkeypatch.setenv(ALL, all_there)
     monkeypatch.setenv("LMGYM_CHROMIUM", "/nonexistent")
-    said = pytester.runpytest_inprocess("-p", "tests.conftest", "-p", "no:xdist", "--continue-on-collection-errors")
-    assert said.parseoutcomes() == wanted
-    assert ("$LMGYM_CHROMIUM names /nonexistent" in said.stdout.str()) is bool(all_there)
+    result = pytester.runpytest_inprocess("-p", "tests.conftest", "-p", "no:xdist", "--continue-on-collection-errors")
+    assert result.parseoutcomes() == expected
+    assert ("$LMGYM_CHROMIUM names /nonexistent" in result.stdout.str()) is bool(all_there)

@@ -1,4 +1,4 @@
-"""What `import lmgym` costs: no engine, no tensors, no browser."""
+"""`import lmgym` loads no engine, no tensors and no browser."""
 
 import json
 import subprocess

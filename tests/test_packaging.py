@@ -1,4 +1,4 @@
-"""The wheel holds what the tree holds, and works from where it is put."""
+"""The wheel holds the files of the tree and works wherever it is installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the README says is there."""
+"""The links and make targets that the README names exist."""
 
 from __future__ import annotations
 

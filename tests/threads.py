@@ -1,4 +1,4 @@
-"""How many threads torch has in a test."""
+"""The number of torch threads in a test."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Toy models are slower on several threads, and bits depend on their number."""
+    """Run with one torch thread: toy models are faster so, and bits depend on the number of threads."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield

@@ -28,7 +28,7 @@ Steps = list[dict[str, Any]]
 
 
 def side(script: str, interpreter: str, job: dict[str, Any]) -> Steps:
-    """The timed steps of one run of one side."""
+    """Return the timed steps of one run of one side."""
     done = subprocess.run(
         [interpreter, HERE / script], input=json.dumps(job), capture_output=True, text=True, check=False
     )
@@ -39,7 +39,7 @@ def side(script: str, interpreter: str, job: dict[str, Any]) -> Steps:
 
 
 def rounds(job: dict[str, Any], count: int) -> tuple[Steps, Steps]:
-    """All steps of both sides, which take turns; the first of a round is not always the same."""
+    """Return all steps of both sides, run in turn; the side that starts a round alternates."""
     sides = [("grpo_ours.py", sys.executable), ("grpo_trl.py", str(python("trl")))]
     found: dict[str, Steps] = {name: [] for name, _ in sides}
     for turn in range(count):
@@ -54,7 +54,7 @@ def rounds(job: dict[str, Any], count: int) -> tuple[Steps, Steps]:
 
 
 def lines(ours: Steps, theirs: Steps) -> Iterator[list[str]]:
-    """By both clocks a line for the step, its rollout and its update."""
+    """Return a row for the step, its rollout and its update, by wall clock and by processor time."""
     tokens = ours[0]["tokens"]
     for clock in ("processor", "wall"):
         for part in ("step", "rollout", "update"):
@@ -64,7 +64,7 @@ def lines(ours: Steps, theirs: Steps) -> Iterator[list[str]]:
 
 
 def saved_model(name: str, folder: str) -> str:
-    """Write a model where both sides load it from."""
+    """Write the model that both sides load."""
     from lmgym.policy.load import load_local
 
     load_local(name, device="cpu").save(folder)
@@ -72,7 +72,7 @@ def saved_model(name: str, folder: str) -> str:
 
 
 def arguments() -> argparse.Namespace:
-    """Of the command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", default="tiny", help="any that lmgym loads; its template must be tiny's")
     parser.add_argument("--turns", type=int, nargs="+", default=[6, 1], help="of an episode, at most Wordle's six")

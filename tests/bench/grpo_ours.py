@@ -20,7 +20,7 @@ from lmgym.train.schedule import Until
 
 
 def in_letters(trajectory):
-    """The episode with the share of letters in its answers as its only reward, at its end."""
+    """Return the episode with one reward at its end: the share of letters in its answers."""
     share = letters("".join(turn.completion.text for turn in trajectory.turns))
     turns = [replace(turn, reward=0.0, terms={}) for turn in trajectory.turns]
     turns[-1] = replace(turns[-1], reward=share, terms={"letters": share})
@@ -28,7 +28,7 @@ def in_letters(trajectory):
 
 
 class Marked:
-    """Tasks and a reward that note when a step begins and when it has been played."""
+    """Tasks and a reward that record when a step begins and when its rollout ends."""
 
     def __init__(self, tasks, marks):
         self.tasks, self.marks = tasks, marks
@@ -44,7 +44,7 @@ class Marked:
 
 
 def recipe(settings, half, marks):
-    """Group-normal advantages, the clipped surrogate, a mean over tokens, one AdamW step a batch."""
+    """Return a recipe: group-normalised advantages, clipped surrogate, token mean, one AdamW step a batch."""
     optimiser = Optimiser(lr=1e-5, betas=(0.9, 0.999), autocast=half)
     clip = partial(surrogate, low=0.2, high=0.2, dual=None)
     tasks = Marked(Uniform(settings["groups"], tries=settings["group"]), marks)

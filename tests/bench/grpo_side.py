@@ -1,4 +1,4 @@
-"""What both sides of `make bench-trl` share: the job, the reward, the clocks. Imports neither side."""
+"""The job, reward and clocks that both sides of `make bench-trl` share. Imports neither side."""
 
 import json
 import sys
@@ -6,24 +6,24 @@ import time
 
 
 def letters(words):
-    """Share of a text's characters that are ASCII letters: a reward that differs between random answers."""
+    """Return the share of ASCII letters in a text: a reward that differs between random answers."""
     return sum(c.isascii() and c.isalpha() for c in words) / max(1, len(words))
 
 
 def job():
-    """The settings, as JSON on standard input."""
+    """Read the settings as JSON from standard input."""
     return json.load(sys.stdin)
 
 
 class Marks:
-    """Both clocks at the beginning of each step, after its rollout, and at its end."""
+    """Wall clock and processor time at the start of each step, after its rollout and at its end."""
 
     def __init__(self):
         self.begun, self.played, self.ended = [], [], []
 
     @staticmethod
     def now():
-        """Seconds of the wall clock and of this process's threads."""
+        """Return the seconds of the wall clock and of this process's threads."""
         return time.perf_counter(), time.process_time()
 
     def report(self, tokens):

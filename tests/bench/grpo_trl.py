@@ -17,7 +17,7 @@ from lmgym.interop import trl as interop
 
 
 class Timed(GRPOTrainer):
-    """Notes when a step has been played, and how many tokens were sampled."""
+    """Record when a rollout ends and how many tokens it sampled."""
 
     marks = Marks()
     sampled = ()
@@ -30,7 +30,7 @@ class Timed(GRPOTrainer):
 
 
 class Clock(TrainerCallback):
-    """Notes when steps begin and end."""
+    """Record when steps begin and end."""
 
     def on_step_begin(self, args, state, control, **more):
         Timed.marks.begun.append(Marks.now())
@@ -40,7 +40,7 @@ class Clock(TrainerCallback):
 
 
 def in_letters(completions, environments, **columns):
-    """The share of letters in the answers; the last one is played here, since TRL would ask for another after it."""
+    """Return the share of letters in the answers. Plays the last one, after which TRL would ask for another."""
     found = []
     for messages, environment in zip(completions, environments, strict=True):
         said = [call["function"]["arguments"]["action"] for m in messages for call in m.get("tool_calls", ())]
@@ -50,7 +50,7 @@ def in_letters(completions, environments, **columns):
 
 
 def trainer(settings, folder):
-    """TRL's own defaults but for what the job says, and no recomputed activations."""
+    """Return TRL's defaults with the job's settings and without gradient checkpointing."""
     rows = settings["groups"] * settings["group"]
     tokenizer = PreTrainedTokenizerFast.from_pretrained(settings["model"])
     longest = settings["tokens"]

@@ -74,7 +74,7 @@ def client():
 
 
 def alone(job):
-    """Steps/s of one session, by the blocking client."""
+    """Return steps/s of one session with the blocking client."""
     with client()(base_url=job["url"]).sync() as session:
         steps, number, result = 0, 0, session.reset(seed=0)
         start = time.perf_counter()
@@ -88,7 +88,7 @@ def alone(job):
 
 
 async def together(job):
-    """Steps/s of many sessions, each a connection, as fast as each can."""
+    """Return steps/s of many sessions, one connection each, unsynchronised."""
 
     async def play(number, ends):
         async with client()(base_url=job["url"]) as session:

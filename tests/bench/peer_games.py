@@ -64,7 +64,7 @@ def textarena(job):
 
 
 def rate(job, reset, step):
-    """Steps/s, counted as those of lmgym are: resets included, until an episode ends after the seconds."""
+    """Return steps/s, resets included, until the first episode that ends after `seconds`, as for lmgym."""
     said = itertools.cycle(job["actions"])
     steps = episodes = 0
     start = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Our tasks beside the same games of other suites, which run in a venv of their own."""
+"""Our tasks beside the same games of other suites, which run in their own venv."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROUNDS = 3
 
 
 class Row(NamedTuple):
-    """A line of the table."""
+    """Return a row of the table."""
 
     game: str
     tries: str
@@ -46,7 +46,7 @@ def python() -> str:
 
 
 def peer_rate(job: dict[str, object]) -> float | str:
-    """Return a peer's steps/s, or why it did not run."""
+    """Return a peer's steps/s, or the reason why it did not run."""
     done = subprocess.run(
         [python(), str(HERE / "peer_games.py"), json.dumps(job)], capture_output=True, text=True, check=False
     )

@@ -1,4 +1,4 @@
-"""How fast policies answer: tokens a second over many conversations of many turns."""
+"""Tokens per second of policies over many conversations of many turns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PLACES = ["armchair", "bed", "cabinet", "countertop", "desk", "drawer", "fridge"
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
-    """Conversations to have: the first observation is long, answers are of 8 to 48 tokens."""
+    """Conversations with a long first observation and answers of 8 to 48 tokens."""
 
     rows: int = 64
     turns: int = 10
@@ -28,14 +28,14 @@ class Load:
     seed: int = 0
 
     def lengths(self) -> list[list[int]]:
-        """Tokens of each answer, by row and turn."""
+        """The number of tokens of each answer, by row and turn."""
         rng = np.random.default_rng(self.seed)
         return [
             [int(rng.integers(self.shortest, self.longest + 1)) for _ in range(self.turns)] for _ in range(self.rows)
         ]
 
     def observation(self, row: int, turn: int) -> str:
-        """What the environment says, some 50 tokens; 150 at first."""
+        """Return an observation of about 50 tokens, 150 in the first turn."""
         rng = np.random.default_rng([self.seed, row, turn])
         names = [f"a {rng.choice(THINGS)} {rng.integers(1, 4)}" for _ in range(12 if turn else 40)]
         return f"On the {rng.choice(PLACES)} {rng.integers(1, 20)}, you see {', '.join(names)}."
@@ -43,7 +43,7 @@ class Load:
 
 @dataclass
 class Player:
-    """One row's side of the load: puts the next turn as soon as the last one is answered."""
+    """One row of the load: it puts its next turn as soon as the last one is answered."""
 
     load: Load
     row: int
@@ -52,7 +52,7 @@ class Player:
     spoken: list[Completion] = field(default_factory=list)
 
     def conversation(self) -> Conversation | None:
-        """The next turn, or None after the last."""
+        """Return the next turn, or None after the last."""
         turn = len(self.spoken)
         if turn == self.load.turns:
             return None
@@ -65,13 +65,13 @@ class Player:
         )
 
     def heard(self, completion: Completion) -> None:
-        """Note the answer."""
+        """Record the answer."""
         self.spoken.append(completion)
         self.messages.append(Message(role="assistant", text=completion.text))
 
 
 def with_session(policy: LocalPolicy, load: Load) -> int:
-    """Tokens that a session sampled for the load."""
+    """Return the tokens that a session samples for the load."""
     players = [Player(load, row, lengths) for row, lengths in enumerate(load.lengths())]
     session = policy.session()
     for player in players:
@@ -86,7 +86,7 @@ def with_session(policy: LocalPolicy, load: Load) -> int:
 
 
 def with_generate(policy: LocalPolicy, load: Load) -> int:
-    """Tokens that `model.generate` sampled for the load, every turn afresh and in lockstep."""
+    """Return the tokens that `model.generate` samples for the load, without a cache across turns and in lockstep."""
     players = [Player(load, row, lengths) for row, lengths in enumerate(load.lengths())]
     for _ in range(load.turns):
         asked = [_asked(player) for player in players]
@@ -103,7 +103,7 @@ def with_generate(policy: LocalPolicy, load: Load) -> int:
 
 
 def measure(policy: LocalPolicy, load: Load, run: Callable[[LocalPolicy, Load], int]) -> dict[str, float]:
-    """Tokens, seconds and tokens a second of one run."""
+    """Return tokens, seconds and tokens per second of one run."""
     began = time.perf_counter()
     tokens = run(policy, load)
     seconds = time.perf_counter() - began
@@ -117,7 +117,7 @@ def _asked(player: Player) -> Conversation:
 
 
 def _generated(policy: LocalPolicy, histories: Sequence[Sequence[int]], longest: int) -> Iterator[list[int]]:
-    """Answers of `generate` to left-padded histories."""
+    """Return the answers of `generate` to left-padded histories."""
     width = max(map(len, histories))
     ids = torch.tensor([[0] * (width - len(history)) + list(history) for history in histories])
     attention = torch.tensor([[0] * (width - len(history)) + [1] * len(history) for history in histories])

@@ -40,7 +40,7 @@ UNEQUAL = (
 
 
 def openenv() -> str:
-    """Return the interpreter of OpenEnv's venv, which the tests of the adapters make on demand."""
+    """Return the interpreter of OpenEnv's venv, which the adapter tests create on demand."""
     sys.path.insert(0, str(ROOT))
     from tests.interop.venvs import python
 
@@ -49,7 +49,7 @@ def openenv() -> str:
 
 @contextmanager
 def running(command: Sequence[str], port: int, **variables: str) -> Iterator[str]:
-    """A server in a process, once it listens."""
+    """Start a server in a process and yield once it listens."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env={**os.environ, **variables})
     try:
         while process.poll() is None:
@@ -64,14 +64,14 @@ def running(command: Sequence[str], port: int, **variables: str) -> Iterator[str
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
+    """Return a free port."""
     with closing(socket.socket()) as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def alone(url: str, seconds: float) -> float:
-    """Steps/s of one session, through `gym.make`."""
+    """Return steps/s of one session through `gym.make`."""
     said = itertools.cycle(ACTIONS)
     with closing(gymnasium.make("lmgym/Remote-v0", url=url, task=TASK, token=TOKEN)) as env:
         env.reset(seed=0)
@@ -85,14 +85,14 @@ def alone(url: str, seconds: float) -> float:
 
 
 async def exchanged(line: ClientConnection, calls: list[wire.AnyCall], shape: Any) -> list[Any]:
-    """The answers to a message."""
+    """Return the answers to a message."""
     await line.send(msgspec.json.encode(wire.RequestMessage(calls)), text=True)
     answered = wire.read(await line.recv(decode=False), wire.RawResponse)
     return [wire.read(answer, shape) for answer in answered.answers]
 
 
 async def together(url: str, seconds: float, lines: int) -> float:
-    """Steps/s of 64 sessions over `lines` connections: 1, a message for all; 64, each its own, as fast as it can.
+    """Return steps/s of 64 sessions over `lines` connections: one message for all, or one connection each.
 
     Raw messages, without the library's client.
     """
@@ -124,7 +124,7 @@ async def together(url: str, seconds: float, lines: int) -> float:
 
 
 def theirs(python: str, url: str, sessions: int, seconds: float) -> float:
-    """Steps/s of OpenEnv's own client."""
+    """Return steps/s of OpenEnv's client."""
     job = json.dumps({"url": url, "sessions": sessions, "seconds": seconds, "actions": ACTIONS})
     done = subprocess.run([python, str(PEER), "play", job], capture_output=True, text=True, check=True)
     return float(done.stdout.splitlines()[-1])

@@ -1,4 +1,4 @@
-"""What is timed: steps of a task, the two ALFWorld engines, the sampler, the import."""
+"""Measurements: steps of a task, the two ALFWorld engines, the sampler, the import."""
 
 from __future__ import annotations
 
@@ -74,13 +74,13 @@ def task_rate(env: Any, seconds: float, actions: Sequence[str], *, instances: in
 
 
 def _player(spec: TaskSpec) -> Player:
-    """The demonstrator where there is one or an oracle; else random actions."""
+    """Return actions of the demonstrator or oracle; random ones if the task has neither."""
     knows = golden.has_oracle(spec) or load(spec).demonstrator is not TextEnv.demonstrator
     return (lambda env: env.demonstrator()) if knows else lambda env: itertools.islice(golden.at_random(env), 20)
 
 
 def all_tasks(seconds: float) -> Iterator[tuple[str, str, str]]:
-    """Yield (id, steps/s or why it was not run, steps/s with admissible actions shown) of every task."""
+    """Yield (id, steps/s or the reason for not running, steps/s with admissible actions) of every task."""
     for spec in specs().values():
         if all(spec.splits.values()) and not spec.part_of:  # procedural, not official data
             try:
@@ -90,7 +90,7 @@ def all_tasks(seconds: float) -> Iterator[tuple[str, str, str]]:
 
 
 def _rates(spec: TaskSpec, seconds: float) -> tuple[str, str]:
-    """Medians of rounds, without and with admissible actions."""
+    """Return medians of rounds, without and with admissible actions."""
     with closing(gymnasium.make(spec.id)) as env:
         actions = _actions(env, _player(spec))
         plain = statistics.median(task_rate(env, seconds, actions) for _ in range(ROUNDS))
@@ -102,7 +102,7 @@ def _rates(spec: TaskSpec, seconds: float) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class EngineSpeed:
-    """Steps per second, and seconds of one reset."""
+    """Return steps per second and the seconds of one reset."""
 
     steps: float
     reset: float

@@ -31,7 +31,7 @@ def rates(seconds: float) -> Iterator[tuple[str, int, float, float, float]]:
 
 
 def _rate(contexts: int, seconds: float, options: dict[str, Any]) -> tuple[float, float, float]:
-    """Steps and resets per second of that many environments, a thread each, resets counted apart; ms of a step."""
+    """Return steps/s and resets/s of that many environments, one thread each, and the processor ms of a step."""
     envs = [build(f"lmgym/MiniWoB-{PAGES[i % len(PAGES)]}-v0", max_turns=100_000, **options) for i in range(contexts)]
     for index, env in enumerate(envs):
         env.reset(seed=0, options={"index": index})
@@ -45,7 +45,7 @@ def _rate(contexts: int, seconds: float, options: dict[str, Any]) -> tuple[float
 
 
 def _processor() -> float:
-    """Processor seconds of this process and all below it: Playwright's driver and the browser."""
+    """Return the processor seconds of this process and its children: Playwright's driver and the browser."""
     ticks = 0
     started = (path.read_text().split() for path in Path("/proc/self/task").glob("*/children"))  # by any thread
     children = [int(child) for each in started for child in each]
@@ -56,7 +56,7 @@ def _processor() -> float:
 
 
 def _shared(envs: list[Any], seconds: float, act: Any) -> float:
-    """How often per second `act` is done by all environments together."""
+    """Return how often per second all environments together do `act`."""
     counts = [0] * len(envs)
     start = time.perf_counter()
     end = start + seconds

@@ -119,7 +119,7 @@ def titles() -> Iterator[tuple[str, str]]:
 
 
 def agreement() -> dict[str, float]:
-    """Return how near our nouns come to spaCy's on titles in the manner of a marketplace."""
+    """Return precision and recall of our nouns against spaCy's on marketplace titles."""
     from lmgym.tasks.webshop import nouns
 
     sys.path.insert(0, str(Path(__file__).parents[1] / "tasks"))
@@ -137,7 +137,7 @@ def _microseconds(function: object, sessions: Sequence[object], times: int) -> f
 
 
 def instructions() -> Iterator[tuple[str, ...]]:
-    """Yield statistics of our human-style instructions, and of the official ones where they are at hand."""
+    """Yield statistics of our human-style instructions, and of the official ones if present."""
     from lmgym.tasks.webshop.shop import procedural
 
     shop = procedural(1000)
@@ -154,7 +154,7 @@ def instructions() -> Iterator[tuple[str, ...]]:
 
 
 def tokens(episodes: int = 150) -> Iterator[tuple[str, ...]]:
-    """Yield a row a tokenizer and way of showing: mean tokens in a page of each kind, in an action, in an episode."""
+    """Yield a row per tokenizer and view: mean tokens of a page of each kind, of an action and of an episode."""
     from lmgym.env.registry import build
     from lmgym.policy.models.tiny import tiny_tokenizer
 
