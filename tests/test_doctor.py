@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError
 import pytest
 
 from lmgym import doctor
-from lmgym.backends.browser import EXECUTABLE
+from lmgym.backends.browser.process import EXECUTABLE
 from tests.test_cli import command
 
 
