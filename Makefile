@@ -1,4 +1,4 @@
-# Every target makes its own .venv; the first call on a fresh machine installs what is missing.
+# Every target creates .venv if needed; the first call on a fresh machine installs what is missing.
 PYTHON ?= python3
 TASK ?= alfworld
 ALGO ?= grpo
@@ -10,7 +10,7 @@ BIN := .venv/bin
 .DEFAULT_GOAL := help
 .PHONY: FORCE help baseline test test-slow test-whole check lint tasks bench bench-trl curves eval serve board docs gallery play list golden cards tokenizer clean
 
-help: ## show the targets
+help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 .venv/.made:
@@ -18,7 +18,7 @@ help: ## show the targets
 	$(PYTHON) -m venv .venv
 	@touch $@
 
-# what an installation depends on: not the settings of pytest, mypy and coverage, which stand behind
+# the part of setup.cfg that installation depends on: all before the settings of pytest, mypy and coverage
 NEEDS = sed '/^\[tool:pytest\]/,$$d' setup.cfg | cat - constraints.txt
 
 .venv/.needs: .venv/.made FORCE
@@ -52,58 +52,58 @@ eval: .venv/.eval ## evaluate a policy: TASK=alfworld MODEL=oracle ARGS='--episo
 serve: .venv/.serve ## serve environments: TASK=wordle ARGS='--port 8700'
 	$(BIN)/lmgym serve $(TASK) $(ARGS)
 
-board: .venv/.dev ## build the leaderboard's site under build/board
+board: .venv/.dev ## build the leaderboard site under build/board
 	$(BIN)/lmgym board $(ARGS)
 
-docs: .venv/.dev ## build the documentation under build/docs
+docs: .venv/.dev ## build the documentation site under build/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet --config-file docs/site/mkdocs.yml
 
 gallery: .venv/.dev ## write the task gallery of the documentation
 	$(BIN)/python docs/site/gallery.py
 
-play: .venv/.train ## play a task yourself: TASK=wordle
+play: .venv/.train ## play a task by hand: TASK=wordle
 	$(BIN)/lmgym play $(TASK) $(ARGS)
 
 list: .venv/.train ## list the tasks
 	$(BIN)/lmgym list $(ARGS)
 
-test: .venv/.dev ## the default test suite, on all cores
+test: .venv/.dev ## run the default test suite on all cores
 	$(BIN)/python -m pytest -n auto
 
-test-slow: .venv/.dev ## the tests marked slow
+test-slow: .venv/.dev ## run the tests marked slow
 	$(BIN)/python -m pytest -m slow -n auto --dist worksteal
 
-test-whole: .venv/.dev ## the tests marked whole: all of what slow tests take a part of
+test-whole: .venv/.dev ## run the tests marked whole: every case that slow tests sample
 	$(BIN)/python -m pytest -m whole -n auto --dist worksteal
 
-lint: .venv/.dev ## ruff and mypy on what would be shipped
+lint: .venv/.dev ## run ruff, and mypy on the package as shipped
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	rm -rf build && $(BIN)/pip install -q --no-deps --no-build-isolation --target build/typed .
 	cd build/typed && ../../$(BIN)/mypy --config-file ../../setup.cfg --cache-dir ../../.mypy_cache -p lmgym
 
-tasks: .venv/.dev ## what every task owes
+tasks: .venv/.dev ## check every task with lmgym check
 	$(BIN)/lmgym check
 
-check: lint test tasks ## lint, types, the suite and what every task owes
+check: lint test tasks ## run lint, test and tasks
 
-bench: .venv/.dev ## speeds, side by side in one run
+bench: .venv/.dev ## measure speeds beside other libraries
 	$(BIN)/python tests/bench $(ARGS)
 
-bench-trl: .venv/.dev ## GRPO steps here and in TRL, in turn: ARGS='--turns 6 1 --precision bf16 fp32'
+bench-trl: .venv/.dev ## time GRPO steps here and in TRL: ARGS='--turns 6 1 --precision bf16 fp32'
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.bench.beside_trl $(ARGS)
 
-curves: .venv/.train ## learning curves of all baselines: SIZE=small|full ARGS='--tune'
+curves: .venv/.train ## draw learning curves of all baselines: SIZE=small|full ARGS='--tune'
 	$(BIN)/lmgym curves --size $(SIZE) --write baselines/README.md $(ARGS)
 
-golden: .venv/.dev ## record the golden episodes of a task again: TASK=wordle
+golden: .venv/.dev ## record the golden episodes of a task: TASK=wordle
 	$(BIN)/lmgym golden $(TASK) --write
 
 cards: .venv/.dev ## write the table of tasks and the task cards
 	$(BIN)/lmgym list --write
 
-tokenizer: .venv/.dev ## train a tokenizer of `tiny` on the tasks' own text: ARGS='--task webshop --words webshop'
+tokenizer: .venv/.dev ## train the tokenizer of `tiny` on task text: ARGS='--task webshop --words webshop'
 	$(BIN)/lmgym tokenizer $(ARGS)
 
-clean: ## remove everything that make made, runs/ excepted
+clean: ## remove everything that make created except runs/
 	rm -rf .venv .bench-venv build .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
