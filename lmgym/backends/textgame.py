@@ -128,14 +128,14 @@ class TextGame:
         text = SCORED.sub("", TRACE.sub("", text))
         won, lost = WON in text, LOST in text
         self._over = won or lost
-        said = tidy(text[: text.rindex("***") + 3]) if self._over else self._with_state(text)
-        return Answer(said, bool(trace), self.points, won, lost)
+        reply = tidy(text[: text.rindex("***") + 3]) if self._over else self._with_state(text)
+        return Answer(reply, bool(trace), self.points, won, lost)
 
     def _with_state(self, text: str) -> str:
         """Add what a look around and the inventory would say, where asked for and not said already."""
-        said = tidy(text)
+        reply = tidy(text)
         state = [tidy(TRACE.sub("", self._asides.get(name, ""))) for name in STATE]
-        return "\n\n".join([said, *(words for words in state if words not in said)]).strip()
+        return "\n\n".join([reply, *(words for words in state if words not in reply)]).strip()
 
 
 def playable(command: str) -> bool:

@@ -79,8 +79,8 @@ def _run(*command: str | Path) -> None:
     try:
         subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300)
     except (OSError, subprocess.SubprocessError) as error:
-        said = (getattr(error, "stdout", None) or b"").decode("utf-8", "replace")[-2000:]
-        raise BackendError(f"Inform could not compile a TextWorld game: {error}\n{said}".rstrip()) from error
+        output = (getattr(error, "stdout", None) or b"").decode("utf-8", "replace")[-2000:]
+        raise BackendError(f"Inform could not compile a TextWorld game: {error}\n{output}".rstrip()) from error
 
 
 def _digest(recipe: Mapping[str, Any]) -> str:

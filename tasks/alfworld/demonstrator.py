@@ -48,8 +48,8 @@ class Errand:
 def understand(sentence: str) -> Errand:
     """Read a templated goal sentence; InstanceError for any other."""
     for pattern in SENTENCES:
-        if found := pattern.search(sentence):
-            words = found.groupdict()
+        if match := pattern.search(sentence):
+            words = match.groupdict()
             verb = words.get("verb") or VERB.get(words.get("state") or "", "")
             count = 2 if words.get("two") else 1
             return Errand(words["thing"], words.get("receptacle") or "", verb, words.get("lamp") or "", count)
@@ -79,15 +79,15 @@ class HouseholdMemory:
         action = action.strip()
         if observation == NOTHING:
             self._learn_from_refusal(action)
-        elif found := TAKEN.match(observation):
-            self.held, self.source = found.groups()
+        elif match := TAKEN.match(observation):
+            self.held, self.source = match.groups()
             self._drop(self.held, self.source)
-        elif found := MOVED.match(observation):
-            thing, receptacle = found.groups()
+        elif match := MOVED.match(observation):
+            thing, receptacle = match.groups()
             self.inside.setdefault(receptacle, []).append(thing)
             self.held = ""
-        elif found := TREATED.match(observation):
-            self._treat(*found.groups())
+        elif match := TREATED.match(observation):
+            self._treat(*match.groups())
         elif observation.startswith("You close the "):
             self.shut[observation[14:-1]] = True
         else:
@@ -112,16 +112,16 @@ class HouseholdMemory:
         """Take a thing of the errand from where it was seen, best one already treated, at hand or listed first."""
         errand = self.errand
         target = self._target() if errand.count > 1 else ""
-        known = [
+        candidates = [
             (errand.verb not in self.states.get(thing, ()), place not in self.here, self.listing[place], thing, place)
             for place, inside in self.inside.items()
             if place != target
             for thing in inside
             if thing.partition(" ")[0] == errand.thing and thing not in self.stuck
         ]
-        if not known:
+        if not candidates:
             return self._search()
-        *_, thing, place = min(known)
+        *_, thing, place = min(candidates)
         return self._reach(place) or f"take {thing} from {place}"
 
     def _deliver(self) -> str:
@@ -176,12 +176,12 @@ class HouseholdMemory:
         if name != action and name in self.listing and name not in self.here and self.here:
             self.here = self.here | {name}  # no walk, so it stands right here
             self.together.update(dict.fromkeys(self.here, self.here))
-        elif (found := TAKE.fullmatch(action)) and not self.held:
-            thing, receptacle = found.groups()
+        elif (match := TAKE.fullmatch(action)) and not self.held:
+            thing, receptacle = match.groups()
             if receptacle in self.here and not self.shut.get(receptacle) and thing in self.inside.get(receptacle, ()):
                 self.stuck.add(thing)
-        elif (found := PUT.fullmatch(action)) and found[1] == self.held:
-            self._refused_by(found[2])
+        elif (match := PUT.fullmatch(action)) and match[1] == self.held:
+            self._refused_by(match[2])
 
     def _refused_by(self, receptacle: str) -> None:
         if receptacle in self.here and not self.shut.get(receptacle):
@@ -192,13 +192,13 @@ class HouseholdMemory:
         self.last = self.listing.get(receptacle, self.last)
 
     def _view(self, observation: str) -> None:
-        found = VIEW.search(observation)
-        if found is None or found["name"] not in self.listing:
+        match = VIEW.search(observation)
+        if match is None or match["name"] not in self.listing:
             return
-        name = found["name"]
-        if found["state"]:
-            self.shut[name] = found["state"] == "closed"
-        if found["state"] != "closed":
+        name = match["name"]
+        if match["state"]:
+            self.shut[name] = match["state"] == "closed"
+        if match["state"] != "closed":
             self.inside[name] = SEEN.findall(observation.partition("you see")[2])
 
     def _treat(self, verb: str, thing: str) -> None:

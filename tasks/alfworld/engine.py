@@ -77,8 +77,8 @@ class HouseholdGame(World):
         """Play a command and return the answer; None where the game does not take it (it says NOTHING)."""
         command = command.strip()
         for pattern, action, variables in self._patterns.get(command.partition(" ")[0], ()):
-            found = pattern.fullmatch(command)
-            bound = found and self._bind(variables, found.groups())
+            match = pattern.fullmatch(command)
+            bound = match and self._bind(variables, match.groups())
             if bound is not None and ACTIONS[action](self, bound):
                 if action in self._winning:
                     self.won = self.goal.holds(self)
@@ -88,19 +88,21 @@ class HouseholdGame(World):
     def commands(self) -> list[str]:
         """Return all commands that the game takes in the present state, sorted."""
         house, fact = self.house, self.house.facts
-        found = [self.words(action) for action in ("look", "inventory", "help") if action in self.domain.actions]
-        found += [self.words("gotolocation", r=r) for r, at in enumerate(house.place) if at >= 0 and at != self.place]
+        commands = [self.words(action) for action in ("look", "inventory", "help") if action in self.domain.actions]
+        commands += [
+            self.words("gotolocation", r=r) for r, at in enumerate(house.place) if at >= 0 and at != self.place
+        ]
         for r in self.here():
-            found.append(self.words("examinereceptacle", r=r))
+            commands.append(self.words("examinereceptacle", r=r))
             if r in fact.get("openable", ()):
-                found.append(self.words("closeobject" if r in self.opened else "openobject", r=r))
-            found += [self.words("toggleobject", o=o) for o in self.contents[r] if o in fact.get("toggleable", ())]
+                commands.append(self.words("closeobject" if r in self.opened else "openobject", r=r))
+            commands += [self.words("toggleobject", o=o) for o in self.contents[r] if o in fact.get("toggleable", ())]
             if self.held < 0 and not self.shut(r):
                 takeable = fact.get("pickupable", frozenset())
-                found += [self.words("pickupobject", o=o, r=r) for o in self.contents[r] if o in takeable]
+                commands += [self.words("pickupobject", o=o, r=r) for o in self.contents[r] if o in takeable]
         if self.held >= 0:
-            found += self._commands_in_hand()
-        return sorted(set(found))
+            commands += self._commands_in_hand()
+        return sorted(set(commands))
 
     def words(self, action: str, **bound: int) -> str:
         """Return the command of an action in the grammar's words."""
@@ -109,17 +111,17 @@ class HouseholdGame(World):
 
     def _commands_in_hand(self) -> list[str]:
         held, fact = self.held, self.house.facts
-        found = [self.words("examineobject", o=held)]
+        commands = [self.words("examineobject", o=held)]
         for r in self.here():
             if (held, r) in self.house.fits and not self.shut(r):
-                found.append(self.words("putobject", o=held, r=r))
+                commands.append(self.words("putobject", o=held, r=r))
             for action, able in APPLIANCES.items():
                 if held in fact.get(able, ()) and self.works_at(r, action):
-                    found.append(self.words(action, o=held, r=r))
+                    commands.append(self.words(action, o=held, r=r))
         if self.slices(held):
             near = (o for o in fact.get("sliceable", ()) if (o, self.place) in self.lying)
-            found += [self.words("sliceobject", co=o, ko=held) for o in near]
-        return found
+            commands += [self.words("sliceobject", co=o, ko=held) for o in near]
+        return commands
 
     # Saying --------------------------------------------------------------------------------------------------------
 
@@ -140,18 +142,18 @@ class HouseholdGame(World):
         if rule == "task":
             return self.task
         option = next(option for option in self.grammar.rules[rule] if self._applies(option, bound))
-        said = []
+        pieces = []
         for part in option.parts:
             match part:
                 case str():
-                    said.append(part)
+                    pieces.append(part)
                 case Name(variable):
-                    said.append(self._name(variable, bound[variable]))
+                    pieces.append(self._name(variable, bound[variable]))
                 case Use(other):
-                    said.append(self._say(other, bound))
+                    pieces.append(self._say(other, bound))
                 case Listing():
-                    said.append(self._list(part, bound))
-        return "".join(said)
+                    pieces.append(self._list(part, bound))
+        return "".join(pieces)
 
     def _applies(self, option: Option, bound: Bound) -> bool:
         if option.query:

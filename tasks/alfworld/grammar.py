@@ -100,11 +100,11 @@ class Grammar:
 
 def split_task(text: str) -> tuple[str, str]:
     """The grammar with its task rule blank, and the words of that rule as the stock game says them."""
-    found = re.search(r'("task"\s*:\s*\[\s*\{\s*"rhs"\s*:\s*)("(?:[^"\\]|\\.)*")', text)
-    if found is None:
+    match = re.search(r'("task"\s*:\s*\[\s*\{\s*"rhs"\s*:\s*)("(?:[^"\\]|\\.)*")', text)
+    if match is None:
         raise InstanceError("the game's grammar has no task rule")
-    words = SPECIAL.split(json.loads(found[2]).lstrip(), maxsplit=1)[0]
-    return text[: found.start(2)] + '""' + text[found.end(2) :], words
+    words = SPECIAL.split(json.loads(match[2]).lstrip(), maxsplit=1)[0]
+    return text[: match.start(2)] + '""' + text[match.end(2) :], words
 
 
 @lru_cache(maxsize=16)
@@ -182,9 +182,9 @@ def _option(raw: dict[str, list[dict[str, Any]]], rule: str, option: dict[str, A
     kept = tuple(part for part in parts if part != "")
     if not condition or condition in QUERIES:
         return Option(kept, query=condition)
-    found = [UNARY.fullmatch(atom.strip()) for atom in condition.split("&")]
-    facts = tuple((match[1], match[2]) for match in found if match and match[1] in FACTS)
-    if len(facts) < len(found):
+    matches = [UNARY.fullmatch(atom.strip()) for atom in condition.split("&")]
+    facts = tuple((match[1], match[2]) for match in matches if match and match[1] in FACTS)
+    if len(facts) < len(matches):
         raise InstanceError(f"the grammar's rule {rule!r} asks {condition!r}, which the engine cannot answer")
     return Option(kept, facts=facts)
 
@@ -195,8 +195,8 @@ def _literal(text: str, rule: str) -> str:
     return text.replace("\\n", "\n")
 
 
-def _listing(raw: dict[str, list[dict[str, Any]]], found: re.Match[str], rule: str) -> Listing:
-    query, item = found["query"].strip(), found["item"].strip()
+def _listing(raw: dict[str, list[dict[str, Any]]], part: re.Match[str], rule: str) -> Listing:
+    query, item = part["query"].strip(), part["item"].strip()
     if not QUERIES.get(query):
         raise InstanceError(f"the grammar's rule {rule!r} lists {query!r}, which the engine cannot answer")
     before, variable, after = _item(raw, item, rule)
@@ -214,11 +214,11 @@ def _item(raw: dict[str, list[dict[str, Any]]], item: str, rule: str) -> tuple[s
         pieces = [("", p[1:-1]) if p[:1] == p[-1:] == "'" else (p, "") for p in quoted]
     words, variable = ["", ""], ""
     for expression, literal in pieces:
-        found = re.fullmatch(r"(\w+)\.(name|indefinite)(?: or \1\.id)?", expression)
-        if literal or (found and found[2] == "indefinite"):
+        match = re.fullmatch(r"(\w+)\.(name|indefinite)(?: or \1\.id)?", expression)
+        if literal or (match and match[2] == "indefinite"):
             words[bool(variable)] += literal or "a"
-        elif found and found[1] in VARIABLES and not variable:
-            variable = found[1]
+        elif match and match[1] in VARIABLES and not variable:
+            variable = match[1]
         else:
             raise InstanceError(f"the grammar's rule {rule!r} names {item!r}, which the engine cannot read")
     if not variable:

@@ -79,10 +79,10 @@ def draw(split: str, index: int, *, receptacles: int, objects: int, types: tuple
 
 def write(plan: HouseholdPlan) -> dict[str, str | bool]:
     """Return the contents of a `game.tw-pddl` file, which the stock engine plays too."""
-    known = tables()
+    rules = tables()
     return {
-        "pddl_domain": known.domain,
-        "grammar": known.grammar.replace("UNKNOWN GOAL", plan.sentence),
+        "pddl_domain": rules.domain,
+        "grammar": rules.grammar.replace("UNKNOWN GOAL", plan.sentence),
         "pddl_problem": _problem(plan),
         "solvable": True,
     }
@@ -98,7 +98,7 @@ def _rooms(type_: str, split: str) -> tuple[int, ...]:
 @cache
 def _targets(type_: str, house: RoomLayout) -> tuple[HouseholdTarget, ...]:
     """All that a type can ask for in a room, each with a source other than the goal's receptacle."""
-    known = tables()
+    rules = tables()
     kinds = sorted(set(house.receptacles))
     portable = [thing for thing in house.objects if thing not in LAMPS]
     if type_ == "look_at_obj_in_light":
@@ -114,8 +114,8 @@ def _targets(type_: str, house: RoomLayout) -> tuple[HouseholdTarget, ...]:
         for thing in portable
         for kind in kinds
         if kind != appliance
-        and thing in known.fits[kind]
-        and (not able or thing in known.able[able])
+        and thing in rules.fits[kind]
+        and (not able or thing in rules.able[able])
         and _sources(thing, kind, kinds)
     )
 
@@ -163,15 +163,15 @@ def _things(
     most: int,
 ) -> list[tuple[str, int]]:
     """What lies where: the goal's things, then others, none of the goal's class in a receptacle of the goal's."""
-    known = tables()
-    asked = [target.thing, target.thing] if target.type == "pick_two_obj_and_place" else [target.thing]
-    things = list(zip([*asked, target.lamp] if target.lamp else asked, sources, strict=True))
+    rules = tables()
+    wanted = [target.thing, target.thing] if target.type == "pick_two_obj_and_place" else [target.thing]
+    things = list(zip([*wanted, target.lamp] if target.lamp else wanted, sources, strict=True))
     classes = [thing for thing in house.objects if thing not in LAMPS]
     draws = rng.random((max(0, most - len(things)), 2)).tolist()
     for which, where in draws:
         thing = classes[int(which * len(classes))]
         avoid = target.receptacle if thing == target.thing else ""
-        fitting = [r for r, kind in enumerate(receptacles) if kind != avoid and thing in known.fits[kind]]
+        fitting = [r for r, kind in enumerate(receptacles) if kind != avoid and thing in rules.fits[kind]]
         if fitting:
             things.append((thing, fitting[int(where * len(fitting))]))
     return [things[i] for i in rng.permutation(len(things))]
@@ -179,7 +179,7 @@ def _things(
 
 def _problem(plan: HouseholdPlan) -> str:
     """The PDDL problem. Every receptacle has its own location; the agent starts at one where nothing is."""
-    known, target = tables(), plan.target
+    rules, target = tables(), plan.target
     receptacles, things = _ids(plan.receptacles), _ids([kind for kind, _ in plan.things])
     receptacle_kinds, thing_kinds = sorted(set(plan.receptacles)), sorted({kind for kind, _ in plan.things})
     rtypes = dict.fromkeys([*(f"{kind}Type" for kind in receptacle_kinds), *ALWAYS[:3]])
@@ -190,24 +190,24 @@ def _problem(plan: HouseholdPlan) -> str:
     facts = [f"(atLocation agent1 {places[0]})"]
     for id_, kind, place in zip(receptacles, plan.receptacles, places[1:], strict=True):
         facts += [f"(receptacleType {id_} {kind}Type)", f"(receptacleAtLocation {id_} {place})"]
-        if kind in known.openable:
+        if kind in rules.openable:
             facts.append(f"(openable {id_})")
     for id_, (kind, where) in zip(things, plan.things, strict=True):
         facts += [f"(objectType {id_} {kind}Type)", f"(inReceptacle {id_} {receptacles[where]})"]
         facts.append(f"(objectAtLocation {id_} {places[where + 1]})")
-        facts += [f"({able} {id_})" for able in sorted(known.able) if kind in known.able[able]]
+        facts += [f"({able} {id_})" for able in sorted(rules.able) if kind in rules.able[able]]
         if kind not in LAMPS:
             facts.append(f"(pickupable {id_})")
-        if kind in known.hollow:
+        if kind in rules.hollow:
             facts.append(f"(isReceptacleObject {id_})")
     facts += [
         f"(canContain {outer}Type {kind}Type)"
         for outer in receptacle_kinds
         for kind in thing_kinds
-        if kind in known.fits[outer]
+        if kind in rules.fits[outer]
     ]
     declared = "\n".join(f"{' '.join(names)} - {kind}" for kind, names in objects)
-    goal = known.goals[target.type].format(obj=target.thing, recep=target.receptacle, toggle=target.lamp)
+    goal = rules.goals[target.type].format(obj=target.thing, recep=target.receptacle, toggle=target.lamp)
     stated = "\n".join(facts)
     return f"(define (problem household)\n(:domain alfred)\n(:objects\n{declared}\n)\n(:init\n{stated}\n)\n{goal}"
 

@@ -39,12 +39,12 @@ def next_command(game: HouseholdGame) -> str:
 
 
 def _kind(clause: Clause) -> str:
-    asked = {literal[0] for literal in clause.literals}
-    if "inreceptacle" in asked and asked <= {"inreceptacle", "not =", *TREATMENT}:
+    predicates = {literal[0] for literal in clause.literals}
+    if "inreceptacle" in predicates and predicates <= {"inreceptacle", "not =", *TREATMENT}:
         return "place"
-    if {"istoggled", "inreceptacle", "atlocation"} <= asked:
+    if {"istoggled", "inreceptacle", "atlocation"} <= predicates:
         return "light"
-    return "hold" if asked == {"holds"} else "other"
+    return "hold" if predicates == {"holds"} else "other"
 
 
 def _place(game: HouseholdGame, clause: Clause) -> str:
@@ -120,8 +120,8 @@ def _untreated(game: HouseholdGame, thing: int, need: Need) -> list[str]:
 
 def _appliances(game: HouseholdGame, state: str) -> list[int]:
     kinds = game.domain.kinds[TREATMENT[state]]
-    found = {r for kind in kinds for r in game.house.receptacle_kinds.get(kind, ()) if game.house.place[r] >= 0}
-    return sorted(found, key=lambda r: (game.house.place[r] != game.place, r))
+    appliances = {r for kind in kinds for r in game.house.receptacle_kinds.get(kind, ()) if game.house.place[r] >= 0}
+    return sorted(appliances, key=lambda r: (game.house.place[r] != game.place, r))
 
 
 def _treat(game: HouseholdGame, thing: int, state: str) -> str:
@@ -134,10 +134,10 @@ def _fetch(game: HouseholdGame, things: list[int] | tuple[int, ...]) -> str:
     if game.held >= 0:
         return _put_down(game)
     takeable = game.house.facts.get("pickupable", frozenset())
-    found = [(_distance(game, r), o, r) for o in things if o in takeable for r in _where(game, o)]
-    if not found:
+    candidates = [(_distance(game, r), o, r) for o in things if o in takeable for r in _where(game, o)]
+    if not candidates:
         return ""
-    _, thing, receptacle = min(found)
+    _, thing, receptacle = min(candidates)
     return _reach(game, receptacle) or game.words("pickupobject", o=thing, r=receptacle)
 
 

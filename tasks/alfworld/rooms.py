@@ -44,10 +44,10 @@ class RoomLayout:
 
 def package() -> Path:
     """Return the folder of the installed alfworld package; nothing of it is imported."""
-    found = importlib.util.find_spec("alfworld")
-    if found is None or not found.submodule_search_locations:
+    spec = importlib.util.find_spec("alfworld")
+    if spec is None or not spec.submodule_search_locations:
         raise MissingExtra("lmgym/ALFWorld-v0 needs alfworld: pip install 'lmgym[alfworld]'")
-    return Path(found.submodule_search_locations[0])
+    return Path(spec.submodule_search_locations[0])
 
 
 @cache
@@ -80,11 +80,11 @@ def room(number: int) -> RoomLayout:
     layouts = package() / "gen" / "layouts"
     poses: dict[str, Any] = json.loads((layouts / f"FloorPlan{number}-openable.json").read_text(encoding="utf-8"))
     present = set(json.loads((layouts / f"FloorPlan{number}-objects.json").read_text(encoding="utf-8")))
-    known = tables()
+    rules = tables()
     count = Counter(_class(key) for key in poses)
-    receptacles = [kind for kind in sorted(count) for _ in range(count[kind]) if kind in known.fits]
-    receptacles += sorted((present & known.fits.keys()) - count.keys())
-    portable = frozenset().union(*known.fits.values()) - known.fits.keys()
+    receptacles = [kind for kind in sorted(count) for _ in range(count[kind]) if kind in rules.fits]
+    receptacles += sorted((present & rules.fits.keys()) - count.keys())
+    portable = frozenset().union(*rules.fits.values()) - rules.fits.keys()
     return RoomLayout(tuple(sorted(receptacles)), tuple(sorted(present & (portable | set(LAMPS)))))
 
 

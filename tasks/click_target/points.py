@@ -41,15 +41,15 @@ def edges(box: Box) -> tuple[float, float, float, float]:
 
 def _numbers(values: list[Any]) -> list[float]:
     """Flatten lists of numbers; a lone NaN for anything else."""
-    found: list[float] = []
+    numbers: list[float] = []
     for value in values:
         if isinstance(value, list):
-            found += _numbers(value)
+            numbers += _numbers(value)
         elif isinstance(value, int | float) and not isinstance(value, bool):
-            found.append(float(value))
+            numbers.append(float(value))
         else:
             return [float("nan")]
-    return found
+    return numbers
 
 
 def _middle(numbers: list[float]) -> Point | None:

@@ -127,8 +127,8 @@ def drawn(level: ScreenLevel, seed: tuple[int, ...]) -> Screen:
     for element in inside:
         _draw(picture, element, level)
     elements += inside
-    asked = inside if level.by == "colour" else elements
-    return Screen(picture, tuple(elements), asked[int(chance.integers(len(asked)))])
+    targets = inside if level.by == "colour" else elements
+    return Screen(picture, tuple(elements), targets[int(chance.integers(len(targets)))])
 
 
 def _menus(level: ScreenLevel, chance: Generator, picture: Picture, paper: Colour) -> Iterator[ScreenElement]:

@@ -115,9 +115,9 @@ class ScreenSpot(Pointing):
             raise InstanceError(f"{task.title}: {outside}; boxes='xyxy' or 'xywh' says how boxes are told")
         share = min(self.room[0] / wide, self.room[1] / high, 1.0)
         self.sides = (max(1, int(wide * share)), max(1, int(high * share)))
-        shown = blank(self.room[1], self.room[0], (GREY, GREY, GREY))
-        shown[: self.sides[1], : self.sides[0]] = resized(whole, (0, 0, wide, high), self.sides[1], self.sides[0])
-        return self.show(shown, task.instruction, (left * share, top * share, right * share, bottom * share))
+        canvas = blank(self.room[1], self.room[0], (GREY, GREY, GREY))
+        canvas[: self.sides[1], : self.sides[0]] = resized(whole, (0, 0, wide, high), self.sides[1], self.sides[0])
+        return self.show(canvas, task.instruction, (left * share, top * share, right * share, bottom * share))
 
 
 def _opened(path: Path) -> Picture:

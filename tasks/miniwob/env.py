@@ -80,9 +80,9 @@ class MiniWoB(TextEnv):
         """
         if page and page not in PAGES:
             raise InstanceError(f"MiniWoB++ has no page {page!r}; it has {', '.join(PAGES)}")
-        for name, value, known in (("observe", observe, TEXTS), ("pixels", pixels, PIXELS)):
-            if value not in known:
-                raise InstanceError(f"{name} is one of {', '.join(sorted(known))}; got {value!r}")
+        for name, value, allowed in (("observe", observe, TEXTS), ("pixels", pixels, PIXELS)):
+            if value not in allowed:
+                raise InstanceError(f"{name} is one of {', '.join(sorted(allowed))}; got {value!r}")
         if tick < 0:
             raise InstanceError(f"tick is a time in milliseconds; got {tick}")
         self.window = size(page)
@@ -132,8 +132,8 @@ class MiniWoB(TextEnv):
             return self._reply(f"Error: {wrong}\n\n" if wrong else "", valid=not wrong)
         raw = min(float(raw), 0.0) if wrong else float(raw)  # an action that failed completes nothing
         terms = {"raw": raw, "decay": float(decayed) - raw} if self.decay and not wrong else {"raw": raw}
-        said = f"The page says: {reason}. " if reason else ""
-        return self._ended(f"{said}The episode is over.", terms, max(0.0, min(1.0, raw)), valid=not wrong)
+        verdict = f"The page says: {reason}. " if reason else ""
+        return self._ended(f"{verdict}The episode is over.", terms, max(0.0, min(1.0, raw)), valid=not wrong)
 
     def pointing(self, x: float, y: float) -> str | None:
         """Return the call that clicks a pixel."""
@@ -204,10 +204,10 @@ def _sites() -> tuple[Sites, str]:
         return Sites(passed=frozenset({origin(served)})), served.rpartition("/")[0]
     if named := os.environ.get(DATA):
         return _of_folder(Path(named), DATA)
-    found = importlib.util.find_spec("miniwob")
-    if found is None or not found.submodule_search_locations:
+    spec = importlib.util.find_spec("miniwob")
+    if spec is None or not spec.submodule_search_locations:
         raise MissingExtra(f"the pages of MiniWoB++ come with: pip install 'lmgym[web]' (or set ${DATA})")
-    return _of_folder(Path(found.submodule_search_locations[0]) / "html", "the package miniwob")
+    return _of_folder(Path(spec.submodule_search_locations[0]) / "html", "the package miniwob")
 
 
 def _of_folder(root: Path, origin_of: str) -> tuple[Sites, str]:

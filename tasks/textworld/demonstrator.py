@@ -25,9 +25,9 @@ class Search:
     path: list[str] = field(default_factory=list)  # directions from the first room to this one
     going: str = ""  # the direction just gone
 
-    def next_action(self, shown: str, commands: list[str]) -> str:
+    def next_action(self, text: str, commands: list[str]) -> str:
         """Return what to do after `shown`, given what can be done; "" where all is searched."""
-        titles = ROOM.findall(shown)
+        titles = ROOM.findall(text)
         if not titles and not self.room:
             return "look"
         retreat = self._arrive(titles[-1] if titles else self.room)
@@ -36,12 +36,12 @@ class Search:
     def _arrive(self, room: str) -> str:
         """Take in where the last step led; a room seen before is left at once, the way it was entered."""
         going, self.going = self.going, ""
-        known, moved = room in self.tried, bool(going) and room != self.room
+        visited, moved = room in self.tried, bool(going) and room != self.room
         self.room = room
         ways = self.tried.setdefault(room, set())
         if moved:
             ways.add(BACK[going])
-            if known:
+            if visited:
                 return f"go {BACK[going]}"
             self.path.append(going)
         return ""

@@ -50,9 +50,9 @@ class TextWorld(TextEnv):
             common: what every task takes: split, others, render_mode.
         """
         super().__init__(**common)
-        for name, value, known in (("goal", goal, GOALS), ("rewards", rewards, REWARDS), ("view", view, VIEWS)):
-            if value not in known:
-                raise InstanceError(f"{name} is one of {', '.join(known)}; got {value!r}")
+        for name, value, allowed in (("goal", goal, GOALS), ("rewards", rewards, REWARDS), ("view", view, VIEWS)):
+            if value not in allowed:
+                raise InstanceError(f"{name} is one of {', '.join(allowed)}; got {value!r}")
         self.goal, self.rewards, self.view, self.instructions = goal, rewards, view, instructions
         self.game: TextGame | None = None
         self._progress = 0.0
@@ -98,10 +98,10 @@ class TextWorld(TextEnv):
         Where a game has a box and an old box, the parser asks which box is meant: then a thing is taken without
         naming what it is taken from.
         """
-        game, said = self._playing(), ""
+        game, command = self._playing(), ""
         while plan := game.logic.plan():
-            again, said = plan[0] == said, plan[0]
-            yield said.partition(" from ")[0] if again else said
+            again, command = plan[0] == command, plan[0]
+            yield command.partition(" from ")[0] if again else command
 
     def demonstrator(self) -> Iterator[str]:
         """Yield what follows from the text: the told steps, or a search; the oracle's commands where neither will do.

@@ -88,9 +88,9 @@ class VisualSearch(TextEnv):
         """
         self.PICTURES = Images(view, view)  # type: ignore[misc]  # of this environment
         super().__init__(**common)
-        for name, value, known in (("protocol", protocol, PROTOCOLS), ("coordinates", coordinates, UNITS)):
-            if value not in known:
-                raise InstanceError(f"{name} is one of {', '.join(known)}; got {value!r}")
+        for name, value, allowed in (("protocol", protocol, PROTOCOLS), ("coordinates", coordinates, UNITS)):
+            if value not in allowed:
+                raise InstanceError(f"{name} is one of {', '.join(allowed)}; got {value!r}")
         self.level = _checked(SceneLevel(side, view, cells, margin, least, tiles, colours, shapes, letters))
         if side % zoom or zoom < 2:
             raise InstanceError(f"zoom is 2 or more and divides side={side}; got {zoom}")
@@ -247,9 +247,9 @@ class VisualSearch(TextEnv):
 
     def _spotted(self) -> Tile | None:
         """The tile that is asked for, as the shrunk picture shows it."""
-        asked = self.scene.tiles[0]
+        target = self.scene.tiles[0]
         for colour, shape, left, top in found(self.view, self.level):
-            if (colour, shape) == (asked.colour, asked.shape):
+            if (colour, shape) == (target.colour, target.shape):
                 return Tile(left, top, colour, shape, "")
         return None
 

@@ -56,11 +56,11 @@ def vigorl(action: str, first: bool) -> Meaning:
     before, closed, after = action.partition("</think>")
     if not closed or not THOUGHT.match(before):
         return None
-    call, said = parse_tag(after, "tool_call"), parse_tag(after, "answer")
-    if (call is None) == (said is None):
+    call, answer = parse_tag(after, "tool_call"), parse_tag(after, "answer")
+    if (call is None) == (answer is None):
         return None
-    if said is not None:
-        return ParsedAction(said)
+    if answer is not None:
+        return ParsedAction(answer)
     return _zoom(parse_json_call(after))
 
 

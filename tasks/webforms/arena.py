@@ -77,8 +77,8 @@ class Arena(Browsing):
 
     def _evaluated(self) -> float:
         messages, url = self.browser.messages, self.browser.look("none").url
-        said = messages[-1] if messages else None
-        ending = EpisodeEnd(said, self.browser.infeasible is not None, url, self._read)
+        answer = messages[-1] if messages else None
+        ending = EpisodeEnd(answer, self.browser.infeasible is not None, url, self._read)
         return evaluate(self.item, ending, scoring=self.scoring, judge=self.judge)
 
     def _read(self, url: str, locator: str, prepare: Any) -> str:
@@ -97,10 +97,10 @@ class Arena(Browsing):
 
     def _opened(self, url: str) -> bool:
         """Open a page that is to be read; False where the policy left no page that leads to it."""
-        asked = url.startswith(helpers.PREFIX)
-        there = helpers.ask(url, self._live()) if asked else url
+        computed = url.startswith(helpers.PREFIX)
+        there = helpers.ask(url, self._live()) if computed else url
         wrong = self.browser.do("goto", [there])
-        if wrong and not asked:
+        if wrong and not computed:
             raise BackendError(f"the evaluator cannot open {there}: {wrong}")
         return not wrong
 

@@ -38,12 +38,12 @@ class Browsing(TextEnv):
             tick: milliseconds of the page's time that an action takes.
             common: what every task takes: split, others, render_mode.
         """
-        for name, value, known in (
+        for name, value, allowed in (
             ("observe", observe, ("axtree", "html", "none")),
             ("pixels", pixels, ("none", "screenshot", "som")),
         ):
-            if value not in known:
-                raise InstanceError(f"{name} is one of {', '.join(known)}; got {value!r}")
+            if value not in allowed:
+                raise InstanceError(f"{name} is one of {', '.join(allowed)}; got {value!r}")
         if pixels != "none":
             self.PICTURES = Images(WINDOW[1], WINDOW[0])  # type: ignore[misc]  # of this environment
         super().__init__(**common)
@@ -131,4 +131,4 @@ def _shown(seen: PageView) -> str:
         f"Tab {i}{' (current)' if i == seen.active else ''}: {name or url}" for i, (name, url) in enumerate(seen.tabs)
     ]
     head = lines if len(lines) > 1 else []
-    return "\n".join([*head, f"Address: {seen.url}", *(f"Dialog: {said}" for said in seen.said), "", seen.text])
+    return "\n".join([*head, f"Address: {seen.url}", *(f"Dialog: {message}" for message in seen.said), "", seen.text])

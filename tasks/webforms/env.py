@@ -45,8 +45,8 @@ class WebForms(Browsing):
 
     def judged(self) -> float:
         """1 if everything is as it should be."""
-        said = self.browser.messages[-1] if self.browser.messages else None
-        return float(self.task_goal.reached(self.portal.state, said, self.browser.infeasible is not None))
+        answer = self.browser.messages[-1] if self.browser.messages else None
+        return float(self.task_goal.reached(self.portal.state, answer, self.browser.infeasible is not None))
 
     def oracle(self) -> Iterator[str]:
         """Yield the calls of the goal's plan."""

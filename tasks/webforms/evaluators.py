@@ -59,12 +59,12 @@ def strange(task: Mapping[str, Any]) -> str:
     wanted = task["eval"]
     targets = (wanted.get("program_html") or ()) if "program_html" in wanted["eval_types"] else ()
     answers = (wanted.get("reference_answers") or ()) if "string_match" in wanted["eval_types"] else ()
-    for kind, names, known in (
+    for kind, names, supported in (
         ("evaluator", wanted["eval_types"], EVALUATORS),
         ("rule", answers, RULES),
         ("rule", [name for target in targets for name in target["required_contents"]], RULES[:2]),
     ):
-        if unknown := [name for name in names if name not in known]:
+        if unknown := [name for name in names if name not in supported]:
             return f"the {kind} {unknown[0]}"
     calls = [str(target[part]) for target in targets for part in ("url", "locator")]
     unknown = [call for call in calls if not helpers.known(call)]
@@ -96,44 +96,44 @@ def _answered(task: Mapping[str, Any], ending: EpisodeEnd, scoring: Scoring, jud
         reason = "" if ending.answer is None else cleaned(ending.answer)
         vain = reason in ("", cleaned(UNACHIEVABLE))
         return float(ending.infeasible or (not vain and _same_reason(task, reason, judge)))
-    said = UNACHIEVABLE if ending.infeasible or ending.answer is None else ending.answer
+    answer = UNACHIEVABLE if ending.infeasible or ending.answer is None else ending.answer
     if scoring == "strict" and (ending.infeasible or ending.answer is None):
         return 0.0
     score = 1.0
     for name, reference in task["eval"]["reference_answers"].items():
         if name == "exact_match":
-            score *= _either(reference, scoring, lambda one: cleaned(one) == cleaned(said))
+            score *= _either(reference, scoring, lambda one: cleaned(one) == cleaned(answer))
         elif name == "fuzzy_match" and reference == UNACHIEVABLE:
-            score *= cleaned(reference) == cleaned(said) or _same_reason(task, cleaned(said), judge)
+            score *= cleaned(reference) == cleaned(answer) or _same_reason(task, cleaned(answer), judge)
         elif name == "must_include":
             alone = len(reference) == 1
-            score *= all(_included(item, said, scoring, alone=alone) for item in reference)
+            score *= all(_included(item, answer, scoring, alone=alone) for item in reference)
         elif name == "fuzzy_match":
             if judge is None:
                 raise InstanceError(f"task {task['task_id']} needs a judge: give judge='python:module:function'")
             items = [reference] if isinstance(reference, str) else reference
-            score *= bool(cleaned(said)) and all(
-                judge(task["intent"], item, cleaned(said), "fuzzy_match") for item in items
+            score *= bool(cleaned(answer)) and all(
+                judge(task["intent"], item, cleaned(answer), "fuzzy_match") for item in items
             )
         else:
             raise InstanceError(f"task {task['task_id']} wants the answer to {name!r}, which is no rule")
     return float(score)
 
 
-def _same_reason(task: Mapping[str, Any], said: str, judge: Judge | None) -> bool:
+def _same_reason(task: Mapping[str, Any], answer: str, judge: Judge | None) -> bool:
     """Whether an answer gives the reason why a task cannot be done; without a judge none does."""
     wanted = task["eval"]
     if judge is None or wanted["reference_answers"].get("fuzzy_match") != UNACHIEVABLE:
         return False
-    return bool(judge(task["intent"], wanted.get("string_note") or "", said, "ua_match"))
+    return bool(judge(task["intent"], wanted.get("string_note") or "", answer, "ua_match"))
 
 
 def _either(reference: str, scoring: Scoring, holds: Callable[[str], bool]) -> bool:
     return holds(reference) if scoring == "official" else any(holds(one) for one in reference.split(OR))
 
 
-def _included(item: str, said: str, scoring: Scoring, *, alone: bool) -> bool:
-    text = cleaned(said)
+def _included(item: str, answer: str, scoring: Scoring, *, alone: bool) -> bool:
+    text = cleaned(answer)
     if scoring == "official":
         wanted = cleaned(item)
         return wanted in re.findall(r"\w+|[^\w\s]", text) if alone and len(wanted) == 1 else wanted in text
@@ -154,8 +154,8 @@ def _same_place(reference: str, url: str, scoring: Scoring) -> bool:
     base, here = f"{wanted.netloc}{wanted.path}".rstrip("/"), f"{there.netloc}{there.path}".rstrip("/")
     if (base not in here) if scoring == "official" else (base != here):
         return False
-    asked, found = parse_qs(wanted.query), parse_qs(there.query)
-    return all(any(value in found.get(name, []) for value in values) for name, values in asked.items())
+    expected, actual = parse_qs(wanted.query), parse_qs(there.query)
+    return all(any(value in actual.get(name, []) for value in values) for name, values in expected.items())
 
 
 def _holds(target: Mapping[str, Any], ending: EpisodeEnd, scoring: Scoring) -> bool:

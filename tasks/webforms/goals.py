@@ -28,11 +28,11 @@ class FormGoal:
     answer: str = ""  # to be said; "": anything
     impossible: bool = False  # and that has to be reported
 
-    def reached(self, state: State, said: str | None, reported: bool) -> bool:
+    def reached(self, state: State, answer: str | None, reported: bool) -> bool:
         """Whether this is how it should end."""
         if reported or self.impossible:
             return reported and self.impossible and state.kept() == self.wanted
-        spoken = said is not None and (not self.answer or plain(said) == plain(self.answer))
+        spoken = answer is not None and (not self.answer or plain(answer) == plain(self.answer))
         return spoken and self.user in ("", state.user) and state.kept() == self.wanted
 
 
@@ -111,11 +111,11 @@ def buy(state: State, rng: np.random.Generator) -> FormGoal:
 
 def cancel(state: State, rng: np.random.Generator) -> FormGoal:
     """Cancel an order, which only a pending one allows."""
-    found = _one(rng, state.orders)
-    user, number, open_ = found["user"], found["id"], found["status"] == "pending"
+    order = _one(rng, state.orders)
+    user, number, open_ = order["user"], order["id"], order["status"] == "pending"
     plan = (*_enter(state, user, "/orders"), ("goto", f"/orders/{number}"))
     plan += (("click", "#cancel"), DONE) if open_ else (("report_infeasible", "the order is not pending"),)
-    found["status"] = "cancelled" if open_ else found["status"]
+    order["status"] = "cancelled" if open_ else order["status"]
     text = f"{_as(state, user)} and cancel the order {number}."
     return FormGoal("cancel", text, plan, state.kept(), user=user if open_ else "", impossible=not open_)
 

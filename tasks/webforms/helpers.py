@@ -82,11 +82,11 @@ def _latest_order(live: LivePage) -> str:
         "searchCriteria[sortOrders][0][direction]": "DESC",
         "searchCriteria[pageSize]": "1",
     }
-    found = _of_shop(f"orders?{urlencode(newest)}")
+    answer = _of_shop(f"orders?{urlencode(newest)}")
     try:
-        return f"{_shop()}/sales/order/view/order_id/{int(found['items'][0]['increment_id'])}/"
+        return f"{_shop()}/sales/order/view/order_id/{int(answer['items'][0]['increment_id'])}/"
     except (LookupError, TypeError, ValueError) as error:
-        raise BackendError(f"{_shop()} answers no order: {found!r:.200}") from error
+        raise BackendError(f"{_shop()} answers no order: {answer!r:.200}") from error
 
 
 def _reviewer(live: LivePage, sku: str) -> str:
@@ -103,11 +103,11 @@ def _role(live: LivePage, account: str) -> str:
 
 def _of_last_review(sku: str, part: Callable[[Mapping[str, Any]], Any]) -> str:
     """A part of a product's last review; "" where it has none."""
-    found = _of_shop(f"products/{quote(sku, safe='')}/reviews")
+    answer = _of_shop(f"products/{quote(sku, safe='')}/reviews")
     try:
-        return str(part(found[-1])) if found else ""
+        return str(part(answer[-1])) if answer else ""
     except (LookupError, TypeError) as error:
-        raise BackendError(f"{_shop()} answers no review: {found!r:.200}") from error
+        raise BackendError(f"{_shop()} answers no review: {answer!r:.200}") from error
 
 
 def _of_shop(path: str) -> Any:

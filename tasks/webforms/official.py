@@ -36,8 +36,8 @@ class Chosen:
 
     def __str__(self) -> str:
         """In a line."""
-        said = "; ".join(f"{count} {reason}" for reason, count in (self.left_out or {}).items())
-        return f"{len(self.tasks)} tasks can be played" + (f", left out: {said}" if said else "")
+        reasons = "; ".join(f"{count} {reason}" for reason, count in (self.left_out or {}).items())
+        return f"{len(self.tasks)} tasks can be played" + (f", left out: {reasons}" if reasons else "")
 
 
 def chosen(*, judged: bool) -> Chosen:
@@ -64,15 +64,15 @@ def _folder() -> Path:
 
 @cache
 def _chosen(path: str, places: tuple[tuple[str, str], ...], folder: str, judged: bool) -> Chosen:
-    addresses, found, why = dict(places), [], Counter[str]()
+    addresses, tasks, why = dict(places), [], Counter[str]()
     items = _placed(path, places)
     for item in items:
         if reason := _hindrance(item, addresses, Path(folder), judged):
             why[reason] += 1
         else:
-            found.append(item)
-    made = Chosen(tuple(found), dict(why.most_common()))
-    if items and not found:
+            tasks.append(item)
+    made = Chosen(tuple(tasks), dict(why.most_common()))
+    if items and not tasks:
         raise InstanceError(f"${DATA} {path}: {made}")
     LOG.log(logging.WARNING if why else logging.INFO, "$%s %s: %s", DATA, path, made)
     return made

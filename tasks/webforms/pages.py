@@ -72,8 +72,8 @@ def options(name: str, choices: Sequence[str], chosen: str = "", empty: str = ""
 def turned(where: str, values: Mapping[str, str], size: int, count: int) -> tuple[slice, str]:
     """Return which rows the asked page of a table shows, and links to the others."""
     last = max(1, -(-count // size))
-    asked = values.get("page", "1")
-    number = min(last, max(1, int(asked))) if asked.isdecimal() and len(asked) < 6 else 1
+    text = values.get("page", "1")
+    number = min(last, max(1, int(text))) if text.isdecimal() and len(text) < 6 else 1
     kept = {name: value for name, value in values.items() if name in ("q", "category", "sort") and value}
 
     def link(label: str, to: int) -> str:
@@ -90,9 +90,10 @@ def home(state: Any) -> str:
 
 def login(*, wrong: bool, after: str) -> str:
     """Return the form that asks who one is."""
-    said = "<p class='wrong'>Unknown name or wrong password.</p>" if wrong else ""
+    notice = "<p class='wrong'>Unknown name or wrong password.</p>" if wrong else ""
     return (
-        f"Sign in\n{said}<form method='post' action='/login'><input type='hidden' name='next' value='{escape(after)}'>"
+        f"Sign in\n{notice}<form method='post' action='/login'>"
+        f"<input type='hidden' name='next' value='{escape(after)}'>"
         "<label>User name <input id='user' name='user'></label>"
         "<label>Password <input id='password' type='password' name='password'></label>"
         "<button id='enter'>Enter</button></form>"
@@ -101,14 +102,14 @@ def login(*, wrong: bool, after: str) -> str:
 
 def catalogue(items: Sequence[Mapping[str, Any]], values: Mapping[str, str], size: int) -> str:
     """Return a page of goods."""
-    shown, turn = turned("/catalogue", values, size, len(items))
+    window, turn = turned("/catalogue", values, size, len(items))
     search = (
         f"<form action='/catalogue'>{searched('goods', values)}"
         f"{options('category', tuple(GOODS), values.get('category', ''), 'All categories')}"
         "<button id='search'>Search</button></form>"
     )
     rows = []
-    for item in items[shown]:
+    for item in items[window]:
         number = item["id"]
         put = (
             f"<form method='post' action='/cart/add'>{quantity(number, 1)}"
@@ -144,9 +145,9 @@ def checkout(state: Any, *, wrong: bool) -> str:
     """Return the form that buys."""
     if not state.cart:
         return "Check out\n<p>There is nothing in the cart.</p>"
-    said = "<p class='wrong'>Where should it go?</p>" if wrong else ""
+    notice = "<p class='wrong'>Where should it go?</p>" if wrong else ""
     return (
-        f"Check out\n{said}<form method='post' action='/checkout'>"
+        f"Check out\n{notice}<form method='post' action='/checkout'>"
         "<label>Address <input id='address' name='address'></label>"
         "<label><input id='express' type='checkbox' name='express' value='yes'> Express</label>"
         "<button id='buy'>Place order</button></form>"
@@ -165,48 +166,48 @@ def orders(state: Any, mine: Sequence[Mapping[str, Any]]) -> str:
     return f"Orders\n{table(('Number', 'Date', 'Status', 'Total'), rows)}"
 
 
-def order(state: Any, found: Mapping[str, Any] | None) -> str:
+def order(state: Any, record: Mapping[str, Any] | None) -> str:
     """Return one order."""
-    if found is None:
+    if record is None:
         return "No such order\n<p>You have no order of this number.</p>"
     goods = {item["id"]: item for item in state.items}
-    rows = [(escape(goods[number]["name"]), str(count)) for number, count in found["lines"].items()]
+    rows = [(escape(goods[number]["name"]), str(count)) for number, count in record["lines"].items()]
     away = (
-        button("cancel", f"/orders/{found['id']}/cancel", "Cancel this order") if found["status"] == "pending" else ""
+        button("cancel", f"/orders/{record['id']}/cancel", "Cancel this order") if record["status"] == "pending" else ""
     )
     return (
-        f"Order {found['id']}\n<p>Date: {found['date']}</p><p>Status: <span id='status'>{found['status']}</span></p>"
-        f"<p>To: <span id='to'>{escape(found['address'])}</span></p>{table(('Name', 'Quantity'), rows)}{away}"
+        f"Order {record['id']}\n<p>Date: {record['date']}</p><p>Status: <span id='status'>{record['status']}</span></p>"
+        f"<p>To: <span id='to'>{escape(record['address'])}</span></p>{table(('Name', 'Quantity'), rows)}{away}"
     )
 
 
-def people(found: Sequence[Mapping[str, Any]], values: Mapping[str, str], size: int) -> str:
+def people(matches: Sequence[Mapping[str, Any]], values: Mapping[str, str], size: int) -> str:
     """Return a page of colleagues."""
-    shown, turn = turned("/people", values, size, len(found))
+    window, turn = turned("/people", values, size, len(matches))
     heads = [f"<a href='/people?sort={name}'>{name.capitalize()}</a>" for name in ("name", "department", "office")]
     rows = [
         (f"<a href='/people/{person['id']}'>{escape(person['name'])}</a>", person["department"], person["office"])
-        for person in found[shown]
+        for person in matches[window]
     ]
     search = f"<form action='/people'>{searched('people', values)}<button id='search'>Search</button></form>"
     return f"People\n{search}{table(heads, rows)}{turn}<p>Departments: {', '.join(DEPARTMENTS)}</p>"
 
 
-def person(found: Mapping[str, Any] | None) -> str:
+def person(record: Mapping[str, Any] | None) -> str:
     """Return one colleague."""
-    if found is None:
+    if record is None:
         return "Nobody\n<p>There is nobody here.</p>"
     rows = [
-        (name.capitalize(), f"<span id='{name}'>{escape(found[name])}</span>")
+        (name.capitalize(), f"<span id='{name}'>{escape(record[name])}</span>")
         for name in ("department", "phone", "office", "email")
     ]
-    return f"{found['name']}\n{table(('', ''), rows)}"
+    return f"{record['name']}\n{table(('', ''), rows)}"
 
 
 def travel(state: Any, step: str, *, wrong: str) -> str:
     """Return a step of a travel request."""
     draft = {name: escape(str(value)) for name, value in state.draft.items()}
-    said = f"<p class='wrong'>{wrong}</p>" if wrong else ""
+    notice = f"<p class='wrong'>{wrong}</p>" if wrong else ""
     if step == "1":
         fields = (
             "<label>Destination "
@@ -226,16 +227,16 @@ def travel(state: Any, step: str, *, wrong: str) -> str:
     form = f"<form method='post' action='/travel/{step}'>{fields}<button id='go'>{label}</button></form>"
     sent = "".join(f"<li>{escape(', '.join(map(str, request.values())))}</li>" for request in state.travels)
     sent = f"<h2>Sent</h2><ul id='sent'>{sent}</ul>" if sent and step == "1" else ""
-    return f"Travel request, step {step} of 3\n{said}{form}{sent}"
+    return f"Travel request, step {step} of 3\n{notice}{form}{sent}"
 
 
 def account(state: Any, *, saved: bool) -> str:
     """Return a user's own details."""
     mine = state.users[state.user]
-    said = "<p>Saved.</p>" if saved else ""
+    notice = "<p>Saved.</p>" if saved else ""
     ticked = " checked" if mine["newsletter"] else ""
     return (
-        f"Account of {state.user}\n{said}<form method='post' action='/account'>"
+        f"Account of {state.user}\n{notice}<form method='post' action='/account'>"
         f"<label>Email <input id='email' name='email' value='{escape(mine['email'])}'></label>"
         f"<label>Phone <input id='phone' name='phone' value='{escape(mine['phone'])}'></label>"
         f"<label><input id='newsletter' type='checkbox' name='newsletter' value='yes'{ticked}> Newsletter</label>"
@@ -245,14 +246,14 @@ def account(state: Any, *, saved: bool) -> str:
 
 def support(state: Any, *, wrong: bool) -> str:
     """Return the form that asks for help."""
-    asked = "".join(f"<li>{escape(', '.join(ticket.values()))}</li>" for ticket in state.tickets)
-    asked = f"<h2>Asked before</h2><ol id='asked'>{asked}</ol>" if asked else ""
-    said = "<p class='wrong'>What is it about?</p>" if wrong else ""
+    tickets = "".join(f"<li>{escape(', '.join(ticket.values()))}</li>" for ticket in state.tickets)
+    tickets = f"<h2>Asked before</h2><ol id='asked'>{tickets}</ol>" if tickets else ""
+    notice = "<p class='wrong'>What is it about?</p>" if wrong else ""
     return (
-        f"Support\n{said}<form method='post' action='/support'>"
+        f"Support\n{notice}<form method='post' action='/support'>"
         "<label>Subject <input id='subject' name='subject'></label>"
         f"<label>Topic {options('topic', TOPICS)}</label>"
         f"<label>Urgency {options('urgency', URGENCIES, 'normal')}</label>"
         "<label>Text <textarea id='text' name='text'></textarea></label><button id='send'>Send</button></form>"
-        f"{asked}"
+        f"{tickets}"
     )

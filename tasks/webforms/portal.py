@@ -116,7 +116,7 @@ class Portal:
         """Answer a request."""
         parts = urlsplit(request.path)
         given = parse_qs(parts.query) | parse_qs(request.body.decode("utf-8", "replace"))
-        values = {name: found[-1] for name, found in given.items()} | {"method": request.method}
+        values = {name: texts[-1] for name, texts in given.items()} | {"method": request.method}
         head, *rest = parts.path.strip("/").split("/")
         route = self.routes.get(head)
         if route is None:
@@ -139,14 +139,14 @@ class Portal:
         return _go("/")
 
     def _catalogue(self, values: Mapping[str, str], rest: list[str]) -> str:
-        found = [item for item in self.state.items if values.get("q", "").lower() in item["name"].lower()]
-        found = [item for item in found if values.get("category", "") in ("", item["category"])]
-        return pages.catalogue(found, values, PAGE)
+        items = [item for item in self.state.items if values.get("q", "").lower() in item["name"].lower()]
+        items = [item for item in items if values.get("category", "") in ("", item["category"])]
+        return pages.catalogue(items, values, PAGE)
 
     def _cart(self, values: Mapping[str, str], rest: list[str]) -> str | Response:
         cart, item = self.state.cart, values.get("id", "")
-        known = {known["id"] for known in self.state.items}
-        if values["method"] == "POST" and item in known:
+        ids = {ids["id"] for ids in self.state.items}
+        if values["method"] == "POST" and item in ids:
             count = max(0, min(99, _whole(values.get("quantity", "1"))))
             cart[item] = count + (cart.get(item, 0) if rest == ["add"] else 0)
             if not cart[item]:
@@ -173,19 +173,24 @@ class Portal:
         mine = [order for order in self.state.orders if order["user"] == self.state.user]
         if not rest:
             return pages.orders(self.state, mine)
-        found = next((order for order in mine if order["id"] == rest[0]), None)
-        if found is not None and rest[1:] == ["cancel"] and values["method"] == "POST" and found["status"] == "pending":
-            found["status"] = "cancelled"
-            return _go(f"/orders/{found['id']}")
-        return pages.order(self.state, found)
+        record = next((order for order in mine if order["id"] == rest[0]), None)
+        if (
+            record is not None
+            and rest[1:] == ["cancel"]
+            and values["method"] == "POST"
+            and record["status"] == "pending"
+        ):
+            record["status"] = "cancelled"
+            return _go(f"/orders/{record['id']}")
+        return pages.order(self.state, record)
 
     def _people(self, values: Mapping[str, str], rest: list[str]) -> str:
         if rest:
             return pages.person(next((person for person in self.state.people if person["id"] == rest[0]), None))
-        found = [person for person in self.state.people if values.get("q", "").lower() in person["name"].lower()]
+        matches = [person for person in self.state.people if values.get("q", "").lower() in person["name"].lower()]
         if values.get("sort") in ("name", "department", "office"):
-            found = sorted(found, key=lambda person: (person[values["sort"]], person["name"]))
-        return pages.people(found, values, PAGE)
+            matches = sorted(matches, key=lambda person: (person[values["sort"]], person["name"]))
+        return pages.people(matches, values, PAGE)
 
     def _travel(self, values: Mapping[str, str], rest: list[str]) -> str | Response:
         state, step = self.state, rest[0] if rest else "1"

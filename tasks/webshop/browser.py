@@ -45,9 +45,9 @@ class WebShopBrowser(WebShop):
             places: whether elements tell where their middle is, for actions by coordinate.
             common: what WebShop takes; `mode` and what is repeated do not apply.
         """
-        for name, value, known in (("observe", observe, TEXTS), ("pixels", pixels, PIXELS)):
-            if value not in known:
-                raise InstanceError(f"{name} is one of {', '.join(known)}; got {value!r}")
+        for name, value, allowed in (("observe", observe, TEXTS), ("pixels", pixels, PIXELS)):
+            if value not in allowed:
+                raise InstanceError(f"{name} is one of {', '.join(allowed)}; got {value!r}")
         if pixels != "none":
             self.PICTURES = Images(HEIGHT, WIDTH)  # type: ignore[misc]  # of this environment
         super().__init__(**common)
@@ -133,9 +133,9 @@ class WebShopBrowser(WebShop):
     def _bid(self, label: str, *roles: str) -> str:
         """Return the number of the element of that name and one of these roles; InstanceError where there is none."""
         for line in self.window.look("axtree").text.splitlines():
-            found = NAMED.match(line)
-            if found and found[2] in roles and str(ast.literal_eval(found[3])).lower() == label:
-                return found[1]
+            match = NAMED.match(line)
+            if match and match[2] in roles and str(ast.literal_eval(match[3])).lower() == label:
+                return match[1]
         raise InstanceError(f"the page has no {' or '.join(roles)} {label!r}")
 
     def _serve(self, request: Request) -> Response:

@@ -78,8 +78,8 @@ def kinds() -> tuple[Kind, ...]:
 @cache
 def pools() -> dict[str, tuple[str, ...]]:
     """Return the values an option group may have, by pool."""
-    found = (line.partition(": ") for line in lines("options.txt"))
-    return {name: tuple(value.strip() for value in values.split(";")) for name, _, values in found}
+    parts = (line.partition(": ") for line in lines("options.txt"))
+    return {name: tuple(value.strip() for value in values.split(";")) for name, _, values in parts}
 
 
 @cache
@@ -163,8 +163,8 @@ def _draft(rng: np.random.Generator, kind: Kind) -> tuple[Draft, list[str]]:
 
 def _values(rng: np.random.Generator, pool: str, count: int) -> tuple[str, ...]:
     """Draw values of a group, in the order of their pool."""
-    known = pools()[pool]
-    return tuple(known[i] for i in sorted(rng.permutation(len(known))[:count].tolist()))
+    candidates = pools()[pool]
+    return tuple(candidates[i] for i in sorted(rng.permutation(len(candidates))[:count].tolist()))
 
 
 def _other_values(rng: np.random.Generator, draft: Draft) -> tuple[OptionGroup, ...]:
@@ -182,8 +182,8 @@ def _product(rng: np.random.Generator, draft: Draft, number: int) -> Product:
     prices: tuple[float, ...] = (draft.price,)
     if rng.random() < RANGED:
         prices = (draft.price, round(draft.price * rng.uniform(1.1, 1.5), 2))
-    asked = [draft.attributes[i] for i in sorted(rng.permutation(3)[: 1 + int(rng.random() < 0.6)].tolist())]
-    wanted = f"{', '.join(asked)} {kind.name if rng.random() < 0.7 else kind.query}"
+    drawn = [draft.attributes[i] for i in sorted(rng.permutation(3)[: 1 + int(rng.random() < 0.6)].tolist())]
+    wanted = f"{', '.join(drawn)} {kind.name if rng.random() < 0.7 else kind.query}"
     opening = OPENINGS[int(rng.integers(len(OPENINGS)))]
     return Product(
         asin=asin(number),
@@ -198,7 +198,7 @@ def _product(rng: np.random.Generator, draft: Draft, number: int) -> Product:
         prices=prices,
         image=f"/pictures/{asin(number)}.svg",
         instruction=opening.format(article(wanted) if wanted.endswith(kind.name) else wanted),
-        asked=tuple(asked),
+        asked=tuple(drawn),
     )
 
 

@@ -65,8 +65,8 @@ def query(instruction: str) -> str:
 
 def limit(instruction: str) -> float:
     """Return the dollars that an instruction names; infinity where it names none."""
-    found = CLAUSE.search(instruction)
-    return float(found[1]) if found else float("inf")
+    match = CLAUSE.search(instruction)
+    return float(match[1]) if match else float("inf")
 
 
 def choose(session: ShopSession, left: set[str]) -> str | None:

@@ -15,5 +15,5 @@ def first_hit(messages: Sequence[Mapping[str, Any]]) -> str:
     if len(pages) == 1:
         words = pages[0].partition("Instruction: [SEP] ")[2].partition(" [SEP] ")[0] or pages[0].partition("\n")[0]
         return f"search[{words}]"
-    found = PRODUCT.search(pages[-1]) if len(pages) == 2 else None
-    return f"click[{found[0]}]" if found else "click[buy now]"
+    match = PRODUCT.search(pages[-1]) if len(pages) == 2 else None
+    return f"click[{match[0]}]" if match else "click[buy now]"

@@ -47,8 +47,8 @@ def with_spacy(title: str) -> tuple[str, ...]:
 
 def title_score(purchased: str, wanted: str, nouns: Nouns) -> float:
     """Return the share of the wanted title's nouns that the purchased one has; 0.2 where it has none."""
-    asked = nouns(wanted)
-    return len(set(nouns(purchased)) & set(asked)) / len(asked) if asked else 0.2
+    counted = nouns(wanted)
+    return len(set(nouns(purchased)) & set(counted)) / len(counted) if counted else 0.2
 
 
 @cache
@@ -59,9 +59,9 @@ def _known() -> dict[str, bool]:
 
 
 def _is_noun(word: str) -> bool:
-    known = _known().get(word)
-    if known is not None or word[0].isdigit():
-        return bool(known)
+    listed = _known().get(word)
+    if listed is not None or word[0].isdigit():
+        return bool(listed)
     return len(word) < 5 or not (ENDINGS.search(word) or GERUND.match(word))
 
 

@@ -118,24 +118,24 @@ class Official:
 
     def _synthetic(self) -> list[tuple[int, int, float]]:
         """Goals of every combination of options; weights as the original's."""
-        found = [
+        pairs = [
             (number, which)
             for number, product in enumerate(self.products)
             if product.instruction is not None and product.asked
             for which in range(goals.combinations(product.options))
         ]
-        having = Counter(name for number, _ in found for name in self.products[number].asked)
+        having = Counter(name for number, _ in pairs for name in self.products[number].asked)
         weights = {
             number: sum(1 / having[name] for name in self.products[number].asked) / len(self.products[number].asked)
-            for number in {number for number, _ in found}
+            for number in {number for number, _ in pairs}
         }
-        return [(number, which, weights[number]) for number, which in found]
+        return [(number, which, weights[number]) for number, which in pairs]
 
     @cached_property
     def _humans(self) -> Mapping[str, Sequence[Mapping[str, Any]]]:
         file, form = _file(self.folder, "items_human_ins", 0), "an object by asin of lists of objects"
-        found: Mapping[str, Sequence[Mapping[str, Any]]] = _read(file, _instructions, form)
-        return found
+        entries: Mapping[str, Sequence[Mapping[str, Any]]] = _read(file, _instructions, form)
+        return entries
 
     @cached_property
     def _listings(self) -> dict[tuple[str, str], list[int]]:
@@ -154,12 +154,12 @@ def shop(products: int) -> Official:
 
 def read(rows: Sequence[Mapping[str, Any]], attributes: Mapping[str, Mapping[str, Any]]) -> list[Product]:
     """Return the products of the file's rows: without ASINs that are "nan", too long or there already."""
-    found: dict[str, Product] = {}
+    products: dict[str, Product] = {}
     for row in rows:
         asin = str(row["asin"])
-        if asin != "nan" and len(asin) <= LONGEST and asin not in found:
-            found[asin] = _product(row, attributes.get(asin, {}))
-    return list(found.values())
+        if asin != "nan" and len(asin) <= LONGEST and asin not in products:
+            products[asin] = _product(row, attributes.get(asin, {}))
+    return list(products.values())
 
 
 def authored(shop: Shop, instance: Mapping[str, Any]) -> ShopGoal:
@@ -209,28 +209,28 @@ def _file(folder: Path, name: str, products: int) -> Path:
 
 def _read(path: Path, fits: Callable[[Any], bool], form: str) -> Any:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InstanceError(f"{path} cannot be read: {error}") from error
-    if not fits(found):
+    if not fits(content):
         raise InstanceError(f"{path} is not in the official layout, {form}")
-    return found
+    return content
 
 
-def _rows(found: Any) -> bool:
-    return isinstance(found, list) and all(isinstance(row, dict) and "asin" in row for row in found)
+def _rows(content: Any) -> bool:
+    return isinstance(content, list) and all(isinstance(row, dict) and "asin" in row for row in content)
 
 
-def _entries(found: Any) -> bool:
-    return isinstance(found, dict) and all(isinstance(entry, dict) for entry in found.values())
+def _entries(content: Any) -> bool:
+    return isinstance(content, dict) and all(isinstance(entry, dict) for entry in content.values())
 
 
-def _instructions(found: Any) -> bool:
-    lists = found.values() if isinstance(found, dict) else [None]
+def _instructions(content: Any) -> bool:
+    lists = content.values() if isinstance(content, dict) else [None]
     return all(isinstance(entries, list) and all(isinstance(one, dict) for one in entries) for entries in lists)
 
 
-def _product(row: Mapping[str, Any], known: Mapping[str, Any]) -> Product:
+def _product(row: Mapping[str, Any], annotation: Mapping[str, Any]) -> Product:
     small = row.get("small_description") or ()
     images = row.get("images") or [""]
     return Product(
@@ -238,22 +238,22 @@ def _product(row: Mapping[str, Any], known: Mapping[str, Any]) -> Product:
         title=str(row.get("name") or ""),
         description=str(row.get("full_description") or ""),
         bullets=(str(small),) if isinstance(small, str) else tuple(str(bullet) for bullet in small),
-        attributes=tuple(known.get("attributes", PLACEHOLDER)),
+        attributes=tuple(annotation.get("attributes", PLACEHOLDER)),
         options=_options(row.get("customization_options")),
         query=str(row.get("query") or "").lower().strip(),
         category=str(row.get("category") or ""),
         path=str(row.get("product_category") or ""),
         prices=_prices(row.get("pricing")),
         image=str(images[0]),
-        instruction=known.get("instruction"),
-        asked=tuple(known.get("instruction_attributes") or ()),
+        instruction=annotation.get("instruction"),
+        asked=tuple(annotation.get("instruction_attributes") or ()),
     )
 
 
 def _prices(pricing: object) -> tuple[float, ...]:
     """Return the first two prices of a text such as "$1,299.00 - $1,499.00"; 100 where it has none."""
-    found = [NUMBER.search(re.sub(r"[^\d.]", "", part)) for part in str(pricing or "").split("$")[1:]]
-    return tuple(float(number[0]) for number in found if number)[:PRICES] or (ASKED,)
+    numbers = [NUMBER.search(re.sub(r"[^\d.]", "", part)) for part in str(pricing or "").split("$")[1:]]
+    return tuple(float(number[0]) for number in numbers if number)[:PRICES] or (ASKED,)
 
 
 def _options(groups: Mapping[str, Sequence[Mapping[str, Any]] | None] | None) -> dict[str, tuple[str, ...]]:

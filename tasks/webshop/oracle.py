@@ -23,10 +23,10 @@ def play(session: ShopSession, goal: ShopGoal, price: float, nouns: Nouns) -> It
     product = session.shop.product(number)
     _, chosen = best(product, goal, price, nouns)
     if session.item != number:
-        found = query(session.shop, number)
-        if found is None:
+        hit = query(session.shop, number)
+        if hit is None:
             return
-        words, rank = found
+        words, rank = hit
         yield f"search[{words}]"
         for _ in range(rank // session.length):
             yield click(NEXT)

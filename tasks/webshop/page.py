@@ -65,8 +65,8 @@ def _head(session: ShopSession, *names: str) -> str:
 
 
 def _button(name: str, kind: str = "btn") -> str:
-    shown = escape(name)
-    return f'<button class="{kind}" type="submit" form="say" name="label" value="{shown.lower()}">{shown}</button>'
+    label = escape(name)
+    return f'<button class="{kind}" type="submit" form="say" name="label" value="{label.lower()}">{label}</button>'
 
 
 def _results(session: ShopSession) -> str:
@@ -113,15 +113,15 @@ def _group(session: ShopSession, place: int, name: str) -> str:
 def _tab(session: ShopSession) -> str:
     product = session.product
     if session.tab == "Description":
-        shown = f'<p class="product-info">{escape(product.description)}</p>'
+        content = f'<p class="product-info">{escape(product.description)}</p>'
     elif session.tab == "Features":
-        shown = _list(product.bullets)
+        content = _list(product.bullets)
     elif session.tab == "Attributes":
         levels = "\n".join(f"<h5>{escape(words)}</h5>" for words in (product.category, product.query, product.path))
-        shown = f"{_list(product.attributes)}\n{levels}"
+        content = f"{_list(product.attributes)}\n{levels}"
     else:
-        shown = ""
-    return f"{_head(session, PREVIOUS)}\n<div>\n{shown}\n</div>"
+        content = ""
+    return f"{_head(session, PREVIOUS)}\n<div>\n{content}\n</div>"
 
 
 def _list(texts: Iterable[str]) -> str:

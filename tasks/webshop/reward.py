@@ -23,16 +23,16 @@ def breakdown(
     product: Product, goal: ShopGoal, price: float, chosen: Mapping[str, str], nouns: Nouns
 ) -> tuple[float, Breakdown]:
     """Return the reward of buying `product` at `price` dollars with the `chosen` options, and what it is made of."""
-    found = kind_match(product, goal, nouns)
+    terms = kind_match(product, goal, nouns)
     attributes = sum(has_attribute(product, name) for name in goal.attributes)
     options = sum(any(same_option(value, wanted) for value in chosen.values()) for wanted in goal.options)
     affordable = price <= goal.ceiling
     parts = len(goal.attributes) + len(goal.options) + 1
-    found |= {"r_att": attributes / len(goal.attributes), "w_att": len(goal.attributes) / parts}
+    terms |= {"r_att": attributes / len(goal.attributes), "w_att": len(goal.attributes) / parts}
     if goal.options:
-        found |= {"r_option": options / len(goal.options), "w_option": len(goal.options) / parts}
-    found |= {"r_price": affordable, "w_price": 1 / parts}
-    return found["r_type"] * ((attributes + options + affordable) / parts), found
+        terms |= {"r_option": options / len(goal.options), "w_option": len(goal.options) / parts}
+    terms |= {"r_price": affordable, "w_price": 1 / parts}
+    return terms["r_type"] * ((attributes + options + affordable) / parts), terms
 
 
 def kind_match(product: Product, goal: ShopGoal, nouns: Nouns) -> Breakdown:

@@ -57,8 +57,8 @@ Document = tuple[str, int]  # what is indexed, and the goals that can be made of
 
 def analyse(text: str) -> list[str]:
     """Return the terms of a text: words in lower case without possessive and stop words, by Porter's stemmer."""
-    found = (word.lower().replace("’", "'").removesuffix("'s") for word in WORD.findall(text))
-    words = (word[start : start + LONGEST] for word in found for start in range(0, len(word), LONGEST))
+    raw = (word.lower().replace("’", "'").removesuffix("'s") for word in WORD.findall(text))
+    words = (word[start : start + LONGEST] for word in raw for start in range(0, len(word), LONGEST))
     return [_stem(word) for word in words if word not in STOPS]
 
 
@@ -78,15 +78,15 @@ class Index:
 
     def _hits(self, query: str, count: int = HITS) -> tuple[int, ...]:
         """Look a query up."""
-        known = [self._terms[term] for term in analyse(query) if term in self._terms]
-        if not known:
+        terms = [self._terms[term] for term in analyse(query) if term in self._terms]
+        if not terms:
             return ()
-        scores = self._engine.get_scores_from_ids(known)
-        found = np.flatnonzero(scores > 0)
-        if len(found) > count:
-            least = np.partition(scores[found], -count)[-count]
-            found = found[scores[found] >= least]
-        return tuple(found[np.lexsort((found, -scores[found]))][:count].tolist())
+        scores = self._engine.get_scores_from_ids(terms)
+        matches = np.flatnonzero(scores > 0)
+        if len(matches) > count:
+            least = np.partition(scores[matches], -count)[-count]
+            matches = matches[scores[matches] >= least]
+        return tuple(matches[np.lexsort((matches, -scores[matches]))][:count].tolist())
 
 
 def build(documents: Iterable[Document], folder: Path) -> None:

@@ -88,12 +88,12 @@ class ShopSession:
             return {}
         buttons = [BACK, *([PREVIOUS] if self.kind != "search_results" or self.page > 1 else [])]
         if self.kind == "search_results":
-            found: dict[str, str | int] = {name.lower(): name for name in (*buttons, NEXT)}
-            return found | {self.shop.product(place).asin.lower(): place for place in self.listed}
+            labels: dict[str, str | int] = {name.lower(): name for name in (*buttons, NEXT)}
+            return labels | {self.shop.product(place).asin.lower(): place for place in self.listed}
         if self.kind == "item_sub_page":
             return {name.lower(): name for name in buttons}
-        found = {name.lower(): name for name in (*buttons, *self.tabs, BUY)}
-        return found | {value: name for name, values in self.product.options.items() for value in values}
+        labels = {name.lower(): name for name in (*buttons, *self.tabs, BUY)}
+        return labels | {value: name for name, values in self.product.options.items() for value in values}
 
     def search(self, words: str) -> None:
         """Show the first page of what is found."""

@@ -121,12 +121,12 @@ class Procedural:
 
 def listings(products: Iterable[Product]) -> dict[tuple[str, str], list[int]]:
     """Return the places of products by what the prefixes of a search ask for."""
-    found: dict[tuple[str, str], list[int]] = {}
+    places: dict[tuple[str, str], list[int]] = {}
     for place, product in enumerate(products):
         names = {("<c>", product.category), ("<q>", product.query), *(("<a>", name) for name in product.attributes)}
         for name in names:
-            found.setdefault(name, []).append(place)
-    return found
+            places.setdefault(name, []).append(place)
+    return places
 
 
 @lru_cache(maxsize=4)

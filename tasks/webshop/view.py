@@ -17,8 +17,8 @@ Part = tuple[Literal["words", "button", "option", "link"], str]  # a visible tex
 
 def nodes(session: ShopSession) -> list[Part]:
     """Return the visible texts of the page, blank ones as an HTML parser leaves them."""
-    found = [part for part in _parts(session) if part[1]]
-    blank = [(kind, words if words.strip(SPACES) else "\n" if "\n" in words else " ") for kind, words in found]
+    parts = [part for part in _parts(session) if part[1]]
+    blank = [(kind, words if words.strip(SPACES) else "\n" if "\n" in words else " ") for kind, words in parts]
     return [part for part in blank if part[1] != "\n"]
 
 

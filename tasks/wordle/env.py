@@ -39,9 +39,9 @@ def colour_counting(guess: str, secret: str) -> str:
     left = Counter(its for mine, its in zip(guess, secret, strict=True) if mine != its)
     colours = ""
     for mine, its in zip(guess, secret, strict=True):
-        found = mine != its and left[mine] > 0
-        left[mine] -= found
-        colours += "g" if mine == its else "y" if found else "b"
+        elsewhere = mine != its and left[mine] > 0
+        left[mine] -= elsewhere
+        colours += "g" if mine == its else "y" if elsewhere else "b"
     return colours
 
 

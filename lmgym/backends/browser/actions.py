@@ -264,12 +264,12 @@ class Actions:
         await self._context.settle()
 
     async def _element(self, bid: str) -> ElementHandle:
-        found = BID.fullmatch(bid)
-        if found is None or not bid:
+        match = BID.fullmatch(bid)
+        if match is None or not bid:
             raise ActionRefused(f"ValueError: {bid[:50]!r} is no bid")
         frame: Frame | None = self._page.main_frame
         path = ""
-        for piece in FRAME.findall(found[1]) if found[2] else FRAME.findall(found[1])[:-1]:
+        for piece in FRAME.findall(match[1]) if match[2] else FRAME.findall(match[1])[:-1]:
             path += piece
             handle = await frame.query_selector(f'[bid="{path}"]') if frame else None
             frame = await handle.content_frame() if handle else None

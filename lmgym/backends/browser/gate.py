@@ -80,9 +80,9 @@ def origin(url: str) -> str:
         return ""
     if parts.scheme not in PORTS or not parts.hostname:
         return ""
-    shown = "" if port in (None, PORTS[parts.scheme]) else f":{port}"
+    suffix = "" if port in (None, PORTS[parts.scheme]) else f":{port}"
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    return f"{parts.scheme}://{host}{shown}"
+    return f"{parts.scheme}://{host}{suffix}"
 
 
 def folder(path: Path) -> Site:

@@ -61,8 +61,8 @@ def executable() -> str:
             raise MissingExtra(f"${EXECUTABLE} names {named}, which is no file")
         return named
     for name in NAMES:
-        if found := shutil.which(name):
-            return found
+        if path := shutil.which(name):
+            return path
     raise MissingExtra(f"no Chromium found: apt-get install chromium, or set ${EXECUTABLE} to a browser of that family")
 
 
@@ -222,14 +222,14 @@ async def _start() -> BrowserProcess:
             executable_path=path, chromium_sandbox=not root, args=list(FLAGS), timeout=STARTUP * 1000
         )
         session = await chromium.new_browser_cdp_session()
-        known = await session.send("SystemInfo.getProcessInfo")
+        processes = await session.send("SystemInfo.getProcessInfo")
         await session.detach()
     except _errors() as error:
         await playwright.stop()
         reason = str(error).partition("\n")[0]
         hint = "" if root else "; its sandbox needs user namespaces, which this system may refuse"
         raise BackendError(f"{path} does not start: {reason}{hint}") from error
-    pid = next(int(process["id"]) for process in known["processInfo"] if process["type"] == "browser")
+    pid = next(int(process["id"]) for process in processes["processInfo"] if process["type"] == "browser")
     sandbox = "without its sandbox, since this is root" if root else "in its own sandbox"
     LOG.info("%s %s runs %s, process %d", path, chromium.version, sandbox, pid)
     return BrowserProcess(playwright, chromium, pid)

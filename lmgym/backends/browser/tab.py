@@ -89,8 +89,8 @@ class Tab:
     def _read(self, event: Mapping[str, Any]) -> None:
         """Count what Chromium itself refused before any gate was asked."""
         entry = event["entry"]
-        if entry["source"] == "security" and (found := NEVER.match(entry["text"])):
-            self.refused[found[1]] += 1
+        if entry["source"] == "security" and (match := NEVER.match(entry["text"])):
+            self.refused[match[1]] += 1
 
     def _crash(self) -> None:
         self.crashed = True

@@ -78,8 +78,8 @@ async def tree(context: IsolatedContext, elements: Iterable[PageElement], *, pla
     frames = await tab.devtools.send("Page.getFrameTree")
     bids = tab.bids or await _learn(tab)
     nodes = await _nodes(tab, frames["frameTree"])
-    shown = {element.bid: element for element in elements} if places else {}
-    return "\n".join(_lines(nodes[0], {node["nodeId"]: node for node in nodes}, bids, shown)) if nodes else ""
+    by_bid = {element.bid: element for element in elements} if places else {}
+    return "\n".join(_lines(nodes[0], {node["nodeId"]: node for node in nodes}, bids, by_bid)) if nodes else ""
 
 
 async def _learn(tab: Tab) -> dict[int, str]:
@@ -161,8 +161,8 @@ def place_of(element: PageElement) -> str:
 
 
 def _attributes(node: Mapping[str, Any]) -> Iterator[str]:
-    for known in node.get("properties", ()):
-        name, value = known["name"], _value(known.get("value"))
+    for entry in node.get("properties", ()):
+        name, value = entry["name"], _value(entry.get("value"))
         if name in PASSED_OVER or value is None or name == "url":
             continue
         if name in ONLY_IF_TRUE:
