@@ -1,1 +1,1 @@
-"""What several tasks stand on: engines, sandboxes, browsers, users. Third parties are imported inside functions."""
+"""Engines, browsers, pictures and remote environments for several tasks; third parties are imported lazily."""

@@ -1,7 +1,7 @@
-"""Pictures in numpy alone: boxes, letters of five by seven dots, and views of a part at another size.
+"""Drawing in numpy: boxes, letters of five by seven dots, and resized crops.
 
-Everything is whole numbers, so that a picture has the same bytes on every machine; libraries that draw change theirs
-between versions, and golden episodes hold pictures.
+All arithmetic is on integers, so that a picture has the same bytes on every machine. Drawing libraries change their
+output between versions, and golden episodes hold digests of pictures.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ADVANCE = WIDTH + 1  # dots from one letter to the next
 
 @cache
 def glyphs() -> dict[str, NDArray[np.bool_]]:
-    """Return the dots (7, 5) of every letter, digit and mark that there is."""
+    """Return the dots (7, 5) of each character of the font."""
     blocks = files("lmgym.backends").joinpath("glyphs.txt").read_text(encoding="utf-8").split("\n\n")
     drawn = {}
     for name, *rows in map(str.split, blocks):
@@ -31,7 +31,7 @@ def glyphs() -> dict[str, NDArray[np.bool_]]:
 
 
 def blank(height: int, width: int, colour: Colour) -> Picture:
-    """Return a picture of one colour."""
+    """Return a picture filled with one colour."""
     picture = np.empty((height, width, 3), np.uint8)
     picture[:] = colour
     return picture
@@ -53,28 +53,28 @@ def frame(picture: Picture, box: Box, colour: Colour, *, thick: int = 1) -> None
 
 
 def stamp(picture: Picture, left: int, top: int, dots: NDArray[np.bool_], colour: Colour, *, scale: int = 1) -> None:
-    """Colour the dots of a mask, each `scale` pixels a side; what lies outside the picture is left out."""
+    """Colour the dots of a mask, each `scale` pixels a side, clipped to the picture."""
     mask = dots.repeat(scale, 0).repeat(scale, 1)
     part = picture[top : top + len(mask), left : left + mask.shape[1]]
     part[mask[: len(part), : part.shape[1]]] = colour
 
 
 def write(picture: Picture, left: int, top: int, text: str, colour: Colour, *, scale: int = 1) -> None:
-    """Write words in capitals; what there is no letter for is left blank."""
+    """Write words in capitals; leave unknown characters blank."""
     for place, letter in enumerate(text.upper()):
         if letter in glyphs():
             stamp(picture, left + place * ADVANCE * scale, top, glyphs()[letter], colour, scale=scale)
 
 
 def width_of(text: str, *, scale: int = 1) -> int:
-    """Pixels that words take."""
+    """Return the width of words, in pixels."""
     return max(0, len(text) * ADVANCE - 1) * scale
 
 
 def resized(picture: Picture, box: Box, height: int, width: int) -> Picture:
-    """Return what is in a box at another size: means of areas where it shrinks, nearest pixels where it grows.
+    """Return a crop at another size: area means where it shrinks, nearest pixels where it grows.
 
-    Of an area's colour the fraction is cut off, so that areas of equal sums look exactly alike.
+    Means are rounded down, so that areas of equal sums have exactly the same colour.
     """
     left, top, right, bottom = box
     part = picture[top:bottom, left:right]

@@ -1,8 +1,8 @@
-"""Play compiled TextWorld games: words from the Z-machine, commands and plans from TextWorld's own logic.
+"""Play compiled TextWorld games: text from the Z-machine, commands and plans from TextWorld's logic.
 
-TextWorld's stock wrappers follow the logic at every step (4 ms); here the interpreter's trace is kept and followed only
-when somebody asks, so that a step costs what the Z-machine takes (under 1 ms). Each game runs in a copy of the
-interpreter of its own (jericho loads a copied library), so that live games do not disturb each other.
+TextWorld's wrappers update the logic at every step (4 ms). Here the interpreter's trace is stored and applied only on
+demand, so a step costs what the Z-machine takes (under 1 ms). Each game has its own copy of the interpreter (jericho
+loads a copied library), so live games do not disturb each other.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from lmgym.errors import BackendError
 ONE_AT_A_TIME = threading.Lock()  # TextWorld's parser and generators are shared by the whole process
 WON, LOST = "*** The End ***", "*** You lost! ***"
 UNKNOWN = "That's not a verb I recognise."
-# Other characters reach the interpreter itself (a NUL or a leading backslash hangs it, a full stop starts a command).
+# Other characters control the interpreter (NUL or a leading backslash hangs it, a full stop starts a command).
 COMMAND = re.compile(r"[A-Za-z0-9' -]{1,150}")
-OUTSIDE = frozenset(  # verbs that leave the game's world
+OUTSIDE = frozenset(  # commands to the interpreter instead of the game
     {
         *("quit", "q", "save", "restore", "restart", "undo", "oops", "verify", "version", "script", "transcript"),
         *("notify", "superbrief", "brief", "short", "verbose", "long", "normal", "nouns", "pronouns", "score"),
@@ -56,7 +56,7 @@ class Story:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a game says to a command."""
+    """A game's answer to a command."""
 
     text: str
     understood: bool  # as an action, be it one that failed
@@ -66,18 +66,18 @@ class Answer:
 
 
 class TextGame:
-    """One live game.
+    """A game in play.
 
-    Banner, prompt, status line, score lines and the closing menu are taken out of all texts. With `state`, every
-    answer ends with what a look around and the inventory would say.
+    Banner, prompt, status line, score lines and the closing menu are removed from all texts. With `state`, every
+    answer ends with the output of `look` and `inventory`.
     """
 
     def __init__(self, story: Story, *, state: bool = False) -> None:
         self._story = story
         self._over = False
         self.points = 0  # of the quests completed so far
-        self._asides: dict[str, str] = {}  # what the switches have the game tell beside its words, by name
-        self._events: list[str] = []  # actions the logic has not followed yet
+        self._asides: dict[str, str] = {}  # output of the switches, by name
+        self._events: list[str] = []  # actions not yet applied to the logic
         self._logic: Logic | None = None
         with _guarded():
             self._frotz, raw = _interpreter(story.z8)
@@ -88,7 +88,7 @@ class TextGame:
 
     @property
     def logic(self) -> Logic:
-        """TextWorld's view of the game as it stands."""
+        """TextWorld's logic in the present state."""
         if self._logic is None:
             self._logic = Logic(self._story.game)
         for event in self._events:
@@ -98,11 +98,11 @@ class TextGame:
 
     @cached_property
     def worth(self) -> int:
-        """Points of all quests."""
+        """Points of all quests together."""
         return sum(quest["reward"] for quest in json.loads(self._story.game)["quests"])
 
     def step(self, command: str) -> Answer:
-        """Give the game one command of its own language; any text may come."""
+        """Send a command to the game; any text is accepted."""
         if self._over:
             raise BackendError("this game is over; open it anew")
         if not playable(command):
@@ -114,7 +114,7 @@ class TextGame:
         return self._read(raw)
 
     def close(self) -> None:
-        """Give the interpreter back."""
+        """Release the interpreter."""
         self._frotz = None
         self._over = True
 
@@ -132,26 +132,26 @@ class TextGame:
         return Answer(reply, bool(trace), self.points, won, lost)
 
     def _with_state(self, text: str) -> str:
-        """Add what a look around and the inventory would say, where asked for and not said already."""
+        """Append the room and the inventory if the state view is on and the text lacks them."""
         reply = tidy(text)
         state = [tidy(TRACE.sub("", self._asides.get(name, ""))) for name in STATE]
         return "\n\n".join([reply, *(words for words in state if words not in reply)]).strip()
 
 
 def playable(command: str) -> bool:
-    """Whether the game's own language is spoken: one command, of letters, that stays within the game."""
+    """Return True for a single command of plain characters that stays within the game."""
     words = command.lower().split()
     return bool(words and COMMAND.fullmatch(command) and words[0] not in OUTSIDE and "then" not in words)
 
 
 def tidy(text: str) -> str:
-    """Return `text` without idle spaces and with one empty line between paragraphs at most."""
+    """Return `text` without superfluous spaces and with at most one empty line between paragraphs."""
     lines = [" ".join(line.split()) for line in text.splitlines()]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
 
 
 def _interpreter(z8: bytes) -> tuple[Any, str]:
-    """Start a story in a fresh interpreter, which reads the file at the start only; also what it says first."""
+    """Return a new interpreter, which reads the story file only at the start, and its first output."""
     if z8[:1] != b"\x08":  # it would end the process
         raise BackendError(f"this is no story of the Z-machine, version 8, but {len(z8)} bytes from {z8[:8]!r}")
     import jericho  # type: ignore[import-untyped]  # ships no types
@@ -166,7 +166,7 @@ def _interpreter(z8: bytes) -> tuple[Any, str]:
 
 @contextlib.contextmanager
 def undisturbed() -> Iterator[None]:
-    """Keep the process's random streams and warning filters, which TextWorld uses and changes, even when imported."""
+    """Preserve the process's random state and warning filters, which TextWorld changes, even on import."""
     with ONE_AT_A_TIME, warnings.catch_warnings():
         python, arrays = random.getstate(), np.random.get_state()
         warnings.simplefilter("ignore")
@@ -179,7 +179,7 @@ def undisturbed() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _guarded() -> Iterator[None]:
-    """Raise what breaks in the interpreter as BackendError."""
+    """Turn the interpreter's errors into BackendError."""
     try:
         yield
     except (OSError, ValueError, TypeError, AttributeError) as error:
@@ -187,7 +187,7 @@ def _guarded() -> Iterator[None]:
 
 
 class Logic:
-    """The state of a game in TextWorld's logic: commands, plans and how far the quests are."""
+    """The state of a game in TextWorld's logic: commands, plans and progress of the quests."""
 
     def __init__(self, game: str) -> None:
         with undisturbed():
@@ -200,7 +200,7 @@ class Logic:
         self.lengths = [len(quest.winning_policy or ()) for quest in self.now.quest_progressions]
 
     def follow(self, event: str) -> None:
-        """Apply an action the interpreter has carried out; one without effect on the logic changes nothing."""
+        """Apply an action that the interpreter has carried out."""
         if event.startswith("entering "):
             action = self._through(event.removeprefix("entering ").removeprefix("the "))
         else:
@@ -209,24 +209,24 @@ class Logic:
             self.now.update(action)
 
     def _through(self, door: str) -> Any:
-        """Return the going that entering a door is: the interpreter knows both, the logic one."""
+        """Return the `go` action for entering a door, which the logic does not know."""
         facts = [fact for fact in self.now.state.facts if fact.name == "link"]
         behind = {fact.arguments[2] for fact in facts if self.game.infos[fact.arguments[1].name].name == door}
         ways = [action for action in self.now.valid_actions if action.name.startswith("go/")]
         return next((way for way in ways if any(fact.arguments[-1] in behind for fact in way.added)), None)
 
     def commands(self) -> list[str]:
-        """Return every command that makes sense now, sorted."""
+        """Return the commands that are possible now, sorted."""
         return sorted(set(self.inform.gen_commands_from_actions(self.now.valid_actions)))
 
     def plan(self) -> list[str]:
-        """Return commands that win from here; empty where none are known."""
+        """Return commands that win from here; empty if there are none."""
         return list(self.inform.gen_commands_from_actions(self.now.winning_policy or ()))
 
     def progress(self) -> float:
-        """Return how much of the quests is done, in [0, 1]: 1 when won, 0 when they cannot be completed any more.
+        """Return the progress of the quests in [0, 1]: 1 when won, 0 when they cannot be completed any more.
 
-        Each quest counts by its points: in full when completed, else by the share of its first plan that is behind.
+        Each quest is weighted by its points and counts the completed share of its initial plan.
         """
         if self.now.failed:
             return 0.0

@@ -1,6 +1,6 @@
-"""Make TextWorld games without disturbing the process, compile them fast, keep them on disk.
+"""Generate and compile TextWorld games, and cache them on disk.
 
-A game is compiled once for each user: the cache holds one zip a game, named by what the game was made from.
+A game is compiled once per user: the cache holds one zip per game, named by a digest of its recipe.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MEMBERS = ("game.z8", "game.json")
 
 @contextlib.contextmanager
 def generating(seed: int) -> Iterator[None]:
-    """Run TextWorld's generators, whatever seeds they take beside those they are given following from `seed`."""
+    """Run TextWorld's generators with all their random streams derived from `seed`."""
     with undisturbed():
         import textworld
 
@@ -41,9 +41,9 @@ def generating(seed: int) -> Iterator[None]:
 
 
 def story(recipe: Mapping[str, Any], make: Callable[[], Any]) -> Story:
-    """Return the compiled game of a recipe, from the cache or by making and compiling a `textworld.Game`.
+    """Return the compiled game of a recipe, from the cache or newly made by `make`, which returns a `textworld.Game`.
 
-    The recipe holds all that the game depends on, as JSON; the engine's version is added here.
+    The recipe is JSON and holds everything that the game depends on, except the engine's version.
     """
     name = f"{_digest(recipe)}.zip"
     folders = cache_folders("textworld")
@@ -56,9 +56,9 @@ def story(recipe: Mapping[str, Any], make: Callable[[], Any]) -> Story:
 
 
 def compile_game(game: Any) -> Story:
-    """Compile a `textworld.Game` with TextWorld's source and compilers, without the index that nobody reads.
+    """Compile a `textworld.Game` with TextWorld's compilers, without their index.
 
-    The stock function does the same in 0.37 s instead of 0.25 s.
+    The stock function takes 0.37 s, this one 0.25 s.
     """
     from textworld.generator.inform7 import generate_inform7_source
     from textworld.generator.inform7.world2inform7 import I7_DEFAULT_PATH

@@ -1,4 +1,4 @@
-"""A good player who knows only what was shown: it searches in listing order, remembers, fetches, treats and places.
+"""A player that uses observations only: it searches in listing order, remembers, fetches, treats and places.
 
 `HouseholdMemory` takes in each (action, observation), whoever acted, and `next_action` depends on it alone. So the
 player can take over at any turn of any episode.
@@ -36,7 +36,7 @@ PUT = re.compile(r"(?:move|put) (\w+ \d+) (?:to|in/on) (\w+ \d+)")
 
 @dataclass(frozen=True)
 class Errand:
-    """A goal's sentence, understood."""
+    """A goal's sentence, parsed."""
 
     thing: str  # class
     receptacle: str = ""  # class; "" where the thing is to be looked at
@@ -46,7 +46,7 @@ class Errand:
 
 
 def understand(sentence: str) -> Errand:
-    """Read a templated goal sentence; InstanceError for any other."""
+    """Parse a templated goal sentence; raise InstanceError for any other."""
     for pattern in SENTENCES:
         if match := pattern.search(sentence):
             words = match.groupdict()
@@ -57,7 +57,7 @@ def understand(sentence: str) -> Errand:
 
 
 class HouseholdMemory:
-    """What an attentive player knows of an episode so far."""
+    """A player's memory of an episode."""
 
     def __init__(self, opening: str, errand: Errand, *, put: str = "move {} to {}") -> None:
         self.errand = errand
@@ -109,7 +109,7 @@ class HouseholdMemory:
     # Steps of the errand -----------------------------------------------------------------------------------------
 
     def _fetch(self) -> str:
-        """Take a thing of the errand from where it was seen, best one already treated, at hand or listed first."""
+        """Take an object of the errand: one already treated first, then one at hand, then by listing."""
         errand = self.errand
         target = self._target() if errand.count > 1 else ""
         candidates = [
@@ -140,7 +140,7 @@ class HouseholdMemory:
         return self._search()
 
     def _target(self) -> str:
-        """Return the goal's receptacle: where most of its things are already, else the first listed."""
+        """Return the goal's receptacle: the one that holds most of the goal's objects, else the first listed."""
 
         def have(receptacle: str) -> int:
             inside = self.inside.get(receptacle, ())
@@ -150,7 +150,7 @@ class HouseholdMemory:
         return max(fitting, key=have, default="")
 
     def _search(self) -> str:
-        """Look into the next receptacle, in listing order from the last one on, that was not looked into."""
+        """Return the action that looks into the next receptacle not yet seen, in listing order."""
         for receptacle in self.here:
             if receptacle not in self.inside:
                 return f"open {receptacle}" if self.shut.get(receptacle) else f"examine {receptacle}"

@@ -1,4 +1,4 @@
-"""The game: commands in, words out, over a world and its goal.
+"""The game engine: commands in, text out, over a world and its goal.
 
 Observations, admissible commands and `won` are those of the stock engine (TextWorld's PddlEnv with ALFWorld's
 wrappers), byte for byte, its slips included: they are named where they are played.
@@ -44,7 +44,7 @@ Command = tuple[re.Pattern[str], str, tuple[str, ...]]  # pattern, action, its v
 
 
 class HouseholdGame(World):
-    """One game in play: a world, a goal and words."""
+    """A game in play: a world, a goal and its wording."""
 
     def __init__(self, house: Household, goal: HouseholdGoal, domain: Domain, grammar: Grammar, task: str) -> None:
         super().__init__(house, domain)
@@ -70,11 +70,11 @@ class HouseholdGame(World):
     # Playing -----------------------------------------------------------------------------------------------------
 
     def opening(self) -> str:
-        """Return the first observation; also what `look` would never say again."""
+        """Return the first observation, which `look` never repeats."""
         return self._say("intro", {})
 
     def step(self, command: str) -> str | None:
-        """Play a command and return the answer; None where the game does not take it (it says NOTHING)."""
+        """Play a command and return the answer; return None if the game does not accept it (it says NOTHING)."""
         command = command.strip()
         for pattern, action, variables in self._patterns.get(command.partition(" ")[0], ()):
             match = pattern.fullmatch(command)
@@ -86,7 +86,7 @@ class HouseholdGame(World):
         return None
 
     def commands(self) -> list[str]:
-        """Return all commands that the game takes in the present state, sorted."""
+        """Return all commands that the game accepts in the present state, sorted."""
         house, fact = self.house, self.house.facts
         commands = [self.words(action) for action in ("look", "inventory", "help") if action in self.domain.actions]
         commands += [

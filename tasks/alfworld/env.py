@@ -1,4 +1,4 @@
-"""The ALFWorld task: one command a turn, 1 when the goal holds."""
+"""The ALFWorld task: one command per turn; the score is 1 when the goal holds."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SOURCES = ("procedural", "official")
 
 
 class ALFWorld(TextEnv):
-    """Do a household task by text commands; observations are the stock game's, byte for byte."""
+    """A household task by text commands; observations are the stock game's, byte for byte."""
 
     SPEC = SPEC
 
@@ -66,7 +66,7 @@ class ALFWorld(TextEnv):
         self._opening = self._errand = self._print = ""
 
     def size(self) -> int:
-        """Instances of the split; of official data, the games found."""
+        """Return the number of instances; of official data, the games found."""
         return len(official.games(self.split)) if self.source == "official" else super().size()
 
     def begin(self, index: int) -> Reply:
@@ -85,7 +85,7 @@ class ALFWorld(TextEnv):
         return self._open(instance)
 
     def act(self, action: str) -> Reply:
-        """Play one command; what the game does not take it answers with "Nothing happens."."""
+        """Play one command; the answer to an invalid one is "Nothing happens."."""
         game = self._playing()
         answer = game.step(action)
         text = NOTHING if answer is None else answer
@@ -106,7 +106,7 @@ class ALFWorld(TextEnv):
         return oracle.play(self._playing())
 
     def demonstrator(self) -> Iterator[str]:
-        """Yield commands of a player who knows the observations so far and the goal's sentence only.
+        """Yield commands of a player that uses only the observations and the goal's sentence.
 
         A human goal's sentence is given to it as understood, in the templated words.
         """
@@ -123,7 +123,7 @@ class ALFWorld(TextEnv):
         return official.title(self.split, index) if self.source == "official" else None
 
     def index_of(self, title: str) -> int | None:
-        """Return where that game stands among those at hand."""
+        """Return the index of the official game with a title, or None."""
         return official.index_of(self.split, title) if self.source == "official" else None
 
     def _recall(self, game: HouseholdGame) -> HouseholdMemory:

@@ -1,4 +1,4 @@
-"""The goal of a game: a conjunction of existential clauses over the world, as all of ALFWorld's six types are."""
+"""The goal of a game: a conjunction of existential clauses over the world, which covers ALFWorld's six types."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TRUTH: dict[str, Callable[[World, int, int], bool]] = {  # of two arguments, in 
 
 @dataclass(frozen=True)
 class Clause:
-    """There are values of these variables for which every literal is true."""
+    """An existential clause: some values of the variables make every literal true."""
 
     domains: dict[str, tuple[int, ...]]  # values that the unchanging facts leave, fewest first
     kinds: dict[str, str]  # type of each variable: object, receptacle, location, agent
@@ -33,11 +33,11 @@ class Clause:
     due: tuple[tuple[Literal, ...], ...] = field(default=())  # literals by the variable that completes them
 
     def holds(self, world: World) -> bool:
-        """Whether the clause is true in the present state of `world`."""
+        """Return True if the clause holds in the present state of `world`."""
         return next(self.bindings(world), None) is not None
 
     def bindings(self, world: World) -> Iterator[dict[str, int]]:
-        """Every way in which the clause is true."""
+        """Yield every binding that makes the clause true."""
         yield from self._search(world, {}, 0)
 
     def _search(self, world: World, bound: dict[str, int], depth: int) -> Iterator[dict[str, int]]:
@@ -54,25 +54,25 @@ class Clause:
 
 @dataclass(frozen=True)
 class HouseholdGoal:
-    """What wins the game."""
+    """The goal of a game."""
 
     clauses: tuple[Clause, ...]
     asks: frozenset[str]  # the changing predicates: only actions that touch one can win
 
     def holds(self, world: World) -> bool:
-        """Whether the game is won in its present state."""
+        """Return True if the game is won in its present state."""
         return all(clause.holds(world) for clause in self.clauses)
 
 
 def true(world: World, literal: Literal, bound: dict[str, int]) -> bool:
-    """Truth of a literal of the goal under a binding of its variables."""
+    """Return the truth of a literal of the goal under a binding of its variables."""
     if len(literal) == 2:
         return bound[literal[1]] in world.states[literal[0]]
     return TRUTH[literal[0]](world, bound[literal[1]], bound[literal[2]])
 
 
 def read_goal(text: str, house: Household) -> HouseholdGoal:
-    """The goal of a PDDL problem; InstanceError for a formula that is no conjunction of existential clauses."""
+    """Return the goal of a PDDL problem; raise InstanceError unless it is a conjunction of existential clauses."""
     form = parse(text)[0]
     body = form[1] if len(form) == 2 else None
     parts = body[1:] if isinstance(body, list) and body[:1] == ["and"] else [body]

@@ -1,4 +1,4 @@
-"""Reads the text grammar of a game file into rules that the engine renders.
+"""Parse the text grammar of a game file into rules that the engine renders.
 
 A grammar is a .twl2 text: actions with a command template and a feedback rule, and rules in JSON whose right-hand sides
 hold `{names}`, `#rules#` and `[{item | query}]` lists. The words are the file's; only the queries and conditions that
@@ -56,21 +56,21 @@ UNARY = re.compile(r"(\w+)\(([or]):\w+\)")
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """The name of what a variable is bound to."""
+    """The name of the object bound to a variable."""
 
     variable: str
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """Another rule."""
+    """A reference to another rule."""
 
     rule: str
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Everything that answers a query, each in the item's words: "a cup 1, and a mug 2"."""
+    """A list of everything that answers a query: "a cup 1, and a mug 2"."""
 
     query: str
     before: str  # words before the name
@@ -79,7 +79,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One right-hand side and when it holds: `query` has an answer, and each (fact, variable) is true."""
+    """One right-hand side and its condition: `query` has an answer, and each (fact, variable) is true."""
 
     parts: tuple[str | Name | Use | Listing, ...]
     query: str = ""
@@ -88,7 +88,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Grammar:
-    """All a game says, less the goal's sentence."""
+    """The wording of a game, without the goal's sentence."""
 
     rules: dict[str, tuple[Option, ...]]
     commands: dict[str, str]  # of an action: "take {o} from {r}"
@@ -99,7 +99,7 @@ class Grammar:
 
 
 def split_task(text: str) -> tuple[str, str]:
-    """The grammar with its task rule blank, and the words of that rule as the stock game says them."""
+    """Return the grammar with an empty task rule, and the rule's text as the stock game prints it."""
     match = re.search(r'("task"\s*:\s*\[\s*\{\s*"rhs"\s*:\s*)("(?:[^"\\]|\\.)*")', text)
     if match is None:
         raise InstanceError("the game's grammar has no task rule")
@@ -109,7 +109,7 @@ def split_task(text: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=16)
 def read_grammar(text: str) -> Grammar:
-    """The grammar of a .twl2 text, or InstanceError where it asks what the engine cannot answer."""
+    """Parse a .twl2 grammar; raise InstanceError for queries that the engine cannot answer."""
     raw: dict[str, list[dict[str, Any]]] = {}
     for block in re.findall(r'grammar\s*::\s*"""(.*?)"""', text, re.DOTALL):
         try:
@@ -148,7 +148,7 @@ def _raw(raw: dict[str, list[dict[str, Any]]], name: str) -> list[dict[str, Any]
 def _add(
     rules: dict[str, tuple[Option, ...]], raw: dict[str, list[dict[str, Any]]], name: str, bound: frozenset[str]
 ) -> None:
-    """Read a rule and those it uses, in a place where the variables `bound` have a value."""
+    """Add a rule and the rules that it uses, in a context where the variables `bound` have a value."""
     if name not in rules:
         rules[name] = tuple(_option(raw, name, option) for option in _raw(raw, name))
     if rules[name][-1].query or rules[name][-1].facts:
@@ -206,7 +206,7 @@ def _listing(raw: dict[str, list[dict[str, Any]]], part: re.Match[str], rule: st
 
 
 def _item(raw: dict[str, list[dict[str, Any]]], item: str, rule: str) -> tuple[str, str, str]:
-    """Words before, the variable and words after of `o.indefinite + ' ' + o.name` or of `#overview(o)#`."""
+    """Return the text before, the variable and the text after in `o.indefinite + ' ' + o.name` or `#overview(o)#`."""
     if item.startswith("#") and item.endswith("#") and item[1:-1] in raw:
         pieces = re.findall(r"\{([^{}]+)\}|([^{}]+)", _raw(raw, item[1:-1])[0]["rhs"])
     else:

@@ -1,4 +1,4 @@
-"""Reads the PDDL problem of a game file: what there is, where it is, and how the game calls it.
+"""Parse the PDDL problem of a game file: objects, places and their names.
 
 Order matters: listings follow the sorted ids, and the number in a name counts down in that order, as in the stock
 game. An object may stand in several receptacles and receptacles may share a location; official files have both.
@@ -31,7 +31,7 @@ STATES = ("isclean", "ishot", "iscool", "istoggled", "issliced")
 
 @dataclass(frozen=True)
 class Household:
-    """A house at the start of a game. Receptacles, things and places are numbers in the order of listings."""
+    """A house at the start of a game. Receptacles, objects and places are numbered in listing order."""
 
     receptacles: tuple[str, ...]  # names: "cabinet 2"
     things: tuple[str, ...]  # names: "apple 1"
@@ -48,7 +48,7 @@ class Household:
 
 
 def read_household(problem: str) -> tuple[Household, str]:
-    """The house of a PDDL problem and the text of its goal."""
+    """Return the house of a PDDL problem and the text of its goal."""
     text = re.sub(r";[^\n]*", "", problem).lower()
     parts = re.search(r"\(:objects(.*?)\)\s*\(:init(.*)(\(:goal.*)\)\s*$", text, re.DOTALL)
     if parts is None:
@@ -83,7 +83,7 @@ def declared_types(words: Iterable[str]) -> dict[str, str]:
 
 
 def _names(ids: list[str]) -> dict[str, str]:
-    """What the game calls each id; within a class the last in order is number 1."""
+    """Return the game's name for each id; within a class the last id gets number 1."""
     classes = {}
     for id_ in ids:
         head, bar, _ = id_.partition("_bar_")
@@ -146,7 +146,7 @@ def _inside(pairs: list[Atom], outer: dict[str, int], thing: dict[str, int]) -> 
 
 
 def _unary(atoms: dict[str, list[Atom]], index: dict[str, int]) -> Kinds:
-    """True facts of one receptacle or thing, those that a rule can ask."""
+    """Return the facts about a single receptacle or object that a rule can query."""
     return {
         predicate: frozenset(index[fact[0]] for fact in facts)
         for predicate, facts in atoms.items()

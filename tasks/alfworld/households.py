@@ -1,4 +1,4 @@
-"""Procedural households: a solvable game for every (split, index), written as an official game file is.
+"""Procedural households: a solvable game for every (split, index), written like an official game file.
 
 Rooms, tables, goals, grammar and domain are the alfworld package's; what is drawn is which of the room's receptacles
 stay, what lies where and what is asked. A goal is solvable by construction: its receptacle, its appliance or lamp and
@@ -38,7 +38,7 @@ ALWAYS = ("SinkBasinType", "MicrowaveType", "FridgeType", "KnifeType", "ButterKn
 
 @dataclass(frozen=True)
 class HouseholdTarget:
-    """What a game asks for."""
+    """The objects and receptacle that a goal names."""
 
     type: str
     thing: str  # class
@@ -48,7 +48,7 @@ class HouseholdTarget:
 
 @dataclass(frozen=True)
 class HouseholdPlan:
-    """A household before it is written down: classes only, in the order in which they get their numbers."""
+    """A household before it is written: classes only, in numbering order."""
 
     target: HouseholdTarget
     sentence: str
@@ -57,7 +57,7 @@ class HouseholdPlan:
 
 
 def draw(split: str, index: int, *, receptacles: int, objects: int, types: tuple[str, ...] = TYPES) -> HouseholdPlan:
-    """Draw household `index` of `split`: at most so many receptacles and objects. Types take turns by index."""
+    """Draw household `index` of `split` with at most so many receptacles and objects; types alternate by index."""
     if not FEWEST <= receptacles <= MOST:
         raise InstanceError(f"receptacles is {FEWEST} to {MOST}, those of the largest room; got {receptacles}")
     if not OBJECTS[0] <= objects <= OBJECTS[1]:
@@ -78,7 +78,7 @@ def draw(split: str, index: int, *, receptacles: int, objects: int, types: tuple
 
 
 def write(plan: HouseholdPlan) -> dict[str, str | bool]:
-    """Return the contents of a `game.tw-pddl` file, which the stock engine plays too."""
+    """Return the contents of a `game.tw-pddl` file, which the stock engine can also play."""
     rules = tables()
     return {
         "pddl_domain": rules.domain,
@@ -90,14 +90,14 @@ def write(plan: HouseholdPlan) -> dict[str, str | bool]:
 
 @cache
 def _rooms(type_: str, split: str) -> tuple[int, ...]:
-    """Rooms of a split in which a type has something to ask for."""
+    """Return the rooms of a split in which a task type has a possible goal."""
     numbers = (BLOCKS[kind] + n for kind in tables().rooms[type_] for n in NUMBERS[split])
     return tuple(n for n in numbers if _targets(type_, room(n)))
 
 
 @cache
 def _targets(type_: str, house: RoomLayout) -> tuple[HouseholdTarget, ...]:
-    """All that a type can ask for in a room, each with a source other than the goal's receptacle."""
+    """Return all possible goals of a type in a room; each has a source other than the goal's receptacle."""
     rules = tables()
     kinds = sorted(set(house.receptacles))
     portable = [thing for thing in house.objects if thing not in LAMPS]
@@ -121,14 +121,14 @@ def _targets(type_: str, house: RoomLayout) -> tuple[HouseholdTarget, ...]:
 
 
 def _sources(thing: str, goal: str, kinds: list[str]) -> list[str]:
-    """Receptacle classes where a thing of the goal may lie at first."""
+    """Return the receptacle classes where an object of the goal may lie at the start."""
     return [kind for kind in kinds if kind != goal and thing in tables().fits[kind]]
 
 
 def _receptacles(
     rng: np.random.Generator, target: HouseholdTarget, house: RoomLayout, most: int
 ) -> tuple[list[str], list[int]]:
-    """The receptacles that stay, and for each asked-for thing in which of them it lies; the lamp's stand is last.
+    """Return the receptacles that stay and, for each object of the goal, the one it lies in; the lamp's comes last.
 
     What the goal needs comes first; the rest is drawn so that further ones of a class are rarer than a first.
     """
@@ -162,7 +162,7 @@ def _things(
     sources: list[int],
     most: int,
 ) -> list[tuple[str, int]]:
-    """What lies where: the goal's things, then others, none of the goal's class in a receptacle of the goal's."""
+    """Return the objects and their receptacles: the goal's first, then others that do not satisfy the goal."""
     rules = tables()
     wanted = [target.thing, target.thing] if target.type == "pick_two_obj_and_place" else [target.thing]
     things = list(zip([*wanted, target.lamp] if target.lamp else wanted, sources, strict=True))
@@ -178,7 +178,7 @@ def _things(
 
 
 def _problem(plan: HouseholdPlan) -> str:
-    """The PDDL problem. Every receptacle has its own location; the agent starts at one where nothing is."""
+    """Return the PDDL problem. Every receptacle has its own location; the agent starts at an empty one."""
     rules, target = tables(), plan.target
     receptacles, things = _ids(plan.receptacles), _ids([kind for kind, _ in plan.things])
     receptacle_kinds, thing_kinds = sorted(set(plan.receptacles)), sorted({kind for kind, _ in plan.things})
@@ -213,7 +213,7 @@ def _problem(plan: HouseholdPlan) -> str:
 
 
 def _ids(kinds: tuple[str, ...] | list[str]) -> list[str]:
-    """Ids that the stock game demangles: "Cabinet_bar_02", "Sink_bar_01_bar_SinkBasin"."""
+    """Return ids in the stock game's format: "Cabinet_bar_02", "Sink_bar_01_bar_SinkBasin"."""
     seen: Counter[str] = Counter()
     ids = []
     for kind in kinds:

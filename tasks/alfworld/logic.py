@@ -1,4 +1,4 @@
-"""Reads the PDDL domain of a game file and makes sure that it is the one the engine plays.
+"""Parse the PDDL domain of a game file and check that the engine implements it.
 
 The engine's actions are code. So that it never plays by rules other than the file's, every action of the domain is
 compared, without comments and spaces, with a fingerprint of the one it knows. Only what differs between published
@@ -42,14 +42,14 @@ WITH_KINDS = ("cleanobject", "heatobject", "coolobject", "sliceobject")
 
 @dataclass(frozen=True)
 class Domain:
-    """What the engine takes from the domain's text."""
+    """The parts of the domain that differ between versions."""
 
     actions: frozenset[str]  # names, lower case
     kinds: dict[str, frozenset[str]]  # of the appliance that cleans, heats or cools, of the thing that slices
 
 
 def parse(text: str) -> list[Tree]:
-    """Nested lists of lower-case words; `;` starts a comment."""
+    """Return nested lists of lower-case words; `;` starts a comment."""
     stack: list[list[Tree]] = [[]]
     for token in re.findall(r"[()]|[^\s()]+", re.sub(r";[^\n]*", "", text).lower()):
         if token == "(":
@@ -68,7 +68,7 @@ def parse(text: str) -> list[Tree]:
 
 @lru_cache(maxsize=16)
 def read_domain(text: str) -> Domain:
-    """The domain, or InstanceError where an action is not one the engine plays."""
+    """Parse the domain; raise InstanceError if an action differs from the engine's."""
     trees = parse(text)
     if len(trees) != 1 or not isinstance(trees[0], list):
         raise InstanceError("the game's pddl_domain is not one (define ...) form")
@@ -90,7 +90,7 @@ def read_domain(text: str) -> Domain:
 
 
 def _kinds(action: Sequence[Tree]) -> tuple[list[Tree], frozenset[str]]:
-    """The action without the alternatives of its `(or (receptacleType ?r K) ...)`, and these kinds."""
+    """Return the action without the alternatives of its `(or (receptacleType ?r K) ...)`, and these kinds."""
     kinds: set[str] = set()
 
     def strip(tree: Tree) -> Tree:

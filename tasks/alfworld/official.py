@@ -1,4 +1,4 @@
-"""Official ALFWorld games under $ALFWORLD_DATA, in their official layout; sorted paths are the index."""
+"""Official ALFWorld games in $ALFWORLD_DATA, in their official layout, indexed by sorted path."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TYPE_FOLDERS = ("movable", "Sliced")  # in a path: types that ALFWorld itself le
 
 
 def data_root() -> Path:
-    """Return the folder that holds the splits; InstanceError where there is none."""
+    """Return the folder that holds the splits; raise InstanceError if there is none."""
     home = Path(os.environ.get("ALFWORLD_DATA") or DEFAULT).expanduser()
     for layout in LAYOUTS:
         if (home / layout).is_dir():
@@ -43,7 +43,7 @@ def _games(folder: Path, changed: int) -> tuple[Path, ...]:
 
 
 def _solvable(path: Path) -> bool:
-    """Whether the key is there and true; thousands of games are asked, so the file is searched, not parsed."""
+    """Return True if the file has `"solvable": true`; it is searched instead of parsed, for speed over thousands."""
     return re.search(rb'"solvable"\s*:\s*true', path.read_bytes()) is not None
 
 
@@ -59,7 +59,7 @@ def title(split: str, index: int) -> str:
 
 
 def index_of(split: str, wanted: str) -> int | None:
-    """Return the index of the game with a title, None where it is not here."""
+    """Return the index of the game with a title, or None."""
     folders = wanted.partition(" ")[0]
     for index, path in enumerate(games(split)):
         if "/".join(path.parts[-3:-1]) == folders:
@@ -68,7 +68,7 @@ def index_of(split: str, wanted: str) -> int | None:
 
 
 def annotation(split: str, index: int, number: int) -> str:
-    """Return a human's sentence for the goal; `number` counts round, games have three or more."""
+    """Return a human's sentence for the goal; `number` wraps around, since games have three or more."""
     path = games(split)[index].with_name("traj_data.json")
     try:
         written = _read(path)["turk_annotations"]["anns"]

@@ -1,4 +1,4 @@
-"""The all-knowing player: the next command towards the PDDL goal, from any state of the game.
+"""The oracle: the next command towards the PDDL goal, from any state of the game.
 
 It needs no planner. A goal of ALFWorld's types asks for things in a receptacle, each perhaps clean, hot or cool, or for
 a thing in hand by a lit lamp; the cheapest way to have that is a choice among few, made anew at every step.
@@ -19,13 +19,13 @@ Choice = tuple[int, int, list[tuple[int, Need]]]  # cost in turns, receptacle, t
 
 
 def play(game: HouseholdGame) -> Iterator[str]:
-    """Yield commands until the game is won or cannot be won any more; each is chosen in the state it finds."""
+    """Yield commands until the game is won or can no longer be won; each depends on the present state."""
     while not game.won and (command := next_command(game)):
         yield command
 
 
 def next_command(game: HouseholdGame) -> str:
-    """Return the next command, or "" in a dead end; InstanceError where the goal is of no known type.
+    """Return the next command, or "" in a dead end; raise InstanceError for a goal of an unknown type.
 
     Procedural games have no dead ends. Official ones do: some things can be taken and then fit nowhere, and full hands
     take nothing else.
@@ -79,7 +79,7 @@ def _goal_receptacles(game: HouseholdGame, clause: Clause) -> list[int]:
 
 
 def _filling(game: HouseholdGame, clause: Clause, receptacle: int) -> Choice | None:
-    """The cheapest way to fill `receptacle` as the clause asks; None if there is no way."""
+    """Return the cheapest way to fill `receptacle` as the clause requires, or None."""
     chosen: list[tuple[int, Need]] = []
     total = 0
     for name in (name for name, kind in clause.kinds.items() if kind == "object"):
@@ -99,7 +99,7 @@ def _filling(game: HouseholdGame, clause: Clause, receptacle: int) -> Choice | N
 
 
 def _cost(game: HouseholdGame, thing: int, need: Need, receptacle: int) -> int | None:
-    """Turns, about, until `thing` is treated and in `receptacle`; None if it can never be."""
+    """Return roughly how many turns it takes to treat `thing` and put it into `receptacle`, or None if impossible."""
     untreated = _untreated(game, thing, need)
     if thing in game.contents[receptacle] and not untreated:
         return 0
@@ -130,7 +130,7 @@ def _treat(game: HouseholdGame, thing: int, state: str) -> str:
 
 
 def _fetch(game: HouseholdGame, things: list[int] | tuple[int, ...]) -> str:
-    """Return the next command to have one of `things` in hand, or ""."""
+    """Return the next command to get hold of one of `things`, or ""."""
     if game.held >= 0:
         return _put_down(game)
     takeable = game.house.facts.get("pickupable", frozenset())
@@ -142,7 +142,7 @@ def _fetch(game: HouseholdGame, things: list[int] | tuple[int, ...]) -> str:
 
 
 def _put_down(game: HouseholdGame) -> str:
-    """Return the next command to get rid of what is held, or "" where it fits nowhere."""
+    """Return the next command to put down the held object, or "" if it fits nowhere."""
     fitting = [r for o, r in game.house.fits if o == game.held and game.house.place[r] >= 0]
     if not fitting:
         return ""
@@ -151,7 +151,7 @@ def _put_down(game: HouseholdGame) -> str:
 
 
 def _where(game: HouseholdGame, thing: int) -> list[int]:
-    """Receptacles that can be walked to and have `thing` in them."""
+    """Return the reachable receptacles that contain `thing`."""
     return [r for r, inside in enumerate(game.contents) if thing in inside and game.house.place[r] >= 0]
 
 

@@ -21,7 +21,7 @@ STANDS = ("SideTable", "Desk", "Dresser", "CoffeeTable", "DiningTable", "Shelf")
 
 @dataclass(frozen=True)
 class Tables:
-    """What fits where and what can be done with it, by class name."""
+    """The package's tables of sizes and abilities, by class name."""
 
     fits: dict[str, frozenset[str]]  # receptacle class -> object classes
     able: dict[str, frozenset[str]]  # "cleanable" ... -> object classes
@@ -36,7 +36,7 @@ class Tables:
 
 @dataclass(frozen=True)
 class RoomLayout:
-    """A room of the layouts: its receptacles one by one, and the classes of objects that belong there."""
+    """A room: its receptacles and the classes of objects that belong there."""
 
     receptacles: tuple[str, ...]  # a class per receptacle
     objects: tuple[str, ...]  # classes, sorted
@@ -52,7 +52,7 @@ def package() -> Path:
 
 @cache
 def tables() -> Tables:
-    """Return the package's tables, less sliced objects: no task of the six types needs one."""
+    """Return the package's tables without sliced objects, which none of the six types needs."""
     constants, library = _module("constants"), _module("goal_library").gdict
     movable = set(constants.MOVABLE_RECEPTACLES)
     fits = {
@@ -76,7 +76,7 @@ def tables() -> Tables:
 
 @cache
 def room(number: int) -> RoomLayout:
-    """Return room `number`; classes that its list of objects names and its poses lack are added once."""
+    """Return room `number`; receptacle classes that its object list lacks are added once."""
     layouts = package() / "gen" / "layouts"
     poses: dict[str, Any] = json.loads((layouts / f"FloorPlan{number}-openable.json").read_text(encoding="utf-8"))
     present = set(json.loads((layouts / f"FloorPlan{number}-objects.json").read_text(encoding="utf-8")))
@@ -89,7 +89,7 @@ def room(number: int) -> RoomLayout:
 
 
 def _class(key: str) -> str:
-    """Class of a receptacle id: "Cabinet|+00.68|..." or "Sink|...|SinkBasin"."""
+    """Return the class of a receptacle id: "Cabinet|+00.68|..." or "Sink|...|SinkBasin"."""
     head, *_, tail = key.split("|")
     return tail if tail.endswith("Basin") else head
 

@@ -1,4 +1,4 @@
-"""The state of a house and the actions of the PDDL domain upon it."""
+"""The state of a house and the PDDL domain's actions on it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ APPLIANCES = {"cleanobject": "cleanable", "heatobject": "heatable", "coolobject"
 
 
 class World:
-    """A house in play. Receptacles, things and places are the numbers of `house`."""
+    """A house in play. Receptacles, objects and places are the numbers of `house`."""
 
     def __init__(self, house: Household, domain: Domain) -> None:
         self.house, self.domain = house, domain
@@ -30,19 +30,19 @@ class World:
         return [r for r, place in enumerate(self.house.place) if place == self.place]
 
     def shut(self, receptacle: int) -> bool:
-        """Whether a receptacle must be opened before anything is taken out or put in."""
+        """Return True if a receptacle must be opened before use."""
         return self.can("openable", receptacle) and receptacle not in self.opened
 
     def can(self, ability: str, number: int) -> bool:
-        """Whether an unchanging fact ("openable", "cleanable") is true of a receptacle or thing."""
+        """Return True if an unchanging fact ("openable", "cleanable") holds for a receptacle or object."""
         return number in self.house.facts.get(ability, ())
 
     def works_at(self, receptacle: int, action: str) -> bool:
-        """Whether a receptacle is of the kind that cleans, heats or cools."""
+        """Return True if a receptacle is of the kind that cleans, heats or cools."""
         return any(receptacle in self.house.receptacle_kinds.get(kind, ()) for kind in self.domain.kinds[action])
 
     def slices(self, thing: int) -> bool:
-        """Whether a thing is a knife."""
+        """Return True for a knife."""
         return any(thing in self.house.thing_kinds.get(kind, ()) for kind in self.domain.kinds["sliceobject"])
 
     # Actions: each says whether it can be done, and does it ----------------------------------------------------------

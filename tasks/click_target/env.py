@@ -26,7 +26,7 @@ ROUND = 8  # pixels between the places that the oracle clicks first
 
 
 class Pointing(TextEnv):
-    """A picture, an instruction, and the box that one point must hit; subclasses bring them."""
+    """An instruction, a picture, and the box that a point must hit; subclasses provide them."""
 
     SPEC = SPEC
 
@@ -46,7 +46,7 @@ class Pointing(TextEnv):
         return Reply(words, images=(np.full_like(picture, GREY) if self.blank else picture,))
 
     def act(self, action: str) -> Reply:
-        """Judge a click; what is none is answered, and counts as wrong where no turn is left."""
+        """Judge a click; an action that is no click is invalid, and wrong on the last turn."""
         point = pointed(action)
         if point is None or point != point:
             return Reply("Answer with click(x, y).", valid=False)
@@ -55,7 +55,7 @@ class Pointing(TextEnv):
         return Reply("Hit." if hit else "Missed.", reward=hit, done=True, score=hit, points=(place,))
 
     def oracle(self) -> Iterator[str]:
-        """Click the middle of the target; it is on the screen, so that a policy can know it as well."""
+        """Click the centre of the target, which is visible to a policy too."""
         left, top, right, bottom = self.box
         yield self._write((left + right) / 2, (top + bottom) / 2)
 
@@ -64,7 +64,7 @@ class Pointing(TextEnv):
         return self._write(x, y)
 
     def admissible(self) -> list[str]:
-        """Clicks all over the picture."""
+        """Return clicks all over the picture."""
         shares = [(2 * step + 1) / (2 * STEPS) for step in range(STEPS)]
         return [self._write(x * self.sides[0], y * self.sides[1]) for y in shares for x in shares]
 
@@ -84,7 +84,7 @@ class Pointing(TextEnv):
 
 
 class ClickTarget(Pointing):
-    """Click what an instruction names on a drawn screen. Score 1 when the point lies within its box."""
+    """Click the element that an instruction names on a drawn screen; the score is 1 for a hit."""
 
     SPEC = SPEC
 
@@ -126,7 +126,7 @@ class ClickTarget(Pointing):
         self.level = _checked(ScreenLevel(width, height, windows, least, elements, colours, cell, by, scale, touch))
 
     def oracle(self) -> Iterator[str]:
-        """Click the target near its middle: a place of the grid `ROUND`, where that hits, so that places are few."""
+        """Click the target near its centre, on the grid `ROUND` where that hits, so that few distinct points occur."""
         left, top, right, bottom = self.box
         middle = (left + right) / 2, (top + bottom) / 2
         near = self._write(round(middle[0] / ROUND) * ROUND, round(middle[1] / ROUND) * ROUND)

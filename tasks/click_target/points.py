@@ -1,4 +1,4 @@
-"""Where a policy's words point, and whether that is within a box."""
+"""Parse points and boxes from a policy's text, and test whether a point lies within a box."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Point = tuple[float, float]
 
 
 def pointed(action: str) -> Point | None:
-    """Return x and y, or the middle of left, top, right and bottom; None where neither two nor four numbers are said.
+    """Return x and y, or the centre of left, top, right and bottom; return None without two or four numbers.
 
     A call such as `click(3, 4)` or its JSON may stand alone or after other words; without one, the last line's numbers
     count, as `(3, 4)`, `[1, 2, 5, 6]` or bare.
@@ -28,7 +28,7 @@ def pointed(action: str) -> Point | None:
 
 
 def within(point: Point, box: tuple[float, float, float, float]) -> bool:
-    """Whether a point lies within left, top, right and bottom, its edges included, as ScreenSpot counts."""
+    """Return True if a point lies within left, top, right and bottom, edges included, as ScreenSpot counts."""
     left, top, right, bottom = box
     return left <= point[0] <= right and top <= point[1] <= bottom
 
@@ -40,7 +40,7 @@ def edges(box: Box) -> tuple[float, float, float, float]:
 
 
 def _numbers(values: list[Any]) -> list[float]:
-    """Flatten lists of numbers; a lone NaN for anything else."""
+    """Flatten lists of numbers; return a single NaN for anything else."""
     numbers: list[float] = []
     for value in values:
         if isinstance(value, list):

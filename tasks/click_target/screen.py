@@ -1,4 +1,4 @@
-"""Pictures of screens: a menu bar, windows with their titles, and what stands in the windows."""
+"""Pictures of screens: a menu bar, windows with titles, and elements in the windows."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ SIDE = 7  # dots of letters' height, and of icons within their rims
 
 @dataclass(frozen=True)
 class ScreenLevel:
-    """How large a screen is and what is on it."""
+    """The size of a screen and the number and kind of its elements."""
 
     width: int  # pixels
     height: int
@@ -77,7 +77,7 @@ class ScreenLevel:
 
 @dataclass(frozen=True)
 class ScreenElement:
-    """Something to click: what it is, what it says, its colour, and its box, whose borders belong to it."""
+    """A clickable element: kind, label, colour, and box, borders included."""
 
     kind: str
     name: str
@@ -99,7 +99,7 @@ class ScreenElement:
 
 @dataclass(frozen=True)
 class Screen:
-    """A picture, all that is on it, and which of it is asked for."""
+    """A picture, its elements, and the target among them."""
 
     picture: Picture
     elements: tuple[ScreenElement, ...]
@@ -108,7 +108,7 @@ class Screen:
 
 @lru_cache(maxsize=64)  # the tries of a group open the same instance
 def drawn(level: ScreenLevel, seed: tuple[int, ...]) -> Screen:
-    """Draw a screen. No two elements are asked for by the same words."""
+    """Draw a screen on which no two elements match the same instruction."""
     chance = np.random.default_rng(seed)
     picture = blank(level.height, level.width, DESK)
     red, green, blue = chance.integers(*PAPER, size=3).tolist()
@@ -169,7 +169,7 @@ def _window(picture: Picture, box: Box, title: str, paper: Colour, scale: int) -
 
 
 def _rooms(box: Box, cell: int) -> list[Box]:
-    """Return the rooms for elements in a box, `cell` pixels a side at least."""
+    """Return the slots for elements in a box, at least `cell` pixels a side."""
     left, top, right, bottom = box
     across, down = (right - left) // cell, (bottom - top) // cell
     wide, high = (right - left) // across, (bottom - top) // down
@@ -181,7 +181,7 @@ def _rooms(box: Box, cell: int) -> list[Box]:
 
 
 def _inside(level: ScreenLevel, chance: Generator, rooms: list[tuple[str, Box]]) -> Iterator[ScreenElement]:
-    """Choose what stands in rooms: no colour twice while there are others, no name twice in a window."""
+    """Choose the elements of the slots, without repeating colours while others are left, or names in a window."""
     names = {"button": LABELS, "icon": ICONS, "field": CAPTIONS, "box": TICKS}
     colours = chance.permutation(list(COLOURS)[: level.colours]).tolist()
     taken: set[tuple[str, str, str]] = set()

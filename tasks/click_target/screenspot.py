@@ -1,4 +1,4 @@
-"""ScreenSpot's files: instructions with boxes, told as x, y, width, height (v1, v2) or by their corners (Pro)."""
+"""ScreenSpot's files: instructions with boxes, given as x, y, width, height (v1, v2) or as corners (Pro)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WHERE = "lmgym/ScreenSpot-v0 reads ScreenSpot's own files: set SCREENSPOT_DATA, 
 
 @dataclass(frozen=True)
 class Task:
-    """One instruction; the box by its corners in pixels of the screenshot, its edges inside."""
+    """An instruction; the box by its corners in pixels of the screenshot, edges included."""
 
     picture: Path
     instruction: str
@@ -59,7 +59,7 @@ def corners(box: Any, layout: str, where: str) -> tuple[float, float, float, flo
 
 
 class ScreenSpot(Pointing):
-    """ScreenSpot's own tasks; screenshots are shrunk to fit, and coordinates are those of what is shown."""
+    """ScreenSpot's own tasks; screenshots are scaled to fit, and coordinates refer to the scaled picture."""
 
     SPEC = SCREENSPOT
 
@@ -93,7 +93,7 @@ class ScreenSpot(Pointing):
         self.room = (width, height)  # for a screenshot
 
     def size(self) -> int:
-        """One instance an instruction."""
+        """Return the number of instructions."""
         return len(self.tasks)
 
     def title(self, index: int) -> str:

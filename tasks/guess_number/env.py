@@ -25,7 +25,7 @@ def hidden(split: str, index: int, highest: int) -> int:
 
 
 class GuessNumber(TextEnv):
-    """A hidden number in [1, highest]; each guess is answered with higher, lower or correct. Score 1 when named."""
+    """A hidden number in [1, highest]; guesses are answered with higher, lower or correct. Score 1 when found."""
 
     SPEC = SPEC
 
@@ -58,10 +58,10 @@ class GuessNumber(TextEnv):
         yield str(self.number)
 
     def demonstrator(self) -> Iterator[str]:
-        """Bisect what the answers left."""
+        """Bisect the remaining range."""
         while True:
             yield str((self.low + self.high) // 2)
 
     def admissible(self) -> list[str]:
-        """Every number of the range."""
+        """Return every number of the range."""
         return [str(number) for number in range(1, self.highest + 1)]

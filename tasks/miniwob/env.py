@@ -52,7 +52,7 @@ STATE = """() => typeof WOB_DONE_GLOBAL === 'undefined' || window.lmgymEpisode !
 
 
 class MiniWoB(TextEnv):
-    """Pages of MiniWoB++ in a browser; 1 for what the page calls done right."""
+    """Pages of MiniWoB++ in a browser; the score is the page's raw reward."""
 
     SPEC = SPEC
 
@@ -98,12 +98,12 @@ class MiniWoB(TextEnv):
         self.opened = ""  # name of the page that is open
 
     def begin(self, index: int) -> Reply:
-        """Open a page under a seed: index i is seed i of one page, or seed i // n of page i % n of n."""
+        """Open a page: index i is seed i of a single page, or seed i // n of page i % n of n."""
         pages = (self.page,) if self.page else {"train": TRAIN, "test": TEST}[self.split]
         return self._open(pages[index % len(pages)], FIRST_SEED[self.split] + index // len(pages), self.split)
 
     def load(self, instance: Mapping[str, Any]) -> Reply:
-        """Open `{"page": name, "seed": n}` with any seed; "mode" is train or test, for the pages that know both."""
+        """Open `{"page": name, "seed": n}`; "mode" is train or test, for the pages that have two sets of instances."""
         page, seed, mode = instance.get("page", self.page), instance.get("seed"), instance.get("mode", "train")
         allowed = page in PAGES and (not self.page or page == self.page) and mode in ("train", "test")
         if (
@@ -116,7 +116,7 @@ class MiniWoB(TextEnv):
         return self._open(page, int(seed), mode)
 
     def act(self, action: str) -> Reply:
-        """Do one call and let time pass; the page says whether that was it."""
+        """Perform one call, advance the page's clock, and read the page's verdict."""
         call = parse_function_call(action)
         if call is None:
             self.session.wait()
@@ -140,11 +140,11 @@ class MiniWoB(TextEnv):
         return self.session.pointing(x, y)
 
     def close(self) -> None:
-        """Give the browser's context back."""
+        """Close the browser's context."""
         self.session.close()
 
     def fingerprint(self) -> str:
-        """Return page and seed, which are the instance."""
+        """Return page, seed and mode, which define the instance."""
         return f"{self.opened} {self.seed} {self.mode}"
 
     def _open(self, page: str, seed: int, mode: str) -> Reply:
@@ -176,10 +176,10 @@ class MiniWoB(TextEnv):
 
 
 class Solved(MiniWoB):
-    """Pages that somebody has written a player for."""
+    """Pages that have a scripted player."""
 
     def oracle(self) -> Iterator[str]:
-        """Yield the call that a player written for the page makes next; it reads the page's own variables.
+        """Yield the next call of the page's scripted player, which reads the page's own variables.
 
         It waits where nobody wrote one, and only on the pages of SOLVED does it always win.
         """
@@ -195,7 +195,7 @@ def _images(seen: PageView) -> tuple[Any, ...]:
 
 
 def _sites() -> tuple[Sites, str]:
-    """What the pages may load, and the address of the folder that holds them all."""
+    """Return the sites that pages may load, and the address of their common folder."""
     if served := os.environ.get(URL, "").rstrip("/"):
         if served.startswith("file://"):
             return _of_folder(Path(unquote(urlsplit(served).path)).parent, URL)
@@ -217,7 +217,7 @@ def _of_folder(root: Path, origin_of: str) -> tuple[Sites, str]:
 
 
 def path(page: str) -> str:
-    """Return where a page is, below the folder of all."""
+    """Return the path of a page below the common folder."""
     if page in FLIGHTS:
         return f"flight/{page.removeprefix('flight-')}/wrapper.html"
     return f"miniwob/{page}.html"

@@ -1,4 +1,4 @@
-"""The folder of pages as a web site that runs no other script than the pages' own."""
+"""A site for a folder of pages that runs no scripts but the pages' own."""
 
 from __future__ import annotations
 

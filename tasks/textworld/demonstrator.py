@@ -1,4 +1,4 @@
-"""A player who looks everywhere: what it knows of a game is what the game has shown."""
+"""A player that explores everywhere and knows only what the game has shown."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Search:
         return self._wanted(commands) or retreat or self._opening(commands) or self._exit(commands) or self._return()
 
     def _arrive(self, room: str) -> str:
-        """Take in where the last step led; a room seen before is left at once, the way it was entered."""
+        """Record where the last step led; return the way back from a room that was visited before."""
         going, self.going = self.going, ""
         visited, moved = room in self.tried, bool(going) and room != self.room
         self.room = room

@@ -1,4 +1,4 @@
-"""TextWorld games as tasks: one command a turn, won or lost by the engine's rules."""
+"""TextWorld games as tasks: one command per turn, won or lost by the engine's rules."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COMMANDS = (
 
 
 class TextWorld(TextEnv):
-    """A game of the TextWorld engine; subclasses say which."""
+    """A game of the TextWorld engine; subclasses choose which."""
 
     CHALLENGE: ClassVar[str]
     COMMANDS: ClassVar[str] = COMMANDS
@@ -62,7 +62,7 @@ class TextWorld(TextEnv):
         raise NotImplementedError
 
     def begin(self, index: int) -> Reply:
-        """Open the game of seed `index`, counted from the first of the split."""
+        """Open the game of seed `index`, counted from the split's first seed."""
         return self._open(self.story(index))
 
     def story(self, index: int) -> Story:
@@ -114,7 +114,7 @@ class TextWorld(TextEnv):
         return self.oracle()
 
     def close(self) -> None:
-        """Give the interpreter back."""
+        """Release the interpreter."""
         if self.game is not None:
             self.game.close()
         self.game = None
@@ -127,7 +127,7 @@ class TextWorld(TextEnv):
         return Reply(prompt + self.game.opening)
 
     def _earned(self, answer: Answer) -> float | dict[str, float]:
-        """1 for winning; or how far the quests went on, so that a won episode sums to 1 and a lost one to 0."""
+        """Return 1 for winning or, with dense rewards, the change in progress: 1 in sum when won, 0 when lost."""
         if self.rewards == "sparse":
             return float(answer.won)
         before, self._progress = self._progress, self._standing_progress(answer)
@@ -253,7 +253,7 @@ class Cooking(TextWorld):
 
 
 class Simple(TextWorld):
-    """A house of six rooms: out of the bedroom, find the food, put it on the stove."""
+    """A house of six rooms: leave the bedroom, find the food, put it on the stove."""
 
     SPEC = SIMPLE
     CHALLENGE = "simple"

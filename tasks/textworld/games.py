@@ -1,4 +1,4 @@
-"""The games of each challenge, made by TextWorld's own generators as `tw-make` would make them."""
+"""The games of each challenge, made by TextWorld's own generators as `tw-make` makes them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def open_game(challenge: str, settings: Settings, seed: int) -> Story:
 
 
 def make(challenge: str, settings: Settings, seed: int) -> Any:
-    """Generate the `textworld.Game` of a seed; where the generator gives up, of the next seed in its place."""
+    """Generate the `textworld.Game` of a seed; if the generator gives up, use the next seed."""
     with generating(seed):
         from textworld.generator import QuestGenerationError
         from textworld.generator.text_grammar import MissingTextGrammar
@@ -48,7 +48,7 @@ def _options(seed: int) -> Any:
 
 @cache
 def _knowledge(folder: str) -> Any:
-    """Rules and grammars of a challenge; reading them takes six times as long as making a small game."""
+    """Return a challenge's rules and grammars, cached: reading them takes six times as long as a small game."""
     import textworld
     from textworld.generator.data import KnowledgeBase
 
@@ -57,7 +57,7 @@ def _knowledge(folder: str) -> Any:
 
 
 def _custom(options: Any, settings: Settings) -> Any:
-    """A world of some rooms and objects, and a quest: `tw-make custom`."""
+    """Make a world of some rooms and objects, and a quest: `tw-make custom`."""
     from textworld.generator import make_game
 
     options.kb = _knowledge("generator/data")
@@ -68,7 +68,7 @@ def _custom(options: Any, settings: Settings) -> Any:
 
 
 def _coin(options: Any, settings: Settings) -> Any:
-    """A chain of rooms, with dead ends from level 101 on, and a coin at its end."""
+    """Make a chain of rooms with a coin at its end, and dead ends from level 101 on."""
     from textworld.challenges.tw_coin_collector.coin_collector import make_game
 
     options.kb = _knowledge("challenges/tw_coin_collector/textworld_data")
@@ -80,21 +80,21 @@ def _coin(options: Any, settings: Settings) -> Any:
 
 
 def _treasure(options: Any, settings: Settings) -> Any:
-    """A maze with the right object and a wrong one."""
+    """Make a maze with the right object and a wrong one."""
     from textworld.challenges.tw_treasure_hunter.treasure_hunter import make
 
     return _with_goal(partial(make, {"level": settings["level"]}), options, settings["goal"])
 
 
 def _cooking(options: Any, settings: Settings) -> Any:
-    """The First TextWorld Problems: find a recipe and follow it."""
+    """Make a game of the First TextWorld Problems: find a recipe and follow it."""
     from textworld.challenges.tw_cooking.cooking import make
 
     return make({**settings, "recipe_seed": 0, "drop": False}, options)
 
 
 def _simple(options: Any, settings: Settings) -> Any:
-    """A house of six rooms: out of the bedroom, find the food, put it on the stove."""
+    """Make a house of six rooms: leave the bedroom, find the food, put it on the stove."""
     from textworld.challenges.tw_simple.simple import make
 
     return make({"rewards": "dense", "goal": settings["goal"], "test": settings["test"]}, options)
@@ -110,7 +110,7 @@ MAKERS: Mapping[str, Callable[[Any, Settings], Any]] = {
 
 
 def _with_goal(generate: Callable[[Any], Any], options: Any, goal: str) -> Any:
-    """Generate with an objective that tells every step, the last one, or nothing."""
+    """Generate with an objective that names every step, the last one, or nothing."""
     options.grammar.only_last_action = goal == "brief"
     game = generate(options)
     if goal == "none":

@@ -1,4 +1,4 @@
-"""Visual search: the picture is shown shrunk; crops of the whole one show what stands on its tiles."""
+"""Visual search: the picture is shown shrunk; crops of the full picture reveal the letters on its tiles."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ GREY = 128
 
 
 class VisualSearch(TextEnv):
-    """Find a tile in a shrunk picture, look at it closer, and name its letter. Score 1 for the right one."""
+    """Find a tile in a shrunk picture, zoom in on it, and name its letter; the score is 1 for the right one."""
 
     SPEC = SPEC
 
@@ -145,13 +145,13 @@ class VisualSearch(TextEnv):
     # players ---------------------------------------------------------------------------------------------------
 
     def oracle(self) -> Iterator[str]:
-        """Name the letter; MGPO's first turn wants a box."""
+        """Name the letter; MGPO's first turn needs a box."""
         if self.protocol == "mgpo" and self.first:
             yield self._write_look(self._spot(self.scene.tiles[0]))
         yield self._write_answer(self.answer())
 
     def demonstrator(self) -> Iterator[str]:
-        """Find the tile by the pixels of the shrunk picture, look at it, and read it by the pixels of the crop.
+        """Find the tile by the pixels of the shrunk picture, zoom in, and read it by the pixels of the crop.
 
         What a picture does not tell, as when it is blank, is guessed: the first letter.
         """
@@ -166,11 +166,11 @@ class VisualSearch(TextEnv):
                 yield self._write_answer(self._read(*inside, tile))
 
     def pointing(self, x: float, y: float) -> str | None:
-        """Return the look at a pixel of the first picture; None where a crop is shown."""
+        """Return the look at a pixel of the first picture, or None if a crop is shown."""
         return None if self.seen else self._write_look((int(x), int(y)))
 
     def admissible(self) -> list[str]:
-        """Looks at the middle and the borders of cells, and every letter."""
+        """Return looks at the centre and the borders of cells, and every letter."""
         letters = [self._write_answer(letter) for letter in LETTERS[: self.level.letters]]
         if self.protocol == "mgpo" and not self.first:
             return letters
@@ -182,7 +182,7 @@ class VisualSearch(TextEnv):
     # looking ---------------------------------------------------------------------------------------------------
 
     def _look(self, box: Box) -> Picture:
-        """Keep and return what of the whole picture is in a box, as large as pictures are shown."""
+        """Store and return a crop of the full picture, as large as pictures are shown."""
         size = self.level.view
         part = self.scene.cut(box)
         self.seen.append((box, resized(part, (0, 0, part.shape[1], part.shape[0]), size, size)))
@@ -192,12 +192,12 @@ class VisualSearch(TextEnv):
         return np.full_like(picture, GREY) if self.blank else picture
 
     def _pixels(self, numbers: tuple[float, ...]) -> tuple[float, ...]:
-        """Coordinates as the policy counts them, in pixels of what is shown."""
+        """Return the policy's coordinates in pixels of the shown picture."""
         share = 1.0 if self.coordinates == "pixels" else self.level.view / 1000
         return tuple(number * share for number in numbers)
 
     def _box(self, where: tuple[float, ...]) -> Box | None:
-        """The square of the whole picture around a point or a box; None for one that is not within the picture."""
+        """Return the square of the full picture around a point or box, or None if it lies outside."""
         view, side = self.level.view, self.level.side
         numbers = self._pixels(where)
         if not all(0 <= number <= view for number in numbers):
@@ -212,11 +212,11 @@ class VisualSearch(TextEnv):
         return x, y, x + width, y + width
 
     def _left(self) -> int:
-        """Looks that are left."""
+        """Return the number of looks left."""
         return max(0, self.crops - len(self.seen)) if self.protocol != "mgpo" else int(self.first)
 
     def _boxed(self, box: Box | None) -> Reply:
-        """MGPO's second turn: the crop, or the whole picture again for what was no box."""
+        """Return the reply to MGPO's first turn: the crop, or the full picture again if there was no box."""
         if box is None:
             self.seen.append(((0, 0, self.level.side, self.level.side), self.view))
             return Reply(HELP["mgpo"], images=(self._shown(self.view),), valid=False)
@@ -230,7 +230,7 @@ class VisualSearch(TextEnv):
         return "You have looked often enough: answer."
 
     def _end(self, words: str) -> Reply:
-        """Judge an answer; ViGoRL pays for form and for places looked at too."""
+        """Judge an answer; ViGoRL also rewards its format and the places looked at."""
         right = float(words.strip().strip(".").upper() == self.answer())
         if self.protocol != "vigorl":
             return Reply("Right." if right else "Wrong.", reward=right, done=True, score=right)
@@ -246,7 +246,7 @@ class VisualSearch(TextEnv):
         return f"{tile.colour} {tile.shape if self.level.shapes > 1 else 'tile'}"
 
     def _spotted(self) -> Tile | None:
-        """The tile that is asked for, as the shrunk picture shows it."""
+        """Return the target tile as found in the shrunk picture."""
         target = self.scene.tiles[0]
         for colour, shape, left, top in found(self.view, self.level):
             if (colour, shape) == (target.colour, target.shape):
@@ -257,12 +257,12 @@ class VisualSearch(TextEnv):
         return tile.left + self.level.tile // 2, tile.top + self.level.tile // 2
 
     def _spot(self, tile: Tile) -> tuple[int, int]:
-        """The middle of a tile's cell: near enough, and there are few such places."""
+        """Return the centre of a tile's cell: close enough, and there are few such places."""
         x, y = (at // self.level.cell * self.level.cell + self.level.cell // 2 for at in self._middle(tile))
         return x, y
 
     def _holds(self, box: Box, tile: Tile) -> bool:
-        """Whether all of a tile's letter is in a crop that shows its dots."""
+        """Return True if a tile's whole letter is in a crop that shows its dots."""
         (x, y), block = self._middle(tile), self.level.block
         wide, high = (WIDTH + 1) // 2 * block, (HEIGHT + 1) // 2 * block
         left, top, right, bottom = box
@@ -275,13 +275,13 @@ class VisualSearch(TextEnv):
         )
 
     def _read(self, box: Box, picture: Picture, tile: Tile) -> str:
-        """The letter with which a tile would look most like what is seen."""
+        """Return the letter that makes a tile most like the crop."""
         left, top, right, _ = box
         place = (tile.left * self.level.block - left, tile.top * self.level.block - top)
         return LETTERS[nearest(picture, as_seen(self.level, tile.shape, tile.colour, place, right - left))]
 
     def _write_look(self, middle: tuple[int, int]) -> str:
-        """Write a request for a crop as the protocol has it."""
+        """Return a request for a crop in the protocol's format."""
         share = 1 if self.coordinates == "pixels" else 1000 / self.level.view
         if self.protocol == "mgpo":
             half = self.level.view // self.zoom // 2

@@ -1,4 +1,4 @@
-"""What an action means, by protocol: a look at a point or a box of the shown picture, an answer, or nothing."""
+"""Parse actions by protocol: a look at a point or a box of the shown picture, an answer, or neither."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ APART = 10  # pixels between two looks that ViGoRL's reward counts as two
 
 @dataclass(frozen=True)
 class Look:
-    """A request to see a part closer: x, y of its middle, or left, top, right, bottom; as the policy counts."""
+    """A request for a crop: x and y of its centre, or left, top, right, bottom, in the policy's coordinates."""
 
     where: tuple[float, ...]
 
@@ -43,7 +43,7 @@ def tool(action: str, first: bool) -> Meaning:
 
 
 def mgpo(action: str, first: bool) -> Meaning:
-    """Read a box in the first turn; what is said in the second is the answer."""
+    """Parse a box in the first turn; the second turn's text is the answer."""
     if not first:
         tagged = parse_tag(action, "answer")
         return ParsedAction(parse_command(action) if tagged is None else tagged)
@@ -52,7 +52,7 @@ def mgpo(action: str, first: bool) -> Meaning:
 
 
 def vigorl(action: str, first: bool) -> Meaning:
-    """Read a thought, and after it a call of the zoom tool or an answer."""
+    """Parse a thought followed by a call of the zoom tool or an answer."""
     before, closed, after = action.partition("</think>")
     if not closed or not THOUGHT.match(before):
         return None
@@ -68,7 +68,7 @@ PROTOCOLS: dict[str, Callable[[str, bool], Meaning]] = {"tool": tool, "mgpo": mg
 
 
 def distinct(points: Iterable[tuple[float, ...]]) -> int:
-    """Count looks that are `APART` pixels or more from all that were counted before."""
+    """Count looks that are at least `APART` pixels from all counted before."""
     counted: list[tuple[float, ...]] = []
     for x, y in points:
         if all((x - a) ** 2 + (y - b) ** 2 >= APART**2 for a, b in counted):

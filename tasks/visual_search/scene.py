@@ -35,7 +35,7 @@ FEWEST = 12  # pixels that a tile takes when shrunk, for a letter to fit into a 
 
 @dataclass(frozen=True)
 class SceneLevel:
-    """How large pictures are and what is on them."""
+    """The size of pictures and the number and kind of their tiles."""
 
     side: int  # pixels of the picture
     view: int  # pixels of the shrunk one
@@ -49,7 +49,7 @@ class SceneLevel:
 
     @property
     def block(self) -> int:
-        """Pixels of a side that become one."""
+        """Pixels of a side that become one pixel."""
         return self.side // self.view
 
     @property
@@ -65,7 +65,7 @@ class SceneLevel:
 
 @dataclass(frozen=True)
 class Tile:
-    """Something to look at; its place in pixels of the shrunk picture."""
+    """A tile and its place, in pixels of the shrunk picture."""
 
     left: int
     top: int
@@ -93,7 +93,7 @@ class Scene:
         return canvas.astype(np.uint8)
 
     def cut(self, box: Box) -> Picture:
-        """Return what is in a box of the whole picture, pixel for pixel."""
+        """Return a box of the full picture, pixel for pixel."""
         left, top, right, bottom = box
         level = self.level
         width = level.cell * level.block
@@ -110,7 +110,7 @@ class Scene:
 
 @lru_cache(maxsize=64)
 def outline(shape: str, size: int) -> NDArray[np.bool_]:
-    """Return where a shape of `size` pixels a side is; (size, size)."""
+    """Return the mask of a shape of `size` pixels a side; (size, size)."""
     middle = np.abs(2 * np.arange(size) + 1 - size)  # twice the distance from the middle
     down, across = middle[:, None], middle[None]
     inside: dict[str, NDArray[np.bool_]] = {
@@ -130,7 +130,7 @@ def coverage(shape: str, size: int, block: int) -> NDArray[np.int64]:
 
 @lru_cache(maxsize=1024)
 def patch(shape: str, colour: str, letter: str, size: int, block: int) -> tuple[NDArray[np.bool_], Picture]:
-    """Return where a tile of `size` blocks a side is, and how it looks in full."""
+    """Return the mask of a tile of `size` blocks a side, and its full picture."""
     dots = np.zeros((size, size), bool)
     top, left = (size - HEIGHT) // 2, (size - WIDTH) // 2
     dots[top : top + HEIGHT, left : left + WIDTH] = glyphs()[letter]
@@ -141,7 +141,7 @@ def patch(shape: str, colour: str, letter: str, size: int, block: int) -> tuple[
 
 @lru_cache(maxsize=256)  # the tries of a group open the same instance
 def drawn(level: SceneLevel, seed: tuple[int, ...]) -> Scene:
-    """Draw a scene. No two tiles have the colour and the shape of each other; colours are told apart before shapes."""
+    """Draw a scene in which no two tiles share colour and shape; colours differ first."""
     chance = np.random.default_rng(seed)
     most = min(level.tiles, level.cells**2, level.colours * level.shapes)
     count = int(chance.integers(min(level.least, most), most + 1))
@@ -186,7 +186,7 @@ def found(view: Picture, level: SceneLevel) -> list[tuple[str, str, int, int]]:
 
 @lru_cache(maxsize=64)
 def _core(shape: str, size: int, block: int) -> tuple[NDArray[np.bool_], int, int]:
-    """Which pixels of a shrunk shape have its colour alone, cut to them, and where they begin: left and top."""
+    """Return the mask of pixels of a shrunk shape that have its pure colour, cropped, and its left and top."""
     whole = coverage(shape, size, block) == block**2
     rows, columns = whole.any(1).nonzero()[0], whole.any(0).nonzero()[0]
     left, top = int(columns[0]), int(rows[0])
@@ -195,7 +195,7 @@ def _core(shape: str, size: int, block: int) -> tuple[NDArray[np.bool_], int, in
 
 @lru_cache(maxsize=256)
 def as_seen(level: SceneLevel, shape: str, colour: str, place: tuple[int, int], width: int) -> list[Picture]:
-    """Return how a tile would be shown with each letter in a crop of `width` pixels, in which its corner is at `place`.
+    """Return a tile's appearance with each letter in a crop of `width` pixels; its corner is at `place`.
 
     What else is in the crop is left black: to tell letters apart it makes no difference.
     """
@@ -209,7 +209,7 @@ def as_seen(level: SceneLevel, shape: str, colour: str, place: tuple[int, int], 
 
 
 def _paste(canvas: Picture, mask: NDArray[np.bool_], whole: Picture, place: tuple[int, int]) -> None:
-    """Put what is within a mask of `whole` onto a canvas, as far as it lies on it; `place` is left and top."""
+    """Paste the masked part of `whole` onto a canvas, clipped; `place` is left and top."""
     x, y = place
     inside = (slice(max(0, y), max(0, y + len(mask))), slice(max(0, x), max(0, x + len(mask))))
     part = canvas[inside]
@@ -218,5 +218,5 @@ def _paste(canvas: Picture, mask: NDArray[np.bool_], whole: Picture, place: tupl
 
 
 def nearest(picture: Picture, candidates: Sequence[Picture]) -> int:
-    """Return which of some pictures is most like another; the first of those that are equally so."""
+    """Return the picture most similar to another, the first of equals."""
     return int(np.argmin([np.abs(picture.astype(int) - other).sum() for other in candidates]))

@@ -1,4 +1,4 @@
-"""Tasks in WebArena's layout: on our portal, or the official ones on sites that somebody runs."""
+"""Tasks in WebArena's layout: ours on the portal, or the official ones on real sites."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RESTORE = 600.0  # seconds that restoring the official sites may take
 
 
 class Arena(Browsing):
-    """A task in WebArena's layout; 1 if all its evaluators hold."""
+    """A task in WebArena's layout; the score is 1 if all its evaluators pass."""
 
     def __init__(self, *, scoring: str = "strict", judge: str = "", **common: Any) -> None:
         """Choose how endings are judged.
@@ -47,15 +47,15 @@ class Arena(Browsing):
         self.item: Mapping[str, Any] = {}
 
     def items(self) -> tuple[Mapping[str, Any], ...]:
-        """All tasks of the split."""
+        """Return all tasks of the split."""
         raise NotImplementedError
 
     def opened(self, item: Mapping[str, Any]) -> Sites:
-        """Restore the sites, and say what may be loaded."""
+        """Reset the sites and return those that may be loaded."""
         raise NotImplementedError
 
     def size(self) -> int:
-        """Tasks of the split that can be judged."""
+        """Return the number of tasks that can be judged."""
         return len(self.items())
 
     def begin(self, index: int) -> Reply:
@@ -64,15 +64,15 @@ class Arena(Browsing):
         return self.begin_at(self.opened(self.item), self.item["start_url"].split(AND), self.item["intent"])
 
     def judged(self) -> float:
-        """The product of the task's evaluators."""
+        """Return the product of the task's evaluators."""
         return self._evaluated()
 
     def score_if_cut(self) -> float:
-        """Officially an episode that was cut is judged as if it had answered N/A; otherwise it is worth nothing."""
+        """Return the official score of an answer "N/A" with `scoring="official"`, else 0."""
         return self._evaluated() if self.scoring == "official" else 0.0
 
     def fingerprint(self) -> str:
-        """Return the task's number and words."""
+        """Return the task's number and intent."""
         return f"{self.item['task_id']} {self.item['intent']}"
 
     def _evaluated(self) -> float:
@@ -82,7 +82,7 @@ class Arena(Browsing):
         return evaluate(self.item, ending, scoring=self.scoring, judge=self.judge)
 
     def _read(self, url: str, locator: str, prepare: Any) -> str:
-        """Return what a locator says on a page, or the page."""
+        """Return what a locator evaluates to on a page, or the page's HTML."""
         if url != "last" and not self._opened(url):
             return ""
         for script in prepare:
@@ -96,7 +96,7 @@ class Arena(Browsing):
         )
 
     def _opened(self, url: str) -> bool:
-        """Open a page that is to be read; False where the policy left no page that leads to it."""
+        """Open a page for an evaluator; return False if a helper leads to no page."""
         computed = url.startswith(helpers.PREFIX)
         there = helpers.ask(url, self._live()) if computed else url
         wrong = self.browser.do("goto", [there])
@@ -109,14 +109,14 @@ class Arena(Browsing):
 
 
 class PortalArena(Arena):
-    """Our own tasks in WebArena's layout, at the portal, which is furnished anew for each."""
+    """Our tasks in WebArena's layout; each starts from a newly furnished portal."""
 
     def items(self) -> tuple[Mapping[str, Any], ...]:
         """Return our tasks."""
         return own_tasks()
 
     def opened(self, item: Mapping[str, Any]) -> Sites:
-        """Furnish the portal; who is to be signed in already is."""
+        """Furnish the portal; sign in the user if the task requires it."""
         state = furnished(FURNITURE)
         state.user = "ada" if item["require_login"] else ""
         self.portal = Portal(state)
@@ -128,14 +128,14 @@ class PortalArena(Arena):
 
 
 class WebArena(Arena):
-    """The official tasks on sites that somebody runs, whose state a given address restores."""
+    """The official tasks on real sites, which a given address resets."""
 
     def items(self) -> tuple[Mapping[str, Any], ...]:
         """Return the official tasks that can be played here."""
         return official.chosen(judged=self.judge is not None).tasks
 
     def opened(self, item: Mapping[str, Any]) -> Sites:
-        """Restore the sites by the address that is given, and let all of them be loaded."""
+        """Reset the sites through $WEBARENA_RESET and allow all of them."""
         if reset := os.environ.get(RESET):
             try:
                 with urllib.request.urlopen(reset, timeout=RESTORE) as answer:
@@ -148,7 +148,7 @@ class WebArena(Arena):
 
 @cache
 def own_tasks() -> tuple[Mapping[str, Any], ...]:
-    """Return our tasks as their file has them, with the portal's address in place."""
+    """Return our tasks from `arena.json`, with the portal's address filled in."""
     text = resources.files(__package__).joinpath("arena.json").read_text(encoding="utf-8")
     return tuple(json.loads(text.replace("__PORTAL__", HOME)))
 

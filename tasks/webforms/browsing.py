@@ -1,4 +1,4 @@
-"""What tasks in a browser with an address bar have in common: what is shown, what is done, when it ends."""
+"""The part that browser tasks with an address bar share: observations, actions, the end of an episode."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SELECTED = """selector => {
 
 
 class Browsing(TextEnv):
-    """A task in a browser; subclasses open it and judge how it ended."""
+    """A browser task; subclasses open it and judge its end."""
 
     def __init__(
         self, *, observe: str = "axtree", pixels: str = "none", places: bool = False, tick: int = 500, **common: Any
@@ -52,15 +52,15 @@ class Browsing(TextEnv):
         self.goal = ""
 
     def judged(self) -> float:
-        """Score of an episode that the policy ended."""
+        """Return the score of an episode that the policy ended."""
         raise NotImplementedError
 
     def watched(self) -> float | None:
-        """Score if the episode is over without the policy's word; None where it goes on."""
+        """Return the score if the episode has ended without a message to the user, else None."""
         return None
 
     def act(self, action: str) -> Reply:
-        """Do one call; a word to the user, or a report, ends the episode."""
+        """Perform one call; a message to the user or a report ends the episode."""
         session = self.browser
         call = parse_function_call(action)
         if call is None:
@@ -79,7 +79,7 @@ class Browsing(TextEnv):
         return self.browser.pointing(x, y)
 
     def close(self) -> None:
-        """Give the browser's context back."""
+        """Close the browser's context."""
         if self.session is not None:
             self.session.close()
 
@@ -91,7 +91,7 @@ class Browsing(TextEnv):
         return self.session
 
     def begin_at(self, sites: Sites, urls: Iterable[str], goal: str) -> Reply:
-        """Open the first words of an episode that begins at these addresses, a tab each."""
+        """Return the first observation of an episode that starts at these addresses, one tab each."""
         self.close()
         self.session = BrowserSession(sites, sets=SETS, size=WINDOW, tick=self.tick)
         first, *more = urls
@@ -107,7 +107,7 @@ class Browsing(TextEnv):
         return reply
 
     def played(self, plan: Iterable[tuple[str, ...]], home: str) -> Iterator[str]:
-        """Yield the calls of a plan: "#id" stands for the bid of an element, "/path" for an address of `home`."""
+        """Yield the calls of a plan; "#id" stands for the bid of an element, "/path" for an address of `home`."""
         for name, *arguments in plan:
             if arguments and arguments[0].startswith("#"):
                 arguments[0] = self.browser.evaluate(SELECTED, arguments[0])
@@ -126,9 +126,11 @@ class Browsing(TextEnv):
 
 
 def _shown(seen: PageView) -> str:
-    """Write what a session shows: tabs, the address, what dialogs said, the page."""
+    """Return the text of an observation: tabs, address, dialogs, page."""
     lines = [
         f"Tab {i}{' (current)' if i == seen.active else ''}: {name or url}" for i, (name, url) in enumerate(seen.tabs)
     ]
     head = lines if len(lines) > 1 else []
-    return "\n".join([*head, f"Address: {seen.url}", *(f"Dialog: {message}" for message in seen.said), "", seen.text])
+    return "\n".join(
+        [*head, f"Address: {seen.url}", *(f"Dialog: {message}" for message in seen.dialogs), "", seen.text]
+    )

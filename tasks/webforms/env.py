@@ -1,4 +1,4 @@
-"""Goals at the portal: forms, tables, a cart; judged by what the server keeps and by what was said."""
+"""Goals at the portal: forms, tables, a cart; judged by the server's state and by the answer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STREAM = {"train": 61, "test": 62}
 
 
 class WebForms(Browsing):
-    """One thing to do at the portal; 1 if the server keeps what it should and nothing else, and the answer is right."""
+    """A goal at the portal; the score is 1 if the server's state and the answer are exactly right."""
 
     SPEC = SPEC
 
@@ -44,7 +44,7 @@ class WebForms(Browsing):
         return self.begin_at(Sites({HOME: self.portal}), [f"{HOME}/"], self.task_goal.text)
 
     def judged(self) -> float:
-        """1 if everything is as it should be."""
+        """Return 1 if state and answer are right, else 0."""
         answer = self.browser.messages[-1] if self.browser.messages else None
         return float(self.task_goal.reached(self.portal.state, answer, self.browser.infeasible is not None))
 

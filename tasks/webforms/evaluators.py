@@ -1,4 +1,4 @@
-"""WebArena's evaluators: of the answer, of the address, of what pages hold in the end.
+"""WebArena's evaluators: of the answer, of the final address, and of the content of pages.
 
 `official` scores as the benchmark does, its known holes included: an answer that must include "17" may say "2017",
 an address need only contain the right one, and who never answers has answered "N/A", which passes where a task cannot
@@ -30,7 +30,7 @@ RULES = ("exact_match", "must_include", "fuzzy_match")  # for answers; the first
 
 @dataclass(frozen=True)
 class EpisodeEnd:
-    """How an episode ended."""
+    """The end of an episode: answer, report and address."""
 
     answer: str | None  # what was said last; None if nothing was
     infeasible: bool  # it was reported that the task cannot be done
@@ -39,7 +39,7 @@ class EpisodeEnd:
 
 
 def evaluate(task: Mapping[str, Any], ending: EpisodeEnd, *, scoring: Scoring, judge: Judge | None) -> float:
-    """Return the product of the evaluators that a task names."""
+    """Return the product of the task's evaluators."""
     wanted = task["eval"]
     score = 1.0
     for name in wanted["eval_types"]:
@@ -55,7 +55,7 @@ def evaluate(task: Mapping[str, Any], ending: EpisodeEnd, *, scoring: Scoring, j
 
 
 def strange(task: Mapping[str, Any]) -> str:
-    """Return what a task's evaluation names and this module does not know; "" where it knows all."""
+    """Return a part of a task's evaluation that is not supported, or ""."""
     wanted = task["eval"]
     targets = (wanted.get("program_html") or ()) if "program_html" in wanted["eval_types"] else ()
     answers = (wanted.get("reference_answers") or ()) if "string_match" in wanted["eval_types"] else ()
@@ -72,19 +72,19 @@ def strange(task: Mapping[str, Any]) -> str:
 
 
 def unachievable(task: Mapping[str, Any]) -> bool:
-    """Whether a task is meant not to be done."""
+    """Return True for a task that cannot be done."""
     answers = task["eval"].get("reference_answers") or {}
     return UNACHIEVABLE in (answers.get("fuzzy_match"), answers.get("exact_match"))
 
 
 def needs_judge(task: Mapping[str, Any]) -> bool:
-    """Whether a model has to say whether an answer is right."""
+    """Return True if a model has to compare the answer with the reference."""
     answers = task["eval"].get("reference_answers") or {}
     return "fuzzy_match" in answers and not unachievable(task)
 
 
 def cleaned(text: str) -> str:
-    """Return an answer without one pair of quotes, in lower case."""
+    """Return an answer in lower case, without one pair of quotes."""
     text = text.strip()
     if len(text) >= 2 and text[0] == text[-1] and text[0] in "'\"":
         text = text[1:-1]
@@ -121,7 +121,7 @@ def _answered(task: Mapping[str, Any], ending: EpisodeEnd, scoring: Scoring, jud
 
 
 def _same_reason(task: Mapping[str, Any], answer: str, judge: Judge | None) -> bool:
-    """Whether an answer gives the reason why a task cannot be done; without a judge none does."""
+    """Return True if the judge accepts the answer as the reason why a task cannot be done."""
     wanted = task["eval"]
     if judge is None or wanted["reference_answers"].get("fuzzy_match") != UNACHIEVABLE:
         return False
@@ -141,7 +141,7 @@ def _included(item: str, answer: str, scoring: Scoring, *, alone: bool) -> bool:
 
 
 def stands_alone(wanted: str, text: str) -> bool:
-    """Whether `wanted` occurs in `text` and is no part of a longer word or number."""
+    """Return True if `wanted` occurs in `text` and is not part of a longer word or number."""
     return re.search(rf"(?<![\w.,]\B)(?<!\w)(?<!\d[.,]){re.escape(wanted)}(?!\w)(?![.,]\d)", text) is not None
 
 
@@ -159,7 +159,7 @@ def _same_place(reference: str, url: str, scoring: Scoring) -> bool:
 
 
 def _holds(target: Mapping[str, Any], ending: EpisodeEnd, scoring: Scoring) -> bool:
-    """Whether a page holds what it should."""
+    """Return True if a page has the required content."""
     text = html.unescape(ending.read(target["url"], target["locator"], target.get("prep_actions") or ()))
     wanted = target["required_contents"]
     if "exact_match" in wanted:

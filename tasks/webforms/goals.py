@@ -1,4 +1,4 @@
-"""What there is to do at the portal: a goal in words, the state or answer that is right, and a plan that gets there."""
+"""The portal's goals: each has a text, the right state or answer, and a plan that reaches it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DONE: Step = ("send_msg_to_user", "done")
 
 @dataclass(frozen=True)
 class FormGoal:
-    """One thing to do."""
+    """A goal at the portal."""
 
     kind: str
     text: str
@@ -29,7 +29,7 @@ class FormGoal:
     impossible: bool = False  # and that has to be reported
 
     def reached(self, state: State, answer: str | None, reported: bool) -> bool:
-        """Whether this is how it should end."""
+        """Return True if state, answer and report are right."""
         if reported or self.impossible:
             return reported and self.impossible and state.kept() == self.wanted
         spoken = answer is not None and (not self.answer or plain(answer) == plain(self.answer))
@@ -78,7 +78,7 @@ def signin(state: State, rng: np.random.Generator) -> FormGoal:
 
 
 def cart(state: State, rng: np.random.Generator) -> FormGoal:
-    """Put something into the cart."""
+    """Put an item into the cart."""
     item, count = _one(rng, _in_stock(state)), int(rng.integers(1, 6))
     plan = (*_put(state, item, count), DONE)
     state.cart = {item["id"]: count}
@@ -86,7 +86,7 @@ def cart(state: State, rng: np.random.Generator) -> FormGoal:
 
 
 def cheapest(state: State, rng: np.random.Generator) -> FormGoal:
-    """Find the cheapest of a kind."""
+    """Find the cheapest item of a kind."""
     stocked = _in_stock(state)
     category = _one(rng, [name for name in GOODS if any(item["category"] == name for item in stocked)])
     item = min((item for item in stocked if item["category"] == category), key=lambda item: (item["price"], item["id"]))
@@ -97,7 +97,7 @@ def cheapest(state: State, rng: np.random.Generator) -> FormGoal:
 
 
 def buy(state: State, rng: np.random.Generator) -> FormGoal:
-    """Sign in, fill the cart and order."""
+    """Sign in, fill the cart and place an order."""
     user, item, count = _one(rng, tuple(state.users)), _one(rng, _in_stock(state)), int(rng.integers(1, 4))
     address, express = f"{rng.integers(1, 99)} {_one(rng, STREETS)}", bool(rng.integers(2))
     plan = (*_enter(state, user), *_put(state, item, count), ("click", "#checkout"), ("fill", "#address", address))
@@ -110,7 +110,7 @@ def buy(state: State, rng: np.random.Generator) -> FormGoal:
 
 
 def cancel(state: State, rng: np.random.Generator) -> FormGoal:
-    """Cancel an order, which only a pending one allows."""
+    """Cancel an order, which must be pending."""
     order = _one(rng, state.orders)
     user, number, open_ = order["user"], order["id"], order["status"] == "pending"
     plan = (*_enter(state, user, "/orders"), ("goto", f"/orders/{number}"))
@@ -121,7 +121,7 @@ def cancel(state: State, rng: np.random.Generator) -> FormGoal:
 
 
 def profile(state: State, rng: np.random.Generator) -> FormGoal:
-    """Change one's details."""
+    """Change one's account details."""
     user, phone = _one(rng, tuple(state.users)), f"555-{rng.integers(1000, 10_000)}"
     mine = state.users[user]
     turn = "uncheck" if mine["newsletter"] else "check"
@@ -154,7 +154,7 @@ def travel(state: State, rng: np.random.Generator) -> FormGoal:
 
 
 def ticket(state: State, rng: np.random.Generator) -> FormGoal:
-    """Ask for help."""
+    """Ask support for help."""
     subject, topic, urgency = _one(rng, SUBJECTS), _one(rng, TOPICS), _one(rng, URGENCIES)
     words = f"Please see to it. {_one(rng, FIRST)}"
     plan = (
@@ -167,7 +167,7 @@ def ticket(state: State, rng: np.random.Generator) -> FormGoal:
 
 
 def ask(state: State, rng: np.random.Generator) -> FormGoal:
-    """Look something up about a colleague, who may not be there."""
+    """Look up a detail of a colleague, who may not exist."""
     field = _one(rng, ("phone", "office", "email"))
     there = bool(rng.integers(4))
     person = _one(rng, state.people)
@@ -188,7 +188,7 @@ def _stranger(state: State, rng: np.random.Generator) -> str:
 
 
 def count(state: State, rng: np.random.Generator) -> FormGoal:
-    """Count over the pages of a table."""
+    """Count rows over the pages of a table."""
     department = _one(rng, DEPARTMENTS)
     number = str(sum(person["department"] == department for person in state.people))
     pages = -(-len(state.people) // PAGE)
@@ -198,7 +198,7 @@ def count(state: State, rng: np.random.Generator) -> FormGoal:
 
 
 def nowhere(state: State, rng: np.random.Generator) -> FormGoal:
-    """Buy what is not to be had."""
+    """Buy an item that does not exist."""
     gone = [item["name"] for item in state.items if not item["stock"]]
     name = _one(rng, gone) if gone and rng.integers(2) else f"Golden {_one(rng, GOODS[_one(rng, tuple(GOODS))])}"
     plan = (("goto", "/catalogue"), ("fill", "#q", name), ("click", "#search"), ("report_infeasible", "not to be had"))

@@ -1,4 +1,4 @@
-"""Helpers that WebArena's tasks name in place of an address or a locator ("func:...").
+"""Helpers that WebArena's tasks name instead of an address or a locator ("func:...").
 
 An address or a text that no page shows by itself: of the newest order, of the last review, of a post, of a member's
 role. A call is read, never evaluated; the shop's are asked of its interface as its administrator.
@@ -40,12 +40,12 @@ class LivePage:
 
 
 def known(source: str) -> bool:
-    """Whether what an address or a locator says can be asked: it calls no helper, or one of these with its words."""
+    """Return True if an address or locator calls no helper, or a supported one with valid arguments."""
     return not source.startswith(PREFIX) or _parsed(source) is not None
 
 
 def ask(source: str, live: LivePage) -> str:
-    """Return what a helper says."""
+    """Return a helper's value."""
     parsed = _parsed(source)
     assert parsed is not None, source  # tasks with others are left out when they are read
     name, words = parsed
@@ -53,7 +53,7 @@ def ask(source: str, live: LivePage) -> str:
 
 
 def post_url(url: str) -> str:
-    """Return the address of the post that a page of the forum belongs to; of any other page its own."""
+    """Return the address of the post that a forum page belongs to; return any other address unchanged."""
     parts = urlsplit(url)
     levels = parts.path.split("/")
     if len(levels) < 4 or levels[1] != "f":
@@ -62,7 +62,7 @@ def post_url(url: str) -> str:
 
 
 def _parsed(source: str) -> tuple[str, list[str]] | None:
-    """A helper's name and the words it is given; None where there is none, or it is called in another way."""
+    """Return a helper's name and arguments, or None for anything else."""
     try:
         call = ast.parse(source.removeprefix(PREFIX).strip(), mode="eval").body
     except (SyntaxError, ValueError):
@@ -102,7 +102,7 @@ def _role(live: LivePage, account: str) -> str:
 
 
 def _of_last_review(sku: str, part: Callable[[Mapping[str, Any]], Any]) -> str:
-    """A part of a product's last review; "" where it has none."""
+    """Return a field of a product's last review, or ""."""
     answer = _of_shop(f"products/{quote(sku, safe='')}/reviews")
     try:
         return str(part(answer[-1])) if answer else ""
@@ -111,7 +111,7 @@ def _of_last_review(sku: str, part: Callable[[Mapping[str, Any]], Any]) -> str:
 
 
 def _of_shop(path: str) -> Any:
-    """Ask the shop's interface as its administrator."""
+    """Query the shop's interface as its administrator."""
     name, _, password = os.environ.get(ADMINISTRATOR, PUBLISHED).partition(":")
     login = json.dumps({"username": name, "password": password}).encode()
     token = _answer("default/V1/integration/admin/token", {}, login)

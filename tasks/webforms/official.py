@@ -1,4 +1,4 @@
-"""The official tasks of WebArena: which of them can be played here, and as whom.
+"""WebArena's official tasks: which can be played here, and with whose sign-in.
 
 What cannot be judged or begun here is left out when the file is read, and counted: nothing of it stops a run.
 """
@@ -29,19 +29,19 @@ Item = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Chosen:
-    """The tasks that can be played, and how many are left out for which reason."""
+    """The playable tasks, and the number left out by reason."""
 
     tasks: tuple[Item, ...] = ()
     left_out: Mapping[str, int] | None = None
 
     def __str__(self) -> str:
-        """In a line."""
+        """Return a summary in one line."""
         reasons = "; ".join(f"{count} {reason}" for reason, count in (self.left_out or {}).items())
         return f"{len(self.tasks)} tasks can be played" + (f", left out: {reasons}" if reasons else "")
 
 
 def chosen(*, judged: bool) -> Chosen:
-    """Return the tasks of $WEBARENA_DATA that can be played; none where it is not set."""
+    """Return the playable tasks of $WEBARENA_DATA; none if it is not set."""
     path = os.environ.get(DATA)
     if not path:
         return Chosen()
@@ -49,12 +49,12 @@ def chosen(*, judged: bool) -> Chosen:
 
 
 def address(name: str) -> str:
-    """Return where a site is; "" where nobody said."""
+    """Return a site's address, or "" if it is not configured."""
     return os.environ.get(f"WA_{name}", "").rstrip("/")
 
 
 def signed_in(item: Item) -> Mapping[str, Any] | None:
-    """Return the stored sign-in that a task begins with, in Playwright's layout; None where it names none."""
+    """Return the stored sign-in of a task in Playwright's format, or None."""
     return _stored(_folder() / Path(name).name) if (name := item.get("storage_state")) else None
 
 
@@ -79,7 +79,7 @@ def _chosen(path: str, places: tuple[tuple[str, str], ...], folder: str, judged:
 
 
 def _hindrance(item: Item, addresses: Mapping[str, str], folder: Path, judged: bool) -> str:
-    """Why a task cannot be played here; "" if it can."""
+    """Return why a task cannot be played here, or ""."""
     if not item["eval"]["eval_types"] or not item["start_url"]:
         return "have no evaluator, or nowhere to begin"
     if odd := strange(item):
@@ -97,7 +97,7 @@ def _hindrance(item: Item, addresses: Mapping[str, str], folder: Path, judged: b
 
 @cache
 def _placed(path: str, places: tuple[tuple[str, str], ...]) -> tuple[Item, ...]:
-    """Read the official file and put the sites' addresses in place."""
+    """Read the official file and fill in the sites' addresses."""
     try:
         text = Path(path).read_text(encoding="utf-8")
         for name, url in places:

@@ -1,4 +1,4 @@
-"""The portal's pages as HTML; each function gives a title, a line break and a body."""
+"""The portal's pages as HTML; each function returns a title, a line break and a body."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def page(state: Any, title: str, body: str) -> bytes:
 
 
 def price(cents: int) -> str:
-    """Return an amount as it is shown."""
+    """Return an amount as pages show it."""
     return f"{cents // 100}.{cents % 100:02d}"
 
 
@@ -50,12 +50,12 @@ def button(name: str, to: str, label: str, **hidden: str) -> str:
 
 
 def searched(what: str, values: Mapping[str, str]) -> str:
-    """Return the field of a search."""
+    """Return the search field."""
     return f"<input id='q' name='q' aria-label='Search {what}' value='{escape(values.get('q', ''))}'>"
 
 
 def quantity(number: str, count: int) -> str:
-    """Return the fields that say how many of an item."""
+    """Return the fields for the number of an item."""
     return (
         f"<input type='hidden' name='id' value='{number}'>"
         f"<input id='n{number}' name='quantity' size='2' value='{count}' aria-label='Quantity'>"
@@ -70,7 +70,7 @@ def options(name: str, choices: Sequence[str], chosen: str = "", empty: str = ""
 
 
 def turned(where: str, values: Mapping[str, str], size: int, count: int) -> tuple[slice, str]:
-    """Return which rows the asked page of a table shows, and links to the others."""
+    """Return the rows of the requested page of a table, and links to its neighbours."""
     last = max(1, -(-count // size))
     text = values.get("page", "1")
     number = min(last, max(1, int(text))) if text.isdecimal() and len(text) < 6 else 1
@@ -84,12 +84,12 @@ def turned(where: str, values: Mapping[str, str], size: int, count: int) -> tupl
 
 
 def home(state: Any) -> str:
-    """Return the first page."""
+    """Return the home page."""
     return f"Portal\n<p>{len(state.items)} goods, {len(state.people)} colleagues. What do you want to do?</p>"
 
 
 def login(*, wrong: bool, after: str) -> str:
-    """Return the form that asks who one is."""
+    """Return the sign-in form."""
     notice = "<p class='wrong'>Unknown name or wrong password.</p>" if wrong else ""
     return (
         f"Sign in\n{notice}<form method='post' action='/login'>"
@@ -101,7 +101,7 @@ def login(*, wrong: bool, after: str) -> str:
 
 
 def catalogue(items: Sequence[Mapping[str, Any]], values: Mapping[str, str], size: int) -> str:
-    """Return a page of goods."""
+    """Return a page of the catalogue."""
     window, turn = turned("/catalogue", values, size, len(items))
     search = (
         f"<form action='/catalogue'>{searched('goods', values)}"
@@ -122,7 +122,7 @@ def catalogue(items: Sequence[Mapping[str, Any]], values: Mapping[str, str], siz
 
 
 def cart(state: Any) -> str:
-    """Return what was put aside to buy."""
+    """Return the cart."""
     goods = {item["id"]: item for item in state.items}
     rows = []
     for number, count in state.cart.items():
@@ -142,7 +142,7 @@ def cart(state: Any) -> str:
 
 
 def checkout(state: Any, *, wrong: bool) -> str:
-    """Return the form that buys."""
+    """Return the checkout form."""
     if not state.cart:
         return "Check out\n<p>There is nothing in the cart.</p>"
     notice = "<p class='wrong'>Where should it go?</p>" if wrong else ""
@@ -155,7 +155,7 @@ def checkout(state: Any, *, wrong: bool) -> str:
 
 
 def orders(state: Any, mine: Sequence[Mapping[str, Any]]) -> str:
-    """Return a user's orders."""
+    """Return the list of a user's orders."""
     goods = {item["id"]: item for item in state.items}
     rows = []
     for order in mine:
@@ -182,7 +182,7 @@ def order(state: Any, record: Mapping[str, Any] | None) -> str:
 
 
 def people(matches: Sequence[Mapping[str, Any]], values: Mapping[str, str], size: int) -> str:
-    """Return a page of colleagues."""
+    """Return a page of the directory."""
     window, turn = turned("/people", values, size, len(matches))
     heads = [f"<a href='/people?sort={name}'>{name.capitalize()}</a>" for name in ("name", "department", "office")]
     rows = [
@@ -205,7 +205,7 @@ def person(record: Mapping[str, Any] | None) -> str:
 
 
 def travel(state: Any, step: str, *, wrong: str) -> str:
-    """Return a step of a travel request."""
+    """Return a step of the travel request."""
     draft = {name: escape(str(value)) for name, value in state.draft.items()}
     notice = f"<p class='wrong'>{wrong}</p>" if wrong else ""
     if step == "1":
@@ -231,7 +231,7 @@ def travel(state: Any, step: str, *, wrong: str) -> str:
 
 
 def account(state: Any, *, saved: bool) -> str:
-    """Return a user's own details."""
+    """Return the account form."""
     mine = state.users[state.user]
     notice = "<p>Saved.</p>" if saved else ""
     ticked = " checked" if mine["newsletter"] else ""
@@ -245,7 +245,7 @@ def account(state: Any, *, saved: bool) -> str:
 
 
 def support(state: Any, *, wrong: bool) -> str:
-    """Return the form that asks for help."""
+    """Return the support form."""
     tickets = "".join(f"<li>{escape(', '.join(ticket.values()))}</li>" for ticket in state.tickets)
     tickets = f"<h2>Asked before</h2><ol id='asked'>{tickets}</ol>" if tickets else ""
     notice = "<p class='wrong'>What is it about?</p>" if wrong else ""

@@ -23,7 +23,7 @@ PAGE = 6  # rows of a table at a time
 
 @dataclass
 class State:
-    """All that the server knows; goals are judged by it."""
+    """The server's state, by which goals are judged."""
 
     users: dict[str, dict[str, Any]]  # by name: password, email, phone, newsletter
     items: list[dict[str, Any]]  # id, name, category, price in cents, stock
@@ -36,17 +36,17 @@ class State:
     tickets: list[dict[str, Any]] = field(default_factory=list)
 
     def copy(self) -> State:
-        """Return the same state, apart from this one."""
+        """Return an independent copy."""
         return copy.deepcopy(self)
 
     def kept(self) -> dict[str, Any]:
-        """Return what of it lasts: not who is signed in, nor what was begun and not sent."""
+        """Return the lasting part of the state: without sign-in and unsent drafts."""
         content = asdict(self)
         return {name: content[name] for name in content if name not in ("user", "draft")}
 
 
 def furnished(seed: list[int]) -> State:
-    """Return the state that a seed says."""
+    """Return the initial state of a seed."""
     rng = np.random.default_rng(seed)
     names = [
         f"{first} {last}" for first, last in zip(_drawn(rng, words.FIRST, 26), _drawn(rng, words.LAST, 26), strict=True)
@@ -102,7 +102,7 @@ def _order(rng: np.random.Generator, number: int, items: list[dict[str, Any]]) -
 
 
 class Portal:
-    """The server: a state, and what each address does with it."""
+    """The server: a state and the handlers of its addresses."""
 
     def __init__(self, state: State) -> None:
         self.state = state
@@ -227,7 +227,7 @@ class Portal:
 
 
 def order(number: str, user: str, cart: Mapping[str, int], address: str, express: str) -> dict[str, Any]:
-    """Return the order that a checkout makes."""
+    """Return the order that a checkout creates."""
     made = {
         "id": number,
         "user": user,
@@ -254,7 +254,7 @@ def _whole(text: str) -> int:
 
 
 def _amiss(draft: Mapping[str, Any], step: str) -> str:
-    """What keeps a step of a travel request from being taken."""
+    """Return the error that keeps a step of a travel request from being accepted, or ""."""
     if step == "1" and not (draft["destination"] and draft["leave"] and draft["back"]):
         return "Fill in destination and both dates."
     if step == "1" and draft["back"] < draft["leave"]:

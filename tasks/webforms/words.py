@@ -1,4 +1,4 @@
-"""Words that the portal is furnished with."""
+"""Words from which the portal is furnished."""
 
 FIRST = tuple(
     """Ana Boris Carla Deniz Elif Fritz Gita Hanna Igor Jana Karim Lena Mario Nadia Oskar Paula Quinn Rosa Sven Tara

@@ -1,4 +1,4 @@
-"""The same shop as a web site in Chromium: seen by accessibility tree, HTML or picture, used by BrowserGym's calls."""
+"""The shop as a web site in Chromium: observed by accessibility tree, HTML or picture, used by BrowserGym's calls."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NAMED = re.compile(r"""\s*\[(\w+)\] (button|link|radio|textbox|searchbox) ('(?:[
 
 
 class WebShopBrowser(WebShop):
-    """Shop in a browser. The site shows where the buyer stands, whatever address is asked for."""
+    """The shop in a browser. Every address shows the buyer's current page."""
 
     SPEC = BROWSER
 
@@ -56,7 +56,7 @@ class WebShopBrowser(WebShop):
         self.window = BrowserSession(Sites({SITE: self._serve}), sets=("bid", "coord", "nav"), size=(WIDTH, HEIGHT))
 
     def act(self, action: str) -> Reply:
-        """Do one call in the browser."""
+        """Perform one call in the browser."""
         call = parse_function_call(action)
         if call is None:
             wrong = "answer with one call, such as click('12')"
@@ -77,7 +77,7 @@ class WebShopBrowser(WebShop):
             yield from self.calls(action)
 
     def admissible(self) -> list[str] | None:  # type: ignore[override]  # calls with any argument cannot be listed
-        """Return None: what can be typed has no end."""
+        """Return None: calls with free text cannot be listed."""
         return None
 
     def pointing(self, x: float, y: float) -> str | None:
@@ -96,7 +96,7 @@ class WebShopBrowser(WebShop):
         yield from self._until_taken(lambda: self._click("search", "button"))
 
     def close(self) -> None:
-        """Give the browser's context back."""
+        """Close the browser's context."""
         self.window.close()
 
     def _open(self, goal: ShopGoal, index: int) -> Reply:
@@ -139,7 +139,7 @@ class WebShopBrowser(WebShop):
         raise InstanceError(f"the page has no {' or '.join(roles)} {label!r}")
 
     def _serve(self, request: Request) -> Response:
-        """Answer the browser: what was posted is done, then the buyer is sent to the page where it led."""
+        """Answer a request: perform a posted action, then redirect to the resulting page."""
         session, path = self._playing(), unquote(urlsplit(request.path).path)
         if path.startswith("/pictures/"):
             number = self.shop.number(path.removeprefix("/pictures/").removesuffix(".svg"))

@@ -1,4 +1,4 @@
-"""The procedural catalogue: product `number` follows from its number alone, so that none need be kept.
+"""The procedural catalogue: a product is a function of its number, so none need be stored.
 
 Four numbers in a row are a family: one kind of one brand with much the same attributes and options. Beside its first
 draft stand one with another attribute in the title, one with other values in an option group and one, dearer, with
@@ -31,7 +31,7 @@ JOINED = " › "
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of product: what its families have in common."""
+    """A kind of product: the properties that its families share."""
 
     category: str
     path: str
@@ -54,7 +54,7 @@ class OptionGroup:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What the members of a family vary."""
+    """The properties that vary within a family."""
 
     kind: Kind
     brand: str
@@ -177,7 +177,7 @@ def _other_values(rng: np.random.Generator, draft: Draft) -> tuple[OptionGroup, 
 
 
 def _product(rng: np.random.Generator, draft: Draft, number: int) -> Product:
-    """Write a draft's pages."""
+    """Return the product of a draft."""
     kind, (first, second, third) = draft.kind, draft.attributes
     prices: tuple[float, ...] = (draft.price,)
     if rng.random() < RANGED:
@@ -198,7 +198,7 @@ def _product(rng: np.random.Generator, draft: Draft, number: int) -> Product:
         prices=prices,
         image=f"/pictures/{asin(number)}.svg",
         instruction=opening.format(article(wanted) if wanted.endswith(kind.name) else wanted),
-        asked=tuple(drawn),
+        wanted=tuple(drawn),
     )
 
 

@@ -1,4 +1,4 @@
-"""A good buyer who knows only what was shown: what imitation learns from.
+"""A competent buyer that uses only observations; imitation learns from it.
 
 It searches for the last words of the instruction that say something, opens the affordable product whose title has most
 of them, clicks the options that the instruction names, leaves two products at most that lack a named one, and buys.
@@ -25,14 +25,14 @@ FILLER = frozenset(
 
 
 def play(session: ShopSession) -> Iterator[str]:
-    """Yield actions from the present page on; the pages are all that is looked at."""
+    """Yield actions from the present page on, from observations only."""
     left: set[str] = set()  # products that lacked an option
     while session.kind != "done":
         yield next_action(session, left)
 
 
 def next_action(session: ShopSession, left: set[str]) -> str:
-    """Return what to do on a page; `left` grows by a product that is given up."""
+    """Return the action for a page; a product that is given up is added to `left`."""
     if session.kind == "index":
         return f"search[{query(session.instruction)}]"
     if session.kind == "search_results":
@@ -49,14 +49,14 @@ def click(label: str) -> str:
 
 
 def terms(instruction: str) -> str:
-    """Return the words of an instruction that say something about the product."""
+    """Return the words of an instruction that describe the product."""
     words = WORD.findall(CLAUSE.sub("", instruction).lower())
     kept = [word.strip(".'\"") for word in words if word not in FILLER]
     return " ".join(word for word in kept if word) or "product"
 
 
 def query(instruction: str) -> str:
-    """Return what is searched for: the last of those words, the kind and options among them, in a short answer."""
+    """Return the search: the last describing words, with the kind and options among them, in a short answer."""
     kept = terms(instruction).split()[-WORDS:]
     while len(kept) > 1 and len(" ".join(kept)) > CHARACTERS:
         kept.pop(0)
@@ -64,13 +64,13 @@ def query(instruction: str) -> str:
 
 
 def limit(instruction: str) -> float:
-    """Return the dollars that an instruction names; infinity where it names none."""
+    """Return the price limit of an instruction, in dollars; infinity without one."""
     match = CLAUSE.search(instruction)
     return float(match[1]) if match else float("inf")
 
 
 def choose(session: ShopSession, left: set[str]) -> str | None:
-    """Return the affordable listed product whose title has most words of the instruction, the first of the best."""
+    """Return the affordable listed product whose title shares most words with the instruction, the first of equals."""
     wanted = set(terms(session.instruction).split())
     most = limit(session.instruction)
     ranked: list[tuple[bool, bool, int, int, str]] = []
@@ -82,7 +82,7 @@ def choose(session: ShopSession, left: set[str]) -> str | None:
 
 
 def named(instruction: str, name: str, values: tuple[str, ...]) -> str | None:
-    """Return the value of a group that an instruction names: the longest that stands there in whole words."""
+    """Return the value of a group that an instruction names in whole words, the longest if there are several."""
     words = CLAUSE.sub("", instruction).lower()
     pairs = dict(PAIR.findall(words))
     if name in pairs:

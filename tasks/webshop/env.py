@@ -19,7 +19,7 @@ from lmgym.tasks.webshop.view import MODES, SEPARATOR
 
 
 class WebShop(TextEnv):
-    """Find, choose and buy; the reward of the purchase is the score."""
+    """The shop by text commands; the reward of the purchase is the score."""
 
     SPEC = SPEC
 
@@ -80,18 +80,18 @@ class WebShop(TextEnv):
         self._best = [0.0, 0.0, 0.0]  # match of a results page, of an item page, of the purchase
 
     def size(self) -> int:
-        """Goals of the split."""
+        """Return the number of goals of the split."""
         return goals.size(self.split, self.shop.count(self.goals))
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Open an episode; info names who finds the nouns of titles."""
+        """Open an episode; `info["nouns"]` names the noun finder."""
         observation, info = super().reset(seed=seed, options=options)
         return observation, {**info, "nouns": self.nouns_name}
 
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Answer an action; after the purchase, info says what its reward was made of."""
+        """Perform an action; after the purchase, `info["verbose"]` holds the terms of its reward."""
         observation, reward, terminated, truncated, info = super().step(action)
         if terminated:
             info["verbose"] = dict(self.verbose)
@@ -102,11 +102,11 @@ class WebShop(TextEnv):
         return self._open(self.shop.goal(self.goals, goals.place(self.split, index), self.price_seed), index)
 
     def load(self, instance: Mapping[str, Any]) -> Reply:
-        """Open an authored goal: a product's ASIN, the instruction, attributes, options and the price limit."""
+        """Open an authored goal: a product's ASIN, instruction, attributes, options and price limit."""
         return self._open(official.authored(self.shop, instance), -1)
 
     def act(self, action: str) -> Reply:
-        """Follow one action; what the page does not have changes nothing."""
+        """Perform an action; an invalid one changes nothing."""
         valid = self._follow(action)
         return self._answer(self._page(action), valid)
 
@@ -150,7 +150,7 @@ class WebShop(TextEnv):
         return Reply(f"{_prompt()}\n\n{page}" if self.instructions else page)
 
     def _answer(self, text: str, valid: bool, images: tuple[Any, ...] = ()) -> Reply:
-        """Return the reply to an action, with what it earned: nothing if it failed, even where it bought."""
+        """Return the reply to an action and its reward, which is 0 if the action failed, even if it bought."""
         session, earned = self._playing(), 0.0
         done = session.kind == "done"
         if done and valid and session.item is not None:
@@ -162,7 +162,7 @@ class WebShop(TextEnv):
         return Reply(text, images=images, reward=reward, done=done, score=earned if done else None, valid=valid)
 
     def _follow(self, action: str) -> bool:
-        """Do what an action says, if it can be done; its last line is tried where the whole is no action."""
+        """Perform an action if it is valid; if the whole text is no action, try its last line."""
         session = self._playing()
         name, argument = parse(action)
         if name not in ("search", "click"):
@@ -173,7 +173,7 @@ class WebShop(TextEnv):
         return name == "click" and argument is not None and session.click(argument)
 
     def _page(self, action: str) -> str:
-        """Return the page, after as many of the last observations and actions as were asked for."""
+        """Return the page, preceded by the requested number of earlier observations and actions."""
         page = MODES[self.mode](self._playing())
         self._said.append(action)
         parts = [page]
@@ -186,7 +186,7 @@ class WebShop(TextEnv):
         return SEPARATOR.join(reversed(parts))
 
     def _progressed(self, earned: float) -> float:
-        """Return by how much AgentBoard's progress score grew."""
+        """Return the growth of AgentBoard's progress score."""
         session, before = self._playing(), progress(self._best)
         if session.kind == "search_results":
             looked_at = session.listed

@@ -1,4 +1,4 @@
-"""A buyer that takes the first hit: what a score is worth beside. `lmgym eval webshop --model python:` names it."""
+"""A baseline that buys the first hit: `--model python:lmgym.tasks.webshop.floors:first_hit`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PRODUCT = re.compile(r"\b[bB](?=\w*\d)[0-9A-Za-z]{6,9}\b")  # an ASIN
 
 
 def first_hit(messages: Sequence[Mapping[str, Any]]) -> str:
-    """Search for the instruction as it stands, open the first product, buy it as it is."""
+    """Search for the unchanged instruction, open the first product and buy it without options."""
     pages = [str(message["content"]) for message in messages if message["role"] == "user"]
     if len(pages) == 1:
         words = pages[0].partition("Instruction: [SEP] ")[2].partition(" [SEP] ")[0] or pages[0].partition("\n")[0]

@@ -1,4 +1,4 @@
-"""Goals: what the buyer asks for, in words and as the reward reads it.
+"""Goals: an instruction, and the attributes, options and price limit that the reward checks.
 
 A goal of the procedural shop is a function of its number and the price seed. Numbers are dealt to splits in one fixed
 order: 0 to 499 test, 500 to 1,499 eval, the rest train, as in the original.
@@ -27,7 +27,7 @@ Option = str | tuple[str, str]  # human goals name values only; synthetic ones (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShopGoal:
-    """What is to be bought; only `instruction` is shown."""
+    """A goal; policies see only `instruction`."""
 
     asin: str
     category: str
@@ -47,13 +47,13 @@ def place(split: str, index: int) -> int:
 
 
 def size(split: str, goals: int) -> int:
-    """Return the instances of a split, of all `goals`."""
+    """Return the number of instances of a split when there are `goals` in all."""
     first, last = SPLITS[split]
     return max(0, min(goals, goals if last is None else last) - first)
 
 
 def charged(product: Product, key: Sequence[int]) -> float:
-    """Return the dollars that a product costs: within its range by the chance of `key`, one price in a run."""
+    """Return a product's price in dollars: drawn within its range by `key`."""
     prices = product.prices or (ASKED,)
     if len(prices) == 1:
         return prices[0]
@@ -62,7 +62,7 @@ def charged(product: Product, key: Sequence[int]) -> float:
 
 
 def ceiling(price: float, key: Sequence[int]) -> float:
-    """Return the larger of two of the next four multiples of ten dollars; without two of them below 1,000, none."""
+    """Return the price limit: the larger of two of the next four multiples of ten, or none near 1,000 dollars."""
     near = [dollars for dollars in CEILINGS if dollars > price][:4]
     if len(near) < 2:
         return NO_CEILING
@@ -71,12 +71,12 @@ def ceiling(price: float, key: Sequence[int]) -> float:
 
 
 def clause(dollars: float) -> str:
-    """Return how an instruction ends."""
+    """Return the price clause of an instruction."""
     return "" if dollars >= NO_CEILING else f", and price lower than {dollars:.2f} dollars"
 
 
 def combination(options: Mapping[str, Sequence[str]], number: int) -> tuple[tuple[str, str], ...]:
-    """Return choice `number` of a value from each group, groups by name, the last one turning fastest."""
+    """Return combination `number` of option values, groups by name, the last one varying fastest."""
     chosen = []
     for name in sorted(options, reverse=True):
         number, which = divmod(number, len(options[name]))
@@ -85,12 +85,12 @@ def combination(options: Mapping[str, Sequence[str]], number: int) -> tuple[tupl
 
 
 def combinations(options: Mapping[str, Sequence[str]]) -> int:
-    """Return in how many ways a value of each group can be chosen."""
+    """Return the number of combinations of option values."""
     return math.prod(len(values) for values in options.values())
 
 
 def ambiguous(options: Sequence[tuple[str, str]]) -> bool:
-    """Whether two groups of a choice share a value: pages have one button for both, so it cannot be made."""
+    """Return True if two chosen groups share a value: pages have one button for both, so only one can be chosen."""
     values = [value for _, value in options]
     return len(set(values)) < len(values)
 
@@ -99,11 +99,11 @@ def synthetic(product: Product, options: tuple[tuple[str, str], ...], dollars: f
     """Return the goal of a product with these options."""
     named = ", and ".join(f"{name}: {value}" for name, value in options)
     words = f"{product.instruction}{' with ' if named else ''}{named}{clause(dollars)}"
-    return _goal(product, words, product.asked, options, dollars, weight)
+    return _goal(product, words, product.wanted, options, dollars, weight)
 
 
 def human(product: Product, words: str, attributes: Sequence[str], options: Sequence[str], dollars: float) -> ShopGoal:
-    """Return the goal of a product in a person's words."""
+    """Return the goal of a product with an instruction written by a person."""
     return _goal(product, words.strip(".") + clause(dollars), attributes, options, dollars, 1.0)
 
 
@@ -162,7 +162,7 @@ CHOICES = (
 
 
 def instruct(product: Product, number: int, which: int) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """Write instruction `which` of procedural product `number`: its words, and the attributes and options in them."""
+    """Return instruction `which` of procedural product `number`, with its attributes and options."""
     rng = np.random.default_rng([SEED, HUMAN, number, which])
     count = int(rng.choice((1, 2, 3), p=(0.5, 0.4, 0.1)))
     attributes = [product.attributes[i] for i in rng.permutation(len(product.attributes))[:count]]
@@ -182,7 +182,7 @@ def instruct(product: Product, number: int, which: int) -> tuple[str, tuple[str,
 
 
 def _singular(product: Product) -> str:
-    """What one of a procedural product is called: the end of its title, after brand and two attributes."""
+    """Return the name of a procedural product: the end of its title, after brand and two attributes."""
     words = sum(len(name.split()) for name in product.attributes[:2]) + 1
     return " ".join(product.title.lower().split()[words:])
 

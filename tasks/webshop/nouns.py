@@ -1,4 +1,4 @@
-"""Which words of a title are nouns: what the title score of the reward counts.
+"""Noun finders for titles: the title score of the reward counts common nouns.
 
 The original asks spaCy's `en_core_web_sm`, a model that its makers put on no package index. Where it is installed it is
 asked here too; elsewhere words are nouns unless a table or their ending says otherwise. Records name the finder.
@@ -27,7 +27,7 @@ Nouns = Callable[[str], tuple[str, ...]]
 
 
 def finder(name: str) -> tuple[str, Nouns]:
-    """Return a finder's name as records have it, and the function; "auto" is spaCy's where it is installed."""
+    """Return a finder's name for records, and the function; "auto" is spaCy if its model is installed."""
     if name == "own" or (name == "auto" and importlib.util.find_spec(MODEL) is None):
         return "own", own
     return f"spacy {MODEL} {_model().meta['version']}", with_spacy
@@ -35,7 +35,7 @@ def finder(name: str) -> tuple[str, Nouns]:
 
 @lru_cache(maxsize=65_536)
 def own(title: str) -> tuple[str, ...]:
-    """Return the nouns of a title by table and ending, in lower case, repeated where they are."""
+    """Return the nouns of a title by table and word ending, in lower case, with repetitions."""
     return tuple(word for word in WORD.findall(title.lower()) if _is_noun(word))
 
 
@@ -46,14 +46,14 @@ def with_spacy(title: str) -> tuple[str, ...]:
 
 
 def title_score(purchased: str, wanted: str, nouns: Nouns) -> float:
-    """Return the share of the wanted title's nouns that the purchased one has; 0.2 where it has none."""
+    """Return the share of the wanted title's nouns in the purchased one; 0.2 if it has no noun."""
     counted = nouns(wanted)
     return len(set(nouns(purchased)) & set(counted)) / len(counted) if counted else 0.2
 
 
 @cache
 def _known() -> dict[str, bool]:
-    """Whether a word of the table is a noun."""
+    """Return the table: True for nouns, False for other words."""
     words = [word for line in lines("modifiers.txt") for word in line.split()]
     return {word.lstrip("+"): word.startswith("+") for word in words}
 

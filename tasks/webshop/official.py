@@ -1,4 +1,4 @@
-"""The official catalogue and goals, read from $WEBSHOP_DATA in the files and by the rules of the original.
+"""The official catalogue and goals, read from $WEBSHOP_DATA by the original's rules.
 
 Where the original leaves prices and ceilings to a generator that nobody seeds, here they follow from the price seed.
 Where a record would make it fail (a price without a number, a synthetic instruction without attributes), the record is
@@ -32,7 +32,7 @@ PRICES = 2  # that count, where a product names more
 
 
 class Official:
-    """The official shop: `products` first ones of the file, 0 for all."""
+    """The official shop: the file's first `products` products, or all for 0."""
 
     def __init__(self, folder: Path, products: int) -> None:
         self.folder, self.wanted = folder, products
@@ -52,7 +52,7 @@ class Official:
         self._orders: dict[str, list[Any]] = {}
 
     def __len__(self) -> int:
-        """Products."""
+        """Return the number of products."""
         return len(self.products)
 
     def __reduce__(self) -> tuple[Callable[[Path, int], Official], tuple[Path, int]]:
@@ -60,31 +60,31 @@ class Official:
         return _shop, (self.folder, self.wanted)
 
     def product(self, number: int) -> Product:
-        """A product by its place."""
+        """Return a product by its number."""
         return self.products[number]
 
     def number(self, asin: str) -> int | None:
-        """The place of an ASIN, in whatever case; None where there is none."""
+        """Return the number of an ASIN in any case, or None."""
         return self._numbers.get(asin.lower())
 
     def search(self, query: str) -> Sequence[int]:
-        """Places of the hits, best first."""
+        """Return the numbers of the hits, best first."""
         return self.index.hits(query)
 
     def listed(self, prefix: str, words: str) -> Sequence[int]:
-        """Places of the products that have an attribute (<a>), a category (<c>) or a query (<q>)."""
+        """Return the products with an attribute (<a>), a category (<c>) or a query (<q>)."""
         return self._listings.get((prefix, words), ())
 
     def price(self, number: int, seed: int) -> float:
-        """Dollars that a product costs."""
+        """Return a product's price in dollars."""
         return goals.charged(self.products[number], (seed, number))
 
     def count(self, kind: str) -> int:
-        """Goals of a kind."""
+        """Return the number of goals of a kind."""
         return len(self._order(kind))
 
     def goal(self, kind: str, place: int, seed: int) -> ShopGoal:
-        """The goal at a place of the original's order; prices by `seed`."""
+        """Return the goal at a place of the original's order, with prices by `seed`."""
         number, which, weight = self._order(kind)[place]
         product, human = self.products[number], kind == "human"
         dollars = goals.ceiling(self.price(number, seed), (seed, number, int(human), which if human else 0))
@@ -95,7 +95,7 @@ class Official:
         return goals.synthetic(product, goals.combination(product.options, which), dollars, weight)
 
     def _order(self, kind: str) -> list[tuple[int, int, float]]:
-        """Product, number among its goals and weight of every goal, in the original's order.
+        """Return product, number among its goals and weight of each goal, in the original's order.
 
         Goals that share a value are shuffled and counted with the others, as the original does, and dropped after.
         """
@@ -117,16 +117,16 @@ class Official:
         ]
 
     def _synthetic(self) -> list[tuple[int, int, float]]:
-        """Goals of every combination of options; weights as the original's."""
+        """Return the goals of all option combinations, with the original's weights."""
         pairs = [
             (number, which)
             for number, product in enumerate(self.products)
-            if product.instruction is not None and product.asked
+            if product.instruction is not None and product.wanted
             for which in range(goals.combinations(product.options))
         ]
-        having = Counter(name for number, _ in pairs for name in self.products[number].asked)
+        having = Counter(name for number, _ in pairs for name in self.products[number].wanted)
         weights = {
-            number: sum(1 / having[name] for name in self.products[number].asked) / len(self.products[number].asked)
+            number: sum(1 / having[name] for name in self.products[number].wanted) / len(self.products[number].wanted)
             for number in {number for number, _ in pairs}
         }
         return [(number, which, weights[number]) for number, which in pairs]
@@ -143,7 +143,7 @@ class Official:
 
 
 def shop(products: int) -> Official:
-    """Return the official shop, the same object for all who ask for so many products of the same folder."""
+    """Return the official shop, shared by all callers with the same folder and number of products."""
     folder = os.environ.get(VARIABLE, "")
     if not folder or not Path(folder).is_dir():
         raise InstanceError(f"the official shop needs its files: set ${VARIABLE} to the folder of items_shuffle.json")
@@ -153,7 +153,7 @@ def shop(products: int) -> Official:
 
 
 def read(rows: Sequence[Mapping[str, Any]], attributes: Mapping[str, Mapping[str, Any]]) -> list[Product]:
-    """Return the products of the file's rows: without ASINs that are "nan", too long or there already."""
+    """Return the products of the file's rows, without ASINs that are "nan", too long or repeated."""
     products: dict[str, Product] = {}
     for row in rows:
         asin = str(row["asin"])
@@ -163,7 +163,7 @@ def read(rows: Sequence[Mapping[str, Any]], attributes: Mapping[str, Mapping[str
 
 
 def authored(shop: Shop, instance: Mapping[str, Any]) -> ShopGoal:
-    """Return the goal of an authored instance; InstanceError says what it lacks."""
+    """Return the goal of an authored instance; raise InstanceError for missing or wrong fields."""
     form = "an authored goal has instruction, asin, attributes, options (a list or name: value) and price_upper"
     try:
         number = shop.number(str(instance["asin"]))
@@ -199,7 +199,7 @@ def _shop(folder: Path, products: int) -> Official:
 
 
 def _file(folder: Path, name: str, products: int) -> Path:
-    """Return a file of the original: the one for so many products where there is one, else the whole."""
+    """Return an official file: the one for this number of products if it exists, else the full one."""
     small = folder / f"{name}_{products}.json"
     path = small if products and small.is_file() else folder / f"{name}.json"
     if not path.is_file():
@@ -246,7 +246,7 @@ def _product(row: Mapping[str, Any], annotation: Mapping[str, Any]) -> Product:
         prices=_prices(row.get("pricing")),
         image=str(images[0]),
         instruction=annotation.get("instruction"),
-        asked=tuple(annotation.get("instruction_attributes") or ()),
+        wanted=tuple(annotation.get("instruction_attributes") or ()),
     )
 
 

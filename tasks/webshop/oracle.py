@@ -1,4 +1,4 @@
-"""The all-knowing buyer, who finds the goal's product and buys it as wanted; and the goals that nobody reaches."""
+"""The oracle, which finds and buys the goal's product; and the reasons why goals are unreachable."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WORDS = 60  # of a query at most
 
 
 def play(session: ShopSession, goal: ShopGoal, price: float, nouns: Nouns) -> Iterator[str]:
-    """Yield actions from the present page to the purchase of the goal's product; none where no search finds it."""
+    """Yield actions from the present page to the purchase of the goal's product; none if no search finds it."""
     number = session.shop.number(goal.asin)
     if number is None:
         return
@@ -40,7 +40,7 @@ def play(session: ShopSession, goal: ShopGoal, price: float, nouns: Nouns) -> It
 
 
 def query(shop: Shop, number: int) -> tuple[str, int] | None:
-    """Return words that find a product, and its rank among the hits: those that rank it highest."""
+    """Return the search that ranks a product highest, and the rank."""
     product = shop.product(number)
     best_found: tuple[str, int] | None = None
     for text in (product.title, product.document, " ".join((product.title, *_values(product)))):
@@ -54,7 +54,7 @@ def query(shop: Shop, number: int) -> tuple[str, int] | None:
 
 
 def unreachable(shop: Shop, goal: ShopGoal, price: float, nouns: Nouns) -> str | None:
-    """Say why no purchase of a goal's own product earns 1; None where one does."""
+    """Return why no purchase of a goal's own product earns 1, or None."""
     number = shop.number(goal.asin)
     if number is None:
         return f"there is no product {goal.asin}"

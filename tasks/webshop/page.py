@@ -1,4 +1,4 @@
-"""The shop's pages as HTML: what mode "html" shows and a browser draws."""
+"""The shop's pages as HTML, for mode "html" and the browser."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _item(session: ShopSession) -> str:
 
 
 def _group(session: ShopSession, place: int, name: str) -> str:
-    """The radio buttons of an option group; whichever is clicked is posted by itself."""
+    """Return the radio buttons of an option group; a click posts the chosen value."""
     rows = []
     for number, value in enumerate(session.product.options[name]):
         checked = " checked" if session.options.get(name) == value else ""

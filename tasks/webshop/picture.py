@@ -1,4 +1,4 @@
-"""Pictures of generated products: a shape for the department, the first colour among its options, the maker's name."""
+"""Drawings of generated products: a shape by department, the first colour option, the brand's name."""
 
 from __future__ import annotations
 

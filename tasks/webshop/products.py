@@ -1,4 +1,4 @@
-"""What a shop sells: one product as every part of the task sees it."""
+"""The record of a product."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ASKED = 100.0  # dollars, where a product names no price
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Product:
-    """One article, under the names of its pages."""
+    """A product with the fields of its pages."""
 
     asin: str
     title: str
@@ -25,7 +25,7 @@ class Product:
     prices: tuple[float, ...]  # dollars: one, or the ends of a range
     image: str = ""
     instruction: str | None = None  # of synthetic goals
-    asked: tuple[str, ...] = ()  # attributes that synthetic goals want
+    wanted: tuple[str, ...] = ()  # attributes that synthetic goals want
 
     @property
     def tag(self) -> str:
@@ -34,6 +34,6 @@ class Product:
 
     @property
     def document(self) -> str:
-        """What the search engine reads."""
+        """The text that the search engine indexes."""
         options = ", and ".join(f"{name}: {', '.join(values)}" for name, values in self.options.items())
         return " ".join((self.title, self.description, self.bullets[0] if self.bullets else "", options)).lower()

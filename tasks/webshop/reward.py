@@ -22,7 +22,7 @@ Breakdown = dict[str, float | bool]
 def breakdown(
     product: Product, goal: ShopGoal, price: float, chosen: Mapping[str, str], nouns: Nouns
 ) -> tuple[float, Breakdown]:
-    """Return the reward of buying `product` at `price` dollars with the `chosen` options, and what it is made of."""
+    """Return the reward of buying `product` at `price` dollars with the `chosen` options, and its terms."""
     terms = kind_match(product, goal, nouns)
     attributes = sum(has_attribute(product, name) for name in goal.attributes)
     options = sum(any(same_option(value, wanted) for value in chosen.values()) for wanted in goal.options)
@@ -36,7 +36,7 @@ def breakdown(
 
 
 def kind_match(product: Product, goal: ShopGoal, nouns: Nouns) -> Breakdown:
-    """Return `r_type`, whether the right kind of thing was bought, and what it follows from.
+    """Return `r_type`, the factor for the right kind of product, and its terms.
 
     The two rules for low title scores come last: they overrule a query that matches.
     """
@@ -53,7 +53,7 @@ def kind_match(product: Product, goal: ShopGoal, nouns: Nouns) -> Breakdown:
 
 @lru_cache(maxsize=65_536)
 def same_option(chosen: str, wanted: Option) -> bool:
-    """Whether a chosen value passes for a wanted one.
+    """Return True if a chosen value matches a wanted one.
 
     A synthetic goal's (name, value) is compared as the original does: written as Python writes a tuple, name and all,
     and coloured only where its value is exactly a colour's name.
@@ -62,7 +62,7 @@ def same_option(chosen: str, wanted: Option) -> bool:
 
 
 def colour(value: Option) -> Option:
-    """Return the first colour of the list that `value` contains, be it within a word ("tank" is tan); else `value`."""
+    """Return the first listed colour that occurs in `value`, even within a word ("tank" is tan); else `value`."""
     return next((name for name in colours() if name in value), value)
 
 
@@ -73,7 +73,7 @@ def colours() -> tuple[str, ...]:
 
 
 def has_attribute(product: Product, wanted: str) -> bool:
-    """Whether a product has an attribute: among its own, or in its title, features or description."""
+    """Return True if a product has an attribute: in its own list, title, features or description."""
     return any(_alike(own, wanted) for own in product.attributes) or any(
         wanted in text.lower() for text in (product.title, " ".join(product.bullets), product.description)
     )

@@ -1,4 +1,4 @@
-"""The search engine: BM25 in Lucene's variant over stemmed English words, its index kept on disk.
+"""The search engine: BM25 in Lucene's variant over stemmed English words, with its index cached on disk.
 
 An index is written once a user and read by memory map, so environments and processes share its pages. Document
 lengths count exactly, where Lucene rounds those above 40 words to one byte.
@@ -56,14 +56,14 @@ Document = tuple[str, int]  # what is indexed, and the goals that can be made of
 
 
 def analyse(text: str) -> list[str]:
-    """Return the terms of a text: words in lower case without possessive and stop words, by Porter's stemmer."""
+    """Return the terms of a text: stemmed lower-case words without possessives and stop words."""
     raw = (word.lower().replace("’", "'").removesuffix("'s") for word in WORD.findall(text))
     words = (word[start : start + LONGEST] for word in raw for start in range(0, len(word), LONGEST))
     return [_stem(word) for word in words if word not in STOPS]
 
 
 class Index:
-    """What can be searched, and the numbers of goals that its documents have."""
+    """A search index, and the number of goals of each document."""
 
     def __init__(self, folder: Path) -> None:
         """Open the index that `build` wrote."""
@@ -73,11 +73,11 @@ class Index:
         self._remembered = lru_cache(maxsize=4096)(self._hits)
 
     def hits(self, query: str) -> tuple[int, ...]:
-        """Return the numbers of the best documents for a query, best first, of equal ones the first."""
+        """Return the numbers of the best documents for a query, best first; equal ones in order."""
         return self._remembered(query) if len(query) <= REMEMBERED else self._hits(query)
 
     def _hits(self, query: str, count: int = HITS) -> tuple[int, ...]:
-        """Look a query up."""
+        """Score a query against the index."""
         terms = [self._terms[term] for term in analyse(query) if term in self._terms]
         if not terms:
             return ()
@@ -90,7 +90,7 @@ class Index:
 
 
 def build(documents: Iterable[Document], folder: Path) -> None:
-    """Write the index of documents into a folder."""
+    """Write the index of documents to a folder."""
     texts, goals = [], []
     for text, count in documents:
         texts.append(analyse(text))
@@ -102,7 +102,7 @@ def build(documents: Iterable[Document], folder: Path) -> None:
 
 
 def kept(recipe: Sequence[object], documents: Callable[[], Iterable[Document]]) -> Index:
-    """Return the index of a recipe, which names all that the documents follow from: from the cache, or newly built."""
+    """Return the index of a recipe, which determines the documents: from the cache, or newly built."""
     parts = [FORMAT, version("bm25s"), version("PyStemmer"), *recipe]
     name = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
     folders = cache_folders("webshop")

@@ -1,4 +1,4 @@
-"""One buyer's way through the shop: five kinds of page and what can be done on each, as in the original."""
+"""A buyer's session: five kinds of page and the actions on each, as in the original."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TABS = ("Description", "Features", "Reviews", "Attributes")
 
 
 def parse(action: str) -> tuple[str, str | None]:
-    """Split `name[argument]`: by the first line's last "[" that has words between it and the line's last "]".
+    """Split `name[argument]` at the first line's last "[" that has text on both sides before the line's last "]".
 
     That is what the original's greedy pattern finds, in linear time; the argument is in lower case.
     """
@@ -32,7 +32,7 @@ def parse(action: str) -> tuple[str, str | None]:
 
 @dataclass(slots=True)
 class ShopSession:
-    """Where the buyer is, and what was chosen on the way."""
+    """The current page and the choices that led there."""
 
     shop: Shop
     name: str  # in addresses
@@ -52,18 +52,18 @@ class ShopSession:
 
     @property
     def product(self) -> Product:
-        """The product that is looked at."""
+        """The product on the page."""
         assert self.item is not None
         return self.shop.product(self.item)
 
     @property
     def listed(self) -> list[int]:
-        """Places of the products on the results page."""
+        """Numbers of the products on the results page."""
         return list(self.hits[(self.page - 1) * self.length : self.page * self.length])
 
     @property
     def tabs(self) -> tuple[str, ...]:
-        """What can be read about an item."""
+        """Names of an item's tabs."""
         return TABS if self.attributes else TABS[:3]
 
     @property
@@ -81,7 +81,7 @@ class ShopSession:
         return f"{base}/{self.product.asin}/{self.options}"
 
     def clickables(self) -> dict[str, str | int]:
-        """What a click can name, in the page's order: a button's name, a product's place, or an option's group."""
+        """Return the labels that a click can name, in page order, with their meaning."""
         if self.kind == "index":
             return {"search": "search"}
         if self.kind == "done":
@@ -96,12 +96,12 @@ class ShopSession:
         return labels | {value: name for name, values in self.product.options.items() for value in values}
 
     def search(self, words: str) -> None:
-        """Show the first page of what is found."""
+        """Show the first page of hits."""
         self.keywords, self.clicked = words.split(" "), ""
         self._results(1)
 
     def click(self, label: str) -> bool:
-        """Follow a button, a link or an option; whether the page has it."""
+        """Follow a button, link or option; return False if the page lacks it."""
         clickables = self.clickables()
         if label not in clickables or label == "search":
             return False
@@ -122,7 +122,7 @@ class ShopSession:
         return True
 
     def _look(self, label: str, target: str | int) -> None:
-        """Show an item: a product of the list, or the same one with an option chosen."""
+        """Show an item: a listed product, or the same one after an option was chosen."""
         if isinstance(target, int):
             self.item = target
             self.seen.add(target)
@@ -135,7 +135,7 @@ class ShopSession:
         self.hits = self._found()
 
     def _found(self) -> Sequence[int]:
-        """Places of what the keywords find; with prefixes on, the first word may ask for more than a search."""
+        """Return the products for keywords; with prefixes on, the first word may select another list."""
         prefix, rest = self.keywords[0], " ".join(self.keywords[1:]).strip()
         if self.chance is None or prefix not in ("<r>", "<a>", "<c>", "<q>"):
             return self.shop.search(" ".join(self.keywords))

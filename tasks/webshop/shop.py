@@ -1,4 +1,4 @@
-"""A shop: products, prices, goals and a search engine. One for all environments of a process that ask for the same."""
+"""A shop: products, prices, goals and a search engine, shared by the environments of a process."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ ORDER = 233  # seed of the order of goals
 
 
 class Shop(Protocol):
-    """What an environment needs of a shop."""
+    """The interface between an environment and a shop."""
 
     def __len__(self) -> int:
-        """Products."""
+        """Return the number of products."""
 
     def product(self, number: int) -> Product:
-        """A product by its place."""
+        """Return a product by its number."""
 
     def number(self, asin: str) -> int | None:
-        """The place of an ASIN, in whatever case; None where there is none."""
+        """Return the number of an ASIN in any case, or None."""
 
     def search(self, query: str) -> Sequence[int]:
-        """Places of the hits, best first."""
+        """Return the numbers of the hits, best first."""
 
     def listed(self, prefix: str, words: str) -> Sequence[int]:
-        """Places of the products that have an attribute (<a>), a category (<c>) or a query (<q>)."""
+        """Return the products with an attribute (<a>), a category (<c>) or a query (<q>)."""
 
     def price(self, number: int, seed: int) -> float:
-        """Dollars that a product costs."""
+        """Return a product's price in dollars."""
 
     def count(self, kind: str) -> int:
-        """Goals of a kind."""
+        """Return the number of goals of a kind."""
 
     def goal(self, kind: str, place: int, seed: int) -> ShopGoal:
-        """The goal at a place of the order; prices by `seed`."""
+        """Return the goal at a place of the order, with prices by `seed`."""
 
 
 class Procedural:
-    """The shop of the generator: products are made when they are looked at."""
+    """The procedural shop; products are generated on access."""
 
     def __init__(self, products: int) -> None:
         if not FEWEST <= products <= MOST:
@@ -60,7 +60,7 @@ class Procedural:
         self._firsts = np.concatenate(([0], np.cumsum(self.index.goals)))  # number of a product's first goal
 
     def __len__(self) -> int:
-        """Products."""
+        """Return the number of products."""
         return self.products
 
     def __reduce__(self) -> tuple[Callable[[int], Procedural], tuple[int]]:
@@ -68,34 +68,34 @@ class Procedural:
         return procedural, (self.products,)
 
     def product(self, number: int) -> Product:
-        """A product by its place."""
+        """Return a product by its number."""
         return catalogue.product(number)
 
     def number(self, asin: str) -> int | None:
-        """The place of an ASIN, in whatever case; None where there is none."""
+        """Return the number of an ASIN in any case, or None."""
         if len(asin) != 7 or asin[0] not in "bB" or not (asin[1:].isascii() and asin[1:].isdigit()):
             return None
         number = catalogue.number_of(asin)
         return number if number < self.products else None
 
     def search(self, query: str) -> Sequence[int]:
-        """Places of the hits, best first."""
+        """Return the numbers of the hits, best first."""
         return self.index.hits(query)
 
     def listed(self, prefix: str, words: str) -> Sequence[int]:
-        """Places of the products that have an attribute (<a>), a category (<c>) or a query (<q>)."""
+        """Return the products with an attribute (<a>), a category (<c>) or a query (<q>)."""
         return self._listings.get((prefix, words), ())
 
     def price(self, number: int, seed: int) -> float:
-        """Dollars that a product costs."""
+        """Return a product's price in dollars."""
         return goals.charged(self.product(number), (seed, number))
 
     def count(self, kind: str) -> int:
-        """Goals of a kind."""
+        """Return the number of goals of a kind."""
         return self.products * HUMANS if kind == "human" else int(self.index.goals.sum())
 
     def goal(self, kind: str, place: int, seed: int) -> ShopGoal:
-        """The goal at a place of the order; prices by `seed`."""
+        """Return the goal at a place of the order, with prices by `seed`."""
         goal = int(self.orders[kind][place])
         if kind == "human":
             number, which = divmod(goal, HUMANS)
@@ -120,7 +120,7 @@ class Procedural:
 
 
 def listings(products: Iterable[Product]) -> dict[tuple[str, str], list[int]]:
-    """Return the places of products by what the prefixes of a search ask for."""
+    """Return the products of each search prefix and its words."""
     places: dict[tuple[str, str], list[int]] = {}
     for place, product in enumerate(products):
         names = {("<c>", product.category), ("<q>", product.query), *(("<a>", name) for name in product.attributes)}
@@ -131,7 +131,7 @@ def listings(products: Iterable[Product]) -> dict[tuple[str, str], list[int]]:
 
 @lru_cache(maxsize=4)
 def procedural(products: int) -> Procedural:
-    """Return the procedural shop of so many products, the same object for all."""
+    """Return the procedural shop with this many products, shared by all callers."""
     return Procedural(products)
 
 

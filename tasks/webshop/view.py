@@ -1,4 +1,4 @@
-"""What the buyer sees: a page's visible texts, written directly as the original reads them out of its HTML."""
+"""Text observations of pages: the visible texts, generated directly as the original extracts them from HTML."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Part = tuple[Literal["words", "button", "option", "link"], str]  # a visible tex
 
 
 def nodes(session: ShopSession) -> list[Part]:
-    """Return the visible texts of the page, blank ones as an HTML parser leaves them."""
+    """Return the visible texts of the page; blank ones as an HTML parser leaves them."""
     parts = [part for part in _parts(session) if part[1]]
     blank = [(kind, words if words.strip(SPACES) else "\n" if "\n" in words else " ") for kind, words in parts]
     return [part for part in blank if part[1] != "\n"]
@@ -28,7 +28,7 @@ def text(session: ShopSession) -> str:
 
 
 def text_rich(session: ShopSession) -> str:
-    """Return the page in mode "text_rich": a line a text, what can be clicked between marks."""
+    """Return the page in mode "text_rich": one text per line, clickable ones between marks."""
     lines: list[str] = []
     chosen: list[str] = []
     url, seen = session.url, {session.shop.product(place).asin for place in session.seen}
@@ -46,7 +46,7 @@ def text_rich(session: ShopSession) -> str:
 
 
 def brief(session: ShopSession) -> str:
-    """Return the page in mode "brief", for small models: lower case, a line a product, said once, no marks.
+    """Return the page in mode "brief", for small models: lower case, one product per line, no repetition, no marks.
 
     The instruction stands on the start page only, title and price on the results page; a chosen option is answered by
     its name instead of the page.
@@ -121,7 +121,7 @@ def _tab(session: ShopSession) -> list[Part]:
 
 
 def tab_texts(product: Product, tab: str) -> tuple[str, ...]:
-    """Return what a tab of an item says; there are no reviews."""
+    """Return the texts of an item's tab; there are no reviews."""
     if tab == "Description":
         return (product.description,)
     if tab == "Features":

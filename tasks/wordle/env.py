@@ -49,7 +49,7 @@ COLOURINGS: Mapping[str, Callable[[str, str], str]] = {"lmrl": colour_lmrl, "cou
 
 
 class Wordle(TextEnv):
-    """Guess a word in six tries; each costs 1 but the right one. Score 1 when found.
+    """Guess a word in six tries; each wrong try costs 1. The score is 1 when found.
 
     `words` names a file of one word a line, such as LMRL-Gym's lists; a fifth of its words are the test split.
     """
@@ -67,7 +67,7 @@ class Wordle(TextEnv):
         self.left = TRIES
 
     def size(self) -> int:
-        """One instance a secret."""
+        """Return the number of secrets."""
         return len(self.secrets)
 
     def begin(self, index: int) -> Reply:
@@ -82,7 +82,7 @@ class Wordle(TextEnv):
         return self._hide(word)
 
     def act(self, action: str) -> Reply:
-        """Colour a guess; what is no word of the list costs a try and shows an empty line."""
+        """Colour a guess; a word that is not in the list costs a try and returns an empty line."""
         guess = parse_command(action).replace(" ", "").lower()
         self.left -= 1
         if guess == self.secret:
@@ -107,7 +107,7 @@ class Wordle(TextEnv):
             )
 
     def admissible(self) -> list[str]:
-        """Every word of the list."""
+        """Return every word of the list."""
         return list(self.words)
 
     def answer(self) -> str:
@@ -139,7 +139,7 @@ def _read(path: str | os.PathLike[str] | None) -> list[str]:
 
 
 def _secrets(words: Sequence[str], split: str) -> list[str]:
-    """Return the secrets of a split: of the words in a fixed random order, the last fifth are for testing."""
+    """Return the secrets of a split: the last fifth of a fixed random order is for testing."""
     order = [words[i] for i in np.random.default_rng(SHUFFLE).permutation(len(words))]
     bound = len(order) * 4 // 5
     return order[bound:] if split == "test" else order[:bound]

@@ -162,9 +162,9 @@ def test_a_page_without_tls_knows_no_service_workers(session):
 def test_dialogs_are_answered_and_told(session):
     session.open(HERE + "/alert")
     session.do("click", [bid(session, "warn")])
-    assert session.look().said == ("alert: mind the gap",)
+    assert session.look().dialogs == ("alert: mind the gap",)
     session.do("click", [bid(session, "ask")])
-    assert session.look().said == ("confirm: sure?",)
+    assert session.look().dialogs == ("confirm: sure?",)
     assert title(session) == ""
 
 

@@ -1,9 +1,8 @@
-"""BrowserGym's actions: what a policy may do with a browser, by element, by coordinate, by address, by tab, by word.
+"""BrowserGym's actions, with its names and argument order. Their docstrings are part of the prompt.
 
-The names, arguments and their order are BrowserGym's, but for `fill`, which has no `enable_autocomplete_menu` (its set
-"python", which runs code, does not exist here). An
-action that cannot be done gives the words of an error for the next observation; nothing is waited for in real time
-that the page does not owe at once.
+Two differences: `fill` has no `enable_autocomplete_menu`, and the set "python", which runs code, does not exist. An
+action that fails raises ActionRefused, whose message is part of the next observation. No action waits for something
+that only real time would bring.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ Button = Literal["left", "middle", "right"]
 Modifier = Literal["Alt", "Control", "ControlOrMeta", "Meta", "Shift"]
 BID = re.compile(r"((?:[a-z][A-Z]*)*)(\d{1,9})?")
 FRAME = re.compile(r"[a-z][A-Z]*")
-PATIENCE = 10_000  # milliseconds that the browser has for an action on an element that is ready for it
-LOAD = 10_000  # milliseconds for a page that was asked for
+PATIENCE = 10_000  # milliseconds for an action on an element that is ready
+LOAD = 10_000  # milliseconds for a page to load
 FARTHEST = 100_000.0  # pixels
 LONGEST = 100_000  # characters filled in
-TYPED = 2_000  # characters typed one by one
+TYPED = 2_000  # characters typed key by key
 WAIT = 10_000.0  # milliseconds that noop may wait
-OUTSIDE = (-1.0, -1.0)  # where a button is let go and clicks nothing
+OUTSIDE = (-1.0, -1.0)  # releasing a button here clicks nothing
 
 
 OPTIONS = """(element, wanted) => {
@@ -44,7 +43,7 @@ OPTIONS = """(element, wanted) => {
 
 
 class Actions:
-    """The actions on one context; each public method is one."""
+    """The actions of one browser context, one per public method."""
 
     def __init__(self, context: IsolatedContext, files: Path | None = None) -> None:
         self._context = context
@@ -105,7 +104,7 @@ class Actions:
             raise ActionRefused(f"Error: element {to_bid} is not visible")
         await self._aim(*await self._point(from_bid))
         await self._page.mouse.down()
-        place = OUTSIDE  # unless the target is still there
+        place = OUTSIDE  # unless the target still exists
         try:
             place = await self._point(to_bid, covered=True)
         finally:
@@ -259,7 +258,7 @@ class Actions:
                 await self._page.keyboard.up(key)
 
     async def _aim(self, x: float, y: float) -> None:
-        """Move the mouse and wait for what that begins: a picture shown under it alone has no size until it is here."""
+        """Move the mouse and wait for what it triggers: an image shown on hover has no size before it is loaded."""
         await self._page.mouse.move(_pixels(x), _pixels(y))
         await self._context.settle()
 
@@ -281,10 +280,10 @@ class Actions:
     async def _with_ready(
         self, bid: str, act: Callable[[ElementHandle], Awaitable[object]], *, editable: bool = False, bare: bool = False
     ) -> None:
-        """Do something with an element that is shown, enabled and, if asked, editable or not covered.
+        """Call `act` on an element that is visible, enabled and, if required, editable or not covered.
 
-        One that is not is refused at once: the page's time stands still, so waiting would not help. One that is ready
-        and still takes too long is the browser's fault: BackendError.
+        Refuse any other element at once: virtual time stands still, so waiting cannot help. Raise BackendError if an
+        element is ready and the browser still takes too long.
         """
         from playwright.async_api import TimeoutError
 
@@ -308,7 +307,7 @@ class Actions:
         return element
 
     async def _point(self, bid: str, *, covered: bool = False) -> tuple[float, float]:
-        """Where to click an element: its middle, or another place where nothing lies above it."""
+        """Return where to click an element: its centre, or another point that nothing covers."""
         element = await self._element(bid)
         place = await element.evaluate(script("point.js"))
         if isinstance(place, str) and covered and (box := await element.bounding_box()):
@@ -336,6 +335,6 @@ def _pixels(value: float) -> float:
 
 
 def _known(missing: str | None) -> None:
-    """Refuse a combination before any of its keys is pressed."""
+    """Refuse a key combination with an unknown key before any key is pressed."""
     if missing is not None:
         raise ActionRefused(f"Error: Unknown key: {missing[:50]!r}")

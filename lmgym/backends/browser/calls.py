@@ -1,6 +1,6 @@
-"""Which browser actions there are, how they are described to a policy, and whether a call fits one of them.
+"""Action sets, their description for the prompt, and the binding of a call's arguments.
 
-The sets are BrowserGym's, and beside them what its sets leave out: check and uncheck, and scroll by coordinates.
+The sets are BrowserGym's, plus the actions that its sets omit: check, uncheck and scroll_at.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ SETS: Mapping[str, tuple[str, ...]] = {
     "chat": ("send_msg_to_user",),
     "infeas": ("report_infeasible",),
 }
-HALVES = re.compile("[\ud800-\udfff]")  # no browser takes them alone, and it may have typed what stands before
-THEIRS = {"dx": "delta_x", "dy": "delta_y"}  # what BrowserGym calls them in scroll_at
+HALVES = re.compile("[\ud800-\udfff]")  # lone surrogates: a browser fails on them halfway through a text
+THEIRS = {"dx": "delta_x", "dy": "delta_y"}  # BrowserGym's names in scroll_at
 
 
 def action_names(sets: Iterable[str]) -> tuple[str, ...]:
-    """Return the names of the actions in these sets; `noop` is in all."""
+    """Return the names of the actions in these sets, `noop` included."""
     return tuple(dict.fromkeys(name for part in sets for name in SETS[part])) + ("noop",)
 
 
@@ -49,7 +49,7 @@ def describe(names: Iterable[str]) -> str:
 
 
 def bind(name: str, positional: Sequence[Any], named: Mapping[str, Any], allowed: Iterable[str]) -> dict[str, Any]:
-    """Return the arguments of a call by name; ActionRefused, with the words for the policy, where it does not fit."""
+    """Return the arguments of a call by name; raise ActionRefused if they do not fit."""
     if name not in allowed:
         raise ActionRefused(f"NameError: there is no action {name[:50]!r} here")
     parameters = _parameters(name)
@@ -76,7 +76,7 @@ def _shown(parameter: inspect.Parameter) -> str:
 
 
 def _fitting(name: str, key: str, value: Any, annotation: str) -> Any:
-    """Check one argument against what its parameter is written as."""
+    """Return one argument converted to its parameter's annotation, or refuse it."""
     text, number = isinstance(value, str), isinstance(value, int | float) and not isinstance(value, bool)
     texts = isinstance(value, list) and all(isinstance(item, str) for item in value)
     if any(HALVES.search(item) for item in (value if texts else [value] if text else ())):

@@ -1,10 +1,9 @@
-"""One browser context as its thread sees it: tabs, virtual time, what was refused. All of it asynchronous.
+"""One isolated browser context: tabs, virtual time and refused requests. Everything here is asynchronous.
 
-Time: pages run on Playwright's fake clock, which stands still but for a fixed amount after each action. Playwright's
-own `run_for` leaves an init script behind at every call, so the clock it installed is turned by hand. A worker has no
-such clock, so pages may have none unless they come over the network, where nothing repeats anyway. Still real are the
-clocks that show no date: of style sheets' animations, `document.timeline`, sound and video. Waiting is for what was
-begun only: a navigation that the page has asked for, requests under way, a pop-up on its way.
+Pages run on Playwright's fake clock, which advances by a fixed amount after each action. Playwright's `run_for` leaves
+an init script behind at every call, so the installed clock is advanced directly. Workers have a real clock, so pages
+get none, except from sites on the network, which are not reproducible anyway. CSS animations, `document.timeline`,
+sound and video run in real time too. The context waits only for what a page has begun: navigations, requests, pop-ups.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, Dialog, Download, Page, StorageState
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)  # when every page begins
-LIFE = 64  # episodes that a tab serves: Playwright forgets the requests of a tab when it is closed
+LIFE = 64  # episodes per tab: Playwright keeps a tab's requests in memory until it is closed
 TABS = 8  # open at once; further pop-ups are closed
 LOAD = 10.0  # seconds for a page to load
-FIRST = 45.0  # seconds for the first page: contexts that are opened at once wait for each other
-SETTLE = 5.0  # seconds to wait for what a page has begun; then it is stopped
-ASKED = 2.0  # seconds to wait for what a page has asked for and not begun: it may be refused
+FIRST = 45.0  # seconds for the first page: contexts opened at the same time wait for each other
+SETTLE = 5.0  # seconds until loading is stopped
+ASKED = 2.0  # seconds to wait for a requested navigation to begin: it may be refused
 SAID = 20  # messages of dialogs kept
-HOLD = frozenset({"keyboard_down", "mouse_down"})  # actions after which a tab is not as it came
+HOLD = frozenset({"keyboard_down", "mouse_down"})  # actions whose effect outlives a reset of the tab
 
 
 class ActionRefused(Exception):
@@ -42,7 +41,7 @@ class ActionRefused(Exception):
 
 
 class IsolatedContext:
-    """A context with its gate and its tabs."""
+    """A browser context with its proxy and its tabs."""
 
     def __init__(self, running: BrowserProcess, sites: Sites, *, size: tuple[int, int]) -> None:
         self.running, self.gate, self.size = running, Gate(sites), size
@@ -50,7 +49,7 @@ class IsolatedContext:
         self.active = 0
         self.messages: list[str] = []  # to the user
         self.infeasible: str | None = None  # the reason, once it was reported
-        self.said: list[str] = []  # by dialogs since the last action
+        self.dialogs: list[str] = []  # by dialogs since the last action
         self.refused: Counter[str] = Counter()
         self.wait: float | None = None  # milliseconds that an action asked for
         self.now = 0.0  # milliseconds of virtual time since the page was opened
@@ -62,11 +61,11 @@ class IsolatedContext:
 
     @property
     def tab(self) -> Tab:
-        """The tab that actions go to."""
+        """The active tab."""
         return self.tabs[self.active]
 
     async def start(self) -> None:
-        """Make the context."""
+        """Create the browser context and its proxy."""
         port = await self.gate.start()
         width, height = self.size
         self._context = context = await self.running.chromium.new_context(
@@ -87,7 +86,7 @@ class IsolatedContext:
         context.on("page", self._popup)
 
     async def open(self, url: str) -> None:
-        """Begin anew: one empty tab, no cookies and nothing stored but what the sites come with, and `url` in it."""
+        """Open `url` in a single tab with empty history and only the cookies and storage that `sites` defines."""
         place = origin(url) if origin(url) in self.gate.sites.served else None
         worn = self.worn or self.age >= LIFE or len(self.tabs) != 1
         if worn or place is None or not await self._emptied(place):
@@ -101,7 +100,7 @@ class IsolatedContext:
                 await self.tab.page.goto(place + EMPTY, timeout=FIRST * 1000)
                 await self.tab.devtools.send("Runtime.evaluate", {"expression": POINTED, "awaitPromise": True})
         self.worn, self.age = False, self.age + 1
-        self.messages, self.infeasible, self.said, self.now = [], None, [], 0.0
+        self.messages, self.infeasible, self.dialogs, self.now = [], None, [], 0.0
         self.refused.clear()
         self.gate.blocked.clear()
         if self.gate.sites.stored is None:
@@ -112,9 +111,9 @@ class IsolatedContext:
         await self.settle()
 
     async def _emptied(self, place: str) -> bool:
-        """Make the tab what a new one is, in half the time that one takes to open; whether that worked.
+        """Reset the tab, which takes half the time of opening a new one; return False if that failed.
 
-        Nothing stays of what a page can leave in a tab: its name, its history and (with `_forget`) its storage.
+        This clears whatever a page can leave in a tab: its name, its history and (with `_forget`) its storage.
         """
         from playwright.async_api import Error
 
@@ -133,7 +132,7 @@ class IsolatedContext:
         return True
 
     async def _forget(self) -> None:
-        """Leave nothing of what pages stored."""
+        """Clear cookies and storage."""
         assert self._context is not None
         await self._context.clear_cookies()
         for place in (*self.gate.sites.served, *self.gate.sites.passed):
@@ -142,7 +141,7 @@ class IsolatedContext:
             )
 
     async def close(self) -> None:
-        """Give everything back; never raises."""
+        """Close the context and its proxy; never raise."""
         from playwright.async_api import Error
 
         for task in self._attaching:
@@ -153,10 +152,10 @@ class IsolatedContext:
         await self.gate.close()
 
     async def do(self, name: str, action: Awaitable[None], tick: float) -> str:
-        """Perform an action and let `tick` milliseconds pass; what was wrong with it, "" if nothing."""
+        """Perform an action, advance `tick` milliseconds, and return an error message or ""."""
         from playwright.async_api import Error
 
-        self.wait, self.said = None, []
+        self.wait, self.dialogs = None, []
         wrong = ""
         try:
             await action
@@ -170,7 +169,7 @@ class IsolatedContext:
         return wrong
 
     async def advance(self, ms: float) -> None:
-        """Wait for what is under way, and let `ms` milliseconds pass on every page."""
+        """Wait until pages settle, then advance every page's clock by `ms` milliseconds."""
         from playwright.async_api import Error
 
         await self.settle()
@@ -181,7 +180,7 @@ class IsolatedContext:
         await self.settle()
 
     async def settle(self) -> None:
-        """Wait until nothing is under way; what takes too long is stopped."""
+        """Wait for navigations, requests and pop-ups, and stop those that take too long."""
         from playwright.async_api import Error
 
         clock = asyncio.get_running_loop().time
@@ -205,7 +204,7 @@ class IsolatedContext:
         await self._lost_tabs()
 
     def check(self) -> None:
-        """Raise BackendError where something broke that no policy is to answer for."""
+        """Raise BackendError if the browser, a page's process or a site has failed."""
         if not self.running.alive:
             raise BackendError("Chromium died", event=f"death of Chromium, process {self.running.pid}")
         if any(tab.crashed for tab in self.tabs):
@@ -214,17 +213,17 @@ class IsolatedContext:
             raise BackendError(f"a site of this task broke: {self.gate.broken!r}") from self.gate.broken
 
     def allow(self, url: str) -> bool:
-        """Whether a page may be opened, which is counted if it may not."""
+        """Return True if a page may be opened; count a refusal."""
         allowed = self.gate.sites.allow(url)
         self.refused["navigation"] += not allowed
         return allowed
 
     async def frame_drawn(self) -> None:
-        """Wait until the active page was drawn, wheel events included."""
+        """Wait until the active page is drawn, including the effect of wheel events."""
         await self.tab.devtools.send("Runtime.evaluate", {"expression": DRAWN, "awaitPromise": True})
 
     async def open_tab(self) -> None:
-        """Open an empty tab and go there."""
+        """Open an empty tab and make it active."""
         assert self._context is not None
         if len(self.tabs) >= TABS:
             raise ActionRefused(f"Error: {TABS} tabs are open already")
@@ -242,12 +241,12 @@ class IsolatedContext:
         await self._lost_tabs()
 
     async def focus_tab(self, index: int) -> None:
-        """Go to another tab."""
+        """Make another tab active."""
         self.active = index
         await self.tab.page.bring_to_front()
 
     async def _lost_tabs(self) -> None:
-        """Forget closed tabs; there is always one."""
+        """Drop closed tabs; open one if none is left."""
         here = self.tabs[self.active] if self.tabs else None
         self.tabs = [tab for tab in self.tabs if not tab.page.is_closed()]
         self._taken = len(self.tabs)
@@ -264,7 +263,7 @@ class IsolatedContext:
         return any(tab.asked or tab.opening for tab in self.tabs if not tab.page.is_closed())
 
     async def _change(self, patience: float) -> None:
-        """Wait until something has changed, or for `patience` seconds."""
+        """Wait until something changes, at most `patience` seconds."""
         self.gate.settled.clear()
         for tab in self.tabs:
             tab.changed.clear()
@@ -279,7 +278,7 @@ class IsolatedContext:
         task.add_done_callback(self._attaching.discard)
 
     async def _attach(self, page: Page) -> None:
-        """Take a page in as a tab, or close it where there are too many."""
+        """Add a page as a tab, or close it if there are too many."""
         from playwright.async_api import Error
 
         assert self._context is not None
@@ -301,8 +300,8 @@ class IsolatedContext:
     async def _dialog(self, dialog: Dialog) -> None:
         from playwright.async_api import Error
 
-        if len(self.said) < SAID:
-            self.said.append(f"{dialog.type}: {dialog.message[:500]}")
+        if len(self.dialogs) < SAID:
+            self.dialogs.append(f"{dialog.type}: {dialog.message[:500]}")
         with contextlib.suppress(Error):
             await (dialog.accept() if dialog.type in ("alert", "beforeunload") else dialog.dismiss())
 
@@ -315,6 +314,6 @@ class IsolatedContext:
 
 
 def _first_line(text: str) -> str:
-    """An error of Playwright without its log."""
+    """Return the first line of a Playwright error, without its prefix."""
     line = text.partition("\n")[0].partition(": ")
     return (line[2] if line[0].startswith(("Page.", "ElementHandle.", "Mouse.", "Keyboard.")) else "".join(line))[:300]

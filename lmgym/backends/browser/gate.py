@@ -1,8 +1,8 @@
-"""What a browser context can reach: nothing but a task's own sites.
+"""A proxy that confines a browser context to a task's own sites.
 
-Chromium sends everything a context loads (pages, redirects, workers, sockets) through the HTTP proxy it is given, so
-that is where the wall stands: a gate answers for the sites that live in this process, passes on what a task names as
-a real site, and refuses and counts all else. No name is ever resolved for a page.
+Chromium sends everything that a context loads (pages, redirects, workers, sockets) through its HTTP proxy. The gate is
+that proxy: it serves the sites that live in this process, forwards requests to the real sites that a task names, and
+refuses and counts all others. It resolves no other host name.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from lmgym.errors import InstanceError
 HEAD = 1 << 16  # bytes of a request's head at most
 BODY = 1 << 24  # bytes of a request's body at most
 CHUNK = 1 << 16  # bytes passed on at a time
-EMPTY = "/.lmgym/empty"  # path of an empty page that every site has which is served here
+EMPTY = "/.lmgym/empty"  # path of an empty page on every site served here
 PORTS = {"http": 80, "https": 443}
-BROKEN = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)  # a site's own mistakes
+BROKEN = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)  # bugs of a site
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a page asks of a site."""
+    """A page's request to a site."""
 
     method: str
     path: str  # with its query
@@ -40,7 +40,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Response:
-    """What a site answers."""
+    """A site's answer."""
 
     body: bytes = b""
     kind: str = "text/html; charset=utf-8"
@@ -53,7 +53,7 @@ Site = Callable[[Request], Response]
 
 @dataclass(frozen=True)
 class Sites:
-    """All that a context may load, by origin ("http://shop.test")."""
+    """The sites that a context may load, by origin ("http://shop.test")."""
 
     served: Mapping[str, Site] = field(default_factory=dict)  # answered in this process
     passed: frozenset[str] = frozenset()  # reached over the network, as they are
@@ -67,7 +67,7 @@ class Sites:
             raise InstanceError(f"a site served here is an http:// one; got {secure[0]!r}")
 
     def allow(self, url: str) -> bool:
-        """Whether a page may be loaded from `url`."""
+        """Return True if a page may be loaded from `url`."""
         return url == "about:blank" or origin(url) in self.served or origin(url) in self.passed
 
 
@@ -86,7 +86,7 @@ def origin(url: str) -> str:
 
 
 def folder(path: Path) -> Site:
-    """Return a site of the files below `path`."""
+    """Return a site that serves the files below `path`."""
     return partial(_serve_file, path.resolve())
 
 
@@ -145,7 +145,7 @@ class Gate:
                 pass
 
     async def _answer(self, head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """Answer one request; whether the connection may bring another."""
+        """Answer one request; return True if the connection stays open."""
         first, *lines = head.decode("latin-1").rstrip("\r\n").split("\r\n")
         method, target, _ = first.split(" ", 2)
         headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
@@ -182,7 +182,7 @@ class Gate:
         return await _say(writer, Response(b"blocked", "text/plain", 403))
 
     async def _tunnel(self, target: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Connect to a secure site that is passed on; sockets of pages come the same way and are refused."""
+        """Tunnel to a real https site; refuse WebSockets, which arrive in the same way."""
         host, _, port = target.rpartition(":")
         secure, plain = origin(f"https://{target}"), origin(f"http://{target}")
         if secure not in self.sites.passed:
@@ -196,7 +196,7 @@ class Gate:
 
 
 def _path(target: str) -> str:
-    """The part of an absolute address that a site reads."""
+    """Return path and query of an absolute address."""
     parts = urlsplit(target)
     return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
 
@@ -210,7 +210,7 @@ async def _say(writer: asyncio.StreamWriter, response: Response) -> bool:
 
 
 async def _fetch(target: str, request: Request, writer: asyncio.StreamWriter) -> None:
-    """Ask a real site and hand on what it says, to the end of its connection."""
+    """Forward a request to a real site and copy its answer back."""
     parts = urlsplit(target)
     try:
         there, back = await asyncio.open_connection(parts.hostname, parts.port or PORTS[parts.scheme])

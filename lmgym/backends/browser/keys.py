@@ -1,4 +1,4 @@
-"""The keys that can be pressed: a US keyboard's, by the names that Playwright gives them."""
+"""Playwright's names for the keys of a US keyboard."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ KEYS = frozenset(
 
 
 def unknown(combination: str) -> str | None:
-    """Return the first part of a combination such as "Control+a" that is no key; None where all are."""
+    """Return the first part of a combination such as "Control+a" that is not a key, or None."""
     parts = [""]
     for letter in combination:
         if letter == "+" and parts[-1]:

@@ -1,8 +1,8 @@
-"""One Chromium for a process, behind synchronous calls.
+"""One Chromium per process, behind synchronous calls.
 
-A background thread owns an event loop, Playwright's asynchronous API and the browser; whoever wants something from it
-hands over a coroutine and waits. So it works from any thread, inside a running event loop, and in a forked child,
-which starts a browser of its own. The browser comes up with the first session and goes down a while after the last.
+A background thread owns an event loop, Playwright's asynchronous API and the browser; callers submit a coroutine and
+wait. This works from any thread, inside a running event loop, and in a forked child, which starts its own browser. The
+browser starts with the first session and stops a few seconds after the last.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome")
 EXECUTABLE = "LMGYM_CHROMIUM"  # environment variable: the browser to start
-IDLE = 5.0  # seconds that a browser nobody uses stays up
+IDLE = 5.0  # seconds that an unused browser stays up
 FAREWELL = 5.0  # seconds for a browser to close
 STARTUP = 60.0  # seconds for a browser to start
 MEMORY = 1 << 30  # bytes a page's process may hold
-WATCH = 0.25  # seconds between two looks at the memory
+WATCH = 0.25  # seconds between two checks of memory
 FLAGS = (
     "--disable-gpu",
     "--disable-dev-shm-usage",
@@ -55,7 +55,7 @@ Result = TypeVar("Result")
 
 
 def executable() -> str:
-    """Return the path of the Chromium to use; MissingExtra where there is none."""
+    """Return the path of the Chromium to use; raise MissingExtra if there is none."""
     if named := os.environ.get(EXECUTABLE):
         if not Path(named).is_file():
             raise MissingExtra(f"${EXECUTABLE} names {named}, which is no file")
@@ -67,7 +67,7 @@ def executable() -> str:
 
 
 class BrowserProcess:
-    """A browser that is up."""
+    """A running browser."""
 
     def __init__(self, playwright: Playwright, chromium: Chromium, pid: int) -> None:
         self.playwright, self.chromium, self.pid = playwright, chromium, pid
@@ -76,11 +76,11 @@ class BrowserProcess:
 
     @property
     def alive(self) -> bool:
-        """Whether it still answers."""
+        """True while the browser is connected."""
         return self.chromium.is_connected()
 
     async def kill(self) -> None:
-        """End it, whatever state it is in; no process and no profile folder stays."""
+        """Stop the browser in any state; leave no process and no profile folder."""
         self.watch.cancel()
         with contextlib.suppress(asyncio.TimeoutError, *_errors()):
             await asyncio.wait_for(self.chromium.close(), FAREWELL)
@@ -96,7 +96,7 @@ class BrowserProcess:
             shutil.rmtree(self.profile, ignore_errors=True)
 
     async def _watch(self) -> None:
-        """End any page's process that holds too much memory; its session notices and says so."""
+        """Kill renderer processes that use too much memory; their sessions report it."""
         page = os.sysconf("SC_PAGE_SIZE")
         while True:
             await asyncio.sleep(WATCH)
@@ -109,7 +109,7 @@ class BrowserProcess:
 
 
 class BrowserThread:
-    """The thread that owns the browser, and the way to it."""
+    """The thread that owns the browser, and calls into it."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()  # a forked child has no thread behind this object
@@ -122,7 +122,7 @@ class BrowserThread:
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, Result], patience: float) -> Result:
-        """Have the browser's thread do `work` and wait for it, `patience` seconds at most."""
+        """Run `work` in the browser's thread and return its result; wait at most `patience` seconds."""
         future = asyncio.run_coroutine_threadsafe(work, self.loop)
         try:
             return future.result(patience)
@@ -133,7 +133,7 @@ class BrowserThread:
             raise
 
     async def ready(self) -> BrowserProcess:
-        """Return the running browser, a new one where there is none or the last one died."""
+        """Return the running browser; start one if there is none or the last one died."""
         async with self._starting:
             if self._running is not None and not self._running.alive:
                 await self._stop()
@@ -142,20 +142,20 @@ class BrowserThread:
             return self._running
 
     def enter(self) -> None:
-        """Count a session that uses the browser. In its thread."""
+        """Register a session. Call in the browser's thread."""
         self.sessions += 1
         if self._leaving is not None:
             self._leaving.cancel()
             self._leaving = None
 
     def leave(self) -> None:
-        """Count a session that is done; the last one lets the browser go. In its thread."""
+        """Unregister a session; after the last one, stop the browser when idle. Call in the browser's thread."""
         self.sessions -= 1
         if not self.sessions:
             self._leaving = self.loop.call_later(IDLE, lambda: self.loop.create_task(self._rest()))
 
     def close(self) -> None:
-        """End the browser now. For the end of the process."""
+        """Stop the browser and the thread at the end of the process."""
         if self._thread.is_alive():
             with contextlib.suppress(BackendError):
                 self.run(self._stop(), 3 * FAREWELL)
@@ -176,7 +176,7 @@ class BrowserThread:
 
 
 class _Shared:
-    """The process's browser; a forked child forgets its parent's, which it must not touch."""
+    """The browser of this process; a forked child drops its parent's, which it must not touch."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -236,14 +236,14 @@ async def _start() -> BrowserProcess:
 
 
 def _errors() -> tuple[type[Exception], ...]:
-    """What Playwright raises."""
+    """Return the exceptions that Playwright raises."""
     from playwright.async_api import Error
 
     return (Error,)
 
 
 def _profile(pid: int) -> Path | None:
-    """The folder that the browser of this process keeps its profile in, as its command line says."""
+    """Return the browser's profile folder, read from its command line."""
     with contextlib.suppress(OSError):
         for argument in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
             if argument.startswith(b"--user-data-dir="):
@@ -252,7 +252,7 @@ def _profile(pid: int) -> Path | None:
 
 
 def descendants(pid: int) -> list[int]:
-    """All processes below `pid`."""
+    """Return all descendant processes of `pid`."""
     with contextlib.suppress(OSError):
         children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
         return [*children, *(below for child in children for below in descendants(child))]

@@ -1,4 +1,4 @@
-"""Scripts that a context runs in its pages: what turns their clock, waits for them, and takes from them."""
+"""JavaScript that a context runs in its pages: advance the clock, wait for layout, remove APIs."""
 
 from __future__ import annotations
 

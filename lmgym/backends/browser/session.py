@@ -1,7 +1,7 @@
-"""A browser session: one context behind synchronous calls, from whatever thread.
+"""A browser session: one context behind synchronous calls, usable from any thread.
 
-What a policy does wrong comes back as words. What breaks (the browser, a page's process, a script without end) is
-raised as BackendError, and the session is lost with it; the next `open` begins with a new context.
+A policy's mistakes are returned as messages. Failures (of the browser, of a page's process, an endless script) raise
+BackendError and close the session; the next `open` starts with a new context.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ Work = Callable[[IsolatedContext], Coroutine[Any, Any, Result]]
 
 @dataclass(frozen=True)
 class PageView:
-    """What a session shows."""
+    """An observation of the active tab."""
 
     text: str
     picture: NDArray[np.uint8] | None  # (height, width, 3)
     url: str
     tabs: tuple[tuple[str, str], ...]  # title and address of each
     active: int
-    said: tuple[str, ...]  # by dialogs during the last action
+    dialogs: tuple[str, ...]  # messages of dialogs during the last action
 
 
 class BrowserSession:
-    """One context: what it may load, what it may do, what it shows."""
+    """One browser context with its sites, its actions and its observations."""
 
     def __init__(
         self,
@@ -63,17 +63,17 @@ class BrowserSession:
         counted: str = "",
         patience: float = ACTING,
     ) -> None:
-        """Name what there is; nothing is started before `open`.
+        """Configure the session; nothing starts before `open`.
 
         Args:
-            sites: all that pages may load.
-            sets: BrowserGym's action sets that the session takes.
+            sites: the sites that pages may load.
+            sets: names of BrowserGym's action sets that are allowed.
             size: width and height of the window, in pixels.
             tick: milliseconds of virtual time per action.
             files: folder whose files may be uploaded.
-            hidden: selector of what belongs to no observation.
-            counted: selector of hidden elements that take a bid's number all the same.
-            patience: seconds for an action or an observation; then the episode is void.
+            hidden: CSS selector of elements that no observation shows.
+            counted: CSS selector of hidden elements that still use up a bid.
+            patience: seconds for an action or an observation, after which BackendError is raised.
         """
         self.sites, self.names = sites, action_names(sets)
         self.size, self.tick, self.files, self.patience = size, tick, files, patience
@@ -83,7 +83,7 @@ class BrowserSession:
         self._release: Callable[[], object] | None = None
 
     def open(self, url: str) -> None:
-        """Begin anew at `url`, with one tab and nothing remembered but what the sites come with."""
+        """Open `url` in a single tab, with only the cookies and storage that the sites define."""
         if self.sites.stored is not None:
             self.close()  # what they come with is given to a new context
         if self._context is None:
@@ -93,7 +93,7 @@ class BrowserSession:
         self._run(lambda context: context.open(url), OPENING)
 
     def do(self, name: str, positional: Sequence[Any] = (), named: Mapping[str, Any] | None = None) -> str:
-        """Perform an action and let one tick pass; why it could not be done, "" if it was."""
+        """Perform an action, advance one tick, and return an error message or ""."""
         try:
             arguments = bind(name, positional, named or {}, self.names)
         except ActionRefused as error:
@@ -103,19 +103,19 @@ class BrowserSession:
         return self._run(partial(self._act, name=name, arguments=arguments)) or wrong
 
     def wait(self) -> None:
-        """Let one tick pass."""
+        """Advance one tick."""
         self._run(lambda context: context.advance(self.tick))
 
     def evaluate(self, script: str, argument: Any = None) -> Any:
-        """Run a script of the task's own in the active tab."""
+        """Run a script of the task in the active tab and return its result."""
         return self._run(partial(_evaluate, script=script, argument=argument))
 
     def look(self, text: Text = "axtree", pixels: Pixels = "none", *, places: bool = False) -> PageView:
-        """Show the active tab; with `places`, elements tell where their middle is."""
+        """Return an observation of the active tab; with `places`, elements carry the coordinates of their centre."""
         return self._run(lambda context: _look(context, (self.hidden, self.counted), text, pixels, places))
 
     def pointing(self, x: float, y: float) -> str | None:
-        """Return the call that clicks a pixel of the window; None where calls have no coordinates."""
+        """Return the call that clicks a pixel of the window, or None if actions take no coordinates."""
         return f"mouse_click({x:g}, {y:g})" if "mouse_click" in self.names else None
 
     async def _act(self, context: IsolatedContext, *, name: str, arguments: Mapping[str, Any]) -> str:
@@ -124,12 +124,12 @@ class BrowserSession:
 
     @property
     def messages(self) -> tuple[str, ...]:
-        """What was said to the user."""
+        """Messages sent to the user."""
         return tuple(self._context.messages) if self._context else ()
 
     @property
     def infeasible(self) -> str | None:
-        """Why the task cannot be done, if that was reported."""
+        """The reported reason why the task is infeasible, or None."""
         return self._context.infeasible if self._context else None
 
     @property
@@ -139,11 +139,11 @@ class BrowserSession:
 
     @property
     def blocked(self) -> Counter[str]:
-        """What was refused since `open`, by kind or origin."""
+        """Number of refused requests since `open`, by kind or origin."""
         return self._context.gate.blocked + self._context.refused if self._context else Counter()
 
     def close(self) -> None:
-        """Give the context back."""
+        """Close the context."""
         self._context = None
         if self._release is not None:
             self._release()
@@ -181,7 +181,7 @@ async def _start(owner: BrowserThread, sites: Sites, size: tuple[int, int]) -> I
 
 
 async def _guarded(context: IsolatedContext, work: Work[Result]) -> Result:
-    """Do it; an error of Playwright that got this far is one of the browser."""
+    """Run `work`; raise BackendError for an error of Playwright."""
     from playwright.async_api import Error
 
     try:
@@ -213,11 +213,11 @@ async def _look(
         picture = view.pixels(await view.picture(context), marks)
     pages = [tab.page for tab in context.tabs]
     titles = [(await page.title(), page.url) for page in pages] if len(pages) > 1 else [("", pages[0].url)]
-    return PageView(words, picture, context.tab.page.url, tuple(titles), context.active, tuple(context.said))
+    return PageView(words, picture, context.tab.page.url, tuple(titles), context.active, tuple(context.dialogs))
 
 
 def _drop(owner: BrowserThread, context: IsolatedContext) -> None:
-    """Close a context from whatever thread; nobody waits for it."""
+    """Close a context from any thread, without waiting."""
 
     async def farewell() -> None:
         await context.close()

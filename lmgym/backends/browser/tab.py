@@ -1,4 +1,4 @@
-"""One tab of a browser context: what its page has begun, and what Chromium refused it."""
+"""One tab of a browser context: pending navigations and requests, and requests that Chromium refused."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession, Page
 
-ENDLESS = ("EventSource", "Media", "Ping", "WebSocket")  # requests that nobody waits for
-# what Chromium writes into its log when it refuses an address before any gate is asked
+ENDLESS = ("EventSource", "Media", "Ping", "WebSocket")  # types of requests that are not waited for
+# Chromium's log entry for an address that it refuses before it asks the gate
 NEVER = re.compile(r"Not allowed to (?:load local resource|navigate top frame to [\w ]*URL): (\w+:)")
 
 
 class Tab:
-    """A page, and what of it is under way."""
+    """A page and its pending navigations, requests and pop-ups."""
 
     def __init__(self, page: Page, devtools: CDPSession, refused: Counter[str]) -> None:
         self.page, self.devtools, self.refused = page, devtools, refused
@@ -30,7 +30,7 @@ class Tab:
         self.bids: dict[int, str] = {}  # by the number that Chromium gives an element
 
     async def listen(self) -> None:
-        """Follow the page's frames."""
+        """Subscribe to the page's events."""
         for name in ("frameRequestedNavigation", "frameScheduledNavigation"):
             self.devtools.on(f"Page.{name}", self._ask)
         self.devtools.on("Page.frameStartedLoading", self._start)
@@ -47,14 +47,14 @@ class Tab:
         await self.devtools.send("Network.enable", {"maxTotalBufferSize": 0, "maxResourceBufferSize": 0})
 
     def stop_waiting(self) -> None:
-        """Count nothing as under way."""
+        """Treat nothing as pending."""
         self.asked.clear()
         self.moving.clear()
         self.fetching.clear()
         self.opening = 0
 
     def forget(self) -> None:
-        """Know nothing of the pages so far."""
+        """Forget the pages so far."""
         self.stop_waiting()
         self.bids.clear()
 
@@ -87,7 +87,7 @@ class Tab:
             self.opening += 1
 
     def _read(self, event: Mapping[str, Any]) -> None:
-        """Count what Chromium itself refused before any gate was asked."""
+        """Count a navigation that Chromium refused before it reached the gate."""
         entry = event["entry"]
         if entry["source"] == "security" and (match := NEVER.match(entry["text"])):
             self.refused[match[1]] += 1

@@ -1,4 +1,4 @@
-"""What a policy sees of a page: the accessibility tree with bids, short HTML, a picture, a picture with marks."""
+"""Observations of a page: accessibility tree with bids, short HTML, screenshot, screenshot with marks."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 PASSED_OVER = frozenset({"editable", "readonly", "level", "settable", "multiline", "invalid", "focusable"})
 ONLY_IF_TRUE = frozenset({"required", "focused", "atomic", "busy", "hidden", "modal"})
 MARKED = frozenset({"input", "textarea", "select", "button", "a", "iframe", "video", "li", "td", "option"})
-SMALLEST = 20.0  # square pixels that a mark is worth
+SMALLEST = 20.0  # square pixels; smaller elements get no mark
 COLOURS = ("#d00000", "#0050c8", "#007a33", "#8a00b8", "#a85400", "#006d77")
 
 
 @dataclass(frozen=True)
 class PageElement:
-    """Where an element is in the window, in pixels, and how much of it can be seen."""
+    """An element's box in the window, in pixels, and its visibility."""
 
     bid: str
     left: float
@@ -43,14 +43,14 @@ class PageElement:
 
     @property
     def middle(self) -> tuple[float, float]:
-        """Its centre."""
+        """The centre of the box, in pixels."""
         return self.left + self.width / 2, self.top + self.height / 2
 
 
 async def mark(context: IsolatedContext, hidden: str = "", counted: str = "") -> list[PageElement]:
-    """Give all elements of the active tab their bids; what `hidden` selects gets none, with all below it.
+    """Assign bids to all elements of the active tab, except to those that `hidden` selects and their descendants.
 
-    What `counted` selects of the hidden takes a number all the same, so that bids are those of another suite.
+    Hidden elements that `counted` selects still use up a number, so that bids equal BrowserGym's.
     """
     elements: list[PageElement] = []
     fresh = await _mark_frame(context.tab.page.main_frame, ["", hidden, counted], (0.0, 0.0), elements)
@@ -73,7 +73,7 @@ async def _mark_frame(frame: Frame, how: list[str], shift: tuple[float, float], 
 
 
 async def tree(context: IsolatedContext, elements: Iterable[PageElement], *, places: bool) -> str:
-    """Return the accessibility tree of the active tab, a node a line; call `mark` before."""
+    """Return the accessibility tree of the active tab, one node per line; call `mark` first."""
     tab = context.tab
     frames = await tab.devtools.send("Page.getFrameTree")
     bids = tab.bids or await _learn(tab)
@@ -83,7 +83,7 @@ async def tree(context: IsolatedContext, elements: Iterable[PageElement], *, pla
 
 
 async def _learn(tab: Tab) -> dict[int, str]:
-    """Find the bid of each element by the number that Chromium gives it."""
+    """Return the bids by Chromium's backend node id."""
     snapshot = await tab.devtools.send("DOMSnapshot.captureSnapshot", {"computedStyles": []})
     names: list[str] = snapshot["strings"]
     for document in snapshot["documents"]:
@@ -96,7 +96,7 @@ async def _learn(tab: Tab) -> dict[int, str]:
 
 
 async def _nodes(tab: Tab, frame: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The nodes of a frame's tree, with those of its frames hung in where they stand."""
+    """Return the nodes of a frame's tree, with the trees of its child frames inserted."""
     number = frame["frame"]["id"]
     answer = await tab.devtools.send("Accessibility.getFullAXTree", {"frameId": number})
     nodes: list[dict[str, Any]] = answer["nodes"]
@@ -119,7 +119,7 @@ def _lines(
     bids: Mapping[int, str],
     places: Mapping[str, PageElement],
 ) -> Iterator[str]:
-    """Write the nodes below `root`, indented by tabs; a node that says nothing leaves its place to its children."""
+    """Yield a line per node below `root`, indented by tabs; replace a node without content by its children."""
     waiting: list[tuple[Mapping[str, Any], int, str]] = [(root, 0, "")]
     while waiting:
         node, depth, above = waiting.pop()
@@ -155,7 +155,7 @@ def _line(node: Mapping[str, Any], bid: str | None, above: str, place: PageEleme
 
 
 def place_of(element: PageElement) -> str:
-    """Return the middle of an element, as an attribute."""
+    """Return the centre of an element as an attribute."""
     x, y = element.middle
     return f'at="{x:.0f},{y:.0f}"'
 
@@ -177,7 +177,7 @@ def _value(field: Mapping[str, Any] | None) -> Any:
 
 
 async def html(context: IsolatedContext, hidden: str = "", *, places: bool) -> str:
-    """Return the active tab's page as short HTML with bids, frames below their bid; call `mark` before."""
+    """Return the active tab's page as short HTML with bids, frames after the page; call `mark` first."""
     return "\n".join([text async for text in _html_of(context.tab.page.main_frame, hidden, places)])
 
 
@@ -196,7 +196,7 @@ async def picture(context: IsolatedContext) -> bytes:
 
 
 def pixels(png: bytes, marks: Iterable[PageElement] = ()) -> NDArray[np.uint8]:
-    """Return a picture as an array of shape (height, width, 3), with a frame and the bid on each of `marks`."""
+    """Return a PNG as an array of shape (height, width, 3), with a frame and the bid drawn on each of `marks`."""
     try:
         from PIL import Image, ImageDraw
     except ModuleNotFoundError as error:
@@ -214,7 +214,7 @@ def pixels(png: bytes, marks: Iterable[PageElement] = ()) -> NDArray[np.uint8]:
 
 
 def worth_marking(elements: Iterable[PageElement]) -> list[PageElement]:
-    """Return the elements that a set of marks shows: those to act on, seen by half, the innermost of each place."""
+    """Return the elements to mark: interactive, at least half visible, and the innermost at each place."""
     chosen: list[PageElement] = []
     for element in elements:
         acted_on = element.pressed or element.tag in MARKED
