@@ -1,7 +1,7 @@
-"""What a server of environments and its clients say to each other: JSON of these shapes, and nothing else.
+"""The protocol of `lmgym serve`: requests and responses as JSON.
 
-A message has calls, each of which is answered in its place, so that one message steps many sessions. Pictures travel
-as PNG in base64; nothing is pickled.
+A request contains calls and its response one answer per call, so that one message can step many sessions. Pictures are
+PNG in base64.
 """
 
 from __future__ import annotations
@@ -13,25 +13,30 @@ from msgspec import UNSET, Struct, UnsetType
 
 PATH = "/v1"
 TOKEN = "LMGYM_REMOTE_TOKEN"
-HINTS = ("oracle", "demonstrator", "admissible")  # what a call may ask about, of what may be withheld
-SECRETS = (*HINTS, "answer", "seats", "instances")  # seats: playing those that others play; instances: authored ones
-MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)  # what reading a stranger's JSON may raise
+HINTS = ("oracle", "demonstrator", "admissible")  # `Ask.what`, if revealed
+SECRETS = (
+    *HINTS,
+    "answer",
+    "seats",
+    "instances",
+)  # seats: play other seats; instances: authored ones
+MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)  # errors of decoding untrusted JSON
 
 Shape = TypeVar("Shape")
 
 
 class Open(Struct, tag_field="op", tag="open", forbid_unknown_fields=True):
-    """Open a session: one environment, for one episode after the other."""
+    """Open a session: an environment for any number of episodes."""
 
     task: str
-    split: str | None = None  # None: as the task has it, most often "train"
+    split: str | None = None  # None: the task's default
     options: dict[str, bool | int | float | str] = {}
-    max_turns: int | None = None  # None: as the task has it
-    others: str = "scripted"  # or "caller", who then plays all seats
+    max_turns: int | None = None  # None: the task's default
+    others: str = "scripted"  # or "caller": the client plays all seats
 
 
 class Reset(Struct, tag_field="op", tag="reset", forbid_unknown_fields=True):
-    """Begin an episode: of an instance, or of one that is drawn."""
+    """Start an episode of a given or a random instance."""
 
     session: str
     seed: int | None = None
@@ -40,7 +45,7 @@ class Reset(Struct, tag_field="op", tag="reset", forbid_unknown_fields=True):
 
 
 class Step(Struct, tag_field="op", tag="step", forbid_unknown_fields=True):
-    """Play an action of the seat on turn, after fresh chance where `reseed` is given."""
+    """Play an action for the seat on turn, after reseeding the environment if `reseed` is set."""
 
     session: str
     action: str
@@ -48,18 +53,18 @@ class Step(Struct, tag_field="op", tag="step", forbid_unknown_fields=True):
 
 
 class Cut(Struct, tag_field="op", tag="cut", forbid_unknown_fields=True):
-    """End the episode where it stands."""
+    """End the episode in its present state."""
 
     session: str
 
 
 class Ask(Struct, tag_field="op", tag="ask", forbid_unknown_fields=True):
-    """Ask for an action: of an adviser, or of the task's own player of a seat."""
+    """Ask for an action of the oracle, the demonstrator or a scripted seat, or for all admissible actions."""
 
     session: str
     what: str  # "oracle", "demonstrator", "admissible" or "scripted"
-    seat: str = ""  # of "scripted"
-    afresh: bool = True  # from the present state; else what follows the adviser's last word
+    seat: str = ""  # for "scripted"
+    afresh: bool = True  # from the present state; False: the action after the last one
 
 
 class Close(Struct, tag_field="op", tag="close", forbid_unknown_fields=True):
@@ -73,14 +78,14 @@ AnyCall = EnvCall | Close
 
 
 class RequestMessage(Struct, forbid_unknown_fields=True):
-    """A message to the server."""
+    """A message to the server: calls in order."""
 
     calls: list[AnyCall]
-    id: int = 0  # the answer has the same
+    id: int = 0  # returned with the response
 
 
 class Error(Struct, omit_defaults=True):
-    """Why there is no answer."""
+    """The reason why a call or a message has no answer."""
 
     code: str
     message: str
@@ -88,29 +93,29 @@ class Error(Struct, omit_defaults=True):
 
 
 class ErrorAnswer(Struct):
-    """In the place of an answer."""
+    """An error in place of an answer."""
 
     error: Error
 
 
 class OpenAnswer(Struct):
-    """A session, and what it plays."""
+    """The answer to Open: the session and its environment."""
 
     session: str
     task: str
     split: str
     splits: list[str]
     size: int  # instances of the split
-    max_turns: int  # that the server cuts at
-    task_turns: int  # that the task has when nobody chooses
-    text: int  # characters of an observation at most
-    images: tuple[int, int, int] | None  # height, width and number of pictures at most; None: there are none
+    max_turns: int  # the server truncates here
+    task_turns: int  # the task's default
+    text: int  # highest number of characters of an observation
+    images: tuple[int, int, int] | None  # height, width and highest number of pictures; None: no pictures
     deterministic: bool
     reveals: list[str]  # of SECRETS
 
 
 class Info(Struct, omit_defaults=True):
-    """What a step's info holds; anything else that a task puts there stays at the server."""
+    """The info of a step; other entries of a task's info never leave the server."""
 
     instance: str
     valid: bool
@@ -121,12 +126,12 @@ class Info(Struct, omit_defaults=True):
     score: float | UnsetType = UNSET
     success: bool | UnsetType = UNSET
     seat_scores: dict[str, float] | UnsetType = UNSET
-    answer: str | UnsetType = UNSET  # withheld, unless the operator says otherwise
-    more: dict[str, Any] = {}  # what the task's spec says may be told beside
+    answer: str | UnsetType = UNSET  # if revealed
+    more: dict[str, Any] = {}  # entries that the task's spec declares public
 
 
-BASE = frozenset(Info.__struct_fields__) - {"more"}  # names in info that are the base class's
-ENGINE = frozenset({"ply", "reseed"})  # and those that the engine writes beside
+BASE = frozenset(Info.__struct_fields__) - {"more"}  # names in info that every task has
+ENGINE = frozenset({"ply", "reseed"})  # names in info that the rollout engine adds
 
 
 class StepAnswer(Struct, omit_defaults=True):
@@ -150,7 +155,7 @@ class CutAnswer(Struct, omit_defaults=True):
 
 
 class AskAnswer(Struct):
-    """The answer to Ask: an action, or all admissible ones; None where there is none."""
+    """The answer to Ask: an action, or all admissible actions; None if there is none."""
 
     advice: str | list[str] | None
 
@@ -165,7 +170,7 @@ Answer = OpenAnswer | StepAnswer | CutAnswer | AskAnswer | CloseAnswer | ErrorAn
 
 
 class RawResponse(Struct, omit_defaults=True):
-    """A message from the server: an answer a call, or why there are none."""
+    """A response as the client decodes it first: undecoded answers, or the error of the whole message."""
 
     id: int = 0
     answers: list[msgspec.Raw] = []
@@ -173,12 +178,12 @@ class RawResponse(Struct, omit_defaults=True):
 
 
 class ResponseMessage(Struct, omit_defaults=True):
-    """The same, as the server writes it."""
+    """A response as the server encodes it: one answer per call."""
 
     answers: list[Answer]
     id: int = 0
 
 
 def read(raw: bytes | str | msgspec.Raw, shape: type[Shape]) -> Shape:
-    """Return what JSON says in a shape; one of MALFORMED where it is no JSON or of another shape."""
+    """Decode JSON of a given shape. Raises one of MALFORMED for anything else."""
     return msgspec.json.decode(raw, type=shape)

@@ -25,7 +25,7 @@ def serve(  # one line an option
     host: Annotated[str, Opt(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, Opt(min=0, max=65535, help="Port; 0 takes a free one.")] = 8700,
     expose: Annotated[bool, Opt("--expose", help="Allow an address that other machines can reach.")] = False,
-    name: Annotated[Words, Opt(help="Host name that a proxy sends; repeatable.")] = None,
+    name: Annotated[Words, Opt(help="Host name or address that clients connect to; repeatable.")] = None,
     origin: Annotated[Words, Opt(help="Origin whose pages may call the server; repeatable.")] = None,
     option: Annotated[Words, Opt(help="Option of a single task, NAME=VALUE, for every session; repeatable.")] = None,
     reveal: Annotated[

@@ -1,1 +1,1 @@
-"""Environments for clients on the network: `lmgym serve`."""
+"""The server of environments for clients on the network: `lmgym serve`."""

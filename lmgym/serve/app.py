@@ -1,14 +1,13 @@
-"""The application: one message form, by HTTP and by WebSocket.
+"""The application: `POST /v1/call` answers one message, `/v1/ws` a sequence of messages, `GET /v1/tasks` lists tasks.
 
-`POST /v1/call` answers one message; `/v1/ws` answers one after the other, and ends the sessions that it opened when it
-is gone. `GET /v1/tasks` says what can be opened.
+The sessions that were opened over a WebSocket end with it.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 import msgspec
 from fastapi import FastAPI, Request, Response, WebSocket, WebSocketDisconnect
@@ -19,23 +18,22 @@ from lmgym.serve.clients import Client, Limits
 from lmgym.serve.guard import CLIENT
 from lmgym.serve.sessions import Sessions
 
-STATUS = {"size": 413, "message": 400, "rate": 429, "limit": 429, "slow": 408}  # of a message as a whole
-BEYOND = 1 << 20  # bytes of a message that is too large, which are not kept: closed upon them, it hears no answer
+STATUS = {"size": 413, "message": 400, "rate": 429, "limit": 429, "slow": 408}  # HTTP status of a refused message
+EXCESS = 1 << 20  # bytes of an oversized body that are read and dropped, so that the client receives the answer
 DECODER = msgspec.json.Decoder(wire.RequestMessage)
 ENCODER = msgspec.json.Encoder()
 
 
 def application(sessions: Sessions) -> FastAPI:
-    """Return what answers requests, once `Guard` has let them in."""
+    """Make the application; `guard.protect` decides which requests reach it."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        keepers = [asyncio.create_task(sessions.reap()), asyncio.create_task(sessions.watch())]
+        tasks = [asyncio.create_task(sessions.reap()), asyncio.create_task(sessions.watch())]
         yield
-        for keeper in keepers:
-            keeper.cancel()
-            with suppress(asyncio.CancelledError):
-                await keeper
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         sessions.close()
 
     app = FastAPI(title="lmgym", docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
@@ -52,43 +50,43 @@ def application(sessions: Sessions) -> FastAPI:
     async def call(request: Request) -> Response:
         try:
             raw = await _body(request, sessions.limits)
-            return _response(await answered(sessions, _client(request), raw))
+            return _response(await respond(sessions, _client(request), raw))
         except Refusal as refusal:
             return _response(wire.RawResponse(error=refusal.error))
 
     @app.websocket(f"{wire.PATH}/ws")
-    async def talk(socket: WebSocket) -> None:
-        await _talk(socket, sessions)
+    async def connect(socket: WebSocket) -> None:
+        await _serve_socket(socket, sessions)
 
     return app
 
 
-async def answered(
+async def respond(
     sessions: Sessions, client: Client, raw: bytes | str, connection: object | None = None
 ) -> wire.ResponseMessage | wire.RawResponse:
-    """Answer a message, or say why it is none."""
+    """Answer a message, or return why it is refused."""
     number = 0
     try:
         try:
             message = DECODER.decode(raw)
         except wire.MALFORMED as error:
             _spend(client, 1)
-            raise Refusal("message", f"no message of this server: {error}"[:300]) from error
+            raise Refusal("message", f"malformed message: {error}"[:300]) from error
         number = message.id
         if not 0 < len(message.calls) <= sessions.limits.calls:
-            raise Refusal("message", f"a message has 1 to {sessions.limits.calls} calls; got {len(message.calls)}")
+            raise Refusal("message", f"a message needs 1 to {sessions.limits.calls} calls; got {len(message.calls)}")
         _spend(client, len(message.calls))
         return wire.ResponseMessage(await sessions.answer(client, message.calls, connection), number)
     except Refusal as refusal:
         return wire.RawResponse(number, error=refusal.error)
 
 
-async def _talk(socket: WebSocket, sessions: Sessions) -> None:
-    """Answer the messages of a connection in their order."""
+async def _serve_socket(socket: WebSocket, sessions: Sessions) -> None:
+    """Answer the messages of a connection in order."""
     client = _client(socket)
     if client.connections >= sessions.limits.connections_per_client:
-        most = f"a client has {sessions.limits.connections_per_client} connections at most: close some"
-        await socket.send_denial_response(_response(wire.RawResponse(error=wire.Error("limit", most, 10.0))))
+        message = f"a client has at most {sessions.limits.connections_per_client} connections; close some"
+        await socket.send_denial_response(_response(wire.RawResponse(error=wire.Error("limit", message, 10.0))))
         return
     connection = object()
     client.connections += 1
@@ -99,37 +97,37 @@ async def _talk(socket: WebSocket, sessions: Sessions) -> None:
             raw = event.get("text") or event.get("bytes") or b""
             if event["type"] == "websocket.disconnect":
                 return
-            said = await answered(sessions, client, raw, connection)
+            response = await respond(sessions, client, raw, connection)
             async with asyncio.timeout(sessions.limits.slow):
-                await socket.send_text(ENCODER.encode(said).decode())
+                await socket.send_text(ENCODER.encode(response).decode())
     except (WebSocketDisconnect, TimeoutError):
-        return  # nobody is there, or nobody listens
+        return  # the client is gone, or does not read
     finally:
         client.connections -= 1
         sessions.leave(connection)
 
 
 async def _body(request: Request, limits: Limits) -> bytes:
-    """The body of a request, if it is short and comes in time. Raises Refusal."""
+    """Return the body of a request. Raises Refusal if it is too long or too slow."""
     parts, size = [], 0
     try:
         async with asyncio.timeout(limits.slow):
             async for part in request.stream():
                 size += len(part)
-                if size > limits.message + BEYOND:
+                if size > limits.message + EXCESS:
                     break
                 if size <= limits.message:
                     parts.append(part)
     except TimeoutError as error:
-        raise Refusal("slow", f"a message takes {limits.slow:g} seconds at most to arrive") from error
+        raise Refusal("slow", f"a message must arrive within {limits.slow:g} seconds") from error
     if size > limits.message:
-        raise Refusal("size", f"a message has {limits.message} bytes at most")
+        raise Refusal("size", f"a message may have at most {limits.message} bytes")
     return b"".join(parts)
 
 
 def _spend(client: Client, calls: int) -> None:
     if wait := client.spend(calls):
-        raise Refusal("rate", f"a client makes {client.limits.rate:g} calls a second at most", round(wait, 3))
+        raise Refusal("rate", f"a client may make at most {client.limits.rate:g} calls per second", round(wait, 3))
 
 
 def _client(connection: Request | WebSocket) -> Client:

@@ -1,4 +1,4 @@
-"""What strangers may open: tasks that are named, with options that the task's spec says are safe."""
+"""The tasks and options that clients may open: served tasks, with the options that their specs declare public."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from lmgym.env.spec import TaskSpec
 from lmgym.errors import InstanceError, LmgymError
 from lmgym.serve.env_session import SessionConfig
 
-LONGEST = 10_000  # turns of an episode
+MAX_TURNS = 10_000  # highest turn limit that a client may set
 HARMLESS = re.compile(r"\b[\w-]+/(?:\w[\w-]*-v\d+|\d+)")  # "lmgym/Wordle-v0", "train/17": no paths
 PATH = re.compile(r"[/\\~]")
 
 
 class Refusal(LmgymError):
-    """What a client is told instead of an answer."""
+    """A refused call or message, with the error that the client receives."""
 
     def __init__(self, code: str, message: str, retry_after: float = 0.0) -> None:
         super().__init__(message)
@@ -27,7 +27,7 @@ class Refusal(LmgymError):
 
 
 def tellable(error: LmgymError) -> str:
-    """The message of an error, without one that may have a path of this machine in it."""
+    """Return the message of an error, or a substitute if it may contain a path of this machine."""
     message = str(error)
     if PATH.search(HARMLESS.sub("", message)):
         return "the details are in the server's log"
@@ -36,67 +36,68 @@ def tellable(error: LmgymError) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Catalogue:
-    """Tasks by id, and what the operator lets be known of them."""
+    """Served tasks by id, with the operator's options and the hidden information that clients may ask for."""
 
     specs: Mapping[str, TaskSpec]
-    options: Mapping[str, Any] = field(default_factory=dict)  # the operator's own, for every session
+    options: Mapping[str, Any] = field(default_factory=dict)  # set by the operator, for every session
     reveals: frozenset[str] = frozenset()
 
     @classmethod
     def of(
         cls, names: Iterable[str] = (), *, options: Mapping[str, Any] | None = None, reveals: Iterable[str] = ()
     ) -> Catalogue:
-        """Of the tasks that are named, else of all that run nothing of what a stranger sends. Raises InstanceError."""
+        """Make a catalogue of the named tasks, or of all that execute no code of a client. Raises InstanceError."""
         options = dict(options or {})
-        found = [find(name) for name in names]
-        if wrong := [spec.id for spec in found if spec.elsewhere]:
-            raise InstanceError(f"{wrong[0]} is a client of a server: serve what it plays from there")
-        if options and len(found) != 1:
-            raise InstanceError("options hold for every session: serve one task with them")
-        if strange := sorted(set(reveals) - set(wire.SECRETS)):
-            raise InstanceError(f"what may be revealed is {', '.join(wire.SECRETS)}; got {strange[0]!r}")
-        for spec in found:
-            known_options = options_of(load(spec))  # MissingExtra, where its packages are not here
-            if unknown := [name for name in options if name not in known_options]:
-                raise InstanceError(
-                    f"{spec.id} has no option {unknown[0]!r}; it has {', '.join(sorted(known_options))}"
-                )
-        chosen = found or [spec for spec in specs().values() if not (spec.elsewhere or spec.runs_code)]
+        chosen = [find(name) for name in names]
+        if remote := [spec.id for spec in chosen if spec.elsewhere]:
+            raise InstanceError(f"{remote[0]} is a client of a server; serve the task itself on that server's machine")
+        if options and len(chosen) != 1:
+            raise InstanceError("--option applies to every session; serve a single task with it")
+        if unknown := sorted(set(reveals) - set(wire.SECRETS)):
+            raise InstanceError(f"cannot reveal {unknown[0]!r}; choose from {', '.join(wire.SECRETS)}")
+        for spec in chosen:
+            names_of_options = options_of(load(spec))  # raises MissingExtra if the task's packages are missing
+            if unknown := [name for name in options if name not in names_of_options]:
+                allowed = ", ".join(sorted(names_of_options))
+                raise InstanceError(f"{spec.id} has no option {unknown[0]!r}; choose from {allowed}")
+        chosen = chosen or [spec for spec in specs().values() if not (spec.elsewhere or spec.runs_code)]
         return cls(specs={spec.id: spec for spec in chosen}, options=options, reveals=frozenset(reveals))
 
     def config(self, call: wire.Open) -> SessionConfig:
-        """Return what a call may open. Raises Refusal."""
+        """Return the environment that a call opens. Raises Refusal if clients may not open it."""
         spec = self._spec(call.task)
         split = spec.options.get("split", "train") if call.split is None else call.split
         if split not in spec.splits:
-            raise Refusal("option", f"{spec.id} has the splits {', '.join(spec.splits)}; got {_short(call.split)}")
+            raise Refusal(
+                "option", f"{spec.id} has no split {_short(call.split)}; choose from {', '.join(spec.splits)}"
+            )
         options = dict(self.options)
         for name, value in call.options.items():
             self._check(spec, name, value)
             options[name] = value
         if call.others not in ("scripted", "caller") or (call.others == "caller" and "seats" not in self.reveals):
-            raise Refusal("withheld", "the other seats are the task's own players' here: others='scripted'")
+            raise Refusal("withheld", "this server plays the other seats itself: use others='scripted'")
         if call.max_turns is not None:
-            if not 1 <= call.max_turns <= LONGEST:
-                raise Refusal("option", f"max_turns is 1 to {LONGEST}; got {_short(call.max_turns)}")
+            if not 1 <= call.max_turns <= MAX_TURNS:
+                raise Refusal("option", f"max_turns must be 1 to {MAX_TURNS}; got {_short(call.max_turns)}")
             options["max_turns"] = call.max_turns
         return SessionConfig(spec=spec, split=split, options={"others": call.others, **options}, reveals=self.reveals)
 
     def permit(self, call: wire.AnyCall) -> None:
-        """Raise Refusal where a call to a session asks for what is withheld."""
+        """Raise Refusal if a call asks for withheld information."""
         if isinstance(call, wire.Ask):
             wanted = "seats" if call.what == "scripted" else call.what
             if wanted not in self.reveals or wanted not in (*wire.HINTS, "seats"):
-                raise Refusal("withheld", f"this server does not tell {_short(call.what)}")
+                raise Refusal("withheld", f"this server does not reveal {_short(call.what)}")
         if isinstance(call, wire.Reset | wire.Step):
             seed = call.seed if isinstance(call, wire.Reset) else call.reseed
             if seed is not None and seed < 0:
                 raise Refusal("instance", f"a seed is 0 or more; got {_short(seed)}")
         if isinstance(call, wire.Reset) and call.instance is not None and "instances" not in self.reveals:
-            raise Refusal("withheld", "this server takes no authored instances; name one by its index")
+            raise Refusal("withheld", "this server does not accept authored instances; choose one by its index")
 
     def listing(self) -> list[dict[str, Any]]:
-        """What there is to open, for people and programs."""
+        """Describe the served tasks and their public options, as JSON values."""
         return [
             {
                 "task": spec.id,
@@ -113,30 +114,32 @@ class Catalogue:
         for spec in self.specs.values():
             if name in (spec.id, spec.id.partition("/")[2], spec.name):
                 return spec
-        raise Refusal("task", f"no task {_short(name)} is served here; GET {wire.PATH}/tasks lists those that are")
+        raise Refusal("task", f"this server has no task {_short(name)}; GET {wire.PATH}/tasks lists its tasks")
 
     def _public(self, spec: TaskSpec) -> dict[str, range | tuple[Any, ...]]:
-        """Options that a client may set: the operator's own are settled."""
+        """Return the options that a client may set: public ones that the operator has not set."""
         return {name: values for name, values in spec.public.items() if name not in self.options}
 
     def _check(self, spec: TaskSpec, name: str, value: Any) -> None:
         public = self._public(spec)
         if name not in public:
-            known = ", ".join(public) or "none"
-            raise Refusal("option", f"{spec.id} takes these options from clients: {known}; got {_short(name)}")
+            names = ", ".join(public) or "none"
+            raise Refusal("option", f"clients cannot set option {_short(name)} of {spec.id}; public options: {names}")
         values = public[name]
         same = [each for each in (values if isinstance(values, tuple) else ()) if type(each) is type(value)]
         if not (value in same or (isinstance(values, range) and type(value) is int and value in values)):
-            raise Refusal("option", f"option {name} of {spec.id} takes {_choices(values)}; got {_short(value)}")
+            raise Refusal(
+                "option", f"option {name} of {spec.id} must be one of {_choices(values)}; got {_short(value)}"
+            )
 
 
 def _choices(values: range | tuple[Any, ...]) -> Any:
-    """The values of an option as JSON shows them."""
+    """Return the allowed values of an option as JSON values."""
     if isinstance(values, range):
         return {"from": values[0], "to": values[-1]} | ({"by": values.step} if values.step != 1 else {})
     return list(values)
 
 
 def _short(value: object) -> str:
-    """What a client sent, said back to it; a whole number may have more digits than Python writes."""
-    return repr(value)[:100] if not isinstance(value, int) or abs(value) < 1 << 64 else "a longer number"
+    """Quote a client's value in a message, without converting integers beyond Python's digit limit."""
+    return repr(value)[:100] if not isinstance(value, int) or abs(value) < 1 << 64 else "a larger number"

@@ -1,4 +1,4 @@
-"""A server that listens, and its end."""
+"""The server: a listening socket, and uvicorn with limits on connections and request times."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from lmgym.serve.clients import Clients, Limits
 from lmgym.serve.guard import protect
 from lmgym.serve.sessions import Sessions
 
-CONNECTIONS = 1024  # that are open at once, whoever has them
+CONNECTIONS = 1024  # open at once, of all clients
 
 
 class Serving:
-    """A socket and what answers on it."""
+    """A listening socket with the application behind it."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Serving:
         origins: Sequence[str] = (),
         processes: int | None = None,
     ) -> None:
-        """Listen on `host`; port 0 takes a free one. Raises InstanceError where the address cannot be had."""
+        """Listen on `host`; port 0 picks a free port. Raises InstanceError if that is not possible."""
         limits = limits or Limits()
         if hosts.is_wildcard(host) and not names:
             raise InstanceError(f"--host {host} needs --name HOST: a host name or address that clients connect to")
@@ -52,10 +52,10 @@ class Serving:
         self.server = uvicorn.Server(
             uvicorn.Config(
                 app,
-                http=_patient(limits.slow),
+                http=_with_head_timeout(limits.slow),
                 ws="websockets-sansio",
                 ws_max_size=limits.message,
-                ws_per_message_deflate=False,  # a small message may not become a large one
+                ws_per_message_deflate=False,  # a small compressed message could expand to a large one
                 lifespan="on",
                 log_config=None,
                 access_log=False,
@@ -67,12 +67,12 @@ class Serving:
         )
 
     def run(self) -> None:
-        """Answer until the end is asked for."""
+        """Serve until the process is asked to stop."""
         self.server.run(sockets=[self.socket])
 
     @contextmanager
     def running(self) -> Iterator[Serving]:
-        """Answer in a thread, for as long as the block lasts."""
+        """Serve in a thread while the block runs."""
         thread = Thread(target=self.run, name="lmgym-serve", daemon=True)
         thread.start()
         try:
@@ -84,14 +84,12 @@ class Serving:
 
 def _listening(host: str, port: int, slow: float) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # the protocol by name: else asyncio leaves Nagle's algorithm on, and a body waits 40 ms for its head's ACK
+    # the explicit protocol makes asyncio disable Nagle's algorithm, which would delay each body by 40 ms
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if patience := getattr(
-            socket, "TCP_USER_TIMEOUT", None
-        ):  # a peer that takes nothing is cut off, where Linux is
-            listener.setsockopt(socket.IPPROTO_TCP, patience, int(2000 * slow))
+        if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux only: disconnect a peer that reads nothing
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(2000 * slow))
         listener.bind((host, port))
         listener.listen(2048)
     except OSError as error:
@@ -100,30 +98,30 @@ def _listening(host: str, port: int, slow: float) -> socket.socket:
     return listener
 
 
-def _patient(seconds: float) -> type[asyncio.Protocol]:
-    """HTTP for connections whose requests, each, must come in this time: uvicorn itself would wait for ever.
+def _with_head_timeout(seconds: float) -> type[asyncio.Protocol]:
+    """Return uvicorn's HTTP protocol with a limit on the time that the head of each request may take.
 
-    A body's time is the application's; here it is that of the head.
+    The application limits the time of a body.
     """
 
-    class Patient(H11Protocol):
+    class HeadTimeoutProtocol(H11Protocol):
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
             if len(self.connections) > CONNECTIONS:
                 transport.close()
-            self.latest: object = None  # scope of the request after which another one is waited for
+            self.latest: object = None  # scope of the last complete request
             self.loop.call_later(seconds, self.give_up, None)
 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
             scope = getattr(self, "scope", None)
-            if self.conn.their_state is h11.IDLE and scope is not self.latest:  # a part of the next head
+            if self.conn.their_state is h11.IDLE and scope is not self.latest:  # the next head has begun
                 self.latest = scope
                 self.loop.call_later(seconds, self.give_up, scope)
 
         def give_up(self, scope: object) -> None:
-            """Close where nothing that can be answered has come since."""
+            """Close the connection if no further request has arrived."""
             if getattr(self, "scope", None) is scope and not self.transport.is_closing():
                 self.transport.close()
 
-    return Patient
+    return HeadTimeoutProtocol

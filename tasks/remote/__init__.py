@@ -1,4 +1,4 @@
-"""A task that another machine plays: the client of `lmgym serve`."""
+"""A task on another machine: the client of `lmgym serve`."""
 
 from lmgym.env.spec import TaskSpec
 

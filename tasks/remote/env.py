@@ -1,4 +1,4 @@
-"""A served environment as if it were here: the same observations, rewards, scores and spaces."""
+"""A served environment that behaves like a local one: same observations, rewards, scores and spaces."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from lmgym.errors import InstanceError
 from lmgym.tasks.remote import SPEC
 
 URL = "LMGYM_REMOTE_URL"
-LONGEST = 10_000  # turns that a server allows; the limit that holds is applied here
-PIXELS = 1 << 26  # of all pictures of an observation
+MAX_TURNS = 10_000  # highest limit that a server accepts; the actual limit is applied locally
+PIXELS = 1 << 26  # of all pictures of an observation together
 
 
 class RemoteEnv(TextEnv):
-    """Any task of a server that runs `lmgym serve`."""
+    """An environment on a server that runs `lmgym serve`."""
 
     SPEC = SPEC
 
@@ -46,45 +46,45 @@ class RemoteEnv(TextEnv):
         spec: TaskSpec | None = None,
         **common: Any,
     ) -> None:
-        """Connect, and open a session.
+        """Connect and open a session.
 
         Args:
-            url: of the server, http(s)://HOST:PORT; "" takes it from LMGYM_REMOTE_URL.
-            task: id or folder's name of what is played there.
-            token: None takes it from LMGYM_REMOTE_TOKEN, so that it stands in no record, and tells it only to the
-                server that LMGYM_REMOTE_URL names: an address may come from a record of a stranger's.
-            options: of that task, as far as the server lets them be chosen.
-            timeout: seconds of one call.
-            split: of that task.
-            spec: what registered this environment.
-            common: what every task takes: others, render_mode.
+            url: URL of the server, http(s)://HOST:PORT; default: LMGYM_REMOTE_URL.
+            task: Id or folder name of the task.
+            token: Default: LMGYM_REMOTE_TOKEN, which is sent only to the server at LMGYM_REMOTE_URL, since `url` may
+                come from somebody else's recorded episode, and does not appear in recorded episodes.
+            options: Options of the task that the server lets clients set.
+            timeout: Seconds that a call may take.
+            split: Split of the task.
+            spec: Spec of this environment.
+            common: Options of every task, such as others and render_mode.
         """
         url = url or os.environ.get(URL, "")
         if not (url and task):
-            raise InstanceError(f"say where it is played and what: url='http://HOST:PORT' (or {URL}), task='wordle'")
+            raise InstanceError(f"set url='http://HOST:PORT' (or {URL}) and a task such as task='wordle'")
         if not timeout > 0:
-            raise InstanceError(f"timeout is seconds above 0; got {timeout!r}")
+            raise InstanceError(f"timeout must be above 0 seconds; got {timeout!r}")
         self._url, self._token, self._timeout = url, token or _token_for(url), timeout
-        self._call = wire.Open(task, split, _plain(options or {}), LONGEST, common.get("others", "scripted"))
-        self._session = self._connected()
+        self._call = wire.Open(task, split, _plain(options or {}), MAX_TURNS, common.get("others", "scripted"))
+        self._session = self._connect()
         opened = self._session.opened
         super().__init__(spec=_described(spec or SPEC, opened), split=split, **common)
         self._tools: list[dict[str, Any]] = []
         self._answer: str | None = None
         self._reseed: int | None = None
 
-    # Gymnasium's side ------------------------------------------------------------------------------------------
+    # Gymnasium's interface ------------------------------------------------------------------------------------------
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Open an episode there. After a lost connection a seed opens another session; without one, chance is gone."""
+        """Start an episode. After a lost connection, a reset with a seed opens a new session."""
         self._seed(seed)
         choice = options or {}
-        if strange := [name for name in choice if name not in ("index", "instance")]:
-            raise InstanceError(f"reset takes the options 'index' and 'instance'; got {', '.join(map(repr, strange))}")
+        if unknown := [name for name in choice if name not in ("index", "instance")]:
+            raise InstanceError(f"reset takes the options 'index' and 'instance'; got {', '.join(map(repr, unknown))}")
         if not self._session.alive and seed is not None:
-            self._session = self._connected()
+            self._session = self._connect()
         instance, index = choice.get("instance"), choice.get("index")
         if instance is not None or index is not None:
             index = None if instance is not None else self._checked_index(index)
@@ -92,32 +92,32 @@ class RemoteEnv(TextEnv):
         played = self._session.ask(call, wire.StepAnswer)
         self._over, self._reseed = False, None
         self._tools = played.tools
-        observation, info = self._told(played)
+        observation, info = self._observed(played)
         self._answer = info.get("answer")
         return observation, info
 
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Play an action there."""
+        """Play an action."""
         if self._over:
             raise self._reset_needed()
         reseed, self._reseed = self._reseed, None
         played = self._session.ask(wire.Step(self._session.name, clean(action), reseed), wire.StepAnswer)
-        observation, info = self._told(played)
+        observation, info = self._observed(played)
         self._over = played.terminated or played.truncated
         if self._over:
             self._check(played.info.score, played.info.success)
         return observation, played.reward, played.terminated, played.truncated, info
 
     def cut(self) -> dict[str, Any]:
-        """End the episode there."""
+        """End the episode in its present state."""
         ending = self._session.ask(wire.Cut(self._session.name), wire.CutAnswer)
         self._check(ending.score, ending.success)
         self._over = True
-        told: dict[str, Any] = msgspec.to_builtins(ending)
-        return told
+        info: dict[str, Any] = msgspec.to_builtins(ending)
+        return info
 
     def reseed(self, seed: int) -> None:
-        """Give the rest of the episode fresh chance: it goes with the next action."""
+        """Reseed the rest of the episode; the seed is sent with the next action."""
         super().reseed(seed)
         self._reseed = seed
 
@@ -125,128 +125,131 @@ class RemoteEnv(TextEnv):
         """End the session."""
         self._session.close()
 
-    # What the task there says ------------------------------------------------------------------------------------
+    # The task's own methods ------------------------------------------------------------------------------------
 
     def size(self) -> int:
         """Instances of the split."""
         return self._session.opened.size
 
     def score_if_cut(self) -> float:
-        """Refuse: a server tells where an episode stands only by ending it."""
+        """Raise InstanceError: a server scores an unfinished episode only by ending it."""
         raise InstanceError(
-            f"{self._call.task} is played at a server, which gives the score of a cut episode through cut() only"
+            f"{self._call.task} is played on a server, which scores an unfinished episode through cut() only"
         )
 
     def oracle(self) -> Iterator[str]:
-        """Yield what the oracle says, if the operator lets it speak."""
-        return self._advised("oracle")
+        """Yield the oracle's actions, if the server reveals them."""
+        return self._advice("oracle")
 
     def demonstrator(self) -> Iterator[str]:
-        """Yield what the demonstrator says, if the operator lets it speak."""
-        return self._advised("demonstrator")
+        """Yield the demonstrator's actions, if the server reveals them."""
+        return self._advice("demonstrator")
 
     def admissible(self) -> list[str] | None:
-        """Actions that make sense; None also where they are withheld."""
+        """Return the admissible actions; None also if the server withholds them."""
         if "admissible" not in self._session.opened.reveals:
             return None
-        advice = self._asked("admissible")
+        advice = self._ask("admissible")
         if isinstance(advice, str):
-            raise self._session.malformed("one text for all admissible actions")
+            raise self._session.malformed("a single text as the list of admissible actions")
         return advice
 
     def scripted(self, seat: str) -> str:
-        """What the task's own player of a seat does, if the operator lets clients play seats."""
-        advice = self._asked("scripted", seat=seat)
+        """Return the action of the task's scripted player for a seat, if the server reveals seats."""
+        advice = self._ask("scripted", seat=seat)
         if not isinstance(advice, str):
-            raise self._session.malformed("no action of a seat")
+            raise self._session.malformed("no action for a seat")
         return advice
 
     def tools(self) -> list[dict[str, Any]]:
-        """Schemas of the calls that actions are, as they came with the episode."""
+        """Return the schemas of the tools of this episode."""
         return self._tools
 
     def answer(self) -> str | None:
-        """The hidden truth, where it is revealed."""
+        """Return the hidden answer, if the server reveals it."""
         return self._answer
 
     # Inside ----------------------------------------------------------------------------------------------------
 
-    def _connected(self) -> ServerSession:
+    def _connect(self) -> ServerSession:
         session = ServerSession(self._url, self._token, self._call, timeout=self._timeout)
         opened = session.opened
         height, width, most = opened.images or (1, 1, 1)
-        sound = 0 < opened.text <= MAX_TEXT and 0 < opened.task_turns <= LONGEST and opened.size >= 0
+        sound = 0 < opened.text <= MAX_TEXT and 0 < opened.task_turns <= MAX_TURNS and opened.size >= 0
         if not (sound and self._call.split in opened.splits and min(height, width, most) > 0):
-            raise session.malformed("a task that cannot be")
+            raise session.malformed("an impossible description of the task")
         if height * width * most > PIXELS:
             raise session.malformed(f"{most} pictures of {height} by {width}")
         if opened.images is not None:
             self.PICTURES = Images(height, width, most=most)  # type: ignore[misc]  # of this environment
         return session
 
-    def _told(self, played: wire.StepAnswer) -> tuple[Observation, dict[str, Any]]:
-        """An observation and its info, as the task's own environment would give them."""
-        if clean(played.text, max_length=self._session.opened.text) != played.text:
-            raise self._session.malformed("an observation that is too long, or no text")
-        observation: Observation = {"text": played.text}
+    def _observed(self, answer: wire.StepAnswer) -> tuple[Observation, dict[str, Any]]:
+        """Return observation and info as the task's own environment would."""
+        if clean(answer.text, max_length=self._session.opened.text) != answer.text:
+            raise self._session.malformed("an observation that is too long or contains control characters")
+        observation: Observation = {"text": answer.text}
         if self.PICTURES is not None:
-            observation["images"] = self._pictures(played.images, self.PICTURES)
-        gains = played.info.seat_rewards or {}
-        if not all(map(math.isfinite, (played.reward, *played.info.reward_terms.values(), *gains.values()))):
-            raise self._session.malformed("a reward that is no number")
-        info: dict[str, Any] = msgspec.to_builtins(played.info)
-        beside = info.pop("more", {})
-        info |= {name: said for name, said in beside.items() if name not in wire.BASE | wire.ENGINE}
-        self.latest_text, self.instance_name, self._seat = played.text, played.info.instance, played.info.seat
+            observation["images"] = self._pictures(answer.images, self.PICTURES)
+        seat_rewards = answer.info.seat_rewards or {}
+        if not all(map(math.isfinite, (answer.reward, *answer.info.reward_terms.values(), *seat_rewards.values()))):
+            raise self._session.malformed("a reward that is not finite")
+        info: dict[str, Any] = msgspec.to_builtins(answer.info)
+        more = info.pop("more", {})
+        info |= {name: value for name, value in more.items() if name not in wire.BASE | wire.ENGINE}
+        self.latest_text, self.instance_name, self._seat = answer.text, answer.info.instance, answer.info.seat
         return observation, info
 
     def _pictures(self, images: list[str], space: Images) -> NDArray[np.uint8]:
         if len(images) > space.most:
-            raise self._session.malformed(f"{len(images)} pictures where {space.most} are the most")
+            raise self._session.malformed(f"{len(images)} pictures; at most {space.most} are allowed")
         try:
-            found = [decode(base64.b64decode(image, validate=True), space.height, space.width) for image in images]
-        except ValueError as error:  # what base64 raises is one
+            pictures = [decode(base64.b64decode(image, validate=True), space.height, space.width) for image in images]
+        except ValueError as error:  # base64's errors included
             raise self._session.malformed(str(error)) from error
-        return np.stack(found) if found else np.zeros((0, space.height, space.width, 3), np.uint8)
+        return np.stack(pictures) if pictures else np.zeros((0, space.height, space.width, 3), np.uint8)
 
     def _check(self, score: float | UnsetType, success: bool | UnsetType) -> None:
-        """Raise BackendError where an episode does not end as one must."""
+        """Raise BackendError if an episode ended without a valid score."""
         if isinstance(score, UnsetType) or isinstance(success, UnsetType) or not 0 <= score <= 1:
-            raise self._session.malformed(f"an episode that ends with score {score} and success {success}")
+            raise self._session.malformed(f"an episode that ended with score {score} and success {success}")
 
-    def _advised(self, name: str) -> Iterator[str]:
+    def _advice(self, name: str) -> Iterator[str]:
         if name not in self._session.opened.reveals:
-            raise InstanceError(f"the server at {self._url} withholds the {name}: its operator says --reveal {name}")
-        return self._following(name)
+            raise InstanceError(f"the server at {self._url} withholds the {name}: start it with --reveal {name}")
 
-    def _following(self, name: str) -> Iterator[str]:
-        afresh = True
-        while (advice := self._asked(name, afresh=afresh)) is not None:
-            if not isinstance(advice, str):
-                raise self._session.malformed(f"several actions of the {name}")
-            yield advice
-            afresh = False
+        def actions() -> Iterator[str]:
+            afresh = True
+            while (advice := self._ask(name, afresh=afresh)) is not None:
+                if not isinstance(advice, str):
+                    raise self._session.malformed(f"several actions of the {name}")
+                yield advice
+                afresh = False
 
-    def _asked(self, what: str, *, seat: str = "", afresh: bool = True) -> str | list[str] | None:
+        return actions()
+
+    def _ask(self, what: str, *, seat: str = "", afresh: bool = True) -> str | list[str] | None:
         return self._session.ask(wire.Ask(self._session.name, what, seat, afresh), wire.AskAnswer).advice
 
 
 def _token_for(url: str) -> str:
-    """The environment's token, "" where it has none. Raises InstanceError where it is another server's."""
+    """Return LMGYM_REMOTE_TOKEN or "". Raises InstanceError if the token belongs to another server."""
     token, named = os.environ.get(wire.TOKEN, ""), os.environ.get(URL, "")
     if token and not (named and server(url) == server(named)):
-        raise InstanceError(f"{wire.TOKEN} is told to the server at {URL} only: set that to {url!r}, or give token=")
+        raise InstanceError(f"{wire.TOKEN} is sent only to the server at {URL}: set {URL} to {url!r}, or pass token=")
     return token
 
 
 def _described(spec: TaskSpec, opened: wire.OpenAnswer) -> TaskSpec:
-    """The card of what is played: only its own split's size is known."""
+    """Return the spec of the task on the server; only the size of the open split is known."""
     splits = {name: opened.size if name == opened.split else 0 for name in opened.splits}
     return replace(spec, splits=splits, max_turns=opened.task_turns, deterministic=opened.deterministic)
 
 
 def _plain(options: Mapping[str, Any]) -> dict[str, bool | int | float | str]:
-    """Options as they can travel. Raises InstanceError for what is no word or number."""
+    """Return options that can be sent. Raises InstanceError for any other than text, number or switch."""
     if wrong := [name for name, value in options.items() if not isinstance(value, bool | int | float | str)]:
-        raise InstanceError(f"an option of a served task is a word or a number; got {wrong[0]}={options[wrong[0]]!r}")
+        raise InstanceError(
+            f"option {wrong[0]} of a served task must be text, a number or a switch; got {options[wrong[0]]!r}"
+        )
     return dict(options)

@@ -217,17 +217,17 @@ def test_steps_before_a_reset_and_after_the_end_are_refused_here(games):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"task": "chess"}, "no task 'chess' is served"),
-        ({"split": "secret"}, "has the splits train, test"),
-        ({"options": {"words": "/etc/passwd"}}, "takes these options from clients: colouring"),
-        ({"options": {"words": ["crane"]}}, "a word or a number"),
-        ({"token": "not the token"}, "a token has"),
+        ({"task": "chess"}, "has no task 'chess'"),
+        ({"split": "secret"}, "choose from train, test"),
+        ({"options": {"words": "/etc/passwd"}}, "public options: colouring"),
+        ({"options": {"words": ["crane"]}}, "text, a number or a switch"),
+        ({"token": "not the token"}, "token must have ASCII"),
         ({"token": "not-the-token"}, "HTTP 401"),
-        ({"token": "a\nb"}, "a token has"),
-        ({"url": "ftp://127.0.0.1"}, "url is http"),
-        ({"url": "http://me:secret@127.0.0.1:1"}, "no password"),
-        ({"url": "http://127.0.0.1:99999"}, "no address"),
-        ({"url": ""}, "say where it is played"),
+        ({"token": "a\nb"}, "token must have ASCII"),
+        ({"url": "ftp://127.0.0.1"}, "url must be http"),
+        ({"url": "http://me:secret@127.0.0.1:1"}, "must not contain a password"),
+        ({"url": "http://127.0.0.1:99999"}, "not the URL of a server"),
+        ({"url": ""}, "set url="),
         ({"others": "caller"}, "other seats"),
         ({"others": "python:os:getcwd"}, "other seats"),
         ({"timeout": 0.0}, "above 0"),
@@ -245,8 +245,8 @@ def test_what_cannot_be_is_said_at_once(games, wrong, message):
         ({"index": -1}, "instances 0 to 371"),
         ({"index": "3"}, "instances 0 to 371"),
         ({"place": 3}, "reset takes"),
-        ({"instance": {"word": "crane"}}, "no authored instances"),
-        ({"instance": {"word": object()}}, "cannot be told"),
+        ({"instance": {"word": "crane"}}, "does not accept authored instances"),
+        ({"instance": {"word": object()}}, "cannot be sent"),
     ],
 )
 def test_wrong_instances_are_the_callers_mistake_and_the_session_lives_on(games, choice, message):
@@ -257,7 +257,7 @@ def test_wrong_instances_are_the_callers_mistake_and_the_session_lives_on(games,
 
 
 def test_no_server_is_a_backend_error():
-    with pytest.raises(BackendError, match="cannot be reached"):
+    with pytest.raises(BackendError, match="is unreachable"):
         build("remote", url="http://127.0.0.1:9", task="wordle", token=TOKEN, timeout=5.0)
 
 

@@ -314,7 +314,7 @@ def test_the_operators_options_hold_and_cannot_be_chosen():
         session = asking.open("guess_number")
         assert "from 1 to 5" in asking.call(reset(session))[0]["text"]
         assert asking.code({"op": "open", "task": "guess_number", "options": {"highest": 5}}) == "option"
-    with pytest.raises(InstanceError, match="one task"):
+    with pytest.raises(InstanceError, match="a single task"):
         Catalogue.of(["guess_number", "wordle"], options={"highest": 5})
     with pytest.raises(InstanceError, match="no option 'lowest'"):
         Catalogue.of(["guess_number"], options={"lowest": 5})
@@ -345,7 +345,7 @@ def test_each_secret_is_told_where_it_is_revealed():
         assert asking.call(reset(session))[0]["info"]["answer"] == "the hidden truth"
         assert asking.call({"op": "ask", "session": session, "what": "oracle"}) == [{"advice": "2"}]
         assert asking.code({"op": "ask", "session": session, "what": "admissible"}) == "withheld"
-    with pytest.raises(InstanceError, match="what may be revealed"):
+    with pytest.raises(InstanceError, match="cannot reveal 'everything'"):
         Catalogue.of(["wordle"], reveals=["everything"])
 
 
@@ -630,7 +630,7 @@ def test_a_connection_too_many_is_told_to_come_back():
         assert json.loads(refused.value.response.body)["error"]["code"] == "limit"
         with pytest.raises(BackendError, match="HTTP 429") as told:
             asking.remote("guess_number")
-        assert "know us" not in str(told.value)
+        assert "refused" not in str(told.value)
 
 
 @pytest.mark.parametrize("task", ["test/Moody-v0", "test/Thread-v0"])
