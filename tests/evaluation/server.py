@@ -1,4 +1,4 @@
-"""An OpenAI-compatible endpoint on loopback: small deterministic models, every way a server fails, exact counts."""
+"""An OpenAI-compatible endpoint on loopback with small deterministic models, planned failures and exact counts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 Speaker = Callable[[dict[str, Any]], dict[str, Any]]  # a request's body -> the message of its choice
-Plan = Callable[[int], str]  # number of a request -> how it fails; "" does not
+Plan = Callable[[int], str]  # number of a request -> its failure, or ""
 
 FAULTS = (
     *("429", "429 seconds", "429 date", "429 milliseconds", "429 nonsense", "500", "503", "error in 200"),
@@ -28,7 +28,7 @@ FAULTS = (
 
 
 def bisect(body: dict[str, Any]) -> dict[str, Any]:
-    """Play GuessNumber: bisection over what was answered."""
+    """Play GuessNumber by bisection."""
     low, high, guess = 1, 100, 0
     for message in body["messages"]:
         text = message["content"]
@@ -44,7 +44,7 @@ def bisect(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def peek(body: dict[str, Any]) -> dict[str, Any]:
-    """Play Jars by native calls: jar after jar; in half of the games the second call's arguments are cut off."""
+    """Play Jars by native calls, jar after jar; in half of the games the second call's arguments are cut off."""
     results = [message["content"] for message in body["messages"] if message["role"] in ("tool", "user")][1:]
     game = int(body["messages"][0]["content"].partition(":")[0].split()[1])
     looked = sum(result in ("coin", "empty") for result in results)
@@ -65,12 +65,12 @@ def reply(message: dict[str, Any], finish: str = "stop", **more: Any) -> dict[st
 
 @dataclass
 class Server:
-    """`replies` counts those that were sent whole, by digest of the request's messages."""
+    """The state of a server; `replies` counts complete replies by digest of the request."""
 
     speaker: Speaker
     plan: Plan = lambda number: ""
     pause: float = 0.0  # seconds before a reply
-    together: int = 0  # requests that the first replies wait for
+    together: int = 0  # requests that the first reply waits for
     headers: list[dict[str, str]] = field(default_factory=list)  # of requests
     bodies: list[dict[str, Any]] = field(default_factory=list)
     replies: Counter[str] = field(default_factory=Counter)
@@ -92,7 +92,7 @@ class Server:
 
 
 def any_fault(rate: float, *, seed: int = 0, faults: tuple[str, ...] = FAULTS, storm: range = range(0)) -> Plan:
-    """Chance for every request; all those in `storm` meet a full server."""
+    """Let requests fail at random; all requests in `storm` get HTTP 429."""
     chance = random.Random(seed)
 
     def plan(number: int) -> str:
@@ -115,7 +115,7 @@ def serving(speaker: Speaker = bisect, **more: Any) -> Iterator[Server]:
         request_queue_size = 1024
 
         def handle_error(self, request: Any, client_address: Any) -> None:
-            """Clients go away as they like."""
+            """Ignore clients that disconnect."""
 
     http = Threads(("127.0.0.1", 0), Bound)
     state.url = f"http://127.0.0.1:{http.server_address[1]}/v1"
@@ -181,51 +181,46 @@ class Handler(BaseHTTPRequestHandler):
     def fail(self, fault: str, body: dict[str, Any]) -> None:
         whole = json.dumps(reply(self.server_state.speaker(body))).encode()
         error = {"error": {"message": f"planned: {fault}", "type": "planned"}}
-        later = {"seconds": "0.05", "date": formatdate(time.time() + 1, usegmt=True), "nonsense": "soon"}
-        match fault.split():
-            case ["429"]:
-                self.send(429, error)
-            case ["429", "milliseconds"]:
-                self.send(429, error, **{"retry-after-ms": "30"})
-            case ["429", kind]:
-                self.send(429, error, **{"Retry-After": later[kind]})
-            case ["500" | "503" as status]:
-                self.send(int(status), error)
-            case ["error", "in", "200"]:
-                self.send(200, {"error": {"code": 502, "message": "upstream"}})
-            case ["reset"]:
-                self.reset()
-            case ["reset", *_]:
-                self.begin(len(whole), whole[:20])
-                self.reset()
-            case ["drip"]:
-                self.begin(len(whole), b"")
-                self.drip(whole)
-            case ["endless"]:
-                self.close_connection = True
-                self.begin(None, whole[:-1])
-                while True:  # until the client goes away
-                    self.wfile.write(b" " * (1 << 20))
-                    self.server_state.padding += 1 << 20
-            case ["truncated"]:
-                self.begin(len(whole), whole[:-5])
-                self.close_connection = True
-            case ["half", *_]:
-                self.send(200, whole[: len(whole) // 2])
-            case ["not", "JSON"]:
-                self.send(200, b"\xff\xfe upstream connect error")
-            case ["HTML"]:
-                self.send(200, b"<html>busy</html>", **{"Content-Type": "text/html"})
-            case ["a", "list"]:
-                self.send(200, [1, 2])
-            case ["no", "choices"]:
-                self.send(200, {**reply({}), "choices": []})
-            case ["no", "message"]:
-                self.send(200, {"choices": [{"finish_reason": "stop"}]})
-            case ["nameless", "call"]:
-                self.send(200, reply({"content": None, "tool_calls": [{"function": {"arguments": "{}"}}]}))
-            case _:
-                raise AssertionError(fault)
+        upstream = {"error": {"code": 502, "message": "upstream"}}
+        nameless = reply({"content": None, "tool_calls": [{"function": {"arguments": "{}"}}]})
+        replies: dict[str, tuple[int, Any, dict[str, str]]] = {
+            "429": (429, error, {}),
+            "429 seconds": (429, error, {"Retry-After": "0.05"}),
+            "429 date": (429, error, {"Retry-After": formatdate(time.time() + 1, usegmt=True)}),
+            "429 nonsense": (429, error, {"Retry-After": "soon"}),
+            "429 milliseconds": (429, error, {"retry-after-ms": "30"}),
+            "500": (500, error, {}),
+            "503": (503, error, {}),
+            "error in 200": (200, upstream, {}),
+            "half a JSON": (200, whole[: len(whole) // 2], {}),
+            "not JSON": (200, b"\xff\xfe upstream connect error", {}),
+            "HTML": (200, b"<html>busy</html>", {"Content-Type": "text/html"}),
+            "a list": (200, [1, 2], {}),
+            "no choices": (200, {**reply({}), "choices": []}, {}),
+            "no message": (200, {"choices": [{"finish_reason": "stop"}]}, {}),
+            "nameless call": (200, nameless, {}),
+        }
+        if fault in replies:
+            status, content, headers = replies[fault]
+            self.send(status, content, **headers)
+            return
+        self.close_connection = True
+        sent = {"reset in the body": 20, "drip": 0, "truncated": -5, "endless": -1}
+        if fault in sent:
+            self.begin(None if fault == "endless" else len(whole), whole[: sent[fault]])
+        if fault.startswith("reset"):
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.connection.close()
+        elif fault == "drip":  # a byte a second, until the client gives up
+            for place in range(len(whole)):
+                self.wfile.write(whole[place : place + 1])
+                self.wfile.flush()
+                time.sleep(1)
+        elif fault == "endless":  # until the client goes away
+            while True:
+                self.wfile.write(b" " * (1 << 20))
+                self.server_state.padding += 1 << 20
+        assert fault in (*sent, "reset"), fault
 
     def begin(self, length: int | None, data: bytes) -> None:
         self.send_response(200)
@@ -235,16 +230,3 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
         self.wfile.flush()
-
-    def drip(self, whole: bytes) -> None:
-        """A byte now and then, until the client has enough of it."""
-        self.close_connection = True
-        for place in range(len(whole)):
-            self.wfile.write(whole[place : place + 1])
-            self.wfile.flush()
-            time.sleep(1)
-
-    def reset(self) -> None:
-        self.close_connection = True
-        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self.connection.close()

@@ -1,4 +1,4 @@
-"""Endpoints on loopback: what stops a run, what voids an episode, what is a result, and what budgets do."""
+"""Endpoints on loopback: errors that stop a run or void an episode, results, bounds and budgets."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 from collections import Counter
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -36,7 +37,7 @@ def error(status: int, message: str = "no"):
 
 
 def game(body) -> int:
-    """Which game of Jars a request is of."""
+    """Return the number of the Jars game that a request belongs to."""
     return int(body["messages"][0]["content"].partition(":")[0].split()[1])
 
 
@@ -73,7 +74,7 @@ def test_a_wrong_key_stops_the_run_at_once_whatever_status_it_comes_with(tmp_pat
 
 
 def test_a_server_that_quotes_a_code_back_refuses_one_request_alone(tmp_path):
-    """What a game says in a rejected request is no verdict on the key."""
+    """The text of a game quoted in a rejected request does not concern the key."""
     quoted = {"status": 400, "error": {"message": "cannot take 'invalid_api_key' in messages", "code": "bad_request"}}
     answers = iter([quoted])
     with serving(lambda body: next(answers, None) or bisect(body)) as server:
@@ -157,9 +158,9 @@ def test_answers_cut_short_or_filtered_are_the_models(tmp_path):
 def test_tries_are_calls_of_their_own_and_repeats_are_not():
     with serving() as server:
         policy = load_remote(server.model)
-        asked = [Conversation(messages=(ASKED,), noise=(1, attempt, 0, 0)) for attempt in (0, 1, 2, 1)]
-        answers = policy.act(asked)
-        policy.act(asked)
+        calls = [Conversation(messages=(ASKED,), noise=(1, attempt, 0, 0)) for attempt in (0, 1, 2, 1)]
+        answers = policy.act(calls)
+        policy.act(calls)
         policy.close()
     assert server.requests == 3
     assert [answer.text for answer in answers] == ["4"] * 4
@@ -214,7 +215,7 @@ def test_names_that_name_nothing_are_refused(name):
 
 def ask_once(server, retries=None) -> Completion:
     """The answer to one call, attempted once unless `retries` say otherwise."""
-    with load_remote(server.model, retries=retries or replace(QUICK, attempts=1)) as policy:
+    with closing(load_remote(server.model, retries=retries or replace(QUICK, attempts=1))) as policy:
         return policy.act([Conversation(messages=(ASKED,))])[0]
 
 
@@ -312,12 +313,12 @@ def test_pictures_reach_an_endpoint_as_data_and_the_folder_as_files(tmp_path):
         policy.close()
         record.close()
     (trajectory,) = record.played()
-    shown = [digest for turn in trajectory.turns for digest in turn.observation.images]
+    digests = [digest for turn in trajectory.turns for digest in turn.observation.images]
     parts = [part for body in server.bodies for part in body["messages"][-1]["content"] if isinstance(part, dict)]
     sent = [part["image_url"]["url"].partition(",")[2] for part in parts if part["type"] == "image_url"]
-    assert len(shown) == len(sent) > 0
-    assert [base64.b64decode(data) for data in sent] == [record.pictures[digest] for digest in shown]
-    assert {path.stem for path in (tmp_path / PICTURES).iterdir()} >= set(shown)
+    assert len(digests) == len(sent) > 0
+    assert [base64.b64decode(data) for data in sent] == [record.pictures[digest] for digest in digests]
+    assert {path.stem for path in (tmp_path / PICTURES).iterdir()} >= set(digests)
 
 
 def test_a_server_that_is_full_is_asked_less_and_then_more_again(tmp_path):

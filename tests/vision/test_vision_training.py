@@ -110,10 +110,10 @@ def test_the_eyes_learn_too(tmp_path):
 def test_kept_episodes_have_their_pictures_beside_them_and_others_leave_none(tmp_path):
     train(tmp_path / "run", keep_episodes=(2,))
     (kept,) = (tmp_path / "run" / "episodes").glob("*.jsonl")
-    shown = picture_digests(episodes.read(kept))
+    digests = picture_digests(episodes.read(kept))
     folder = PictureFolder(tmp_path / "run" / "pictures")
-    assert len(shown) == 6  # two instances of three pictures
-    assert sorted(folder) == sorted(shown)
+    assert len(digests) == 6  # two instances of three pictures
+    assert sorted(folder) == sorted(digests)
 
 
 def test_words_of_observations_are_foreseen_and_pictures_are_not():
@@ -211,10 +211,9 @@ def test_a_policy_learns_to_see_and_is_at_chance_blindfolded(tmp_path, monkeypat
     result = train(tmp_path / "run", bc.recipe(bc.Args(steps=40, episodes=32, evaluate=60)), policy=policy)
     (*_, report) = result.reports.values()
     assert mean_score(report) > 0.8
-    look = TinyVision.look
-    monkeypatch.setattr(
-        TinyVision, "look", lambda self, digest, picture: look(self, digest, picture.point(lambda _: 0))
-    )
+    prepare = TinyVision.prepare
+    black = lambda self, digest, picture: prepare(self, digest, picture.point(lambda _: 0))  # noqa: E731
+    monkeypatch.setattr(TinyVision, "prepare", black)
     blind = load_local(f"hf:{result.policy}", device="cpu", sampling=Sampling(max_tokens=6))
     jobs = runner.episodes(TASK, split="test", size=100, count=60, options={})
     assert mean_score(runner.evaluate(blind, jobs, engine=Engine())) < 0.4

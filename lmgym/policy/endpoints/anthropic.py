@@ -13,11 +13,8 @@ from lmgym.policy.endpoints.status import parsed_result
 from lmgym.policy.tools import call_of_action, functions, split_thinking
 from lmgym.types import Finish, Message
 
-FINISHES: dict[str, Finish] = {
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "refusal": "filter",
-}  # all others: stop
+# all others: stop
+FINISHES: dict[str, Finish] = {"max_tokens": "length", "model_context_window_exceeded": "length", "refusal": "filter"}
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
 from queue import Empty, SimpleQueue
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from tenacity import AsyncRetrying, retry_if_exception_type
 
@@ -41,7 +40,7 @@ CHARACTERS_PER_TOKEN = 4  # an estimate: the tokenizer is on the other side
 
 
 class RemotePolicy:
-    """A policy that asks a provider from a thread of its own, until `close` or the end of a `with` block."""
+    """A policy that asks a provider from a thread of its own, until `close`."""
 
     version = 0
     wants: frozenset[str] = frozenset()
@@ -102,16 +101,6 @@ class RemotePolicy:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
-
-    def __enter__(self) -> Self:
-        """Return the policy, which is closed when the block ends."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close the policy."""
-        self.close()
 
     def _submit(self, work: Coroutine[Any, Any, Any]) -> Future[Any]:
         if self._loop.is_closed():

@@ -35,26 +35,12 @@ NO_CREDIT = re.compile(  # codes only: rate limits also mention billing
     re.IGNORECASE,
 )
 DENIED = frozenset(  # codes and types of errors that every request would meet, whatever their status
-    [
-        "invalid_api_key",
-        "api_key_invalid",
-        "incorrect_api_key",
-        "invalid_key",
-        "no_api_key",
-        "missing_api_key",
-        "unauthorized",
-        "unauthenticated",
-        "authentication_error",
-        "invalid_authentication",
-        "invalid_authentication_error",
-        "permission_error",
-        "permission_denied",
-        "account_deactivated",
-        "access_denied",
-        "organization_deactivated",
-        "model_not_found",
-        "not_found_error",
-    ]
+    (
+        *("invalid_api_key", "api_key_invalid", "incorrect_api_key", "invalid_key", "no_api_key", "missing_api_key"),
+        *("unauthorized", "unauthenticated", "authentication_error", "invalid_authentication"),
+        *("invalid_authentication_error", "permission_error", "permission_denied", "access_denied"),
+        *("account_deactivated", "organization_deactivated", "model_not_found", "not_found_error"),
+    )
 )
 CODES: Mapping[str, int] = {  # HTTP status for the code of an error in a body
     "rate_limit_exceeded": 429,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -27,13 +27,37 @@ AROUND, WHOLE = "<fake_token_around_image>", "<global-img>"  # tokens around a t
 
 
 @dataclass(frozen=True)
-class GridVision:
-    """Pictures of any size as grids of patches, whose rows and columns are positions: the Qwen-VL models."""
+class ProcessorVision:
+    """Vision by an image processor of the library, whose outputs `names` are concatenated over dimension `dim`."""
 
     token: int
     template_text: str
     processor: Any
+    names: ClassVar[tuple[str, str]]
+    dim: ClassVar[int]
+
+    def inputs(self, pictures: Sequence[PreparedPicture]) -> dict[str, Tensor]:
+        """Return the arguments of the model's own forward pass for these pictures."""
+        return {name: torch.cat([picture.inputs[name] for picture in pictures], dim=self.dim) for name in self.names}
+
+    def save(self, folder: Path) -> None:
+        """Write the settings of the image processor."""
+        self.processor.save_pretrained(folder)
+
+    def _outputs(self, digest: str, **more: Any) -> Any:
+        try:
+            return self.processor(return_tensors="pt", **more)
+        except ValueError as error:  # too narrow, too small
+            raise PolicyError(f"the model's processor rejects picture {digest}: {error}") from error
+
+
+@dataclass(frozen=True)
+class GridVision(ProcessorVision):
+    """Pictures of any size as grids of patches, whose rows and columns are positions: the Qwen-VL models."""
+
     grid_positions: bool = True
+    names = ("pixel_values", "image_grid_thw")
+    dim = 0
 
     @property
     def settings(self) -> str:
@@ -42,32 +66,22 @@ class GridVision:
 
     def prepare(self, digest: str, picture: Image) -> PreparedPicture:
         """Prepare a picture as patches."""
-        output = _processed(self.processor, digest, images=[picture])
-        _, height, width = output["image_grid_thw"][0].tolist()
+        outputs = self._outputs(digest, images=[picture])
+        _, height, width = outputs["image_grid_thw"][0].tolist()
         grid = (height // self.processor.merge_size, width // self.processor.merge_size)
         tokens = grid[0] * grid[1]
-        inputs = {name: output[name] for name in ("pixel_values", "image_grid_thw")}
+        inputs = {name: outputs[name] for name in self.names}
         return PreparedPicture(digest, self.template_text * tokens, tokens, inputs, grid)
-
-    def inputs(self, pictures: Sequence[PreparedPicture]) -> dict[str, Tensor]:
-        """Return the patches of all pictures one after another, and the grids."""
-        names = ("pixel_values", "image_grid_thw")
-        return {name: torch.cat([picture.inputs[name] for picture in pictures]) for name in names}
-
-    def save(self, folder: Path) -> None:
-        """Write the settings of the image processor."""
-        self.processor.save_pretrained(folder)
 
 
 @dataclass(frozen=True)
-class TileVision:
+class TileVision(ProcessorVision):
     """Pictures as tiles of one size, each with the same number of tokens: Idefics3 and SmolVLM."""
 
-    token: int
-    template_text: str
-    processor: Any
     tile_tokens: int
     grid_positions: bool = False
+    names = ("pixel_values", "pixel_attention_mask")  # tiles (1, n, 3, S, S), and the masks of their real pixels
+    dim = 1
 
     @property
     def settings(self) -> str:
@@ -76,25 +90,16 @@ class TileVision:
 
     def prepare(self, digest: str, picture: Image) -> PreparedPicture:
         """Prepare a picture as tiles, the last of which shows all of it."""
-        output = _processed(self.processor, digest, images=[[picture]], return_row_col_info=True)
-        rows, columns = output["rows"][0][0], output["cols"][0][0]
+        outputs = self._outputs(digest, images=[[picture]], return_row_col_info=True)
+        rows, columns = outputs["rows"][0][0], outputs["cols"][0][0]
         tile = self.template_text * self.tile_tokens
         lines = [
             "".join(f"{AROUND}<row_{row}_col_{column}>{tile}" for column in range(1, columns + 1)) + "\n"
             for row in range(1, rows + 1)
         ]
         text = "".join([*lines, "\n" if lines else "", f"{AROUND}{WHOLE}{tile}{AROUND}"])
-        inputs = {name: output[name] for name in ("pixel_values", "pixel_attention_mask")}
-        return PreparedPicture(digest, text, self.tile_tokens * output["pixel_values"].shape[1], inputs)
-
-    def inputs(self, pictures: Sequence[PreparedPicture]) -> dict[str, Tensor]:
-        """Return the tiles (1, n, 3, S, S) of all pictures, and the masks of their real pixels."""
-        names = ("pixel_values", "pixel_attention_mask")
-        return {name: torch.cat([picture.inputs[name] for picture in pictures], dim=1) for name in names}
-
-    def save(self, folder: Path) -> None:
-        """Write the settings of the image processor."""
-        self.processor.save_pretrained(folder)
+        inputs = {name: outputs[name] for name in self.names}
+        return PreparedPicture(digest, text, self.tile_tokens * outputs["pixel_values"].shape[1], inputs)
 
 
 def supports(config: Any) -> bool:
@@ -114,10 +119,3 @@ def vision_of(config: Any, tokenizer: Any, path: str) -> Vision:
         return GridVision(token, text, processor)
     vision = config.vision_config
     return TileVision(token, text, processor, (vision.image_size // vision.patch_size // config.scale_factor) ** 2)
-
-
-def _processed(processor: Any, digest: str, **more: Any) -> Any:
-    try:
-        return processor(return_tensors="pt", **more)
-    except ValueError as error:  # too narrow, too small
-        raise PolicyError(f"the model's processor rejects picture {digest}: {error}") from error
