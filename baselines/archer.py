@@ -29,13 +29,15 @@ from lmgym.baselines import bc
 from lmgym.errors import RecipeError
 from lmgym.train.batch import Batch, micro_batches
 from lmgym.train.critics import Base, Estimator, Point, Trunk, mlp, states_at
+from lmgym.train.interfaces import Critic, Store, Term
 from lmgym.train.parts.importance import Choice, importance
 from lmgym.train.parts.losses import reinforce
 from lmgym.train.parts.stores import Replay
 from lmgym.train.parts.tasks import Uniform
-from lmgym.train.recipe import Critic, FitCritic, Recipe, Rl, Store, Term
+from lmgym.train.recipe import Recipe
 from lmgym.train.schedule import StageProgress, Until, constant
 from lmgym.train.services import Services, view
+from lmgym.train.stages import FitCritic, Rl
 from lmgym.types import Trajectory
 
 BLIND = "ArCHer's critic reads ids alone and sees no pictures: use grpo, rloo or ppo"

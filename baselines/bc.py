@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import Literal
 
 from lmgym.train import ranges
+from lmgym.train.interfaces import Optimiser, Term
 from lmgym.train.parts.filters import mask_stumbles
 from lmgym.train.parts.losses import nll
 from lmgym.train.parts.planners import Stumble
 from lmgym.train.parts.tasks import Uniform
-from lmgym.train.recipe import Evaluate, Optimiser, Recipe, Sft, Stage, Term
+from lmgym.train.recipe import Recipe
 from lmgym.train.schedule import Until, linear
+from lmgym.train.stages import Evaluate, Sft, Stage
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,11 +24,13 @@ from pathlib import Path
 
 from lmgym.baselines import bc
 from lmgym.errors import RecipeError
+from lmgym.train.interfaces import FilterResult, Term
 from lmgym.train.parts.filters import Ties, Within, keep_best, keep_top
 from lmgym.train.parts.losses import nll
 from lmgym.train.parts.tasks import Uniform
-from lmgym.train.recipe import FilterResult, Recipe, Rl, Sft, Term
+from lmgym.train.recipe import Recipe
 from lmgym.train.schedule import Until
+from lmgym.train.stages import Rl, Sft
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,9 +27,10 @@ from lmgym.train.batch import Batch
 from lmgym.train.critics import Base, Estimator, Trunk, mlp
 from lmgym.train.parts.planners import Stumble
 from lmgym.train.parts.tasks import Uniform
-from lmgym.train.recipe import Evaluate, FitCritic, Generate, Recipe, Sft, Stage
+from lmgym.train.recipe import Recipe
 from lmgym.train.schedule import Until
 from lmgym.train.services import Services
+from lmgym.train.stages import Evaluate, FitCritic, Generate, Sft, Stage
 from lmgym.train.token_critic import DONE, Chain, TokenCritic
 
 

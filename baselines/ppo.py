@@ -17,6 +17,7 @@ from typing import Literal
 
 from lmgym.baselines import bc
 from lmgym.errors import RecipeError
+from lmgym.train.interfaces import Credit, Critic, Loss, Optimiser, Reward, Term
 from lmgym.train.math import Aggregation, Penalty
 from lmgym.train.parts.credit import Level, gae, whitened
 from lmgym.train.parts.importance import Choice, importance
@@ -25,9 +26,10 @@ from lmgym.train.parts.losses import entropy_bonus, kl_to_start, surrogate, unit
 from lmgym.train.parts.rewards import invalid_cost, limit_ends
 from lmgym.train.parts.tasks import Uniform
 from lmgym.train.parts.value import Placement, ValueCritic, ValueSpec
-from lmgym.train.recipe import Credit, Critic, FitCritic, Loss, Optimiser, Recipe, Reward, Rl, Term
+from lmgym.train.recipe import Recipe
 from lmgym.train.schedule import Until, constant
 from lmgym.train.services import Services
+from lmgym.train.stages import FitCritic, Rl
 
 SMALL = "a small critic reads ids alone and sees no pictures: use the critic head, network or joint"
 

@@ -31,10 +31,12 @@ from lmgym.rollout.episode_state import number_of
 from lmgym.rollout.fork import fork
 from lmgym.rollout.planner import Planner
 from lmgym.train.batch import Batch
+from lmgym.train.interfaces import ScoredBatch, Term
 from lmgym.train.parts.tasks import Uniform
-from lmgym.train.recipe import Recipe, Rl, ScoredBatch, Term
+from lmgym.train.recipe import Recipe
 from lmgym.train.schedule import Until
 from lmgym.train.services import Services
+from lmgym.train.stages import Rl
 from lmgym.types import Job, Trajectory
 
 

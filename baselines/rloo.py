@@ -19,6 +19,7 @@ from torch import Tensor
 from lmgym.baselines import bc
 from lmgym.errors import RecipeError
 from lmgym.train.batch import Batch
+from lmgym.train.interfaces import Term
 from lmgym.train.math import Penalty, group_normal
 from lmgym.train.parts.credit import within_groups
 from lmgym.train.parts.filters import drop_flat_groups, drop_lone_episodes
@@ -27,8 +28,9 @@ from lmgym.train.parts.kl import reward_kl
 from lmgym.train.parts.losses import Unit, kl_to_start, reinforce, unit_surrogate
 from lmgym.train.parts.rewards import invalid_cost
 from lmgym.train.parts.tasks import Uniform
-from lmgym.train.recipe import Recipe, Rl, Term
+from lmgym.train.recipe import Recipe
 from lmgym.train.schedule import Until, constant
+from lmgym.train.stages import Rl
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -118,7 +118,7 @@ def settings(words: Sequence[str]) -> RunSettings:
 
 def _evaluated_on(recipe: Recipe, split: str | None) -> Recipe:
     """Return the recipe with its evaluations on a split, if one is given."""
-    from lmgym.train.recipe import Evaluate
+    from lmgym.train.stages import Evaluate
 
     if split is None:
         return recipe

@@ -11,6 +11,8 @@ from torch import Tensor
 
 from lmgym.policy.models.vision import Media
 
+OBSERVATION_STRIDE = 3  # one of so many observation tokens is trained
+
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
@@ -112,3 +114,18 @@ def micro_batches(lengths: Tensor, budget: int, unit: Tensor | None = None) -> l
         count, width = count + int(rows[number]), wide
     places = torch.split(torch.argsort(units, stable=True), rows.tolist())
     return [torch.cat([places[number] for number in run]) for run in runs]
+
+
+def with_observations(batch: Batch, weight: float) -> Batch:
+    """Return the batch with the tokens outside answers in the loss, at `weight` on average.
+
+    Every third of them stands for its neighbours, another one in every row, since logits dominate the cost of a small
+    model. The first token of a row has no context, and tokens of pictures are not text.
+    """
+    observed = batch.attention & (batch.turn < 0)
+    if batch.media:
+        observed &= ~batch.media.shown(batch.ids)
+    observed[:, 0] = False
+    rows, columns = (torch.arange(size) for size in observed.shape)
+    stands: Tensor = (rows[:, None] + columns) % OBSERVATION_STRIDE == 0
+    return replace(batch, weight=batch.weight.masked_fill(observed & stands, OBSERVATION_STRIDE * weight))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Literal
 
 import torch
@@ -35,9 +34,31 @@ def collate(
         raise RecipeError("nothing to train on: no episode has an answer with ids")
     cuts = [row for _, row in rows]
     masks = [row.sampled if trained == "sampled" else row.given for row in cuts]
-    batch = _tensors(cuts, masks, _rewards(trajectories, rows, masks), _keys(trajectories, rows))
+    mask = _padded(masks, torch.bool)
+    lengths = torch.tensor([len(row) for row in cuts])
+    zeros = torch.zeros(mask.shape)
+    slips = [{n for n, turn in enumerate(r.trajectory.turns) if not turn.info.get("valid", True)} for r in cuts]
+    batch = Batch(
+        ids=_padded((row.ids for row in cuts), torch.long),
+        attention=torch.arange(mask.shape[1]) < lengths[:, None],
+        mask=mask,
+        turn=_padded((row.turn for row in cuts), torch.long, fill=-1),
+        invalid=_padded(([t in slip for t in row.turn] for row, slip in zip(cuts, slips, strict=True)), torch.bool),
+        logprobs=_padded((row.logprobs for row in cuts), torch.float32),
+        entropy=_padded((row.entropy for row in cuts), torch.float32),
+        reward=_padded(_rewards(trajectories, rows, masks), torch.float32),
+        value=zeros,
+        quality=zeros,
+        target=zeros,
+        boot=torch.zeros(len(mask)),
+        advantage=zeros,
+        weight=mask.float(),
+        reference=zeros,
+        **_keys(trajectories, rows),
+        media=None if gallery is None else Media(tuple(row.pictures for row in cuts), gallery),
+    )
     check(batch, trajectories, trained)
-    return batch if gallery is None else replace(batch, media=Media(tuple(row.pictures for row in cuts), gallery))
+    return batch
 
 
 def ended(trajectory: Trajectory) -> list[Segment]:
@@ -97,37 +118,6 @@ def _rewards(
             place, position = places[at]
             rewards[place][position] += trajectory.turns[number].reward
     return rewards
-
-
-def _tensors(
-    rows: Sequence[Segment],
-    masks: Iterable[Sequence[bool]],
-    rewards: Iterable[Sequence[float]],
-    keys: dict[str, Tensor],
-) -> Batch:
-    mask = _padded(masks, torch.bool)
-    lengths = torch.tensor([len(row) for row in rows])
-    zeros = torch.zeros(mask.shape)
-    slips = [{n for n, turn in enumerate(r.trajectory.turns) if not turn.info.get("valid", True)} for r in rows]
-    return Batch(
-        ids=_padded((row.ids for row in rows), torch.long),
-        attention=torch.arange(mask.shape[1]) < lengths[:, None],
-        mask=mask,
-        turn=_padded((row.turn for row in rows), torch.long, fill=-1),
-        invalid=_padded(([t in slip for t in row.turn] for row, slip in zip(rows, slips, strict=True)), torch.bool),
-        logprobs=_padded((row.logprobs for row in rows), torch.float32),
-        entropy=_padded((row.entropy for row in rows), torch.float32),
-        reward=_padded(rewards, torch.float32),
-        value=zeros,
-        quality=zeros,
-        target=zeros,
-        boot=torch.zeros(len(mask)),
-        advantage=zeros,
-        weight=mask.float(),
-        reference=zeros,
-        **keys,
-        media=None,
-    )
 
 
 def _padded(rows: Iterable[Sequence[float]], dtype: torch.dtype, fill: float = 0) -> Tensor:

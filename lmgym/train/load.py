@@ -87,7 +87,7 @@ def baselines() -> list[str]:
 
 def is_guided(algorithm: object) -> bool:
     """Return True if the baseline's last evaluation plays by its critic, so that its policy alone is not evaluated."""
-    from lmgym.train.recipe import Evaluate
+    from lmgym.train.stages import Evaluate
 
     if algorithm not in baselines():
         return False
@@ -122,9 +122,8 @@ def _with_stop(policy: LocalPolicy, arguments: dict[str, Any]) -> LocalPolicy:
 
 def _guide(policy: LocalPolicy, folder: Path, arguments: dict[str, Any], weights: dict[str, Any]) -> None:
     """Restore the run's critic and let it guide the policy's sampling."""
-    from lmgym.train.recipe import InstancePool
     from lmgym.train.services import Services
-    from lmgym.train.state import RunConfig
+    from lmgym.train.state import InstancePool, RunConfig
     from lmgym.train.token_critic import TokenCritic
 
     recipe = _recipe(arguments)

@@ -23,13 +23,14 @@ from lmgym.policy.local.policy import LocalPolicy
 from lmgym.train import checkpoint, curve
 from lmgym.train.figures import of_evaluation
 from lmgym.train.folder import CHECKPOINTS, claim
+from lmgym.train.learner import Learner, Step
 from lmgym.train.log import Log, Stopwatch, replace_file, writing
 from lmgym.train.preflight import check
 from lmgym.train.ranks import ranks
-from lmgym.train.recipe import Evaluate, FitCritic, Generate, InstancePool, Learning, Recipe, Sft, unrolled
+from lmgym.train.recipe import Recipe
 from lmgym.train.services import Services
-from lmgym.train.state import RunConfig, RunCursor, RunResult
-from lmgym.train.step import Learner
+from lmgym.train.stages import Evaluate, LearningStage, Stage
+from lmgym.train.state import InstancePool, RunConfig, RunCursor, RunResult
 
 ACTIONS = ("sampled_tokens", "demonstrated_tokens")  # figures of a step: tokens of answers that were played
 
@@ -79,7 +80,7 @@ def run(
     )
     with ExitStack() as opened:
         training = Training(recipe, policy, pool, folder, config, opened, saved)
-        stages = unrolled(recipe.stages)
+        stages = recipe.unrolled()
         while training.cursor.stage < len(stages):
             training.stage(stages[training.cursor.stage])
         return training.result()
@@ -124,52 +125,65 @@ class Training:
 
     # Stages ----------------------------------------------------------------------------------------------------
 
-    def stage(self, stage: Learning | Evaluate) -> None:
-        """Go through a stage, from where the run stands in it, and save."""
-        begun = time.perf_counter() - self.cursor.seconds
-        if isinstance(stage, Evaluate):
-            self.log.show(stage.name, 0.0, "")
-            self.reports[stage.name] = report = self._evaluate(stage)
-            self.log.show(stage.name, 1.0, f"success {report.success}")
-        else:
-            self._train(stage, begun)
-        self.seconds.setdefault(stage.name, {})["total"] = time.perf_counter() - begun
+    def stage(self, stage: Stage) -> None:
+        """Run a stage from the point that the run has reached in it, and save."""
+        self.begun = time.perf_counter() - self.cursor.seconds
+        stage.run(self)
+        self.seconds.setdefault(stage.name, {})["total"] = time.perf_counter() - self.begun
         self.cursor = replace(self.cursor, stage=self.cursor.stage + 1, step=0, seconds=0.0)
         self.learner.end()
         self.save()
 
-    def _train(self, stage: Learning, begun: float) -> None:
-        self.learner.begin(stage)
-        agreed = self.services.ranks.agreed
-        plays = getattr(stage, "recorded", None) is None
-        planner = stage.planner if isinstance(stage, Generate | Sft) else self.recipe.planner
-        wants = planner.wants if plays and planner and stage.until.steps != 0 else ()
-        if "admissible" in wants and not runner.lists_actions(self.pool.task):
-            self.log.say(f"{stage.name}: no wrong moves are interjected, {self.pool.task} lists no admissible actions")
-        if stage.until.steps != 0 and (kept := self.learner.selection(stage)) is not None:
-            self.log.say(f"{stage.name}: {kept[0]} of {kept[1]} recorded episodes are kept ({kept[0] / kept[1]:.1%})")
-        while not stage.until.reached(self.cursor.step, elapsed := agreed(time.perf_counter() - begun)):
-            if plays and self.config.tokens is not None and self.cursor.tokens >= self.config.tokens:
+    def evaluate(self, stage: Evaluate) -> None:
+        """Evaluate and keep the report."""
+        self.log.show(stage.name, 0.0, "")
+        self.reports[stage.name] = report = self._evaluate(stage)
+        self.log.show(stage.name, 1.0, f"success {report.success}")
+
+    def learn(self, stage: LearningStage) -> None:
+        """Run the steps of a stage until it ends."""
+        stage.begin(self.learner)
+        self.learner.resume_stage()
+        if not stage.skipped:
+            self._announce(stage)
+        agreed, config = self.services.ranks.agreed, self.config
+        while not stage.until.reached(self.cursor.step, elapsed := agreed(time.perf_counter() - self.begun)):
+            if stage.plays and config.tokens is not None and self.cursor.tokens >= config.tokens:
                 break
-            progress = stage.until.progress(self.cursor.step, elapsed)
-            clock = Stopwatch()
+            clock, run_step = Stopwatch(), self.cursor.run_step
+            step = Step(
+                number=self.cursor.step,
+                run_step=run_step,
+                progress=stage.until.progress(self.cursor.step, elapsed),
+                seed=(self.pool.seed, run_step),
+                clock=clock,
+                kept=run_step in config.keep_episodes,
+            )
             self.services.pictures.forget()  # of the step before
-            figures = self.learner.step(stage, self.cursor, progress, clock)
+            figures = stage.step(self.learner, step)
             parts = self.seconds.setdefault(stage.name, {})
             for part, seconds in clock.parts.items():
                 parts[part] = parts.get(part, 0.0) + seconds
             before = self.cursor.learned
-            self._count(figures, plays, seconds=time.perf_counter() - begun)
+            self._count(figures, stage.plays, seconds=time.perf_counter() - self.begun)
             self._write(stage.name, figures, clock)
             share = stage.until.progress(self.cursor.step, self.cursor.seconds).share
             self.log.show(stage.name, share, _words(figures))
-            every, last = self.config.evaluate_every, self.recipe.stages[-1]
-            if every and before // every < self.cursor.learned // every and isinstance(last, Evaluate):
-                guided = last.by == "critic" and isinstance(stage, FitCritic)
-                self._evaluate(last if guided else replace(last, by="policy"))
-            if time.perf_counter() - self.saved_at >= self.config.save_seconds:
-                self.cursor = replace(self.cursor, seconds=time.perf_counter() - begun)
+            every, interim = config.evaluate_every, self.recipe.stages[-1].interim(stage)
+            if every and interim and before // every < self.cursor.learned // every:
+                self._evaluate(interim)
+            if time.perf_counter() - self.saved_at >= config.save_seconds:
+                self.cursor = replace(self.cursor, seconds=time.perf_counter() - self.begun)
                 self.save()
+
+    def _announce(self, stage: LearningStage) -> None:
+        """Say what the stage leaves out: wrong moves that cannot be interjected, episodes that are not selected."""
+        planner = stage.planned(self.recipe) if stage.plays else None
+        if planner and "admissible" in planner.wants and not runner.lists_actions(self.pool.task):
+            self.log.say(f"{stage.name}: no wrong moves are interjected, {self.pool.task} lists no admissible actions")
+        if (selection := stage.selection(self.learner)) is not None:
+            kept, size = selection
+            self.log.say(f"{stage.name}: {kept} of {size} recorded episodes are kept ({kept / size:.1%})")
 
     def _count(self, figures: Mapping[str, float], plays: bool, *, seconds: float) -> None:
         """Move on by a step, which played its episodes or read them from a record."""

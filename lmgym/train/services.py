@@ -20,8 +20,7 @@ from lmgym.rollout.planner import Planner
 from lmgym.train.batch import Batch
 from lmgym.train.collate import Trained, collate
 from lmgym.train.ranks import ranks
-from lmgym.train.recipe import InstancePool
-from lmgym.train.state import RunConfig
+from lmgym.train.state import InstancePool, RunConfig
 from lmgym.types import Completion, Trajectory, Turn, pictures_in
 
 

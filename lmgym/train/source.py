@@ -14,8 +14,8 @@ from lmgym.policy.scripted import hinted
 from lmgym.rollout import dataset
 from lmgym.rollout.context import Context, Full, views
 from lmgym.rollout.engine import Engine
+from lmgym.train.interfaces import Filter
 from lmgym.train.parts.tasks import order
-from lmgym.train.recipe import Filter
 from lmgym.types import Completion, Job, Trajectory
 
 

@@ -1,68 +1,80 @@
-"""What a run is besides its weights: where it stands, how it goes about it, and what came of it."""
+"""The records of a run besides its weights: configuration, position and result."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from lmgym.evaluation.runner import Report
 from lmgym.evaluation.stats import Interval
 
 
 @dataclass(frozen=True, kw_only=True)
+class InstancePool:
+    """The instances that jobs are drawn from: a split of a task, its size and the seed of the run."""
+
+    task: str
+    size: int  # instances of the split
+    stage: str = ""  # its name begins the ids of its episodes
+    split: str = "train"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunCursor:
-    """Where a run stands."""
+    """The position of a run in its recipe."""
 
     stage: int = 0
     step: int = 0  # of the stage
-    seconds: float = 0.0  # in the stage, interruptions left out
+    seconds: float = 0.0  # in the stage, without interruptions
     run_step: int = 0  # of all stages
-    tokens: int = 0  # of actions played, shown or sampled at stored moments so far
-    turns: int = 0  # played or shown so far
+    tokens: int = 0  # of actions played, demonstrated or sampled at stored turns so far
+    turns: int = 0  # played or demonstrated so far
     learned: int = 0  # tokens of actions in the steps so far, recorded ones as often as they came
     saves: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
-    """How a run goes about it; none of this changes what it learns, but `lockstep` and `concurrency` its bits."""
+    """Settings that do not change what a run learns; `lockstep` and `concurrency` change its bits."""
 
-    save_seconds: float = 30.0  # the first step that ends so long after a checkpoint makes the next, as a stage's end
+    save_seconds: float = 30.0  # least time between checkpoints; the end of a stage always makes one
     keep_episodes: Collection[int] = ()  # steps, counted over all stages, whose episodes are kept as JSON lines
     concurrency: int = 64  # episodes at once
-    lockstep: bool = False  # the same bits whatever lives in threads or processes
-    quiet: bool = False  # no progress bar
-    evaluate_every: int = 0  # tokens of actions between evaluations as the last stage makes them; 0: none in between
-    tokens: int | None = None  # of actions, after which nothing more is played to learn from
+    lockstep: bool = False  # same bits also for environments in threads or processes
+    quiet: bool = False  # no progress
+    evaluate_every: int = 0  # tokens of actions between evaluations like the last stage's; 0: none
+    tokens: int | None = None  # of actions, after which no more episodes are played to learn from
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunResult:
-    """What came of a run."""
+    """The result of a run."""
 
     folder: Path
-    policy: Path  # `hf:` of it loads the final weights
+    policy: Path  # `hf:` and this path load the final weights
     reports: Mapping[str, Report]  # by the name of the Evaluate stage
     seconds: Mapping[str, Mapping[str, float]]  # stage -> part -> seconds; "total" among the parts
 
     @property
     def paired_gain(self) -> Interval | None:
-        """Success of the last report over the first, paired; None where there is a single one."""
+        """Paired difference in success between the last report and the first; None if there is one report."""
         return self._since("success")
 
     @property
     def paired_score_gain(self) -> Interval | None:
-        """The same of the mean score."""
+        """Paired difference in the mean score."""
         return self._since("score")
 
     @property
     def partial(self) -> bool:
-        """Whether scores say more than success does: some lie between 0 and 1, or 1 is not asked for."""
+        """True if scores say more than success: some lie between 0 and 1, or success does not require 1."""
         outcomes = (outcome for report in self.reports.values() for outcome in report.outcomes)
         return any(outcome.score != outcome.success for outcome in outcomes)
 
     def _since(self, of: Literal["success", "score"]) -> Interval | None:
-        found = list(self.reports.values())
-        return found[-1].since(found[0], of=of) if len(found) > 1 else None
+        reports = list(self.reports.values())
+        return reports[-1].since(reports[0], of=of) if len(reports) > 1 else None

@@ -21,9 +21,9 @@ from lmgym.policy.local.forward import head_of
 from lmgym.policy.local.policy import LocalPolicy
 from lmgym.train.batch import Batch, micro_batches
 from lmgym.train.critics import Estimator, Trunk
+from lmgym.train.interfaces import Critic
 from lmgym.train.parts.credit import chained
 from lmgym.train.ranks import added
-from lmgym.train.recipe import Critic
 from lmgym.train.schedule import StageProgress
 from lmgym.train.services import Services
 from lmgym.train.update import minibatches

@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from lmgym.errors import RecipeError
 from lmgym.policy.local.forward import final_norm_of
 from lmgym.train.batch import Batch, micro_batches
+from lmgym.train.interfaces import Optimiser, ScoredBatch, Term
 from lmgym.train.math import aggregation
 from lmgym.train.ranks import ALONE, Ranks, added
-from lmgym.train.recipe import Optimiser, ScoredBatch, Term
 from lmgym.train.schedule import StageProgress
 
 Score = Callable[[Batch], tuple[Tensor, ...]]  # log-probs, entropies [and values] (B, T) of the tokens with a weight
@@ -44,6 +44,9 @@ class Updater:
         self.autocast = halves(self.device) if self.spec.autocast is None else self.spec.autocast
         if self.spec.checkpointing:
             recompute_activations(self.model)
+        together = [term.together for term in self.terms if term.together is not None]
+        assert len(together) <= 1, "two terms of the loss want rows together, each in its own way"
+        self.together = together[0] if together else None  # (B,): rows that a loss must see at once
         self.steps = 0  # of the optimiser, in this stage
         self.pace = 1.0  # factor of the learning rates
         self.scores_old = False  # old log-probs are those of the only step, without its gradient
@@ -53,11 +56,12 @@ class Updater:
         batch = batch.rows(batch.weight.any(1).nonzero()[:, 0]) if bool(batch.weight.any()) else batch
         if not bool(batch.mask.any()):
             return {"trained_tokens": 0.0}
+        unit = None if self.together is None else self.together(batch)
         sums: dict[str, float] = defaultdict(float)
         norms: list[float] = []
         ratios = Ratios()
         for epoch in range(self.spec.epochs):
-            for part in minibatches(batch, self.spec.minibatches, seed=[*seed, epoch], unit=self._unit(batch)):
+            for part in minibatches(batch, self.spec.minibatches, seed=[*seed, epoch], unit=unit):
                 norms.append(self._step(part, progress, sums, ratios))
                 ratios.first = False
         check_finite(self.weights.parameters())
@@ -81,7 +85,8 @@ class Updater:
             for term, mask in zip(self.terms, counted, strict=True)
         ]
         scales = [float(batch.mask.sum()) / max(1.0, float(mask.sum())) for mask in counted]  # figures are over trained
-        runs = micro_batches(batch.lengths, self.micro_tokens // self.ranks.size, self._unit(batch))
+        unit = None if self.together is None else self.together(batch)
+        runs = micro_batches(batch.lengths, self.micro_tokens // self.ranks.size, unit)
         for rows in self.ranks.share(runs):
             part = batch.rows(rows)
             own = [(factor[rows].to(self.device), scale) for factor, scale in zip(factors, scales, strict=True)]
@@ -100,12 +105,6 @@ class Updater:
             optimiser.zero_grad(set_to_none=True)
         return norm
 
-    def _unit(self, batch: Batch) -> Tensor | None:
-        """Which rows (B,) a loss must see at once; None where it sees one at a time."""
-        wishes = [term.together(batch) for term in self.terms if term.together is not None]
-        assert len(wishes) <= 1, "two terms of the loss want rows together, each in its own way"
-        return wishes[0] if wishes else None
-
     def _backward(self, batch: Batch, shares: list[Share], sums: dict[str, float], ratios: Ratios) -> None:
         """Accumulate the gradient of a micro-batch; `shares` are each term's in the step's loss and in its figures."""
         logprobs, entropy, *value = self.scored(batch)
@@ -117,12 +116,12 @@ class Updater:
             tokens, seen = term.loss(scored)
             loss = loss + (tokens * batch.weight * factor).sum()
             for name, values in {term.name: tokens, **seen}.items():
-                sums[name] += _sum(values, term.tokens(batch)) * scale
+                sums[name] += float(values.detach()[term.tokens(batch)].double().sum()) * scale
         if not bool(torch.isfinite(loss)):
             raise RecipeError(f"the loss is {float(loss.detach())}; {ADVICE}")
         loss.backward()  # type: ignore[no-untyped-call]
         sums["trained_tokens"] += int(batch.mask.sum())
-        sums["entropy"] += _sum(entropy, batch.mask)
+        sums["entropy"] += float(entropy.detach()[batch.mask].double().sum())
         ratios.see((logprobs.detach() - batch.logprobs)[batch.mask])
 
     def scored(self, batch: Batch) -> tuple[Tensor, ...]:
@@ -266,7 +265,3 @@ def check_finite(weights: Iterable[Tensor], of: str = "") -> None:
     """Raise RecipeError where weights are no numbers: these must not take the place of the last good checkpoint."""
     if not bool(torch.stack([weight.isfinite().all() for weight in weights]).all()):
         raise RecipeError(f"the weights{of} are no numbers any more; {ADVICE}{of}")
-
-
-def _sum(values: Tensor, mask: Tensor) -> float:
-    return float(values.detach()[mask].double().sum())

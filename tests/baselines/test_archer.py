@@ -15,15 +15,16 @@ from lmgym.rollout.engine import Engine
 from lmgym.train import source
 from lmgym.train.collate import collate
 from lmgym.train.critics import Estimator
+from lmgym.train.interfaces import Optimiser, ScoredBatch
 from lmgym.train.log import read_metrics
 from lmgym.train.math import aggregation
 from lmgym.train.parts.losses import reinforce
 from lmgym.train.parts.stores import Replay
 from lmgym.train.parts.tasks import Uniform
-from lmgym.train.recipe import InstancePool, Optimiser, Rl, ScoredBatch
 from lmgym.train.schedule import StageProgress, Until
 from lmgym.train.services import Services, view
-from lmgym.train.state import RunConfig
+from lmgym.train.stages import Rl
+from lmgym.train.state import InstancePool, RunConfig
 from lmgym.train.update import Updater
 from tests import oracles, oracles_values
 from tests.oracles_values import WORDS

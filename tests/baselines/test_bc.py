@@ -11,11 +11,11 @@ import torch
 
 from lmgym.baselines import bc, filtered_bc, rloo
 from lmgym.errors import RecipeError
+from lmgym.train.interfaces import Optimiser, Term
 from lmgym.train.parts.filters import keep_best, keep_top
 from lmgym.train.parts.losses import nll
-from lmgym.train.recipe import Optimiser, Sft, Term
 from lmgym.train.schedule import StageProgress
-from lmgym.train.step import with_observations
+from lmgym.train.stages import Sft, with_observations
 from lmgym.train.update import Updater
 from lmgym.types import Trajectory
 from tests.train.batches import make_batch

@@ -18,11 +18,11 @@ from lmgym.rollout.context import Full, MarkovState, Summarise
 from lmgym.rollout.engine import Engine
 from lmgym.rollout.fork import fork
 from lmgym.train.collate import collate
+from lmgym.train.interfaces import Optimiser, Term
 from lmgym.train.parts.credit import gae
 from lmgym.train.parts.kl import RewardKl
 from lmgym.train.parts.losses import entropy_bonus, reinforce, surrogate, unit_surrogate, value_loss
 from lmgym.train.parts.trees import Paths, over_forks, tree_credit
-from lmgym.train.recipe import Optimiser, Term
 from lmgym.train.schedule import StageProgress, constant
 from lmgym.train.update import Updater
 from lmgym.types import Job

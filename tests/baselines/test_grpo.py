@@ -11,9 +11,9 @@ import torch
 from lmgym.baselines import grpo
 from lmgym.errors import RecipeError
 from lmgym.train.batch import masked
+from lmgym.train.interfaces import ScoredBatch
 from lmgym.train.math import aggregation
 from lmgym.train.parts.credit import beside_same_state
-from lmgym.train.recipe import ScoredBatch
 from tests import oracles
 from tests.train.batches import make_batch
 

@@ -17,10 +17,9 @@ from lmgym.rollout.engine import Engine
 from lmgym.train import source
 from lmgym.train.collate import collate
 from lmgym.train.parts.tasks import Uniform
-from lmgym.train.recipe import InstancePool
 from lmgym.train.schedule import StageProgress
 from lmgym.train.services import Services
-from lmgym.train.state import RunConfig
+from lmgym.train.state import InstancePool, RunConfig
 from lmgym.train.token_critic import DONE, Chain, foreseen, links
 from tests import oracles_values
 from tests.train.batches import make_batch

@@ -14,9 +14,10 @@ from lmgym.rollout.engine import Engine
 from lmgym.rollout.fork import RESEED
 from lmgym.train import loop, source
 from lmgym.train.collate import collate
+from lmgym.train.interfaces import Optimiser, ScoredBatch, Term
 from lmgym.train.parts.tasks import Uniform
-from lmgym.train.recipe import InstancePool, Optimiser, ScoredBatch, Term
 from lmgym.train.schedule import StageProgress
+from lmgym.train.state import InstancePool
 from lmgym.train.update import Updater
 from tests import oracles, oracles_values
 from tests.train.batches import make_batch
@@ -255,7 +256,7 @@ def test_the_same_answer_twice_is_dropped(played):
 def test_a_task_that_does_not_replay_is_refused_before_any_work(tmp_path, monkeypatch):
     known = {**registry.specs(), SPEC.id: replace(SPEC, deterministic=False)}
     monkeypatch.setattr(registry, "specs", lambda: known)
-    with pytest.raises(RecipeError, match="cannot be played again") as caught:
+    with pytest.raises(RecipeError, match="is not deterministic") as caught:
         loop.run(refuel.recipe(refuel.Args()), chain_policy(), task=SPEC.id, folder=tmp_path / "run", quiet=True)
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "run").exists()

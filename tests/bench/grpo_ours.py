@@ -12,11 +12,13 @@ from lmgym.baselines.grpo import credit
 from lmgym.policy.load import load_local
 from lmgym.policy.local.sampling import Sampling
 from lmgym.train import loop
+from lmgym.train.interfaces import Optimiser, Term
 from lmgym.train.log import read_metrics
 from lmgym.train.parts.losses import surrogate
 from lmgym.train.parts.tasks import Uniform
-from lmgym.train.recipe import Optimiser, Recipe, Rl, Term
+from lmgym.train.recipe import Recipe
 from lmgym.train.schedule import Until
+from lmgym.train.stages import Rl
 
 
 def in_letters(trajectory):

@@ -62,7 +62,7 @@ def test_episodes_are_rewound_where_the_task_that_is_served_can_be_played_again(
     with served(catalogue=Catalogue(specs={race.id: race})) as asking:
         token(asking)
         options = {"url": asking.url, "task": race.id}
-        refused = pytest.raises(RecipeError, match="Remote-v0 cannot be played again from a turn on")
+        refused = pytest.raises(RecipeError, match="Remote-v0 is not deterministic")
         with nullcontext() if deterministic else refused:
             check(refuel.recipe(refuel.Args(warmup=0)), REMOTE, options, tmp_path)
 

@@ -12,13 +12,13 @@ from lmgym.policy.scripted import hinted
 from lmgym.rollout.context import Full, MarkovState, Stub, Summarise, Window, views
 from lmgym.rollout.engine import Engine
 from lmgym.rollout.segments import segments
-from lmgym.train import source, step
+from lmgym.train import source
 from lmgym.train.batch import masked
 from lmgym.train.collate import check, collate, turns_out
 from lmgym.train.parts.filters import mask_stumbles
 from lmgym.train.parts.planners import Stumble
 from lmgym.train.parts.tasks import Uniform
-from lmgym.train.recipe import InstancePool
+from lmgym.train.state import InstancePool
 from tests.train.chain import SPEC, chain_policy
 
 POOL = InstancePool(task=SPEC.id, size=1000)
@@ -130,7 +130,7 @@ def test_observations_weigh_what_is_asked_on_average_and_are_not_counted():
     batch = collate(source.demonstrated(Engine(), policy, Uniform(30).draw(0, POOL)), trained="given")
     observed = batch.attention & (batch.turn < 0)
     observed[:, 0] = False
-    weighed = step.with_observations(batch, 0.3)
+    weighed = with_observations(batch, 0.3)
     assert torch.equal(weighed.mask, batch.mask)
     assert float(weighed.weight[observed].mean()) == pytest.approx(0.3, rel=0.1)
     assert torch.equal(weighed.weight[batch.mask], batch.weight[batch.mask])

@@ -20,10 +20,11 @@ from lmgym.train.collate import collate
 from lmgym.train.critics import Estimator, Trunk, mlp, polyak, states_at
 from lmgym.train.parts.stores import Replay, lean
 from lmgym.train.parts.tasks import Uniform
-from lmgym.train.recipe import Evaluate, InstancePool, Recipe
+from lmgym.train.recipe import Recipe
 from lmgym.train.schedule import StageProgress
 from lmgym.train.services import Services
-from lmgym.train.state import RunConfig
+from lmgym.train.stages import Evaluate
+from lmgym.train.state import InstancePool, RunConfig
 from tests.train.chain import SPEC, chain_policy
 
 POOL = InstancePool(task=SPEC.id, size=1000)
@@ -180,7 +181,7 @@ def test_a_state_does_not_depend_on_what_else_is_read(services):
 
 def test_an_evaluation_by_a_critic_needs_one_that_guides(services, tmp_path):
     alone = Recipe(stages=[Evaluate(name="after", episodes=2, by="critic")])
-    with pytest.raises(RecipeError, match="FitCritic goes before"):
+    with pytest.raises(RecipeError, match="put a FitCritic stage before"):
         loop.run(alone, chain_policy(), task=SPEC.id, folder=tmp_path / "run", quiet=True)
     with pytest.raises(RecipeError, match="guides none"):
         archer.TwinCritic(services, archer.Args(hidden=4)).guide(services.policy)

@@ -18,7 +18,7 @@ from lmgym.train import directions, source
 from lmgym.train.directions import DIRECTIONS, Line, reached, table
 from lmgym.train.parts.planners import Wander
 from lmgym.train.parts.tasks import Uniform
-from lmgym.train.recipe import InstancePool
+from lmgym.train.state import InstancePool
 from tests.train.chain import SPEC, chain_policy
 
 BY_NAME = {each.name: each for each in DIRECTIONS}

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 import torch
 
+from lmgym.train.interfaces import ScoredBatch
 from lmgym.train.math import aggregation
 from lmgym.train.parts.losses import reinforce, unit_surrogate, value_loss
-from lmgym.train.recipe import ScoredBatch
 from tests import oracles
 from tests.train.batches import make_batch
 

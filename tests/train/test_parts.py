@@ -8,11 +8,12 @@ import pytest
 from lmgym.errors import RecipeError
 from lmgym.train import curve
 from lmgym.train.figures import of_demonstrations, of_play
+from lmgym.train.interfaces import NoTasks
 from lmgym.train.log import Log, read_metrics, replace_file
 from lmgym.train.parts.filters import drop_flat_groups, drop_lone_episodes, keep_best, keep_top, mask_truncated
 from lmgym.train.parts.rewards import invalid_cost, limit_ends
-from lmgym.train.recipe import InstancePool, NoTasks
 from lmgym.train.schedule import Until, linear
+from lmgym.train.state import InstancePool
 from lmgym.types import Completion, Message, Trajectory, Turn
 
 TURN = Turn(observation=Message(role="user", text="?"), completion=Completion(text="x"), action="x")

@@ -9,9 +9,10 @@ import pytest
 from lmgym.cli.options import read_args
 from lmgym.errors import RecipeError
 from lmgym.train.critics import Estimator, mlp
+from lmgym.train.interfaces import Optimiser
 from lmgym.train.ranges import RANGES, Range
-from lmgym.train.recipe import Optimiser, Rl
 from lmgym.train.schedule import Until
+from lmgym.train.stages import Rl
 
 REFUSED = [
     "grpo --invalid-penalty -1",

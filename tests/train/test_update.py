@@ -12,8 +12,8 @@ from lmgym.baselines.grpo import surrogate
 from lmgym.errors import RecipeError
 from lmgym.policy.local.forward import final_norm_of
 from lmgym.train.batch import Batch, masked, micro_batches
+from lmgym.train.interfaces import Optimiser, Term
 from lmgym.train.parts.losses import kl_to_start, nll, unit_surrogate
-from lmgym.train.recipe import Optimiser, Term
 from lmgym.train.schedule import StageProgress, constant
 from lmgym.train.update import Updater, logprobs_of, minibatches, optimisers
 from tests.policy import models

@@ -12,12 +12,13 @@ import torch
 from lmgym.rollout.context import Full, MarkovState
 from lmgym.train import source
 from lmgym.train.collate import collate
+from lmgym.train.interfaces import Optimiser
 from lmgym.train.parts.tasks import Uniform
 from lmgym.train.parts.value import ValueCritic, ValueSpec, of_values
-from lmgym.train.recipe import FitCritic, InstancePool, Optimiser, Rl
 from lmgym.train.schedule import StageProgress, Until
 from lmgym.train.services import Services
-from lmgym.train.state import RunConfig
+from lmgym.train.stages import FitCritic, Rl
+from lmgym.train.state import InstancePool, RunConfig
 from lmgym.train.update import Updater
 from tests.train.chain import SPEC, chain_policy
 from tests.train.toys import gradient
@@ -123,7 +124,7 @@ def test_the_head_learns_the_same_from_remembered_states_as_from_rows(services, 
 def test_values_come_to_explain_the_returns(services, place):
     batch = collate([paid(episode) for episode in episodes_of(services, 16)], ends=True)
     critic = ValueCritic(services, ValueSpec(place=place, lam=1.0, bias=0.3, optimiser=replace(QUICK, epochs=4)))
-    assert critic.begin(WARMUP) is None
+    assert critic.begin(policy_learns=False) is None
     before = [weight.detach().clone() for weight in services.policy.model.parameters()]
     told = [critic.learn(critic.value(batch), HERE, seed=(n,)) for n in range(8)]
     assert told[0]["value_mean"] == pytest.approx(0.3)
@@ -151,7 +152,7 @@ def test_a_trunk_of_its_own_learns_and_the_policys_does_not(services, place):
 def test_a_joint_critic_brings_what_the_policy_says_and_its_values_in_one_pass(services):
     batch = collate(episodes_of(services), ends=True)
     critic = random_head(ValueCritic(services, ValueSpec(place="joint")))
-    joint = critic.begin(RL)
+    joint = critic.begin(policy_learns=True)
     assert joint is not None
     logprobs, entropy, value = joint.score(batch)
     plain = services.score(batch)
@@ -173,13 +174,13 @@ def test_a_joint_critic_has_the_gradient_and_the_figures_of_one_apart(services, 
     batch = critic.value(collate([paid(each) for each in episodes_of(services)], ends=True))
     rows = torch.arange(len(batch))[:, None]
     batch = replace(batch, value=batch.value + torch.where(rows % 2 == 0, 0.5, 0.0))  # so that some are clipped
-    joint = critic.begin(RL)
+    joint = critic.begin(policy_learns=True)
     along = Updater(services.policy.model, joint.score, quick, [joint.term], [joint.weights])
     along.optimisers, critic.updater.optimisers = [], []
     found = along.update(batch, HERE, seed=(0,))
     gradients = [gradient(critic.head)]
     along.weights.zero_grad()
-    assert critic.begin(WARMUP) is None
+    assert critic.begin(policy_learns=False) is None
     apart = critic.learn(batch, HERE, seed=(0,))
     gradients.append(gradient(critic.head))
     assert (gradients[0] - gradients[1]).norm() < 1e-5 * gradients[1].norm()

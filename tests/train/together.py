@@ -17,14 +17,14 @@ from lmgym.baselines import archer, bc, grpo, ilql, ppo
 from lmgym.env import registry
 from lmgym.train import loop, source
 from lmgym.train.collate import collate
+from lmgym.train.interfaces import Optimiser, Term
 from lmgym.train.parts.losses import nll
 from lmgym.train.parts.tasks import Uniform
 from lmgym.train.parts.value import ValueCritic, ValueSpec
 from lmgym.train.ranks import ranks
-from lmgym.train.recipe import InstancePool, Optimiser, Term
 from lmgym.train.schedule import StageProgress
 from lmgym.train.services import Services
-from lmgym.train.state import RunConfig
+from lmgym.train.state import InstancePool, RunConfig
 from lmgym.train.update import Updater, logprobs_of
 from tests.train.batches import make_batch
 from tests.train.chain import SPEC, chain_policy

@@ -29,12 +29,11 @@ from lmgym.rollout import episodes
 from lmgym.rollout.engine import Engine
 from lmgym.rollout.picture_folder import PictureFolder, picture_digests
 from lmgym.train import checkpoint, loop, source
-from lmgym.train.batch import masked
+from lmgym.train.batch import masked, with_observations
 from lmgym.train.collate import collate
 from lmgym.train.log import read_metrics
 from lmgym.train.preflight import check
 from lmgym.train.ranks import ALONE
-from lmgym.train.step import with_observations
 from lmgym.train.token_critic import foreseen
 from lmgym.types import Job
 from tests.threads import one_thread

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from lmgym.errors import RecipeError
 from lmgym.train.batch import Batch
-from lmgym.train.recipe import Credit
+from lmgym.train.interfaces import Credit
 
 Level = Literal["token", "turn", "both"]  # what a step of the estimate is; both: over turns, then within each
 

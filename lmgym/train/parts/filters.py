@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Literal
 
-from lmgym.train.recipe import FilterResult
+from lmgym.train.interfaces import FilterResult
 from lmgym.types import Trajectory
 
 Within = Literal["group", "all"]

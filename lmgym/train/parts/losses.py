@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from lmgym.train.batch import Batch
+from lmgym.train.interfaces import ScoredBatch
 from lmgym.train.math import Penalty, clipped, divergence, ratio
 from lmgym.train.parts.credit import Level, judged
-from lmgym.train.recipe import ScoredBatch
 
 Unit = Literal["token", "turn", "sequence", "geometric"]  # of a ratio; geometric: the mean over the sequence (GSPO)
 

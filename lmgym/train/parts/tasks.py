@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lmgym.errors import RecipeError
-from lmgym.train.recipe import InstancePool
+from lmgym.train.state import InstancePool
 from lmgym.types import Job
 
 

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from lmgym.errors import RecipeError
 from lmgym.train.batch import Batch
+from lmgym.train.interfaces import Credit
 from lmgym.train.math import group_normal
 from lmgym.train.parts.credit import compares_groups, within_groups
-from lmgym.train.recipe import Credit
 
 
 @dataclass

@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from lmgym.policy.local.score import score_states
 from lmgym.train.batch import Batch, micro_batches
 from lmgym.train.critics import Base, Trunk, mlp
+from lmgym.train.interfaces import Critic, Joint, Optimiser, Term
 from lmgym.train.parts.credit import Level, gae, judged
 from lmgym.train.parts.losses import value_loss
-from lmgym.train.recipe import Critic, FitCritic, Joint, Optimiser, Rl, Term
 from lmgym.train.schedule import StageProgress, constant
 from lmgym.train.services import Services
 from lmgym.train.update import Updater
@@ -63,9 +63,9 @@ class ValueCritic(Critic):
 
     # What a step asks ------------------------------------------------------------------------------------------
 
-    def begin(self, stage: Rl | FitCritic) -> Joint | None:
+    def begin(self, *, policy_learns: bool) -> Joint | None:
         """Join the policy's update in an RL stage, where that is the critic's place."""
-        self.joint = self.spec.place == "joint" and isinstance(stage, Rl)
+        self.joint = self.spec.place == "joint" and policy_learns
         if not self.joint:
             return None
         counted = partial(judged, level=self.spec.level)  # the policy's other terms have all tokens
