@@ -13,7 +13,7 @@ from lmgym.rollout.context import Full, MarkovState, Stub, Summarise, Window, vi
 from lmgym.rollout.engine import Engine
 from lmgym.rollout.segments import segments
 from lmgym.train import source
-from lmgym.train.batch import masked
+from lmgym.train.batch import masked, with_observations
 from lmgym.train.collate import check, collate, turns_out
 from lmgym.train.parts.filters import mask_stumbles
 from lmgym.train.parts.planners import Stumble
