@@ -4,7 +4,7 @@
 
 Shao et al. 2024, DeepSeekMath (group advantages); Yu et al. 2025, DAPO (asymmetric clip, flat groups dropped, mean over
 tokens); Liu et al. 2025, Dr. GRPO (`std=False`, `aggregation="const_norm"`); Ye et al. 2020 (dual clip);
-Xiong et al. 2025 (positive advantages alone, as in RAFT: the default here, for runs of a few thousand episodes).
+Xiong et al. 2025 (positive advantages alone, as in RAFT: `negative_advantage_weight=0`).
 """
 
 from __future__ import annotations
@@ -40,10 +40,9 @@ class Args(bc.Learning):
     instances: int = 16  # tasks of a step
     group: int = 8  # tries of each
     budget: int | None = 16  # turns of a training episode at most; evaluation keeps the task's own limit
-    lr: float = 1e-3
+    lr: float = 3e-4
     std: bool = True  # divide by the group's deviation
-    # weight of advantages below zero, which say of a hundred tokens that one was wrong; 1 is the paper's, 0 RAFT's
-    negative_advantage_weight: float = 0.0
+    negative_advantage_weight: float = 1.0  # of advantages below zero; 1 is the paper's, 0 is RAFT's
     clip: float = 0.2  # below 1
     clip_high: float = 0.28  # above 1
     dual: float | None = 3.0  # floor of the surrogate, for bad tokens that became likely

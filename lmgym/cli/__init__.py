@@ -61,7 +61,9 @@ app.command()(tasks.golden)
 app.command()(tasks.new)
 app.command()(doctor.doctor)
 app.command()(play.play)
-app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train.train)
+app.command(cls=train.TrainCommand, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(
+    train.train
+)
 app.command("eval")(evaluate.evaluate)
 app.command()(compare.compare)
 app.command()(compare.power)

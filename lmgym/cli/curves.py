@@ -94,11 +94,11 @@ def _teller(console: Console) -> Callable[[str], None]:
 
 
 def _rates() -> dict[str, float]:
-    """Return the algorithms' own learning rates."""
+    """Return the learning rates that the factors of the tables refer to."""
     from lmgym.train.comparison import ALL
 
     rates: dict[str, float] = {name: importlib.import_module(f"lmgym.baselines.{name}").Args().lr for name in ALL}
-    return {**rates, "bc": rates["filtered_bc"]}  # the same optimiser
+    return {**rates, "grpo": 1e-3, "bc": rates["filtered_bc"]}  # bc: the same optimiser
 
 
 def _try(chosen: list[tuple[Course, str]], out: Path, make: Callable[[list[Cell]], None]) -> None:

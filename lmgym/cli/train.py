@@ -1,12 +1,9 @@
-"""`lmgym train`: a reference baseline on a task, and the closing table."""
+"""`lmgym train`: train a policy by an algorithm on a task, and print the closing table."""
 
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import json
-import os
-import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,180 +14,137 @@ from rich.console import Console
 from rich.table import Table
 
 from lmgym.cli.options import read_args, task_options
-from lmgym.cli.tuned import PLAIN, Tuned, tuned
 from lmgym.env.registry import find, load, options_of
 from lmgym.env.spec import TaskSpec
-from lmgym.errors import MissingExtra, RecipeError
-from lmgym.train.load import baselines, is_guided
+from lmgym.train import algorithms
+from lmgym.train.presets import PLAIN, Tuned, run_folder, tuned
 
 if TYPE_CHECKING:
     from lmgym.evaluation.stats import Interval
-    from lmgym.policy.local.policy import LocalPolicy
     from lmgym.train.comparison import RunSettings
-    from lmgym.train.recipe import Recipe
     from lmgym.train.state import RunResult
+
+
+class TrainCommand(typer.core.TyperCommand):
+    """The command with the options of the named algorithm in its help."""
+
+    def parse_args(self, context: Any, args: list[str]) -> list[str]:
+        """Print the algorithm's options after `lmgym train ALGORITHM --help`."""
+        words = [word for word in args if not word.startswith("-")]
+        if "--help" in args and words:
+            Console().print(super().get_help(context), _options_table(words[0]))
+            context.exit()
+        return super().parse_args(context, args)
+
+
+def list_algorithms(value: bool) -> None:
+    """Print the algorithms with the first lines of their docstrings, and exit."""
+    if value:
+        table = Table("algorithm", "", box=None)
+        for name in algorithms.algorithms():
+            table.add_row(name, algorithms.summary(name))
+        Console().print(table)
+        raise typer.Exit
 
 
 def train(
     context: typer.Context,
-    algorithm: Annotated[str, typer.Argument(help="File of baselines/, such as bc, grpo, ppo.")],
-    task: Annotated[str, typer.Argument(help="Id or folder.")],
-    model: Annotated[str | None, typer.Option(help="tiny, tiny:10m, tiny-vl, hf:PATH; else as tuned.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of weights, games and sampling.")] = 0,
-    out: Annotated[Path | None, typer.Option(help="Folder of the run; runs/ALGORITHM-TASK-MODEL-SEED.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in that folder.")] = False,
+    algorithm: Annotated[str, typer.Argument(help="Name, as `--list` has it, or path of a .py file with a recipe.")],
+    task: Annotated[str, typer.Argument(help="Id or folder of the task.")],
+    model: Annotated[
+        str | None, typer.Option(help="Policy: tiny, tiny:10m, tiny-vl or hf:PATH. [default: the preset's, or tiny]")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of weights, games and sampling.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="Run folder. [default: runs/ALGORITHM-TASK-MODEL-SEED]")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in that folder.")] = False,
     option: Annotated[list[str] | None, typer.Option(help="Option of the task, name=value; may be repeated.")] = None,
-    dtype: Annotated[str | None, typer.Option(help="Of sampling; bfloat16 where in hardware.")] = None,
+    dtype: Annotated[
+        str | None, typer.Option(help="Sampling precision. [default: bfloat16 where the hardware has it]")
+    ] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="CPU threads; a resumed run must have the same.")] = None,
-    lora: Annotated[int | None, typer.Option(min=1, help="Rank of adapters, which alone learn; hf: models.")] = None,
-    tokens: Annotated[int | None, typer.Option(min=1, help="Of actions, after which nothing more is played.")] = None,
-    train_instances: Annotated[int | None, typer.Option(min=1, help="Train on that many of the split.")] = None,
-    evaluate_every: Annotated[int, typer.Option(min=0, help="Tokens of actions between evaluations; 0: none.")] = 0,
-    evaluate_split: Annotated[str | None, typer.Option(help="Split of all evaluations in place of test.")] = None,
+    lora: Annotated[int | None, typer.Option(min=1, help="Train adapters of this rank only; hf: models.")] = None,
+    tokens: Annotated[int | None, typer.Option(min=1, help="Stop playing after this many action tokens.")] = None,
+    train_instances: Annotated[int | None, typer.Option(min=1, help="Train on this many instances.")] = None,
+    evaluate_every: Annotated[int, typer.Option(min=0, help="Action tokens between evaluations; 0: none.")] = 0,
+    evaluate_split: Annotated[str | None, typer.Option(help="Split of all evaluations. [default: test]")] = None,
     keep_episodes: Annotated[list[int] | None, typer.Option(help="Step whose episodes are kept; repeatable.")] = None,
-    untuned: Annotated[bool, typer.Option("--untuned", help="Leave baselines/tuned.toml out.")] = False,
+    untuned: Annotated[bool, typer.Option("--untuned", help="Ignore the presets of baselines/tuned.toml.")] = False,
+    names: Annotated[
+        bool, typer.Option("--list", callback=list_algorithms, is_eager=True, help="List the algorithms and exit.")
+    ] = False,
 ) -> None:
-    """Train a baseline; options beyond these are fields of its Args, such as --steps 50 --no-std."""
+    """Train a policy by an algorithm; `lmgym train ALGORITHM --help` lists the options that it adds."""
     console = Console()
-    spec = find(task)
-    options = task_options(option or [])
-    module = _baseline(algorithm)
-    own = Tuned(model or PLAIN) if untuned else tuned(algorithm, spec, model)
-    args, model = read_args(module.Args, context.args, own.args), own.model
-    _checked(spec, options)
-    _say(console, own)
-    from lmgym.train.loop import run
+    spec, options = find(task), task_options(option or [])
+    algorithms.check(algorithm)
+    preset = Tuned(model or PLAIN) if untuned else tuned(algorithm, spec, model)
+    folder = out or run_folder(algorithm, spec, preset.model, seed)
+    verb = "resuming" if resume else "training"
+    console.print(f"{verb} {preset.model} by {algorithm} on {spec.id}, seed {seed}, in {folder}", soft_wrap=True)
+    if preset.args:
+        values = {"model": preset.model, **preset.args}
+        words = [f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in values.items()]
+        console.print(f"tuned for this task: {' '.join(words)} (baselines/tuned.toml; --untuned leaves it out)")
+    args = read_args(algorithms.load(algorithm).Args, context.args, preset.args)
+    from lmgym.train.api import run
+    from lmgym.train.load import is_guided
     from lmgym.train.ranks import ranks
 
-    dtype = dtype or _half()
-    policy = _policy(model, seed, dtype, lora)
-    folder = out or Path("runs") / f"{algorithm}-{spec.name}-{_plain(model)}-{seed}"
-    known = {"algorithm": algorithm, "dtype": dtype, "threads": _threads(threads), "lora": lora}
-    known |= {"tokens": tokens, "evaluate_split": evaluate_split, "train_instances": train_instances}
     result = run(
-        _evaluated_on(module.recipe(args), evaluate_split),
-        policy,
-        task=spec.id,
-        options=options,
-        folder=folder,
+        algorithm,
+        task=task,
+        model=preset.model,
+        out=folder,
         seed=seed,
         resume=resume,
-        arguments={**known, **dataclasses.asdict(args)},
-        keep_episodes=keep_episodes or (),
+        options=options,
+        preset=False,
+        dtype=dtype,
+        threads=threads,
+        lora=lora,
         tokens=tokens,
         train_instances=train_instances,
         evaluate_every=evaluate_every,
-        lockstep=spec.player != "inline",
+        evaluate_split=evaluate_split,
+        keep_episodes=keep_episodes or (),
+        **dataclasses.asdict(args),
     )
     if ranks().main:
+        guided = is_guided(algorithm)
+        console.print(closing_table(result, spec, options, algorithm))
+        console.print(f"files: {result.folder}/ (metrics.jsonl, curve.png, tensorboard/, checkpoints/, policy/)")
+        if guided:
+            console.print("policy/ is imitation alone; the values that guide it are in checkpoints/", soft_wrap=True)
+        model = f"run:{result.folder}" if guided else f"hf:{result.policy}"
         level = "".join(f" --option {pair}" for pair in option or [])
-        table = closing_table(result, spec, options, algorithm)
-        _close(console, result, table, f"lmgym eval {task}{level}", guided=is_guided(algorithm))
+        console.print(f"next:  lmgym eval {task}{level} --model {model}", soft_wrap=True)
 
 
-def _close(console: Console, result: RunResult, table: Table, again: str, *, guided: bool) -> None:
-    """Say what the run came to, where its files are and what to try next."""
-    console.print(table)
-    console.print(f"files: {result.folder}/ (metrics.jsonl, curve.png, tensorboard/, checkpoints/, policy/)")
-    if guided:
-        console.print("policy/ is imitation alone; the values that guide it are in checkpoints/", soft_wrap=True)
-    model = f"run:{result.folder}" if guided else f"hf:{result.policy}"
-    console.print(f"next:  {again} --model {model}", soft_wrap=True)
+def _options_table(algorithm: str) -> Table:
+    """Return the options of an algorithm with help and default."""
+    table = Table("option", "default", "", title=f"Options of {algorithm}", title_justify="left", box=None)
+    for field in dataclasses.fields(algorithms.load(algorithm).Args):
+        table.add_row(f"--{field.name.replace('_', '-')}", str(field.default), field.metadata.get("help", ""))
+    return table
 
 
 def settings(words: Sequence[str]) -> RunSettings:
-    """What run.json will say of a run that `lmgym` makes by these words, `train` the first of them."""
+    """Return the arguments that run.json records for the words of `lmgym train`, without running it."""
     from lmgym.cli import app
     from lmgym.train.comparison import RunSettings
 
     group: Any = typer.main.get_command(app)
     context = group.commands[words[0]].make_context(words[0], list(words[1:]))
     given, spec = context.params, find(context.params["task"])
-    kind = _baseline(given["algorithm"]).Args
-    own = Tuned(given["model"] or PLAIN) if given["untuned"] else tuned(given["algorithm"], spec, given["model"])
-    known = {name: given[name] for name in ("algorithm", "seed", "lora", "tokens", "evaluate_split", "train_instances")}
-    known |= {name: given[name] for name in ("dtype", "threads") if given[name] is not None}
-    known |= {"task": spec.id, "options": task_options(given["option"] or []), "policy": own.model}
-    known |= dataclasses.asdict(read_args(kind, context.args, own.args))
+    kind = algorithms.load(given["algorithm"]).Args
+    preset = Tuned(given["model"] or PLAIN) if given["untuned"] else tuned(given["algorithm"], spec, given["model"])
+    names = ("algorithm", "seed", "lora", "tokens", "evaluate_split", "train_instances")
+    arguments = {name: given[name] for name in names}
+    arguments |= {name: given[name] for name in ("dtype", "threads") if given[name] is not None}
+    arguments |= {"task": spec.id, "options": task_options(given["option"] or []), "policy": preset.model}
+    arguments |= dataclasses.asdict(read_args(kind, context.args, preset.args))
     defaults = {field.name: field.default for field in dataclasses.fields(kind)}
-    return RunSettings(json.loads(json.dumps(known, default=str)), defaults)
-
-
-def _evaluated_on(recipe: Recipe, split: str | None) -> Recipe:
-    """Return the recipe with its evaluations on a split, if one is given."""
-    from lmgym.train.stages import Evaluate
-
-    if split is None:
-        return recipe
-    stages = [dataclasses.replace(each, split=split) if isinstance(each, Evaluate) else each for each in recipe.stages]
-    return dataclasses.replace(recipe, stages=stages)
-
-
-def _baseline(name: str) -> Any:
-    if name not in (known := baselines()):
-        raise RecipeError(f"unknown baseline {name!r}; known: {', '.join(known)}")
-    try:
-        return importlib.import_module(f"lmgym.baselines.{name}")
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] == "lmgym":
-            raise
-        raise MissingExtra(f"training needs {error.name}: pip install 'lmgym[train]'") from error
-
-
-def _checked(spec: TaskSpec, options: dict[str, Any]) -> None:
-    """Refuse an unknown option before anything is made."""
-    known = [*options_of(load(spec)), "max_turns"]
-    if unknown := [name for name in options if name not in known]:
-        raise RecipeError(f"{spec.id} has no option {unknown[0]!r}; it has {', '.join(sorted(known))}")
-
-
-def _device() -> str | None:
-    """Return the accelerator of this process where a launcher started several; None leaves the choice."""
-    import torch
-
-    place = os.environ.get("LOCAL_RANK")
-    return f"cuda:{place}" if place is not None and torch.cuda.is_available() else None
-
-
-def _threads(count: int | None) -> int:
-    """Set the number of CPU threads, and return it: with another one a run has other bits."""
-    import torch
-
-    if count is not None:
-        torch.set_num_threads(count)
-    return torch.get_num_threads()
-
-
-def _half() -> str | None:
-    """Return bfloat16 where the machine multiplies it in hardware; None, the model's own precision, elsewhere."""
-    import torch
-
-    from lmgym.train.update import halves
-
-    return "bfloat16" if halves(torch.device("cuda" if torch.cuda.is_available() else "cpu")) else None
-
-
-def _policy(model: str, seed: int, dtype: str | None, rank: int | None) -> LocalPolicy:
-    """Load a model, with adapters where they have a rank."""
-    from lmgym.policy.load import load_local
-    from lmgym.policy.local.lora import adapt
-
-    policy = load_local(model, seed=seed, dtype=dtype, device=_device())
-    if rank is not None:
-        adapt(policy.model, rank=rank, seed=seed)
-    return policy
-
-
-def _say(console: Console, own: Tuned) -> None:
-    if own.args:
-        said = {"model": own.model, **own.args}
-        words = [f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in said.items()]
-        console.print(f"tuned for this task: {' '.join(words)} (baselines/tuned.toml; --untuned leaves it out)")
-
-
-def _plain(model: str) -> str:
-    """Return a model's name as part of a folder's."""
-    return re.sub("[:?=&]", "-", model.rstrip("/").rpartition("/")[2])
+    return RunSettings(json.loads(json.dumps(arguments, default=str)), defaults)
 
 
 def closing_table(result: RunResult, spec: TaskSpec, options: dict[str, Any], algorithm: str) -> Table:

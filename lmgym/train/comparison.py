@@ -37,7 +37,6 @@ GAINED = ("filtered_bc", "archer", "refuel", "ppo", "grpo", "rloo")  # which tra
 OWN = {
     # the same optimiser and loss as filtered BC, whose question is what to imitate
     "bc": ("--steps", "1000000", "--optimiser", "adamw", "--observation-weight", "0", "--final-lr", "1"),
-    "grpo": (*RL, "--negative-advantage-weight", "1"),  # the paper's, not the main job's
     "ppo": (*RL, "--critic-steps", "1"),  # of which five are as many as all others, where answers are long
     "mc": ("--warmup", "0", "--demonstrated", "64", "--sampled", "1000000", "--steps", "80"),
     "ilql": ("--warmup", "0", "--demonstrated", "64", "--sampled", "1000000", "--steps", "80"),

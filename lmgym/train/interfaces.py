@@ -213,4 +213,5 @@ class Needs:
     demonstrator: bool = False
     critic: bool = False
     store: bool = False
+    guidance: bool = False  # of the policy by the critic
     sampler_logprobs: bool = False  # compares with the log-probs of the sampler, not with scores of the trainer

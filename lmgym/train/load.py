@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from contextlib import ExitStack
 from dataclasses import fields, replace
-from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 from lmgym.errors import PolicyError
 from lmgym.evaluation.policies import default_max_tokens, kind_of, run_folder
 from lmgym.policy import load
+from lmgym.train import algorithms
 
 if TYPE_CHECKING:
     from lmgym.policy.base import Policy
@@ -79,21 +78,13 @@ def load_run(folder: Path, **options: Any) -> LocalPolicy:
     return _with_stop(policy, arguments)
 
 
-def baselines() -> list[str]:
-    """Return the names of the algorithms in `baselines/`."""
-    package = import_module("lmgym.baselines")
-    return sorted(module.name for module in iter_modules(package.__path__) if not module.ispkg)
-
-
 def is_guided(algorithm: object) -> bool:
-    """Return True if the baseline's last evaluation plays by its critic, so that its policy alone is not evaluated."""
-    from lmgym.train.stages import Evaluate
-
-    if algorithm not in baselines():
+    """Return True if the algorithm's last evaluation plays by its critic, so that its policy alone is not evaluated."""
+    if algorithm not in algorithms.algorithms():
         return False
-    module = import_module(f"lmgym.baselines.{algorithm}")
-    last = module.recipe(module.Args()).stages[-1]
-    return isinstance(last, Evaluate) and last.by == "critic"
+    module = algorithms.load(str(algorithm))
+    needs = module.recipe(module.Args()).stages[-1].needs()
+    return bool(needs.guidance)
 
 
 def _arguments(folder: Path) -> dict[str, Any]:
@@ -107,7 +98,7 @@ def _arguments(folder: Path) -> dict[str, Any]:
 
 def _recipe(arguments: dict[str, Any]) -> Recipe:
     """Return the recipe that a run was started with."""
-    module = import_module(f"lmgym.baselines.{arguments['algorithm']}")
+    module = algorithms.load(arguments["algorithm"])
     names = {field.name for field in fields(module.Args)}
     recipe: Recipe = module.recipe(module.Args(**{name: arguments[name] for name in arguments if name in names}))
     return recipe
@@ -115,7 +106,7 @@ def _recipe(arguments: dict[str, Any]) -> Recipe:
 
 def _with_stop(policy: LocalPolicy, arguments: dict[str, Any]) -> LocalPolicy:
     """Set the stop strings of the run's recipe."""
-    if arguments.get("algorithm") in baselines() and (stop := _recipe(arguments).stop):
+    if arguments.get("algorithm") in algorithms.algorithms() and (stop := _recipe(arguments).stop):
         policy.sampling = replace(policy.sampling, stop=stop)
     return policy
 

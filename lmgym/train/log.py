@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,12 +12,13 @@ from pathlib import Path
 from typing import IO, Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from lmgym.errors import RecipeError
 
 Figures = Mapping[str, float | int | str]
 METRICS = "metrics.jsonl"
+PLAIN_SECONDS = 30.0  # between lines of progress where the output is no terminal
 
 
 class Stopwatch:
@@ -52,11 +54,18 @@ class Log:
             BarColumn(),
             TextColumn("{task.percentage:>3.0f} %"),
             TimeElapsedColumn(),
+            TimeRemainingColumn(),
             TextColumn("{task.fields[figures]}"),
             console=Console(stderr=True),
             disable=quiet,
         )
         self._stages = {"": self._bar.add_task("", total=1.0, visible=False, figures="")}
+        self._plain = not (quiet or self._bar.console.is_terminal)
+        self._state, self._closed = ("", 0.0, "", time.monotonic()), threading.Event()  # stage, share, figures, begun
+        if self._plain:
+            self._bar.disable = True
+            threading.Thread(target=self._report, daemon=True).start()
+        self._quiet = quiet
         self._bar.start()
 
     @property
@@ -76,18 +85,36 @@ class Log:
                     self._board.add_scalar(f"{stage}/{name}", value, step)
 
     def say(self, words: str) -> None:
-        """One line on the terminal."""
-        if not self._bar.disable:
+        """Print one line."""
+        if not self._quiet:
             self._bar.console.print(words, markup=False, soft_wrap=True)
 
     def show(self, stage: str, share: float, words: str) -> None:
         """Move the bar of a stage to `share` and show some `words` beside it."""
+        stage_before, *_, begun = self._state
+        self._state = (stage, share, words, begun if stage == stage_before else time.monotonic())
+        if self._plain and stage != stage_before:
+            self.say(self._line())
         if stage not in self._stages:
             self._stages[stage] = self._bar.add_task(stage, total=1.0, figures="")
         self._bar.update(self._stages[stage], completed=share, figures=words)
 
+    def _report(self) -> None:
+        """Print a line of progress every 30 seconds until the log is closed."""
+        while not self._closed.wait(PLAIN_SECONDS):
+            if self._state[0]:
+                self.say(self._line())
+
+    def _line(self) -> str:
+        """Return the progress of the stage as plain text."""
+        stage, share, words, begun = self._state
+        seconds = time.monotonic() - begun
+        left = f", {seconds * (1 - share) / share:.0f} s left" if 0 < share < 1 else ""
+        return f"{stage}: {share:.0%}, {seconds:.0f} s{left}  {words}".rstrip()
+
     def close(self) -> None:
         """Flush and release everything."""
+        self._closed.set()
         self._bar.stop()
         self._file.close()
         if self._board is not None:

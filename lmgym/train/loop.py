@@ -142,6 +142,7 @@ class Training:
 
     def learn(self, stage: LearningStage) -> None:
         """Run the steps of a stage until it ends."""
+        self.log.show(stage.name, 0.0, "")
         stage.begin(self.learner)
         self.learner.resume_stage()
         if not stage.skipped:

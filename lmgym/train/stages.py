@@ -89,8 +89,8 @@ class Evaluate(Stage):
         runner.evaluate(self)
 
     def needs(self) -> Needs:
-        """Return the split."""
-        return Needs(split=self.split)
+        """Return the split, and that a critic guides the policy."""
+        return Needs(split=self.split, guidance=self.by == "critic")
 
     def on_split(self, split: str) -> Stage:
         """Return the evaluation on another split."""

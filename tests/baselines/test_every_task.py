@@ -15,7 +15,7 @@ from lmgym.env import registry
 from lmgym.errors import LmgymError, RecipeError
 from lmgym.evaluation import runner
 from lmgym.train import loop, preflight
-from lmgym.train.load import baselines
+from lmgym.train.algorithms import algorithms
 from lmgym.train.log import read_metrics
 from tests.train.victim import toy_policy
 
@@ -48,7 +48,7 @@ WITHOUT_BROWSER = [name for name, id_ in TASKS.items() if registry.find(id_).pla
 
 
 def test_all_nine_are_there():
-    assert set(STEP) == set(baselines())
+    assert set(STEP) == set(algorithms())
 
 
 def missing(name: str, task: str, folder: Path) -> str:

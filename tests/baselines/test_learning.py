@@ -13,7 +13,9 @@ from tests.train.chain import SPEC, chain_policy
 TOY = {"optimiser": "adamw", "minibatches": 1, "observation_weight": 0.0, "interject": 0.0, "autocast": False}
 IMITATION = bc.Args(steps=40, lr=5e-2, final_lr=0.1, episodes=16, evaluate=100, **TOY)
 WARMUP = bc.Args(steps=24, lr=3e-2, final_lr=0.1, episodes=32, **TOY)
-REINFORCED = grpo.Args(steps=20, instances=8, group=8, lr=2e-2, evaluate=100, autocast=False)
+REINFORCED = grpo.Args(
+    steps=20, instances=8, group=8, negative_advantage_weight=0.0, lr=2e-2, evaluate=100, autocast=False
+)
 
 
 def turned(loss):

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from lmgym.baselines import grpo
-from lmgym.cli.tuned import tuned
 from lmgym.env.registry import find
 from lmgym.evaluation import runner
 from lmgym.policy.load import load_local
 from lmgym.rollout.engine import Engine
 from lmgym.train import loop
+from lmgym.train.presets import tuned
 from tests.threads import one_thread
 
 CHANCE = {"click_target": 0.26, "visual_search": 0.25}  # one click for all; one letter of four

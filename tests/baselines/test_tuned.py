@@ -12,9 +12,9 @@ import pytest
 from lmgym.baselines import grpo
 from lmgym.cli import main
 from lmgym.cli.options import read_args
-from lmgym.cli.tuned import PLAIN, Tuned, table, tuned
 from lmgym.env.registry import find
-from lmgym.train.load import baselines
+from lmgym.train.algorithms import algorithms
+from lmgym.train.presets import PLAIN, Tuned, table, tuned
 
 TUNED = [(task, algorithm) for task, algorithms in table().items() for algorithm in algorithms]
 
@@ -22,7 +22,7 @@ TUNED = [(task, algorithm) for task, algorithms in table().items() for algorithm
 @pytest.mark.parametrize(("task", "algorithm"), TUNED)
 def test_what_is_tuned_are_arguments_of_the_baseline(task: str, algorithm: str) -> None:
     assert find(task).id == f"lmgym/{task}"
-    assert algorithm in baselines()
+    assert algorithm in algorithms()
     module = importlib.import_module(f"lmgym.baselines.{algorithm}")
     own, plain = table()[task][algorithm], module.Args()
     words = [part for name, value in own.args.items() for part in (f"--{name.replace('_', '-')}", str(value))]

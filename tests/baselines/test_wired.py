@@ -19,8 +19,11 @@ def by(args: grpo.Args, batch) -> list[list[float]]:
 def test_blame_reaches_the_credit():
     reward = torch.tensor([[0, 0, 4.0], [0, 0, 0]])
     batch = make_batch([[0, 1, 1]] * 2, reward=reward, invalid=torch.tensor([[False, True, False]] * 2))
-    assert by(grpo.Args(std=False), batch) == [[0, 2, 2], [0, 0, 0]]
-    assert by(grpo.Args(std=False, invalid_penalty=0.5), batch) == [[0, -0.5, 2], [0, -0.5, 0]]
+    assert by(grpo.Args(std=False, negative_advantage_weight=0.0), batch) == [[0, 2, 2], [0, 0, 0]]
+    assert by(grpo.Args(std=False, negative_advantage_weight=0.0, invalid_penalty=0.5), batch) == [
+        [0, -0.5, 2],
+        [0, -0.5, 0],
+    ]
 
 
 def test_anchor_reaches_the_credit():

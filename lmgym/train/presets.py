@@ -1,16 +1,18 @@
-"""`baselines/tuned.toml`: what a baseline takes on a task in place of its own defaults."""
+"""Presets: values of a baseline's options for single tasks, from `baselines/tuned.toml`."""
 
 from __future__ import annotations
 
+import re
 import tomllib
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from lmgym.env.spec import TaskSpec
 
-PLAIN = "tiny"  # the model where none is named
+PLAIN = "tiny"  # the default model
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,12 @@ def table() -> dict[str, dict[str, Tuned]]:
 
 
 def tuned(algorithm: str, spec: TaskSpec, model: str | None) -> Tuned:
-    """Return what holds for an algorithm on a task; what was tuned for another model than `model` does not."""
-    found = table().get(spec.id.removeprefix("lmgym/"), {}).get(algorithm, Tuned())
-    return found if model in (None, found.model) else Tuned(model or PLAIN)
+    """Return the preset of an algorithm on a task; one for another model than `model` does not apply."""
+    preset = table().get(spec.id.removeprefix("lmgym/"), {}).get(algorithm, Tuned())
+    return preset if model in (None, preset.model) else Tuned(model or PLAIN)
+
+
+def run_folder(algorithm: str, spec: TaskSpec, model: str, seed: int) -> Path:
+    """Return the default folder of a run."""
+    name = re.sub("[:?=&]", "-", model.rstrip("/").rpartition("/")[2])
+    return Path("runs") / f"{Path(algorithm).stem}-{spec.name}-{name}-{seed}"

@@ -1,0 +1,1 @@
+"""One file a published system, found by `lmgym train` by its name."""

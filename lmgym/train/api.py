@@ -1,0 +1,105 @@
+"""`lmgym.train.run`: train a policy by a recipe or by the name of an algorithm, as `lmgym train` does."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from lmgym.env.registry import find, load, options_of
+from lmgym.env.spec import TaskSpec
+from lmgym.errors import RecipeError
+from lmgym.policy.load import load_local
+from lmgym.policy.local.lora import adapt
+from lmgym.policy.local.policy import LocalPolicy
+from lmgym.train import algorithms, loop
+from lmgym.train.presets import Tuned, run_folder, tuned
+from lmgym.train.recipe import Recipe
+from lmgym.train.state import RunResult
+from lmgym.train.update import halves
+
+
+def run(
+    recipe: str | Recipe,
+    *,
+    task: str,
+    model: str | LocalPolicy | None = None,
+    out: str | Path | None = None,
+    seed: int = 0,
+    resume: bool = False,
+    options: Mapping[str, Any] | None = None,
+    preset: bool = True,
+    dtype: str | None = None,
+    threads: int | None = None,
+    lora: int | None = None,
+    tokens: int | None = None,
+    train_instances: int | None = None,
+    evaluate_every: int = 0,
+    evaluate_split: str | None = None,
+    keep_episodes: Collection[int] = (),
+    quiet: bool = False,
+    **args: Any,
+) -> RunResult:
+    """Train a policy on a task and return the result, whose `policy` is a folder that `hf:` loads.
+
+    `recipe` is a Recipe, or the name or file of an algorithm, whose options are `args`: `run("grpo", task="wordle",
+    steps=20)`. `options` are those of the task. Without `model` it is the preset's for this task, else `tiny`; without
+    `out` the folder is `runs/ALGORITHM-TASK-MODEL-SEED`. The other arguments are the options of `lmgym train`.
+    """
+    spec, options, name = find(task), dict(options or {}), recipe if isinstance(recipe, str) else "recipe"
+    _check_options(spec, options)
+    chosen = Tuned(model) if isinstance(model, str) else Tuned()
+    if isinstance(recipe, str):
+        if preset and not isinstance(model, LocalPolicy):
+            chosen = tuned(recipe, spec, model)
+        module = algorithms.load(recipe)
+        values = module.Args(**{**chosen.args, **args})
+        args, recipe = dataclasses.asdict(values), module.recipe(values)
+    elif args:
+        raise RecipeError(
+            f"options such as {next(iter(args))} belong to a named algorithm; this recipe is made already"
+        )
+    assert isinstance(recipe, Recipe)
+    if evaluate_split is not None:
+        stages = [stage.on_split(evaluate_split) for stage in recipe.stages]
+        recipe = dataclasses.replace(recipe, stages=stages)
+    if threads is not None:
+        torch.set_num_threads(threads)
+    if isinstance(model, LocalPolicy):
+        policy = model
+    else:
+        dtype = dtype or ("bfloat16" if halves(torch.device("cuda" if torch.cuda.is_available() else "cpu")) else None)
+        rank = os.environ.get("LOCAL_RANK")  # set by a launcher of several processes
+        device = f"cuda:{rank}" if rank is not None and torch.cuda.is_available() else None
+        policy = load_local(chosen.model, seed=seed, dtype=dtype, device=device)
+    if lora is not None:
+        adapt(policy.model, rank=lora, seed=seed)
+    settings = {"algorithm": name, "dtype": dtype, "threads": torch.get_num_threads(), "lora": lora}
+    settings |= {"tokens": tokens, "evaluate_split": evaluate_split, "train_instances": train_instances}
+    return loop.run(
+        recipe,
+        policy,
+        task=spec.id,
+        options=options,
+        folder=Path(out) if out else run_folder(name, spec, policy.name, seed),
+        seed=seed,
+        resume=resume,
+        arguments={**settings, **args},
+        keep_episodes=keep_episodes,
+        tokens=tokens,
+        train_instances=train_instances,
+        evaluate_every=evaluate_every,
+        lockstep=spec.player != "inline",
+        quiet=quiet,
+    )
+
+
+def _check_options(spec: TaskSpec, options: Mapping[str, Any]) -> None:
+    """Raise RecipeError for an unknown option of the task."""
+    allowed = [*options_of(load(spec)), "max_turns"]
+    if unknown := [name for name in options if name not in allowed]:
+        raise RecipeError(f"{spec.id} has no option {unknown[0]!r}; it has {', '.join(sorted(allowed))}")
