@@ -183,7 +183,7 @@ def test_an_evaluation_by_a_critic_needs_one_that_guides(services, tmp_path):
     alone = Recipe(stages=[Evaluate(name="after", episodes=2, by="critic")])
     with pytest.raises(RecipeError, match="put a FitCritic stage before"):
         loop.run(alone, chain_policy(), task=SPEC.id, folder=tmp_path / "run", quiet=True)
-    with pytest.raises(RecipeError, match="guides none"):
+    with pytest.raises(RecipeError, match="cannot guide them"):
         archer.TwinCritic(services, archer.Args(hidden=4)).guide(services.policy)
 
 
