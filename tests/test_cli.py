@@ -53,7 +53,7 @@ def test_a_text_without_markers_is_refused() -> None:
         (("eval", "wordle", "--model", "hf:/no/such/folder"), "/no/such/folder"),
         (("eval", "wordle", "--model", "oracle", "--episodes", "0"), "must be at least 1; got 0"),
         (("play", "guess_number", "--player", "oracle", "--index", "5000"), "has instances 0 to 999; got index 5000"),
-        (("train", "gpro", "wordle"), "unknown baseline 'gpro'; known: "),
+        (("train", "gpro", "wordle"), "unknown algorithm 'gpro'; choose "),
         (("train", "grpo", "wordle", "--stpes", "3"), "unknown option '--stpes'"),
         (("train", "grpo", "wordle", "--steps", "many"), "--steps takes int"),
         (("train", "grpo", "wordle", "--option", "colour=1"), "has no option 'colour'"),

@@ -77,10 +77,9 @@ def train(
     console = Console()
     spec, options = find(task), task_options(option or [])
     algorithms.check(algorithm)
-    preset = Tuned(model or PLAIN) if untuned else tuned(algorithm, spec, model)
-    folder = out or run_folder(algorithm, spec, preset.model, seed)
-    verb = "resuming" if resume else "training"
-    console.print(f"{verb} {preset.model} by {algorithm} on {spec.id}, seed {seed}, in {folder}", soft_wrap=True)
+    preset = Tuned(model or PLAIN) if untuned else tuned(algorithm, spec.id, model)
+    folder = out or run_folder(algorithm, spec.name, preset.model, seed)
+    console.print(f"training {preset.model} by {algorithm} on {spec.id}, seed {seed}, in {folder}", soft_wrap=True)
     if preset.args:
         values = {"model": preset.model, **preset.args}
         words = [f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in values.items()]
@@ -110,10 +109,9 @@ def train(
         **dataclasses.asdict(args),
     )
     if ranks().main:
-        guided = is_guided(algorithm)
         console.print(closing_table(result, spec, options, algorithm))
         console.print(f"files: {result.folder}/ (metrics.jsonl, curve.png, tensorboard/, checkpoints/, policy/)")
-        if guided:
+        if guided := is_guided(algorithm):
             console.print("policy/ is imitation alone; the values that guide it are in checkpoints/", soft_wrap=True)
         model = f"run:{result.folder}" if guided else f"hf:{result.policy}"
         level = "".join(f" --option {pair}" for pair in option or [])
@@ -137,7 +135,7 @@ def settings(words: Sequence[str]) -> RunSettings:
     context = group.commands[words[0]].make_context(words[0], list(words[1:]))
     given, spec = context.params, find(context.params["task"])
     kind = algorithms.load(given["algorithm"]).Args
-    preset = Tuned(given["model"] or PLAIN) if given["untuned"] else tuned(given["algorithm"], spec, given["model"])
+    preset = Tuned(given["model"] or PLAIN) if given["untuned"] else tuned(given["algorithm"], spec.id, given["model"])
     names = ("algorithm", "seed", "lora", "tokens", "evaluate_split", "train_instances")
     arguments = {name: given[name] for name in names}
     arguments |= {name: given[name] for name in ("dtype", "threads") if given[name] is not None}

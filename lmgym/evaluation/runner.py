@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from lmgym.env.registry import build, find, has_demonstrator, lists_admissible
+from lmgym.env.registry import build, find, has_demonstrator, lists_admissible, load, options_of
+from lmgym.errors import RecipeError
 from lmgym.evaluation.stats import Interval, clustered, paired, unit
 from lmgym.policy.base import Policy
 from lmgym.rollout.engine import Engine
@@ -113,6 +114,15 @@ def pictured(task: str, options: Mapping[str, Any]) -> bool:
     spaces = getattr(env.observation_space, "spaces", {})
     env.close()
     return "images" in spaces
+
+
+def spec_of(task: str, options: Mapping[str, Any]) -> Any:
+    """Return the spec of a task by its id or folder; raise RecipeError for an option that the task does not have."""
+    spec = find(task)
+    allowed = [*options_of(load(spec)), "max_turns"]
+    if unknown := [name for name in options if name not in allowed]:
+        raise RecipeError(f"{spec.id} has no option {unknown[0]!r}; it has {', '.join(sorted(allowed))}")
+    return spec
 
 
 def id_of(task: str) -> str:

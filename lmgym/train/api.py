@@ -10,9 +10,8 @@ from typing import Any
 
 import torch
 
-from lmgym.env.registry import find, load, options_of
-from lmgym.env.spec import TaskSpec
 from lmgym.errors import RecipeError
+from lmgym.evaluation import runner
 from lmgym.policy.load import load_local
 from lmgym.policy.local.lora import adapt
 from lmgym.policy.local.policy import LocalPolicy
@@ -50,12 +49,12 @@ def run(
     steps=20)`. `options` are those of the task. Without `model` it is the preset's for this task, else `tiny`; without
     `out` the folder is `runs/ALGORITHM-TASK-MODEL-SEED`. The other arguments are the options of `lmgym train`.
     """
-    spec, options, name = find(task), dict(options or {}), recipe if isinstance(recipe, str) else "recipe"
-    _check_options(spec, options)
+    options, name = dict(options or {}), recipe if isinstance(recipe, str) else "recipe"
+    spec = runner.spec_of(task, options)
     chosen = Tuned(model) if isinstance(model, str) else Tuned()
     if isinstance(recipe, str):
         if preset and not isinstance(model, LocalPolicy):
-            chosen = tuned(recipe, spec, model)
+            chosen = tuned(recipe, spec.id, model)
         module = algorithms.load(recipe)
         values = module.Args(**{**chosen.args, **args})
         args, recipe = dataclasses.asdict(values), module.recipe(values)
@@ -65,27 +64,24 @@ def run(
         )
     assert isinstance(recipe, Recipe)
     if evaluate_split is not None:
-        stages = [stage.on_split(evaluate_split) for stage in recipe.stages]
-        recipe = dataclasses.replace(recipe, stages=stages)
+        recipe = recipe.on_split(evaluate_split)
     if threads is not None:
         torch.set_num_threads(threads)
-    if isinstance(model, LocalPolicy):
-        policy = model
-    else:
+    if not isinstance(model, LocalPolicy):
         dtype = dtype or ("bfloat16" if halves(torch.device("cuda" if torch.cuda.is_available() else "cpu")) else None)
         rank = os.environ.get("LOCAL_RANK")  # set by a launcher of several processes
         device = f"cuda:{rank}" if rank is not None and torch.cuda.is_available() else None
-        policy = load_local(chosen.model, seed=seed, dtype=dtype, device=device)
+        model = load_local(chosen.model, seed=seed, dtype=dtype, device=device)
     if lora is not None:
-        adapt(policy.model, rank=lora, seed=seed)
+        adapt(model.model, rank=lora, seed=seed)
     settings = {"algorithm": name, "dtype": dtype, "threads": torch.get_num_threads(), "lora": lora}
     settings |= {"tokens": tokens, "evaluate_split": evaluate_split, "train_instances": train_instances}
     return loop.run(
         recipe,
-        policy,
+        model,
         task=spec.id,
         options=options,
-        folder=Path(out) if out else run_folder(name, spec, policy.name, seed),
+        folder=Path(out) if out else run_folder(name, spec.name, model.name, seed),
         seed=seed,
         resume=resume,
         arguments={**settings, **args},
@@ -96,10 +92,3 @@ def run(
         lockstep=spec.player != "inline",
         quiet=quiet,
     )
-
-
-def _check_options(spec: TaskSpec, options: Mapping[str, Any]) -> None:
-    """Raise RecipeError for an unknown option of the task."""
-    allowed = [*options_of(load(spec)), "max_turns"]
-    if unknown := [name for name in options if name not in allowed]:
-        raise RecipeError(f"{spec.id} has no option {unknown[0]!r}; it has {', '.join(sorted(allowed))}")

@@ -10,8 +10,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from lmgym.env.spec import TaskSpec
-
 PLAIN = "tiny"  # the default model
 
 
@@ -36,13 +34,13 @@ def table() -> dict[str, dict[str, Tuned]]:
     }
 
 
-def tuned(algorithm: str, spec: TaskSpec, model: str | None) -> Tuned:
-    """Return the preset of an algorithm on a task; one for another model than `model` does not apply."""
-    preset = table().get(spec.id.removeprefix("lmgym/"), {}).get(algorithm, Tuned())
+def tuned(algorithm: str, task: str, model: str | None) -> Tuned:
+    """Return the preset of an algorithm on a task, by its id; one for another model than `model` does not apply."""
+    preset = table().get(task.removeprefix("lmgym/"), {}).get(algorithm, Tuned())
     return preset if model in (None, preset.model) else Tuned(model or PLAIN)
 
 
-def run_folder(algorithm: str, spec: TaskSpec, model: str, seed: int) -> Path:
+def run_folder(algorithm: str, task: str, model: str, seed: int) -> Path:
     """Return the default folder of a run."""
     name = re.sub("[:?=&]", "-", model.rstrip("/").rpartition("/")[2])
-    return Path("runs") / f"{Path(algorithm).stem}-{spec.name}-{name}-{seed}"
+    return Path("runs") / f"{Path(algorithm).stem}-{task}-{name}-{seed}"

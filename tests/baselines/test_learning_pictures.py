@@ -30,7 +30,7 @@ def _one_thread():
 def test_grpo_learns_to_see_and_is_at_chance_blindfolded(tmp_path, task):
     """256 test episodes before and after; in fp32, which is the same on every machine up to rounding."""
     spec = find(task)
-    own = tuned("grpo", spec, None)
+    own = tuned("grpo", spec.id, None)
     policy = load_local(own.model, seed=0, device="cpu")
     recipe = grpo.recipe(replace(grpo.Args(), **own.args, autocast=False))
     result = loop.run(recipe, policy, task=spec.id, folder=tmp_path / "run", quiet=True)

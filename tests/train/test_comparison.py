@@ -152,7 +152,7 @@ def test_a_finished_run_is_not_made_again_and_an_interrupted_one_goes_on(tmp_pat
 
 
 def test_a_run_that_fails_says_why(tmp_path):
-    with pytest.raises(RecipeError, match=r"wrong ended with 2: lmgym: unknown baseline 'gpro'"):
+    with pytest.raises(RecipeError, match=r"wrong ended with 2: lmgym: unknown algorithm 'gpro'"):
         make(tmp_path, ["train", "gpro", "guess_number"], tmp_path / "wrong")
 
 
