@@ -16,6 +16,7 @@ from rich.table import Table
 from lmgym.cli.options import read_args, task_options
 from lmgym.env.registry import find, load, options_of
 from lmgym.env.spec import TaskSpec
+from lmgym.evaluation import runner
 from lmgym.train import algorithms
 from lmgym.train.presets import PLAIN, Tuned, run_folder, tuned
 
@@ -75,7 +76,8 @@ def train(
 ) -> None:
     """Train a policy by an algorithm; `lmgym train ALGORITHM --help` lists the options that it adds."""
     console = Console()
-    spec, options = find(task), task_options(option or [])
+    options = task_options(option or [])
+    spec = runner.spec_of(task, options)
     algorithms.check(algorithm)
     preset = Tuned(model or PLAIN) if untuned else tuned(algorithm, spec.id, model)
     folder = out or run_folder(algorithm, spec.name, preset.model, seed)
