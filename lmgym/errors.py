@@ -1,10 +1,10 @@
-"""The error tree. A message says what was wrong, with the value, and what to do about it."""
+"""The error tree. Messages say what was wrong, with the value, and what to do."""
 
 from __future__ import annotations
 
 
 class LmgymError(Exception):
-    """Anything lmgym raises on purpose; a command prints its message as one line."""
+    """Base of all errors that lmgym raises; a command prints the message as one line."""
 
 
 class MissingExtra(LmgymError, ImportError):
@@ -12,14 +12,14 @@ class MissingExtra(LmgymError, ImportError):
 
 
 class InstanceError(LmgymError, ValueError):
-    """No such task, split, option or instance, or one that cannot be read."""
+    """An unknown or unreadable task, split, option or instance."""
 
 
 class BackendError(LmgymError, RuntimeError):
-    """An engine, container, browser or server broke: the episode is void, never scored.
+    """A broken engine, container, browser or server: the episode is void, never scored.
 
-    Several episodes may be lost to one event, such as the death of a browser; then all their errors name it, and it
-    counts as one fault.
+    If several episodes are lost to one event, such as the death of a browser, their errors share its name in `event`
+    and count as one fault.
     """
 
     def __init__(self, message: str = "", *, event: str = "") -> None:
@@ -36,8 +36,8 @@ class ReplayError(LmgymError, RuntimeError):
 
 
 class SubmissionError(LmgymError, ValueError):
-    """A leaderboard entry is not what the schema or its own record says."""
+    """A leaderboard entry contradicts the schema or its own record."""
 
 
 class RecipeError(LmgymError, ValueError):
-    """A training recipe, its arguments or its checkpoint do not fit together."""
+    """A training recipe, its arguments or its checkpoint do not match."""

@@ -1,6 +1,6 @@
-"""Reading an action out of a policy's words: a tag, a number, a JSON call, a function call, a command.
+"""Parsers for actions in a policy's text: a tag, a number, a JSON call, a function call, a command.
 
-Any string may come. What is none gives None, or "" for a command; nothing here raises, and all takes linear time.
+They accept any string, return None (a command "") if there is no action, never raise and take linear time.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from lmgym.env.spaces import clean
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d{1,18}(?:\.\d{1,18})?(?![\w.]*\w)")
 PREFIX = re.compile(r"(?:action\s{0,3}:|>)\s*", re.IGNORECASE)
 ESCAPE = re.compile(r"\\(.)", re.DOTALL)
-LONGEST = 100_000  # characters of a function call: Python's parser takes much memory for each
-LARGEST = 1e300  # number in an argument; Python refuses to print much longer ones
+LONGEST = 100_000  # characters of a function call: Python's parser needs much memory for each
+LARGEST = 1e300  # number in an argument; Python refuses to print much larger ones
 DEEPEST = 50  # levels of lists and objects in an argument
 
 
 @dataclass(frozen=True)
 class Call:
-    """A tool and what it is called with; all values are such as JSON has."""
+    """A tool call; all argument values have a JSON form."""
 
     name: str
     arguments: Mapping[str, Any]
-    positional: tuple[Any, ...] = ()  # of a function call; JSON calls have none
+    positional: tuple[Any, ...] = ()  # of a function call only
 
 
 def parse_tag(action: str, tag: str) -> str | None:
-    """Return what stands in the last closed `<tag>`, stripped; None where there is none."""
+    """Return the stripped content of the last closed `<tag>`; None if there is none."""
     before, closing, _ = action.rpartition(f"</{tag}>")
     start = before.rfind(f"<{tag}>")
     if not closing or start < 0:
@@ -41,16 +41,16 @@ def parse_tag(action: str, tag: str) -> str | None:
 
 
 def parse_number(action: str, *, tag: str | None = None) -> float | None:
-    """Return the single number in `action`, or within its `tag`; None for none or for several."""
+    """Return the only number in `action`, or within its `tag`; None for none or several."""
     text = action if tag is None else parse_tag(action, tag)
-    if text and text.isdecimal() and len(text) <= 18:  # the bare number, which NUMBER would find as well
+    if text and text.isdecimal() and len(text) <= 18:  # fast path for a bare number
         return float(text)
-    found = NUMBER.findall(text or "")
-    return float(found[0]) if len(found) == 1 else None
+    numbers = NUMBER.findall(text or "")
+    return float(numbers[0]) if len(numbers) == 1 else None
 
 
 def parse_command(action: str) -> str:
-    """Return the last line that is not blank, without a leading "action:" or ">" and with single spaces."""
+    """Return the last non-blank line without a leading "action:" or ">", with single spaces."""
     stripped = action.rstrip()
     line = " ".join((stripped.splitlines() or [""])[-1].split())
     prefix = PREFIX.match(line)
@@ -58,7 +58,7 @@ def parse_command(action: str) -> str:
 
 
 def parse_json_call(action: str) -> Call | None:
-    """Return the call `{"name": ..., "arguments": {...}}`, bare, fenced or in `<tool_call>`; prose may stand around."""
+    """Return the call `{"name": ..., "arguments": {...}}`, bare, fenced or in `<tool_call>`; prose may surround it."""
     for text in _inside(action, "tool_call"):
         for start in dict.fromkeys((text.find("{"), text.rfind("\n{") + 1)):
             call = _json_call(text[start:]) if text.startswith("{", start) else None
@@ -77,7 +77,7 @@ def parse_function_call(action: str) -> Call | None:
 
 
 def _inside(action: str, tag: str) -> Iterator[str]:
-    """Where a call may stand: in the tag, in the last fence, or anywhere."""
+    """Yield the texts that may hold a call: the tag, the last fence, the whole action."""
     if (tagged := parse_tag(action, tag)) is not None:
         yield tagged
     before, closing, _ = action.rpartition("```")
@@ -93,7 +93,7 @@ def _json_call(text: str) -> Call | None:
         if not isinstance(value, dict) or not isinstance(value.get("name"), str):
             return None
         arguments = value.get("arguments", {})
-        if isinstance(arguments, str):  # as endpoints send them
+        if isinstance(arguments, str):  # the format of endpoints
             arguments = json.loads(arguments, parse_constant=_refuse)
         if not isinstance(arguments, dict):
             return None
@@ -117,16 +117,16 @@ def _function_call(text: str) -> Call | None:
 
 
 def _known_escape(match: re.Match[str]) -> str:
-    """Keep the escapes every Python agrees on; any other backslash stands for itself."""
+    """Keep the escapes of all Python versions; any other backslash is literal."""
     return match[0] if match[1] in "\n\\'\"abfnrtvxuU" else f"\\{match[0]}"
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not JSON")
 
 
 def _plain(value: Any, depth: int = DEEPEST) -> Any:
-    """Return `value` as JSON has it, without lone surrogates; ValueError for sets, bytes, infinities and the like."""
+    """Return `value` as JSON without lone surrogates. Raises ValueError for sets, bytes, infinities and the like."""
     if depth < 0:
         raise ValueError("nested too deep")
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""The card of a task: the block of its README.md that says what its spec says."""
+"""The card of a task: a block of its README.md, generated from its spec."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ END = "<!-- /spec -->"
 
 
 def card(spec: TaskSpec) -> str:
-    """Return the generated block, its markers included."""
+    """Return the generated block with its markers."""
     splits = ", ".join(f"{name} {size or '(official data)'}" for name, size in spec.splits.items())
     references = ", ".join(f"{name} {_figure(value)}" for name, value in spec.references.items())
     rows = {
@@ -35,22 +35,22 @@ def card(spec: TaskSpec) -> str:
 
 
 def differs(spec: TaskSpec) -> str | None:
-    """Say how the README of the task's folder disagrees with its spec; None where it agrees, or is of a part."""
+    """Return how the folder's README differs from the spec; None if it agrees or the spec is part of another task."""
     if spec.part_of:
         return None
     path = folder(spec) / FILE
     if not path.is_file():
-        return f"{FILE} is missing: write it with lmgym golden {spec.name} --write"
+        return f"{FILE} is missing; write it with: lmgym golden {spec.name} --write"
     text = path.read_text(encoding="utf-8")
     if _start(spec) not in text:
-        return f"{FILE} has no block {_start(spec)}: write it with lmgym golden {spec.name} --write"
+        return f"{FILE} has no block {_start(spec)}; write it with: lmgym golden {spec.name} --write"
     if card(spec) not in text:
-        return f"{FILE} says something else than the spec: write it with lmgym golden {spec.name} --write"
+        return f"{FILE} differs from the spec; write it with: lmgym golden {spec.name} --write"
     return None
 
 
 def write(spec: TaskSpec) -> Path:
-    """Put the card into the README of the task's folder, in place of the one that is there."""
+    """Write the card into the README of the task's folder, replacing the old one."""
     path = folder(spec) / FILE
     text = path.read_text(encoding="utf-8") if path.is_file() else f"# {spec.id.partition('/')[2]}\n"
     before, start, after = text.partition(_start(spec))

@@ -1,4 +1,4 @@
-"""What every task owes, one function a promise: each yields a line for whatever is wrong."""
+"""The promises of every task, one function each, which yields a line per problem."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lmgym.env.registry import build, load
 from lmgym.env.spec import TaskSpec
 from lmgym.errors import LmgymError
 
-BROKEN = (  # what a task's code may raise when it is wrong; interrupts and exits are nobody's finding
+BROKEN = (  # exceptions of a broken task; interrupts and exits pass
     ArithmeticError,
     AssertionError,
     AttributeError,
@@ -41,37 +41,37 @@ BROKEN = (  # what a task's code may raise when it is wrong; interrupts and exit
 
 @dataclass(frozen=True)
 class Subject:
-    """A task under test, and what of it can be opened here."""
+    """A task under test with the splits that can be opened here."""
 
     spec: TaskSpec
-    splits: tuple[str, ...]  # that can be opened; official data may be absent
+    splits: tuple[str, ...]  # official data may be missing
 
     @property
     def home(self) -> str:
-        """The split to try things on."""
+        """Split for the checks that use one."""
         wanted = self.spec.options.get("split", "train")
         return wanted if wanted in self.splits else self.splits[0]
 
     @property
     def few(self) -> int:
-        """Episodes that cost little enough to play."""
+        """Number of episodes that are cheap enough to play."""
         return 5 if self.spec.player == "inline" else 2
 
-    def live(self, **options: Any) -> closing[Any]:
-        """Return an environment as a context that closes it."""
+    def open(self, **options: Any) -> closing[Any]:
+        """Return an environment as a context manager that closes it."""
         return closing(build(self.spec, **{"split": self.home, **options}))
 
 
 @contextmanager
 def _registered(spec: TaskSpec) -> Iterator[None]:
-    """Have Gymnasium know a plug-in that is not installed yet."""
-    known = spec.id in gymnasium.registry
-    if not known:
+    """Register a plug-in that is not installed yet with Gymnasium."""
+    registered = spec.id in gymnasium.registry
+    if not registered:
         gymnasium.register(id=spec.id, entry_point=partial(build, spec), nondeterministic=not spec.deterministic)
     try:
         yield
     finally:
-        if not known:
+        if not registered:
             gymnasium.registry.pop(spec.id)
 
 
@@ -85,7 +85,7 @@ def gymnasium_checks(subject: Subject) -> Iterable[str]:
 
 
 def vectors(subject: Subject) -> Iterator[str]:
-    """gym.make_vec works, and sync and async say the same."""
+    """gym.make_vec works, and sync and async give the same answers."""
     with _registered(subject.spec):
         sync, parallel = _vectored(subject, "sync"), _vectored(subject, "async")
     if subject.spec.deterministic and sync != parallel:
@@ -94,15 +94,15 @@ def vectors(subject: Subject) -> Iterator[str]:
 
 
 def _vectored(subject: Subject, mode: Any) -> list[Any]:
-    """What two environments at once say to three actions each."""
+    """Return the answers of two vectorised environments to three actions each."""
     envs = gymnasium.make_vec(subject.spec.id, num_envs=2, vectorization_mode=mode, split=subject.home)
     with closing(envs):
         observations, _ = envs.reset(seed=1)
-        said: list[Any] = [_digests(observations)]
+        answers: list[Any] = [_digests(observations)]
         for actions in (["", "look"], ["é 漢 🙂", "1"], ["x" * 1000, "\n"]):
             observations, rewards, terminated, truncated, _ = envs.step(actions)
-            said.append((_digests(observations), list(rewards), list(terminated), list(truncated)))
-    return said
+            answers.append((_digests(observations), list(rewards), list(terminated), list(truncated)))
+    return answers
 
 
 def _digests(observations: Mapping[str, Any]) -> list[str]:
@@ -113,16 +113,16 @@ def determinism(subject: Subject) -> Iterator[str]:
     """The same instance, seed and actions give the same observations, rewards and info."""
     if not subject.spec.deterministic:
         return
-    with subject.live() as env, subject.live() as other:
+    with subject.open() as env, subject.open() as other:
         for index, player in itertools.product(_first(env, 2), _players(subject)):
             first = play(env, player, index=index, seed=7)
             for again, where in ((env, "in the same environment"), (other, "in another environment")):
-                if said := difference(first, play(again, given(first.actions), index=index, seed=7)):
-                    yield f"{subject.home}/{index} played again {where}: {said}"
+                if change := difference(first, play(again, given(first.actions), index=index, seed=7)):
+                    yield f"{subject.home}/{index} replayed {where}: {change}"
 
 
 def _first(env: Any, count: int) -> range:
-    """The first `count` instances, or as many as there are."""
+    """Return the indices of the first `count` instances, or of all if there are fewer."""
     return range(min(count, env.unwrapped.size()))
 
 
@@ -132,7 +132,7 @@ def _players(subject: Subject) -> list[Player]:
 
 
 def difference(first: Trace, again: Trace) -> str | None:
-    """Name the first thing in which two plays of the same actions differ; None where there is none."""
+    """Return the first difference between two traces of the same actions; None if there is none."""
     if not data_equivalence(first.start, again.start, exact=True):
         return f"info of reset was {first.start}, is {again.start}"
     for turn, (a, b) in enumerate(zip(first.observations, again.observations, strict=False)):
@@ -146,17 +146,17 @@ def difference(first: Trace, again: Trace) -> str | None:
 
 
 def disjoint_splits(subject: Subject) -> Iterator[str]:
-    """No instance stands in two splits, as far as the first ones tell."""
+    """No instance is in two splits, as far as the first ones show."""
     if subject.spec.overlap:
         return
     count = 200 if subject.spec.player == "inline" else 8
     seen: dict[Any, str] = {}
     for split in subject.splits:
-        with subject.live(split=split) as env:
+        with subject.open(split=split) as env:
             for index in _first(env, count):
                 name = seen.setdefault(_fingerprint(env, index), f"{split}/{index}")
                 if name.partition("/")[0] != split:
-                    yield f"{name} and {split}/{index} are one instance; TaskSpec.overlap says why where this must be"
+                    yield f"{name} and {split}/{index} are the same instance; if intended, say why in TaskSpec.overlap"
                     return
 
 
@@ -171,8 +171,8 @@ def _fingerprint(env: Any, index: int) -> Any:
 
 
 def hostile_text(subject: Subject) -> Iterator[str]:
-    """No text breaks the environment, and what it answers fits its space."""
-    with subject.live() as env:
+    """No text breaks the environment, and its answers fit its space."""
+    with subject.open() as env:
         over = True
         for text in HOSTILE:
             name = f"action {text[:30]!r} ({len(text)} characters)"
@@ -186,17 +186,17 @@ def hostile_text(subject: Subject) -> Iterator[str]:
                 continue
             over = terminated or truncated
             if observation not in env.observation_space or not math.isfinite(reward):
-                yield f"{name} is answered with what the space refuses: {str(observation)[:100]!r}, reward {reward}"
+                yield f"{name}: the answer does not fit the space: {str(observation)[:100]!r}, reward {reward}"
 
 
 def references(subject: Subject) -> Iterator[str]:
-    """The oracle, and saying nothing, score what the references say."""
-    known = subject.spec.references
-    if golden.has_oracle(subject.spec) != ("oracle" in known):
-        yield "references must name the oracle's score if, and only if, there is an oracle"
+    """The oracle and empty actions score as the references say."""
+    scores = subject.spec.references
+    if golden.has_oracle(subject.spec) != ("oracle" in scores):
+        yield "references must have the oracle's score if and only if there is an oracle"
     players: dict[str, Player] = {"null": lambda env: itertools.repeat(""), "oracle": lambda env: env.oracle()}
     for name, player in players.items():
-        wanted = known.get(name)
+        wanted = scores.get(name)
         if isinstance(wanted, float | int) and (name == "null" or golden.has_oracle(subject.spec)):
             for split in subject.splits:
                 yield from _scores(subject, split, name, player, float(wanted))
@@ -205,7 +205,7 @@ def references(subject: Subject) -> Iterator[str]:
 def _scores(subject: Subject, split: str, name: str, player: Player, wanted: float) -> Iterator[str]:
     count = subject.few if wanted in (0.0, 1.0) else 8 * subject.few
     scores = []
-    with subject.live(split=split) as env:
+    with subject.open(split=split) as env:
         for index in _first(env, count):
             trace = play(env, player, index=index)
             if not trace.over:
@@ -218,10 +218,10 @@ def _scores(subject: Subject, split: str, name: str, player: Player, wanted: flo
 
 
 def demonstrator(subject: Subject) -> Iterator[str]:
-    """The demonstrator, where there is one or an oracle, plays valid actions to the end."""
+    """The demonstrator, by default the oracle, plays valid actions to the end."""
     if not golden.has_oracle(subject.spec) and load(subject.spec).demonstrator is TextEnv.demonstrator:
         return
-    with subject.live() as env:
+    with subject.open() as env:
         for index in _first(env, 2):
             trace = play(env, lambda env: env.demonstrator(), index=index)
             if not trace.over:
@@ -234,7 +234,7 @@ def demonstrator(subject: Subject) -> Iterator[str]:
 
 def admissible(subject: Subject) -> Iterator[str]:
     """Listed actions are valid."""
-    with subject.live() as env:
+    with subject.open() as env:
         env.reset(seed=0, options={"index": 0})
         if env.unwrapped.admissible() is None:
             return
@@ -245,10 +245,10 @@ def admissible(subject: Subject) -> Iterator[str]:
 
 
 def endings(subject: Subject) -> Iterator[str]:
-    """Reward terms sum; the score comes once, at the end and at every cut."""
+    """Reward terms sum to the reward; the score is set once, at termination or truncation."""
     limit = subject.spec.max_turns
     for most in sorted({*range(1, min(limit, 4) + 1), limit}):
-        with subject.live(max_turns=most) as env:
+        with subject.open(max_turns=most) as env:
             for player in (*_players(subject), malformed):
                 trace = play(env, player, index=0)
                 for problem in account(trace):
@@ -258,7 +258,7 @@ def endings(subject: Subject) -> Iterator[str]:
 
 
 def account(trace: Trace) -> Iterator[str]:
-    """Yield what is wrong with rewards, scores and infos of a trace."""
+    """Yield the problems of a trace's rewards, scores and infos."""
     if "score" in trace.start or any("score" in info or "success" in info for info in trace.infos[:-1]):
         yield "score or success in info before the end"
     for turn, (reward, info) in enumerate(zip(trace.rewards, trace.infos, strict=True)):
@@ -272,24 +272,24 @@ def account(trace: Trace) -> Iterator[str]:
 
 
 def goldens(subject: Subject) -> Iterable[str]:
-    """The golden episodes, played again, say what they said; those of official data, where it is here."""
+    """The golden episodes replay; those of official data if it is installed."""
     return golden.replay(subject.spec) if golden.owed(subject.spec) else ()
 
 
 def two_at_once(subject: Subject) -> Iterator[str]:
-    """Two live environments do not disturb each other."""
+    """Two environments at once do not disturb each other."""
     if not subject.spec.deterministic:
         return
     for player in _players(subject):
-        with subject.live() as env:
+        with subject.open() as env:
             indices = (0, _first(env, 2)[-1])
             alone = [play(env, player, index=index, seed=index) for index in indices]
-        with subject.live() as env, subject.live() as other:
+        with subject.open() as env, subject.open() as other:
             first, second = (turns(e, player, index=i, seed=i) for e, i in zip((env, other), indices, strict=True))
             *_, both = itertools.accumulate(itertools.zip_longest(first, second), _latest)
         for index, before, after in zip(indices, alone, both, strict=True):
-            if said := difference(before, after):
-                yield f"{subject.home}/{index} beside another environment: {said}"
+            if change := difference(before, after):
+                yield f"{subject.home}/{index} beside another environment: {change}"
 
 
 def _latest(before: tuple[Trace, ...], after: tuple[Trace | None, ...]) -> tuple[Trace, ...]:

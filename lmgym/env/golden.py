@@ -1,7 +1,7 @@
-"""Golden episodes: what an id promises, kept as `golden.jsonl` in the task's folder and proven by replay.
+"""Golden episodes: the behaviour an id promises, stored as `golden.jsonl` in the task's folder and proven by replay.
 
-Only actions are played again; what the environment answers must be what it answered when they were recorded. A
-folder's variants share its file, an episode a line.
+The recorded actions are played again, and the environment must give the recorded answers. Variants of a folder share
+its file, with one episode per line.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from lmgym.env.spec import TaskSpec
 from lmgym.errors import InstanceError, ReplayError
 
 FILE = "golden.jsonl"
-TURNS = 20  # of the random and the malformed player at most
+TURNS = 20  # of the random and the malformed player
 LARGEST = 100_000  # bytes of a task's episodes
-RANDOM_SEED = 8128  # far from the small seeds that instances are drawn with
+RANDOM_SEED = 8128  # different from the small seeds of instances
 MALFORMED = (
     "",
     "   \n\t",
@@ -40,12 +40,12 @@ MALFORMED = (
     "x" * 200,
 )
 
-Player = Callable[[TextEnv], Iterable[str]]  # reads the live environment at each action
+Player = Callable[[TextEnv], Iterable[str]]  # yields actions and may read the environment at each
 
 
 @dataclass
 class Trace:
-    """What an environment said while actions were played; `observations` has one more than `infos`."""
+    """An environment's answers to actions; `observations` has one entry more than `infos`."""
 
     observations: list[Observation] = field(default_factory=list)
     actions: list[str] = field(default_factory=list)
@@ -57,7 +57,7 @@ class Trace:
 
     @property
     def over(self) -> bool:
-        """Whether the episode ended."""
+        """True if the episode ended."""
         return self.terminated or self.truncated
 
 
@@ -89,7 +89,7 @@ def turns(env: Any, player: Player, *, index: int, seed: int = 0) -> Iterator[Tr
 
 
 def play(env: Any, player: Player, *, index: int, seed: int = 0) -> Trace:
-    """Play instance `index` until it is over or the player has no more actions."""
+    """Play instance `index` until the episode ends or the player has no more actions."""
     *_, trace = turns(env, player, index=index, seed=seed)
     return trace
 
@@ -100,7 +100,7 @@ def given(actions: Iterable[str]) -> Player:
 
 
 def at_random(env: TextEnv) -> Iterator[str]:
-    """Yield admissible actions; where they cannot be listed, words of what was shown last."""
+    """Yield random admissible actions; if they cannot be listed, words of the last observation."""
     chance = np.random.default_rng(RANDOM_SEED)
     while True:
         choices = env.admissible() or env.latest_text.split() or ["look"]
@@ -108,11 +108,11 @@ def at_random(env: TextEnv) -> Iterator[str]:
 
 
 def malformed(env: TextEnv) -> Iterator[str]:
-    """Yield what is an action nowhere."""
+    """Yield texts that are no action in any task."""
     yield from MALFORMED
 
 
-PLAYERS: Mapping[str, tuple[Player, int]] = {  # by name: the player and its instances of each split
+PLAYERS: Mapping[str, tuple[Player, int]] = {  # by name: the player and its number of instances per split
     "oracle": (lambda env: env.oracle(), 2),
     "random": (at_random, 1),
     "malformed": (malformed, 1),
@@ -120,28 +120,28 @@ PLAYERS: Mapping[str, tuple[Player, int]] = {  # by name: the player and its ins
 
 
 def has_oracle(spec: TaskSpec) -> bool:
-    """Whether the task's class writes an oracle."""
+    """Return True if the task's class defines an oracle."""
     return load(spec).oracle is not TextEnv.oracle
 
 
 def folder(spec: TaskSpec) -> Path:
-    """Return the task's folder, without importing it where it is not imported yet."""
-    found = find_spec(spec.package)
-    if found is None or not found.submodule_search_locations:
-        raise InstanceError(f"{spec.id}: {spec.package} is no package; a task is a folder with an __init__.py")
-    return Path(found.submodule_search_locations[0])
+    """Return the task's folder without importing the task."""
+    module = find_spec(spec.package)
+    if module is None or not module.submodule_search_locations:
+        raise InstanceError(f"{spec.id}: {spec.package} is not a package; a task is a folder with an __init__.py")
+    return Path(module.submodule_search_locations[0])
 
 
 def read(spec: TaskSpec) -> list[dict[str, Any]]:
-    """Return the recorded episodes of `spec`; ReplayError where there are none."""
+    """Return the recorded episodes of `spec`. Raises ReplayError if there are none."""
     episodes = _recorded(spec)
     if not episodes:
-        raise ReplayError(f"{spec.id} has no episodes in {FILE}: record them by: lmgym golden {spec.id} --write")
+        raise ReplayError(f"{spec.id} has no episodes in {FILE}: record them with: lmgym golden {spec.id} --write")
     return episodes
 
 
 def owed(spec: TaskSpec) -> bool:
-    """Whether `spec` has golden episodes, or must: all must, but ids of official data alone."""
+    """Return True if `spec` has golden episodes or must have them; ids of official data alone need none."""
     return any(spec.splits.values()) or bool(_recorded(spec))
 
 
@@ -152,7 +152,7 @@ def _recorded(spec: TaskSpec) -> list[dict[str, Any]]:
 
 
 def record(spec: TaskSpec) -> list[dict[str, Any]]:
-    """Play the golden episodes of `spec` on every split: of official data, where it is here and has titles."""
+    """Play the golden episodes of `spec` on every split; official data must be installed and have titles."""
     names = [name for name in PLAYERS if name != "oracle" or has_oracle(spec)]
     return [
         _record(spec, split, name, index)
@@ -163,7 +163,7 @@ def record(spec: TaskSpec) -> list[dict[str, Any]]:
 
 
 def _at_hand(spec: TaskSpec, split: str) -> int:
-    """Instances of a split of official data that can be recorded here."""
+    """Return the number of instances of an official split that can be recorded here."""
     try:
         with closing(build(spec, split=split)) as env:
             size: int = env.unwrapped.size()
@@ -173,12 +173,12 @@ def _at_hand(spec: TaskSpec, split: str) -> int:
 
 
 def write(spec: TaskSpec) -> Path:
-    """Record `spec` anew into its folder's file; the episodes of other ids, and of absent official data, stay."""
+    """Record `spec` into its folder's file; episodes of other ids and of missing official data are kept."""
     path = folder(spec) / FILE
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     episodes = record(spec)
     played = {episode["split"] for episode in episodes}
-    absent = {split for split, size in spec.splits.items() if not size} - played  # official data that is not here
+    absent = {split for split, size in spec.splits.items() if not size} - played  # official data that is not installed
     heads = [json.loads(line) for line in lines]
     kept = [line for line, e in zip(lines, heads, strict=True) if e["task"] != spec.id or e["split"] in absent]
     fresh = [json.dumps(episode, ensure_ascii=False, sort_keys=True) for episode in episodes]
@@ -189,23 +189,23 @@ def write(spec: TaskSpec) -> Path:
 
 
 def replay(spec: TaskSpec) -> list[str]:
-    """Play the recorded episodes of `spec` again that are here; one line for each that differs."""
+    """Replay the recorded episodes of `spec` that are available here; return a line for each that differs."""
     return [difference for episode in read(spec) if (difference := _difference(spec, episode))]
 
 
 def absent(spec: TaskSpec) -> int:
-    """How many recorded episodes cannot be played again, as their official instances are not here."""
+    """Return the number of recorded episodes whose official instances are not installed."""
     return sum(_find(spec, episode) is None for episode in read(spec))
 
 
 def _find(spec: TaskSpec, episode: Mapping[str, Any]) -> int | None:
-    """The index of an episode's instance; None where it is not here."""
+    """Return the index of an episode's instance; None if it is not installed."""
     if "title" not in episode:
         return int(episode["index"])
     try:
         with closing(build(spec, split=episode["split"])) as env:
-            found: int | None = env.unwrapped.index_of(episode["title"])
-            return found
+            index: int | None = env.unwrapped.index_of(episode["title"])
+            return index
     except InstanceError:
         return None
 
@@ -222,7 +222,7 @@ def _record(spec: TaskSpec, split: str, name: str, index: int) -> dict[str, Any]
 
 
 def _content(spec: TaskSpec, trace: Trace) -> dict[str, Any]:
-    """What of a trace a golden episode holds, as JSON gives it back."""
+    """Return the fields of a trace that a golden episode holds."""
     end = trace.infos[-1] if trace.infos else {}
     content: dict[str, Any] = {
         "actions": trace.actions,
@@ -239,7 +239,7 @@ def _content(spec: TaskSpec, trace: Trace) -> dict[str, Any]:
 
 
 def _difference(spec: TaskSpec, episode: Mapping[str, Any]) -> str | None:
-    """Name the first field in which an episode played again differs from its record; None for none, or not here."""
+    """Return the first difference of a replayed episode from its record; None if none, or if it is not installed."""
     index = _find(spec, episode)
     if index is None:
         return None

@@ -1,4 +1,4 @@
-"""Texts that no environment, parser or page may stumble over."""
+"""Texts that must not break any environment, parser or page."""
 
 HOSTILE = (
     "",

@@ -1,4 +1,4 @@
-"""`lmgym new`: the folder of a new task, which runs and passes every check before its author writes a line."""
+"""`lmgym new`: writes the folder of a new task, which runs and passes every check as it is."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SPEC = TaskSpec(
     source="our own",
 )
 '''
-ENV_PY = '''"""Two numbers are shown; their sum is wanted."""
+ENV_PY = '''"""Show two numbers and ask for their sum."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ PROMPT = Template(files(__package__).joinpath("prompt.md").read_text(encoding="u
 
 
 class $title(TextEnv):
-    """Name the sum of two numbers below 100. Score 1 when named."""
+    """Name the sum of two numbers below 100 to score 1."""
 
     SPEC = SPEC
 
     def begin(self, index: int) -> Reply:
-        """Open an instance: it depends on the split and the index alone, and no two are the same."""
+        """Open an instance, which depends on the split and the index alone and is unique."""
         first, second = divmod(2 * index + (self.split == "test"), 100)
         self.sum = first + second
         return Reply(PROMPT.substitute(first=first, second=second).strip())
 
     def act(self, action: str) -> Reply:
-        """Answer any string; what is no action is answered too."""
+        """Answer any string; invalid actions get an answer too."""
         number = parse_number(action)
         if number is None:
             return Reply("Answer with one number.", valid=False)
@@ -71,13 +71,13 @@ class $title(TextEnv):
 PROMPT_MD = "What is $$first + $$second? Answer with one number.\n"
 README_MD = """# $title
 
-What a player sees, does and is paid for, and what is odd about it.
+Describe the observations, actions and rewards, and anything unusual.
 
-- `env.py`: the rules. `begin` opens an instance, `act` answers an action; all other hooks are optional.
-- `prompt.md`: the words. `lmgym check $id` says what is still missing; `lmgym golden $id --write` records its episodes.
+- `env.py`: the rules. `begin` opens an instance and `act` answers an action; all other hooks are optional.
+- `prompt.md`: the prompt. `lmgym check $id` lists what is missing; `lmgym golden $id --write` records its episodes.
 """
 PLUGIN_MD = """
-`import lmgym` finds the task once its package says so in setup.cfg:
+`import lmgym` finds the task if its package declares it in setup.cfg:
 
 ```
 [options.entry_points]
@@ -96,10 +96,10 @@ def scaffold(name: str, folder: Path) -> Path:
     words = [word for word in re.split(r"_|(?<=[a-z0-9])(?=[A-Z])", name) if word]
     module, title = "_".join(words).lower(), "".join(word[0].upper() + word[1:] for word in words)
     if not (title.isidentifier() and title.isascii()) or keyword.iskeyword(module):
-        raise InstanceError(f"{name!r} cannot name a task: use letters, digits and _, as in 'my_task' or 'MyTask'")
+        raise InstanceError(f"{name!r} cannot name a task; use letters, digits and _, as in 'my_task' or 'MyTask'")
     target = folder.resolve() / module
     if target.exists():
-        raise InstanceError(f"{target} is there already: choose another name or remove it")
+        raise InstanceError(f"{target} exists; choose another name or remove it")
     root, package = _package(target)
     namespace = "lmgym" if package.startswith(f"{TASKS}.") else package.partition(".")[0]
     values = {"name": module, "title": title, "package": package, "id": f"{namespace}/{title}-v0"}

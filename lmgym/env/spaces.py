@@ -1,8 +1,8 @@
 """Spaces for Unicode text and for pictures, with the shared memory that vector environments need.
 
 Gymnasium's own `Text` refuses spaces and non-ASCII by default and, read through `AsyncVectorEnv`'s shared memory,
-returns the text of the first reset for ever: the vector environment expects a live view, and a tuple of strings is
-none. `_Live` below is one.
+keeps returning the text of the first reset: the vector environment expects a live view instead of a tuple of strings.
+`_LiveView` below is one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class UnicodeText(Space[str]):
 
     @property
     def is_np_flattenable(self) -> bool:
-        """Text has no array form."""
+        """False: text has no array form."""
         return False
 
     def sample(self, mask: None = None, probability: None = None) -> str:
@@ -50,11 +50,11 @@ class UnicodeText(Space[str]):
         return "".join(SAMPLE_CHARACTERS[i] for i in self.np_random.integers(len(SAMPLE_CHARACTERS), size=length))
 
     def contains(self, x: Any) -> bool:
-        """Whether `x` is a string that fits."""
+        """Return True if `x` is a valid string of at most `max_length` characters."""
         return isinstance(x, str) and len(x) <= self.max_length and clean(x, max_length=self.max_length) == x
 
     def __repr__(self) -> str:
-        """Show the limit."""
+        """Return the constructor call."""
         return f"UnicodeText({self.max_length})"
 
     def __eq__(self, other: object) -> bool:
@@ -75,7 +75,7 @@ class Images(Space[NDArray[np.uint8]]):
 
     @property
     def is_np_flattenable(self) -> bool:
-        """The number of pictures varies."""
+        """False: the number of pictures varies."""
         return False
 
     def sample(self, mask: None = None, probability: None = None) -> NDArray[np.uint8]:
@@ -86,12 +86,12 @@ class Images(Space[NDArray[np.uint8]]):
         return self.np_random.integers(256, size=(count, self.height, self.width, 3), dtype=np.uint8)
 
     def contains(self, x: Any) -> bool:
-        """Whether `x` is an array of fitting type and shape."""
+        """Return True if `x` is an array of the right type and shape."""
         fits = isinstance(x, np.ndarray) and x.dtype == np.uint8 and x.ndim == 4
         return fits and len(x) <= self.most and x.shape[1:] == (self.height, self.width, 3)
 
     def __repr__(self) -> str:
-        """Show the size."""
+        """Return the constructor call."""
         return f"Images({self.height}, {self.width}, 3, most={self.most})"
 
     def __eq__(self, other: object) -> bool:
@@ -102,7 +102,7 @@ class Images(Space[NDArray[np.uint8]]):
     __hash__ = None  # type: ignore[assignment]  # spaces hold a generator and are mutable
 
 
-class _Live(Sequence[Any]):
+class _LiveView(Sequence[Any]):
     """The current observations of all environments, read from shared memory at each access."""
 
     def __init__(self, count: int, read: Callable[[int], Any]) -> None:
@@ -124,7 +124,7 @@ class _Live(Sequence[Any]):
 
 
 def _cells(space: UnicodeText | Images) -> int:
-    """Bytes an observation takes at most, behind its 8-byte count."""
+    """Return the maximum number of bytes of an observation, which follow its 8-byte size."""
     return space.max_length * 4 if isinstance(space, UnicodeText) else space.most * space.height * space.width * 3
 
 
@@ -139,7 +139,7 @@ def _write(space: UnicodeText | Images, index: int, value: Any, shared_memory: l
     memory[8 : 8 + len(content)] = content
 
 
-def _read(space: UnicodeText | Images, shared_memory: list[Any], n: int = 1) -> _Live:
+def _read(space: UnicodeText | Images, shared_memory: list[Any], n: int = 1) -> _LiveView:
     def read(index: int) -> Any:
         memory = memoryview(shared_memory[index].get_obj()).cast("B")
         content = bytes(memory[8 : 8 + int.from_bytes(memory[:8], "little")])
@@ -147,7 +147,7 @@ def _read(space: UnicodeText | Images, shared_memory: list[Any], n: int = 1) -> 
             return content.decode()
         return np.frombuffer(content, np.uint8).reshape(-1, space.height, space.width, 3)
 
-    return _Live(n, read)
+    return _LiveView(n, read)
 
 
 for _space in (UnicodeText, Images):

@@ -1,4 +1,4 @@
-"""`check_task`: everything a task owes, for authors, for `lmgym check` and for the suite."""
+"""`check_task`: all checks of a task, for authors, `lmgym check` and the test suite."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lmgym.env.registry import build, find, load
 from lmgym.env.spec import TaskSpec
 from lmgym.errors import InstanceError, LmgymError
 
-MOST = 5  # findings of one check; the rest are of a kind
+MOST = 5  # findings of one check
 HEAVY = frozenset(
     {
         *("torch", "transformers", "tokenizers", "datasets", "ray", "scipy", "pandas", "matplotlib", "PIL"),
@@ -29,30 +29,30 @@ HEAVY = frozenset(
 
 
 class Finding(NamedTuple):
-    """What one check found."""
+    """Result of one check."""
 
     check: str
     ok: bool
-    message: str  # what is wrong; what holds, or why it was skipped, where ok
+    message: str  # the problem; if ok, the promise or why it was skipped
 
 
 class TaskError(LmgymError, AssertionError):
-    """A task breaks a promise; the message has one line a finding."""
+    """A task breaks a promise; the message has one line per finding."""
 
 
 def check_task(task: str | TaskSpec) -> list[Finding]:
-    """Run every check on a task and return what was found; TaskError, a line for each, where something is wrong.
+    """Run every check on a task and return the findings.
 
-    Raises MissingExtra where the task's packages are not installed.
+    Raises TaskError, with a line for each problem, and MissingExtra if the task's packages are not installed.
     """
-    found = list(findings(task))
-    if wrong := [f"{finding.check}: {finding.message}" for finding in found if not finding.ok]:
-        raise TaskError("\n".join(wrong))
-    return found
+    results = list(findings(task))
+    if problems := [f"{finding.check}: {finding.message}" for finding in results if not finding.ok]:
+        raise TaskError("\n".join(problems))
+    return results
 
 
 def findings(task: str | TaskSpec) -> Iterator[Finding]:
-    """Run every check on a task, yielding what each found as soon as it is known."""
+    """Run every check on a task and yield each finding at once."""
     spec = task if isinstance(task, TaskSpec) else find(task)
     load(spec)
     absent = {split: reason for split in spec.splits if (reason := _absent(spec, split))}
@@ -65,7 +65,7 @@ def findings(task: str | TaskSpec) -> Iterator[Finding]:
 
 
 def _absent(spec: TaskSpec, split: str) -> str | None:
-    """Say why a split cannot be opened here; None where it can."""
+    """Return why a split cannot be opened here; None if it can."""
     try:
         with closing(build(spec, split=split)) as env:
             env.reset(seed=0, options={"index": 0})
@@ -75,6 +75,7 @@ def _absent(spec: TaskSpec, split: str) -> str | None:
 
 
 def _run(check: Check, subject: Subject) -> Iterator[Finding]:
+    """Run one check and yield its problems, or its promise if there are none."""
     name = check.__name__.replace("_", " ")
     clean = True
     try:
@@ -90,17 +91,17 @@ def _run(check: Check, subject: Subject) -> Iterator[Finding]:
 
 
 def spec_and_card(subject: Subject) -> Iterator[str]:
-    """The spec is sound and the README's card says the same."""
+    """The spec is valid and the README's card agrees with it."""
     spec = subject.spec
     if not re.fullmatch(r"[\w-]+/\w[\w-]*-v\d+", spec.id):
-        yield f"id {spec.id!r} is not of the form namespace/Name-v0"
+        yield f"id {spec.id!r} does not have the form namespace/Name-v0"
     if not issubclass(load(spec), TextEnv):
-        yield f"{spec.entry_point} is no TextEnv"
-    if strange := [split for split in spec.held_out if split not in spec.splits]:
-        yield f"held_out names {strange[0]!r}, which is no split"
+        yield f"{spec.entry_point} is not a TextEnv"
+    if unknown := [split for split in spec.held_out if split not in spec.splits]:
+        yield f"held_out names {unknown[0]!r}, which is not a split"
     for name, value in spec.references.items():
         if isinstance(value, float | int) and not 0 <= value <= 1:
-            yield f"reference {name} is {value}: scores are in [0, 1]"
+            yield f"reference {name} is {value}; scores are in [0, 1]"
     if difference := card.differs(spec):
         yield difference
 
@@ -117,7 +118,7 @@ def light_import(subject: Subject) -> Iterator[str]:
     if done.returncode:
         yield f"import {spec.package} fails: {done.stderr.strip().splitlines()[-1]}"
     if loaded := done.stdout.split():
-        yield f"import {spec.package} loads {', '.join(loaded)}: import these inside functions"
+        yield f"import {spec.package} loads {', '.join(loaded)}: import them inside functions"
 
 
 OF_THE_FOLDER: tuple[Check, ...] = (spec_and_card, light_import)

@@ -185,12 +185,12 @@ class Boundless(Sound):
     ("task", "check", "message"),
     [
         (Raises, "hostile text", "action '' (0 characters) raises ValueError: invalid literal for int()"),
-        (Global, "determinism", "train/0 played again in the same environment: observation 1 was 'no 0."),
+        (Global, "determinism", "train/0 replayed in the same environment: observation 1 was 'no 0."),
         (Global, "goldens", "observations at 1 was"),
         (Unsteady, "determinism", "observation 0 was 'say 0 1', is 'say 0 2'"),
         (Shared, "two at once", "train/1 beside another environment: observation 1 was '2', is '0 2'"),
         (Process, "vectors", "sync and async differ at turn 1"),
-        (Twin, "disjoint splits", "train/0 and test/0 are one instance"),
+        (Twin, "disjoint splits", "train/0 and test/0 are the same instance"),
         (Weak, "references", "oracle scores 0.5 on test (mean of 5); the spec says 1.0"),
         (Short, "references", "oracle on test/0 stops after 1 actions, before the end"),
         (Clumsy, "demonstrator", "on train/1 its action 'please' is not valid"),
@@ -198,7 +198,7 @@ class Boundless(Sound):
         (Chatty, "endings", "score or success in info before the end"),
         (Uneven, "endings", "reward is 1.0, its terms are"),
         (Unwritable, "endings", "TypeError: Object of type type is not JSON serializable"),
-        (Misfit, "hostile text", "is answered with what the space refuses"),
+        (Misfit, "hostile text", "the answer does not fit the space"),
         (ClosesOnce, "closing twice", "RuntimeError: closed already"),
         (Boundless, "endings", "ValueError: test/Sound-v0 must end with a score in [0, 1]; got 2.0"),
     ],
@@ -216,10 +216,10 @@ def test_a_broken_promise_is_found(task, check, message):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"id": "Sound"}, "id 'Sound' is not of the form namespace/Name-v0"),
-        ({"held_out": ("dev",)}, "held_out names 'dev', which is no split"),
-        ({"references": {"oracle": 3.0}}, "reference oracle is 3.0: scores are in [0, 1]"),
-        ({"entry_point": f"{__name__}:Finding"}, f"{__name__}:Finding is no TextEnv"),
+        ({"id": "Sound"}, "id 'Sound' does not have the form namespace/Name-v0"),
+        ({"held_out": ("dev",)}, "held_out names 'dev', which is not a split"),
+        ({"references": {"oracle": 3.0}}, "reference oracle is 3.0; scores are in [0, 1]"),
+        ({"entry_point": f"{__name__}:Finding"}, f"{__name__}:Finding is not a TextEnv"),
     ],
 )
 def test_an_unsound_spec_is_found(change, message):
@@ -238,7 +238,7 @@ def test_a_card_that_says_something_else_is_found_and_mended(folder):
     readme.write_text(readme.read_text() + "\nMore.\n")
     assert card.differs(SPEC) is card.differs(other) is None
     changed = replace(SPEC, max_turns=5)
-    assert "says something else than the spec" in card.differs(changed)
+    assert "differs from the spec" in card.differs(changed)
     before = readme.read_text()
     card.write(changed)
     assert readme.read_text() == before.replace("| turns | 4 at most |", "| turns | 5 at most |", 1)
@@ -259,7 +259,7 @@ def test_heavy_imports_of_a_spec_are_found(tmp_path, monkeypatch):
     monkeypatch.setattr(testing, "HEAVY", frozenset({"wave"}))
     subject = testing.Subject(replace(SPEC, entry_point="heavy_task.env:Heavy"), ("train",))
     assert list(testing.light_import(subject)) == [
-        "import heavy_task loads wave, heavy_task.env: import these inside functions"
+        "import heavy_task loads wave, heavy_task.env: import them inside functions"
     ]
     (package / "__init__.py").write_text("import nothing_like_this\n")
     [said] = testing.light_import(subject)

@@ -96,7 +96,7 @@ def test_goldens_of_outcomes_hold_no_observations(folder):
 
 
 def test_a_task_without_goldens_says_how_to_get_them(folder):
-    with pytest.raises(ReplayError, match="has no episodes in golden.jsonl: record them by"):
+    with pytest.raises(ReplayError, match="has no episodes in golden.jsonl: record them with"):
         golden.replay(GUESS)
 
 

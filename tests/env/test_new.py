@@ -46,5 +46,5 @@ def test_what_cannot_name_a_task_is_refused(tmp_path, name):
 
 def test_a_folder_that_is_there_is_left_alone(tmp_path):
     (tmp_path / "mine").mkdir()
-    with pytest.raises(InstanceError, match="is there already"):
+    with pytest.raises(InstanceError, match="exists; choose another name"):
         scaffold("mine", tmp_path)
