@@ -40,14 +40,14 @@ class ALFWorld(TextEnv):
         """Choose the games.
 
         Args:
-            source: "procedural" or "official", as the id has it.
-            receptacles: most of them in a procedural household.
-            objects: most of them in a procedural household, lamp included.
-            types: task types of procedural households; they take turns by index.
+            source: "procedural" or "official"; must match the id.
+            receptacles: maximum number in a procedural household.
+            objects: maximum number in a procedural household, lamp included.
+            types: task types of procedural households; they alternate by index.
             goals: "templated", or "human" for the sentences written by people for official games.
-            annotation: which human sentence, counted round.
-            instructions: whether the first observation starts with the commands that there are.
-            common: what every task takes: split, others, render_mode.
+            annotation: number of the human sentence; wraps around.
+            instructions: True starts the first observation with the list of commands.
+            common: options of every task: split, others, render_mode.
         """
         super().__init__(**common)
         if source not in SOURCES or goals not in GOALS:

@@ -109,18 +109,18 @@ class ClickTarget(Pointing):
 
         Args:
             width: pixels of the screen.
-            height: likewise.
-            windows: on it, in rows of three.
-            least: elements in all windows.
-            elements: likewise, at most; by colour no more than there are colours.
-            colours: of elements, 8 at most.
-            cell: dots of the room that an element has, 32 at least.
-            by: "colour" names elements by colour and kind, "name" by what is written or drawn on them, menus too.
-            scale: pixels of a dot of letters and icons.
-            touch: whether elements are as large as there is room, as on screens for fingers.
+            height: pixels of the screen.
+            windows: number of windows, in rows of three.
+            least: minimum number of elements in all windows.
+            elements: maximum number of elements; with by="colour" at most the number of colours.
+            colours: number of colours of elements, at most 8.
+            cell: side of an element's slot in dots, at least 32.
+            by: "colour" names elements by colour and kind, "name" by their label or icon, menus included.
+            scale: pixels per dot of letters and icons.
+            touch: True makes elements as large as possible, as on touch screens.
             coordinates: "pixels" or "thousand" for 0 to 1000.
-            blank: whether the picture is grey, to see what is known without it.
-            common: what every task takes: split, others, render_mode.
+            blank: True shows a grey picture, to measure the score of guessing.
+            common: options of every task: split, others, render_mode.
         """
         super().__init__(width=width, height=height, coordinates=coordinates, blank=blank, **common)
         self.level = _checked(ScreenLevel(width, height, windows, least, elements, colours, cell, by, scale, touch))

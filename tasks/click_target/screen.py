@@ -67,7 +67,7 @@ class ScreenLevel:
     height: int
     windows: int
     least: int  # elements in windows
-    elements: int  # likewise, at most
+    elements: int  # maximum number of elements
     colours: int
     cell: int  # dots of the room that an element has, at least
     by: str  # what instructions name: "colour" or "name"

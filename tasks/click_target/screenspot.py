@@ -80,10 +80,10 @@ class ScreenSpot(Pointing):
             data: the folder with the annotations; None: that of SCREENSPOT_DATA.
             boxes: "xywh", "xyxy", or "auto" to go by the fields of each annotation.
             width: pixels of what is shown; what a screenshot leaves free is grey.
-            height: likewise.
+            height: pixels of the screen.
             coordinates: "pixels" of what is shown or "thousand" for 0 to 1000 of the screenshot's own sides.
             blank: whether the picture is grey.
-            common: what every task takes: split, others, render_mode.
+            common: options of every task: split, others, render_mode.
         """
         super().__init__(width=width, height=height, coordinates=coordinates, blank=blank, **common)
         folder = os.environ.get("SCREENSPOT_DATA") if data is None else data

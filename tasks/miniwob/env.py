@@ -67,16 +67,16 @@ class MiniWoB(TextEnv):
         tick: int = 500,
         **common: Any,
     ) -> None:
-        """Choose what is played and shown.
+        """Choose the page and the observations.
 
         Args:
             page: name of the one page to play; "" plays the split's pages in turn.
             observe: "axtree" shows the accessibility tree, "html" short HTML, "none" the goal only.
             pixels: "screenshot" adds a picture of the page, "som" one with marks, "none" none.
-            places: whether elements tell where their middle is, for actions by coordinate.
-            decay: whether reward shrinks with time as the pages' own does: to 0 at a page's time limit.
-            tick: milliseconds of the page's time that an action takes.
-            common: what every task takes: split, others, render_mode.
+            places: True adds the coordinates of each element's centre, for actions by coordinate.
+            decay: True lets the reward decrease over time as in the pages: to 0 at a page's time limit.
+            tick: milliseconds of the page's clock per action.
+            common: options of every task: split, others, render_mode.
         """
         if page and page not in PAGES:
             raise InstanceError(f"MiniWoB++ has no page {page!r}; it has {', '.join(PAGES)}")

@@ -40,14 +40,14 @@ class TextWorld(TextEnv):
         instructions: bool = True,
         **common: Any,
     ) -> None:
-        """Choose what is told and what is earned.
+        """Choose the objective, the reward and the observations.
 
         Args:
-            goal: "detailed" tells every step of the quest, "brief" the last one only, "none" nothing.
-            rewards: "sparse" is 1 for winning; "dense" pays the quests' progress, which sums to 1 when won.
-            view: "feedback" shows what the game says; "state" adds the room and the inventory every turn.
-            instructions: whether the first observation starts with the commands that there are.
-            common: what every task takes: split, others, render_mode.
+            goal: the objective names every step ("detailed"), the last one ("brief") or none ("none").
+            rewards: "sparse" is 1 for winning; "dense" is the progress of the quests, 1 in sum when won.
+            view: "feedback" is the game's answer; "state" adds room and inventory every turn.
+            instructions: True starts the first observation with the list of commands.
+            common: options of every task: split, others, render_mode.
         """
         super().__init__(**common)
         for name, value, allowed in (("goal", goal, GOALS), ("rewards", rewards, REWARDS), ("view", view, VIEWS)):
@@ -154,10 +154,10 @@ class Custom(TextWorld):
         """Choose the world.
 
         Args:
-            rooms: number of them, 1 to 20.
-            objects: number of them at least; the quest may need more.
-            quest: commands that it takes, at least 1.
-            common: what every TextWorld game takes.
+            rooms: number of rooms, 1 to 20.
+            objects: minimum number of objects; the quest may need more.
+            quest: length of the quest in commands, at least 1.
+            common: options of every TextWorld game.
         """
         super().__init__(**common)
         if not 1 <= rooms <= 20 or objects < 1 or quest < 1:

@@ -66,25 +66,25 @@ class VisualSearch(TextEnv):
         blank: bool = False,
         **common: Any,
     ) -> None:
-        """Choose the protocol and how hard it is.
+        """Choose the protocol and the difficulty.
 
         Args:
             protocol: "tool" (crops and an answer as calls), "mgpo" (a box, then an answer) or "vigorl".
-            side: pixels of the picture's sides.
-            view: pixels of the sides of what is shown; must divide `side`.
-            cells: parts of a side, each with one tile at most; must divide `view`.
-            margin: pixels of a cell's side that its tile leaves free, in what is shown.
-            least: tiles on a picture.
-            tiles: likewise, at most; no two have the same colour and shape.
-            colours: of tiles, 8 at most.
-            shapes: of tiles, 3 at most; with one, the question names a colour only.
-            letters: that may be on tiles, 16 at most; chance is one in so many.
-            zoom: how many times larger a crop at a point is shown than in the picture; must divide `side`.
-            crops: looks at most, then an answer is asked for.
-            coordinates: "pixels" of what is shown or "thousand" for 0 to 1000.
-            most_format: that ViGoRL's format reward may come to; 0 sets no limit, as released.
-            blank: whether pictures are grey, to see what is known without them.
-            common: what every task takes: split, others, render_mode.
+            side: pixels of the full picture's sides.
+            view: pixels of the shown picture's sides; must divide `side`.
+            cells: cells per side, each with at most one tile; must divide `view`.
+            margin: pixels between a tile and the border of its cell, in the shown picture.
+            least: minimum number of tiles.
+            tiles: maximum number of tiles; no two have the same colour and shape.
+            colours: number of colours of tiles, at most 8.
+            shapes: number of shapes of tiles, at most 3; with one, the question names only a colour.
+            letters: number of letters, at most 16; guessing succeeds once in so many.
+            zoom: magnification of a crop at a point; must divide `side`.
+            crops: maximum number of looks before an answer is required.
+            coordinates: "pixels" of the shown picture or "thousand" for 0 to 1000.
+            most_format: upper limit of ViGoRL's format reward; 0 for none, as released.
+            blank: True shows grey pictures, to measure the score of guessing.
+            common: options of every task: split, others, render_mode.
         """
         self.PICTURES = Images(view, view)  # type: ignore[misc]  # of this environment
         super().__init__(**common)

@@ -30,14 +30,14 @@ class Arena(Browsing):
     """A task in WebArena's layout; the score is 1 if all its evaluators pass."""
 
     def __init__(self, *, scoring: str = "strict", judge: str = "", **common: Any) -> None:
-        """Choose how endings are judged.
+        """Choose the scoring rules.
 
         Args:
-            scoring: "strict" closes the benchmark's known holes, "official" has them.
+            scoring: "strict" closes known holes of the benchmark, "official" keeps them.
             judge: "python:module:function", asked (task, reference, answer, "fuzzy_match") whether an answer means
                 the same as a reference and (task, reason, answer, "ua_match") whether it gives the reason why a task
                 cannot be done; "" leaves out the tasks that need the first, and no reason passes for a report.
-            common: what every task in a browser takes: observe, pixels, places, tick, split.
+            common: options of every browser task: observe, pixels, places, tick, split.
         """
         super().__init__(**common)
         if scoring not in SCORINGS:

@@ -29,14 +29,14 @@ class Browsing(TextEnv):
     def __init__(
         self, *, observe: str = "axtree", pixels: str = "none", places: bool = False, tick: int = 500, **common: Any
     ) -> None:
-        """Choose what is shown.
+        """Choose the observations.
 
         Args:
             observe: "axtree" shows the accessibility tree, "html" short HTML, "none" addresses only.
-            pixels: "screenshot" adds a picture of the window, "som" one with marks, "none" none.
-            places: whether elements tell where their middle is.
-            tick: milliseconds of the page's time that an action takes.
-            common: what every task takes: split, others, render_mode.
+            pixels: "screenshot" adds a picture of the window, "som" one with marks, "none" nothing.
+            places: True adds the coordinates of each element's centre.
+            tick: milliseconds of the page's clock per action.
+            common: options of every task: split, others, render_mode.
         """
         for name, value, allowed in (
             ("observe", observe, ("axtree", "html", "none")),

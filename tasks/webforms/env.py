@@ -24,11 +24,11 @@ class WebForms(Browsing):
     SPEC = SPEC
 
     def __init__(self, *, kind: str = "", **common: Any) -> None:
-        """Choose what there is to do.
+        """Choose the kind of goal.
 
         Args:
-            kind: one kind of goal, such as "cart" or "travel"; "" draws among all.
-            common: what every task in a browser takes: observe, pixels, places, tick, split.
+            kind: one kind of goal, such as "cart" or "travel"; "" for all kinds.
+            common: options of every browser task: observe, pixels, places, tick, split.
         """
         super().__init__(**common)
         if kind and kind not in KINDS:

@@ -37,13 +37,13 @@ class WebShopBrowser(WebShop):
     SPEC = BROWSER
 
     def __init__(self, *, observe: str = "axtree", pixels: str = "none", places: bool = False, **common: Any) -> None:
-        """Choose what is seen.
+        """Choose the observations.
 
         Args:
             observe: "axtree" shows the accessibility tree, "html" short HTML, "none" the address only.
-            pixels: "screenshot" adds a picture of the window, "som" one with marks, "none" none.
-            places: whether elements tell where their middle is, for actions by coordinate.
-            common: what WebShop takes; `mode` and what is repeated do not apply.
+            pixels: "screenshot" adds a picture of the window, "som" one with marks, "none" nothing.
+            places: True adds the coordinates of each element's centre, for actions by coordinate.
+            common: WebShop's options; `mode` and the repeated observations and actions have no effect.
         """
         for name, value, allowed in (("observe", observe, TEXTS), ("pixels", pixels, PIXELS)):
             if value not in allowed:

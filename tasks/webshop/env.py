@@ -41,23 +41,23 @@ class WebShop(TextEnv):
         instructions: bool = False,
         **common: Any,
     ) -> None:
-        """Choose the shop and what is shown of it.
+        """Choose the shop and its observations.
 
         Args:
-            source: "procedural" or "official", as the id has it.
-            products: of the catalogue; 0 is all that the official files have.
+            source: "procedural" or "official"; must match the id.
+            products: size of the catalogue; 0 for all official products.
             goals: "synthetic" or "human".
             mode: "text", "text_rich", "html", "url", or "brief" for small models.
-            length: products of a results page.
-            price_seed: of prices within a range and of what goals may cost.
-            nouns: who finds the nouns of titles: "spacy", "own", or "auto" for spaCy where its model is installed.
-            show_attributes: whether items have a fourth tab, Attributes.
-            prefixes: whether a search may start with <r>, <a>, <c> or <q>.
-            previous_observations: how many are repeated before the new one.
-            previous_actions: how many are repeated before the new observation.
-            progress: weight of AgentBoard's progress score, whose growth is then part of the reward.
-            instructions: whether the first observation starts with what actions there are.
-            common: what every task takes: split, others, render_mode.
+            length: products per results page.
+            price_seed: seed of prices within a range and of price limits.
+            nouns: noun finder for titles: "spacy", "own", or "auto" for spaCy if its model is installed.
+            show_attributes: True adds a fourth tab to items, Attributes.
+            prefixes: True allows searches to start with <r>, <a>, <c> or <q>.
+            previous_observations: number of earlier observations shown before the new one.
+            previous_actions: number of earlier actions shown before the new observation.
+            progress: weight of the growth of AgentBoard's progress score in the reward.
+            instructions: True starts the first observation with a description of the actions.
+            common: options of every task: split, others, render_mode.
         """
         super().__init__(**common)
         own = self.task.options.get("source", "procedural")

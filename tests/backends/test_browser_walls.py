@@ -1,4 +1,4 @@
-"""What pages may not do to the machine, and what becomes of a session when the browser breaks."""
+"""Limits on what pages can reach, and sessions whose browser breaks."""
 
 from __future__ import annotations
 

@@ -19,6 +19,10 @@ from lmgym.backends.browser.actions import Actions
 from lmgym.backends.browser.calls import SETS
 from lmgym.env.hostile import HOSTILE
 
+DOZEN = (  # pages of MiniWoB++ of all kinds
+    *("login-user-popup", "click-checkboxes", "drag-box", "read-table", "email-inbox-reply", "click-button"),
+    *("click-menu", "find-greatest", "choose-list", "enter-date", "form-sequence", "stock-market"),
+)
 NAMES = (*sorted({name for names in SETS.values() for name in names}), "noop", "eval", "_click", "__init__", "")
 BIDS = (
     *(f"'{number}'" for number in range(40)),

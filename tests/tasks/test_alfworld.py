@@ -1,4 +1,4 @@
-"""What is odd about ALFWorld: two grammars, slips of the stock game, goals, households, options."""
+"""ALFWorld's own behaviour: two grammars, slips of the stock game, goals, households, options."""
 
 from typing import Any
 

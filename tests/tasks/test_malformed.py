@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from malformed import MALFORMED, torment
+from malformed import DOZEN, MALFORMED, torment
 
 from lmgym.env.registry import build
 from tests.components import chromium
@@ -13,10 +13,6 @@ from tests.components import chromium
 IN_PROCESS = (
     *("WebShop-v0", "WebShopHuman-v0", "ClickTarget-v0", "ClickTargetDesktop-v0"),
     *("VisualSearch-v0", "VisualSearchLarge-v0", "VisualSearchMGPO-v0", "VisualSearchViGoRL-v0"),
-)
-DOZEN = (
-    *("login-user-popup", "click-checkboxes", "drag-box", "read-table", "email-inbox-reply", "click-button"),
-    *("click-menu", "find-greatest", "choose-list", "enter-date", "form-sequence", "stock-market"),
 )
 IN_CHROMIUM: tuple[tuple[str, dict[str, Any]], ...] = (
     ("WebShopBrowser-v0", {}),

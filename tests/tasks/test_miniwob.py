@@ -1,4 +1,4 @@
-"""What is odd about MiniWoB++: pages that judge themselves, virtual time, players of single pages."""
+"""MiniWoB++'s own behaviour: pages that judge themselves, virtual time, players of single pages."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from malformed import DOZEN
 
 from lmgym.env import golden
 from lmgym.env.checks import OF_EPISODES, Subject
@@ -22,11 +23,6 @@ from lmgym.tasks.miniwob import FLIGHTS, PAGES, SOLVED, TEST, TRAIN, UNLISTED
 from tests.components import chromium
 
 chromium()
-
-DOZEN = (
-    *("login-user-popup", "click-checkboxes", "drag-box", "read-table", "email-inbox-reply", "click-button"),
-    *("click-menu", "find-greatest", "choose-list", "enter-date", "form-sequence", "stock-market"),
-)
 
 
 def page(name: str, **options: Any) -> Any:

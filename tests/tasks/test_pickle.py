@@ -18,7 +18,7 @@ def test_an_environment_is_pickled_before_reset(name):
     try:
         env = build(name)
     except (InstanceError, MissingExtra) as error:
-        pytest.skip(f"{error}: finds no instances")
+        pytest.skip(f"{error}: has no instances")
     with closing(env), closing(pickle.loads(pickle.dumps(env))) as copy:
         assert (copy.spec, copy.unwrapped.split) == (env.spec, env.unwrapped.split)
         if env.unwrapped.task.extras == ("webshop",):

@@ -1,4 +1,4 @@
-"""What is odd about TextWorld: games built at first use, an interpreter in C, lost games, two views of one state."""
+"""TextWorld's own behaviour: games built at first use, an interpreter in C, lost games, two views of one state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is odd about WebForms: state on a server, what cannot be done, evaluators with and without their holes."""
+"""WebForms' own behaviour: state on a server, impossible goals, evaluators with and without their holes."""
 
 from __future__ import annotations
 

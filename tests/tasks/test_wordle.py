@@ -121,7 +121,7 @@ def test_a_hidden_word_is_as_likely_as_a_fresh_draw_among_the_words_still_possib
 
 
 def _allowed(word, guesses, seen):
-    """Whether a word agrees with what is known of each letter: where it is, where it is not, whether it is."""
+    """Return True if a word agrees with the feedback on each letter: where it is, where it is not, whether it is."""
     for guess, colours in zip(guesses, seen, strict=True):
         for place, (letter, colour) in enumerate(zip(guess, colours, strict=True)):
             if (colour == "g") != (word[place] == letter) or (colour == "b") == (letter in word):

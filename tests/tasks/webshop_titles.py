@@ -29,7 +29,7 @@ def pairs() -> list[tuple[str, tuple[str, ...], str, tuple[str, ...]]]:
 
 
 def agreement(finder: Nouns) -> dict[str, float]:
-    """How near a finder comes to spaCy's nouns, and the title scores that follow to those that follow from spaCy's."""
+    """Compare a finder's nouns, and the title scores that follow, with those that follow from spaCy's."""
     found = right = wanted_in_all = 0
     gaps, same = [], []
     for bought, of_bought, wanted, of_wanted in pairs():
