@@ -56,7 +56,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def wrong(spec, *, recorded=True):
-    """What is found wrong with a task whose card and goldens were just written."""
+    """Return the problems, by check, of a task whose card and goldens were just written."""
     card.write(spec)
     if recorded:
         golden.write(spec)

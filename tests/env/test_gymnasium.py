@@ -1,4 +1,4 @@
-"""What Gymnasium's own wrappers and generators would do, done by the base class."""
+"""The base class and its turn limit behave as Gymnasium's own wrappers and generators."""
 
 import copy
 import pickle

@@ -76,7 +76,7 @@ def survive(envs, text):
 
 
 def waits(task):
-    """Whether a task's steps wait for a browser or the like."""
+    """Return True if a task's steps wait for a browser or the like."""
     return find(task).player == "thread"
 
 

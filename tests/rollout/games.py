@@ -55,7 +55,7 @@ class Dice(TextEnv):
         return Reply(f"rolled {rolled}", reward={"pips": rolled / 4, "cost": -0.5})
 
     def _first(self) -> bool:
-        """Whether no other environment gave in before; at once, for two may ask in the same moment."""
+        """Return True for the first environment that asks; atomic, as two may ask at the same time."""
         try:
             Path(self.flag).touch(exist_ok=False)
         except FileExistsError:

@@ -1,4 +1,4 @@
-"""What counts as a fault: each error of its own, and one event once, however many episodes it voids."""
+"""Faults: each separate error counts, and one event counts once however many episodes it voids."""
 
 import pytest
 

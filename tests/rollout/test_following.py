@@ -1,4 +1,4 @@
-"""What a cut episode would have been shown next is what a longer one is shown there."""
+"""The conversation after a cut episode equals that of a longer episode at the same turn."""
 
 from __future__ import annotations
 
