@@ -145,7 +145,7 @@ def _official_data() -> Iterator[Check]:
     """Yield a check for each task whose instances come from official data, by counting them."""
     for spec in _tasks():
         unsized = [split for split, size in spec.splits.items() if not size]
-        if not unsized or spec.elsewhere:
+        if not unsized or spec.remote:
             continue
         name, fix = f"data of {spec.id}", f"see the card of {spec.id}"
         try:

@@ -36,7 +36,7 @@ def main() -> None:
 def tasks() -> Iterator[TaskSpec]:
     """Yield the tasks with instances of their own and an oracle."""
     for spec in built_in():
-        if spec.splits.get(SPLIT) and "oracle" in spec.references and not spec.elsewhere:
+        if spec.splits.get(SPLIT) and "oracle" in spec.references and not spec.remote:
             yield spec
 
 

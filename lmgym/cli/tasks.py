@@ -26,7 +26,7 @@ def markdown_table(tasks: Iterable[TaskSpec]) -> str:
             f"{name} {size:,}" if size else f"{name} (official data)" for name, size in spec.splits.items()
         )
         turns = str(spec.max_turns)
-        if spec.elsewhere:
+        if spec.remote:
             turns, splits = "the task's", "the task's"
         rows.append(f"| `{spec.id}` | {spec.summary} | {turns} | {splits} | {spec.player} |")
     return "\n".join(rows)

@@ -19,8 +19,8 @@ def card(spec: TaskSpec) -> str:
     rows = {
         "id": f"`{spec.id}`",
         "what": spec.summary,
-        "turns": "as the task says that is played" if spec.elsewhere else f"{spec.max_turns} at most",
-        "splits": "those of the task that is played" if spec.elsewhere else splits,
+        "turns": "as the task says that is played" if spec.remote else f"{spec.max_turns} at most",
+        "splits": "those of the task that is played" if spec.remote else splits,
         "splits share instances": spec.overlap,
         "no training on": ", ".join(spec.held_out),
         "score": spec.score,

@@ -159,7 +159,7 @@ def register(spec: TaskSpec) -> None:
         entry_point="lmgym.env.registry:make",
         kwargs={"task_id": spec.id},
         nondeterministic=not spec.deterministic,
-        max_episode_steps=None if spec.elsewhere else spec.max_turns,
+        max_episode_steps=None if spec.remote else spec.max_turns,
         order_enforce=False,  # TextEnv does this, and check_task does what the passive checker would
         disable_env_checker=True,
         additional_wrappers=(WrapperSpec("TimeLimit", "lmgym.env.wrappers:TimeLimit", {}),),

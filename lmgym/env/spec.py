@@ -39,9 +39,9 @@ class TaskSpec:
     runs_code: bool = False  # actions are executed as code: strangers' actions are replayed in a sandbox only
     # options that strangers may set, with the allowed values
     public: Mapping[str, range | tuple[Any, ...]] = field(default_factory=dict)
-    told: tuple[str, ...] = ()  # the task's own keys of info that strangers may see
+    public_info: tuple[str, ...] = ()  # the task's own keys of info that strangers may see
     partial: str = ""  # name of a score above 0, if others count it as success: reports show its share
-    elsewhere: bool = False  # played on a server that has the instances: no goldens, table or entries of its own
+    remote: bool = False  # played on a server that has the instances: no goldens, table or entries of its own
 
     @property
     def name(self) -> str:

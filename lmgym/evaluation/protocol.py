@@ -78,7 +78,7 @@ def protocol(task: str) -> Protocol:
     Raises InstanceError if the split's size depends on official data that is missing, or if a server plays the task.
     """
     spec = find(task)
-    if spec.elsewhere:  # instances and scores are the server's claims
+    if spec.remote:  # instances and scores are the server's claims
         raise InstanceError(f"{spec.id} is played at a server and has no leaderboard: evaluate the task itself")
     split = spec.standard.split or ("test" if "test" in spec.splits else list(spec.splits)[-1])
     size = spec.splits[split] or _count(spec, split)
@@ -97,7 +97,7 @@ def promise(task: str) -> str | None:
 
 def ranked() -> list[TaskSpec]:
     """Return the tasks with a leaderboard: all but parts of other tasks and tasks played at a server."""
-    return [spec for spec in specs().values() if not spec.part_of and not spec.elsewhere]
+    return [spec for spec in specs().values() if not spec.part_of and not spec.remote]
 
 
 def trains_on(declaration: str) -> tuple[TaskSpec, str]:

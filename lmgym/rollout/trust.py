@@ -23,7 +23,7 @@ def check_harmless(trajectory: Trajectory) -> None:
             listed[name] = listed.get(name, set()) | set(_strings(value))
     imports = [name for name in options if any(text.startswith("python:") for text in strings[name])]
     unlisted = [name for name in options if strings[name] - listed.get(name, set())]
-    if spec.elsewhere:
+    if spec.remote:
         reason = f"calls the server {options.get('url', '')!r}"
     elif spec.runs_code:
         reason = "runs its actions as code"

@@ -49,7 +49,7 @@ class Catalogue:
         """Make a catalogue of the named tasks, or of all that execute no code of a client. Raises InstanceError."""
         options = dict(options or {})
         chosen = [find(name) for name in names]
-        if remote := [spec.id for spec in chosen if spec.elsewhere]:
+        if remote := [spec.id for spec in chosen if spec.remote]:
             raise InstanceError(f"{remote[0]} is a client of a server; serve the task itself on that server's machine")
         if options and len(chosen) != 1:
             raise InstanceError("--option applies to every session; serve a single task with it")
@@ -60,7 +60,7 @@ class Catalogue:
             if unknown := [name for name in options if name not in names_of_options]:
                 allowed = ", ".join(sorted(names_of_options))
                 raise InstanceError(f"{spec.id} has no option {unknown[0]!r}; choose from {allowed}")
-        chosen = chosen or [spec for spec in specs().values() if not (spec.elsewhere or spec.runs_code)]
+        chosen = chosen or [spec for spec in specs().values() if not (spec.remote or spec.runs_code)]
         return cls(specs={spec.id: spec for spec in chosen}, options=options, reveals=frozenset(reveals))
 
     def config(self, call: wire.Open) -> SessionConfig:

@@ -147,7 +147,7 @@ class EnvSession:
         public = {name: value for name, value in info.items() if name in wire.BASE}
         if "answer" not in self.config.reveals:
             public.pop("answer", None)
-        public["more"] = {name: info[name] for name in self.config.spec.told if name in info}
+        public["more"] = {name: info[name] for name in self.config.spec.public_info if name in info}
         pictures = [base64.b64encode(encode(picture)[1]).decode() for picture in observation.get("images", ())]
         return wire.StepAnswer(observation["text"], wire.Info(**public), pictures)
 

@@ -13,5 +13,5 @@ SPEC = TaskSpec(
     extras=("remote",),
     player="thread",
     source="whatever the server plays",
-    elsewhere=True,
+    remote=True,
 )

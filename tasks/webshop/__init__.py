@@ -29,7 +29,7 @@ SPEC = TaskSpec(
         "previous_actions": range(11),
         **dict.fromkeys(("show_attributes", "prefixes", "instructions"), (True, False)),
     },
-    told=("nouns", "verbose"),
+    public_info=("nouns", "verbose"),
 )
 HUMAN = replace(
     SPEC,

@@ -322,7 +322,7 @@ def test_the_operators_options_hold_and_cannot_be_chosen():
 
 def test_what_runs_code_and_what_is_played_elsewhere_is_not_served_by_default():
     chosen = Catalogue.of().specs.values()
-    assert not any(spec.runs_code or spec.elsewhere for spec in chosen)
+    assert not any(spec.runs_code or spec.remote for spec in chosen)
     with pytest.raises(InstanceError, match="is a client of a server"):
         Catalogue.of(["remote"])
 
