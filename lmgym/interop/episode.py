@@ -1,4 +1,4 @@
-"""One episode played by a library that has its own loop; text alone goes in and out."""
+"""An episode for libraries with loops of their own: text in, text out."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from lmgym.interop.process_env import opened
 
 
 class TextEpisode:
-    """An environment, and how its present episode goes.
+    """An environment and the record of its current episode.
 
-    The score is asked for once, when the episode is over: `end` cuts one that the caller leaves. What a backend broke
-    stays broken: `end` raises its error again, so that a library that goes on after errors cannot score it. Where the
-    spec wants a process, the environment has one of its own.
+    `end` returns the outcome and cuts an unfinished episode first. After a BackendError it raises that error again, so
+    that a library that goes on after errors cannot score the episode.
     """
 
     def __init__(self, task: str, *, split: str = "test", max_turns: int | None = None, **options: Any) -> None:
@@ -25,15 +24,15 @@ class TextEpisode:
         self.broken: BackendError | None = None
         self.index: int | None = None
         self.info: dict[str, Any] = {}
-        self._forget()
+        self._clear()
 
     def begin(self, *, index: int | None = None, attempt: int = 0, seed: int | None = None) -> str:
-        """Open an instance and return its first words. `seed` None: the board's for this instance and try."""
+        """Start an instance and return its first observation. Default seed: the leaderboard's for this try."""
         if index is None and seed is None:
-            raise InstanceError(f"{self.task}: say which instance (index) or draw one (seed)")
+            raise InstanceError(f"{self.task}: choose an instance by index, or draw one by seed")
         if seed is None:
             seed = try_seed(self.task, self.split, index or 0, attempt)
-        self._forget()
+        self._clear()
         try:
             observation, self.info = self.env.reset(seed=seed, options={} if index is None else {"index": index})
         except BackendError as error:
@@ -45,9 +44,9 @@ class TextEpisode:
         return text
 
     def act(self, action: str) -> str:
-        """Play an action and return what it is answered with."""
+        """Play an action and return the next observation."""
         if not self.info:
-            raise InstanceError(f"{self.task}: no episode was begun")
+            raise InstanceError(f"{self.task}: no episode is open; call begin() first")
         try:
             observation, reward, terminated, truncated, info = self.env.step(action)
         except BackendError as error:
@@ -64,7 +63,7 @@ class TextEpisode:
         return text
 
     def end(self, stop: str = "left") -> Outcome:
-        """How the episode went; one that is not over ends here by `stop` and has the score of where it stands."""
+        """Return the outcome; an unfinished episode is cut and has `stop` as its reason to end."""
         if self.broken is not None:
             raise self.broken
         if not self.over:
@@ -72,7 +71,7 @@ class TextEpisode:
             self.over = self.truncated = True
             self.stop = stop
         if "score" not in self.info:
-            raise InstanceError(f"{self.task}: no episode was begun")
+            raise InstanceError(f"{self.task}: no episode is open; call begin() first")
         success = bool(self.info["success"])
         return Outcome(
             index=self.index,
@@ -91,8 +90,8 @@ class TextEpisode:
         """Close the environment."""
         self.env.close()
 
-    def _forget(self) -> None:
-        """Nothing is known of an episode until it is begun: a reset that is refused leaves none open."""
+    def _clear(self) -> None:
+        """Clear the record, so that a failed reset leaves no episode open."""
         self.over = True
         self.index = None
         self.attempt = self.turns = self.invalid = 0

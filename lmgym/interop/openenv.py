@@ -1,16 +1,15 @@
-"""Tasks of lmgym behind OpenEnv's server, and its client for them.
+"""lmgym tasks on OpenEnv's server, and a client for them.
 
     from lmgym.interop import openenv as interop
 
     interop.serve("wordle", port=8000)  # or: uvicorn.run(interop.app("wordle"))
 
     with interop.TextClient(base_url="http://127.0.0.1:8000").sync() as client:
-        shown = client.reset(index=3).observation.text
+        text = client.reset(index=3).observation.text
         result = client.step(interop.TextAction(text="crane"))
 
-The hidden truth of an instance, its admissible actions and its oracle do not pass. OpenEnv's server asks nobody for a
-token: it listens on loopback unless told otherwise, and answers no pages and no names but its own. With tokens, limits
-and batched steps: `lmgym serve`.
+Hidden answers, admissible actions and oracles are not available. OpenEnv's server has no tokens: by default it listens
+on loopback, refuses web pages and answers only to its own host names. `lmgym serve` has tokens and batched steps.
 """
 
 from __future__ import annotations
@@ -44,13 +43,13 @@ LOOPBACK = ("127.0.0.1", "[::1]", "localhost")
 
 
 class TextAction(Action):  # type: ignore[misc]
-    """What a policy says."""
+    """An action as text."""
 
     text: str
 
 
 class TextObservation(Observation):  # type: ignore[misc]
-    """What a task answers; `score` and `success` when the episode is over."""
+    """An observation as text; `score` and `success` are set once the episode is over."""
 
     text: str
     valid: bool = True
@@ -61,7 +60,7 @@ class TextObservation(Observation):  # type: ignore[misc]
 
 
 class TextEnvironment(Environment[TextAction, TextObservation, State]):  # type: ignore[misc]
-    """A task as an environment of OpenEnv; every session has its own."""
+    """An OpenEnv environment of an lmgym task; every session has its own."""
 
     SUPPORTS_CONCURRENT_SESSIONS = True
 
@@ -80,50 +79,50 @@ class TextEnvironment(Environment[TextAction, TextObservation, State]):  # type:
         index: int | None = None,
         split: str | None = None,
     ) -> TextObservation:
-        """Open instance `index` of a split, or one drawn from the seed."""
+        """Start instance `index` of a split, or one drawn by the seed."""
         if split is not None and split != self.episode.split:
-            chosen = self._opened(split)  # first: one that does not open leaves the running episode as it is
+            episode = self._opened(split)  # before closing the other, which stays open if this fails
             self.episode.close()
-            self.episode = chosen
+            self.episode = episode
         self.name = episode_id
-        return self._shown(self.episode.begin(index=index, seed=seed), None)
+        return self._observe(self.episode.begin(index=index, seed=seed), None)
 
     def step(self, action: TextAction, timeout_s: float | None = None) -> TextObservation:
         """Play an action."""
         before = self.episode.reward
         text = self.episode.act(action.text)
-        return self._shown(text, self.episode.reward - before)
+        return self._observe(text, self.episode.reward - before)
 
     @property
     def state(self) -> State:
-        """Which instance is open, and how many turns of it are played."""
-        about = {"task": self.spec.id, "split": self.episode.split, "index": self.episode.index}
-        return State(episode_id=self.name, step_count=self.episode.turns, **about)
+        """The open instance and its number of turns so far."""
+        details = {"task": self.spec.id, "split": self.episode.split, "index": self.episode.index}
+        return State(episode_id=self.name, step_count=self.episode.turns, **details)
 
     def get_metadata(self) -> EnvironmentMetadata:
-        """What the task is."""
+        """Return the task's id and summary."""
         return EnvironmentMetadata(name=self.spec.id, description=self.spec.summary)
 
     def list_splits(self) -> list[dict[str, str]]:
-        """The splits of the task."""
+        """List the splits of the task."""
         return [{"name": split, "type": split} for split in self.spec.splits]
 
     def num_tasks(self, split: str) -> int:
-        """Instances of a split."""
+        """Count the instances of a split."""
         return runner.size_of(self.spec.id, split, self.options)
 
     def get_task(self, split: str, index: int) -> dict[str, Any]:
-        """An instance by its name."""
+        """Return the name of an instance."""
         if not 0 <= index < (size := self.num_tasks(split)):
             raise IndexError(f"{self.spec.id} {split} has instances 0 to {size - 1}; got {index}")
         return {"id": f"{split}/{index}", "index": index}
 
     def get_task_range(self, split: str, start: int | None = None, stop: int | None = None) -> list[dict[str, Any]]:
-        """Instances by their names."""
+        """Return the names of a range of instances."""
         return [{"id": f"{split}/{index}", "index": index} for index in range(self.num_tasks(split))[start:stop]]
 
     def list_tasks(self, split: str) -> list[dict[str, Any]]:
-        """The first thousand instances."""
+        """Return the names of the first thousand instances."""
         return self.get_task_range(split, 0, 1000)
 
     def close(self) -> None:
@@ -133,7 +132,7 @@ class TextEnvironment(Environment[TextAction, TextObservation, State]):  # type:
     def _opened(self, split: str) -> TextEpisode:
         return TextEpisode(self.spec.id, split=split, max_turns=self.max_turns, **self.options)
 
-    def _shown(self, text: str, reward: float | None) -> TextObservation:
+    def _observe(self, text: str, reward: float | None) -> TextObservation:
         episode = self.episode
         end = episode.end() if episode.over else None
         return TextObservation(
@@ -149,14 +148,14 @@ class TextEnvironment(Environment[TextAction, TextObservation, State]):  # type:
 
 
 class TextClient(EnvClient[TextAction, TextObservation, State]):  # type: ignore[misc]
-    """OpenEnv's client for what `app` serves; a connection is a session of its own."""
+    """OpenEnv's client of a server made by `app`; each connection is a session."""
 
     def _step_payload(self, action: TextAction) -> dict[str, Any]:
         return {"text": action.text}
 
     def _parse_result(self, payload: dict[str, Any]) -> StepResult[TextObservation]:
-        shown = TextObservation(**payload["observation"], done=payload["done"], reward=payload["reward"])
-        return StepResult(observation=shown, reward=payload["reward"], done=payload["done"])
+        observation = TextObservation(**payload["observation"], done=payload["done"], reward=payload["reward"])
+        return StepResult(observation=observation, reward=payload["reward"], done=payload["done"])
 
     def _parse_state(self, payload: dict[str, Any]) -> State:
         return State(**payload)
@@ -172,7 +171,7 @@ def app(
     origins: Sequence[str] = (),
     **options: Any,
 ) -> FastAPI:
-    """OpenEnv's application for a task, for at most `sessions` clients at once.
+    """Make OpenEnv's application for a task, with at most `sessions` clients at once.
 
     `names` are host names, other than those of loopback, by which clients connect; `origins` are web pages that may
     connect.
@@ -180,7 +179,7 @@ def app(
     if sessions < 1:
         raise InstanceError(f"sessions must be at least 1; got {sessions}")
     make = partial(TextEnvironment, task, split=split, max_turns=max_turns, **options)
-    make().close()  # a wrong option is told before anybody connects
+    make().close()  # reports a wrong option before any client connects
     served: FastAPI = create_app(
         make, TextAction, TextObservation, env_name=find(task).name, max_concurrent_envs=sessions
     )

@@ -1,7 +1,6 @@
-"""An environment in a process of its own, for tasks whose spec wants one (`player="process"`).
+"""Environments for libraries with loops of their own, in a separate process if the spec asks for it.
 
-Several of TextWorld's games in the threads of one process would share their interpreter's state; libraries whose
-episodes run side by side play such tasks here, one process an episode.
+TextWorld's games share interpreter state, so concurrent episodes of such tasks (`player="process"`) need processes.
 """
 
 from __future__ import annotations
@@ -15,21 +14,21 @@ from lmgym.env.spec import TaskSpec
 from lmgym.errors import InstanceError, LmgymError
 from lmgym.rollout.workers import Lost, ProcessHost
 
-SLOT = 0  # of the process, which has no other environment
-PATIENCE = 600.0  # seconds of a call
+SLOT = 0  # the only slot of the process
+TIMEOUT = 600.0  # seconds per call
 
 Answer = tuple[Mapping[str, Any], float, bool, bool, dict[str, Any]]  # of an environment's step
 
 
 def opened(spec: TaskSpec, *, split: str, max_turns: int | None, **options: Any) -> LocalEnv | ProcessEnv:
-    """The environment of a task, where its spec wants it. One that shows pictures is refused."""
+    """Open an environment of a task, which must not show pictures, in this process or its own."""
     config = EnvConfig(spec.id, split, max_turns, options)
     return ProcessEnv(config) if spec.player == "process" else config.opened()
 
 
 @dataclass(frozen=True)
 class EnvConfig:
-    """Which environment."""
+    """The task, split and options of an environment."""
 
     task: str
     split: str
@@ -37,7 +36,7 @@ class EnvConfig:
     options: Mapping[str, Any]
 
     def opened(self) -> LocalEnv:
-        """Return it, made here."""
+        """Open the environment in this process."""
         return LocalEnv(self)
 
 
@@ -48,7 +47,9 @@ class LocalEnv:
         self.env = build(find(config.task), split=config.split, max_turns=config.max_turns, **config.options)
         if self.env.unwrapped.PICTURES is not None:
             self.env.close()
-            raise InstanceError(f"{config.task} shows pictures, which do not pass here: use lmgym's own engine")
+            raise InstanceError(
+                f"{config.task} shows pictures, which this adapter does not support; use lmgym's own engine"
+            )
 
     def reset(self, seed: int, options: Mapping[str, Any]) -> tuple[Mapping[str, Any], dict[str, Any]]:
         """Open an episode."""
@@ -61,9 +62,9 @@ class LocalEnv:
         return answer
 
     def cut(self) -> dict[str, Any]:
-        """What is to be told of an episode that ends where it stands."""
-        told: dict[str, Any] = self.env.unwrapped.cut()
-        return told
+        """End the episode in its present state and return its scores."""
+        info: dict[str, Any] = self.env.unwrapped.cut()
+        return info
 
     def close(self) -> None:
         """Close the environment."""
@@ -71,19 +72,19 @@ class LocalEnv:
 
 
 class ProcessEnv:
-    """The same in a process, which is started again for the episode after its death."""
+    """An environment in its own process; a reset starts the process again after it died."""
 
     def __init__(self, config: EnvConfig) -> None:
         self._config = config
-        self._process = ProcessHost(PATIENCE)
+        self._process = ProcessHost(TIMEOUT)
         self._open()
 
     def reset(self, seed: int, options: Mapping[str, Any]) -> tuple[Mapping[str, Any], dict[str, Any]]:
         """Open an episode."""
         if self._process.pid is None:
             self._open()
-        told: tuple[Mapping[str, Any], dict[str, Any]] = self._call("reset", seed, dict(options))
-        return told
+        result: tuple[Mapping[str, Any], dict[str, Any]] = self._call("reset", seed, dict(options))
+        return result
 
     def step(self, action: str) -> Answer:
         """Play an action."""
@@ -91,9 +92,9 @@ class ProcessEnv:
         return answer
 
     def cut(self) -> dict[str, Any]:
-        """What is to be told of an episode that ends where it stands."""
-        told: dict[str, Any] = self._call("cut")
-        return told
+        """End the episode in its present state and return its scores."""
+        info: dict[str, Any] = self._call("cut")
+        return info
 
     def close(self) -> None:
         """End the process."""

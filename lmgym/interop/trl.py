@@ -1,4 +1,4 @@
-"""TRL's GRPOTrainer on tasks of lmgym, through its `environment_factory`.
+"""TRL's GRPOTrainer on lmgym tasks, through its `environment_factory`.
 
     from lmgym.interop import trl as interop
 
@@ -10,8 +10,8 @@
         environment_factory=interop.factory("wordle"),
     )
 
-Actions are calls of the tool `act`. A model without tool calls plays after `plain(tokenizer)`, by which every answer
-is one. TRL ends an episode when an answer calls no tool; it is then cut and scored by the task's `score_if_cut`.
+Actions are calls of the tool `act`. For models without training on tool calls, `plain(tokenizer)` turns every answer
+into one. TRL ends an episode when an answer calls no tool; the episode is then cut and scored by `score_if_cut`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 TOOL = "act"
-MOVES = (  # goes before a chat template: calls of the tool become plain answers, its results the user's words
+MOVES = (  # prepended to a chat template: tool calls become plain answers, and tool results become user messages
     "{%- set ns = namespace(plain=[]) -%}{%- for message in messages -%}"
     "{%- if message.role == 'tool' -%}"
     "{%- set ns.plain = ns.plain + [{'role': 'user', 'content': message.content}] -%}"
@@ -44,14 +44,14 @@ MOVES = (  # goes before a chat template: calls of the tool become plain answers
 
 
 class Environment:
-    """What TRL wants of an environment: `reset`, tools, and `get_reward`."""
+    """TRL's interface of an environment: `reset`, tools and `get_reward`."""
 
     def __init__(self, episode: TextEpisode, *, reward: Literal["score", "return"] = "score") -> None:
         self._episode = episode
         self._reward = reward
 
     def reset(self, *, index: int | None = None, seed: int | None = None, **row: Any) -> str:
-        """Open the instance of a row of the data and return its first words."""
+        """Start the instance of a dataset row and return its first observation."""
         return self._episode.begin(index=index, seed=seed)
 
     def act(self, action: str) -> str:
@@ -66,7 +66,7 @@ class Environment:
         return self._episode.act(action)
 
     def get_reward(self) -> float:
-        """The score of the episode, or the sum of its rewards. Raises what broke it: TRL has no void episodes."""
+        """Return the score or the sum of rewards. Raises a BackendError of the episode: TRL has no void episodes."""
         outcome = self._episode.end()
         return outcome.score if self._reward == "score" else outcome.reward
 
@@ -79,9 +79,9 @@ def factory(
     reward: Literal["score", "return"] = "score",
     **options: Any,
 ) -> Callable[[], Environment]:
-    """Makes environments of a task. With `reward="return"` an early end may pay: actions can cost, silence cannot."""
+    """Return a function that makes environments. `reward="return"` can favour silence where actions cost reward."""
     if reward not in ("score", "return"):
-        raise InstanceError(f"reward={reward!r}: an environment for TRL takes 'score' or 'return'")
+        raise InstanceError(f"reward must be 'score' or 'return'; got {reward!r}")
 
     def make() -> Environment:
         return Environment(TextEpisode(task, split=split, max_turns=max_turns, **options), reward=reward)
@@ -92,9 +92,9 @@ def factory(
 def rows(
     task: str, count: int, *, split: str = "train", prompt: str = "", seed: int = 0, **options: Any
 ) -> list[dict[str, Any]]:
-    """Rows of data that name `count` instances; TRL repeats each `num_generations` times, which makes the groups.
+    """Return dataset rows for `count` instances; TRL repeats each row `num_generations` times to form a group.
 
-    The task's first words follow `prompt` in the user's message.
+    The first observation follows `prompt` in the user's message.
     """
     size = size_of(task, split, options)
     order = np.random.default_rng([seed, size]).permutation(size)
@@ -111,10 +111,10 @@ def rows(
 def plain(
     tokenizer: PreTrainedTokenizerBase, *, begin: str = "<|im_start|>assistant\n", end: str = "<|im_end|>"
 ) -> PreTrainedTokenizerBase:
-    """The tokenizer, changed so that every answer is an action: for models that were not taught to call tools.
+    """Change and return the tokenizer so that every answer is an action, for models without training on tool calls.
 
-    `begin` and `end` are what its chat template writes around an answer. What goes through the trainer is then the
-    same conversation of user and assistant that lmgym's own engine holds.
+    `begin` and `end` are the texts that the chat template writes around an answer. The trainer then sees the same
+    conversation of user and assistant as lmgym's own engine.
     """
     tokenizer.chat_template = MOVES + str(tokenizer.chat_template)
     call = {"type": "function", "function": {"name": TOOL, "arguments": {"action": "{content}"}}}

@@ -5,11 +5,10 @@
     from lmgym.interop import verifiers as interop
 
     config = interop.config("wordle", model="qwen3", base_url="http://localhost:8000/v1", episodes=50)
-    found = interop.report(config, asyncio.run(run_eval(config)))
+    report = interop.report(config, asyncio.run(run_eval(config)))
 
-Nothing is uploaded. The environment runs in the harness, in this process; every answer goes through the interception of
-verifiers, so that its traces, limits and trainers see all of it. The rollouts of an instance share the environment's
-chance.
+Nothing is uploaded. The environment runs in the harness, in this process; every answer passes the interception of
+verifiers, so that its traces, limits and trainers see it. All rollouts of an instance use the same environment seed.
 """
 
 from __future__ import annotations
@@ -37,36 +36,36 @@ except ModuleNotFoundError as error:
     needed = "lmgym.interop.verifiers needs: pip install 'lmgym[verifiers]' in a venv of its own"
     raise MissingExtra(f"{needed} ({error})") from error
 
-__all__ = ["LmgymHarness", "LmgymTaskset"]  # what verifiers looks for in a plug-in
+__all__ = ["LmgymHarness", "LmgymTaskset"]  # verifiers looks these up in a plug-in
 ID = "lmgym"
 T = TypeVar("T")
 
 
 class LmgymTasksetConfig(vf.TasksetConfig):  # type: ignore[misc]
-    """Which instances of which task."""
+    """The task and its instances."""
 
     lmgym_task: str = ""
     split: str = "test"
     episodes: int | None = None  # instances; None: all of the split
     seed: int = 0
-    prompt: str | None = None  # of the system
+    prompt: str | None = None  # system prompt
     max_turns: int | None = None
     options: dict[str, Any] = {}
 
 
 class InstanceData(vf.TaskData):  # type: ignore[misc]
-    """An instance by its name: what it shows is known when it is opened."""
+    """The name of an instance; its observation is read when the episode starts."""
 
     lmgym_task: str
     split: str
     index: int
-    seed: int  # of the environment's chance
+    seed: int  # of the environment
     max_turns: int | None = None
     options: dict[str, Any] = {}
 
 
 class OutcomeState(vf.State):  # type: ignore[misc]
-    """How an episode went."""
+    """The outcome of an episode."""
 
     outcome: dict[str, Any] = {}
 
@@ -76,28 +75,28 @@ class LmgymTask(vf.Task[InstanceData, OutcomeState, vf.TaskConfig]):  # type: ig
 
     @vf.reward  # type: ignore[untyped-decorator]
     async def task_score(self, trace: vf.Trace) -> float:
-        """The benchmark's own figure, in [0, 1]."""
+        """Return the benchmark's score, in [0, 1]."""
         return float(_outcome(trace)["score"])
 
     @vf.metric  # type: ignore[untyped-decorator]
     async def played(self, trace: vf.Trace) -> dict[str, float]:
-        """Success, the sum of rewards, turns, and turns whose action was none."""
-        found = _outcome(trace)
-        return {name: float(found[name]) for name in ("success", "reward", "turns", "invalid")}
+        """Return success, the sum of rewards, turns and invalid turns."""
+        outcome = _outcome(trace)
+        return {name: float(outcome[name]) for name in ("success", "reward", "turns", "invalid")}
 
 
 def _outcome(trace: vf.Trace) -> dict[str, Any]:
-    found: dict[str, Any] = trace.state.outcome
-    if not found:
-        raise BackendError("the rollout ended before its episode began: there is nothing to score")
-    return found
+    outcome: dict[str, Any] = trace.state.outcome
+    if not outcome:
+        raise BackendError("the rollout ended before its episode began; there is nothing to score")
+    return outcome
 
 
 class LmgymTaskset(vf.Taskset[LmgymTask, LmgymTasksetConfig]):  # type: ignore[misc]
-    """The instances that `lmgym eval` would play."""
+    """The instances that `lmgym eval` plays."""
 
     def load(self) -> Iterable[LmgymTask]:
-        """One task an instance."""
+        """Yield a task per instance."""
         chosen = self.config
         name, split = runner.id_of(chosen.lmgym_task), chosen.split
         size = runner.size_of(name, split, chosen.options)
@@ -118,7 +117,7 @@ class LmgymTaskset(vf.Taskset[LmgymTask, LmgymTasksetConfig]):  # type: ignore[m
 
 
 class LmgymHarness(vf.Harness[vf.HarnessConfig]):  # type: ignore[misc]
-    """Lets the model and an environment take turns until the episode is over, in this process."""
+    """A harness that alternates between model and environment, in this process."""
 
     APPENDS_SYSTEM_PROMPT = True
     EXECUTES_CODE = False
@@ -134,14 +133,14 @@ class LmgymHarness(vf.Harness[vf.HarnessConfig]):  # type: ignore[misc]
         mcp_urls: dict[str, str],
         data: InstanceData,
     ) -> vf.ProgramResult:
-        """Play one episode. A backend that breaks is an error of the trace, which is then not scored."""
+        """Play one episode. A BackendError becomes an error of the trace, which is then not scored."""
         make = partial(TextEpisode, data.lmgym_task, split=data.split, max_turns=data.max_turns, **data.options)
-        thread = ThreadPoolExecutor(1)  # the environment's own: what ends an episode waits for its last action
+        thread = ThreadPoolExecutor(1)  # the environment's own, so that the end of an episode waits for its last action
         episode = await _called(thread, make)
-        client = AsyncOpenAI(base_url=endpoint, api_key=secret, max_retries=0)  # verifiers has retries of its own
-        stop = "timeout"  # by which verifiers cancels this
+        client = AsyncOpenAI(base_url=endpoint, api_key=secret, max_retries=0)  # verifiers retries itself
+        stop = "timeout"  # verifiers cancels this task at its timeout
         try:
-            stop = await _played(episode, thread, client, ctx.model, trace, data)
+            stop = await _play(episode, thread, client, ctx.model, trace, data)
         finally:
             await client.close()
             try:
@@ -154,14 +153,14 @@ class LmgymHarness(vf.Harness[vf.HarnessConfig]):  # type: ignore[misc]
 
 
 async def _called(thread: Executor, call: Callable[[], T]) -> T:
-    """What a call in the environment's thread returns."""
+    """Make a call in the environment's thread and return its result."""
     return await asyncio.get_running_loop().run_in_executor(thread, call)
 
 
-async def _played(
+async def _play(
     episode: TextEpisode, thread: Executor, client: AsyncOpenAI, model: str, trace: vf.Trace, data: InstanceData
 ) -> str:
-    """What ended the episode, if it did not end itself."""
+    """Play until the episode is over; return the limit that ended it early, or ""."""
     messages: list[Any] = [] if data.system_prompt is None else [{"role": "system", "content": data.system_prompt}]
     text = await _called(thread, partial(episode.begin, index=data.index, seed=data.seed))
     while True:
@@ -173,10 +172,10 @@ async def _played(
         except APIStatusError:
             if trace.stop_condition is None:
                 raise
-            return str(trace.stop_condition)  # a limit of verifiers refused the turn
-        said = reply.choices[0].message.content or ""
-        messages.append({"role": "assistant", "content": said})
-        text = await _called(thread, partial(episode.act, said))
+            return str(trace.stop_condition)  # a limit of verifiers ended the episode
+        answer = reply.choices[0].message.content or ""
+        messages.append({"role": "assistant", "content": answer})
+        text = await _called(thread, partial(episode.act, answer))
 
 
 def config(
@@ -188,17 +187,17 @@ def config(
     tries: int = 1,
     folder: Path = Path("runs/verifiers"),
     agent: dict[str, Any] | None = None,
-    **choice: Any,
+    **settings: Any,
 ) -> EvalConfig:
-    """An evaluation of a task with rollouts on this machine and no upload; `choice` are fields of `LmgymTasksetConfig`.
+    """Configure an evaluation with local rollouts and no upload; `settings` are fields of `LmgymTasksetConfig`.
 
-    `key` names the environment variable with the endpoint's key, `agent` more fields of verifiers' agent.
+    `key` is the environment variable with the endpoint's key; `agent` has further fields of verifiers' agent.
     """
-    for group in ("tasksets", "harnesses"):  # where verifiers looks for plug-ins by their ids
+    for group in ("tasksets", "harnesses"):  # verifiers imports plug-ins by these names
         sys.modules[f"verifiers.v1.{group}.{ID}"] = sys.modules[__name__]
     return EvalConfig(
         env={
-            "taskset": {"id": ID, "lmgym_task": task, **choice},
+            "taskset": {"id": ID, "lmgym_task": task, **settings},
             "agent": {"runtime": {"type": "subprocess"}, **(agent or {})},
         },
         model=model,
@@ -211,33 +210,33 @@ def config(
 
 
 def report(config: EvalConfig, episodes: Sequence[vf.Episode]) -> Report:
-    """Our report of an evaluation. A rollout that an error broke is void: counted, and in no mean."""
+    """Make a report from an evaluation. Rollouts with an error are void: counted, but in no mean."""
     chosen = config.env.taskset
     name = runner.id_of(chosen.lmgym_task)
-    found: list[Outcome] = []
+    outcomes: list[Outcome] = []
     attempts: dict[int, int] = {}
     for episode in episodes:
         (trace,) = episode.traces
         index = trace.task.data.index
         attempt = attempts[index] = attempts.get(index, -1) + 1
         if trace.ok and trace.state.outcome:
-            found.append(_billed(Outcome(**{**trace.state.outcome, "attempt": attempt}), trace))
+            outcomes.append(_with_usage(Outcome(**{**trace.state.outcome, "attempt": attempt}), trace))
         else:
-            found.append(runner.void(Job(task=name, index=index, attempt=attempt)))
+            outcomes.append(runner.void(Job(task=name, index=index, attempt=attempt)))
     return Report(
         task=name,
         split=chosen.split,
         policy=config.model,
         seed=chosen.seed,
         options=chosen.options,
-        outcomes=tuple(sorted(found, key=lambda outcome: (outcome.index or 0, outcome.attempt))),
+        outcomes=tuple(sorted(outcomes, key=lambda outcome: (outcome.index or 0, outcome.attempt))),
         planned=len(episodes),
     )
 
 
-def _billed(found: Outcome, trace: vf.Trace) -> Outcome:
-    """With the tokens that the endpoint counted."""
+def _with_usage(outcome: Outcome, trace: vf.Trace) -> Outcome:
+    """Add the endpoint's token counts to an outcome."""
     usage = trace.usage
     if usage is None:
-        return found
-    return replace(found, tokens_in=usage.input_tokens, tokens_out=usage.completion_tokens)
+        return outcome
+    return replace(outcome, tokens_in=usage.input_tokens, tokens_out=usage.completion_tokens)

@@ -1,1 +1,1 @@
-"""Recorded episodes in a browser: `lmgym view`, and one file that anybody can open."""
+"""A viewer of recorded episodes: `lmgym view`, or a single HTML file."""

@@ -1,4 +1,4 @@
-"""One episode as the page shows it: plain values only, whatever was in its record."""
+"""Recorded episodes as JSON values for the page."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 from lmgym.types import Completion, Message, Trajectory, Turn
 from lmgym.viewer.marks import points
 
-Decode = Callable[[Sequence[int]], str]  # ids to the text they stand for
+Decode = Callable[[Sequence[int]], str]  # token ids to text
 
-HELD = 8  # tokens that one character may take
+MAX_SPLIT = 8  # tokens that may form one character
 
 
-def shown(trajectory: Trajectory, *, decode: Decode | None = None) -> dict[str, Any]:
-    """The episode turn by turn; tokens with their text where `decode` knows it."""
+def episode_json(trajectory: Trajectory, *, decode: Decode | None = None) -> dict[str, Any]:
+    """Return an episode turn by turn, with the text of tokens if there is a decoder."""
     names = ("id", "task", "split", "index", "attempt", "seed", "seat", "stop", "terminated", "truncated", "parent")
     facts = {name: getattr(trajectory, name) for name in names}
     info = {name: value for name, value in trajectory.info.items() if name not in ("score", "success")}
@@ -30,23 +30,23 @@ def shown(trajectory: Trajectory, *, decode: Decode | None = None) -> dict[str, 
 
 
 def _turn(turn: Turn, decode: Decode | None) -> dict[str, Any]:
-    said = turn.completion
+    completion = turn.completion
     return {
         "observation": _message(turn.observation),
-        "text": said.text,
-        "thinking": said.thinking,
-        "action": None if turn.action == said.text else turn.action,
-        "replaced": turn.action is not None and turn.action != said.text,
+        "text": completion.text,
+        "thinking": completion.thinking,
+        "action": None if turn.action == completion.text else turn.action,
+        "replaced": turn.action is not None and turn.action != completion.text,
         "kind": turn.kind,
         "fresh": turn.fresh,
-        "finish": said.finish,
-        "version": said.version,
+        "finish": completion.finish,
+        "version": completion.version,
         "reward": plain(turn.reward),
         "terms": plain(turn.terms),
         "info": plain(turn.info),
-        "usage": plain(said.usage),
+        "usage": plain(completion.usage),
         "points": [list(point) for point in points(turn)],
-        "tokens": tokens(said, decode),
+        "tokens": tokens(completion, decode),
     }
 
 
@@ -54,20 +54,20 @@ def _message(message: Message) -> dict[str, Any]:
     return {"role": message.role, "text": message.text, "images": list(message.images)}
 
 
-def tokens(said: Completion, decode: Decode | None) -> list[list[Any]]:
-    """Of each sampled token its text (its id where no tokenizer is known), log-prob and entropy, null if unknown."""
-    words = [f"\u27e8{token}\u27e9" for token in said.ids] if decode is None else _words(said.ids, decode)
-    logprobs = [*said.logprobs, *[None] * len(said.ids)]
-    entropy = [*said.entropy, *[None] * len(said.ids)]
+def tokens(completion: Completion, decode: Decode | None) -> list[list[Any]]:
+    """Return text, log-prob and entropy of each sampled token; the id without a decoder, None where missing."""
+    words = [f"\u27e8{token}\u27e9" for token in completion.ids] if decode is None else _words(completion.ids, decode)
+    logprobs = [*completion.logprobs, *[None] * len(completion.ids)]
+    entropy = [*completion.entropy, *[None] * len(completion.ids)]
     return [list(row) for row in zip(words, plain(logprobs), plain(entropy), strict=False)]
 
 
 def _words(ids: Sequence[int], decode: Decode) -> list[str]:
-    """Text of each id; a character that several ids make up stands at the last of them."""
+    """Return the text of each id; a character of several ids is written at the last one."""
     words, held = [], 0
     for place in range(len(ids)):
         text = decode(ids[place - held : place + 1])
-        if text.endswith("\ufffd") and held < HELD:
+        if text.endswith("\ufffd") and held < MAX_SPLIT:
             held += 1
             words.append("")
         else:
@@ -79,7 +79,7 @@ def _words(ids: Sequence[int], decode: Decode) -> list[str]:
 
 
 def plain(value: Any, *, depth: int = 0) -> Any:
-    """A value that every JSON reader takes: no nan or infinity, no number that JavaScript rounds, no deep nest."""
+    """Return a value safe for JavaScript: no NaN or infinity, no integers that it would round, no deep nesting."""
     if isinstance(value, bool | str) or value is None:
         return value
     if isinstance(value, int):

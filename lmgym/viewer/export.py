@@ -1,4 +1,4 @@
-"""One HTML file with the page, its episodes and their pictures: nothing is loaded, and only its own script runs."""
+"""Export as one HTML file with episodes and pictures; it loads nothing, and only its own script may run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TextIO
 
 from lmgym.types import Trajectory
-from lmgym.viewer.episode import Decode, shown
+from lmgym.viewer.episode import Decode, episode_json
 from lmgym.viewer.index import EpisodeRow, RunFile, listing
 from lmgym.viewer.local_server import as_json, page_file
 
@@ -19,7 +19,7 @@ ICON = '<link rel="icon" href="icon.svg">'
 
 
 def export(path: Path, runs: Sequence[RunFile], rows: Sequence[EpisodeRow], *, decode: Decode | None = None) -> None:
-    """Write `path` as a whole; episode after episode, so that memory holds one of them."""
+    """Write the file atomically, with one episode in memory at a time."""
     path.parent.mkdir(parents=True, exist_ok=True)
     made = path.with_name(f".{path.name}.partial")
     with made.open("w", encoding="utf-8") as file:
@@ -41,7 +41,7 @@ def _write(file: TextIO, runs: Sequence[RunFile], rows: Sequence[EpisodeRow], de
     written: set[tuple[int, str]] = set()
     for number, row in enumerate(rows):
         trajectory = runs[row.run].trajectory(row)
-        file.write(_block(f"episode-{number}", as_json(shown(trajectory, decode=decode))))
+        file.write(_block(f"episode-{number}", as_json(episode_json(trajectory, decode=decode))))
         for digest in _pictures(trajectory):
             picture = None if (row.run, digest) in written else runs[row.run].picture(digest)
             written.add((row.run, digest))
@@ -51,7 +51,7 @@ def _write(file: TextIO, runs: Sequence[RunFile], rows: Sequence[EpisodeRow], de
 
 
 def _block(name: str, content: bytes) -> str:
-    """Data in a page: it does not run, and no end of an element is in it. `name` is made of numbers and digests."""
+    """Return a script element with JSON data, which does not run; `as_json` escapes markup."""
     return f'<script type="application/json" id="{name}">{content.decode()}</script>\n'
 
 

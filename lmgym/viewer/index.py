@@ -1,7 +1,7 @@
-"""Which episodes a run holds, and where in its file each of them stands: 10,000 are listed without being parsed.
+"""Index of recorded episodes: lists 10,000 episodes without parsing their turns.
 
-A line begins with what is known of an episode and ends with how it went; its turns, nearly all of its bytes, lie
-between and are read when somebody looks. A line of another make is parsed whole.
+The fields before and after `turns`, which has most bytes of a line, are parsed separately. Lines in other formats are
+parsed whole.
 """
 
 from __future__ import annotations
@@ -21,16 +21,20 @@ from lmgym.types import Trajectory
 
 EPISODES = "episodes.jsonl"
 PICTURES = "pictures"
-TURNS, AFTER, TURN = b'"turns": [', b'], "info": {', b'{"observation": {"role"'  # a quote in a string has a backslash
+TURNS, AFTER, TURN = (
+    b'"turns": [',
+    b'], "info": {',
+    b'{"observation": {"role"',
+)  # cannot occur in a string, where quotes are escaped
 DIGEST = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True)
 class EpisodeRow:
-    """One episode in the list."""
+    """An episode in the list."""
 
-    run: int  # number of the run
-    start: int  # first byte of the line in its file
+    run: int  # position of its file in the list
+    start: int  # offset of its line in the file
     end: int
     id: str
     task: str
@@ -46,12 +50,12 @@ class EpisodeRow:
 
 
 class RunFile:
-    """A file of episodes, mapped into memory."""
+    """A memory-mapped file of episodes."""
 
     def __init__(self, path: Path, number: int = 0, *, pictures: Mapping[str, bytes] | None = None) -> None:
-        """Open the episodes of a folder, or of a file; `pictures` are PNGs by digest that its folder may lack.
+        """Open a file, or the file of a run's folder; `pictures` are PNGs by digest that the folder may lack.
 
-        Raises InstanceError where there are no episodes.
+        Raises InstanceError if there is no file.
         """
         self._pictures = pictures or {}
         self.path = path / EPISODES if path.is_dir() else path
@@ -66,15 +70,15 @@ class RunFile:
         self.rows: list[EpisodeRow] = [self._row(start, end) for start, end in self._lines()]
 
     def line(self, row: EpisodeRow) -> bytes:
-        """The record of an episode as it was written."""
+        """Return the line of an episode."""
         return bytes(self._bytes[row.start : row.end])
 
     def trajectory(self, row: EpisodeRow) -> Trajectory:
-        """The episode of a row."""
+        """Parse the episode of a row."""
         return parse(self.line(row).decode("utf-8", "surrogatepass"))
 
     def picture(self, digest: str) -> bytes | None:
-        """The PNG of a digest; None where the run does not have it."""
+        """Return the PNG with a digest, None if the run has none."""
         path = self.path.parent / PICTURES / f"{digest}.png"
         if not DIGEST.fullmatch(digest):
             return None
@@ -82,19 +86,19 @@ class RunFile:
         return content if content.startswith(b"\x89PNG\r\n\x1a\n") else None
 
     def absent(self) -> str:
-        """What the run's report counts and its file cannot hold, in words; nothing without a report."""
+        """Describe the void and missing episodes of the run's report; "" if there are none."""
         if not (self.path.parent / report.NAME).is_file():
             return ""
         try:
-            found = report.read(self.path.parent)
+            results = report.read(self.path.parent)
         except InstanceError:
             return f"{self.name}: {report.NAME} is damaged"
         counts = {
-            "voided": len(found.outcomes) - len(found.played),
-            "missing": max(0, found.planned - len(found.outcomes)),
+            "voided": len(results.outcomes) - len(results.played),
+            "missing": max(0, results.planned - len(results.outcomes)),
         }
-        said = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
-        return f"{self.name}: {said}" if said else ""
+        text = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+        return f"{self.name}: {text}" if text else ""
 
     def close(self) -> None:
         """Close the file."""
@@ -102,7 +106,7 @@ class RunFile:
             self._bytes.close()
 
     def _lines(self) -> Iterator[tuple[int, int]]:
-        """First and last byte of each whole line; one that was cut off while it was written is none."""
+        """Yield the start and end of each complete line."""
         start = 0
         while (end := self._bytes.find(b"\n", start)) >= 0:
             if end > start:
@@ -116,7 +120,7 @@ class RunFile:
 
 
 def _quick(line: bytes) -> dict[str, Any] | None:
-    """Facts from the two ends of a line; None where it is not of the usual make."""
+    """Parse the fields at both ends of a line; None if it has another format."""
     head, tail = line.find(TURNS), line.rfind(AFTER)
     if not 0 < head < tail:
         return None
@@ -133,7 +137,7 @@ def _whole(line: bytes, path: Path) -> dict[str, Any]:
         record = json.loads(line)
         return _facts(record, record, len(record["turns"]))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InstanceError(f"{path} holds what is no recorded episode: {line[:80]!r} ({error!r})") from error
+        raise InstanceError(f"{path} has a line that is not a recorded episode: {line[:80]!r} ({error!r})") from error
 
 
 def _facts(before: Mapping[str, Any], after: Mapping[str, Any], turns: int) -> dict[str, Any]:
@@ -155,7 +159,7 @@ def _facts(before: Mapping[str, Any], after: Mapping[str, Any], turns: int) -> d
 
 
 def open_runs(paths: Sequence[Path]) -> list[RunFile]:
-    """The runs of `paths`: files of episodes, folders of a run, folders with runs in them, steps that training kept."""
+    """Open files of episodes, folders of a run, folders of several runs, and steps kept by training."""
     files = [file for path in paths for file in _files(path)]
     return [RunFile(file, number) for number, file in enumerate(files)]
 
@@ -164,21 +168,21 @@ def _files(path: Path) -> list[Path]:
     if not path.is_dir() or (path / EPISODES).exists():
         return [path]
     for pattern in (f"*/{EPISODES}", "episodes/*.jsonl", "*.jsonl"):
-        if found := sorted(path.glob(pattern)):
-            return [file.parent if file.name == EPISODES else file for file in found]
+        if files := sorted(path.glob(pattern)):
+            return [file.parent if file.name == EPISODES else file for file in files]
     return [path]
 
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodeFilter:
-    """Which episodes are meant; None for any."""
+    """A filter of episodes; None matches any."""
 
-    task: str | None = None  # id, or part of it
+    task: str | None = None  # id or a part of it
     outcome: str | None = None  # "success", "failure" or "truncated"
     instance: int | None = None
 
     def has(self, row: EpisodeRow) -> bool:
-        """Whether a row is one of them."""
+        """Return True if a row matches."""
         outcomes = {"success": row.success, "failure": not row.success, "truncated": row.truncated}
         return (
             (self.task is None or self.task.lower() in row.task.lower())
@@ -188,9 +192,9 @@ class EpisodeFilter:
 
 
 def listing(runs: Sequence[RunFile], rows: Sequence[EpisodeRow]) -> dict[str, Any]:
-    """What the page's list shows: columns of equal length over the episodes."""
+    """Return the episode list of the page as columns."""
     names = ("run", "id", "task", "split", "index", "attempt", "seat", "turns", "score", "success", "truncated", "stop")
     columns = {name: [getattr(row, name) for row in rows] for name in names}
     columns["score"] = [None if score is None or score != score else score for score in columns["score"]]
-    absent = [said for run in runs if (said := run.absent())]
+    absent = [text for run in runs if (text := run.absent())]
     return {"runs": [run.name for run in runs], "absent": absent, "count": len(rows), "columns": columns}

@@ -1,7 +1,6 @@
-"""A page of this machine only, for who has the token, in which everything shown is hostile data.
+"""A local HTTP server for pages that show untrusted data; its URL contains an access token.
 
-The page may load what the server itself sends and build elements from text alone: its policy leaves markup, inline
-scripts and foreign addresses without effect.
+The content security policy allows files of this server only: no markup from data, inline scripts or other addresses.
 """
 
 from __future__ import annotations
@@ -42,16 +41,16 @@ STATIC = {
 HOST = re.compile(r"(?P<name>\[[\da-f:.]+\]|[\w.-]+)(:(?P<port>\d{1,5}))?")
 JSON = "application/json; charset=utf-8"
 
-Answer = tuple[bytes, str]  # content and its type
+Answer = tuple[bytes, str]  # content and MIME type
 
 
 class LocalServer(ThreadingHTTPServer):
-    """Answers at `url` until it is shut down."""
+    """A server at `url`, which contains the token."""
 
     daemon_threads = True
 
     def __init__(self, handler: type[RequestHandler], *, host: str = "127.0.0.1", port: int = 0) -> None:
-        """Listen on `host`; port 0 takes a free one. Raises OSError where the port is taken."""
+        """Listen on `host`; port 0 picks a free port. Raises OSError if the port is in use."""
         self.token = secrets.token_urlsafe(24)
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         super().__init__((host, port), handler)
@@ -68,27 +67,27 @@ class LocalServer(ThreadingHTTPServer):
         return match["name"] in hosts.own_names(self.host, bound)
 
     def answer(self, path: str, query: dict[str, list[str]]) -> Answer | None:
-        """Content and type of what lies at `path`, None where nothing does."""
+        """Return the content and MIME type at `path`, None if there is none."""
         return (page_file(path).encode(), STATIC[path]) if path in STATIC else None
 
 
 class RequestHandler(BaseHTTPRequestHandler):
-    """One request."""
+    """A request, checked for its host name and token."""
 
     server: LocalServer
     server_version, sys_version = "lmgym", ""
-    timeout = 30  # seconds for a request to come
+    timeout = 30  # seconds to receive a request
 
     def do_GET(self) -> None:
-        """Answer what has the right host and token; to anything else nothing is there."""
-        if (path := self.asked()) is not None:
+        """Answer a GET request."""
+        if (path := self.checked_path()) is not None:
             query = urlsplit(self.path).query
             self.answer(lambda: self.server.answer(path, parse_qs(query, max_num_fields=8)))
 
-    def asked(self) -> str | None:
-        """Return the path behind the token; None where host or token is wrong, which is answered."""
-        found = self.headers.get_all("Host", [])
-        if len(found) != 1 or not self.server.knows(found[0]):
+    def checked_path(self) -> str | None:
+        """Return the path after the token; answer with an error and return None if host or token is wrong."""
+        names = self.headers.get_all("Host", [])
+        if len(names) != 1 or not self.server.knows(names[0]):
             self.send(HTTPStatus.MISDIRECTED_REQUEST, b"wrong host\n", "text/plain")
             return None
         _, token, path = [*urlsplit(self.path).path.split("/", 2), "", ""][:3]
@@ -97,10 +96,10 @@ class RequestHandler(BaseHTTPRequestHandler):
             return None
         return path
 
-    def answer(self, found: Callable[[], Answer | None]) -> None:
-        """Send what is found; what is wrong with the question is said as JSON."""
+    def answer(self, make: Callable[[], Answer | None]) -> None:
+        """Send the answer that `make` returns, or the error that it raises."""
         try:
-            answer = found()
+            answer = make()
         except (LmgymError, ValueError, RecursionError) as error:
             self.send(HTTPStatus.UNPROCESSABLE_ENTITY, as_json({"error": str(error)}), JSON)
             return
@@ -110,7 +109,7 @@ class RequestHandler(BaseHTTPRequestHandler):
             self.send(HTTPStatus.OK, *answer)
 
     def send(self, status: HTTPStatus, content: bytes, kind: str) -> None:
-        """Send content under the headers that keep the browser in."""
+        """Send content with the security headers."""
         self.send_response(status)
         for name, value in {**HEADERS, "Content-Type": kind, "Content-Length": str(len(content))}.items():
             self.send_header(name, value)
@@ -118,14 +117,14 @@ class RequestHandler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing: an address holds the token, and what was asked may hold anything."""
+        """Log nothing: paths contain the token."""
 
 
 def page_file(name: str) -> str:
-    """A file of the page."""
+    """Return a file of the page."""
     return (files("lmgym.viewer") / "page" / name).read_text(encoding="utf-8")
 
 
 def as_json(value: Any) -> bytes:
-    """ASCII JSON in which no markup can begin."""
+    """Return ASCII JSON without `<`, so that it cannot contain markup."""
     return json.dumps(value, ensure_ascii=True, allow_nan=False).replace("<", "\\u003c").encode()

@@ -1,6 +1,6 @@
-"""A person at a task, on a page of this machine: the picture can be clicked, words are typed.
+"""A local web page on which a person plays a task by typing actions or clicking a picture.
 
-The environment lives in one thread whoever asks, and what it says is data: the page shows it as text.
+All calls to the environment are made in one thread.
 """
 
 from __future__ import annotations
@@ -20,40 +20,40 @@ from lmgym.viewer.local_server import JSON, Answer, LocalServer, RequestHandler,
 
 PAGE = {"": ("play.html", "text/html; charset=utf-8"), "play.js": ("play.js", "text/javascript; charset=utf-8")}
 PICTURE = re.compile(r"picture/([0-9a-f]{32})\.png")
-LARGEST = 4 << 20  # bytes of a question; an action has 2^20 characters at most
+MAX_BODY = 4 << 20  # bytes of a request; an action has at most 2^20 characters
 Result = TypeVar("Result")
 
 
 class PlaySession:
-    """Episodes of one environment, one after the other."""
+    """Successive episodes of one environment."""
 
     def __init__(self, env: Any, *, seed: int = 0, index: int | None = None, adviser: str | None = None) -> None:
-        """Open the first episode; `adviser`, "oracle" or "demonstrator", can be asked for the next action."""
+        """Start the first episode; `adviser` ("oracle" or "demonstrator") can play the next action."""
         self._env, self._seed, self._index, self._adviser = env, seed, index, adviser
         self._thread = ThreadPoolExecutor(1)
-        self.pictures: dict[str, bytes] = {}  # PNGs by digest, of the present observation
+        self.pictures: dict[str, bytes] = {}  # PNGs of the current observation by digest
         self._episode = -1
         self._within(self._open)
 
     def state(self) -> dict[str, Any]:
-        """What the page shows."""
-        return self._within(lambda: dict(self._shown))
+        """Return the values that the page shows."""
+        return self._within(lambda: dict(self._state))
 
     def act(self, turn: int, action: str) -> dict[str, Any]:
-        """Play an action. Raises InstanceError where it answers another turn than the present one."""
+        """Play an action. Raises InstanceError unless `turn` is the current turn."""
         return self._within(lambda: self._act(turn, action))
 
     def advised(self, turn: int) -> dict[str, Any]:
-        """Play what the adviser says."""
+        """Play the adviser's next action."""
         return self._within(lambda: self._act(turn, None))
 
     def pointing(self, x: float, y: float) -> str | None:
-        """The action that clicks a pixel of the last picture; None where the task has none."""
-        found: str | None = self._within(lambda: self._env.unwrapped.pointing(x, y))
-        return found
+        """Return the action that clicks a pixel of the last picture, None if the task has none."""
+        action: str | None = self._within(lambda: self._env.unwrapped.pointing(x, y))
+        return action
 
     def again(self) -> dict[str, Any]:
-        """Open the next episode: the same instance where one was asked for, else that of the next seed."""
+        """Start the next episode: of the chosen instance, else of the next seed."""
         return self._within(self._open)
 
     def close(self) -> None:
@@ -62,7 +62,7 @@ class PlaySession:
         self._thread.shutdown()
 
     def _within(self, work: Callable[[], Result]) -> Result:
-        """Do something in the environment's own thread."""
+        """Run work in the environment's thread."""
         return self._thread.submit(work).result()
 
     def _open(self) -> dict[str, Any]:
@@ -72,42 +72,42 @@ class PlaySession:
         self._advice: Iterator[str] | None = None
         if self._adviser is not None:
             self._advice = getattr(self._env.unwrapped, self._adviser)()
-        self._shown: dict[str, Any] = {
+        self._state: dict[str, Any] = {
             "task": self._env.unwrapped.task.id,
             "instance": info["instance"],
             "episode": self._episode,
             "adviser": self._adviser,
             "turn": 0,
             "total": 0.0,
-            "ended": "",  # how: "done", "cut" or "void"
+            "ended": "",  # "done", "cut" or "void"; "" while it runs
             "score": None,
             "success": None,
             **self._seen(observation),
         }
-        return dict(self._shown)
+        return dict(self._state)
 
     def _act(self, turn: int, action: str | None) -> dict[str, Any]:
-        shown = self._shown
-        if turn != shown["turn"] or shown["ended"]:
-            raise InstanceError("this page is of an earlier turn: load it anew")
-        said = action if action is not None else next(self._advice or iter(()), None)
-        if said is None:
-            raise InstanceError("there is nobody who says what to do next")
+        state = self._state
+        if turn != state["turn"] or state["ended"]:
+            raise InstanceError("this page shows an earlier turn; reload it")
+        action = action if action is not None else next(self._advice or iter(()), None)
+        if action is None:
+            raise InstanceError("the adviser has no next action")
         try:
-            observation, reward, terminated, truncated, info = self._env.step(said)
+            observation, reward, terminated, truncated, info = self._env.step(action)
         except BackendError as error:
-            self._shown = {**shown, "ended": "void", "text": f"The episode is void: {error}"}
-            return {**self._shown, "action": said}
-        self._shown = {
-            **shown,
+            self._state = {**state, "ended": "void", "text": f"The episode is void: {error}"}
+            return {**self._state, "action": action}
+        self._state = {
+            **state,
             **self._seen(observation),
             "turn": turn + 1,
-            "total": shown["total"] + float(reward),
+            "total": state["total"] + float(reward),
             "ended": "done" if terminated else "cut" if truncated else "",
             "score": info.get("score"),
             "success": info.get("success"),
         }
-        return {**self._shown, "action": said, "reward": float(reward), "valid": bool(info["valid"])}
+        return {**self._state, "action": action, "reward": float(reward), "valid": bool(info["valid"])}
 
     def _seen(self, observation: dict[str, Any]) -> dict[str, Any]:
         self.pictures = dict(encode(picture) for picture in observation.get("images", ()))
@@ -115,47 +115,47 @@ class PlaySession:
 
 
 class PlayHandler(RequestHandler):
-    """One request; JSON is taken, which no form of a stranger's page can send."""
+    """A request of the page. Only JSON is accepted: forms of other pages cannot send it."""
 
     server: PlayServer
 
     def do_POST(self) -> None:
-        """Take what was sent, from who has the right host and token."""
-        if (path := self.asked()) is None:
+        """Answer a POST request."""
+        if (path := self.checked_path()) is None:
             return
         length = self.headers.get("Content-Length", "")
         kind = self.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-        known = length.isascii() and length.isdecimal() and len(length) < 10
-        if kind != "application/json" or not known or int(length) > LARGEST:
+        bounded = length.isascii() and length.isdecimal() and len(length) < 10
+        if kind != "application/json" or not bounded or int(length) > MAX_BODY:
             self.close_connection = True
-            self.send(HTTPStatus.BAD_REQUEST, b"JSON of known length is taken\n", "text/plain")
+            self.send(HTTPStatus.BAD_REQUEST, b"send JSON with a Content-Length of at most 4 MiB\n", "text/plain")
             return
         content = self.rfile.read(int(length))
         self.answer(lambda: self.server.take(path, json.loads(content)))
 
 
 class PlayServer(LocalServer):
-    """Lets a person play at `url` until it is shut down."""
+    """A server of the page for one play session."""
 
     def __init__(self, game: PlaySession, *, host: str = "127.0.0.1", port: int = 0) -> None:
-        """Listen on `host`; port 0 takes a free one. Raises OSError where the port is taken."""
+        """Listen on `host`; port 0 picks a free port. Raises OSError if the port is in use."""
         super().__init__(PlayHandler, host=host, port=port)
         self.game = game
 
     def answer(self, path: str, query: dict[str, list[str]]) -> Answer | None:
-        """Content and type of what lies at `path`, None where nothing does."""
+        """Return the content and MIME type at `path`, None if there is none."""
         if path in PAGE:
             name, kind = PAGE[path]
             return page_file(name).encode(), kind
         if path == "state.json":
             return as_json(plain(self.game.state())), JSON
-        if asked := PICTURE.fullmatch(path):
-            picture = self.game.pictures.get(asked[1])
+        if match := PICTURE.fullmatch(path):
+            picture = self.game.pictures.get(match[1])
             return None if picture is None else (picture, "image/png")
         return super().answer(path, query)
 
     def take(self, path: str, sent: Any) -> Answer | None:
-        """Answer what was sent to `path`; None where nothing is taken. Raises ValueError for what makes no sense."""
+        """Answer a POST to `path`, None if there is no such path. Raises ValueError for invalid values."""
         values = sent if isinstance(sent, dict) else {}
         if path == "act":
             answer: Any = self.game.act(_whole(values.get("turn")), _text(values.get("action")))
@@ -172,20 +172,20 @@ class PlayServer(LocalServer):
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError("an action is a text")
+        raise ValueError("an action must be a string")
     return value
 
 
 def _whole(value: Any) -> int:
     if type(value) is not int:
-        raise ValueError("a turn is a whole number")
+        raise ValueError("a turn must be an integer")
     return value
 
 
 def _number(value: Any) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) < math.inf:
-        raise ValueError("a place is two numbers")
+        raise ValueError("x and y must be numbers")
     try:
         return float(value)
     except OverflowError as error:
-        raise ValueError("a place is two numbers that a picture could have") from error
+        raise ValueError("x and y are out of range") from error

@@ -1,4 +1,4 @@
-"""Which episodes hold some words: a scan of the file for candidates, then a look at what was really said."""
+"""Full-text search: scan the bytes of each line first, and parse only candidates."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from lmgym.errors import InstanceError
 from lmgym.types import Trajectory
 from lmgym.viewer.index import EpisodeRow, RunFile
 
-LONGEST = 200  # characters of a query
-SLICE = 0.3  # seconds that one request may take
+MAX_QUERY = 200  # characters
+SLICE = 0.3  # seconds per request
 
 
 @dataclass(frozen=True)
 class SearchResult:
-    """Part of a search."""
+    """The hits of a part of the rows."""
 
     hits: list[int]  # numbers of rows
-    next: int | None  # row from which to go on; None: all were looked at
+    next: int | None  # row to continue with; None: the search is complete
 
 
 def search(
     runs: Sequence[RunFile], rows: Sequence[EpisodeRow], words: str, *, start: int = 0, seconds: float = SLICE
 ) -> SearchResult:
-    """Rows from `start` on in which `words` were shown or said, case aside, as far as `seconds` suffice."""
-    wanted = words[:LONGEST].lower()
+    """Search rows from `start` on for `words`, ignoring case, for at most `seconds`."""
+    wanted = words[:MAX_QUERY].lower()
     raw = json.dumps(wanted)[1:-1].encode()
     stop = time.monotonic() + seconds
     hits: list[int] = []
@@ -41,7 +41,7 @@ def search(
 
 
 def _may_hold(line: bytes, raw: bytes) -> bool:
-    return b"\\u" in raw or raw in line.lower()  # capitals beyond ASCII have other escapes
+    return b"\\u" in raw or raw in line.lower()  # case does not match in escapes of non-ASCII letters
 
 
 def _holds(run: RunFile, row: EpisodeRow, wanted: str) -> bool:
@@ -53,7 +53,7 @@ def _holds(run: RunFile, row: EpisodeRow, wanted: str) -> bool:
 
 
 def texts(trajectory: Trajectory) -> Iterator[str]:
-    """All that was shown and said in an episode."""
+    """Yield all texts of an episode."""
     yield trajectory.id
     if trajectory.prompt:
         yield trajectory.prompt

@@ -1,11 +1,11 @@
-"""The viewer's server: nothing is written and nothing but the runs' own files is read."""
+"""The server of the viewer, which reads only the files of the given runs."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
-from lmgym.viewer.episode import Decode, shown
+from lmgym.viewer.episode import Decode, episode_json
 from lmgym.viewer.index import EpisodeRow, RunFile, listing
 from lmgym.viewer.local_server import JSON, Answer, LocalServer, RequestHandler, as_json, page_file
 from lmgym.viewer.search import search
@@ -19,7 +19,7 @@ EPISODE = re.compile(r"episode/(\d{1,9})")
 
 
 class Viewer(LocalServer):
-    """Shows episodes at `url` until it is shut down."""
+    """A server of recorded episodes."""
 
     def __init__(
         self,
@@ -30,12 +30,12 @@ class Viewer(LocalServer):
         port: int = 0,
         decode: Decode | None = None,
     ) -> None:
-        """Listen on `host`; port 0 takes a free one. Raises OSError where the port is taken."""
+        """Listen on `host`; port 0 picks a free port. Raises OSError if the port is in use."""
         super().__init__(RequestHandler, host=host, port=port)
         self.runs, self.rows, self.decode = runs, rows, decode
 
     def answer(self, path: str, query: dict[str, list[str]]) -> Answer | None:
-        """Content and type of what lies at `path`, None where nothing does."""
+        """Return the content and MIME type at `path`, None if there is none."""
         if path in PAGE:
             name, kind = PAGE[path]
             return page_file(name).encode(), kind
@@ -43,11 +43,11 @@ class Viewer(LocalServer):
             return as_json(listing(self.runs, self.rows)), JSON
         if path == "search.json":
             return self._search(query)
-        if (asked := EPISODE.fullmatch(path)) and int(asked[1]) < len(self.rows):
-            row = self.rows[int(asked[1])]
-            return as_json(shown(self.runs[row.run].trajectory(row), decode=self.decode)), JSON
-        if (asked := PICTURE.fullmatch(path)) and int(asked[1]) < len(self.runs):
-            picture = self.runs[int(asked[1])].picture(asked[2])
+        if (match := EPISODE.fullmatch(path)) and int(match[1]) < len(self.rows):
+            row = self.rows[int(match[1])]
+            return as_json(episode_json(self.runs[row.run].trajectory(row), decode=self.decode)), JSON
+        if (match := PICTURE.fullmatch(path)) and int(match[1]) < len(self.runs):
+            picture = self.runs[int(match[1])].picture(match[2])
             return None if picture is None else (picture, "image/png")
         return super().answer(path, query)
 
@@ -55,5 +55,5 @@ class Viewer(LocalServer):
         words, start = query.get("words", [""])[0], query.get("start", ["0"])[0]
         if not words or not re.fullmatch(r"\d{1,9}", start):
             return None
-        found = search(self.runs, self.rows, words, start=int(start))
-        return as_json({"hits": found.hits, "next": found.next}), JSON
+        result = search(self.runs, self.rows, words, start=int(start))
+        return as_json({"hits": result.hits, "next": result.next}), JSON

@@ -78,12 +78,12 @@ def test_index_follows_from_the_seed_where_none_is_given():
 
 
 def test_neither_index_nor_seed_is_refused():
-    with pytest.raises(InstanceError, match="say which instance"):
+    with pytest.raises(InstanceError, match="choose an instance"):
         TextEpisode("wordle").begin()
 
 
 def test_end_before_begin_is_refused():
-    with pytest.raises(InstanceError, match="no episode was begun"):
+    with pytest.raises(InstanceError, match="no episode is open"):
         TextEpisode("wordle").end()
 
 
@@ -115,7 +115,7 @@ def test_refused_reset_leaves_no_episode_open():
     with pytest.raises(InstanceError, match="got index 93"):
         episode.begin(index=93)
     assert (episode.over, episode.index, episode.turns) == (True, None, 0)
-    with pytest.raises(InstanceError, match="no episode was begun"):
+    with pytest.raises(InstanceError, match="no episode is open"):
         episode.act("crane")
 
 

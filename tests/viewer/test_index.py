@@ -76,7 +76,7 @@ def test_a_last_line_that_was_cut_off_is_none(tmp_path):
 @pytest.mark.parametrize("line", ["nothing", "[]", "{}", "[" * 100_000, '{"turns": [], "info": {}}'])
 def test_what_is_no_episode_is_refused_in_words(tmp_path, line):
     (tmp_path / "episodes.jsonl").write_text(line + "\n")
-    with pytest.raises(InstanceError, match="holds what is no recorded episode"):
+    with pytest.raises(InstanceError, match="has a line that is not a recorded episode"):
         RunFile(tmp_path)
 
 
