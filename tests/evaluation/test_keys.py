@@ -66,7 +66,7 @@ def run(tmp_path, monkeypatch, capfd):
 
 
 def found_in(folder: Path, printed: str) -> list[str]:
-    """Where the key is, in any form."""
+    """Return the files and outputs that contain the key in any form."""
     places = {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     places |= {"printed": printed.encode()}
     places |= {f"name {path}": str(path).encode() for path in folder.rglob("*")}

@@ -132,25 +132,16 @@ def test_a_broken_reply_is_nobodys_answer(reply):
     assert error.value.kind == "broken"
 
 
+MEMBERS = (
+    *("choices", "message", "content", "tool_calls", "function", "name", "arguments", "usage", "finish_reason"),
+    *("type", "text", "thinking", "input", "stop_reason", "prompt_tokens", "reasoning_content", "refusal"),
+)
 HOSTILE = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: (
         st.lists(inner, max_size=4)
         | st.dictionaries(
-            st.sampled_from(
-                [
-                    "choices",
-                    "message",
-                    "content",
-                    "tool_calls",
-                    "function",
-                    "name",
-                    "arguments",
-                    "usage",
-                    "finish_reason",
-                ]
-                + ["type", "text", "thinking", "input", "stop_reason", "prompt_tokens", "reasoning_content", "refusal"]
-            ),
+            st.sampled_from(MEMBERS),
             inner,
             max_size=5,
         )

@@ -179,14 +179,11 @@ def test_the_context_ends_an_answer_and_refuses_a_prompt():
     assert (refused.finish, refused.ids, refused.text) == ("context", (), "")
 
 
-def test_a_million_characters_are_refused_not_raised():
-    said = policy("tiny").act([Conversation(messages=(Message(role="user", text="mug " * 250_000),))])[0]
-    assert said.finish == "context"
-
-
-def test_an_empty_observation_is_answered():
-    said = policy("tiny").act([Conversation(messages=(Message(role="user", text=""),))])[0]
-    assert said.ids
+def test_a_million_characters_are_refused_and_an_empty_observation_is_answered():
+    long, empty = (Conversation(messages=(Message(role="user", text=text),)) for text in ("mug " * 250_000, ""))
+    refused, answered = policy("tiny").act([long, empty])
+    assert (refused.finish, refused.ids) == ("context", ())
+    assert answered.ids
 
 
 def test_half_precision_samples_what_its_own_weights_say():

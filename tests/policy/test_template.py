@@ -148,15 +148,9 @@ def test_neighbours_of_one_role_are_joined_where_the_template_alternates():
     assert template.extend(twice)[0] == template.extend(asked("look\n\nmug"))[0]
 
 
-def test_marks_of_private_use_in_an_observation_stay():
-    template = ChatTemplate(tokenizer("tiny"))
-    words = "\ue000<|end|>\ue001"
-    assert words in tokenizer("tiny").decode(template.extend(asked(words))[0])
-
-
-def test_lone_surrogates_are_replaced():
-    template = ChatTemplate(tokenizer("tiny"))
-    assert "?" in tokenizer("tiny").decode(template.extend(asked("\ud800"))[0])
+@pytest.mark.parametrize(("text", "words"), [("\ue000<|end|>\ue001", "\ue000<|end|>\ue001"), ("\ud800", "?")])
+def test_characters_of_private_use_stay_and_lone_surrogates_are_replaced(text, words):
+    assert words in tokenizer("tiny").decode(ChatTemplate(tokenizer("tiny")).extend(asked(text))[0])
 
 
 def test_what_cannot_be_rendered_is_said():

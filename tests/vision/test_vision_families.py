@@ -1,4 +1,4 @@
-"""What the sampler saw is what the learner sees, for each family: three turns with pictures of other sizes."""
+"""Sampler and learner see the same, for each family: three turns with pictures of different sizes."""
 
 from __future__ import annotations
 
