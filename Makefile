@@ -8,7 +8,7 @@ SIZE ?= small
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: FORCE help baseline test test-slow test-whole check lint tasks bench bench-trl curves eval serve board docs gallery play list golden cards tokenizer clean
+.PHONY: FORCE help baseline test test-slow test-whole check lint tasks bench bench-trl curves eval serve board docs play list golden cards tokenizer clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -58,9 +58,6 @@ board: .venv/.dev ## build the leaderboard site under build/board
 docs: .venv/.dev ## build the documentation site under build/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet --config-file docs/site/mkdocs.yml
 
-gallery: .venv/.dev ## write the task gallery of the documentation
-	$(BIN)/python docs/site/gallery.py
-
 play: .venv/.train ## play a task by hand: TASK=wordle
 	$(BIN)/lmgym play $(TASK) $(ARGS)
 
@@ -99,8 +96,9 @@ curves: .venv/.train ## draw learning curves of all baselines: SIZE=small|full A
 golden: .venv/.dev ## record the golden episodes of a task: TASK=wordle
 	$(BIN)/lmgym golden $(TASK) --write
 
-cards: .venv/.dev ## write the table of tasks and the task cards
+cards: .venv/.dev ## write the table of tasks, the task cards and the gallery of the documentation
 	$(BIN)/lmgym list --write
+	$(BIN)/python docs/site/gallery.py
 
 tokenizer: .venv/.dev ## train the tokenizer of `tiny` on task text: ARGS='--task webshop --words webshop'
 	$(BIN)/lmgym tokenizer $(ARGS)

@@ -1,6 +1,6 @@
 """Write docs/reference/gallery.md: an oracle episode of every task that runs here, with a picture where it has one.
 
-Run `make gallery` (`.venv/bin/python docs/site/gallery.py`).
+`make cards` runs it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PAGE = DOCS / "reference/gallery.md"
 PICTURES = DOCS / "pictures/gallery"
 HEAD = """# Task gallery
 
-The oracle plays the first test instance of each task; `make gallery` writes this page. Tasks that need official data or
+The oracle plays the first test instance of each task; `make cards` writes this page. Tasks that need official data or
 a server of yours are not shown. Long observations are cut.
 """
 TURNS, WIDTH, LINES = 3, 110, 8  # turns of an episode, characters of a line and lines of an observation that are shown

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
+import runpy
 import sys
 from pathlib import Path
 
@@ -27,12 +27,14 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_example_runs(path: Path, tmp_path: Path, model: Path) -> None:
+def test_example_runs(
+    path: Path, tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     words = {"batched_rollout": [f"hf:{model}"], **dict.fromkeys(TRAINS, ["1", "1", "run"])}.get(path.stem, [])
-    command = [sys.executable, str(path), *words]
-    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240)
-    assert result.returncode == 0, result.stderr
-    assert result.stdout.strip()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [str(path), *words])
+    runpy.run_path(str(path), run_name="__main__")
+    assert capsys.readouterr().out.strip()
     assert (tmp_path / "run/metrics.jsonl").exists() == (path.stem in TRAINS)
 
 
