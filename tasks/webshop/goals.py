@@ -130,26 +130,9 @@ def _goal(
 
 
 OPENINGS = (
-    *(
-        "i am looking for",
-        "i need",
-        "i want",
-        "i would like",
-        "im looking for",
-        "i want to find",
-        "find me",
-        "i am in need of",
-    ),
-    *(
-        "i would like to buy",
-        "can you find",
-        "please find me",
-        "show me",
-        "help me find",
-        "im shopping for",
-        "get me",
-        "i'd like",
-    ),
+    *("i am looking for", "i need", "i want", "i would like", "im looking for", "i want to find", "find me"),
+    *("i am in need of", "i would like to buy", "can you find", "please find me", "show me", "help me find"),
+    *("im shopping for", "get me", "i'd like"),
 )
 TRAITS = (
     *("that is {}", "which is {}", "and it should be {}", "that are {}", "it has to be {}", "make sure it is {}"),

@@ -31,23 +31,10 @@ K1, B = 0.9, 0.4  # pyserini's
 LONGEST = 255  # characters of a word: Lucene cuts longer ones
 REMEMBERED = 1000  # characters of a query whose hits are kept
 STOPS = frozenset(  # Lucene's for English
-    ("a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it", "no", "not", "of")
-    + (
-        "on",
-        "or",
-        "such",
-        "that",
-        "the",
-        "their",
-        "then",
-        "there",
-        "these",
-        "they",
-        "this",
-        "to",
-        "was",
-        "will",
-        "with",
+    (
+        *("a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it", "no", "not"),
+        *("of", "on", "or", "such", "that", "the", "their", "then", "there", "these", "they", "this", "to", "was"),
+        *("will", "with"),
     )
 )
 # Words by the rules of Unicode's annex 29, as far as English text needs them: "don't", "3.5" and "1,000" are one.
