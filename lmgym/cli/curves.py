@@ -19,7 +19,7 @@ from lmgym.cli.train import settings
 from lmgym.errors import RecipeError
 
 if TYPE_CHECKING:
-    from lmgym.train.comparison import Cell, Course, TrainingCurve
+    from lmgym.baselines.curves.comparison import Cell, Course, TrainingCurve
 
 START, END = "<!-- curves: made by `make curves` -->", "<!-- /curves -->"
 WAYS = "<!-- directions: made by `make curves SIZE=directions` -->", "<!-- /directions -->"
@@ -36,7 +36,7 @@ def curves(
     part: Annotated[str | None, typer.Option(help="Name in the markers and picture of a table of its own.")] = None,
 ) -> None:
     """Make the runs, a table with intervals over seeds, and a picture."""
-    from lmgym.train import comparison
+    from lmgym.baselines.curves import comparison
 
     if size == "directions":
         if tune or algorithm or part:
@@ -95,7 +95,7 @@ def _teller(console: Console) -> Callable[[str], None]:
 
 def _rates() -> dict[str, float]:
     """Return the learning rates that the factors of the tables refer to."""
-    from lmgym.train.comparison import ALL
+    from lmgym.baselines.curves.comparison import ALL
 
     rates: dict[str, float] = {name: importlib.import_module(f"lmgym.baselines.{name}").Args().lr for name in ALL}
     return {**rates, "grpo": 1e-3, "bc": rates["filtered_bc"]}  # bc: the same optimiser
@@ -103,7 +103,7 @@ def _rates() -> dict[str, float]:
 
 def _try(chosen: list[tuple[Course, str]], out: Path, make: Callable[[list[Cell]], None]) -> None:
     """Make the trials of learning rates, and keep which were best."""
-    from lmgym.train import comparison
+    from lmgym.baselines.curves import comparison
 
     trials = [
         comparison.Cell(course=course, algorithm=name, seed=comparison.TRIAL_SEED, rate=rate)
@@ -117,7 +117,7 @@ def _try(chosen: list[tuple[Course, str]], out: Path, make: Callable[[list[Cell]
 
 
 def _plan(size: str) -> tuple[list[Course], range]:
-    from lmgym.train.comparison import ALL, FEW, Course
+    from lmgym.baselines.curves.comparison import ALL, FEW, Course
 
     small = [
         Course(task="guess_number", algorithms=ALL, model="tiny:1m", warmup=12, tokens=30_000, episodes=256),
@@ -136,7 +136,7 @@ def _plan(size: str) -> tuple[list[Course], range]:
 
 def report(found: list[TrainingCurve], how: str, *, tuned: Mapping[str, str], picture: str = "curves.png") -> str:
     """Return the table after `how` it was made; `tuned` are tasks that take rates of trials, and the tasks of these."""
-    from lmgym.train import comparison
+    from lmgym.baselines.curves import comparison
 
     tasks = dict.fromkeys(one.cell.course.task for one in found)
     each = f"{len(comparison.RATES)} learning rates with as many tokens"
@@ -151,7 +151,7 @@ def report(found: list[TrainingCurve], how: str, *, tuned: Mapping[str, str], pi
 
 def _directions(out: Path, names: list[str] | None, *, at_once: int, write: Path | None) -> None:
     """Make the runs of directions, of which `names` are some or the tasks of some, and their tables."""
-    from lmgym.train import comparison, directions
+    from lmgym.baselines.curves import comparison, directions
 
     console, seeds = Console(soft_wrap=True), range(3)
     chosen = [each for each in directions.DIRECTIONS if not names or each.name in names or each.task in names]

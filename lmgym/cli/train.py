@@ -21,8 +21,8 @@ from lmgym.train import algorithms
 from lmgym.train.presets import PLAIN, Tuned, run_folder, tuned
 
 if TYPE_CHECKING:
+    from lmgym.baselines.curves.comparison import RunSettings
     from lmgym.evaluation.stats import Interval
-    from lmgym.train.comparison import RunSettings
     from lmgym.train.state import RunResult
 
 
@@ -130,8 +130,8 @@ def _options_table(algorithm: str) -> Table:
 
 def settings(words: Sequence[str]) -> RunSettings:
     """Return the arguments that run.json records for the words of `lmgym train`, without running it."""
+    from lmgym.baselines.curves.comparison import RunSettings
     from lmgym.cli import app
-    from lmgym.train.comparison import RunSettings
 
     group: Any = typer.main.get_command(app)
     context = group.commands[words[0]].make_context(words[0], list(words[1:]))

@@ -10,12 +10,8 @@ from dataclasses import replace
 
 import pytest
 
-from lmgym.cli import curves, main
-from lmgym.cli.curves import END, START, between, report
-from lmgym.cli.train import settings
-from lmgym.errors import RecipeError
-from lmgym.train import comparison
-from lmgym.train.comparison import (
+from lmgym.baselines.curves import comparison
+from lmgym.baselines.curves.comparison import (
     Cell,
     Course,
     best_rates,
@@ -28,6 +24,10 @@ from lmgym.train.comparison import (
     table,
     words,
 )
+from lmgym.cli import curves, main
+from lmgym.cli.curves import END, START, between, report
+from lmgym.cli.train import settings
+from lmgym.errors import RecipeError
 
 COURSE = Course(task="guess_number", algorithms=("bc", "grpo"), warmup=2, tokens=60, evaluations=2, episodes=4)
 

@@ -8,14 +8,15 @@ from dataclasses import replace
 
 import pytest
 
+from lmgym.baselines.curves import directions
+from lmgym.baselines.curves.directions import DIRECTIONS, Line, reached, table
 from lmgym.cli import main
 from lmgym.cli.curves import WAYS, between
 from lmgym.cli.train import settings
 from lmgym.errors import RecipeError
 from lmgym.rollout import dataset
 from lmgym.rollout.engine import Engine
-from lmgym.train import directions, source
-from lmgym.train.directions import DIRECTIONS, Line, reached, table
+from lmgym.train import source
 from lmgym.train.parts.planners import Wander
 from lmgym.train.parts.tasks import Uniform
 from lmgym.train.state import InstancePool

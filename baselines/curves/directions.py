@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from lmgym.train.comparison import Settings, call, check, interval, make
+from lmgym.baselines.curves.comparison import Settings, call, check, interval, make
 from lmgym.train.log import read_metrics
 
 RL = ("--warmup", "0", "--steps", "1000000")  # the tokens end a run

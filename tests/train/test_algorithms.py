@@ -1,0 +1,90 @@
+"""Algorithms are found by file, by plug-in and by path, and run from Python as from the command line."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+import pytest
+
+import lmgym.train
+from lmgym.baselines import recipes
+from lmgym.cli import main
+from lmgym.errors import RecipeError
+from lmgym.train import algorithms, log
+
+RECIPE = '''"""Nothing: an algorithm that only evaluates."""
+
+from dataclasses import dataclass
+
+from lmgym.train.recipe import Recipe
+from lmgym.train.stages import Evaluate
+
+
+@dataclass(frozen=True, kw_only=True)
+class Args:
+    episodes: int = 3
+
+
+def recipe(args):
+    return Recipe(stages=[Evaluate(name="alone", episodes=args.episodes)])
+'''
+
+
+def test_a_file_among_the_recipes_is_an_algorithm(tmp_path, monkeypatch):
+    (tmp_path / "nothing.py").write_text(RECIPE)
+    monkeypatch.setattr(recipes, "__path__", [*recipes.__path__, str(tmp_path)])
+    assert algorithms.algorithms()["nothing"] == "lmgym.baselines.recipes.nothing"
+    assert algorithms.summary("nothing") == "Nothing: an algorithm that only evaluates."
+    assert algorithms.load("nothing").Args().episodes == 3
+    sys.modules.pop("lmgym.baselines.recipes.nothing")
+
+
+def test_a_plugin_brings_an_algorithm_and_replaces_none(tmp_path, monkeypatch):
+    (tmp_path / "elsewhere.py").write_text(RECIPE)
+    (tmp_path / "elsewhere-1.dist-info").mkdir()
+    points = "[lmgym.recipes]\nplugged = elsewhere\ngrpo = elsewhere\n"
+    (tmp_path / "elsewhere-1.dist-info" / "entry_points.txt").write_text(points)
+    (tmp_path / "elsewhere-1.dist-info" / "METADATA").write_text("Name: elsewhere\nVersion: 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert algorithms.load("plugged").__name__ == "elsewhere"
+    assert algorithms.algorithms()["grpo"] == "lmgym.baselines.grpo"
+
+
+def test_a_file_by_its_path_is_run_from_python(tmp_path):
+    (tmp_path / "own.py").write_text(RECIPE)
+    path = str(tmp_path / "own.py")
+    result = lmgym.train.run(path, task="guess_number", model="tiny:1m", out=tmp_path / "run", quiet=True, episodes=2)
+    assert len(result.reports["alone"].outcomes) == 2
+    with pytest.raises(RecipeError, match="does not exist"):
+        algorithms.load(str(tmp_path / "missing.py"))
+
+
+def test_an_option_without_a_named_algorithm_is_refused(tmp_path):
+    (tmp_path / "own.py").write_text(RECIPE)
+    module = algorithms.load(str(tmp_path / "own.py"))
+    with pytest.raises(RecipeError, match="episodes belong to a named algorithm"):
+        lmgym.train.run(module.recipe(module.Args()), task="guess_number", out=tmp_path / "run", episodes=2)
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [(["--list"], "ppo +PPO: "), (["ppo", "--help"], r"--whiten-floor +0\.1")],
+)
+def test_the_command_tells_algorithms_and_their_options(monkeypatch, capsys, words, line):
+    monkeypatch.setattr(sys, "argv", ["lmgym", "train", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code
+    assert re.search(line, capsys.readouterr().out)
+
+
+def test_progress_is_plain_lines_where_there_is_no_terminal(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(log, "PLAIN_SECONDS", 0.01)
+    writer = log.Log(tmp_path)
+    writer.show("rl", 0.0, "")
+    writer.show("rl", 0.5, "loss 1")
+    while "50%" not in (printed := capsys.readouterr().err):
+        pass
+    writer.close()
+    assert re.search(r"rl: 50%, \d+ s, \d+ s left  loss 1", printed)
