@@ -124,7 +124,7 @@ def with_observations(batch: Batch, weight: float) -> Batch:
     """
     observed = batch.attention & (batch.turn < 0)
     if batch.media:
-        observed &= ~batch.media.shown(batch.ids)
+        observed &= ~batch.media.placeholders(batch.ids)
     observed[:, 0] = False
     rows, columns = (torch.arange(size) for size in observed.shape)
     stands: Tensor = (rows[:, None] + columns) % OBSERVATION_STRIDE == 0
