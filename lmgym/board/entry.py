@@ -128,7 +128,7 @@ class EpisodeFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class EntrySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How the policy was asked. An entry stores the settings that were given; these are the defaults of the rest."""
+    """Settings of the evaluation. An entry stores those that were given; the rest have these defaults."""
 
     seed: Literal[0] = 0  # the board's only seed, as in `lmgym eval --standard`
     temperature: Annotated[float, Meta(ge=0, le=2)] = 1.0  # any text is plausible at a higher one

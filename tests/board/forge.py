@@ -94,6 +94,6 @@ class Forger:
 
     def line(self, content: bytes, number: int = 0) -> Path:
         """Put a line in place of an episode's."""
-        found = list(parsing.lines(entries.episodes_path(self.path)))
-        found[number] = content
-        return self.raw_episodes(parsing.compress(b"".join(line + b"\n" for line in found)))
+        lines = list(parsing.lines(entries.episodes_path(self.path)))
+        lines[number] = content
+        return self.raw_episodes(parsing.compress(b"".join(line + b"\n" for line in lines)))

@@ -54,7 +54,7 @@ def rules(monkeypatch: pytest.MonkeyPatch) -> Protocol:
 
 @pytest.fixture(scope="module")
 def own(tiny: LocalPolicy) -> list[Trajectory]:
-    """What the policy sampled at temperature 1."""
+    """Trajectories that the policy sampled at temperature 1."""
     return sorted(sampled(tiny, RULES), key=lambda each: each.index or 0)
 
 
@@ -80,14 +80,14 @@ def change(episodes: list[RecordedEpisode], edit: Callable[[RecordedTurn], Recor
 
 def test_a_policys_own_ids_are_its_own(tiny: LocalPolicy, rules: Protocol, own: list[Trajectory]) -> None:
     entry, episodes = entry_of(own)
-    found = audit(entry, episodes, scorer(tiny), rules)
-    assert found["tokens"] == sum(len(ply.ids) for each in episodes for ply in each.turns) > 300
-    assert abs(found["z"]) < 4
-    assert found["drawn"] == 1.0
+    result = audit(entry, episodes, scorer(tiny), rules)
+    assert result["tokens"] == sum(len(ply.ids) for each in episodes for ply in each.turns) > 300
+    assert abs(result["z"]) < 4
+    assert result["drawn"] == 1.0
 
 
 def test_another_try_than_the_protocols_is_seen(tiny: LocalPolicy, rules: Protocol) -> None:
-    """Of many seeds the best cannot be handed in: the board's noise is one."""
+    """The board has a single seed, so that the best of many cannot be submitted."""
     entry, episodes = entry_of(sampled(tiny, rules, seed=5))
     with pytest.raises(SubmissionError, match="the board's noise draws .*, and too few in 10 of 10 episodes"):
         audit(entry, episodes, scorer(tiny), rules)
@@ -97,12 +97,12 @@ def test_an_id_that_the_policy_does_not_know_is_refused(
     tiny: LocalPolicy, rules: Protocol, own: list[Trajectory]
 ) -> None:
     entry, episodes = entry_of(own)
-    known = tiny.model.get_input_embeddings().weight.shape[0]
-    for strange in (known, 1 << 24, 10**19):
+    vocabulary = tiny.model.get_input_embeddings().weight.shape[0]
+    for strange in (vocabulary, 1 << 24, 10**19):
         forged = change(
             episodes, lambda ply, strange=strange: msgspec.structs.replace(ply, ids=(strange, *ply.ids[1:]))
         )
-        with pytest.raises(SubmissionError, match=f"has the token id {strange}; this policy has {known:,} ids"):
+        with pytest.raises(SubmissionError, match=f"has the token id {strange}; this policy has {vocabulary:,} ids"):
             audit(entry, forged, scorer(tiny), rules)
 
 
@@ -135,7 +135,7 @@ def test_a_few_misses_of_other_hardware_are_none() -> None:
 def test_half_the_episodes_the_oracles_are_refused_at_the_highest_temperature(
     tiny: LocalPolicy, rules: Protocol
 ) -> None:
-    """Where the policy says nearly anything, its surprise tells little, and the protocol's noise must."""
+    """A policy at temperature 2 is surprised by little, so that the protocol's noise must decide."""
     own = sorted(sampled(tiny, rules, temperature=2.0), key=lambda each: each.index or 0)
     foreign = list(Engine().run(load_policy("oracle"), rules.jobs()[:5]))
     entry, episodes = entry_of([*as_sampled(tiny, foreign, temperature=2.0), *own[5:]], temperature=2.0)
@@ -158,14 +158,14 @@ def test_what_sampling_cut_off_is_taken_into_account(
 @pytest.fixture(scope="module")
 def halves() -> list[LocalPolicy]:
     """Two policies with weights in 16 bits, whose logits are far apart."""
-    found = []
+    policies = []
     for name, factor in (("tiny", 4.0), ("qwen3", 3.0)):
         model = models.model(name, seed=3)
         with torch.no_grad():
             model.get_input_embeddings().weight.mul_(factor)
         model.to(torch.bfloat16)
-        found.append(LocalPolicy(model, models.tokenizer(name), name="tiny", sampling=Sampling(max_tokens=LIMIT)))
-    return found
+        policies.append(LocalPolicy(model, models.tokenizer(name), name="tiny", sampling=Sampling(max_tokens=LIMIT)))
+    return policies
 
 
 @pytest.mark.parametrize("heat", [1.0, 0.7, 0.0])
@@ -173,9 +173,9 @@ def test_a_policy_in_16_bits_is_known_by_its_own_ids(halves: list[LocalPolicy], 
     """They differ by whole steps of logits where batches are of another make-up; by how much, two audits may tell."""
     for policy in halves:
         entry, episodes = entry_of(sampled(policy, rules, temperature=heat), temperature=heat)
-        found = audit(entry, episodes, scorer(policy, heat), rules, precision=HALF)
-        assert found["tolerance"] == HALF.mean
-        assert found.get("drawn", 1.0) > 0.99
+        result = audit(entry, episodes, scorer(policy, heat), rules, precision=HALF)
+        assert result["tolerance"] == HALF.mean
+        assert result.get("drawn", 1.0) > 0.99
 
 
 def test_words_of_others_are_as_foreign_in_16_bits(halves: list[LocalPolicy], rules: Protocol) -> None:
@@ -208,7 +208,7 @@ def test_log_probs_in_16_bits_agree_on_average(halves: list[LocalPolicy], rules:
 
 def as_sampled(policy: LocalPolicy, trajectories: Sequence[Trajectory], temperature: float = 1.0) -> list[Trajectory]:
     """Words of others with the ids and the log-probs that the policy gives them."""
-    found = []
+    rescored = []
     for trajectory in (policy.encode(each) for each in trajectories):
         (row,) = segments(trajectory)
         scored = scorer(policy, temperature).rescore([(row.ids, row.given, [0.5] * sum(row.given), ())])[0]
@@ -216,11 +216,11 @@ def as_sampled(policy: LocalPolicy, trajectories: Sequence[Trajectory], temperat
         turns = []
         for turn in trajectory.turns:
             count = len(turn.completion.ids)
-            said = replace(turn.completion, logprobs=tuple(logprobs[:count]), entropy=tuple(entropy[:count]))
+            completion = replace(turn.completion, logprobs=tuple(logprobs[:count]), entropy=tuple(entropy[:count]))
             logprobs, entropy = logprobs[count:], entropy[count:]
-            turns.append(replace(turn, completion=said, kind="act"))
-        found.append(replace(trajectory, turns=tuple(turns)))
-    return found
+            turns.append(replace(turn, completion=completion, kind="act"))
+        rescored.append(replace(trajectory, turns=tuple(turns)))
+    return rescored
 
 
 @pytest.mark.parametrize("player", ["oracle", "demonstrator"])
@@ -343,7 +343,7 @@ def test_prompts_follow_the_context_rule(tiny: LocalPolicy, rules: Protocol) -> 
 def test_an_episode_is_not_stopped_while_there_is_room(
     tiny: LocalPolicy, rules: Protocol, own: list[Trajectory]
 ) -> None:
-    """Where to stop may not be chosen: a task may score what stands."""
+    """An author may not choose where to stop, since a task may score the present state."""
     entry, episodes = entry_of([replace(own[0], turns=own[0].turns[:3], stop="context"), *own[1:]])
     with pytest.raises(
         SubmissionError, match="stopped for a full context, but its .* are less than this policy's 8192"
@@ -361,17 +361,17 @@ def test_an_episode_is_not_stopped_while_there_is_room(
 def test_figures_of_a_token_are_those_of_its_distribution(tiny: LocalPolicy) -> None:
     ids = [5, 17, 300, 9, 42]
     noise = [0.0, 0.5, 1.0 - 2.0**-24]
-    found = scorer(tiny, temperature=0.5).rescore([(ids, [False, True, True, False, True], noise, ())])[0]
+    scored = scorer(tiny, temperature=0.5).rescore([(ids, [False, True, True, False, True], noise, ())])[0]
     with torch.no_grad():
         logits = tiny.model(input_ids=torch.tensor([ids])).logits[0].double()
     for place, token in enumerate((1, 2, 4)):
         p = torch.softmax(logits[token - 1] / 0.5, -1).numpy()
         surprisal = -np.log(p)
         entropy = float((p * surprisal).sum())
-        assert found.logprobs[place] == pytest.approx(math.log(p[ids[token]]), abs=1e-4)
-        assert found.entropy[place] == pytest.approx(entropy, abs=1e-4)
-        assert found.variance[place] == pytest.approx(float((p * surprisal**2).sum()) - entropy**2, rel=1e-3)
-        assert found.root[place] == pytest.approx(math.log(np.sqrt(p).sum()), abs=1e-4)
-        assert found.gap[place] == pytest.approx(
+        assert scored.logprobs[place] == pytest.approx(math.log(p[ids[token]]), abs=1e-4)
+        assert scored.entropy[place] == pytest.approx(entropy, abs=1e-4)
+        assert scored.variance[place] == pytest.approx(float((p * surprisal**2).sum()) - entropy**2, rel=1e-3)
+        assert scored.root[place] == pytest.approx(math.log(np.sqrt(p).sum()), abs=1e-4)
+        assert scored.gap[place] == pytest.approx(
             float(logits[token - 1].max() - logits[token - 1][ids[token]]), abs=1e-3
         )

@@ -38,8 +38,8 @@ def test_a_run_becomes_an_entry_that_is_verified_and_shown(
     assert "next:  lmgym verify leaderboards/entries/Wordle-v0/demonstrator.json" in capsys.readouterr().out
     path = "leaderboards/entries/Wordle-v0/demonstrator.json"
     assert command(monkeypatch, "verify", path, "--out", "verdicts") == 0
-    said = capsys.readouterr().out
-    assert said.startswith("verified (exact): demonstrator on lmgym/Wordle-v0, 93 episodes, score 1.0000 [0.9603, ")
+    output = capsys.readouterr().out
+    assert output.startswith("verified (exact): demonstrator on lmgym/Wordle-v0, 93 episodes, score 1.0000 [0.9603, ")
     assert json.loads(Path("verdicts/Wordle-v0-demonstrator.json").read_bytes())["mark"] == "verified"
     assert command(monkeypatch, "board") == 2
     assert "demonstrator on lmgym/Wordle-v0 has no verdict as it is" in capsys.readouterr().err
@@ -61,10 +61,10 @@ def test_a_refusal_is_one_line(
 ) -> None:
     path = forger.change(lambda entry, episodes: episodes[7].update(score=1.0 - episodes[7]["score"]))
     assert command(monkeypatch, "verify", str(path)) == 2
-    said = capsys.readouterr()
-    assert said.err.count("\n") == 1
-    assert "instance 7, try 0 states score" in said.err
-    assert said.out == ""
+    output = capsys.readouterr()
+    assert output.err.count("\n") == 1
+    assert "instance 7, try 0 states score" in output.err
+    assert output.out == ""
 
 
 def test_other_weights_than_the_entrys_are_refused(
@@ -99,9 +99,9 @@ def test_declared_tokens_are_in_the_verdict(
 
     words = ("--workers", "1", "--out", str(tmp_path / "out"))
     assert command(monkeypatch, "verify", str(forger.change(change)), *words) == 0
-    found = json.loads((tmp_path / "out/Wordle-v0-honest.json").read_bytes())
-    assert (found["tokens_in"], found["tokens_out"]) == (146.0, 7.0)  # 100 + the mean of 0 to 92
-    assert "tokens" not in found
+    verdict = json.loads((tmp_path / "out/Wordle-v0-honest.json").read_bytes())
+    assert (verdict["tokens_in"], verdict["tokens_out"]) == (146.0, 7.0)  # 100 + the mean of 0 to 92
+    assert "tokens" not in verdict
 
 
 def test_a_proposal_is_verified_against_the_board_before(
@@ -189,9 +189,9 @@ def test_what_goes_wrong_is_one_line(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert command(monkeypatch, *words) == 2
-    said = capsys.readouterr()
-    assert line in said.err
-    assert said.err.count("\n") == 1
+    output = capsys.readouterr()
+    assert line in output.err
+    assert output.err.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -234,12 +234,12 @@ def test_a_curve_names_the_command_that_made_it(
     ]
     Path("run/metrics.jsonl").write_text("".join(json.dumps(point) + "\n" for point in points))
     assert command(monkeypatch, "board", "curve", "run", "--name", "grpo-2") == 0
-    found = json.loads(Path("leaderboards/curves/Wordle-v0/grpo-2.json").read_bytes())
-    assert found["command"] == (
+    curve = json.loads(Path("leaderboards/curves/Wordle-v0/grpo-2.json").read_bytes())
+    assert curve["command"] == (
         "lmgym train grpo lmgym/Wordle-v0 --model hf:start-2/policy --option colouring=lmrl "
         "--steps=7 --no-std --seed=2 --tokens=60000"
     )
-    assert [point["step"] for point in found["points"]] == [3, 10]
+    assert [point["step"] for point in curve["points"]] == [3, 10]
     assert command(monkeypatch, "board", "curve", "run", "--name", "grpo-2") == 2
     assert "choose another --name" in capsys.readouterr().err
 

@@ -13,6 +13,7 @@ import zstandard
 
 from lmgym.board import entry as entries
 from lmgym.board import parsing
+from lmgym.board.validate import check_name
 from lmgym.board.verify import verify
 from lmgym.errors import SubmissionError
 from tests.board.forge import Change, Forger, validated
@@ -259,11 +260,11 @@ FORGERIES: dict[str, tuple[Change, str]] = {
     "an author of spaces": (lambda e, _: e.update(authors=["\u2003 "]), "author '\\\\u2003 ' is blank"),
     "no author": (lambda e, _: e.update(authors=[]), field("authors", "of length >= 1")),
     "a blank title": (lambda e, _: e.update(title=" "), "title ' ' is blank"),
-    "a letter that nobody sees": (lambda e, _: e.update(title="\u3164"), "title .* invisible character U\\+3164"),
     "a name with an unseen letter": (
         lambda e, _: e.update(authors=["A\u2800"]),
         "author .* invisible character U\\+2800",
     ),
+    "a reference's title": (lambda e, _: e.update(title="knows  Everything."), "title .* is that of a reference"),
     "a day to come": (lambda e, _: e.update(date="9999-12-31"), "date 9999-12-31 is in the future"),
     "settings nobody knows": (
         lambda e, _: e["settings"].update(luck=1),
@@ -465,6 +466,37 @@ def test_a_link_is_no_file(forger: Forger, honest: Path) -> None:
         verify(forger.path, workers=1)
 
 
+@pytest.mark.parametrize("code", [0x2061, 0x2800, 0x3164, 0xFE00, 0x13441, 0x16FE4, 0x1D159, 0xE0041])
+@pytest.mark.parametrize("place", ["title", "author"])
+def test_an_invisible_character_is_refused(forger: Forger, code: int, place: str) -> None:
+    """U+1D159 and U+13441 are a sign and a letter by category, but are drawn as blanks."""
+    for text in (chr(code), f"An honest player{chr(code)}"):
+        change = {"title": text} if place == "title" else {"authors": [text]}
+        with pytest.raises(SubmissionError, match=f"{place} .* contains the invisible character U\\+{code:04X}"):
+            validated(forger.change(lambda e, _, change=change: e.update(change)))
+
+
+def test_an_emoji_in_a_title_is_accepted(forger: Forger) -> None:
+    assert validated(forger.change(lambda e, _: e.update(title="Player \u2764\ufe0f"))).title.startswith("Player")
+
+
+@pytest.mark.parametrize("name", ["con", "prn", "aux", "nul", "com1", "lpt9", "nul.v2", "aux.json", "index", "a..b"])
+def test_a_reserved_name_is_refused(name: str) -> None:
+    with pytest.raises(SubmissionError, match=f"the name '{name}' is reserved; choose another --name"):
+        check_name(name)
+
+
+@pytest.mark.parametrize("name", ["UPPER", "-dash", "dot.", "a/b", "", "a" * 49, "line\n"])
+def test_an_invalid_name_is_refused(name: str) -> None:
+    with pytest.raises(SubmissionError, match="is not a valid name: use at most 48 lower-case letters"):
+        check_name(name)
+
+
+@pytest.mark.parametrize("name", ["null", "console", "com", "com10", "index-2", "auxiliary", "a.b-c"])
+def test_other_names_are_accepted(name: str) -> None:
+    check_name(name)
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -509,8 +541,8 @@ def test_honest_words_are_no_key_and_no_path(forger: Forger, words: str) -> None
 )
 @pytest.mark.parametrize("place", ["prompt", "title"])
 def test_a_key_of_any_issuer_is_refused_and_not_repeated(forger: Forger, words: str, place: str) -> None:
-    said = f"use {words}"
-    path = forger.change(lambda e, _: e["settings"].update(prompt=said) if place == "prompt" else e.update(title=said))
+    text = f"use {words}"
+    path = forger.change(lambda e, _: e["settings"].update(prompt=text) if place == "prompt" else e.update(title=text))
     with pytest.raises(SubmissionError, match=f"^{place} contains what looks like an API key$"):
         validated(path)
 

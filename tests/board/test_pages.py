@@ -70,25 +70,25 @@ def test_no_page_asks_for_anything_or_complains(chromium: Any, pages: Path) -> N
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", SIZES)
 def test_axe_finds_no_serious_barrier(chromium: Any, pages: Path, axe: str, size: str, scheme: str) -> None:
-    found = {}
+    barriers = {}
     for name in names(pages):
         page, _ = opened(chromium, pages / name, size, color_scheme=scheme)
         page.evaluate(axe)
         result = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
         serious = [each for each in result["violations"] if each["impact"] in ("serious", "critical")]
         if serious:
-            found[name] = [(each["id"], [node["html"][:200] for node in each["nodes"]]) for each in serious]
+            barriers[name] = [(each["id"], [node["html"][:200] for node in each["nodes"]]) for each in serious]
         assert result["passes"] or result["violations"] or result["incomplete"]  # it did look
         page.context.close()
-    assert found == {}
+    assert barriers == {}
 
 
 def test_axe_would_find_one(chromium: Any, axe: str, tmp_path: Path) -> None:
     (tmp_path / "bad.html").write_text('<html><body><img src="x.png"><input></body></html>')
     page, _ = opened(chromium, tmp_path / "bad.html")
     page.evaluate(axe)
-    found = {each["id"] for each in page.evaluate("axe.run()")["violations"]}
-    assert {"image-alt", "label", "html-has-lang"} <= found
+    barriers = {each["id"] for each in page.evaluate("axe.run()")["violations"]}
+    assert {"image-alt", "label", "html-has-lang"} <= barriers
     page.context.close()
 
 

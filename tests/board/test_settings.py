@@ -44,17 +44,17 @@ def test_a_stop_at_the_end_of_a_line_is_verified_and_shown_escaped(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(plugin), str(ROOT)]))
     stops = ["\n", "\t", "\r\n", "</s>", "```", "\\n", "<script>alert(1)</script>"]
-    found = entered(monkeypatch, JARS, model, "--request", f"stop={json.dumps(stops)}")
-    assert found.settings["request"] == {"stop": stops}
+    entry = entered(monkeypatch, JARS, model, "--request", f"stop={json.dumps(stops)}")
+    assert entry.settings["request"] == {"stop": stops}
     path = "leaderboards/entries/test--FewJars-v0/honest.json"
     assert "\\n" in Path(path).read_text()
     assert command(monkeypatch, "verify", path, "--workers", "1") == 0
     assert command(monkeypatch, "board", "grade") == 0
     assert command(monkeypatch, "board", "--out", "site") == 0
     page = Path("site/entries/test--FewJars-v0/honest.html").read_text()
-    shown = json.dumps({"stop": stops})
-    assert "\n" not in shown
-    assert f"<dt>request</dt><dd>{html.escape(shown).replace('&quot;', '&#34;')}</dd>" in page
+    text = json.dumps({"stop": stops})
+    assert "\n" not in text
+    assert f"<dt>request</dt><dd>{html.escape(text).replace('&quot;', '&#34;')}</dd>" in page
     assert "<script>alert" not in page
 
 
@@ -75,12 +75,12 @@ def test_members_of_a_request_are_handed_in(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     name, _, value = request_.partition("=")
-    found = entered(monkeypatch, JARS, model, "--request", request_)
+    entry = entered(monkeypatch, JARS, model, "--request", request_)
     wanted: dict[str, Any] = {
         "chat_template_kwargs": {"enable_thinking": False},
         "stop": "Observation:",
     }
-    assert found.settings["request"] == {name: wanted[name] if name in wanted else json.loads(value)}
+    assert entry.settings["request"] == {name: wanted[name] if name in wanted else json.loads(value)}
 
 
 @pytest.mark.parametrize(
@@ -122,8 +122,8 @@ def test_a_model_is_handed_in_however_its_server_calls_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, model: str, called: str, name: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    found = entered(monkeypatch, JARS, f"{model.partition('#')[0]}#{called}")
-    assert found.policy.name == f"endpoint: {name}"
+    entry = entered(monkeypatch, JARS, f"{model.partition('#')[0]}#{called}")
+    assert entry.policy.name == f"endpoint: {name}"
 
 
 @pytest.mark.parametrize(
@@ -143,8 +143,8 @@ def test_other_seats_are_handed_in(
     script += "    print(json.dumps({'id': json.loads(line)['id'], 'text': 'a'}), flush=True)\n"
     Path("player.py").write_text(script)
     words = ("--seat", f"black={seat.replace('MODEL', model)}", "--max-tokens", "8")
-    found = entered(monkeypatch, DUELS, model, *words)
-    assert (found.user, set(found.seats)) == (user, {"agent", "black"})
+    entry = entered(monkeypatch, DUELS, model, *words)
+    assert (entry.user, set(entry.seats)) == (user, {"agent", "black"})
 
 
 def test_a_seat_that_was_never_on_turn_is_not_in_the_entry(
@@ -152,8 +152,8 @@ def test_a_seat_that_was_never_on_turn_is_not_in_the_entry(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(plugin), str(ROOT)]))
-    found = entered(monkeypatch, JARS, model, "--seat", "black=null")
-    assert (found.user, found.seats, "seats" in found.settings) == (None, ("agent",), False)
+    entry = entered(monkeypatch, JARS, model, "--seat", "black=null")
+    assert (entry.user, entry.seats, "seats" in entry.settings) == (None, ("agent",), False)
     assert command(monkeypatch, "verify", "leaderboards/entries/test--FewJars-v0/honest.json", "--workers", "1") == 0
 
 

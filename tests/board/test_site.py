@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import itertools
 import json
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -20,7 +21,7 @@ import pytest
 from lmgym.board import curves, history, parsing, site
 from lmgym.board import entry as entries
 from lmgym.board.copies import check_copy
-from lmgym.board.entry import Entry, Links, PolicyRecord
+from lmgym.board.entry import Entry, Links, PolicyRecord, RecordedTurn
 from lmgym.board.proposals import recheck
 from lmgym.board.site import Board, TaskPage, write
 from lmgym.board.store import BoardStore, check_system
@@ -66,23 +67,23 @@ def pages(board_store: BoardStore, tmp_path_factory: pytest.TempPathFactory) -> 
 
 def row(name: str, scores: Sequence[float], template: TableRow, **changes: object) -> TableRow:
     """A row of a system that scored so on single tries."""
-    found = outcomes(
+    columns = outcomes(
         [
             {"index": i, "attempt": 0, "score": s, "success": s == 1, "turns": 3, "invalid": 0, "tokens": 0}
             for i, s in enumerate(scores)
         ]
     )
     entry = msgspec.structs.replace(template.entry, name=name, title=name, **changes)
-    verdict = msgspec.structs.replace(template.verdict, name=name, **figures(found))
+    verdict = msgspec.structs.replace(template.verdict, name=name, **figures(columns))
     return TableRow(entry, verdict)
 
 
 @pytest.fixture
 def template(board_store: BoardStore) -> TableRow:
-    found = entries.read(board_store.path(WORDLE, "honest"))
-    verdict = board_store.verdict(found)
+    entry = entries.read(board_store.path(WORDLE, "honest"))
+    verdict = board_store.verdict(entry)
     assert verdict is not None
-    return TableRow(found, verdict)
+    return TableRow(entry, verdict)
 
 
 # Tables --------------------------------------------------------------------------------------------------------
@@ -93,8 +94,8 @@ def test_ranks_are_shared_where_a_paired_test_sees_no_difference(template: Table
     best = np.ones(40)
     near, far = best.copy(), best.copy()
     near[:4], far[:20] = 0, 0
-    found = ranked([row("c", far, template), row("a", best, template), row("b", near, template)])
-    assert [(each.entry.name, each.rank, each.tied) for each in found] == [
+    table = ranked([row("c", far, template), row("a", best, template), row("b", near, template)])
+    assert [(each.entry.name, each.rank, each.tied) for each in table] == [
         ("a", 1, True),
         ("b", 1, True),
         ("c", 3, False),
@@ -102,40 +103,40 @@ def test_ranks_are_shared_where_a_paired_test_sees_no_difference(template: Table
 
 
 def test_entries_of_another_user_are_not_compared(template: TableRow) -> None:
-    found = ranked(
+    table = ranked(
         [row("a", [1.0] * 40, template), row("b", [0.0] * 40, template, user="user: other", seats=("agent", "user"))]
     )
-    assert [(each.entry.name, each.rank) for each in found] == [("a", 1), ("b", 1)]
+    assert [(each.entry.name, each.rank) for each in table] == [("a", 1), ("b", 1)]
 
 
 def test_what_was_only_reported_has_no_rank(template: TableRow) -> None:
     claim = row("a", [1.0] * 40, template)
-    found = ranked(
+    table = ranked(
         [TableRow(claim.entry, msgspec.structs.replace(claim.verdict, mark="reported")), row("b", [0.0] * 40, template)]
     )
-    assert [(each.entry.name, each.rank) for each in found] == [("b", 1), ("a", 0)]
+    assert [(each.entry.name, each.rank) for each in table] == [("b", 1), ("a", 0)]
 
 
 def test_overall_puts_random_at_0_and_the_oracle_at_100(template: TableRow) -> None:
     suite = Suite("one", 1, {"Wordle": (WORDLE,)})
     half = [1.0, 0.0] * 20
     rows = [row("random", [0.2] * 40, template), row("oracle", [1.0] * 40, template), row("mine", half, template)]
-    found = {each.name: each for each in overall(suite, rows)}
-    means = {name: each.score.mean for name, each in found.items() if each.score}
+    systems = {each.name: each for each in overall(suite, rows)}
+    means = {name: each.score.mean for name, each in systems.items() if each.score}
     assert means == pytest.approx({"random": 0.0, "oracle": 100.0, "mine": 100 * (0.5 - 0.2) / 0.8})
-    mine = found["mine"].score
+    mine = systems["mine"].score
     assert mine is not None
     # Wilson's interval of 20 in 40 is 0.5 -+ 0.148, on this scale 19.0 to 56.0
     assert (mine.low, mine.high) == pytest.approx((19.0, 56.0), abs=0.01)
-    oracle = found["oracle"].score
+    oracle = systems["oracle"].score
     assert oracle is not None
     assert oracle.low < oracle.mean == oracle.high == 100.0
 
 
 def test_intervals_of_tasks_give_one_of_their_mean() -> None:
     # (10 + 30) / 2 = 20; below sqrt(3^2 + 4^2) / 2 = 2.5, above sqrt(6^2 + 8^2) / 2 = 5
-    found = combined([Figure(10, 7, 16), Figure(30, 26, 38)], [0.5, 0.5])
-    assert found == Figure(20.0, 17.5, 25.0)
+    mean = combined([Figure(10, 7, 16), Figure(30, 26, 38)], [0.5, 0.5])
+    assert mean == Figure(20.0, 17.5, 25.0)
 
 
 def test_a_missing_task_is_shown_and_nothing_is_averaged(template: TableRow) -> None:
@@ -145,14 +146,14 @@ def test_a_missing_task_is_shown_and_nothing_is_averaged(template: TableRow) -> 
         row(name, [value] * 40, template, task="lmgym/WordleCounting-v0")
         for name, value in (("random", 0.0), ("oracle", 1.0))
     ]
-    found = overall(suite, rows + counting)
-    assert [(each.name, each.missing, each.score is None) for each in found] == [
+    systems = overall(suite, rows + counting)
+    assert [(each.name, each.missing, each.score is None) for each in systems] == [
         ("oracle", 0, False),
         ("random", 0, False),
         ("mine", 1, True),
     ]
-    assert found[2].tasks == {WORDLE: 50.0, "lmgym/WordleCounting-v0": None}
-    assert found[2].families == {"Wordle": 50.0, "Counting": None}
+    assert systems[2].tasks == {WORDLE: 50.0, "lmgym/WordleCounting-v0": None}
+    assert systems[2].families == {"Wordle": 50.0, "Counting": None}
 
 
 def test_families_weigh_alike(template: TableRow) -> None:
@@ -285,17 +286,13 @@ def test_a_name_is_one_system_on_all_tasks(board_store: BoardStore, copied: Boar
         check_system(msgspec.structs.replace(oracle, task="lmgym/WordleCounting-v0"), [entries.read(path)])
 
 
-def retold(store: BoardStore, template: TableRow, **policy: object) -> tuple[Entry, Verdict]:
-    """What the honest player did, by another name, with other tokens, and no word twice the same but the actions."""
-    path = store.path(WORDLE, "honest")
-    lines = [*entries.read_episodes(path)]
-    told = [
-        msgspec.structs.replace(
-            each,
-            turns=tuple(msgspec.structs.replace(ply, words=f"I say {ply.action}", ids=(1,)) for ply in each.turns),
-            tokens_in=(each.tokens_in or 0) + 1,
-        )
-        for each in lines
+def copy_of(
+    store: BoardStore, template: TableRow, edit: Callable[[RecordedTurn], RecordedTurn], **policy: object
+) -> tuple[Entry, Verdict]:
+    """Enter the honest player's episodes under another name, with every turn edited."""
+    copied = [
+        msgspec.structs.replace(episode, turns=tuple(map(edit, episode.turns)), tokens_in=(episode.tokens_in or 0) + 1)
+        for episode in entries.read_episodes(store.path(WORDLE, "honest"))
     ]
     copy = msgspec.structs.replace(
         template.entry,
@@ -303,27 +300,72 @@ def retold(store: BoardStore, template: TableRow, **policy: object) -> tuple[Ent
         title="A new player",
         authors=("A. Copyist",),
         policy=msgspec.structs.replace(template.entry.policy, **policy),
-        episodes=entries.EpisodeFile(len(told), parsing.digest(entries.packed(told))),
+        episodes=entries.EpisodeFile(len(copied), parsing.digest(entries.packed(copied))),
     )
-    entries.write(store.entries, copy, told)
+    entries.write(store.entries, copy, copied)
     return copy, msgspec.structs.replace(template.verdict, name="copy", entry=entries.digest(copy))
 
 
-def test_copied_episodes_are_refused_under_any_title(copied: BoardStore, template: TableRow) -> None:
-    copy, verdict = retold(copied, template)
+def with_other_ids(turn: RecordedTurn) -> RecordedTurn:
+    return msgspec.structs.replace(turn, words=f"I say {turn.action}", ids=(1,))
+
+
+def acting(change: Callable[[str], str]) -> Callable[[RecordedTurn], RecordedTurn]:
+    return lambda turn: msgspec.structs.replace(turn, action=change(turn.action or ""))
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        with_other_ids,
+        acting(lambda action: f"{action} "),
+        acting(str.upper),
+        acting(lambda action: f"The next word must be:\n{action}"),
+        acting(lambda action: action.translate({ord(letter): ord(letter) + 0xFEE0 for letter in "aeiou"})),
+    ],
+    ids=["ids", "space", "case", "prose", "width"],
+)
+def test_a_copy_is_refused_under_any_title(
+    copied: BoardStore, template: TableRow, edit: Callable[[RecordedTurn], RecordedTurn]
+) -> None:
+    copy, verdict = copy_of(copied, template, edit)
     message = "copy repeats the actions or token ids of honest on lmgym/Wordle-v0: a copy of an entry is no entry"
     with pytest.raises(SubmissionError, match=message):
         copied.admit(copy, verdict)
     assert copied.verdict(copy) is None
-    with pytest.raises(SubmissionError, match=message):  # not even where its ids are those of nobody's weights
+    with pytest.raises(SubmissionError, match=message):  # not even audited, unless under weights of its own
         copied.admit(copy, msgspec.structs.replace(verdict, mark="reproduced", audit={"z": 0.1}))
-    regraded(copied, template.verdict)  # the one that was there before stays what it is
+    regraded(copied, template.verdict)  # the earlier entry stays valid
+
+
+def test_equal_token_ids_make_a_copy(copied: BoardStore, template: TableRow) -> None:
+    numbered = itertools.count()
+    path = copied.path(WORDLE, "honest")
+    sampled = [
+        msgspec.structs.replace(
+            episode, turns=tuple(msgspec.structs.replace(turn, ids=(next(numbered),)) for turn in episode.turns)
+        )
+        for episode in entries.read_episodes(path)
+    ]
+    entries.episodes_path(path).write_bytes(parsing.compress(entries.packed(sampled)))
+    copy_of(copied, template, acting(lambda action: "zzzzz"))
+    with pytest.raises(SubmissionError, match="copy repeats the actions or token ids of honest"):
+        check_copy(copied.path(WORDLE, "copy"), [path], audited=False)
+
+
+def test_other_actions_are_no_copy(copied: BoardStore, template: TableRow) -> None:
+    for number, change in enumerate((lambda action: "zzzzz", lambda action: f"{action}s", lambda action: "")):
+        copy_of(copied, template, acting(change))
+        path = copied.path(WORDLE, "copy")
+        check_copy(path, [copied.path(WORDLE, "honest")], audited=False)
+        for file in (path, entries.episodes_path(path)):
+            file.rename(file.with_name(f"{number}-{file.name}"))
 
 
 def test_a_copy_that_was_let_in_stops_the_build(
     copied: BoardStore, template: TableRow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    copy, verdict = retold(copied, template)
+    copy, verdict = copy_of(copied, template, with_other_ids)
     with monkeypatch.context() as patch:
         patch.setattr(BoardStore, "check_copy", lambda *_, **__: None)
         copied.admit(copy, verdict)
@@ -334,7 +376,7 @@ def test_a_copy_that_was_let_in_stops_the_build(
 def test_a_policy_may_act_as_another_does_where_its_ids_were_scored_again(
     copied: BoardStore, template: TableRow
 ) -> None:
-    copy, verdict = retold(copied, template, weights="1" * 64)
+    copy, verdict = copy_of(copied, template, with_other_ids, weights="1" * 64)
     with pytest.raises(SubmissionError, match="copy repeats the actions or token ids of honest"):
         copied.admit(copy, verdict)
     copied.admit(copy, msgspec.structs.replace(verdict, mark="reproduced", audit={"z": 0.1}))
@@ -342,7 +384,7 @@ def test_a_policy_may_act_as_another_does_where_its_ids_were_scored_again(
 
 
 def test_a_reference_may_act_as_an_entry_does(copied: BoardStore, template: TableRow) -> None:
-    retold(copied, template)
+    copy_of(copied, template, with_other_ids)
     copy, honest = copied.path(WORDLE, "copy"), copied.path(WORDLE, "honest")
     with pytest.raises(SubmissionError, match="copy repeats the actions or token ids of honest"):
         check_copy(copy, [honest], audited=False)
@@ -352,10 +394,10 @@ def test_a_reference_may_act_as_an_entry_does(copied: BoardStore, template: Tabl
 
 
 @pytest.mark.parametrize(
-    ("prompt", "shown"), [("Answer with <guess>word</guess>.\nBe <b>bold</b>.", True), ("", False)]
+    ("prompt", "visible"), [("Answer with <guess>word</guess>.\nBe <b>bold</b>.", True), ("", False)]
 )
 def test_a_system_prompt_is_on_the_page_of_its_entry(
-    template: TableRow, tmp_path: Path, prompt: str, shown: bool
+    template: TableRow, tmp_path: Path, prompt: str, visible: bool
 ) -> None:
     entry = msgspec.structs.replace(template.entry, settings={"prompt": prompt} if prompt else {})
     page = TaskPage(
@@ -363,8 +405,8 @@ def test_a_system_prompt_is_on_the_page_of_its_entry(
     )
     write(Board([page], [], []), tmp_path)
     text = (tmp_path / "entries/Wordle-v0/honest.html").read_text()
-    assert ("<h2>System prompt</h2>" in text) == shown
-    assert ("Be &lt;b&gt;bold&lt;/b&gt;." in text) == shown
+    assert ("<h2>System prompt</h2>" in text) == visible
+    assert ("Be &lt;b&gt;bold&lt;/b&gt;." in text) == visible
 
 
 # A board held against the one before ---------------------------------------------------------------------------
@@ -433,9 +475,9 @@ class Reader(HTMLParser):
 
 
 def test_pages_load_nothing_and_run_only_their_own_script(pages: Path) -> None:
-    found = sorted(pages.rglob("*.html"))
-    assert len(found) == 9  # overall, tasks, methodology, history, a task, four entries
-    for path in found:
+    paths = sorted(pages.rglob("*.html"))
+    assert len(paths) == 9  # overall, tasks, methodology, history, a task, four entries
+    for path in paths:
         read = Reader(path)
         (rules,) = [a["content"] or "" for tag, a in read.elements if a.get("http-equiv") == "Content-Security-Policy"]
         assert rules.startswith("default-src 'none'; ")
@@ -582,11 +624,11 @@ def test_tokens_are_the_records_or_as_declared(template: TableRow, tmp_path: Pat
         id=WORDLE, name="Wordle-v0", family="wordle", summary="", score="", rows=[TableRow(template.entry, declared, 1)]
     )
     write(Board([page], [], []), tmp_path)
-    found, _, told = (tmp_path / "entries/Wordle-v0/honest.html").read_text().partition("Declared, not checked")
+    verified, _, told = (tmp_path / "entries/Wordle-v0/honest.html").read_text().partition("Declared, not checked")
     assert "<dt>Tokens in</dt><dd>12.3k per episode</dd>" in told
     assert "<dt>Tokens out</dt><dd>67 per episode</dd>" in told
     assert "<dt>Ids</dt><dd>not recorded</dd>" in told
-    assert not re.search("Tokens|Ids|Cost|Parameters", found)
+    assert not re.search("Tokens|Ids|Cost|Parameters", verified)
     table = (tmp_path / "tasks/Wordle-v0.html").read_text()
     assert [table.count(f">{name} *</th>") for name in ("Tokens in", "Tokens out", "Cost, $", "Parameters")] == [1] * 4
     assert '<td class="number" data-value="12345.0">12.3k</td>' in table
@@ -605,12 +647,12 @@ METRICS = [
 
 
 def test_a_curve_is_what_the_run_recorded(tmp_path: Path) -> None:
-    found = curves.from_metrics(map(json.dumps, METRICS), name="grpo", command="lmgym train grpo wordle")
-    assert [(point.step, point.mean) for point in found.points] == [(0, 0.25), (401, 0.75)]
-    assert len(found.played) == 200
+    curve = curves.from_metrics(map(json.dumps, METRICS), name="grpo", command="lmgym train grpo wordle")
+    assert [(point.step, point.mean) for point in curve.points] == [(0, 0.25), (401, 0.75)]
+    assert len(curve.played) == 200
     # the running mean of steps 1 to 10 is 5.5 / 400
     assert dict(curves.from_metrics(map(json.dumps, METRICS[:12]), name="x", command="y").played)[10] == 0.01375
-    page = TaskPage(id=WORDLE, name="Wordle-v0", family="wordle", summary="", score="", curves=[found])
+    page = TaskPage(id=WORDLE, name="Wordle-v0", family="wordle", summary="", score="", curves=[curve])
     write(Board([page], [], []), tmp_path)
     drawing = (tmp_path / "tasks/Wordle-v0.html").read_text()
     assert re.search(r'<circle class="point" cx="600.0" cy="50.0"', drawing)
@@ -646,7 +688,7 @@ def test_our_own_board_can_be_built(tmp_path: Path) -> None:
     assert write(loaded, tmp_path)
     names = {task.id: {each.entry.name for each in task.rows} for task in loaded.tasks}
     assert names.keys() == {spec.id for spec in all_ranked()}
-    lacking = {task for task, found in names.items() if not {"null", "random", "oracle"} <= found}
+    lacking = {task for task, present in names.items() if not {"null", "random", "oracle"} <= present}
     assert lacking >= OFFICIAL, "take out what is no exception"
     assert lacking <= OFFICIAL | PARTLY, "lmgym board references TASK"
     assert not lacking & {task for suite, _ in loaded.suites for task in suite.tasks}

@@ -29,19 +29,19 @@ def verdict(honest: Path) -> Verdict:
 @pytest.fixture
 def store(honest: Path, tmp_path: Path) -> BoardStore:
     """A leaderboard with one entry that is not graded yet."""
-    found = BoardStore(tmp_path / "leaderboards")
-    shutil.copytree(honest.parent.parent, found.entries)
-    return found
+    board = BoardStore(tmp_path / "leaderboards")
+    shutil.copytree(honest.parent.parent, board.entries)
+    return board
 
 
 def test_a_verdict_is_of_one_entry_and_one_promise(store: BoardStore, verdict: Verdict) -> None:
     path = store.path(WORDLE, "honest")
-    found = entries.read(path)
+    entry = entries.read(path)
     assert store.stale() == [path]
-    store.admit(found, verdict)
+    store.admit(entry, verdict)
     assert store.stale() == []
-    assert store.verdict(found) == verdict
-    assert store.verdict(msgspec.structs.replace(found, title="Another title")) is None
+    assert store.verdict(entry) == verdict
+    assert store.verdict(msgspec.structs.replace(entry, title="Another title")) is None
     store.verdict_path(WORDLE, "honest").write_bytes(
         entries.canonical(msgspec.structs.replace(verdict, promise="0" * 64))
     )
@@ -49,11 +49,11 @@ def test_a_verdict_is_of_one_entry_and_one_promise(store: BoardStore, verdict: V
 
 
 def test_history_holds_what_happened(store: BoardStore, verdict: Verdict) -> None:
-    found = entries.read(store.path(WORDLE, "honest"))
-    store.admit(found, verdict)
+    entry = entries.read(store.path(WORDLE, "honest"))
+    store.admit(entry, verdict)
     with pytest.raises(SubmissionError, match="give a --reason"):
-        store.admit(found, verdict)
-    store.admit(found, msgspec.structs.replace(verdict, mark="reproduced"), reason="ids scored again")
+        store.admit(entry, verdict)
+    store.admit(entry, msgspec.structs.replace(verdict, mark="reproduced"), reason="ids scored again")
     store.remove(WORDLE, "honest", reason="the author asked for it")
     events = history.read(store.log)
     assert [(event.number, event.what, event.mark, event.reason) for event in events] == [
@@ -69,11 +69,11 @@ def test_history_holds_what_happened(store: BoardStore, verdict: Verdict) -> Non
 
 
 def test_a_name_is_never_given_twice(store: BoardStore, verdict: Verdict) -> None:
-    found = entries.read(store.path(WORDLE, "honest"))
-    store.admit(found, verdict)
-    other = msgspec.structs.replace(found, title="A better player")
+    entry = entries.read(store.path(WORDLE, "honest"))
+    store.admit(entry, verdict)
+    other = msgspec.structs.replace(entry, title="A better player")
     events = history.read(store.log)
-    history.check_unused(events, WORDLE, "honest", entries.digest(found))
+    history.check_unused(events, WORDLE, "honest", entries.digest(entry))
     with pytest.raises(SubmissionError, match="names another entry since"):
         history.check_unused(events, WORDLE, "honest", entries.digest(other))
     store.remove(WORDLE, "honest", reason="gone")
@@ -82,12 +82,12 @@ def test_a_name_is_never_given_twice(store: BoardStore, verdict: Verdict) -> Non
 
 
 def test_a_verdict_of_another_entry_is_refused(store: BoardStore, verdict: Verdict) -> None:
-    found = msgspec.structs.replace(entries.read(store.path(WORDLE, "honest")), title="Another")
+    entry = msgspec.structs.replace(entries.read(store.path(WORDLE, "honest")), title="Another")
     with pytest.raises(SubmissionError, match="is not about honest"):
-        store.admit(found, verdict)
+        store.admit(entry, verdict)
 
 
-def lines(count: int, path: Path) -> list[bytes]:
+def history_lines(count: int, path: Path) -> list[bytes]:
     for number in range(count):
         history.append(path, date="2026-11-21", what="archived", task=WORDLE, reason=str(number))
     return path.read_bytes().splitlines(keepends=True)
@@ -96,28 +96,28 @@ def lines(count: int, path: Path) -> list[bytes]:
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
-        (lambda found: found[:1] + found[2:], "line 2 is not as it was written"),
-        (lambda found: [found[0].replace(b"2026-11-21", b"2020-01-01"), *found[1:]], "line 2 does not follow line 1"),
-        (lambda found: found[1:], "line 1 is not as it was written"),
-        (lambda found: [found[0].replace(b'","', b'", "'), *found[1:]], "line 1 is not as it was written"),
-        (lambda found: [*found, b"{}\n"], "line 4: Object missing required field"),
+        (lambda lines: lines[:1] + lines[2:], "line 2 is not as it was written"),
+        (lambda lines: [lines[0].replace(b"2026-11-21", b"2020-01-01"), *lines[1:]], "line 2 does not follow line 1"),
+        (lambda lines: lines[1:], "line 1 is not as it was written"),
+        (lambda lines: [lines[0].replace(b'","', b'", "'), *lines[1:]], "line 1 is not as it was written"),
+        (lambda lines: [*lines, b"{}\n"], "line 4: Object missing required field"),
     ],
     ids=["dropped", "edited", "beginning", "spaces", "added"],
 )
 def test_a_broken_chain_is_refused(tmp_path: Path, edit: object, message: str) -> None:
-    found = lines(3, tmp_path / "history.jsonl")
-    assert len(history.parse(b"".join(found))) == 3
+    lines = history_lines(3, tmp_path / "history.jsonl")
+    assert len(history.parse(b"".join(lines))) == 3
     with pytest.raises(SubmissionError, match=message):
-        history.parse(b"".join(edit(found)))
+        history.parse(b"".join(edit(lines)))
 
 
 def test_history_may_only_grow(tmp_path: Path) -> None:
-    found = lines(3, tmp_path / "history.jsonl")
-    history.check_extends(b"".join(found[:2]), b"".join(found))
-    other = lines(2, tmp_path / "other.jsonl")
-    assert other == found[:2]
+    lines = history_lines(3, tmp_path / "history.jsonl")
+    history.check_extends(b"".join(lines[:2]), b"".join(lines))
+    other = history_lines(2, tmp_path / "other.jsonl")
+    assert other == lines[:2]
     with pytest.raises(SubmissionError, match="lines may only be appended"):
-        history.check_extends(b"".join(found), b"".join(found[:2]))
+        history.check_extends(b"".join(lines), b"".join(lines[:2]))
 
 
 # Proposals -----------------------------------------------------------------------------------------------------

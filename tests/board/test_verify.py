@@ -96,22 +96,22 @@ def test_another_users_words_are_refused(change: object, message: str) -> None:
 
 
 def dice(budget: int | None = None) -> Trajectory:
-    (found,) = Engine().run(say("roll"), [Job(task="test/Dice-v0", split="train", index=0, seed=7, budget=budget)])
-    return found
+    (trajectory,) = Engine().run(say("roll"), [Job(task="test/Dice-v0", split="train", index=0, seed=7, budget=budget)])
+    return trajectory
 
 
 def test_an_episode_that_ran_out_of_room_is_cut_where_it_stood() -> None:
     cut = dice(budget=2)
-    found = record({FIRST_SEAT: replace(cut, stop="context")})
-    outcome = replay(stage("test/Dice-v0", FIRST_SEAT), found, exact=True)
+    recorded = record({FIRST_SEAT: replace(cut, stop="context")})
+    outcome = replay(stage("test/Dice-v0", FIRST_SEAT), recorded, exact=True)
     assert outcome["score"] == cut.score > 0
     assert outcome["turns"] == 2
 
 
 def test_a_cut_that_the_task_would_have_made_is_none_of_the_policys() -> None:
-    found = record({FIRST_SEAT: replace(dice(), stop="context")})
+    recorded = record({FIRST_SEAT: replace(dice(), stop="context")})
     with pytest.raises(SubmissionError, match="states stop 'context'; replay gives 'max_turns'"):
-        replay(stage("test/Dice-v0", FIRST_SEAT), found, exact=True)
+        replay(stage("test/Dice-v0", FIRST_SEAT), recorded, exact=True)
 
 
 def test_outcomes_are_held_where_observations_are_not() -> None:
@@ -120,10 +120,10 @@ def test_outcomes_are_held_where_observations_are_not() -> None:
     state = json.loads(canonical(record({FIRST_SEAT: dice()})))
     for ply in state["turns"]:
         ply["observation"] = "0" * 16
-    found = parse_episode(json.dumps(state, sort_keys=True, separators=(",", ":")).encode(), "line")
-    assert replay(stage("test/Dice-v0", FIRST_SEAT), found, exact=False)["score"] == dice().score
+    recorded = parse_episode(json.dumps(state, sort_keys=True, separators=(",", ":")).encode(), "line")
+    assert replay(stage("test/Dice-v0", FIRST_SEAT), recorded, exact=False)["score"] == dice().score
     with pytest.raises(SubmissionError, match="another observation"):
-        replay(stage("test/Dice-v0", FIRST_SEAT), found, exact=True)
+        replay(stage("test/Dice-v0", FIRST_SEAT), recorded, exact=True)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What the workflow runs on a pull request, in clones as it makes them: its own commands, but those that install."""
+"""The workflow for pull requests, run in clones as it makes them; the steps that install packages are left out."""
 
 from __future__ import annotations
 
@@ -61,17 +61,17 @@ class Hub:
     def run(self) -> tuple[int, str]:
         """All steps that need no other machine; the code of the last one, and what all said."""
         facts = {"github.sha": git(self.origin, "rev-parse", "merge")}
-        said = ""
+        output = ""
         for step in JOB["steps"]:
             if "checkout" in step.get("uses", ""):
                 self.check_out(step["with"], facts)
             elif "run" in step and "sudo" not in step["run"] and "== github.repository" not in step.get("if", ""):
                 done = self.step(step)
-                said += done.stdout + done.stderr
+                output += done.stdout + done.stderr
                 facts |= self.outputs(step)
                 if done.returncode:
-                    return done.returncode, said
-        return 0, said
+                    return done.returncode, output
+        return 0, output
 
     def check_out(self, wanted: dict[str, Any], facts: dict[str, str]) -> None:
         folder, ref = self.runner / wanted["path"], wanted["ref"].removeprefix("${{ ").removesuffix(" }}")
@@ -104,9 +104,9 @@ def hub(tmp_path: Path) -> Hub:
 
 def test_an_honest_entry_passes_although_the_board_went_on_since(hub: Hub, forger: Forger) -> None:
     hub.proposed(forger.path)
-    code, said = hub.run()
-    assert (code, "verified (exact): honest on lmgym/Wordle-v0, 93 episodes" in said) == (0, True), said
-    assert "the history continues: 0 lines were added" in said
+    code, output = hub.run()
+    assert (code, "verified (exact): honest on lmgym/Wordle-v0, 93 episodes" in output) == (0, True), output
+    assert "the history continues: 0 lines were added" in output
     assert (hub.runner / "verdicts/Wordle-v0-honest.json").is_file()
 
 
@@ -120,16 +120,16 @@ def test_an_honest_entry_passes_although_the_board_went_on_since(hub: Hub, forge
 )
 def test_a_forged_entry_does_not(hub: Hub, forger: Forger, change: Callable[..., None], message: str) -> None:
     hub.proposed(forger.change(change))
-    code, said = hub.run()
-    assert (code, message in said) == (2, True), said
+    code, output = hub.run()
+    assert (code, message in output) == (2, True), output
 
 
 def test_what_a_proposal_changes_beside_is_refused(hub: Hub, forger: Forger) -> None:
     (hub.origin / "leaderboards/site").mkdir()
     (hub.origin / "leaderboards/site/board.js").write_text("alert(1)")
     hub.proposed(forger.path)
-    code, said = hub.run()
-    assert (code, "site/board.js is not a file of an entry" in said) == (2, True), said
+    code, output = hub.run()
+    assert (code, "site/board.js is not a file of an entry" in output) == (2, True), output
 
 
 def test_actions_are_pinned_and_the_token_can_only_read() -> None:
