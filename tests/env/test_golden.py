@@ -65,7 +65,7 @@ def test_pictures_and_seats_are_recorded(folder):
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "said"),
+    ("field", "value", "message"),
     [
         ("score", 0.5, "oracle train/0: score was 0.5, is 1.0"),
         ("rewards", [0.5], "oracle train/0: rewards at 0 was 0.5, is 1.0"),
@@ -74,11 +74,11 @@ def test_pictures_and_seats_are_recorded(folder):
         ("valid", [False], "oracle train/0: valid at 0 was False, is True"),
     ],
 )
-def test_a_difference_is_named(folder, field, value, said):
+def test_a_difference_is_named(folder, field, value, message):
     path = golden.write(GUESS)
     first, *rest = [json.loads(line) for line in path.read_text().splitlines()]
     path.write_text("\n".join(map(json.dumps, [{**first, field: value}, *rest])))
-    assert golden.replay(GUESS) == [said]
+    assert golden.replay(GUESS) == [message]
 
 
 def test_a_changed_observation_is_found(folder):

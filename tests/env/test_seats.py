@@ -41,11 +41,11 @@ def test_the_agents_win_is_paid_to_both_seats():
 def test_a_seats_own_words_and_rewards_are_the_callers_when_the_caller_plays_it():
     env = build(RACE, others="caller")
     env.reset(seed=0, options={"index": 0})
-    said = [env.step(action) for action in ("1", "2", "x", "1", "2")]
-    assert [info["seat"] for *_, info in said[:-1]] == ["black", "agent", "agent", "black"]
-    assert [reward for _, reward, *_ in said] == [-0.25, -0.25, -0.25, -0.25, 0.75]
-    assert [info["valid"] for *_, info in said] == [True, True, False, True, True]
-    assert said[-1][4]["seat_rewards"] == {"black": 0.75, "agent": -1.0}
+    results = [env.step(action) for action in ("1", "2", "x", "1", "2")]
+    assert [info["seat"] for *_, info in results[:-1]] == ["black", "agent", "agent", "black"]
+    assert [reward for _, reward, *_ in results] == [-0.25, -0.25, -0.25, -0.25, 0.75]
+    assert [info["valid"] for *_, info in results] == [True, True, False, True, True]
+    assert results[-1][4]["seat_rewards"] == {"black": 0.75, "agent": -1.0}
 
 
 @pytest.mark.parametrize("actions", [("1", "1"), ("2", "2"), ("1", "x", "1", "1")])
@@ -98,11 +98,11 @@ def test_a_cut_scores_every_seat_where_the_task_says_how_they_stand():
 
 def test_only_the_agents_turns_count_and_the_answer_to_the_last_is_still_played():
     env = build(RACE, others="caller", max_turns=2)
-    said = steps(env, "1", "1", "1", "1")
-    assert [truncated for _, _, _, truncated, _ in said] == [False, False, False, True]
+    results = steps(env, "1", "1", "1", "1")
+    assert [truncated for _, _, _, truncated, _ in results] == [False, False, False, True]
     scripted = steps(build(RACE, max_turns=2), "1", "1")
-    assert scripted[-1][0] == said[-1][0]
-    assert scripted[-1][4]["score"] == said[-1][4]["score"] == 0.5
+    assert scripted[-1][0] == results[-1][0]
+    assert scripted[-1][4]["score"] == results[-1][4]["score"] == 0.5
 
 
 def test_an_end_at_the_last_turn_is_an_end_and_no_cut():

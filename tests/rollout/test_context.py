@@ -28,8 +28,7 @@ def history(turns, prompt=None):
 
 
 def append(made, observation, text, kind="act"):
-    made.turns.append(Turn(observation=observation, completion=Completion(text=text), action=text, kind=kind))
-    made.replies.append(Message(role="assistant", text=text))
+    made.append(Turn(observation=observation, completion=Completion(text=text), action=text, kind=kind))
 
 
 def texts(context, made):

@@ -165,11 +165,11 @@ def test_several_environments_share_a_process():
 def test_pictures_are_named_by_what_they_show_and_kept_once():
     engine = Engine(player="process", processes=1)
     trajectories = list(engine.run(Bytes(roll), [Job(task="test/Gallery-v0", index=i) for i in range(2)]))
-    shown = [turn.observation.images for turn in trajectories[0].turns] + [trajectories[0].final.images]
-    assert [len(images) for images in shown] == [0, 1, 2, 3, 4]
-    assert shown[4][:3] == shown[3]
+    result = [turn.observation.images for turn in trajectories[0].turns] + [trajectories[0].final.images]
+    assert [len(images) for images in result] == [0, 1, 2, 3, 4]
+    assert result[4][:3] == result[3]
     assert set(engine.pictures) == {name for t in trajectories for name in t.final.images}
-    png = engine.pictures[shown[4][2]]
+    png = engine.pictures[result[4][2]]
     assert png.startswith(b"\x89PNG\r\n\x1a\n")
     assert struct.unpack(">II", png[16:24]) == (2, 3)  # width, height
     length = struct.unpack(">I", png[33:37])[0]
@@ -216,8 +216,8 @@ def test_calls_to_a_retired_slot_come_to_nothing():
     assert set(fault.slots) == {first, second}
     third = players.acquire(setting, "process")
     players.send(third, "reset", 0, {"index": 2}, {})
-    ((slot, shown),) = settle(players, 1)
-    assert (slot, shown.observation.text) == (third, "game 2")
+    ((slot, result),) = settle(players, 1)
+    assert (slot, result.observation.text) == (third, "game 2")
     players.close()
 
 
