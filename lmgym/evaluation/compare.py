@@ -60,11 +60,12 @@ class Comparison:
         return dict(_plain(asdict(self)))
 
 
-def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    plain = {name: _plain(value) if isinstance(value, Mapping) else value for name, value in values.items()}
-    return {
-        name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in plain.items()
-    }
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 # Tests ---------------------------------------------------------------------------------------------------------
@@ -198,11 +199,8 @@ class Comparisons:
 
     def state_dict(self) -> dict[str, Any]:
         """Return plain values, with null for nan."""
-        tasks = [comparison.state_dict() for comparison in self.tasks]
-        overall = {name: state(interval) for name, interval in self.overall.items()}
-        shares = {side: [state(share) for share in profile] for side, profile in self.profiles.items()}
-        profiles = {"thresholds": list(THRESHOLDS), **shares}
-        return {"tasks": tasks, "only": [list(names) for names in self.only], "overall": overall, "profiles": profiles}
+        values = _plain(asdict(self))
+        return {**values, "profiles": {"thresholds": list(THRESHOLDS), **values["profiles"]}}
 
 
 def compare_all(before: Sequence[Report], after: Sequence[Report]) -> Comparisons:

@@ -1,4 +1,4 @@
-"""How often intervals hold the truth in simulated evaluations; `python -m tests.evaluation.coverage` prints the table.
+"""Coverage of intervals in simulated evaluations; `python -m tests.evaluation.coverage` prints the table.
 
 An instance's chance of success is drawn from a beta distribution whose spread gives the share of variance that lies
 between instances (the intraclass correlation), its tries from that chance.
@@ -27,19 +27,19 @@ def solved(instances: int, success: float, *, tries: int = TRIES, icc: float = I
 
 
 def share(intervals: list[Interval], truth: float) -> float:
-    """Of the intervals, that hold the truth."""
+    """Return the share of intervals that contain the true value."""
     return float(np.mean([interval.low <= truth <= interval.high for interval in intervals]))
 
 
 def coverage(instances: int, success: float, **more) -> dict[str, float]:
-    """Share of the evaluations in which each kind of interval holds the true success."""
+    """Return the share of evaluations in which each kind of interval contains the true success."""
     outcomes = solved(instances, success, **more)
     tries = outcomes.shape[2]
     names = np.repeat(np.arange(instances), tries).tolist()
     kinds = {
-        "unclustered": [wilson(found.sum(), found.size) for found in outcomes],
-        "stated": [unit(found.ravel(), names) for found in outcomes],
-        "t": [student(found.mean(1), bounds=(0.0, 1.0)) for found in outcomes],
+        "unclustered": [wilson(one.sum(), one.size) for one in outcomes],
+        "stated": [unit(one.ravel(), names) for one in outcomes],
+        "t": [student(one.mean(1), bounds=(0.0, 1.0)) for one in outcomes],
         "bootstrap": bootstraps(outcomes.mean(2).T, bounds=(0.0, 1.0)),
     }
     return {name: share(intervals, success) for name, intervals in kinds.items()}
@@ -53,8 +53,8 @@ def main() -> None:
         *product((50, 200), [(8, 0.6)], (0.02, 0.05, 0.2)),
     ]
     for instances, (tries, icc), success in settings:
-        found = coverage(instances, success, tries=tries, icc=icc)
-        figures = " | ".join(f"{100 * found[name]:.1f}" for name in kinds)
+        shares = coverage(instances, success, tries=tries, icc=icc)
+        figures = " | ".join(f"{100 * shares[name]:.1f}" for name in kinds)
         lines.append(f"| {instances} | {tries} | {icc} | {success} | {figures} |")
     sys.stdout.write("\n".join(lines) + "\n")
 

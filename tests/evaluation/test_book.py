@@ -160,15 +160,6 @@ def test_replies_and_what_was_under_way_survive(tmp_path):
     }
 
 
-def test_the_cost_of_a_run_is_unknown_as_soon_as_that_of_one_reply_is(tmp_path):
-    calls = Calls(tmp_path / "calls.sqlite", Budget())
-    calls.store(calls.begin("a", ()), "a", StoredReply(raw={}, seconds=0), said(1, 1, 0.5))
-    assert calls.account()["cost"] == 0.5
-    calls.store(calls.begin("b", ()), "b", StoredReply(raw={}, seconds=0), said(1, 1))
-    assert calls.account()["cost"] is None
-    calls.close()
-
-
 def test_a_book_halts_where_the_budget_does_and_writes_nothing_down(tmp_path):
     calls = Calls(tmp_path / "calls.sqlite", Budget(tokens=10))
     calls.store(calls.begin("a", ()), "a", StoredReply(raw={}, seconds=0), said(6, 0))

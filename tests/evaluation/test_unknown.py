@@ -1,18 +1,14 @@
-"""What nobody counts is unknown in every place that shows it, and never 0."""
+"""Figures that no provider reports are unknown everywhere, never 0."""
 
 from __future__ import annotations
 
 import json
 import re
-import sys
 from types import SimpleNamespace
-
-import pytest
 
 from lmgym.board import entry as entries
 from lmgym.board import site
 from lmgym.board.store import BoardStore
-from lmgym.cli import main
 from lmgym.cli.watch import Watcher
 from lmgym.evaluation.budget import Budget
 from lmgym.evaluation.cache import Calls
@@ -20,37 +16,31 @@ from lmgym.evaluation.play import EvalProgress
 from lmgym.evaluation.runner import outcome
 from lmgym.policy.endpoints.calls import ParsedReply, StoredReply
 from lmgym.types import Completion, Message, Trajectory, Turn
+from tests.test_cli import command
 
 from .server import bisect, reply, serving
 
 
-def command(monkeypatch, *words: str) -> None:
-    monkeypatch.setattr(sys, "argv", ["lmgym", *words])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert not ended.value.code
-
-
 def uncounted(message):
-    """A reply that says nothing of tokens."""
+    """Return a reply without token counts."""
     return {name: value for name, value in reply(message).items() if name != "usage"}
 
 
 def played(*usages) -> Trajectory:
-    shown = Message(role="user", text="?")
-    said = [Completion(text="50", usage=usage) for usage in usages]
-    turns = [Turn(observation=shown, completion=each, action="50") for each in said]
+    question = Message(role="user", text="?")
+    answers = [Completion(text="50", usage=usage) for usage in usages]
+    turns = [Turn(observation=question, completion=each, action="50") for each in answers]
     facts = {"task": "lmgym/GuessNumber-v0", "split": "test", "index": 0, "info": {"score": 0.0, "success": False}}
-    return Trajectory(id="e", root="e", turns=tuple(turns), final=shown, **facts)
+    return Trajectory(id="e", root="e", turns=tuple(turns), final=question, **facts)
 
 
 def test_an_endpoint_that_counts_nothing_is_unknown_in_every_file(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     with serving(lambda body: uncounted(bisect(body))) as server:
         words = ("--model", server.model, "--episodes", "3", "--out", "run", "--quiet")
-        command(monkeypatch, "eval", "guess_number", *words)
-        command(monkeypatch, "eval", "guess_number", *words[:4], "--out", "pilot", "--quiet", "--pilot")
-    said = capsys.readouterr().out
+        assert command(monkeypatch, "eval", "guess_number", *words) == 0
+        assert command(monkeypatch, "eval", "guess_number", *words[:4], "--out", "pilot", "--quiet", "--pilot") == 0
+    printed = capsys.readouterr().out
     report = json.loads((tmp_path / "run/report.json").read_text())
     assert {(each["tokens_in"], each["tokens_out"], each["cost"]) for each in report["outcomes"]} == {(None,) * 3}
     for name in ("tokens_in", "tokens_out"):
@@ -62,8 +52,8 @@ def test_an_endpoint_that_counts_nothing_is_unknown_in_every_file(tmp_path, monk
     for name in ("tokens in", "tokens out"):
         assert f"| {name} | - | - | unknown |" in (tmp_path / "run/report.md").read_text()
         assert f"<td>{name}</td><td>-</td><td>-</td><td>unknown</td>" in (tmp_path / "run/report.html").read_text()
-    assert re.search(r"prompt tokens\s+.?\s*unknown", said)
-    assert re.search(r"answer tokens\s+.?\s*unknown", said)
+    assert re.search(r"prompt tokens\s+.?\s*unknown", printed)
+    assert re.search(r"answer tokens\s+.?\s*unknown", printed)
 
 
 def test_one_call_that_counts_nothing_makes_an_episode_unknown():
@@ -102,9 +92,9 @@ def test_an_entry_and_its_page_do_not_say_0_of_what_is_not_known(tmp_path, monke
     monkeypatch.chdir(tmp_path)
     with serving(lambda body: uncounted({"role": "assistant", "content": "crane"})) as server:
         words = ("--model", server.model, "--standard", "--out", "run", "--quiet", "--concurrency", "64")
-        command(monkeypatch, "eval", "wordle", *words)
-    command(monkeypatch, "submit", "run", "--name", "silent", "--author", "Nobody")
-    command(monkeypatch, "board", "grade")
+        assert command(monkeypatch, "eval", "wordle", *words) == 0
+    assert command(monkeypatch, "submit", "run", "--name", "silent", "--author", "Nobody") == 0
+    assert command(monkeypatch, "board", "grade") == 0
     store = BoardStore(tmp_path / "leaderboards")
     verdict = store.verdict(entries.read(store.path("lmgym/Wordle-v0", "silent")))
     assert (verdict.tokens_in, verdict.tokens_out, verdict.cost) == (None, None, None)
