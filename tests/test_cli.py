@@ -1,4 +1,4 @@
-"""The commands: what they print, and one clear line for what goes wrong."""
+"""The commands: their output, and one line for every error."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_text_without_markers_is_refused() -> None:
         (("replay", "no/such.jsonl"), "no file of episodes at no/such.jsonl"),
     ],
 )
-def test_what_goes_wrong_is_one_line(
+def test_an_error_is_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], line: str
 ) -> None:
     assert command(monkeypatch, *words) == 2
@@ -118,18 +118,18 @@ def test_options_of_a_task_are_literals() -> None:
         (["--autocast=None"], True, None),
     ],
 )
-def test_switches_are_on_off_or_said(words: list[str], std: bool, autocast: bool | None) -> None:
+def test_switches_are_on_off_or_set(words: list[str], std: bool, autocast: bool | None) -> None:
     args = read_args(grpo.Args, words)
     assert (args.std, args.autocast) == (std, autocast)
 
 
 @pytest.mark.parametrize("words", [["--no-lr", "3"], ["--no-std=true"], ["--std=maybe"], ["--autocast=3"]])
-def test_switches_that_make_no_sense_are_refused(words: list[str]) -> None:
+def test_invalid_switches_are_refused(words: list[str]) -> None:
     with pytest.raises(RecipeError):
         read_args(grpo.Args, words)
 
 
-def test_what_is_recorded_can_be_imitated(
+def test_recorded_episodes_can_be_imitated(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     data = str(tmp_path / "games.parquet")
@@ -153,7 +153,7 @@ def closing(*scores: float) -> str:
     return console.export_text()
 
 
-def test_the_closing_table_has_the_mean_score_where_it_says_more_than_success() -> None:
+def test_the_closing_table_has_the_mean_score_if_it_differs_from_success() -> None:
     table = closing(0.25, 0.75)
     assert "mean score at 0.25" in table
     assert "0.750 [" in table

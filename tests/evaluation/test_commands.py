@@ -1,4 +1,4 @@
-"""`lmgym compare` and `lmgym power`, as they are typed."""
+"""The commands `lmgym compare` and `lmgym power`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def runs(tmp_path):
     return [str(tmp_path / name) for name in ("a", "b")]
 
 
-def test_compare_says_how_far_two_runs_are_apart(monkeypatch, capsys, runs, tmp_path):
+def test_compare_prints_and_writes_the_difference(monkeypatch, capsys, runs, tmp_path):
     monkeypatch.setenv("COLUMNS", "200")
     assert command(monkeypatch, "compare", *runs, "--out", str(tmp_path / "c")) == 0
     printed = capsys.readouterr().out
@@ -51,14 +51,14 @@ def test_power_plans_from_a_pilot(monkeypatch, capsys, runs):
         (("power", "--tries", "1,x"), "--tries takes numbers"),
     ],
 )
-def test_what_goes_wrong_is_one_line(monkeypatch, capsys, words, line):
+def test_an_error_is_one_line(monkeypatch, capsys, words, line):
     assert command(monkeypatch, *words) == 2
     printed = capsys.readouterr()
     assert line in printed.err
     assert printed.err.count("\n") == 1
 
 
-def test_pass_k_is_shown_and_refused_beyond_the_tries(monkeypatch, capsys, tmp_path):
+def test_pass_k_is_printed_and_refused_beyond_the_tries(monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)
     run = ("eval", "guess_number", "--model", "demonstrator", "--episodes", "3", "--tries", "2", "--quiet")
     assert command(monkeypatch, *run, "--k", "3", "--out", "refused") == 2

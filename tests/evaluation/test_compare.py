@@ -21,7 +21,7 @@ def test_only_common_instances_are_compared_and_the_rest_is_counted():
     assert found.success.gain.mean == pytest.approx(0.5)
 
 
-def test_voided_episodes_are_counted_and_compared_by_nobody():
+def test_voided_episodes_are_counted_and_not_compared():
     broken = report([[1], [0]])
     broken = type(broken)(**{**vars(broken), "outcomes": (*broken.outcomes, outcome(2, voided=True))})
     found = compare(report([[1], [1], [1]]), broken)
@@ -57,7 +57,7 @@ def test_the_same_settings_and_other_instances_alone_are_no_difference():
     assert "Settings that differ" not in pages.as_markdown(page(compare_all([one], [two])))
 
 
-def test_settings_that_were_not_written_down_differ_by_their_digests():
+def test_settings_that_were_not_recorded_differ_by_identity():
     found = compare(report([[1]], identity="a"), report([[1]]))
     assert found.settings == (("identity", "a", "not recorded"),)
 
@@ -83,7 +83,7 @@ def test_several_tries_are_tested_by_the_sign_of_an_instance():
     assert found.p == pytest.approx(2 / 2**6)
 
 
-def test_ties_say_nothing():
+def test_ties_are_no_evidence():
     assert sign_test(np.zeros(5)) == permutation_test(np.zeros(5)) == 1.0
 
 
@@ -96,7 +96,7 @@ def test_the_permutation_test_is_scipys(count):
     assert permutation_test(values) == pytest.approx(other.pvalue, abs=1e-12 if count == 8 else 0.02)
 
 
-def test_the_permutation_test_never_says_impossible():
+def test_the_permutation_test_never_returns_0():
     assert permutation_test(np.ones(60)) == pytest.approx(1 / 20_001)
 
 
@@ -106,7 +106,7 @@ def test_holm_by_hand():
     assert holm([0.9, 0.8]) == [1.0, 1.0]
 
 
-def test_the_smallest_difference_is_found_in_80_percent_of_runs():
+def test_the_smallest_difference_is_detected_in_80_percent_of_runs():
     noise = np.random.default_rng(0)
     differences = noise.normal(0, 0.3, size=(2000, 100))
     smallest = resolution(differences[0])
@@ -115,7 +115,7 @@ def test_the_smallest_difference_is_found_in_80_percent_of_runs():
     assert np.mean(found) == pytest.approx(0.8, abs=0.03)
 
 
-def test_tasks_are_matched_adjusted_and_named_when_they_are_alone():
+def test_tasks_are_matched_and_p_values_adjusted():
     before = [report([[0]] * 20, task="a"), report([[0], [1]] * 10, task="b"), report([[0]], task="c")]
     after = [report([[1]] * 20, task="a"), report([[1], [1]] * 10, task="b"), report([[0]], task="d")]
     found = compare_all(before, after)
@@ -127,7 +127,7 @@ def test_tasks_are_matched_adjusted_and_named_when_they_are_alone():
     assert json.loads(json.dumps(found.state_dict(), allow_nan=False))["profiles"]["A"][0]["mean"] == 0.5
 
 
-def test_scores_are_adjusted_as_success_is_and_by_themselves():
+def test_p_values_of_scores_are_adjusted_separately():
     def scored(count: int, task: str, score: float):
         found = report([[0]] * count, task=task)
         return replace(found, outcomes=tuple(replace(each, score=score) for each in found.outcomes))
@@ -149,6 +149,6 @@ def test_two_runs_on_one_task_are_not_mixed():
         compare_all([report([[1]], task="a"), report([[1]], task="a")], [report([[1]], task="a")])
 
 
-def test_a_page_shows_what_was_left_out():
+def test_a_page_counts_instances_left_out():
     text = pages.as_markdown(page(compare_all([report([[1], [1]])], [report([[1]])])))
     assert "| lmgym/Wordle-v0 test | 1 | 1 | 0 | 0 | 0 |" in text

@@ -1,4 +1,4 @@
-"""`lmgym eval`: folders, pilots, resuming, several tasks, our own runs."""
+"""`lmgym eval`: folders, pilots, resuming, several tasks, training runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .server import bisect, peek, serving
 
 @pytest.fixture
 def lmgym(tmp_path, monkeypatch, capfd):
-    """Run `lmgym eval WORDS` in an empty folder; the exit code and all that was printed."""
+    """Run `lmgym eval WORDS` in an empty folder; return the exit code and the output."""
     monkeypatch.chdir(tmp_path)
 
     def run(*words: str) -> tuple[int, str]:
@@ -42,7 +42,7 @@ def outcomes(folder: Path | str):
     return [replace(outcome, seconds=0.0) for outcome in reports.read(Path(folder)).outcomes]
 
 
-def test_runs_are_beside_each_other_and_the_latest_is_resumed(lmgym):
+def test_runs_get_their_own_folders_and_the_latest_is_resumed(lmgym):
     for _ in range(2):
         assert lmgym("guess_number", "--model", "demonstrator", "--episodes", "3")[0] == 0
     assert lmgym("guess_number", "--model", "demonstrator", "--episodes", "4")[0] == 0
@@ -55,7 +55,7 @@ def test_runs_are_beside_each_other_and_the_latest_is_resumed(lmgym):
     assert (code, "nothing to resume" in printed) == (2, True)
 
 
-def test_a_folder_is_one_runs(lmgym):
+def test_a_folder_holds_one_run(lmgym):
     assert lmgym("guess_number", "--model", "random", "--episodes", "3", "--out", "x")[0] == 0
     code, printed = lmgym("guess_number", "--model", "random", "--episodes", "3", "--out", "x")
     assert (code, "x has a run already" in printed) == (2, True)
@@ -68,7 +68,7 @@ def test_a_folder_is_one_runs(lmgym):
     assert lmgym("guess_number", "--model", "random", "--episodes", "3", "--out", "y", "--resume")[0] == 2
 
 
-def test_a_dry_run_buys_and_writes_nothing(lmgym, tmp_path):
+def test_a_dry_run_calls_and_writes_nothing(lmgym, tmp_path):
     with serving() as server:
         code, printed = lmgym("guess_number", "wordle", "--model", server.model, "--dry-run", "--episodes", "50")
         assert server.requests == 0
@@ -98,7 +98,7 @@ def test_a_pilot_is_part_of_the_run_that_follows(lmgym):
     assert outcomes("x")[0].cost == pytest.approx(outcomes("x")[0].turns * 30e-6)
 
 
-def test_money_is_not_spent_without_a_price(lmgym):
+def test_a_cost_budget_needs_a_price(lmgym):
     with serving() as server:
         code, printed = lmgym("guess_number", "--model", server.model, "--budget-cost", "1")
         assert (code, server.requests) == (2, 0)
@@ -110,7 +110,7 @@ def test_money_is_not_spent_without_a_price(lmgym):
     assert outcomes("runs/eval/guess_number-fake")[0].cost is None
 
 
-def test_a_budget_of_money_is_kept_to_the_cent(lmgym):
+def test_a_cost_budget_is_not_exceeded(lmgym):
     with serving() as server:
         Path("p.json").write_text(json.dumps({"models": {server.model: {"prompt": 0.0, "answer": 5000.0}}}))
         words = ["guess_number", "--model", server.model, "--prices", "p.json", "--out", "x", "--concurrency", "2"]
@@ -128,7 +128,7 @@ for line in sys.stdin:
 """
 
 
-def test_a_program_that_does_not_say_its_cost_ends_a_run_with_a_limit_on_it(lmgym):
+def test_a_program_without_costs_ends_a_run_with_a_cost_budget(lmgym):
     Path("player.py").write_text(PLAYER)
     words = ["guess_number", "--model", f"cmd:{sys.executable} player.py", "--episodes", "3", "--concurrency", "1"]
     code, printed = lmgym(*words, "--out", "x", "--budget-cost", "1")
@@ -150,7 +150,7 @@ def test_several_tasks_share_a_budget(lmgym):
     assert (code, "named twice" in printed) == (2, True)
 
 
-def test_the_tools_of_a_task_are_offered_as_asked_for(lmgym):
+def test_tools_are_offered_in_the_chosen_mode(lmgym):
     with serving(peek) as server:
         assert lmgym("test/Jars-v0", "--model", server.model, "--episodes", "10", "--out", "native")[0] == 0
         assert all("tools" in body for body in server.bodies)
@@ -175,7 +175,7 @@ def test_a_system_prompt_and_a_window_reach_the_model(lmgym):
     assert {body["top_p"] for body in server.bodies} == {0.5}
 
 
-def test_the_standard_episodes_are_the_boards(lmgym):
+def test_the_standard_episodes_are_the_leaderboards(lmgym):
     code, _ = lmgym("wordle", "--model", "oracle", "--standard", "--budget-episodes", "5", "--out", "x")
     assert code == 0
     assert [outcome.index for outcome in outcomes("x")] == [0, 1, 2, 3, 4]
@@ -183,7 +183,7 @@ def test_the_standard_episodes_are_the_boards(lmgym):
     assert lmgym("wordle", "--model", "oracle", "--standard", "--seed", "3")[0] == 2
 
 
-def test_a_model_in_another_seat_is_recorded_and_its_words_are_not_bought_again(lmgym):
+def test_a_model_in_another_seat_is_recorded_and_not_paid_twice(lmgym):
     with serving(lambda body: {"content": "2"}) as server:
         words = ["test/Duel-v0", "--model", "random", "--seat", f"black={server.model}", "--out", "x"]
         assert lmgym(*words, "--budget-episodes", "4")[0] == 0
@@ -199,7 +199,7 @@ def test_a_model_in_another_seat_is_recorded_and_its_words_are_not_bought_again(
     assert facts["settings"]["seats"] == {"black": server.model}
 
 
-def test_a_local_model_is_told_of_tools_by_its_template_or_in_words(lmgym):
+def test_a_local_model_gets_tools_by_template_or_as_text(lmgym):
     from lmgym.policy.load import load_local
 
     policy = load_local("tiny")
@@ -221,7 +221,7 @@ def test_a_local_model_is_told_of_tools_by_its_template_or_in_words(lmgym):
     assert lmgym(*words, "--model", "tiny", "--tools", "native")[0] == 2
 
 
-def test_an_interrupted_run_leaves_a_report_and_goes_on(lmgym, monkeypatch):
+def test_an_interrupted_run_leaves_a_report_and_is_resumed(lmgym, monkeypatch):
     from lmgym.evaluation import play
 
     kept = play.Evaluation._keep
@@ -245,7 +245,7 @@ def test_an_interrupted_run_leaves_a_report_and_goes_on(lmgym, monkeypatch):
 
 
 @pytest.mark.parametrize("ended", [True, False])
-def test_a_run_of_ours_is_evaluated_by_its_folder(lmgym, ended):
+def test_a_training_run_is_evaluated_by_its_folder(lmgym, ended):
     import torch
 
     from lmgym.policy.load import load_local
@@ -270,7 +270,7 @@ def test_a_run_of_ours_is_evaluated_by_its_folder(lmgym, ended):
     assert lmgym(*words, "--model", "run:nowhere")[0] == 2
 
 
-def test_an_identity_is_of_everything_but_the_policy():
+def test_an_identity_covers_every_setting():
     base = Settings(task="lmgym/Wordle-v0", split="test", instances=(0, 1, 2, 5))
     assert Settings.from_state(json.loads(json.dumps(base.state_dict()))) == base
     assert base.state_dict()["instances"] == "0-2 5"
@@ -293,7 +293,7 @@ def test_an_identity_is_of_everything_but_the_policy():
     assert len({base.identity(), *identities}) == len(changes) + 1
 
 
-def test_an_identity_is_the_same_whatever_a_process_hashes_words_to():
+def test_an_identity_does_not_depend_on_the_hash_seed():
     code = (
         "from lmgym.evaluation.settings import Settings; "
         "words = {'wait', 'look', 'go', 'open', 'take'}; "
@@ -306,7 +306,7 @@ def test_an_identity_is_the_same_whatever_a_process_hashes_words_to():
     assert len({each.stdout for each in found}) == 1
 
 
-def test_context_rules_have_names(lmgym):
+def test_context_rules_are_parsed(lmgym):
     from lmgym.evaluation.settings import context_rule
 
     rules = ["full", "window:8", "window:8:4", "stub:2", "markov", "summarise:500"]
@@ -318,7 +318,7 @@ def test_context_rules_have_names(lmgym):
         assert (code, "choose from full, window:TURNS" in printed) == (2, True), rule
 
 
-def test_the_table_of_a_running_evaluation_says_how_far_it_is():
+def test_the_progress_table_of_an_evaluation():
     from lmgym.evaluation import runner
     from lmgym.policy.load import load_remote
 

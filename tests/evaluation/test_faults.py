@@ -1,4 +1,4 @@
-"""Evaluations against servers that fail in every way: nothing is lost, nothing is counted twice, no score moves."""
+"""Evaluations against failing servers: nothing is lost, nothing is counted twice, no score changes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DRIPPING = replace(QUICK, timeout=8.0)  # less than a drip takes
 
 
 def play(folder: Path, server: Server, task: str, count: int, *, concurrency: int = 200, **more: Any):
-    """Evaluate on record; the report and the account of calls."""
+    """Evaluate on record; return the report, the account of calls and the evaluation."""
     record = Record(folder, {"settings": {}}, resume=more.pop("resume", False))
     budget = Budget(**more.pop("budget", {}))
     calls = Calls(folder / CALLS, budget)
@@ -54,7 +54,7 @@ def timeless(report: Report) -> list[Outcome]:
     return [replace(outcome, seconds=0.0) for outcome in report.outcomes]
 
 
-def test_two_hundred_episodes_at_once_score_the_same_whatever_the_server_does(tmp_path):
+def test_faults_of_the_server_change_no_score(tmp_path):
     with serving(peek, together=200) as clean:  # the first replies wait until two hundred requests are there
         expected, account, _ = play(tmp_path / "clean", clean, "test/Jars-v0", 200)
     assert clean.most == 200

@@ -1,4 +1,4 @@
-"""Runs that are killed and resumed: what reached the client is paid for once, and the report is an unbroken run's."""
+"""Killed and resumed runs: replies that arrived are paid for once, and the report is that of an unbroken run."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ def start(server: Server, out: Path, plugin: Path, *more: str) -> subprocess.Pop
 
 
 def killed_after(requests: int, server: Server, run: subprocess.Popen[bytes]) -> bool:
-    """Kill a run once the server has seen so many requests; False where it ended before."""
+    """Kill a run once the server has seen so many requests; return False if it ended before."""
     while server.requests < requests and run.poll() is None:
         time.sleep(0.001)
     run.send_signal(signal.SIGKILL)
     return run.wait() != 0
 
 
-def said_by(policy: RemotePolicy, count: int) -> Iterator[Completion]:
-    """Answers to conversations that differ, each as soon as it is there."""
+def answers_of(policy: RemotePolicy, count: int) -> Iterator[Completion]:
+    """Yield answers to distinct conversations as they arrive."""
     session = policy.session()
     for number in range(count):
         message = Message(role="user", text=f"Which number? {number}")
@@ -62,13 +62,13 @@ def said_by(policy: RemotePolicy, count: int) -> Iterator[Completion]:
             yield completion
 
 
-def test_a_reply_is_in_the_book_before_anybody_has_it(tmp_path):
-    """Another process would read it there at that very moment: what is written later may be lost."""
+def test_a_reply_is_recorded_before_it_is_used(tmp_path):
+    """Another process reads it from the file at that moment; anything written later may be lost."""
     with serving(lambda body: {"content": "7"}) as server:
         policy = load_remote(server.model, ledger=Calls(tmp_path / CALLS, Budget()), concurrency=AT_ONCE)
         file = sqlite3.connect(tmp_path / CALLS)
         missing = 0
-        for completion in said_by(policy, 200):
+        for completion in answers_of(policy, 200):
             sql = "SELECT count(*) FROM replies WHERE key LIKE ? || '%'"
             ((there,),) = file.execute(sql, (completion.usage["call"],)).fetchall()
             missing += not there
@@ -78,7 +78,7 @@ def test_a_reply_is_in_the_book_before_anybody_has_it(tmp_path):
 
 
 @pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.slow)])
-def test_a_killed_run_buys_no_reply_twice_and_reports_as_if_unbroken(tmp_path, plugin, kills):
+def test_a_killed_run_pays_for_no_reply_twice_and_reports_as_if_unbroken(tmp_path, plugin, kills):
     with serving(peek) as server:
         assert start(server, tmp_path / "whole", plugin).wait() == 0
         needed = server.requests

@@ -52,7 +52,7 @@ def test_instances_that_never_or_always_succeed_are_not_certain():
     assert always[1].low < 0.95
 
 
-def test_an_instance_that_lost_a_try_is_left_out_of_that_k_and_counted():
+def test_an_instance_that_lost_a_try_is_left_out_of_that_k():
     whole = report([[1, 0], [1, 1], [0, 0]])
     lost = report([[1, 0], [1, 1], [0, 0]], planned=6)
     broken = outcome(2, 1, voided=True, stop="void")

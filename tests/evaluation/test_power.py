@@ -30,7 +30,7 @@ def test_the_number_is_the_smallest_that_has_the_power():
     assert power_of(variance, 0.1, count) >= 0.8 > power_of(variance, 0.1, count - 1)
 
 
-def test_planned_runs_find_the_difference_in_80_percent_of_cases():
+def test_planned_runs_detect_the_difference_in_80_percent_of_cases():
     variance, difference = FIRST.variance(0.1, 2), 0.1
     count = instances_for(FIRST, difference, 2)
     noise = np.random.default_rng(0).normal(difference, np.sqrt(variance), size=(3000, count))
@@ -38,7 +38,7 @@ def test_planned_runs_find_the_difference_in_80_percent_of_cases():
 
 
 @pytest.mark.parametrize("icc", [0.2, 0.6])
-def test_a_pilot_tells_success_and_how_much_lies_between_instances(icc):
+def test_a_pilot_estimates_success_and_icc(icc):
     outcomes = solved(200, 0.4, icc=icc)[0]
     spread = spread_of([report(outcomes)], icc=0.9, correlation=0.3)
     assert spread.success == pytest.approx(outcomes.mean())
@@ -47,7 +47,7 @@ def test_a_pilot_tells_success_and_how_much_lies_between_instances(icc):
     assert "200 instances" in spread.source
 
 
-def test_two_pilots_tell_how_alike_they_find_instances():
+def test_two_pilots_estimate_the_correlation():
     noise = np.random.default_rng(0)
     chance = noise.beta(1, 1, size=(400, 1))
     same = [report(noise.random((400, 4)) < chance) for _ in range(2)]
@@ -56,13 +56,13 @@ def test_two_pilots_tell_how_alike_they_find_instances():
     assert spread_of(other, icc=0.5, correlation=0.9).correlation == pytest.approx(0.0, abs=0.15)
 
 
-def test_a_pilot_of_single_tries_leaves_the_rest_as_given():
+def test_a_pilot_of_single_tries_estimates_success_only():
     spread = spread_of([report([[1], [0], [1]])], icc=0.7, correlation=0.2)
     assert (spread.icc, spread.correlation) == (0.7, 0.2)
     assert spread.source.startswith("success of")
 
 
 @pytest.mark.parametrize("difference", [0.0, 1e-5, 2.0])
-def test_what_cannot_be_shown_is_refused(difference):
+def test_a_difference_out_of_reach_is_refused(difference):
     with pytest.raises(InstanceError):
         instances_for(FIRST, difference, 1)

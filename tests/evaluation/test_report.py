@@ -59,7 +59,7 @@ def test_every_planned_episode_is_in_one_count():
     assert "1 episodes failed at every attempt" in text
 
 
-def test_miniwob_has_the_share_of_raw_rewards_above_0_beside_success():
+def test_miniwob_reports_raw_rewards_above_0_besides_success():
     scores = (1.0, 0.1, 0.0, 0.5)  # raw rewards of 1, 0.1, 0 or less, and 0.5
     episodes = tuple(outcome(index, success=score == 1.0, score=score) for index, score in enumerate(scores))
     voided = outcome(9, voided=True, score=0.0)
@@ -133,7 +133,7 @@ def test_runs_on_several_tasks_are_read_from_one_folder(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"task": 1}', '{"outcomes": [{"nothing": 1}]}', "[" * 5000])
-def test_a_damaged_report_is_refused_in_words(tmp_path, text):
+def test_a_damaged_report_is_refused(tmp_path, text):
     (tmp_path / "report.json").write_text(text)
     with pytest.raises(InstanceError, match="is not a report"):
         reports.read(tmp_path)
@@ -175,7 +175,7 @@ def test_a_page_loads_and_runs_nothing():
     assert {"script", "link", "img", "iframe", "a"} & set(Elements(page).names) == set()
 
 
-def test_a_gain_is_over_episodes_of_which_both_have_a_result():
+def test_a_gain_leaves_out_voided_episodes_of_either_report():
     before, after = report([[0], [0], [1]]), report([[1], [0], [1]])
     broken = replace(after, outcomes=(*after.outcomes[:2], replace(after.outcomes[2], voided=True, success=False)))
     assert broken.since(before).mean == pytest.approx(0.5)

@@ -55,7 +55,7 @@ def test_a_small_split_is_played_whole():
 
 
 @pytest.mark.parametrize("lockstep", [False, True])
-def test_a_policy_that_breaks_voids_its_episode_and_no_other(lockstep):
+def test_a_broken_policy_voids_its_episode_only(lockstep):
     class Breaks:
         name, version, wants = "breaks", 0, frozenset()
 
@@ -81,7 +81,7 @@ def test_a_policy_that_breaks_voids_its_episode_and_no_other(lockstep):
     assert len(found.played) == 2
 
 
-def test_seeds_of_tries_are_the_boards():
+def test_seeds_of_tries_are_the_leaderboards():
     rules = protocol("wordle")
     jobs = runner.episodes("wordle", split=rules.split, size=5, count=5, tries=2, options={})
     assert [job.seed for job in jobs] == [rules.seed(job.index, job.attempt) for job in jobs]

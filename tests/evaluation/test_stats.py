@@ -40,7 +40,7 @@ def test_wilson_and_clopper_pearson_are_scipys(solved, count):
         assert mine.mean == solved / count
 
 
-def test_no_trials_say_nothing():
+def test_no_trials_have_the_widest_interval():
     for interval in (wilson(0, 0), clopper_pearson(0, 0), unit([], [])):
         assert math.isnan(interval.mean)
         assert (interval.low, interval.high) == (0.0, 1.0)
@@ -48,7 +48,7 @@ def test_no_trials_say_nothing():
 
 @pytest.mark.parametrize("tries", [1, 2, 5, 40])
 @pytest.mark.parametrize("success", [0.0, 1.0])
-def test_none_of_50_and_all_of_50_have_a_width_with_any_number_of_tries(tries, success):
+def test_0_of_50_and_50_of_50_have_a_width_with_any_number_of_tries(tries, success):
     interval = unit(*repeated([success] * 50, tries))
     assert interval.mean == success
     # Wilson's bound of 0 of 50: z² / (50 + z²) = 3.8415 / 53.8415
@@ -60,19 +60,19 @@ def test_a_single_try_of_each_instance_is_plain_wilson():
     assert unit(values, range(50)) == wilson(17, 50)
 
 
-def test_tries_that_are_all_alike_are_worth_one():
+def test_equal_tries_count_as_one():
     alike = unit(*repeated([1.0] * 17 + [0.0] * 33, 8))
     assert (alike.low, alike.high) == pytest.approx((wilson(17, 50).low, wilson(17, 50).high), abs=0.01)
 
 
-def test_tries_that_know_nothing_of_each_other_are_worth_nearly_their_number():
+def test_independent_tries_count_nearly_fully():
     clock = random.Random(1)
     outcomes = [float(clock.random() < 0.5) for _ in range(800)]
     width = {tries: unit(outcomes, [n // tries for n in range(800)]) for tries in (1, 4)}
     assert width[4].high - width[4].low == pytest.approx(width[1].high - width[1].low, rel=0.1)
 
 
-def test_a_single_instance_says_little_however_often_it_is_tried():
+def test_a_single_instance_has_a_wide_interval_with_many_tries():
     interval = unit([1.0, 0.0, 1.0, 0.0] * 25, [0] * 100)
     assert interval.high - interval.low > 0.8
 
@@ -95,13 +95,13 @@ def test_values_outside_zero_and_one_get_the_t_interval():
 # Means ---------------------------------------------------------------------------------------------------------
 
 
-def test_tries_are_averaged_by_instance_in_the_order_in_which_instances_come():
+def test_tries_are_averaged_by_instance_in_order_of_appearance():
     means, tries = by_instance([1.0, 0.0, 1.0, 0.5], ["b", "a", "b", "b"])
     assert means.tolist() == pytest.approx([2.5 / 3, 0.0])
     assert tries.tolist() == [3, 1]
 
 
-def test_values_and_instances_must_be_as_many():
+def test_as_many_values_as_instances_are_needed():
     with pytest.raises(ValueError, match="2 values of 1 instances"):
         by_instance([1.0, 2.0], [0])
 

@@ -34,7 +34,7 @@ def played(*usages) -> Trajectory:
     return Trajectory(id="e", root="e", turns=tuple(turns), final=question, **facts)
 
 
-def test_an_endpoint_that_counts_nothing_is_unknown_in_every_file(tmp_path, monkeypatch, capsys):
+def test_unreported_tokens_are_unknown_in_every_file(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     with serving(lambda body: uncounted(bisect(body))) as server:
         words = ("--model", server.model, "--episodes", "3", "--out", "run", "--quiet")
@@ -56,7 +56,7 @@ def test_an_endpoint_that_counts_nothing_is_unknown_in_every_file(tmp_path, monk
     assert re.search(r"answer tokens\s+.?\s*unknown", printed)
 
 
-def test_one_call_that_counts_nothing_makes_an_episode_unknown():
+def test_one_unreported_call_makes_an_episode_unknown():
     counted, silent = {"in": 10, "out": 2, "call": "a"}, {"in": 5, "call": "b"}
     assert (outcome(played(counted)).tokens_in, outcome(played(counted)).tokens_out) == (10, 2)
     assert (outcome(played(counted, silent)).tokens_in, outcome(played(counted, silent)).tokens_out) == (15, None)
@@ -65,7 +65,7 @@ def test_one_call_that_counts_nothing_makes_an_episode_unknown():
     assert outcome(played({})).tokens_in == 0  # a player of the task takes none
 
 
-def test_the_account_is_unknown_as_soon_as_one_reply_is(tmp_path):
+def test_the_account_is_unknown_if_one_reply_is(tmp_path):
     calls = Calls(tmp_path / "calls.sqlite", Budget())
     for number, usage in enumerate(({"in": 3, "out": 1, "cost": 0.5}, {"in": 4})):
         exchange = calls.begin(str(number), [number])
@@ -75,7 +75,7 @@ def test_the_account_is_unknown_as_soon_as_one_reply_is(tmp_path):
     assert (account["tokens_in"], account["tokens_out"], account["cost"]) == (7, None, None)
 
 
-def test_the_table_of_a_run_shows_no_0_for_what_is_not_known():
+def test_the_progress_table_shows_unknown_figures():
     budget = Budget()
     remote = SimpleNamespace(throttle=SimpleNamespace(running=0, limit=1, halvings=0))
     watcher = Watcher("", budget, remote, priced=True)
@@ -88,7 +88,7 @@ def test_the_table_of_a_run_shows_no_0_for_what_is_not_known():
     assert rows["rate"].endswith("unknown tokens/s")
 
 
-def test_an_entry_and_its_page_do_not_say_0_of_what_is_not_known(tmp_path, monkeypatch, capsys):
+def test_an_entry_and_its_page_show_unknown_figures(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     with serving(lambda body: uncounted({"role": "assistant", "content": "crane"})) as server:
         words = ("--model", server.model, "--standard", "--out", "run", "--quiet", "--concurrency", "64")

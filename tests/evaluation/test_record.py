@@ -1,4 +1,4 @@
-"""Prices, budgets, the book of calls and the folder of a run, each by itself."""
+"""Prices, budgets, the log of calls and the folder of a run, each by itself."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lmgym.types import Trajectory
 GPT = "https://api.openai.com/v1#gpt-4o"
 
 
-def said(tokens_in: int, tokens_out: int, cost: float | None = None) -> ParsedReply:
+def parsed(tokens_in: int, tokens_out: int, cost: float | None = None) -> ParsedReply:
     usage = {"in": tokens_in, "out": tokens_out}
     return ParsedReply(text="", usage=usage if cost is None else {**usage, "cost": cost})
 
@@ -39,14 +39,14 @@ def test_a_call_costs_what_its_tokens_do():
     assert price.cost({"in": 1000}) is None
 
 
-def test_what_is_not_known_costs_unknown_and_what_the_provider_says_goes_first():
+def test_a_cost_is_the_providers_or_by_price_or_unknown():
     assert costs_by(None)({"in": 1, "out": 1}) is None
     assert costs_by(None)({"in": 1, "out": 1, "cost": 0}) == 0.0
     assert costs_by(Price(prompt=1.0, answer=1.0))({"in": 1, "out": 1, "cost": 0.5}) == 0.5
     assert costs_by(None)({"cost": "free"}) is costs_by(None)({"cost": -1}) is costs_by(None)({"cost": True}) is None
 
 
-def test_prices_are_of_one_address_and_of_dated_models_too(tmp_path):
+def test_prices_belong_to_one_address_and_cover_dated_models(tmp_path):
     known = find_price(GPT)
     assert known is not None
     assert known == find_price(f"{GPT}-2024-08-06")
@@ -74,7 +74,7 @@ def test_prices_are_of_one_address_and_of_dated_models_too(tmp_path):
         '{"models": {"a": {"prompt": 1, "answer": 1, "image": 1}}}',
     ],
 )
-def test_a_table_that_is_none_is_refused(tmp_path, text):
+def test_an_invalid_price_table_is_refused(tmp_path, text):
     (tmp_path / "p.json").write_text(text)
     with pytest.raises(RecipeError, match="is not a price table"):
         find_price("a", [tmp_path / "p.json"])
@@ -83,7 +83,7 @@ def test_a_table_that_is_none_is_refused(tmp_path, text):
 # Budgets -------------------------------------------------------------------------------------------------------
 
 
-def test_calls_in_flight_count_as_the_dearest():
+def test_calls_in_flight_count_as_the_most_expensive():
     budget = Budget(tokens=100)
     assert budget.reached() == ""  # nothing is known yet
     budget.add(30, None)
@@ -125,14 +125,14 @@ def test_a_run_is_estimated_from_its_first_episodes():
     assert estimate([first, replace(first, cost=None)], 20, **limits).cost is None
 
 
-# The book of calls ---------------------------------------------------------------------------------------------
+# The log of calls ----------------------------------------------------------------------------------------------
 
 
-def test_replies_and_what_was_under_way_survive(tmp_path):
+def test_replies_and_exchanges_in_flight_survive(tmp_path):
     path = tmp_path / "calls.sqlite"
     calls = Calls(path, Budget())
     kept = StoredReply(raw={"text": "\ud800 and \U0001f600"}, seconds=1.5)
-    calls.store(calls.begin("a", (1, 2)), "a", kept, said(10, 5, 0.25))
+    calls.store(calls.begin("a", (1, 2)), "a", kept, parsed(10, 5, 0.25))
     calls.fail(calls.begin("b", (1, 3)), "rate", "HTTP 429")
     calls.begin("b", (1, 3))
     calls.begin("c", (1, 4))
@@ -143,7 +143,7 @@ def test_replies_and_what_was_under_way_survive(tmp_path):
     assert calls.find("a") == kept
     assert calls.find("b") is None
     assert (budget.spent_tokens, budget.spent_cost) == (15, 0.25)
-    calls.store(calls.begin("b", (1, 3)), "b", kept, said(1, 1, 0.5))
+    calls.store(calls.begin("b", (1, 3)), "b", kept, parsed(1, 1, 0.5))
     account = calls.account()
     calls.close()
     assert account == {
@@ -160,9 +160,9 @@ def test_replies_and_what_was_under_way_survive(tmp_path):
     }
 
 
-def test_a_book_halts_where_the_budget_does_and_writes_nothing_down(tmp_path):
+def test_the_log_halts_at_the_budget_and_records_nothing(tmp_path):
     calls = Calls(tmp_path / "calls.sqlite", Budget(tokens=10))
-    calls.store(calls.begin("a", ()), "a", StoredReply(raw={}, seconds=0), said(6, 0))
+    calls.store(calls.begin("a", ()), "a", StoredReply(raw={}, seconds=0), parsed(6, 0))
     with pytest.raises(Halted, match="10 tokens is used up: 6"):
         calls.begin("b", ())
     assert calls.account()["exchanges"] == 1
@@ -172,7 +172,7 @@ def test_a_book_halts_where_the_budget_does_and_writes_nothing_down(tmp_path):
 @pytest.mark.parametrize(
     ("limit", "usage"), [("tokens", {}), ("tokens", {"in": 5}), ("cost", {"in": 5, "out": 1}), ("cost", {})]
 )
-def test_a_figure_that_a_reply_does_not_say_ends_a_run_with_a_limit_on_it(tmp_path, limit, usage):
+def test_an_unreported_figure_ends_a_run_with_a_limit_on_it(tmp_path, limit, usage):
     path = tmp_path / "calls.sqlite"
     for number, budget in enumerate((Budget(**{limit: 1000}), Budget(**{limit: 10_000}))):
         calls = Calls(path, budget)
@@ -186,13 +186,13 @@ def test_a_figure_that_a_reply_does_not_say_ends_a_run_with_a_limit_on_it(tmp_pa
     calls.close()
 
 
-def test_a_book_is_written_by_many_threads(tmp_path):
+def test_many_threads_write_the_log(tmp_path):
     calls = Calls(tmp_path / "calls.sqlite", Budget())
 
     def work(name: int) -> None:
         for number in range(20):
             key = f"{name}-{number}"
-            calls.store(calls.begin(key, (name, number)), key, StoredReply(raw={"n": number}, seconds=0), said(1, 1))
+            calls.store(calls.begin(key, (name, number)), key, StoredReply(raw={"n": number}, seconds=0), parsed(1, 1))
 
     threads = [threading.Thread(target=work, args=(name,)) for name in range(8)]
     for thread in threads:
@@ -204,7 +204,7 @@ def test_a_book_is_written_by_many_threads(tmp_path):
     assert (account["exchanges"], account["replies"], account["tokens_in"]) == (160, 160, 160)
 
 
-def test_a_file_that_is_no_book_is_refused(tmp_path):
+def test_a_file_that_is_no_log_is_refused(tmp_path):
     (tmp_path / "calls.sqlite").write_text("no data base, but long enough to be looked at " * 30)
     with pytest.raises(RecipeError, match="is not a log of calls"):
         Calls(tmp_path / "calls.sqlite", Budget())
@@ -217,7 +217,7 @@ def episode(name: str, seat: str = "agent") -> Trajectory:
     return Trajectory(id=name if seat == "agent" else f"{name}/{seat}", root=name, task="t", split="test", seat=seat)
 
 
-def test_an_episode_counts_once_all_its_seats_are_there(tmp_path):
+def test_an_episode_counts_when_all_its_seats_are_recorded(tmp_path):
     record = Record(tmp_path, {"a": 1}, resume=False)
     record.keep([episode("e1"), episode("e1", "user")])
     record.keep([episode("e0"), episode("e0", "user")])
@@ -247,7 +247,7 @@ def test_a_folder_belongs_to_one_process_at_a_time(tmp_path):
     Record(tmp_path, {"a": 1}, resume=True).close()
 
 
-def test_a_run_that_never_began_leaves_nothing_and_one_that_did_stays(tmp_path):
+def test_discard_removes_only_runs_without_episodes(tmp_path):
     record = Record(tmp_path / "x", {"a": 1}, resume=False)
     record.discard()
     record.close()
@@ -259,7 +259,7 @@ def test_a_run_that_never_began_leaves_nothing_and_one_that_did_stays(tmp_path):
     assert (tmp_path / "x" / FACTS).exists()
 
 
-def test_damaged_facts_are_said(tmp_path):
+def test_damaged_facts_are_refused(tmp_path):
     Record(tmp_path, {"a": 1}, resume=False).close()
     (tmp_path / FACTS).write_text("{")
     with pytest.raises(RecipeError, match="is damaged"):
