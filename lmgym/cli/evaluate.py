@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,12 +33,13 @@ def request_fields(words: list[str] | None) -> dict[str, object]:
     return {name: json_or_literal(value) for name, value in pairs(words, "--request").items()}
 
 
-def seat_models(words: list[str] | None) -> dict[str, str]:
-    """Return model strings by seat from words `seat=MODEL`."""
-    return pairs(words, "--seat")
-
-
-@with_options(EvalConfig, options=task_options, request=request_fields, seats=seat_models, system=system_prompt)
+@with_options(
+    EvalConfig,
+    options=task_options,
+    request=request_fields,
+    seats=partial(pairs, option="--seat"),
+    system=system_prompt,
+)
 def evaluate(config: EvalConfig) -> None:
     """Evaluate a policy: score, success, turns, tokens and cost, with 95 % confidence intervals."""
     from lmgym.evaluation.plan import EvalPlan

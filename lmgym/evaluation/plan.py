@@ -23,13 +23,13 @@ from lmgym.evaluation.protocol import protocol
 from lmgym.evaluation.record import CALLS, FACTS, Record, read_facts
 from lmgym.evaluation.runner import Outcome
 from lmgym.evaluation.settings import Settings, ToolMode, context_rule
+from lmgym.policy.base import Policy
 from lmgym.policy.endpoints.secrets import Secrets
 from lmgym.policy.load import load_policy, load_remote
 from lmgym.rollout.engine import Engine
 from lmgym.types import Job
 
 if TYPE_CHECKING:
-    from lmgym.policy.base import Policy
     from lmgym.policy.endpoints.calls import RequestOptions
     from lmgym.policy.endpoints.remote import RemotePolicy
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from lmgym.errors import PolicyError
 from lmgym.evaluation.settings import Settings
+from lmgym.policy.base import Policy
 from lmgym.policy.load import REMOTE
 from lmgym.rollout.episode_state import SeatConfig
 
 if TYPE_CHECKING:
-    from lmgym.policy.base import Policy
     from lmgym.policy.endpoints.calls import RequestOptions
     from lmgym.policy.endpoints.remote import RemotePolicy
 
