@@ -253,7 +253,7 @@ def test_a_key_in_a_run_of_another_day_is_not_handed_in(tmp_path, run, monkeypat
     monkeypatch.setattr(sys, "argv", ["lmgym", "submit", "run", "--name", "x", "--author", "Nobody"])
     with pytest.raises(SystemExit):
         main()
-    assert "a key stands in this run" in capfd.readouterr().err
+    assert "contains an API key from the environment" in capfd.readouterr().err
     assert not (tmp_path / "leaderboards").exists()
 
 
