@@ -15,7 +15,7 @@ import numpy as np
 
 from lmgym.backends.browser.calls import describe
 from lmgym.backends.browser.gate import Sites, origin
-from lmgym.backends.browser.session import BrowserSession, PageView
+from lmgym.backends.browser.session import BrowserSession, check_view
 from lmgym.env.actions import parse_function_call
 from lmgym.env.env import Reply, TextEnv
 from lmgym.env.spaces import Images
@@ -28,8 +28,6 @@ HIDDEN = "#reward-display, #sync-task-cover, #click-canvas, #attention-canvas, #
 COUNTED = "#query, #query-wrap"  # BrowserGym empties it, and removes the others
 FIRST_SEED = {"train": 0, "test": 1_000_000}
 READY = 20  # ticks that a page may take until it is ready
-TEXTS = {"axtree", "html", "none"}
-PIXELS = {"none", "screenshot", "som"}
 BEGIN = """([seed, mode]) => {
   if (core.EP_TIMER !== null) core.endEpisode(0);
   Math.seedrandom(seed);
@@ -80,9 +78,7 @@ class MiniWoB(TextEnv):
         """
         if page and page not in PAGES:
             raise InstanceError(f"MiniWoB++ has no page {page!r}; it has {', '.join(PAGES)}")
-        for name, value, allowed in (("observe", observe, TEXTS), ("pixels", pixels, PIXELS)):
-            if value not in allowed:
-                raise InstanceError(f"{name} is one of {', '.join(sorted(allowed))}; got {value!r}")
+        check_view(observe, pixels)
         if tick < 0:
             raise InstanceError(f"tick is a time in milliseconds; got {tick}")
         self.window = size(page)
@@ -168,11 +164,11 @@ class MiniWoB(TextEnv):
 
     def _reply(self, before: str, *, valid: bool = True) -> Reply:
         seen = self.session.look(self.observe, self.pixels, places=self.places)  # type: ignore[arg-type]  # checked
-        return Reply(before + seen.text, images=_images(seen), valid=valid)
+        return Reply(before + seen.text, images=seen.images, valid=valid)
 
     def _ended(self, text: str, terms: Mapping[str, float], score: float, *, valid: bool) -> Reply:
-        seen = self.session.look("none", self.pixels) if self.pixels != "none" else None  # type: ignore[arg-type]
-        return Reply(text, images=_images(seen) if seen else (), reward=terms, done=True, score=score, valid=valid)
+        images = self.session.look("none", self.pixels).images if self.pixels != "none" else ()  # type: ignore[arg-type]
+        return Reply(text, images=images, reward=terms, done=True, score=score, valid=valid)
 
 
 class Solved(MiniWoB):
@@ -188,10 +184,6 @@ class Solved(MiniWoB):
         while True:
             call, memory = self.session.evaluate(source, [self.opened, self.goal, memory, self.seed])
             yield call
-
-
-def _images(seen: PageView) -> tuple[Any, ...]:
-    return () if seen.picture is None else (seen.picture,)
 
 
 def _sites() -> tuple[Sites, str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from lmgym.backends.browser.calls import describe
 from lmgym.backends.browser.gate import Sites
-from lmgym.backends.browser.session import BrowserSession, PageView
+from lmgym.backends.browser.session import BrowserSession, PageView, check_view
 from lmgym.env.actions import parse_function_call
 from lmgym.env.env import Reply, TextEnv
 from lmgym.env.spaces import Images
@@ -38,12 +38,7 @@ class Browsing(TextEnv):
             tick: milliseconds of the page's clock per action.
             common: options of every task: split, others, render_mode.
         """
-        for name, value, allowed in (
-            ("observe", observe, ("axtree", "html", "none")),
-            ("pixels", pixels, ("none", "screenshot", "som")),
-        ):
-            if value not in allowed:
-                raise InstanceError(f"{name} is one of {', '.join(allowed)}; got {value!r}")
+        check_view(observe, pixels)
         if pixels != "none":
             self.PICTURES = Images(WINDOW[1], WINDOW[0])  # type: ignore[misc]  # of this environment
         super().__init__(**common)
@@ -117,7 +112,7 @@ class Browsing(TextEnv):
 
     def _reply(self, before: str, *, valid: bool = True) -> Reply:
         seen = self.browser.look(self.observe, self.pixels, places=self.places)  # type: ignore[arg-type]  # checked
-        return Reply(before + _shown(seen), images=() if seen.picture is None else (seen.picture,), valid=valid)
+        return Reply(before + _shown(seen), images=seen.images, valid=valid)
 
     def _pictures(self) -> tuple[Any, ...]:
         if self.pixels == "none":

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from lmgym.backends.browser.calls import describe
 from lmgym.backends.browser.gate import Request, Response, Sites
-from lmgym.backends.browser.session import BrowserSession
+from lmgym.backends.browser.session import BrowserSession, check_view
 from lmgym.env.actions import parse_function_call
 from lmgym.env.env import Reply
 from lmgym.env.spaces import Images
@@ -27,7 +27,6 @@ from lmgym.tasks.webshop.session import BACK, HOST, parse
 SITE = "http://shop.test"
 WIDTH, HEIGHT = 1024, 768
 PATIENCE = 4  # times that a player tries a call
-TEXTS, PIXELS = ("axtree", "html", "none"), ("none", "screenshot", "som")
 NAMED = re.compile(r"""\s*\[(\w+)\] (button|link|radio|textbox|searchbox) ('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
 
 
@@ -45,9 +44,7 @@ class WebShopBrowser(WebShop):
             places: True adds the coordinates of each element's centre, for actions by coordinate.
             common: WebShop's options; `mode` and the repeated observations and actions have no effect.
         """
-        for name, value, allowed in (("observe", observe, TEXTS), ("pixels", pixels, PIXELS)):
-            if value not in allowed:
-                raise InstanceError(f"{name} is one of {', '.join(allowed)}; got {value!r}")
+        check_view(observe, pixels)
         if pixels != "none":
             self.PICTURES = Images(HEIGHT, WIDTH)  # type: ignore[misc]  # of this environment
         super().__init__(**common)
@@ -108,10 +105,9 @@ class WebShopBrowser(WebShop):
         return Reply(words.strip(), images=images)
 
     def _look(self) -> tuple[str, tuple[Any, ...]]:
-        """Return the page's words under its address, and its picture where there is one."""
+        """Return the address and the page's text, and its picture, if any."""
         seen = self.window.look(self.observe, self.pixels, places=self.places)  # type: ignore[arg-type]  # checked
-        images = () if seen.picture is None else (seen.picture,)
-        return f"{seen.url}\n{seen.text}".rstrip(), images
+        return f"{seen.url}\n{seen.text}".rstrip(), seen.images
 
     def _until_taken(self, call: Callable[[], str]) -> Iterator[str]:
         """Yield a call until it is not refused: on a busy machine a page may be on its way, or not be ready yet."""
