@@ -23,12 +23,12 @@ TOLD = {
     "trl": lambda left: {},
     "inspect": lambda left: {"status": left["log"].status, "error": left["log"].error and left["log"].error.message},
     "openenv": lambda left: {
-        "shown": left["shown"],
+        "text": left["text"],
         "observation": left["result"].observation.model_dump(),
         "reward": left["result"].reward,
         "done": left["result"].done,
     },
-    "verifiers": lambda left: {"pushed": left["config"].push, "report": asdict(left["found"])},
+    "verifiers": lambda left: {"pushed": left["config"].push, "report": asdict(left["report"])},
 }
 
 

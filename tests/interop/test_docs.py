@@ -153,6 +153,6 @@ def test_blocks_of_openenv_serve_and_play() -> None:
     with served(port):
         found = run("openenv", block("openenv", 1, {":8000": f":{port}"}))
     env = build("wordle", split="test")
-    assert found["shown"] == env.reset(options={"index": 3})[0]["text"]
+    assert found["text"] == env.reset(options={"index": 3})[0]["text"]
     observation, reward, terminated, *_ = env.step("crane")
     assert (found["observation"]["text"], found["reward"], found["done"]) == (observation["text"], reward, terminated)
