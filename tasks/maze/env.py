@@ -38,6 +38,8 @@ class Maze(TextEnv):
         if rewards not in REWARDS:
             raise InstanceError(f"unknown rewards {rewards!r} for {self.task.id}; choose {', '.join(REWARDS)}")
         self.view = view
+        self.start = self.cell = STARTS[0]
+        self.belief: tuple[Cell, ...] = STARTS
         self.at_goal, self.per_move, self.per_error = REWARDS[rewards]
 
     def begin(self, index: int) -> Reply:
@@ -85,7 +87,7 @@ class Maze(TextEnv):
 
     def _start(self, cell: Cell) -> Reply:
         self.start = self.cell = cell
-        self.belief: tuple[Cell, ...] = STARTS
+        self.belief = STARTS
         self._observe()
         return Reply(PROMPT + self._describe())
 

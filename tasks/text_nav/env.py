@@ -137,7 +137,7 @@ class TextNav(TextEnv):
 
     def _key(self, name: str) -> str:
         infos = self._playing().logic.game.infos
-        return next(key for key, info in infos.items() if info.name == name)
+        return next(str(key) for key, info in infos.items() if info.name == name)
 
     def _playing(self) -> TextGame:
         if self.game is None:
