@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
+import lmgym.train
 from lmgym.baselines import grpo
-from lmgym.policy.load import load_policy
 from lmgym.train.batch import Batch
-from lmgym.train.loop import run
 from lmgym.train.parts.credit import within_groups
 
 
@@ -32,7 +30,7 @@ def main(steps: str = "20", warmup: str = "10", folder: str = "runs/own-algorith
     """Train the embedded model and print the success before and after."""
     args = grpo.Args(warmup=int(warmup), steps=int(steps), instances=8, group=4, evaluate=32, lr=3e-4)
     recipe = replace(grpo.recipe(args), credit=rank_credit)
-    result = run(recipe, load_policy("tiny:1m"), task="guess_number", folder=Path(folder), quiet=True)
+    result = lmgym.train.run(recipe, task="guess_number", model="tiny:1m", out=folder, quiet=True)
     for stage, report in result.reports.items():
         print(f"{stage}: success {report.success}")
 

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from pathlib import Path
 
+import lmgym.train
 from lmgym.baselines import grpo
-from lmgym.policy.load import load_policy
-from lmgym.train.loop import run
 from lmgym.types import Trajectory
 
 COST = 0.05  # of a turn
@@ -30,7 +28,7 @@ def main(steps: str = "20", warmup: str = "10", folder: str = "runs/own-reward")
     args = grpo.Args(warmup=int(warmup), steps=int(steps), instances=8, group=4, evaluate=32, lr=3e-4)
     recipe = grpo.recipe(args)
     recipe = replace(recipe, reward=[*recipe.reward, turn_cost])
-    result = run(recipe, load_policy("tiny:1m"), task="guess_number", folder=Path(folder), quiet=True)
+    result = lmgym.train.run(recipe, task="guess_number", model="tiny:1m", out=folder, quiet=True)
     print(f"gain in success {result.paired_gain}; the run is in {result.folder}")
 
 
