@@ -213,18 +213,6 @@ def _base(path: str) -> str:
     return str(json.loads(Path(adapter).read_text(encoding="utf-8"))["base_model_name_or_path"])
 
 
-class _NamedErrors:
-    """A block that turns a bare Exception, which the tokenizers library raises, into a ValueError."""
-
-    def __enter__(self) -> None:
-        """Do nothing."""
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        """Raise a ValueError for a bare Exception, and leave every other error as it is."""
-        if kind is Exception:
-            raise ValueError(str(error)) from error
-
-
 def _tokenizer(path: str, *, trust: bool) -> Any:
     """Load the tokenizer as it was saved; AutoTokenizer would choose by the model and may split words otherwise."""
     from transformers import AutoTokenizer, PreTrainedTokenizerFast
@@ -232,12 +220,12 @@ def _tokenizer(path: str, *, trust: bool) -> Any:
 
     plain = get_tokenizer_config(path).get("tokenizer_class") in ("TokenizersBackend", "PreTrainedTokenizerFast")
     try:
-        with _NamedErrors():
-            if plain:
-                return PreTrainedTokenizerFast.from_pretrained(path)
-            return AutoTokenizer.from_pretrained(path, trust_remote_code=trust)
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        if "trust_remote_code" in str(error):
+        if plain:
+            return PreTrainedTokenizerFast.from_pretrained(path)
+        return AutoTokenizer.from_pretrained(path, trust_remote_code=trust)
+    except Exception as error:  # the tokenizers library raises bare Exceptions
+        malformed = type(error) is Exception or isinstance(error, ValueError | TypeError | KeyError | AttributeError)
+        if not malformed or "trust_remote_code" in str(error):
             raise
         reason = str(error).strip().partition("\n")[0]
         raise PolicyError(f"hf:{path}: the tokenizer cannot be read ({type(error).__name__}: {reason})") from error

@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib
 import inspect
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -97,7 +97,7 @@ def python(target: str) -> Scripted:
 
     def answer(conversation: Conversation) -> str:
         messages: list[Mapping[str, Any]] = [{"role": m.role, "content": m.text} for m in conversation.messages]
-        with _UserErrors(target, secrets):
+        with _user_errors(target, secrets):
             words = function(messages)
         if not isinstance(words, str):
             raise PolicyError(f"{target} must return a string; got {type(words).__name__}")
@@ -106,31 +106,22 @@ def python(target: str) -> Scripted:
     return Scripted(f"python:{target}", answer, usage={"in": None, "out": None})  # unknown: it may call models
 
 
-class _UserErrors:
-    """A block that turns every error of a user's function into a PolicyError of one line without secrets."""
-
-    def __init__(self, target: str, secrets: Secrets) -> None:
-        self.target = target
-        self.secrets = secrets
-
-    def __enter__(self) -> None:
-        """Do nothing."""
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Raise a PolicyError for an error or an exit; leave interruptions as they are."""
-        if isinstance(error, Exception | SystemExit):
-            last = traceback.extract_tb(trace)[-1]
-            where = f"{Path(last.filename).name}, line {last.lineno}"
-            words = self.secrets.struck(f"python:{self.target} raised {type(error).__name__}: {error} ({where})")
-            raise PolicyError(words) from None
+@contextmanager
+def _user_errors(target: str, secrets: Secrets) -> Iterator[None]:
+    """Raise every error or exit of a user's function as a PolicyError of one line without secrets."""
+    try:
+        yield
+    except (Exception, SystemExit) as error:  # noqa: BLE001  (users' functions may raise anything)
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(last.filename).name}, line {last.lineno}"
+        words = secrets.struck(f"python:{target} raised {type(error).__name__}: {error} ({where})")
+        raise PolicyError(words) from None
 
 
 def _imported(target: str, secrets: Secrets) -> Callable[[list[Mapping[str, Any]]], Any]:
     module, _, name = target.partition(":")
     try:
-        with _UserErrors(target, secrets):
+        with _user_errors(target, secrets):
             imported = importlib.import_module(module) if module else None
     except PolicyError as error:
         raise PolicyError(f"python:{target} cannot be imported (python:module:function): {error}") from None

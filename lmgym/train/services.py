@@ -110,7 +110,7 @@ class Services:
         own = [prefixes[n] for n in mine]
         shown = [pictures_in(said_since(*prefix)) for prefix in own]
         answers = self.policy.sample([view(*prefix) for prefix in own], noise=noise, numbers=mine, pictures=shown)
-        said = dict(self.ranks.gathered((n, tries[0]) for n, tries in zip(mine, answers, strict=True)))
+        said = dict(self.ranks.gathered(zip(mine, answers, strict=True)))
         self.sampled += sum(len(each.ids) for each in said.values())
         return [_spoken(*prefix, said[number], number) for number, prefix in enumerate(prefixes)]
 

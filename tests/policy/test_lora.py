@@ -38,7 +38,7 @@ def logprobs(made, ids):
 def test_what_is_sampled_is_what_is_scored(tmp_path, name):
     made = saved(tmp_path, name)
     ids = torch.tensor([list(range(5, 15))])
-    (said,) = made.sample([ids[0].tolist()])[0]
+    (said,) = made.sample([ids[0].tolist()])
     whole = torch.tensor([[*ids[0].tolist(), *said.ids]])
     again = logprobs(made, whole)[0, ids.shape[1] :]
     assert torch.allclose(again, torch.tensor(said.logprobs), atol=1e-4)

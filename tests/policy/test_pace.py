@@ -118,7 +118,7 @@ def test_no_more_calls_are_in_flight_than_the_limit_says():
 
         async def call() -> None:
             nonlocal most
-            async with throttle:
+            async with throttle.call():
                 most = max(most, throttle.running)
                 await asyncio.sleep(0)
 
@@ -134,7 +134,7 @@ def test_a_held_throttle_lets_nobody_in_until_then():
         throttle = Throttle(most=3)
         throttle.rate_limited(throttle.clock(), hold=0.05)
         begun = throttle.clock()
-        async with throttle:
+        async with throttle.call():
             assert throttle.clock() - begun >= 0.045
 
     asyncio.run(main())

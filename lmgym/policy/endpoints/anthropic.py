@@ -87,8 +87,6 @@ class AnthropicMessages:
 
 def _usage(usage: Any) -> dict[str, int]:
     """Return the numbers of tokens; the API counts new, cached and newly cached prompt tokens apart."""
-    if not isinstance(usage, Mapping):
-        return {}
     counts = token_counts(
         usage,
         **{"in": "input_tokens", "out": "output_tokens", "cached": "cache_read_input_tokens"},

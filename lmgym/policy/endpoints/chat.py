@@ -171,9 +171,9 @@ def broken(problem: str, part: object) -> TransientError:
     return TransientError("broken", f"{problem}: {str(part)[:MAX_QUOTE]}")
 
 
-def token_counts(usage: Mapping[str, Any], **names: str) -> dict[str, int]:
+def token_counts(usage: Any, **names: str) -> dict[str, int]:
     """Return those of the figures in `names` (ours=theirs) that are valid numbers of tokens."""
-    figures = {ours: usage.get(theirs) for ours, theirs in names.items()}
+    figures = {ours: usage.get(theirs) for ours, theirs in names.items()} if isinstance(usage, Mapping) else {}
     return {
         name: value
         for name, value in figures.items()
@@ -205,9 +205,8 @@ def _usage(usage: Any) -> dict[str, int]:
     """Return the numbers of tokens; figures that the server does not report are left out."""
     if not isinstance(usage, Mapping):
         return {}
-    prompt, answer = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
     return {
         **token_counts(usage, **{"in": "prompt_tokens", "out": "completion_tokens"}),
-        **(token_counts(prompt, cached="cached_tokens") if isinstance(prompt, Mapping) else {}),
-        **(token_counts(answer, thinking="reasoning_tokens") if isinstance(answer, Mapping) else {}),
+        **token_counts(usage.get("prompt_tokens_details"), cached="cached_tokens"),
+        **token_counts(usage.get("completion_tokens_details"), thinking="reasoning_tokens"),
     }

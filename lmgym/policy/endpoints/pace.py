@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from lmgym.policy.endpoints.calls import TransientError
 
@@ -104,29 +103,20 @@ class Throttle:
         self.limit = float(self.most)
         self._room = asyncio.Condition()
 
-    async def __aenter__(self) -> Self:
-        """Wait for room below the limit, and for the end of a hold."""
+    @asynccontextmanager
+    async def call(self) -> AsyncIterator[None]:
+        """Wait for room below the limit and for the end of a hold; count a call as in flight within the block."""
         async with self._room:
             await self._room.wait_for(lambda: self.running < int(self.limit))
             self.running += 1
         try:
             while (wait := self.held_until - self.clock()) > 0:
                 await asyncio.sleep(wait)
-        except asyncio.CancelledError:
-            await self._leave()
-            raise
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Make room."""
-        await self._leave()
-
-    async def _leave(self) -> None:
-        async with self._room:
-            self.running -= 1
-            self._room.notify_all()
+            yield
+        finally:
+            async with self._room:
+                self.running -= 1
+                self._room.notify_all()
 
     def succeeded(self) -> None:
         """Raise the limit a little after a reply."""

@@ -154,7 +154,7 @@ class RemotePolicy:
         )
         async for attempt in retrying:
             with attempt:
-                async with self.throttle:
+                async with self.throttle.call():
                     begun = self.throttle.clock()
                     try:
                         stored = await self._exchange(key, body, draw)

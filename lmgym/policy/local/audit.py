@@ -111,7 +111,7 @@ class Auditor:
         noise = torch.tensor([draw for row in rows for draw in row[2]], device=ids.device)  # (N,)
         gallery = self.policy.gallery
         media = None if gallery is None else Media(tuple(row[3] for row in rows), gallery)
-        pieces = self._pieces(rows_of(ids, attention, media=media), at)
+        pieces = self._pieces(rows_of(ids, attention, media), at)
         figures = [self._score(logits, targets, noise[start:]) for start, logits, targets in pieces]
         columns = torch.cat(figures, 1).double().cpu()
         ends = np.cumsum(sampled.sum(-1).cpu().numpy())[:-1]

@@ -93,7 +93,7 @@ class FusedDecoder:
         back = torch.empty(len(order), dtype=torch.long)
         back[torch.tensor(order)] = torch.arange(len(order))
         hidden = hidden[pack.last[back.to(pack.last.device)]]
-        return hidden, self.network.logits(hidden)
+        return hidden, F.linear(hidden, self.network.head).float()
 
     def copy(self, source: int, target: int, length: int) -> None:
         """Copy the first `length` tokens of slot `source` to slot `target`."""

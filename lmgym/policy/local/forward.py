@@ -84,25 +84,17 @@ class Network:
 
     def _layer(self, x: Tensor, cos: Tensor, sin: Tensor, index: int, attend: Attend) -> Tensor:
         """Return the states (N, H) after layer `index`."""
-        block = self.blocks[index]
-        q, k, v = self._project(block, rms(x, block.norm, self.eps), cos, sin)
-        x = x + F.linear(attend(index, q, k, v), block.out, block.out_bias)
-        gate, up = F.linear(rms(x, block.mlp_norm, self.eps), block.gate_up, block.gate_up_bias).chunk(2, -1)
-        return x + F.linear(F.silu(gate) * up, block.down, block.down_bias)
-
-    def logits(self, hidden: Tensor) -> Tensor:
-        """Return the fp32 logits (N, V) of the next token."""
-        return F.linear(hidden, self.head).float()
-
-    def _project(self, block: Block, x: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return rotated queries (N, Hq, D), rotated keys and plain values (N, Hk, D)."""
-        rotated = self.heads + self.kv_heads
-        qkv = F.linear(x, block.qkv, block.qkv_bias).view(x.shape[0], rotated + self.kv_heads, -1)
+        block, rotated = self.blocks[index], self.heads + self.kv_heads
+        qkv = F.linear(rms(x, block.norm, self.eps), block.qkv, block.qkv_bias)
+        qkv = qkv.view(x.shape[0], rotated + self.kv_heads, -1)
         qk, v = qkv[:, :rotated], qkv[:, rotated:]
         if block.qk_norm is not None:
             qk = rms(qk, block.qk_norm, self.eps)
         qk = rotate(qk, cos, sin)
-        return qk[:, : self.heads], qk[:, self.heads :], v
+        attention = attend(index, qk[:, : self.heads], qk[:, self.heads :], v)
+        x = x + F.linear(attention, block.out, block.out_bias)
+        gate, up = F.linear(rms(x, block.mlp_norm, self.eps), block.gate_up, block.gate_up_bias).chunk(2, -1)
+        return x + F.linear(F.silu(gate) * up, block.down, block.down_bias)
 
 
 class Rows:
@@ -122,15 +114,10 @@ class Rows:
             x = x.new_zeros(self.count * self.width, *x.shape[1:]).index_copy(0, self.index, x)
         return x.reshape(self.count, self.width, *x.shape[1:]).transpose(1, 2)
 
-    def unpad(self, x: Tensor) -> Tensor:
-        """Convert rows (R, heads, T, D) to packed (N, heads D)."""
-        x = x.transpose(1, 2).reshape(self.count * self.width, -1)
-        return x if self.index is None else x.index_select(0, self.index)
-
     def causal(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Return causal attention within the rows, of packed q (N, Hq, D), k and v (N, Hk, D); (N, Hq D)."""
-        q, k, v = self.pad(q), self.pad(k), self.pad(v)
-        return self.unpad(causal(q, k, v))
+        out = causal(self.pad(q), self.pad(k), self.pad(v)).transpose(1, 2).reshape(self.count * self.width, -1)
+        return out if self.index is None else out.index_select(0, self.index)
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:

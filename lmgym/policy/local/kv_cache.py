@@ -99,7 +99,7 @@ class SlotTable:
             self.slots[slot] = Slot()
         self.assigned[key] = slot
         contents = self.slots[slot]
-        valid = _common_length(contents.ids, ids)
+        valid = shared_length(packed(contents.ids), packed(ids))
         contents.prefix = contents.prefix[: valid * ID_BYTES]
         return slot, min(valid, len(ids) - 1)  # the last id is computed for its logits
 
@@ -158,11 +158,3 @@ def plan_copies(empty: Mapping[int, bytes], filled: Mapping[int, bytes], *, leas
             copies.append(PrefixCopy(source=sources[-1][0], target=slot, length=size, wave=wave))
         sources.append((slot, size if wave else 0, -1 if is_filled else wave))
     return sorted(copies, key=lambda copy: copy.wave)
-
-
-def _common_length(one: Sequence[int], other: Sequence[int]) -> int:
-    """Return the length of the common prefix."""
-    size = min(len(one), len(other))
-    if list(one[:size]) == list(other[:size]):
-        return size
-    return next(i for i in range(size) if one[i] != other[i])

@@ -60,9 +60,24 @@ class ModelDecoder:
         ids[real] = pack.ids.cpu()
         starts = torch.tensor([[c.start] for c in chunks])
         positions = starts + torch.arange(width)
-        view = CacheView(self.cache, pack, real.to(self.model.device), [c.slot for c in chunks])
-        last = torch.tensor([len(c.ids) - 1 for c in chunks])
-        return self._call(self._inputs(chunks, ids, positions), positions, view, last)
+        device = self.model.device
+        view = CacheView(self.cache, pack, real.to(device), [c.slot for c in chunks])
+        columns, which = torch.unique(torch.tensor([len(c.ids) - 1 for c in chunks]), return_inverse=True)
+        states: list[Tensor] = []
+        head: Any = self.model.get_output_embeddings()  # type: ignore[no-untyped-call]
+        hook = head.register_forward_pre_hook(lambda _, inputs: states.append(inputs[0]))
+        try:
+            output = self.model(
+                **{name: part.to(device) for name, part in self._inputs(chunks, ids, positions).items()},
+                attention_mask=self._mask(positions, view.length),
+                past_key_values=view,
+                logits_to_keep=columns.to(device),
+                use_cache=True,
+            )
+        finally:
+            hook.remove()
+        rows, which = torch.arange(len(chunks), device=device), which.to(device)
+        return states[0][rows, which], output.logits[rows, which].float()
 
     def _inputs(self, chunks: Sequence[Chunk], ids: Tensor, positions: Tensor) -> dict[str, Tensor]:
         """Return ids and positions (R, T), and pictures, as the model takes them."""
@@ -78,28 +93,6 @@ class ModelDecoder:
         pictures = [picture for chunk in chunks for picture in chunk.pictures]
         inputs = self._vision.inputs(pictures) if pictures else {}
         return {"input_ids": ids, "position_ids": positions, **inputs}
-
-    def _call(
-        self, inputs: dict[str, Tensor], positions: Tensor, view: CacheView, last: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Run the model at `positions` (R, T) of the cache; return states and logits at the columns `last` (R,)."""
-        device = self.model.device
-        columns, which = torch.unique(last, return_inverse=True)
-        states: list[Tensor] = []
-        head: Any = self.model.get_output_embeddings()  # type: ignore[no-untyped-call]
-        hook = head.register_forward_pre_hook(lambda _, inputs: states.append(inputs[0]))
-        try:
-            output = self.model(
-                **{name: part.to(device) for name, part in inputs.items()},
-                attention_mask=self._mask(positions, view.length),
-                past_key_values=view,
-                logits_to_keep=columns.to(device),
-                use_cache=True,
-            )
-        finally:
-            hook.remove()
-        rows, which = torch.arange(len(last), device=device), which.to(device)
-        return states[0][rows, which], output.logits[rows, which].float()
 
     def _mask(self, positions: Tensor, length: int) -> Tensor | dict[str, Tensor]:
         """Return additive masks (R, 1, T, length) of tokens at `positions` (R, T), by type of layer."""

@@ -66,8 +66,11 @@ class LocalPolicy:
         self.dtype = dtype or next(model.parameters()).dtype
         self.gallery = None if vision is None else Gallery(vision)
         self.template = ChatTemplate(tokenizer, options=options, gallery=self.gallery)
-        self.stops = self.template.stops | _stop_ids(model)
-        self.context = min(context or _max_positions(model), _max_positions(model))
+        ends = model.generation_config.eos_token_id if model.generation_config is not None else None
+        own = [] if ends is None else [ends] if isinstance(ends, int) else ends
+        self.stops = self.template.stops.union(own)  # the model's own generation stops at the latter
+        longest = int(getattr(model.config.get_text_config(), "max_position_embeddings", 1 << 30))
+        self.context = min(context or longest, longest)
         tokens, rows = len(tokenizer), len(head_of(model))
         if tokens > rows:
             raise PolicyError(f"the tokenizer has {tokens} tokens and the model {rows}: they do not belong together")
@@ -103,25 +106,20 @@ class LocalPolicy:
     def sample(
         self,
         prefixes: Sequence[Sequence[int]],
-        n: int = 1,
         *,
         noise: Sequence[int] = (0,),
         numbers: Sequence[int] | None = None,
-        max_tokens: int | None = None,
         pictures: Sequence[tuple[Picture, ...]] | None = None,
-    ) -> list[list[Completion]]:
-        """Answer each prefix of ids `n` times, without an environment.
+    ) -> list[Completion]:
+        """Answer each prefix of ids, without an environment.
 
-        The noise of an answer depends on `noise`, the number of its prefix (default: its index) and the attempt.
+        The noise of an answer depends on `noise` and the number of its prefix (default: its index).
         """
         session = self.session()
         for i, (number, prefix) in enumerate(zip(numbers or range(len(prefixes)), prefixes, strict=True)):
-            for j in range(n):
-                key = i * n + j
-                name, located = (*noise, number, j), pictures[i] if pictures else ()
-                session.put_ids(key, (), prefix, fresh=True, noise=name, max_tokens=max_tokens, pictures=located)
-        answers = _finished(session, len(prefixes) * n)
-        return [answers[i * n : (i + 1) * n] for i in range(len(prefixes))]
+            located = pictures[i] if pictures else ()
+            session.put_ids(i, (), prefix, fresh=True, noise=(*noise, number, 0), pictures=located)
+        return _finished(session, len(prefixes))
 
     def session(self) -> LocalSession:
         """Return a new session with its own cache."""
@@ -196,20 +194,17 @@ class LocalPolicy:
         ids: Tensor,
         attention: Tensor,
         *,
-        positions: Tensor | None = None,
         temperature: float | None = None,
         mask: Tensor | None = None,
         media: Media | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Return log-probs and entropies (B, T) of `ids` at the sampling temperature; see the function `score`."""
         temperature = (self.sampling.temperature if temperature is None else temperature) or 1.0
-        return score(self.model, ids, attention, positions=positions, temperature=temperature, mask=mask, media=media)
+        return score(self.model, ids, attention, temperature=temperature, mask=mask, media=media)
 
-    def states(
-        self, ids: Tensor, attention: Tensor, *, positions: Tensor | None = None, media: Media | None = None
-    ) -> Tensor:
+    def states(self, ids: Tensor, attention: Tensor, *, media: Media | None = None) -> Tensor:
         """Return the last hidden states (B, T, H)."""
-        return states(self.model, ids, attention, positions=positions, media=media)
+        return states(self.model, ids, attention, media=media)
 
     def update(self) -> None:
         """Report changed parameters: increase the version, and let sessions compute their caches again."""
@@ -296,14 +291,3 @@ def _continues(turns: Sequence[Turn], messages: Sequence[Message], before: Seque
     """Return True if `messages` extend those `before` the last turn and its answer."""
     answer = Message(role="assistant", text=turns[-1].completion.text) if turns else None
     return extends(messages, before, answer)
-
-
-def _max_positions(model: PreTrainedModel) -> int:
-    """Return the number of tokens that a model can take."""
-    return int(getattr(model.config.get_text_config(), "max_position_embeddings", 1 << 30))
-
-
-def _stop_ids(model: PreTrainedModel) -> frozenset[int]:
-    """Return the ids after which the model's own generation stops."""
-    ends = model.generation_config.eos_token_id if model.generation_config is not None else None
-    return frozenset() if ends is None else frozenset([ends] if isinstance(ends, int) else ends)

@@ -35,10 +35,9 @@ def positions_of(attention: Tensor) -> Tensor:
     return (attention.long().cumsum(-1) - 1).clamp(min=0)
 
 
-def rows_of(ids: Tensor, attention: Tensor, positions: Tensor | None = None, media: Media | None = None) -> TokenRows:
-    """Return rows to score, with `positions` counted from `attention` by default."""
-    attention = attention.bool()
-    return TokenRows(ids, attention, positions_of(attention) if positions is None else positions, media)
+def rows_of(ids: Tensor, attention: Tensor, media: Media | None = None) -> TokenRows:
+    """Return rows to score, with positions counted from `attention`."""
+    return TokenRows(ids, attention.bool(), positions_of(attention.bool()), media)
 
 
 def score(
@@ -46,7 +45,6 @@ def score(
     ids: Tensor,
     attention: Tensor,
     *,
-    positions: Tensor | None = None,
     temperature: float = 1.0,
     mask: Tensor | None = None,
     media: Media | None = None,
@@ -56,7 +54,7 @@ def score(
     Computed are the tokens in `mask` (default: all) with a real token before them. `attention` (B, T) is 1 for real
     tokens, which are contiguous; padding is on either side, and on the right if there are `media`.
     """
-    rows = rows_of(ids, attention, positions, media)
+    rows = rows_of(ids, attention, media)
     scored = _scored(rows.attention, mask)
     zeros = torch.zeros(ids.numel(), device=ids.device)
     if not scored.numel():
@@ -65,21 +63,20 @@ def score(
         hidden, place = _packed_states(model, rows)
         before = torch.searchsorted(place, scored) - 1  # packed: the state before is that of the previous token
         logp, entropy = _score_states(hidden[before], head_of(model), ids.flatten()[scored], temperature)
-    else:
-        logp, entropy = _score_by_model(model, rows, scored, temperature)
+    else:  # the model's own forward pass, with logits at every column that any row needs
+        row, column = scored // ids.shape[1], scored % ids.shape[1] - 1
+        columns = torch.unique(column)
+        inputs = model_inputs(rows)
+        with _recomputing(model):
+            output = model(attention_mask=rows.attention.long(), logits_to_keep=columns, use_cache=False, **inputs)
+        logits = output.logits[row, torch.searchsorted(columns, column)].float()
+        logp, entropy = _score_logits(logits, ids.flatten()[scored], temperature)
     return zeros.index_put((scored,), logp).view(ids.shape), zeros.index_put((scored,), entropy).view(ids.shape)
 
 
-def states(
-    model: nn.Module,
-    ids: Tensor,
-    attention: Tensor,
-    *,
-    positions: Tensor | None = None,
-    media: Media | None = None,
-) -> Tensor:
+def states(model: nn.Module, ids: Tensor, attention: Tensor, *, media: Media | None = None) -> Tensor:
     """Return the last hidden states (B, T, H), 0 at padding, for value heads."""
-    rows = rows_of(ids, attention, positions, media)
+    rows = rows_of(ids, attention, media)
     if is_supported(model):
         packed, place = _packed_states(model, rows)
         flat = packed.new_zeros(ids.numel(), packed.shape[-1]).index_copy(0, place, packed)
@@ -144,18 +141,6 @@ def _packed_states(model: nn.Module, rows: TokenRows) -> tuple[Tensor, Tensor]:
     with torch.autocast(kind, enabled=False):  # weights are cast once instead of once an operation
         hidden = net.hidden(tokens, at, lambda _, q, k, v: padding.causal(q, k, v), pictures)
     return hidden, place
-
-
-def _score_by_model(model: nn.Module, rows: TokenRows, scored: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
-    """Score by the model's own forward pass, with logits at every column that any row needs."""
-    row, column = scored // rows.ids.shape[1], scored % rows.ids.shape[1] - 1
-    columns = torch.unique(column)
-    with _recomputing(model):
-        output = model(
-            attention_mask=rows.attention.long(), logits_to_keep=columns, use_cache=False, **model_inputs(rows)
-        )
-    logits = output.logits[row, torch.searchsorted(columns, column)].float()
-    return _score_logits(logits, rows.ids.flatten()[scored], temperature)
 
 
 @contextmanager

@@ -229,18 +229,16 @@ def _join_repeats(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Join neighbouring messages of one role, with an empty line between them."""
     joined: list[dict[str, Any]] = []
     for message in messages:
-        if joined and joined[-1]["role"] == message["role"]:
-            joined[-1] = message | {"content": _joined(joined[-1]["content"], message["content"])}
-        else:
+        if not joined or joined[-1]["role"] != message["role"]:
             joined.append(message)
+            continue
+        first, second = joined[-1]["content"], message["content"]
+        if isinstance(first, str) and isinstance(second, str):
+            content: Content = first + "\n\n" + second
+        else:
+            content = [*_parts(first), {"type": "text", "text": "\n\n"}, *_parts(second)]
+        joined[-1] = message | {"content": content}
     return joined
-
-
-def _joined(first: Content, second: Content) -> Content:
-    """Return two contents as one, with an empty line between them."""
-    if isinstance(first, str) and isinstance(second, str):
-        return first + "\n\n" + second
-    return [*_parts(first), {"type": "text", "text": "\n\n"}, *_parts(second)]
 
 
 def _parts(content: Content) -> list[dict[str, str]]:

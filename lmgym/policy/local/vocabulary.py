@@ -59,7 +59,8 @@ class Vocabulary:
         """Return the ids of `text`, which are never control tokens, whatever it spells."""
         if not text:
             return []
-        ids: list[int] = self._plain.encode(_clean(text), add_special_tokens=False).ids
+        encodable = text.encode("utf-8", "replace").decode("utf-8")  # no tokenizer takes lone surrogates
+        ids: list[int] = self._plain.encode(encodable, add_special_tokens=False).ids
         if self._any.search(text) and not self.control_ids.isdisjoint(ids):  # the plain vocabulary has the name
             cut = self._any.search(text).start() + 1  # type: ignore[union-attr]
             return self.words(text[:cut]) + self.words(text[cut:])
@@ -77,11 +78,6 @@ class Vocabulary:
     def control_ids(self) -> frozenset[int]:
         """Ids of all control tokens."""
         return frozenset(self.control.values())
-
-
-def _clean(text: str) -> str:
-    """Replace lone surrogates, which no tokenizer takes."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _without_added(backend: Any) -> Any:
@@ -117,6 +113,6 @@ def _any_of(names: Iterable[str]) -> re.Pattern[str]:
 def _any_stripped(tokens: Iterable[Any]) -> re.Pattern[str]:
     """Return a pattern of any of the added tokens, with the white space that they strip."""
     ordered = sorted(tokens, key=lambda token: len(token.content), reverse=True)
-    left, right = {True: r"\s*", False: ""}, {True: r"\s*", False: ""}
-    names = [left[token.lstrip] + re.escape(token.content) + right[token.rstrip] for token in ordered]
+    space = {True: r"\s*", False: ""}
+    names = [space[token.lstrip] + re.escape(token.content) + space[token.rstrip] for token in ordered]
     return re.compile("|".join(names) or r"(?!)")
