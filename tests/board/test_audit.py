@@ -17,7 +17,7 @@ from lmgym.board.audit import audit
 from lmgym.board.entry import Entry, PolicyRecord, RecordedEpisode, RecordedTurn
 from lmgym.board.evidence import HALF, check_draws
 from lmgym.errors import SubmissionError
-from lmgym.evaluation.protocol import Protocol, protocol
+from lmgym.evaluation.protocol import protocol
 from lmgym.policy.load import load_local, load_policy
 from lmgym.policy.local.audit import Auditor, auditor, parameters, weights_digest
 from lmgym.policy.local.policy import LocalPolicy
@@ -45,26 +45,25 @@ def tiny() -> LocalPolicy:
 RULES = replace(protocol("guess_number"), instances=10)
 
 
-@pytest.fixture
-def rules(monkeypatch: pytest.MonkeyPatch) -> Protocol:
-    """A protocol of ten episodes."""
+@pytest.fixture(autouse=True)
+def ten_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the protocol have ten episodes."""
     monkeypatch.setattr(submit, "protocol", lambda task: RULES)
-    return RULES
 
 
 @pytest.fixture(scope="module")
 def own(tiny: LocalPolicy) -> list[Trajectory]:
     """Trajectories that the policy sampled at temperature 1."""
-    return sorted(sampled(tiny, RULES), key=lambda each: each.index or 0)
+    return sorted(sampled(tiny), key=lambda each: each.index or 0)
 
 
 def scorer(policy: LocalPolicy, temperature: float = 1.0, **sampling: float) -> Auditor:
     return auditor(policy, temperature=temperature, **{"top_p": 1.0, "top_k": 0, **sampling})
 
 
-def sampled(policy: LocalPolicy, rules: Protocol, engine: Engine | None = None, **sampling: float) -> list[Trajectory]:
+def sampled(policy: LocalPolicy, engine: Engine | None = None, **sampling: float) -> list[Trajectory]:
     drawn = LocalPolicy(policy.model, policy.tokenizer, name="tiny", sampling=Sampling(max_tokens=LIMIT, **sampling))
-    return list((engine or Engine()).run(drawn, rules.jobs()))
+    return list((engine or Engine()).run(drawn, RULES.jobs()))
 
 
 def entry_of(trajectories: Sequence[Trajectory], **settings: object) -> tuple[Entry, list[RecordedEpisode]]:
@@ -78,24 +77,21 @@ def change(episodes: list[RecordedEpisode], edit: Callable[[RecordedTurn], Recor
     return [msgspec.structs.replace(episodes[0], turns=(first, edit(second), *rest)), *episodes[1:]]
 
 
-def test_a_policys_own_ids_are_its_own(tiny: LocalPolicy, rules: Protocol, own: list[Trajectory]) -> None:
+def test_a_policys_own_ids_are_its_own(tiny: LocalPolicy, own: list[Trajectory]) -> None:
     entry, episodes = entry_of(own)
-    result = audit(entry, episodes, scorer(tiny), rules)
+    result = audit(entry, episodes, scorer(tiny), RULES)
     assert result["tokens"] == sum(len(ply.ids) for each in episodes for ply in each.turns) > 300
     assert abs(result["z"]) < 4
     assert result["drawn"] == 1.0
 
 
-def test_another_try_than_the_protocols_is_seen(tiny: LocalPolicy, rules: Protocol) -> None:
+def test_another_try_than_the_protocols_is_seen(tiny: LocalPolicy) -> None:
     """The board has a single seed, so that the best of many cannot be submitted."""
-    entry, episodes = entry_of(sampled(tiny, rules, seed=5))
     with pytest.raises(SubmissionError, match="the board's noise draws .*, and too few in 10 of 10 episodes"):
-        audit(entry, episodes, scorer(tiny), rules)
+        audit(*entry_of(sampled(tiny, seed=5)), scorer(tiny), RULES)
 
 
-def test_an_id_that_the_policy_does_not_know_is_refused(
-    tiny: LocalPolicy, rules: Protocol, own: list[Trajectory]
-) -> None:
+def test_an_id_that_the_policy_does_not_know_is_refused(tiny: LocalPolicy, own: list[Trajectory]) -> None:
     entry, episodes = entry_of(own)
     vocabulary = tiny.model.get_input_embeddings().weight.shape[0]
     for strange in (vocabulary, 1 << 24, 10**19):
@@ -103,7 +99,7 @@ def test_an_id_that_the_policy_does_not_know_is_refused(
             episodes, lambda ply, strange=strange: msgspec.structs.replace(ply, ids=(strange, *ply.ids[1:]))
         )
         with pytest.raises(SubmissionError, match=f"has the token id {strange}; this policy has {vocabulary:,} ids"):
-            audit(entry, forged, scorer(tiny), rules)
+            audit(entry, forged, scorer(tiny), RULES)
 
 
 def figures_of(*episodes: tuple[int, int]) -> list[SimpleNamespace]:
@@ -132,27 +128,22 @@ def test_a_few_misses_of_other_hardware_are_none() -> None:
         assert check_draws(own, range(60)) > 0.98
 
 
-def test_half_the_episodes_the_oracles_are_refused_at_the_highest_temperature(
-    tiny: LocalPolicy, rules: Protocol
-) -> None:
+def test_half_the_episodes_the_oracles_are_refused_at_the_highest_temperature(tiny: LocalPolicy) -> None:
     """A policy at temperature 2 is surprised by little, so that the protocol's noise must decide."""
-    own = sorted(sampled(tiny, rules, temperature=2.0), key=lambda each: each.index or 0)
-    foreign = list(Engine().run(load_policy("oracle"), rules.jobs()[:5]))
-    entry, episodes = entry_of([*as_sampled(tiny, foreign, temperature=2.0), *own[5:]], temperature=2.0)
+    own = sorted(sampled(tiny, temperature=2.0), key=lambda each: each.index or 0)
+    foreign = list(Engine().run(load_policy("oracle"), RULES.jobs()[:5]))
+    mixed = entry_of([*as_sampled(tiny, foreign, temperature=2.0), *own[5:]], temperature=2.0)
     with pytest.raises(SubmissionError, match="did not sample|too surprising|noise draws"):
-        audit(entry, episodes, scorer(tiny, 2.0), rules)
-    entry, episodes = entry_of(own, temperature=2.0)
-    assert audit(entry, episodes, scorer(tiny, 2.0), rules)["drawn"] == 1.0
+        audit(*mixed, scorer(tiny, 2.0), RULES)
+    assert audit(*entry_of(own, temperature=2.0), scorer(tiny, 2.0), RULES)["drawn"] == 1.0
 
 
 @pytest.mark.parametrize("sampling", [{"temperature": 0.7}, {"top_p": 0.8}, {"top_k": 20}])
-def test_what_sampling_cut_off_is_taken_into_account(
-    tiny: LocalPolicy, rules: Protocol, sampling: dict[str, float]
-) -> None:
-    entry, episodes = entry_of(sampled(tiny, rules, **sampling), **sampling)
-    assert abs(audit(entry, episodes, scorer(tiny, **sampling), rules)["z"]) < 4
+def test_what_sampling_cut_off_is_taken_into_account(tiny: LocalPolicy, sampling: dict[str, float]) -> None:
+    entry, episodes = entry_of(sampled(tiny, **sampling), **sampling)
+    assert abs(audit(entry, episodes, scorer(tiny, **sampling), RULES)["z"]) < 4
     with pytest.raises(SubmissionError, match="log-probs are not this policy's"):
-        audit(entry, episodes, scorer(tiny), rules)
+        audit(entry, episodes, scorer(tiny), RULES)
 
 
 @pytest.fixture(scope="module")
@@ -169,41 +160,38 @@ def halves() -> list[LocalPolicy]:
 
 
 @pytest.mark.parametrize("heat", [1.0, 0.7, 0.0])
-def test_a_policy_in_16_bits_is_known_by_its_own_ids(halves: list[LocalPolicy], rules: Protocol, heat: float) -> None:
+def test_a_policy_in_16_bits_is_known_by_its_own_ids(halves: list[LocalPolicy], heat: float) -> None:
     """They differ by whole steps of logits where batches are of another make-up; by how much, two audits may tell."""
     for policy in halves:
-        entry, episodes = entry_of(sampled(policy, rules, temperature=heat), temperature=heat)
-        result = audit(entry, episodes, scorer(policy, heat), rules, precision=HALF)
+        entry, episodes = entry_of(sampled(policy, temperature=heat), temperature=heat)
+        result = audit(entry, episodes, scorer(policy, heat), RULES, precision=HALF)
         assert result["tolerance"] == HALF.mean
         assert result.get("drawn", 1.0) > 0.99
 
 
-def test_words_of_others_are_as_foreign_in_16_bits(halves: list[LocalPolicy], rules: Protocol) -> None:
-    foreign = list(Engine().run(load_policy("demonstrator"), rules.jobs()))
+def test_words_of_others_are_as_foreign_in_16_bits(halves: list[LocalPolicy]) -> None:
+    foreign = list(Engine().run(load_policy("demonstrator"), RULES.jobs()))
     for policy in halves:
-        entry, episodes = entry_of(as_sampled(policy, foreign))
         with pytest.raises(SubmissionError, match="did not sample|too surprising"):
-            audit(entry, episodes, scorer(policy), rules, precision=HALF)
-        entry, episodes = entry_of(sampled(policy, rules, seed=5))
+            audit(*entry_of(as_sampled(policy, foreign)), scorer(policy), RULES, precision=HALF)
         with pytest.raises(SubmissionError, match="and too few in 10 of 10 episodes"):
-            audit(entry, episodes, scorer(policy), rules, precision=HALF)
-        entry, episodes = entry_of(sampled(policy, rules), temperature=0.0)
+            audit(*entry_of(sampled(policy, seed=5)), scorer(policy), RULES, precision=HALF)
         with pytest.raises(SubmissionError, match="tokens are not the policy's likeliest, as temperature 0 requires"):
-            audit(entry, episodes, scorer(policy, 0.0), rules, precision=HALF)
+            audit(*entry_of(sampled(policy), temperature=0.0), scorer(policy, 0.0), RULES, precision=HALF)
 
 
 def lowered(ply: RecordedTurn, nats: float) -> RecordedTurn:
     return msgspec.structs.replace(ply, logprobs=tuple(value - nats for value in ply.logprobs))
 
 
-def test_log_probs_in_16_bits_agree_on_average(halves: list[LocalPolicy], rules: Protocol) -> None:
-    entry, episodes = entry_of(sampled(halves[0], rules))
+def test_log_probs_in_16_bits_agree_on_average(halves: list[LocalPolicy]) -> None:
+    entry, episodes = entry_of(sampled(halves[0]))
     for less, message in ((0.05, "on average by 0.05"), (1.5, "by up to 1.5")):
         told = [
             msgspec.structs.replace(each, turns=tuple(lowered(ply, less) for ply in each.turns)) for each in episodes
         ]
         with pytest.raises(SubmissionError, match=f"log-probs are not this policy's: they differ {message}"):
-            audit(entry, told, scorer(halves[0]), rules, precision=HALF)
+            audit(entry, told, scorer(halves[0]), RULES, precision=HALF)
 
 
 def as_sampled(policy: LocalPolicy, trajectories: Sequence[Trajectory], temperature: float = 1.0) -> list[Trajectory]:
@@ -224,52 +212,45 @@ def as_sampled(policy: LocalPolicy, trajectories: Sequence[Trajectory], temperat
 
 
 @pytest.mark.parametrize("player", ["oracle", "demonstrator"])
-def test_anothers_actions_are_caught_even_with_log_probs_computed_anew(
-    tiny: LocalPolicy, rules: Protocol, player: str
-) -> None:
-    forged = as_sampled(tiny, list(Engine().run(load_policy(player), rules.jobs())))
+def test_anothers_actions_are_caught_even_with_log_probs_computed_anew(tiny: LocalPolicy, player: str) -> None:
+    forged = as_sampled(tiny, list(Engine().run(load_policy(player), RULES.jobs())))
     entry, episodes = entry_of(forged)
     assert entry.claim.success == 1.0
     with pytest.raises(SubmissionError, match="did not sample|too surprising"):
-        audit(entry, episodes, scorer(tiny), rules)
+        audit(entry, episodes, scorer(tiny), RULES)
 
 
-def test_one_episode_of_anothers_is_caught_among_its_own(
-    tiny: LocalPolicy, rules: Protocol, own: list[Trajectory]
-) -> None:
-    foreign = as_sampled(tiny, list(Engine().run(load_policy("demonstrator"), rules.jobs()[:1])))
-    entry, episodes = entry_of([*foreign, *own[1:]])
+def test_one_episode_of_anothers_is_caught_among_its_own(tiny: LocalPolicy, own: list[Trajectory]) -> None:
+    foreign = as_sampled(tiny, list(Engine().run(load_policy("demonstrator"), RULES.jobs()[:1])))
     with pytest.raises(SubmissionError, match="did not sample|too surprising"):
-        audit(entry, episodes, scorer(tiny), rules)
+        audit(*entry_of([*foreign, *own[1:]]), scorer(tiny), RULES)
 
 
-def test_likeliest_tokens_are_not_sampled_ones(tiny: LocalPolicy, rules: Protocol, own: list[Trajectory]) -> None:
-    entry, episodes = entry_of(sampled(tiny, rules, temperature=0.0), temperature=0.0)
-    assert audit(entry, episodes, scorer(tiny, temperature=0.0), rules)["greedy"] is True
-    entry, episodes = entry_of(own, temperature=0.0)
+def test_likeliest_tokens_are_not_sampled_ones(tiny: LocalPolicy, own: list[Trajectory]) -> None:
+    greedy = entry_of(sampled(tiny, temperature=0.0), temperature=0.0)
+    assert audit(*greedy, scorer(tiny, temperature=0.0), RULES)["greedy"] is True
     with pytest.raises(SubmissionError, match="tokens are not the policy's likeliest, as temperature 0 requires"):
-        audit(entry, episodes, scorer(tiny, temperature=0.0), rules)
+        audit(*entry_of(own, temperature=0.0), scorer(tiny, temperature=0.0), RULES)
 
 
-def test_log_probs_at_temperature_0_are_0(tiny: LocalPolicy, rules: Protocol) -> None:
-    entry, episodes = entry_of(sampled(tiny, rules, temperature=0.0), temperature=0.0)
+def test_log_probs_at_temperature_0_are_0(tiny: LocalPolicy) -> None:
+    entry, episodes = entry_of(sampled(tiny, temperature=0.0), temperature=0.0)
     assert {value for each in episodes for ply in each.turns for value in (*ply.logprobs, *ply.entropy)} == {0.0}
     forged = change(episodes, lambda ply: msgspec.structs.replace(ply, logprobs=(-9.0,) * len(ply.ids)))
     with pytest.raises(
         SubmissionError, match=r"\d of \d+ log-probs are not 0, as temperature 0 requires; the lowest is -9"
     ):
-        audit(entry, forged, scorer(tiny, temperature=0.0), rules)
+        audit(entry, forged, scorer(tiny, temperature=0.0), RULES)
 
 
-def test_greedy_words_under_a_samplers_name_surprise_too_little(tiny: LocalPolicy, rules: Protocol) -> None:
-    greedy = list(sampled(tiny, rules, temperature=0.0))
+def test_greedy_words_under_a_samplers_name_surprise_too_little(tiny: LocalPolicy) -> None:
+    greedy = list(sampled(tiny, temperature=0.0))
     bare = [
         replace(each, turns=tuple(replace(t, completion=replace(t.completion, ids=())) for t in each.turns))
         for each in greedy
     ]
-    entry, episodes = entry_of(as_sampled(tiny, bare))
     with pytest.raises(SubmissionError, match="did not sample|does not end as this policy ends one"):
-        audit(entry, episodes, scorer(tiny), rules)
+        audit(*entry_of(as_sampled(tiny, bare)), scorer(tiny), RULES)
 
 
 @pytest.mark.parametrize(
@@ -285,22 +266,22 @@ def test_greedy_words_under_a_samplers_name_surprise_too_little(tiny: LocalPolic
         (lambda ply: msgspec.structs.replace(ply, ids=(), logprobs=(), entropy=()), "has no token ids to score"),
         (lambda ply: msgspec.structs.replace(ply, finish="context"), "does not end as this policy ends one"),
         (lambda ply: msgspec.structs.replace(ply, finish="filter"), r"does not end as this policy ends one \(filter\)"),
+        (lambda ply: msgspec.structs.replace(ply, action="50", words=ply.action), "the ids of '50' spell "),
     ],
-    ids=["logprobs", "prompt", "fresh", "ids", "none", "finish", "filter"],
+    ids=["logprobs", "prompt", "fresh", "ids", "none", "finish", "filter", "action"],
 )
 def test_forged_ids_are_refused(
     tiny: LocalPolicy,
-    rules: Protocol,
     own: list[Trajectory],
     edit: Callable[[RecordedTurn], RecordedTurn],
     message: str,
 ) -> None:
     entry, episodes = entry_of(own)
     with pytest.raises(SubmissionError, match=message):
-        audit(entry, change(episodes, edit), scorer(tiny), rules)
+        audit(entry, change(episodes, edit), scorer(tiny), RULES)
 
 
-def test_an_answer_does_not_go_on_after_its_end(tiny: LocalPolicy, rules: Protocol, own: list[Trajectory]) -> None:
+def test_an_answer_does_not_go_on_after_its_end(tiny: LocalPolicy, own: list[Trajectory]) -> None:
     """Or one could choose between what was said and what would have come after."""
     (end,) = tiny.stops
     assert [scorer(tiny).end(ids) for ids in ([5, 7], [5, end], [5, end, 7], [end, 5, end])] == [None, 2, 2, 1]
@@ -310,52 +291,36 @@ def test_an_answer_does_not_go_on_after_its_end(tiny: LocalPolicy, rules: Protoc
         more = {"ids": ids, "action": tiny.text(ids), "logprobs": (-1.0,) * len(ids), "entropy": (), "finish": finish}
         forged = change(episodes, lambda ply, more=more: msgspec.structs.replace(ply, **more))
         with pytest.raises(SubmissionError, match=rf"does not end as this policy ends one \({finish}\)"):
-            audit(entry, forged, scorer(tiny), rules)
+            audit(entry, forged, scorer(tiny), RULES)
 
 
-def test_what_was_said_is_what_was_played(tiny: LocalPolicy, rules: Protocol, own: list[Trajectory]) -> None:
-    """Or an oracle could play, and the words of a policy that lost stand beside its moves to be scored."""
-    entry, episodes = entry_of(own)
-    beside = change(episodes, lambda ply: msgspec.structs.replace(ply, action="50", words=ply.action))
-    with pytest.raises(SubmissionError, match="the ids of '50' spell "):
-        audit(entry, beside, scorer(tiny), rules)
-
-
-def test_other_weights_have_other_log_probs_and_another_digest(
-    tiny: LocalPolicy, rules: Protocol, own: list[Trajectory]
-) -> None:
+def test_other_weights_have_other_log_probs_and_another_digest(tiny: LocalPolicy, own: list[Trajectory]) -> None:
     other = load_local("tiny", seed=4)
-    entry, episodes = entry_of(own)
     with pytest.raises(SubmissionError, match="log-probs are not this policy's"):
-        audit(entry, episodes, scorer(other), rules)
+        audit(*entry_of(own), scorer(other), RULES)
     assert weights_digest(tiny) != weights_digest(other) == weights_digest(load_local("tiny?seed=4"))
     assert parameters(other) == sum(weight.numel() for weight in other.model.parameters())
 
 
-def test_prompts_follow_the_context_rule(tiny: LocalPolicy, rules: Protocol) -> None:
-    trajectories = sampled(tiny, rules, Engine(context=Window(2)))
-    assert abs(audit(*entry_of(trajectories, context="window:2"), scorer(tiny), rules)["z"]) < 4
-    entry, episodes = entry_of(trajectories)
+def test_prompts_follow_the_context_rule(tiny: LocalPolicy) -> None:
+    trajectories = sampled(tiny, Engine(context=Window(2)))
+    assert abs(audit(*entry_of(trajectories, context="window:2"), scorer(tiny), RULES)["z"]) < 4
     with pytest.raises(SubmissionError, match="are not the conversation"):
-        audit(entry, episodes, scorer(tiny), rules)
+        audit(*entry_of(trajectories), scorer(tiny), RULES)
 
 
-def test_an_episode_is_not_stopped_while_there_is_room(
-    tiny: LocalPolicy, rules: Protocol, own: list[Trajectory]
-) -> None:
+def test_an_episode_is_not_stopped_while_there_is_room(tiny: LocalPolicy, own: list[Trajectory]) -> None:
     """An author may not choose where to stop, since a task may score the present state."""
-    entry, episodes = entry_of([replace(own[0], turns=own[0].turns[:3], stop="context"), *own[1:]])
     with pytest.raises(
         SubmissionError, match="stopped for a full context, but its .* are less than this policy's 8192"
     ):
-        audit(entry, episodes, scorer(tiny), rules)
+        audit(*entry_of([replace(own[0], turns=own[0].turns[:3], stop="context"), *own[1:]]), scorer(tiny), RULES)
     room = len(own[0].turns[0].completion.prompt_ids) + 20
     drawn = Sampling(max_tokens=LIMIT)
     short = LocalPolicy(tiny.model, tiny.tokenizer, name="tiny", sampling=drawn, context=room)
-    cut = list(Engine().run(short, rules.jobs()))
+    cut = list(Engine().run(short, RULES.jobs()))
     assert {each.stop for each in cut} == {"context"}
-    entry, episodes = entry_of(cut)
-    assert audit(entry, episodes, scorer(short), rules)["tokens"] >= 80
+    assert audit(*entry_of(cut), scorer(short), RULES)["tokens"] >= 80
 
 
 def test_figures_of_a_token_are_those_of_its_distribution(tiny: LocalPolicy) -> None:

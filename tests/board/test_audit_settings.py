@@ -16,7 +16,7 @@ from lmgym.cli.submit import load_local as load_entry_policy
 from lmgym.errors import SubmissionError
 from lmgym.policy.local.policy import LocalPolicy
 from tests.board import small
-from tests.board.test_commands import command
+from tests.board.conftest import Commands
 from tests.plugins import installed
 from tests.policy import models
 from tests.vision.models import saved
@@ -50,14 +50,12 @@ def thinker(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture
-def entered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Entered:
+def entered(lmgym: Commands) -> Entered:
     """Return a function that evaluates a model on a task and submits the entry."""
-    monkeypatch.chdir(tmp_path)
 
     def enter(task: str, model: str, *words: str) -> tuple[Path, LocalPolicy]:
-        run = ("eval", task, "--model", model, "--standard", "--quiet", "--max-tokens", "16", "--out", "run", *words)
-        assert command(monkeypatch, *run) == 0
-        assert command(monkeypatch, "submit", "run", "--author", "A. Uthor", "--name", "honest") == 0
+        lmgym("eval", task, "--model", model, "--standard", "--quiet", "--max-tokens", "16", "--out", "run", *words)
+        lmgym("submit", "run", "--author", "A. Uthor", "--name", "honest")
         (path,) = entries.all_paths(Path("leaderboards/entries"))
         return path, load_entry_policy(model)
 
@@ -65,16 +63,12 @@ def entered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Entered:
 
 
 def test_a_policy_that_thinks_and_calls_tools_is_reproduced(
-    entered: Entered,
-    thinker: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    plugin: Path,
+    entered: Entered, thinker: str, lmgym: Commands, monkeypatch: pytest.MonkeyPatch, plugin: Path
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(plugin), str(ROOT)]))
     path, _ = entered(JARS, thinker, "--tools", "template")
-    assert command(monkeypatch, "verify", str(path), "--workers", "1", "--model", thinker) == 0
-    assert "reproduced (exact): honest on test/FewJars-v0, 5 episodes" in capsys.readouterr().out
+    output = lmgym("verify", str(path), "--workers", "1", "--model", thinker)
+    assert "reproduced (exact): honest on test/FewJars-v0, 5 episodes" in output
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,9 @@
-"""The commands of the leaderboard: what they print, and one clear line for what goes wrong."""
+"""The commands of the leaderboard: their output, and one clear line for each refusal."""
 
 from __future__ import annotations
 
 import json
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,64 +12,41 @@ import pytest
 from lmgym.board import entry as entries
 from lmgym.board import history, parsing
 from lmgym.board import run_folder as runs
-from lmgym.cli import main
+from lmgym.board.texts import check_line
+from lmgym.board.validate import check_name
 from lmgym.policy.load import load_local
 from lmgym.policy.local.audit import weights_digest
+from tests.board.conftest import Commands
 from tests.board.forge import Forger
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def command(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["lmgym", *words])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    return int(ended.value.code or 0)
-
-
-def test_a_run_becomes_an_entry_that_is_verified_and_shown(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    run = ("eval", "wordle", "--model", "demonstrator", "--standard", "--quiet", "--out", "runs/demonstrator")
-    assert command(monkeypatch, *run) == 0
-    assert command(monkeypatch, "submit", "runs/demonstrator", "--author", "A. Uthor") == 0
-    assert "next:  lmgym verify leaderboards/entries/Wordle-v0/demonstrator.json" in capsys.readouterr().out
+def test_a_run_becomes_an_entry_that_is_verified_and_shown(lmgym: Commands) -> None:
+    lmgym("eval", "wordle", "--model", "demonstrator", "--standard", "--quiet", "--out", "runs/demonstrator")
     path = "leaderboards/entries/Wordle-v0/demonstrator.json"
-    assert command(monkeypatch, "verify", path, "--out", "verdicts") == 0
-    output = capsys.readouterr().out
+    assert f"next:  lmgym verify {path}" in lmgym("submit", "runs/demonstrator", "--author", "A. Uthor")
+    output = lmgym("verify", path, "--out", "verdicts")
     assert output.startswith("verified (exact): demonstrator on lmgym/Wordle-v0, 93 episodes, score 1.0000 [0.9603, ")
     assert json.loads(Path("verdicts/Wordle-v0-demonstrator.json").read_bytes())["mark"] == "verified"
-    assert command(monkeypatch, "board") == 2
-    assert "demonstrator on lmgym/Wordle-v0 has no verdict as it is" in capsys.readouterr().err
-    assert command(monkeypatch, "board", "grade") == 0
-    assert command(monkeypatch, "board", "--out", "site") == 0
-    assert "First" not in capsys.readouterr().out
+    assert "demonstrator on lmgym/Wordle-v0 has no verdict as it is" in lmgym.refused("board")
+    lmgym("board", "grade")
+    assert "First" not in lmgym("board", "--out", "site")
     assert "0.960 to 1.000" in Path("site/tasks/Wordle-v0.html").read_text()
-    assert command(monkeypatch, "submit", "runs/demonstrator", "--author", "A. Uthor") == 2
-    assert "an entry is never overwritten" in capsys.readouterr().err
+    assert "an entry is never overwritten" in lmgym.refused("submit", "runs/demonstrator", "--author", "A. Uthor")
     next_version = ("lmgym/Wordle-v0", "lmgym/WordleCounting-v0")
-    assert command(monkeypatch, "board", "archive", *next_version, "--reason", "Letters are counted.") == 0
+    lmgym("board", "archive", *next_version, "--reason", "Letters are counted.")
     assert Path("leaderboards/archive/Wordle-v0.json").is_file()
-    assert command(monkeypatch, "board", "--out", "site") == 0  # the history tells where the entry went
+    lmgym("board", "--out", "site")  # the history tells where the entry went
     assert Path("site/archive/Wordle-v0.html").is_file()
 
 
-def test_a_refusal_is_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], forger: Forger
-) -> None:
+def test_a_refusal_is_one_line(lmgym: Commands, forger: Forger) -> None:
     path = forger.change(lambda entry, episodes: episodes[7].update(score=1.0 - episodes[7]["score"]))
-    assert command(monkeypatch, "verify", str(path)) == 2
-    output = capsys.readouterr()
-    assert output.err.count("\n") == 1
-    assert "instance 7, try 0 states score" in output.err
-    assert output.out == ""
+    assert "instance 7, try 0 states score" in lmgym.refused("verify", str(path))
 
 
-def test_other_weights_than_the_entrys_are_refused(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], forger: Forger, tmp_path: Path
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_other_weights_than_the_entrys_are_refused(lmgym: Commands, forger: Forger) -> None:
     own, other = (weights_digest(load_local(f"tiny?seed={seed}")) for seed in (4, 5))
     path = forger.change(lambda entry, _: entry["policy"].update(kind="model", name="tiny?seed=4", weights=own))
     for model, message in (
@@ -78,52 +54,39 @@ def test_other_weights_than_the_entrys_are_refused(
         ("tiny?seed=4", "has no token ids to score"),  # the weights are the entry's
         ("null", "null has no weights here to score ids under"),
     ):
-        assert command(monkeypatch, "verify", str(path), "--workers", "1", "--model", model) == 2
-        assert message in capsys.readouterr().err
+        assert message in lmgym.refused("verify", str(path), "--workers", "1", "--model", model)
 
 
 def test_a_key_in_place_of_a_model_is_refused_and_not_repeated(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], honest: Path
+    lmgym: Commands, honest: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LMGYM_API_KEY", "planted-0123456789")
-    assert command(monkeypatch, "verify", str(honest), "--model", "cmd:play planted-0123456789") == 2
-    assert "planted" not in capsys.readouterr().err
+    assert "planted" not in lmgym.refused("verify", str(honest), "--model", "cmd:play planted-0123456789")
 
 
-def test_declared_tokens_are_in_the_verdict(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], forger: Forger, tmp_path: Path
-) -> None:
+def test_declared_tokens_are_in_the_verdict(lmgym: Commands, forger: Forger) -> None:
     def change(_: object, episodes: list[dict[str, Any]]) -> None:
         for number, each in enumerate(episodes):
             each.update(tokens_in=100 + number, tokens_out=7)
 
-    words = ("--workers", "1", "--out", str(tmp_path / "out"))
-    assert command(monkeypatch, "verify", str(forger.change(change)), *words) == 0
-    verdict = json.loads((tmp_path / "out/Wordle-v0-honest.json").read_bytes())
+    lmgym("verify", str(forger.change(change)), "--workers", "1", "--out", "out")
+    verdict = json.loads(Path("out/Wordle-v0-honest.json").read_bytes())
     assert (verdict["tokens_in"], verdict["tokens_out"]) == (146.0, 7.0)  # 100 + the mean of 0 to 92
     assert "tokens" not in verdict
 
 
-def test_a_proposal_is_verified_against_the_board_before(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], honest: Path, tmp_path: Path
-) -> None:
-    base, proposed = tmp_path / "base", tmp_path / "proposed"
-    base.mkdir()
-    shutil.copytree(honest.parent.parent, proposed / "entries")
-    assert command(monkeypatch, "verify", str(proposed), "--base", str(base)) == 0
-    assert "verified (exact): honest on lmgym/Wordle-v0" in capsys.readouterr().out
-    (proposed / "verdicts").mkdir()
-    (proposed / "verdicts/honest.json").write_text("{}")
-    assert command(monkeypatch, "verify", str(proposed), "--base", str(base)) == 2
-    assert "the board writes verdicts and history itself" in capsys.readouterr().err
+def test_a_proposal_is_verified_against_the_board_before(lmgym: Commands, honest: Path) -> None:
+    Path("base").mkdir()
+    shutil.copytree(honest.parent.parent, "proposed/entries")
+    assert "verified (exact): honest on lmgym/Wordle-v0" in lmgym("verify", "proposed", "--base", "base")
+    Path("proposed/verdicts").mkdir()
+    Path("proposed/verdicts/honest.json").write_text("{}")
+    assert "the board writes verdicts and history itself" in lmgym.refused("verify", "proposed", "--base", "base")
 
 
-def test_a_proposal_that_repeats_an_entrys_actions_is_refused(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], honest: Path, forger: Forger, tmp_path: Path
-) -> None:
-    base, proposed = tmp_path / "base", tmp_path / "proposed"
-    shutil.copytree(honest.parent.parent, base / "entries")
-    shutil.copytree(base, proposed)
+def test_a_proposal_that_repeats_an_entrys_actions_is_refused(lmgym: Commands, honest: Path, forger: Forger) -> None:
+    shutil.copytree(honest.parent.parent, "base/entries")
+    shutil.copytree("base", "proposed")
 
     def change(entry: dict[str, Any], episodes: list[dict[str, Any]]) -> None:
         entry.update(name="copy", authors=["A. Copyist"])
@@ -132,42 +95,30 @@ def test_a_proposal_that_repeats_an_entrys_actions_is_refused(
 
     changed = forger.change(change)
     for path in (changed, entries.episodes_path(changed)):
-        shutil.copy(path, proposed / "entries/Wordle-v0" / path.name.replace("honest", "copy"))
-    assert command(monkeypatch, "verify", str(proposed), "--base", str(base), "--workers", "1") == 2
-    assert "copy repeats the actions or token ids of honest on lmgym/Wordle-v0" in capsys.readouterr().err
+        shutil.copy(path, Path("proposed/entries/Wordle-v0") / path.name.replace("honest", "copy"))
+    error = lmgym.refused("verify", "proposed", "--base", "base", "--workers", "1")
+    assert "copy repeats the actions or token ids of honest on lmgym/Wordle-v0" in error
 
 
-def test_a_history_that_was_cut_is_refused(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_history_that_was_cut_is_refused(lmgym: Commands) -> None:
     for name, lines in (("before", 1), ("after", 2)):
         for number in range(lines):
             log = Path(name) / "history.jsonl"
             history.append(log, date="2026-11-21", what="archived", task="lmgym/Wordle-v0", reason=str(number))
-    assert command(monkeypatch, "board", "follows", "before", "--leaderboard", "after") == 0
-    assert "1 lines were added" in capsys.readouterr().out
-    assert command(monkeypatch, "board", "follows", "after", "--leaderboard", "before") == 2
-    assert "lines may only be appended" in capsys.readouterr().err
+    assert "1 lines were added" in lmgym("board", "follows", "before", "--leaderboard", "after")
+    assert "lines may only be appended" in lmgym.refused("board", "follows", "after", "--leaderboard", "before")
 
 
-def test_a_board_from_which_entries_vanished_is_refused(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], honest: Path, tmp_path: Path
-) -> None:
-    before, after = str(tmp_path / "before"), str(tmp_path / "after")
-    shutil.copytree(honest.parent.parent, tmp_path / "before/entries")
-    assert command(monkeypatch, "board", "grade", "--leaderboard", before) == 0
-    shutil.copytree(before, after)
-    assert command(monkeypatch, "board", "follows", before, "--leaderboard", after) == 0
-    shutil.rmtree(tmp_path / "after/entries")
-    shutil.rmtree(tmp_path / "after/verdicts")
-    out = ("--leaderboard", after, "--out", str(tmp_path / "site"))
-    for words in (("follows", before, "--leaderboard", after), out, ("--base", before, *out)):
-        capsys.readouterr()
-        assert command(monkeypatch, "board", *words) == 2
-        assert (
-            "entries/Wordle-v0/honest.json is missing; remove entries by lmgym board remove" in capsys.readouterr().err
-        )
+def test_a_board_from_which_entries_vanished_is_refused(lmgym: Commands, honest: Path) -> None:
+    shutil.copytree(honest.parent.parent, "before/entries")
+    lmgym("board", "grade", "--leaderboard", "before")
+    shutil.copytree("before", "after")
+    lmgym("board", "follows", "before", "--leaderboard", "after")
+    shutil.rmtree("after/entries")
+    shutil.rmtree("after/verdicts")
+    for words in (("follows", "before"), (), ("--base", "before")):
+        error = lmgym.refused("board", *words, "--leaderboard", "after")
+        assert "entries/Wordle-v0/honest.json is missing; remove entries by lmgym board remove" in error
 
 
 @pytest.mark.parametrize(
@@ -180,18 +131,8 @@ def test_a_board_from_which_entries_vanished_is_refused(
         (("board", "archive", "lmgym/Wordle-v0", "lmgym/Wordle-v1", "--reason", "none"), "there are no entries on"),
     ],
 )
-def test_what_goes_wrong_is_one_line(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    words: tuple[str, ...],
-    line: str,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert command(monkeypatch, *words) == 2
-    output = capsys.readouterr()
-    assert line in output.err
-    assert output.err.count("\n") == 1
+def test_an_error_is_one_line(lmgym: Commands, words: tuple[str, ...], line: str) -> None:
+    assert line in lmgym.refused(*words)
 
 
 @pytest.mark.parametrize(
@@ -212,19 +153,13 @@ def test_what_goes_wrong_is_one_line(
     ],
 )
 def test_a_policys_name_tells_no_path_and_no_host(policy: str, name: str, kind: str) -> None:
-    from lmgym.board.texts import check_line
-    from lmgym.board.validate import check_name
-
     assert runs.public_name(policy) == name
     assert runs.kind_of(policy) == kind
     check_line(name, "policy")
     check_name(runs.slug(policy))
 
 
-def test_a_curve_names_the_command_that_made_it(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_curve_names_the_command_that_made_it(lmgym: Commands) -> None:
     Path("run").mkdir()
     arguments = {"task": "lmgym/Wordle-v0", "algorithm": "grpo", "options": {"colouring": "lmrl"}}
     arguments |= {"policy": "hf:/home/someone/start-2/policy", "tokens": 60000, "std": False, "threads": 1}
@@ -233,18 +168,17 @@ def test_a_curve_names_the_command_that_made_it(
         {"run_step": step, "evaluated_success": 0.5, "evaluated_low": 0.4, "evaluated_high": 0.6} for step in (3, 10)
     ]
     Path("run/metrics.jsonl").write_text("".join(json.dumps(point) + "\n" for point in points))
-    assert command(monkeypatch, "board", "curve", "run", "--name", "grpo-2") == 0
+    lmgym("board", "curve", "run", "--name", "grpo-2")
     curve = json.loads(Path("leaderboards/curves/Wordle-v0/grpo-2.json").read_bytes())
     assert curve["command"] == (
         "lmgym train grpo lmgym/Wordle-v0 --model hf:start-2/policy --option colouring=lmrl "
         "--steps=7 --no-std --seed=2 --tokens=60000"
     )
     assert [point["step"] for point in curve["points"]] == [3, 10]
-    assert command(monkeypatch, "board", "curve", "run", "--name", "grpo-2") == 2
-    assert "choose another --name" in capsys.readouterr().err
+    assert "choose another --name" in lmgym.refused("board", "curve", "run", "--name", "grpo-2")
 
 
-def test_entries_of_this_repository_tell_nothing_of_a_machine() -> None:
+def test_entries_of_this_repository_name_no_path() -> None:
     for path in entries.all_paths(ROOT / "leaderboards/entries"):
         words = path.read_bytes() + b"".join(parsing.lines(entries.episodes_path(path)))
         assert str(Path.home()).encode() + b"/" not in words

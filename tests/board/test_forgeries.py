@@ -35,6 +35,26 @@ def lost(episodes: list[State]) -> State:
     return next(each for each in episodes if not each["success"])
 
 
+def entry(**changes: object) -> Change:
+    """Change fields of the entry."""
+    return lambda state, _: state.update(changes)
+
+
+def settings(**changes: object) -> Change:
+    """Change settings of the entry."""
+    return lambda state, _: state["settings"].update(changes)
+
+
+def outcome(**changes: object) -> Change:
+    """Change fields of an episode that was won."""
+    return lambda _, episodes: won(episodes).update(changes)
+
+
+def turn(**changes: object) -> Change:
+    """Change fields of the first turn of an episode that was won."""
+    return lambda _, episodes: won(episodes)["turns"][0].update(changes)
+
+
 def all_won(entry: State, episodes: list[State]) -> None:
     for each in episodes:
         each.update(score=1.0, success=True)
@@ -71,41 +91,28 @@ def cut_short(entry: State, episodes: list[State]) -> None:
     episode.update(stop="max_turns", terminated=False, truncated=True)
 
 
-def nothing(entry: State, episodes: list[State]) -> None:
-    """Changes nothing."""
-
-
 FORGERIES: dict[str, tuple[Change, str]] = {
     # what the episodes say of themselves
     "a score": (lambda _, es: lost(es).update(score=1.0), r"states score 1\.0; replay gives 0\.0"),
     "success without score": (lambda _, es: lost(es).update(success=True), r"states success True; with score 0\.0"),
     "all won": (all_won, "states score 1.0"),
-    "a reward": (
-        lambda _, es: won(es)["turns"][0].update(reward=1.0),
-        r"turn 0 states reward 1\.0; replay gives -1\.0",
-    ),
+    "a reward": (turn(reward=1.0), r"turn 0 states reward 1\.0; replay gives -1\.0"),
     "an observation": (
         lambda _, es: won(es)["turns"][1].update(observation="0" * 16),
         "turn 1 answers another observation",
     ),
-    "the last observation": (lambda _, es: won(es).update(final="0" * 16), "ends with another observation"),
-    "an action": (lambda _, es: won(es)["turns"][0].update(action="zzzzz"), "answers another observation"),
+    "the last observation": (outcome(final="0" * 16), "ends with another observation"),
+    "an action": (turn(action="zzzzz"), "answers another observation"),
     "the seed": (lambda _, es: es[3].update(seed=es[3]["seed"] + 1), "the protocol derives"),
-    "the ending": (lambda _, es: won(es).update(stop="max_turns"), "states stop 'max_turns'; replay gives 'done'"),
-    "an ending nobody knows": (
-        lambda _, es: won(es).update(stop="enough"),
-        field("stop", "Invalid enum value 'enough'"),
-    ),
+    "the ending": (outcome(stop="max_turns"), "states stop 'max_turns'; replay gives 'done'"),
+    "an ending nobody knows": (outcome(stop="enough"), field("stop", "Invalid enum value 'enough'")),
     "terminated for truncated": (
-        lambda _, es: won(es).update(terminated=False, truncated=True),
+        outcome(terminated=False, truncated=True),
         "states terminated False; replay gives True",
     ),
-    "a score beyond 1": (lambda _, es: won(es).update(score=7.0), field("score", "<= 1.0")),
-    "a cost below nothing": (lambda _, es: won(es).update(cost=-5.0), field("cost", ">= 0.0")),
-    "a cost that no sum holds": (
-        lambda _, es: won(es).update(cost=1e308),
-        field("cost", "<= 1000000.0"),
-    ),
+    "a score beyond 1": (outcome(score=7.0), field("score", "<= 1.0")),
+    "a cost below nothing": (outcome(cost=-5.0), field("cost", ">= 0.0")),
+    "a cost that no sum holds": (outcome(cost=1e308), field("cost", "<= 1000000.0")),
     "a turn dropped": (cut_short, "before the environment ended it"),
     "a turn after the end": (late, "comes after the end of the episode"),
     "turns beyond the limit": (
@@ -124,39 +131,24 @@ FORGERIES: dict[str, tuple[Change, str]] = {
     "a foreign instance": (lambda _, es: es[-1].update(index=93), "is not one of the 93 instances"),
     "a try too many": (lambda _, es: es.insert(1, {**es[0], "attempt": 1}), "asks for 93 episodes; this entry has 94"),
     "another try": (lambda _, es: es[5].update(attempt=1), "asks for 1 tries of an instance"),
-    "tries that nobody asks for": (lambda e, _: e.update(tries=2), "with tries 1; this entry states 2"),
+    "tries that nobody asks for": (entry(tries=2), "with tries 1; this entry states 2"),
     "episodes in another order": (lambda _, es: es.reverse(), "instance 0, try 0 is missing"),
     # what was played
-    "another split": (lambda e, _: e.update(split="train"), "ranked on split 'test'; this entry has 'train'"),
-    "another version": (lambda e, _: e.update(task="lmgym/Wordle-v9"), "cannot verify entries on .*Wordle-v9"),
-    "a task without a table": (
-        lambda e, _: e.update(task="lmgym/MiniWoB-bisect-angle-v0"),
-        "is part of another task and has no table",
-    ),
-    "a task of a server": (
-        lambda e, _: e.update(task="lmgym/Remote-v0"),
-        "is played at a server and has no leaderboard",
-    ),
-    "a task by another name": (lambda e, _: e.update(task="wordle"), "names its task by the id lmgym/Wordle-v0"),
-    "options": (lambda e, _: e.update(options={"colouring": "counting"}), "default options; this entry has .*counting"),
-    "fewer instances": (lambda e, _: e.update(instances=10), "with instances 93; this entry states 10"),
-    "more turns allowed": (lambda e, _: e.update(max_turns=20), "with max_turns 6; this entry states 20"),
+    "another split": (entry(split="train"), "ranked on split 'test'; this entry has 'train'"),
+    "another version": (entry(task="lmgym/Wordle-v9"), "cannot verify entries on .*Wordle-v9"),
+    "a task without a table": (entry(task="lmgym/MiniWoB-bisect-angle-v0"), "is part of another task and has no table"),
+    "a task of a server": (entry(task="lmgym/Remote-v0"), "is played at a server and has no leaderboard"),
+    "a task by another name": (entry(task="wordle"), "names its task by the id lmgym/Wordle-v0"),
+    "options": (entry(options={"colouring": "counting"}), "default options; this entry has .*counting"),
+    "fewer instances": (entry(instances=10), "with instances 93; this entry states 10"),
+    "more turns allowed": (entry(max_turns=20), "with max_turns 6; this entry states 20"),
     "tokens over the limit": (
         lambda e, es: (e["settings"].update(max_tokens=3), es[0]["turns"][0].update(ids=[5, 6, 7, 8])),
         "has 4 tokens; this entry's limit is 3",
     ),
-    "log-probs of other tokens": (
-        lambda _, es: es[0]["turns"][0].update(ids=[5, 6], logprobs=[-0.5]),
-        "has 2 tokens and 1 logprobs",
-    ),
-    "a probability above 1": (
-        lambda _, es: es[0]["turns"][0].update(ids=[5], logprobs=[0.5]),
-        field("turns[0].logprobs[0]", "<= 0.0"),
-    ),
-    "a token id below 0": (
-        lambda _, es: es[0]["turns"][0].update(ids=[-1]),
-        field("turns[0].ids[0]", ">= 0"),
-    ),
+    "log-probs of other tokens": (turn(ids=[5, 6], logprobs=[-0.5]), "has 2 tokens and 1 logprobs"),
+    "a probability above 1": (turn(ids=[5], logprobs=[0.5]), field("turns[0].logprobs[0]", "<= 0.0")),
+    "a token id below 0": (turn(ids=[-1]), field("turns[0].ids[0]", ">= 0")),
     "a token id beyond all": (
         lambda _, es: es[0]["turns"][0].update(ids=[10**19]),
         field("turns[0].ids[0]", "line 1: Expected `int` <="),
@@ -166,121 +158,57 @@ FORGERIES: dict[str, tuple[Change, str]] = {
         field("turns[0].prompt[0]", "line 2: Expected `int` <="),
     ),
     "more tokens than there are": (lambda _, es: es[0].update(tokens_in=10**19), field("tokens_in")),
-    "more parameters than there are": (
-        lambda e, _: e["policy"].update(parameters=10**19),
-        field("policy.parameters"),
-    ),
-    "words beside an action": (
-        lambda _, es: won(es)["turns"][0].update(words="crane"),
-        "turn 0 has words beside its action: 'crane'",
-    ),
-    "a summary that no rule asks for": (
-        lambda _, es: won(es)["turns"][0].update(action=None),
-        "is a summary, but this entry's context rule asks for none",
-    ),
+    "more parameters than there are": (lambda e, _: e["policy"].update(parameters=10**19), field("policy.parameters")),
+    "words beside an action": (turn(words="crane"), "turn 0 has words beside its action: 'crane'"),
+    "a summary that no rule asks for": (turn(action=None), "is a summary, but this entry's context rule asks for none"),
     "an action passed off as a summary": (with_summary, "turn 1 answers another observation than the env"),
     "a summary passed off as an action": (summary_as_action, "turn 2 answers another observation than the"),
-    "a seat nobody played": (
-        lambda _, es: won(es)["turns"][0].update(seat="user"),
-        "is of seat 'user', which is not a seat of this entry",
-    ),
-    "an unnamed user": (lambda e, _: e.update(seats=["agent", "user"]), "names its user if and only if"),
+    "a seat nobody played": (turn(seat="user"), "is of seat 'user', which is not a seat of this entry"),
+    "an unnamed user": (entry(seats=["agent", "user"]), "names its user if and only if"),
     "a seat the task does not have": (
-        lambda e, _: e.update(seats=["agent", "ghost"], user="ghost"),
+        entry(seats=["agent", "ghost"], user="ghost"),
         "seat 'ghost' has no turn in any episode: lmgym/Wordle-v0 has no such player",
     ),
-    "a temperature at which all tokens are alike": (
-        lambda e, _: e["settings"].update(temperature=50),
-        field("temperature", "<= 2.0"),
-    ),
-    "a temperature below 0": (
-        lambda e, _: e["settings"].update(temperature=-0.5),
-        field("temperature", ">= 0.0"),
-    ),
-    "a prompt with a path": (
-        lambda e, _: e["settings"].update(prompt="Read /home/me/notes."),
-        "prompt .* names a path",
-    ),
-    "a prompt with a host": (
-        lambda e, _: e["settings"].update(prompt="Ask http://gpu7/"),
-        "prompt 'Ask http.* names a path or a host",
-    ),
-    "a prompt with a key": (
-        lambda e, _: e["settings"].update(prompt="Use sk-proj-abcdefghijklmnop0123."),
-        "^prompt contains what looks like an API key$",
-    ),
-    "a prompt without end": (lambda e, _: e["settings"].update(prompt="a" * 8001), "prompt has 8,001 characters"),
-    "a prompt that runs backwards": (lambda e, _: e["settings"].update(prompt="a\u202eb"), "prompt contains control"),
+    "a temperature at which all tokens are alike": (settings(temperature=50), field("temperature", "<= 2.0")),
+    "a temperature below 0": (settings(temperature=-0.5), field("temperature", ">= 0.0")),
+    "a prompt without end": (settings(prompt="a" * 8001), "prompt has 8,001 characters"),
+    "a prompt that runs backwards": (settings(prompt="a\u202eb"), "prompt contains control"),
     "a request that speaks to a terminal": (
-        lambda e, _: e["settings"].update(request={"stop": ["\n\x1b[2J"]}),
+        settings(request={"stop": ["\n\x1b[2J"]}),
         "^request contains control characters: U\\+001B$",
     ),
     "a request with an end of words": (
-        lambda e, _: e["settings"].update(request={"stop\0": "a"}),
+        settings(request={"stop\0": "a"}),
         "^request contains control characters: U\\+0000$",
     ),
     "a request that runs backwards": (
-        lambda e, _: e["settings"].update(request={"a": [{"b": "\u202e"}]}),
+        settings(request={"a": [{"b": "\u202e"}]}),
         "^request contains control characters: U\\+202E$",
     ),
-    "a request with a path": (
-        lambda e, _: e["settings"].update(request={"lora": "/home/me/lora"}),
-        "request '/home/me/lora' names a path",
-    ),
+    "a request with a path": (settings(request={"lora": "/home/me/lora"}), "request '/home/me/lora' names a path"),
     "a request with a key": (
-        lambda e, _: e["settings"].update(request={"auth": "Bearer abcdefgh12345678"}),
+        settings(request={"auth": "Bearer abcdefgh12345678"}),
         "^request contains what looks like an API key$",
     ),
-    "a request without end": (
-        lambda e, _: e["settings"].update(request={"stop": ["a" * 8001]}),
-        "request has 8,001 characters",
-    ),
-    "a seed of one's own": (
-        lambda e, _: e["settings"].update(seed=5),
-        field("seed", "settings: Invalid enum value 5"),
-    ),
-    "a context rule nobody knows": (lambda e, _: e["settings"].update(context="bogus"), "unknown --context 'bogus'"),
-    "a way of tools nobody knows": (
-        lambda e, _: e["settings"].update(tools="magic"),
-        field("tools", "Invalid enum value 'magic'"),
-    ),
-    "an answer of no tokens": (
-        lambda e, _: e["settings"].update(max_tokens=0),
-        field("max_tokens", ">= 1"),
-    ),
-    "more than all probability": (
-        lambda e, _: e["settings"].update(top_p=1.5),
-        field("top_p", "<= 1.0"),
-    ),
-    "a seat without a policy": (
-        lambda e, _: e["settings"].update(seats={"user": 7}),
-        field("seats[...]", "Expected `str`, got `int`"),
-    ),
-    "an author without a name": (lambda e, _: e.update(authors=["A. Uthor", ""]), "author '' is blank"),
-    "an author of spaces": (lambda e, _: e.update(authors=["\u2003 "]), "author '\\\\u2003 ' is blank"),
-    "no author": (lambda e, _: e.update(authors=[]), field("authors", "of length >= 1")),
-    "a blank title": (lambda e, _: e.update(title=" "), "title ' ' is blank"),
-    "a name with an unseen letter": (
-        lambda e, _: e.update(authors=["A\u2800"]),
-        "author .* invisible character U\\+2800",
-    ),
-    "a reference's title": (lambda e, _: e.update(title="knows  Everything."), "title .* is that of a reference"),
-    "a day to come": (lambda e, _: e.update(date="9999-12-31"), "date 9999-12-31 is in the future"),
-    "settings nobody knows": (
-        lambda e, _: e["settings"].update(luck=1),
-        "settings: Object contains unknown field `luck`",
-    ),
-    "settings of another kind": (
-        lambda e, _: e["settings"].update(temperature="hot"),
-        field("temperature", "Expected `float`, got `str`"),
-    ),
+    "a request without end": (settings(request={"stop": ["a" * 8001]}), "request has 8,001 characters"),
+    "a seed of one's own": (settings(seed=5), field("seed", "settings: Invalid enum value 5")),
+    "a context rule nobody knows": (settings(context="bogus"), "unknown --context 'bogus'"),
+    "a way of tools nobody knows": (settings(tools="magic"), field("tools", "Invalid enum value 'magic'")),
+    "an answer of no tokens": (settings(max_tokens=0), field("max_tokens", ">= 1")),
+    "more than all probability": (settings(top_p=1.5), field("top_p", "<= 1.0")),
+    "a seat without a policy": (settings(seats={"user": 7}), field("seats[...]", "Expected `str`, got `int`")),
+    "an author without a name": (entry(authors=["A. Uthor", ""]), "author '' is blank"),
+    "an author of spaces": (entry(authors=["\u2003 "]), "author '\\\\u2003 ' is blank"),
+    "no author": (entry(authors=[]), field("authors", "of length >= 1")),
+    "a blank title": (entry(title=" "), "title ' ' is blank"),
+    "a reference's title": (entry(title="knows  Everything."), "title .* is that of a reference"),
+    "a day to come": (entry(date="9999-12-31"), "date 9999-12-31 is in the future"),
+    "settings nobody knows": (settings(luck=1), "settings: Object contains unknown field `luck`"),
+    "settings of another kind": (settings(temperature="hot"), field("temperature", "Expected `float`, got `str`")),
     "weights by a word": (lambda e, _: e["policy"].update(weights="mine"), field("policy.weights")),
-    "an observation by a word": (
-        lambda _, es: won(es)["turns"][0].update(observation="seen"),
-        field("turns[0].observation"),
-    ),
+    "an observation by a word": (turn(observation="seen"), field("turns[0].observation")),
     # what the entry claims
-    "a mean": (nothing, "claims mean score 1.0; its episodes have 0.6"),
+    "a mean": (lambda e, _: e["claim"].update(score=1.0), "claims mean score 1.0; its episodes have 0.6"),
     "trained on the split it is ranked on": (
         lambda e, _: e["declared"].update(trained_on=["lmgym/Wordle-v0 test"]),
         "trained on lmgym/Wordle-v0 test, which is held out",
@@ -289,49 +217,32 @@ FORGERIES: dict[str, tuple[Change, str]] = {
         lambda e, _: e["declared"].update(trained_on=["lmgym/Nothing-v0 train"]),
         "trained_on 'lmgym/Nothing-v0 train': unknown task",
     ),
-    "an identity": (nothing, "but these settings have"),
-    "other episodes": (nothing, "does not match the entry's sha256"),
-    "a field": (lambda e, _: e.update(mark="reproduced"), "unknown field `mark`"),
-    "a licence": (lambda e, _: e.update(licence="all rights reserved"), "Invalid enum value 'all rights reserved'"),
-    "a number for a word": (lambda e, _: e.update(title=7), field("title", "Expected `str`, got `int`")),
-    "a day that never was": (lambda e, _: e.update(date="2026-02-30"), "date must have the form"),
+    "an identity": (entry(identity="0" * 64), "but these settings have"),
+    "other episodes": (lambda e, _: e["episodes"].update(sha256="0" * 64), "does not match the entry's sha256"),
+    "a field": (entry(mark="reproduced"), "unknown field `mark`"),
+    "a licence": (entry(licence="all rights reserved"), "Invalid enum value 'all rights reserved'"),
+    "a number for a word": (entry(title=7), field("title", "Expected `str`, got `int`")),
+    "a day that never was": (entry(date="2026-02-30"), "date must have the form"),
     # names, words, links
     "a model in the oracle's place": (
-        lambda e, _: e.update(name="oracle"),
+        entry(name="oracle"),
         "oracle is the name of a reference; this policy is a script",
     ),
-    "a name that leaves the folder": (
-        lambda e, _: e.update(name="../x"),
-        field("name", "matching regex"),
-    ),
-    "a name that is not its file's": (lambda e, _: e.update(name="other"), "belongs in Wordle-v0/other.json"),
-    "markup in a title": (lambda e, _: e.update(title="<img src=x onerror=alert(1)>"), "^title .* contains markup"),
-    "markup in an author": (lambda e, _: e.update(authors=["<b>A</b>"]), "author .* contains markup"),
-    "a terminal's escape": (lambda e, _: e.update(title="\x1b[31mred"), r"title '\\x1b\[31mred' contains control"),
-    "letters that run backwards": (
-        lambda e, _: e.update(title="safe \u202e gnp"),
-        "title 'safe .* invisible character U\\+202E",
-    ),
-    "a script for a link": (
-        lambda e, _: e["links"].update(code="javascript:alert(1)"),
-        field("links.code"),
-    ),
-    "markup in a link": (
-        lambda e, _: e["links"].update(paper='https://a.org/"><script>'),
-        field("links.paper"),
-    ),
+    "a name that leaves the folder": (entry(name="../x"), field("name", "matching regex")),
+    "a name that is not its file's": (entry(name="other"), "belongs in Wordle-v0/other.json"),
+    "markup in a title": (entry(title="<img src=x onerror=alert(1)>"), "^title .* contains markup"),
+    "markup in an author": (entry(authors=["<b>A</b>"]), "author .* contains markup"),
+    "a terminal's escape": (entry(title="\x1b[31mred"), r"title '\\x1b\[31mred' contains control"),
+    "a script for a link": (lambda e, _: e["links"].update(code="javascript:alert(1)"), field("links.code")),
+    "markup in a link": (lambda e, _: e["links"].update(paper='https://a.org/"><script>'), field("links.paper")),
     "a folder of the author's": (
         lambda e, _: e["policy"].update(name="hf:/home/someone/model"),
         "policy 'hf:/home/someone/model' names a path or a host",
     ),
     "a host": (lambda e, _: e["policy"].update(name="http://gpu7:8000/v1"), "policy 'http.* names a path or a host"),
-    "a title without end": (lambda e, _: e.update(title="a" * 201), field("title", "of length <= 200")),
+    "a title without end": (entry(title="a" * 201), field("title", "of length <= 200")),
 }
-UNSIGNED = {  # what is changed without making the rest fit
-    "a mean": lambda e, _: e["claim"].update(score=1.0),
-    "an identity": lambda e, _: e.update(identity="0" * 64),
-    "other episodes": lambda e, _: e["episodes"].update(sha256="0" * 64),
-}
+UNSIGNED = {"a mean", "an identity", "other episodes"}  # changed without making the rest fit
 
 
 def test_the_honest_entry_is_verified(honest: Path) -> None:
@@ -343,7 +254,7 @@ def test_the_honest_entry_is_verified(honest: Path) -> None:
 @pytest.mark.parametrize("name", FORGERIES)
 def test_a_forgery_is_refused(forger: Forger, name: str) -> None:
     change, message = FORGERIES[name]
-    path = forger.change(UNSIGNED.get(name, change), signed=name not in UNSIGNED)
+    path = forger.change(change, signed=name not in UNSIGNED)
     with pytest.raises(SubmissionError, match=message):
         verify(path, workers=1)
 
@@ -441,16 +352,12 @@ def test_hostile_frames_are_refused(forger: Forger, name: str) -> None:
 
 
 def test_a_bomb_that_does_not_say_so_is_read_up_to_the_limit_and_no_further(tmp_path: Path) -> None:
-    (tmp_path / "bomb").write_bytes(bomb(stated=False))
+    assert len(bomb(stated=True)) < 36_000
+    assert (tmp_path / "bomb").write_bytes(bomb(stated=False)) < 36_000
     lengths = (len(line) + 1 for line in parsing.lines(tmp_path / "bomb"))
     assert sum(itertools.islice(lengths, 120)) == 120 << 22  # of the 128 lines that the limit has room for
     with pytest.raises(SubmissionError, match="bomb unpacks to more than 536,870,912 bytes"):
         sum(lengths)
-
-
-def test_the_bombs_fit_into_36_kilobytes() -> None:
-    assert len(bomb(stated=True)) < 36_000
-    assert len(bomb(stated=False)) < 36_000
 
 
 def test_a_missing_file_is_named(forger: Forger) -> None:
@@ -466,7 +373,7 @@ def test_a_link_is_no_file(forger: Forger, honest: Path) -> None:
         verify(forger.path, workers=1)
 
 
-@pytest.mark.parametrize("code", [0x2061, 0x2800, 0x3164, 0xFE00, 0x13441, 0x16FE4, 0x1D159, 0xE0041])
+@pytest.mark.parametrize("code", [0x202E, 0x2061, 0x2800, 0x3164, 0xFE00, 0x13441, 0x16FE4, 0x1D159, 0xE0041])
 @pytest.mark.parametrize("place", ["title", "author"])
 def test_an_invisible_character_is_refused(forger: Forger, code: int, place: str) -> None:
     """U+1D159 and U+13441 are a sign and a letter by category, but are drawn as blanks."""
@@ -480,15 +387,14 @@ def test_an_emoji_in_a_title_is_accepted(forger: Forger) -> None:
     assert validated(forger.change(lambda e, _: e.update(title="Player \u2764\ufe0f"))).title.startswith("Player")
 
 
-@pytest.mark.parametrize("name", ["con", "prn", "aux", "nul", "com1", "lpt9", "nul.v2", "aux.json", "index", "a..b"])
-def test_a_reserved_name_is_refused(name: str) -> None:
-    with pytest.raises(SubmissionError, match=f"the name '{name}' is reserved; choose another --name"):
-        check_name(name)
+RESERVED = ("con", "prn", "aux", "nul", "com1", "lpt9", "nul.v2", "aux.json", "index", "a..b")
+INVALID = ("UPPER", "-dash", "dot.", "a/b", "", "a" * 49, "line\n")
 
 
-@pytest.mark.parametrize("name", ["UPPER", "-dash", "dot.", "a/b", "", "a" * 49, "line\n"])
-def test_an_invalid_name_is_refused(name: str) -> None:
-    with pytest.raises(SubmissionError, match="is not a valid name: use at most 48 lower-case letters"):
+@pytest.mark.parametrize("name", [*RESERVED, *INVALID])
+def test_an_unsuitable_name_is_refused(name: str) -> None:
+    reason = "is reserved; choose another --name" if name in RESERVED else "is not a valid name: use at most 48 lower-"
+    with pytest.raises(SubmissionError, match=f"{re.escape(repr(name))} {reason}"):
         check_name(name)
 
 
@@ -522,6 +428,7 @@ def test_honest_words_are_no_key_and_no_path(forger: Forger, words: str) -> None
     "words",
     [
         "sk-abcdefghij0123456789ABCDEFGHIJ",
+        "sk-proj-abcdefghijklmnop0123.",
         "sk-proj-Ab3_" + "x9Yz" * 12,
         "sk-ant-api03-" + "aB3d" * 20,
         "sk-or-v1-" + "0a1b" * 16,
@@ -547,7 +454,19 @@ def test_a_key_of_any_issuer_is_refused_and_not_repeated(forger: Forger, words: 
         validated(path)
 
 
-@pytest.mark.parametrize("words", ["see /tmp", "in /home/me", "under ~/models/x", "at ./runs/x", "/Users", "C:\\me"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "see /tmp",
+        "Read /home/me/notes.",
+        "Ask http://gpu7/",
+        "in /home/me",
+        "under ~/models/x",
+        "at ./runs/x",
+        "/Users",
+        "C:\\me",
+    ],
+)
 def test_a_path_of_a_machine_is_refused(forger: Forger, words: str) -> None:
     with pytest.raises(SubmissionError, match="names a path or a host"):
         validated(forger.change(lambda e, _: e["settings"].update(prompt=words)))

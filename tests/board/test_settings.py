@@ -14,9 +14,9 @@ import pytest
 
 from lmgym.board import entry as entries
 from lmgym.board.entry import Entry
+from tests.board.conftest import Commands
 from tests.board.forge import validated
 from tests.board.test_audit_settings import DUELS, JARS, ROOT, plugin
-from tests.board.test_commands import command
 from tests.evaluation.server import serving
 
 __all__ = ["plugin"]
@@ -29,28 +29,26 @@ def model() -> Iterator[str]:
         yield server.model
 
 
-def entered(monkeypatch: pytest.MonkeyPatch, task: str, model: str, *words: str) -> Entry:
-    """The entry of an evaluation, after all checks of a reader."""
-    run = ("eval", task, "--model", model, "--standard", "--quiet", "--out", "run", *words)
-    assert command(monkeypatch, *run) == 0
-    assert command(monkeypatch, "submit", "run", "--author", "A. Uthor", "--name", "honest") == 0
+def entered(lmgym: Commands, task: str, model: str, *words: str) -> Entry:
+    """Evaluate a model on a task, submit the run, and return the validated entry."""
+    lmgym("eval", task, "--model", model, "--standard", "--quiet", "--out", "run", *words)
+    lmgym("submit", "run", "--author", "A. Uthor", "--name", "honest")
     (path,) = entries.all_paths(Path("leaderboards/entries"))
     return validated(path)
 
 
 def test_a_stop_at_the_end_of_a_line_is_verified_and_shown_escaped(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, model: str, plugin: Path
+    lmgym: Commands, monkeypatch: pytest.MonkeyPatch, model: str, plugin: Path
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(plugin), str(ROOT)]))
     stops = ["\n", "\t", "\r\n", "</s>", "```", "\\n", "<script>alert(1)</script>"]
-    entry = entered(monkeypatch, JARS, model, "--request", f"stop={json.dumps(stops)}")
+    entry = entered(lmgym, JARS, model, "--request", f"stop={json.dumps(stops)}")
     assert entry.settings["request"] == {"stop": stops}
     path = "leaderboards/entries/test--FewJars-v0/honest.json"
     assert "\\n" in Path(path).read_text()
-    assert command(monkeypatch, "verify", path, "--workers", "1") == 0
-    assert command(monkeypatch, "board", "grade") == 0
-    assert command(monkeypatch, "board", "--out", "site") == 0
+    lmgym("verify", path, "--workers", "1")
+    lmgym("board", "grade")
+    lmgym("board", "--out", "site")
     page = Path("site/entries/test--FewJars-v0/honest.html").read_text()
     text = json.dumps({"stop": stops})
     assert "\n" not in text
@@ -70,12 +68,9 @@ def test_a_stop_at_the_end_of_a_line_is_verified_and_shown_escaped(
         "user=null",
     ],
 )
-def test_members_of_a_request_are_handed_in(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, model: str, request_: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_members_of_a_request_are_handed_in(lmgym: Commands, model: str, request_: str) -> None:
     name, _, value = request_.partition("=")
-    entry = entered(monkeypatch, JARS, model, "--request", request_)
+    entry = entered(lmgym, JARS, model, "--request", request_)
     wanted: dict[str, Any] = {
         "chat_template_kwargs": {"enable_thinking": False},
         "stop": "Observation:",
@@ -100,11 +95,10 @@ def test_members_of_a_request_are_handed_in(
     ],
 )
 def test_other_settings_are_handed_in(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, model: str, words: tuple[str, ...], setting: str, value: object
+    lmgym: Commands, model: str, words: tuple[str, ...], setting: str, value: object
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     Path("marked.txt").write_bytes(b"\xef\xbb\xbfBe brief.\r\n")
-    assert entered(monkeypatch, JARS, model, *words).settings[setting] == value
+    assert entered(lmgym, JARS, model, *words).settings[setting] == value
 
 
 @pytest.mark.parametrize(
@@ -118,11 +112,8 @@ def test_other_settings_are_handed_in(
         ("ft:gpt-4o:org::id", "ft:gpt-4o:org::id"),
     ],
 )
-def test_a_model_is_handed_in_however_its_server_calls_it(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, model: str, called: str, name: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    entry = entered(monkeypatch, JARS, f"{model.partition('#')[0]}#{called}")
+def test_a_model_is_handed_in_however_its_server_calls_it(lmgym: Commands, model: str, called: str, name: str) -> None:
+    entry = entered(lmgym, JARS, f"{model.partition('#')[0]}#{called}")
     assert entry.policy.name == f"endpoint: {name}"
 
 
@@ -135,26 +126,22 @@ def test_a_model_is_handed_in_however_its_server_calls_it(
         (f"cmd:{sys.executable} player.py", f"black: cmd: {Path(sys.executable).name}"),
     ],
 )
-def test_other_seats_are_handed_in(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, model: str, seat: str, user: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_other_seats_are_handed_in(lmgym: Commands, model: str, seat: str, user: str) -> None:
     script = "import json, sys\nfor line in sys.stdin:\n"
     script += "    print(json.dumps({'id': json.loads(line)['id'], 'text': 'a'}), flush=True)\n"
     Path("player.py").write_text(script)
     words = ("--seat", f"black={seat.replace('MODEL', model)}", "--max-tokens", "8")
-    entry = entered(monkeypatch, DUELS, model, *words)
+    entry = entered(lmgym, DUELS, model, *words)
     assert (entry.user, set(entry.seats)) == (user, {"agent", "black"})
 
 
 def test_a_seat_that_was_never_on_turn_is_not_in_the_entry(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, model: str, plugin: Path
+    lmgym: Commands, monkeypatch: pytest.MonkeyPatch, model: str, plugin: Path
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(plugin), str(ROOT)]))
-    entry = entered(monkeypatch, JARS, model, "--seat", "black=null")
+    entry = entered(lmgym, JARS, model, "--seat", "black=null")
     assert (entry.user, entry.seats, "seats" in entry.settings) == (None, ("agent",), False)
-    assert command(monkeypatch, "verify", "leaderboards/entries/test--FewJars-v0/honest.json", "--workers", "1") == 0
+    lmgym("verify", "leaderboards/entries/test--FewJars-v0/honest.json", "--workers", "1")
 
 
 @pytest.mark.parametrize(
@@ -166,15 +153,8 @@ def test_a_seat_that_was_never_on_turn_is_not_in_the_entry(
     ],
 )
 def test_a_request_that_cannot_be_made_is_refused_before_anything_is_played(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    model: str,
-    words: tuple[str, ...],
-    message: str,
+    lmgym: Commands, model: str, words: tuple[str, ...], message: str
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     words = tuple(word.replace("MODEL", model) for word in words)
-    assert command(monkeypatch, "eval", JARS, "--out", "run", "--model", *words) == 2
-    assert message in " ".join(capsys.readouterr().err.split())
+    assert message in lmgym.refused("eval", JARS, "--out", "run", "--model", *words)
     assert not Path("run").exists()

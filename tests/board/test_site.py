@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import msgspec
@@ -65,8 +66,8 @@ def pages(board_store: BoardStore, tmp_path_factory: pytest.TempPathFactory) -> 
     return out
 
 
-def row(name: str, scores: Sequence[float], template: TableRow, **changes: object) -> TableRow:
-    """A row of a system that scored so on single tries."""
+def row(template: TableRow, name: str, scores: Sequence[float], *, mark: str = "verified", **changes: Any) -> TableRow:
+    """Make the row of a system with these scores on single tries."""
     columns = outcomes(
         [
             {"index": i, "attempt": 0, "score": s, "success": s == 1, "turns": 3, "invalid": 0, "tokens": 0}
@@ -74,8 +75,18 @@ def row(name: str, scores: Sequence[float], template: TableRow, **changes: objec
         ]
     )
     entry = msgspec.structs.replace(template.entry, name=name, title=name, **changes)
-    verdict = msgspec.structs.replace(template.verdict, name=name, **figures(columns))
-    return TableRow(entry, verdict)
+    return TableRow(entry, msgspec.structs.replace(template.verdict, name=name, mark=mark, **figures(columns)))
+
+
+def references(template: TableRow, task: str = WORDLE) -> list[TableRow]:
+    """Make the rows that define 0 and 100 on a task."""
+    return [row(template, name, [value] * 40, task=task) for name, value in (("random", 0.0), ("oracle", 1.0))]
+
+
+def page(*rows: TableRow, **changes: Any) -> Board:
+    """Make a board of one task."""
+    texts = {"family": "wordle", "summary": "", "score": "", **changes}
+    return Board([TaskPage(id=WORDLE, name="Wordle-v0", rows=rows, **texts)], [], [])
 
 
 @pytest.fixture
@@ -94,7 +105,7 @@ def test_ranks_are_shared_where_a_paired_test_sees_no_difference(template: Table
     best = np.ones(40)
     near, far = best.copy(), best.copy()
     near[:4], far[:20] = 0, 0
-    table = ranked([row("c", far, template), row("a", best, template), row("b", near, template)])
+    table = ranked([row(template, name, scores) for name, scores in (("c", far), ("a", best), ("b", near))])
     assert [(each.entry.name, each.rank, each.tied) for each in table] == [
         ("a", 1, True),
         ("b", 1, True),
@@ -103,24 +114,23 @@ def test_ranks_are_shared_where_a_paired_test_sees_no_difference(template: Table
 
 
 def test_entries_of_another_user_are_not_compared(template: TableRow) -> None:
-    table = ranked(
-        [row("a", [1.0] * 40, template), row("b", [0.0] * 40, template, user="user: other", seats=("agent", "user"))]
-    )
+    other = row(template, "b", [0.0] * 40, user="user: other", seats=("agent", "user"))
+    table = ranked([row(template, "a", [1.0] * 40), other])
     assert [(each.entry.name, each.rank) for each in table] == [("a", 1), ("b", 1)]
 
 
-def test_what_was_only_reported_has_no_rank(template: TableRow) -> None:
-    claim = row("a", [1.0] * 40, template)
-    table = ranked(
-        [TableRow(claim.entry, msgspec.structs.replace(claim.verdict, mark="reported")), row("b", [0.0] * 40, template)]
-    )
+def test_a_reported_entry_has_no_rank_and_no_overall_score(template: TableRow) -> None:
+    claim = row(template, "a", [1.0] * 40, mark="reported")
+    table = ranked([claim, row(template, "b", [0.0] * 40)])
     assert [(each.entry.name, each.rank) for each in table] == [("b", 1), ("a", 0)]
+    systems = overall(Suite("one", 1, {"Wordle": (WORDLE,)}), [*references(template), claim])
+    assert [each.name for each in systems] == ["oracle", "random"]
 
 
 def test_overall_puts_random_at_0_and_the_oracle_at_100(template: TableRow) -> None:
     suite = Suite("one", 1, {"Wordle": (WORDLE,)})
     half = [1.0, 0.0] * 20
-    rows = [row("random", [0.2] * 40, template), row("oracle", [1.0] * 40, template), row("mine", half, template)]
+    rows = [row(template, *each) for each in (("random", [0.2] * 40), ("oracle", [1.0] * 40), ("mine", half))]
     systems = {each.name: each for each in overall(suite, rows)}
     means = {name: each.score.mean for name, each in systems.items() if each.score}
     assert means == pytest.approx({"random": 0.0, "oracle": 100.0, "mine": 100 * (0.5 - 0.2) / 0.8})
@@ -141,12 +151,8 @@ def test_intervals_of_tasks_give_one_of_their_mean() -> None:
 
 def test_a_missing_task_is_shown_and_nothing_is_averaged(template: TableRow) -> None:
     suite = Suite("two", 1, {"Wordle": (WORDLE,), "Counting": ("lmgym/WordleCounting-v0",)})
-    rows = [row(name, [value] * 40, template) for name, value in (("random", 0.0), ("oracle", 1.0), ("mine", 0.5))]
-    counting = [
-        row(name, [value] * 40, template, task="lmgym/WordleCounting-v0")
-        for name, value in (("random", 0.0), ("oracle", 1.0))
-    ]
-    systems = overall(suite, rows + counting)
+    rows = [*references(template), row(template, "mine", [0.5] * 40)]
+    systems = overall(suite, rows + references(template, "lmgym/WordleCounting-v0"))
     assert [(each.name, each.missing, each.score is None) for each in systems] == [
         ("oracle", 0, False),
         ("random", 0, False),
@@ -158,25 +164,12 @@ def test_a_missing_task_is_shown_and_nothing_is_averaged(template: TableRow) -> 
 
 def test_families_weigh_alike(template: TableRow) -> None:
     suite = Suite("three", 1, {"A": ("a/1", "a/2"), "B": ("b/1",)})
-    scores = {"a/1": 1.0, "a/2": 1.0, "b/1": 0.0}
-    rows = [
-        row(name, [value] * 10, template, task=task)
-        for task, mine in scores.items()
-        for name, value in (("random", 0.0), ("oracle", 1.0), ("mine", mine))
-    ]
+    rows = []
+    for task, score in (("a/1", 1.0), ("a/2", 1.0), ("b/1", 0.0)):
+        rows += [*references(template, task), row(template, "mine", [score] * 40, task=task)]
     (mine,) = [each for each in overall(suite, rows) if each.name == "mine"]
     assert mine.score is not None
     assert mine.score.mean == pytest.approx(50.0)  # not 66.7: two tasks of a family are one part of two
-
-
-def test_what_was_only_reported_counts_nowhere(template: TableRow) -> None:
-    suite = Suite("one", 1, {"Wordle": (WORDLE,)})
-    rows = [row(name, [value] * 40, template) for name, value in (("random", 0.0), ("oracle", 1.0), ("mine", 0.5))]
-    reported = msgspec.structs.replace(rows[2].verdict, mark="reported")
-    assert [each.name for each in overall(suite, [*rows[:2], TableRow(rows[2].entry, reported)])] == [
-        "oracle",
-        "random",
-    ]
 
 
 # What is loaded ------------------------------------------------------------------------------------------------
@@ -198,7 +191,7 @@ ENTRY, EPISODES, VERDICT = "entries/{}.json", "entries/{}.episodes.jsonl.zst", "
 
 
 @pytest.mark.parametrize("gone", [[ENTRY], [EPISODES], [ENTRY, EPISODES, VERDICT]])
-def test_an_entry_is_not_gone_without_a_line_that_says_so(
+def test_a_missing_file_needs_a_line_of_the_history(
     board_store: BoardStore, copied: BoardStore, gone: list[str]
 ) -> None:
     for file in gone:
@@ -208,21 +201,14 @@ def test_an_entry_is_not_gone_without_a_line_that_says_so(
             check()
 
 
-def test_an_entry_that_was_removed_is_missed_by_nobody(board_store: BoardStore, copied: BoardStore) -> None:
+def test_equal_and_removed_entries_are_not_replayed(board_store: BoardStore, copied: BoardStore) -> None:
+    assert recheck(board_store, copied) == []
     copied.remove(WORDLE, "honest", reason="the author asked for it")
     assert recheck(board_store, copied) == []
     assert {row.entry.name for row in site.load(copied).rows} == {"null", "random", "oracle"}
 
 
-def test_a_verdict_that_history_does_not_hold_stops_the_build(copied: BoardStore, template: TableRow) -> None:
-    better = msgspec.structs.replace(template.verdict.score, mean=1.0)
-    forged = msgspec.structs.replace(template.verdict, score=better)
-    copied.verdict_path(WORDLE, "honest").write_bytes(entries.canonical(forged))
-    with pytest.raises(SubmissionError, match="the history has honest on lmgym/Wordle-v0 with score"):
-        site.load(copied)
-
-
-def of_before(log: Path) -> None:
+def without_digests(log: Path) -> None:
     """Write a history as it was when its lines held no digests of verdicts."""
     events = history.read(log)
     assert all(event.verdict for event in events if event.name)
@@ -235,6 +221,7 @@ def of_before(log: Path) -> None:
 
 
 EDITS: dict[str, tuple[dict[str, object], str]] = {
+    "score": ({"score": Figure(1.0, 0.5, 1.0)}, "the history has honest on lmgym/Wordle-v0 with score"),
     "mark": (
         {"mark": "reproduced", "audit": {"z": 0.1}},
         "the history has honest on lmgym/Wordle-v0 with mark verified",
@@ -250,7 +237,7 @@ def test_a_verdict_edited_by_hand_stops_the_build(
     copied: BoardStore, template: TableRow, edited: str, before: bool
 ) -> None:
     if before:
-        of_before(copied.log)
+        without_digests(copied.log)
     assert site.load(copied)
     changes, message = EDITS[edited]
     verdict = msgspec.structs.replace(template.verdict, **changes)
@@ -259,9 +246,7 @@ def test_a_verdict_edited_by_hand_stops_the_build(
         site.load(copied)
 
 
-def test_a_task_that_promises_something_else_stops_the_build(
-    copied: BoardStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_change_of_golden_episodes_stops_the_build(copied: BoardStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(site, "promise", lambda task: "0" * 64)
     with pytest.raises(SubmissionError, match="was verified before the task's golden episodes changed"):
         site.load(copied)
@@ -273,10 +258,11 @@ def test_a_broken_history_stops_the_build(copied: BoardStore) -> None:
         site.load(copied)
 
 
-def test_a_name_is_one_system_on_all_tasks(board_store: BoardStore, copied: BoardStore, template: TableRow) -> None:
+def test_a_name_is_one_system_on_all_tasks(copied: BoardStore, template: TableRow) -> None:
     other = msgspec.structs.replace(template.entry, task="lmgym/WordleCounting-v0", authors=("A. Rival",))
-    check_system(template.entry, [template.entry, msgspec.structs.replace(other, authors=template.entry.authors,
-        episodes=entries.EpisodeFile(1, "0" * 64))])  # fmt: skip
+    episodes = entries.EpisodeFile(1, "0" * 64)
+    own = msgspec.structs.replace(other, authors=template.entry.authors, episodes=episodes)
+    check_system(template.entry, [template.entry, own])
     with pytest.raises(SubmissionError, match="honest names another system on lmgym/Wordle-v0"):
         check_system(other, [template.entry])
     path = copied.path(WORDLE, "oracle")
@@ -362,7 +348,7 @@ def test_other_actions_are_no_copy(copied: BoardStore, template: TableRow) -> No
             file.rename(file.with_name(f"{number}-{file.name}"))
 
 
-def test_a_copy_that_was_let_in_stops_the_build(
+def test_a_copy_among_the_entries_stops_the_build(
     copied: BoardStore, template: TableRow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copy, verdict = copy_of(copied, template, with_other_ids)
@@ -400,10 +386,7 @@ def test_a_system_prompt_is_on_the_page_of_its_entry(
     template: TableRow, tmp_path: Path, prompt: str, visible: bool
 ) -> None:
     entry = msgspec.structs.replace(template.entry, settings={"prompt": prompt} if prompt else {})
-    page = TaskPage(
-        id=WORDLE, name="Wordle-v0", family="wordle", summary="", score="", rows=[TableRow(entry, template.verdict, 1)]
-    )
-    write(Board([page], [], []), tmp_path)
+    write(page(TableRow(entry, template.verdict, 1)), tmp_path)
     text = (tmp_path / "entries/Wordle-v0/honest.html").read_text()
     assert ("<h2>System prompt</h2>" in text) == visible
     assert ("Be &lt;b&gt;bold&lt;/b&gt;." in text) == visible
@@ -412,15 +395,11 @@ def test_a_system_prompt_is_on_the_page_of_its_entry(
 # A board held against the one before ---------------------------------------------------------------------------
 
 
-def test_a_board_that_says_the_same_is_not_replayed(board_store: BoardStore, copied: BoardStore) -> None:
-    assert recheck(board_store, copied) == []
-
-
 def regraded(store: BoardStore, verdict: Verdict) -> None:
     store.admit(entries.read(store.path(WORDLE, "honest")), verdict, reason="a better look")
 
 
-def test_a_verdict_that_replay_does_not_find_is_refused(
+def test_a_verdict_that_replay_contradicts_is_refused(
     board_store: BoardStore, copied: BoardStore, template: TableRow
 ) -> None:
     better = msgspec.structs.replace(template.verdict.score, mean=0.99)
@@ -430,7 +409,7 @@ def test_a_verdict_that_replay_does_not_find_is_refused(
         recheck(board_store, copied)
 
 
-def test_a_mark_needs_what_it_stands_for(board_store: BoardStore, copied: BoardStore, template: TableRow) -> None:
+def test_the_mark_reproduced_needs_an_audit(board_store: BoardStore, copied: BoardStore, template: TableRow) -> None:
     regraded(copied, msgspec.structs.replace(template.verdict, mark="reproduced"))
     with pytest.raises(SubmissionError, match="states mark reproduced; replay gives verified"):
         recheck(board_store, copied)
@@ -510,7 +489,7 @@ def test_figures_are_the_verdicts_not_the_claims(board_store: BoardStore, tmp_pa
     assert "0.777" not in "".join(path.read_text() for path in (tmp_path / "b").rglob("*.html"))
 
 
-def test_json_and_feed_say_what_the_pages_say(pages: Path, board_store: BoardStore) -> None:
+def test_json_and_feed_agree_with_the_pages(pages: Path, board_store: BoardStore) -> None:
     state = json.loads((pages / "board.json").read_text())
     rows = {each["name"]: each for each in state["tasks"][WORDLE]}
     assert rows["oracle"]["rank"] == 1
@@ -589,12 +568,12 @@ def test_a_feed_without_an_address_has_no_links(board_store: BoardStore, tmp_pat
 
 
 @pytest.mark.parametrize("address", ["board", "./board", "javascript:alert(1)", 'https://a.org/"><x>', "file:///tmp"])
-def test_an_address_that_no_reader_can_follow_is_refused(tmp_path: Path, address: str) -> None:
+def test_an_invalid_address_is_refused(tmp_path: Path, address: str) -> None:
     with pytest.raises(SubmissionError, match="--address must be the URL of the site"):
         write(Board([], [], []), tmp_path, address=address)
 
 
-def test_markup_of_an_entry_is_shown_as_words(template: TableRow, tmp_path: Path) -> None:
+def test_markup_of_an_entry_is_escaped(template: TableRow, tmp_path: Path) -> None:
     """Whatever the checks let through: the templates escape it."""
     planted = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
     hostile: Entry = msgspec.structs.replace(
@@ -607,9 +586,9 @@ def test_markup_of_an_entry_is_shown_as_words(template: TableRow, tmp_path: Path
         links=Links(code=f'https://example.org/"onclick="{planted}'),
     )
     verdict: Verdict = msgspec.structs.replace(template.verdict, mark="reported", reason=planted)
-    page = TaskPage(id=WORDLE, name="Wordle-v0", family="wordle", summary=planted, score=planted)
+    board = page(TableRow(hostile, verdict, 1), summary=planted, score=planted)
     event = history.Event(number=1, previous="", date="2026-11-21", what="removed", task=planted, reason=planted)
-    write(Board([replace(page, rows=[TableRow(hostile, verdict, 1)])], [], [event]), tmp_path)
+    write(replace(board, events=[event]), tmp_path)
     for path in tmp_path.rglob("*.html"):
         read = Reader(path)
         assert [tag for tag, _ in read.elements].count("script") == 1
@@ -618,12 +597,9 @@ def test_markup_of_an_entry_is_shown_as_words(template: TableRow, tmp_path: Path
     ElementTree.parse(tmp_path / "feed.xml")
 
 
-def test_tokens_are_the_records_or_as_declared(template: TableRow, tmp_path: Path) -> None:
+def test_declared_tokens_are_apart_from_verified_figures(template: TableRow, tmp_path: Path) -> None:
     declared = msgspec.structs.replace(template.verdict, tokens_in=12_345.0, tokens_out=67.0, cost=1.5)
-    page = TaskPage(
-        id=WORDLE, name="Wordle-v0", family="wordle", summary="", score="", rows=[TableRow(template.entry, declared, 1)]
-    )
-    write(Board([page], [], []), tmp_path)
+    write(page(TableRow(template.entry, declared, 1)), tmp_path)
     verified, _, told = (tmp_path / "entries/Wordle-v0/honest.html").read_text().partition("Declared, not checked")
     assert "<dt>Tokens in</dt><dd>12.3k per episode</dd>" in told
     assert "<dt>Tokens out</dt><dd>67 per episode</dd>" in told
@@ -646,14 +622,13 @@ METRICS = [
 ]
 
 
-def test_a_curve_is_what_the_run_recorded(tmp_path: Path) -> None:
+def test_a_curve_is_drawn_from_the_metrics_of_a_run(tmp_path: Path) -> None:
     curve = curves.from_metrics(map(json.dumps, METRICS), name="grpo", command="lmgym train grpo wordle")
     assert [(point.step, point.mean) for point in curve.points] == [(0, 0.25), (401, 0.75)]
     assert len(curve.played) == 200
     # the running mean of steps 1 to 10 is 5.5 / 400
     assert dict(curves.from_metrics(map(json.dumps, METRICS[:12]), name="x", command="y").played)[10] == 0.01375
-    page = TaskPage(id=WORDLE, name="Wordle-v0", family="wordle", summary="", score="", curves=[curve])
-    write(Board([page], [], []), tmp_path)
+    write(page(curves=[curve]), tmp_path)
     drawing = (tmp_path / "tasks/Wordle-v0.html").read_text()
     assert re.search(r'<circle class="point" cx="600.0" cy="50.0"', drawing)
     assert drawing.count("<circle") == 2
@@ -667,7 +642,7 @@ def test_a_curve_is_what_the_run_recorded(tmp_path: Path) -> None:
         ([], "has 0 points"),
     ],
 )
-def test_a_curve_that_is_none_is_refused(tmp_path: Path, points: list[list[float]], message: str) -> None:
+def test_an_invalid_curve_is_refused(tmp_path: Path, points: list[list[float]], message: str) -> None:
     state = [dict(zip(("step", "mean", "low", "high"), point, strict=True)) for point in points]
     path = tmp_path / "curve.json"
     path.write_text(json.dumps({"name": "grpo", "command": "lmgym train grpo wordle", "points": state}))
