@@ -1,11 +1,11 @@
-"""BC: imitation of a demonstrator, the negative log-likelihood of the answers alone.
+"""BC: imitate a demonstrator by minimising the negative log-likelihood of its answers.
 
     lmgym train bc guess_number --model tiny
 
-Pomerleau 1991; for language agents Abdulhai et al. 2023, LMRL-Gym, whose `non_action_weight` is here called
-`observation_weight`; the denominator is the number of action tokens, not of all. `interject` is the noise of DART
-(Laskey et al. 2017): wrong actions stumble in, so that the way back is shown as well. They are drawn from the actions
-that the task lists as admissible: where it lists none, as most web tasks, nothing stumbles in, and the run says so.
+Pomerleau 1991; for language agents Abdulhai et al. 2023, LMRL-Gym. Their `non_action_weight` is `observation_weight`
+here; the loss is divided by the number of action tokens, not of all tokens. `interject` is the noise of DART (Laskey et
+al. 2017): some actions are replaced by wrong ones, so that the data shows how to recover. They are drawn from the
+task's admissible actions; for tasks that list none, like most web tasks, the run reports that none are interjected.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ from lmgym.train.stages import Evaluate, Sft, Stage
 
 @dataclass(frozen=True, kw_only=True)
 class Args:
-    """What the imitation takes."""
+    """Options of BC."""
 
     steps: int | None = 200
-    seconds: float | None = None  # at most
-    episodes: int = 64  # of a step
-    instances: int | None = None  # that are demonstrated, over and over; None: fresh ones
-    recorded: str | None = None  # JSON lines of episodes to imitate in place of the demonstrator's
-    interject: float = 0.1  # share of turns at which something wrong is played; never imitated
-    observation_weight: float = 0.3  # of the tokens that are no answer
+    seconds: float | None = None  # time limit
+    episodes: int = 64  # per step
+    instances: int | None = None  # demonstrate only the first instances, repeatedly; None: all
+    recorded: str | None = None  # recorded episodes to imitate instead of the demonstrator's
+    interject: float = 0.1  # share of turns with a wrong action; these are not imitated
+    observation_weight: float = 0.3  # loss weight of tokens outside the answers
     lr: float = 2e-3
-    final_lr: float = 0.02  # share of `lr` at the end
+    final_lr: float = 0.02  # final learning rate as a share of `lr`
     weight_decay: float = 1e-2
-    minibatches: int = 4  # optimiser steps of a step
+    minibatches: int = 4  # optimiser steps per step
     optimiser: Literal["adamw", "muon"] = "muon"
-    muon_lr: float = 2e-2  # of the hidden matrices, where the optimiser is Muon
-    autocast: bool | None = None  # bfloat16 in the update; None: where the machine has it in hardware
+    muon_lr: float = 2e-2  # learning rate of the hidden matrices, for optimiser muon
+    autocast: bool | None = None  # bfloat16 in the update; None: if the hardware supports it
     checkpointing: bool = False  # recompute activations in the backward pass
-    evaluate: int = 256  # episodes
+    evaluate: int = 256  # episodes of the evaluation
 
     def __post_init__(self) -> None:
         ranges.check(vars(self))
 
 
 def sft(args: Args) -> Sft:
-    """The imitation alone, as other baselines begin with it."""
+    """Return the imitation stage, which other baselines start with."""
     return Sft(
         until=Until(steps=args.steps, seconds=args.seconds),
         tasks=Uniform(args.episodes, first=args.instances),
@@ -76,19 +76,19 @@ def sft(args: Args) -> Sft:
 
 @dataclass(frozen=True, kw_only=True)
 class Begun:
-    """What every baseline takes that begins with imitation, and is evaluated before and after what follows."""
+    """Options of baselines that start with imitation and evaluate before and after the main stages."""
 
-    warmup: int | None = 200  # steps of imitation, as `bc` does by default; 0 is none
-    warmup_seconds: float | None = None  # at most
-    warmup_episodes: int = 64  # of a step of imitation
-    warmup_instances: int | None = None  # that are demonstrated, over and over; None: fresh ones
-    warmup_lr: float = 2e-3  # of imitation; Muon's own rate stays
-    warmup_minibatches: int = 4  # optimiser steps of a step of imitation
-    interject: float = 0.1  # share of demonstrated turns at which something wrong is played
-    observation_weight: float = 0.3  # of the tokens of demonstrations that are no answer
-    autocast: bool | None = None  # bfloat16 in the update; None: where the machine has it in hardware
+    warmup: int | None = 200  # steps of imitation; 0 is none
+    warmup_seconds: float | None = None  # time limit
+    warmup_episodes: int = 64  # per step of imitation
+    warmup_instances: int | None = None  # demonstrate only the first instances, repeatedly; None: all
+    warmup_lr: float = 2e-3  # learning rate of imitation; `muon_lr` stays
+    warmup_minibatches: int = 4  # optimiser steps per step of imitation
+    interject: float = 0.1  # share of demonstrated turns with a wrong action
+    observation_weight: float = 0.3  # loss weight of tokens outside the answers, in imitation
+    autocast: bool | None = None  # bfloat16 in the update; None: if the hardware supports it
     checkpointing: bool = False  # recompute activations in the backward pass
-    evaluate: int = 256  # episodes, before and after
+    evaluate: int = 256  # episodes of each evaluation
 
     def __post_init__(self) -> None:
         ranges.check(vars(self))
@@ -96,18 +96,18 @@ class Begun:
 
 @dataclass(frozen=True, kw_only=True)
 class Learning(Begun):
-    """What every baseline takes that goes on to learn in optimiser steps."""
+    """Options of baselines that train the policy after imitation."""
 
     lr: float = 1e-3
-    final_lr: float = 1.0  # share of `lr` at the end
-    final_norm_lr: float | None = None  # of the last norm's gain, which scales all logits; None: as `lr`
-    adam_eps: float = 1e-8  # 1e-5 keeps AdamW from stepping at full rate where the gradient is next to nothing
-    epochs: int = 1  # passes over the batch of a step
-    minibatches: int = 4  # optimiser steps of a pass
+    final_lr: float = 1.0  # final learning rate as a share of `lr`
+    final_norm_lr: float | None = None  # of the final norm's gain, which scales all logits; None: `lr`
+    adam_eps: float = 1e-8  # 1e-5 keeps AdamW from full steps where gradients are almost 0
+    epochs: int = 1  # passes over the batch
+    minibatches: int = 4  # optimiser steps per epoch
 
 
 def around(args: Begun, *stages: Stage) -> list[Stage]:
-    """Imitation, `stages`, and the same evaluation before and after them."""
+    """Return imitation and `stages`, with the same evaluation before and after the latter."""
     imitation = Args(
         steps=args.warmup,
         seconds=args.warmup_seconds,
@@ -125,7 +125,7 @@ def around(args: Begun, *stages: Stage) -> list[Stage]:
 
 
 def optimiser(args: Learning) -> Optimiser:
-    """AdamW with a short rise of its rate, as after imitation."""
+    """Return AdamW with a short warm-up of the learning rate."""
     return Optimiser(
         lr=args.lr,
         final_norm_lr=args.final_norm_lr,
@@ -140,5 +140,5 @@ def optimiser(args: Learning) -> Optimiser:
 
 
 def recipe(args: Args) -> Recipe:
-    """Imitation, then an evaluation."""
+    """Return imitation and an evaluation."""
     return Recipe(stages=[sft(args), Evaluate(name="after BC", episodes=args.evaluate)])

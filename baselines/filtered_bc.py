@@ -1,19 +1,18 @@
-"""Filtered BC: imitation of the best episodes alone; those of the policy itself, round by round, or recorded ones.
+"""Filtered BC: imitate the best episodes only, of the policy itself in rounds or of a data set.
 
     lmgym train filtered_bc guess_number --model tiny
     lmgym train filtered_bc wordle --recorded data/wordle.parquet --share 0.1
 
-Abdulhai et al. 2023, LMRL-Gym, whose rounds have 128 episodes, of which the upper 30 % are kept. Episodes are ranked
-within their task by default, recorded ones too: ranked over all tasks, the easy ones would be all that is kept. What
-was recorded once of each task has nothing of its own to be ranked with, and is ranked together.
+Abdulhai et al. 2023, LMRL-Gym, with rounds of 128 episodes of which the best 30 % are kept. By default episodes are
+ranked within their instance, in data sets too: ranked over all instances, mostly the easy ones would be kept. Instances
+with a single recorded episode are ranked together.
 
-The share that is really kept is another where returns tie: with `--ties keep` all at the border are kept, and what is
-as bad as the worst is not, the worst of its group in a round, of all where it is recorded. Of returns that are 0 or 1
-both make a filter of successes, whatever `share` is below 1. The log has `dropped` of a round and `selected`, the share
-of a data set that is kept.
+With ties the share kept differs from `share`: `--ties keep` keeps all episodes at the threshold, and episodes with the
+lowest return are dropped (lowest in the group for rounds, lowest of all for data sets). With returns of 0 and 1, both
+rules keep exactly the successes for any `share` below 1. The log has `dropped` for a round and `selected`, the share of
+a data set that is kept.
 
-What is kept is imitated, whoever said it: its loss has no old log-probs, so that a sampler of other precision needs no
-importance weights.
+The loss has no old log-probs, so a sampler of lower precision needs no importance weights.
 """
 
 from __future__ import annotations
@@ -35,24 +34,24 @@ from lmgym.train.stages import Rl, Sft
 
 @dataclass(frozen=True, kw_only=True)
 class Args(bc.Learning):
-    """What filtered BC takes, besides what the imitation before it does."""
+    """Options of filtered BC."""
 
     steps: int | None = 45  # rounds, or steps over the recorded episodes
-    seconds: float | None = None  # at most
-    recorded: str | None = None  # data set to learn from, in place of the policy's own episodes
-    share: float = 0.3  # of the episodes is kept, the best; 1 keeps all
-    within: Within = "group"  # ranked in the group, the tries of a task, or among all
+    seconds: float | None = None  # time limit
+    recorded: str | None = None  # data set to learn from instead of the policy's own episodes
+    share: float = 0.3  # share of the episodes to keep; 1 keeps all
+    within: Within = "group"  # rank within the group, or among all
     ties: Ties = "keep"
-    instances: int = 16  # tasks of a round
-    group: int = 8  # tries of each
-    budget: int | None = None  # turns of a training episode at most
+    instances: int = 16  # per round
+    group: int = 8  # attempts per instance
+    budget: int | None = None  # maximum number of turns in training
     lr: float = 1e-3
-    epochs: int = 1  # passes over what is kept
-    minibatches: int = 4  # optimiser steps of an epoch
+    epochs: int = 1  # passes over the episodes kept
+    minibatches: int = 4  # optimiser steps per epoch
 
 
 def learning(args: Args) -> Rl | Sft:
-    """Rounds of play and imitation, or imitation of what is recorded."""
+    """Return the stage of rounds, or of imitation of a data set."""
     until = Until(steps=args.steps, seconds=args.seconds)
     optimiser = bc.optimiser(args)
     if args.recorded is None:
@@ -69,17 +68,19 @@ def learning(args: Args) -> Rl | Sft:
 
 
 def best(args: Args) -> partial[FilterResult]:
-    """The filter that gives the algorithm its name."""
+    """Return the filter."""
     keep = keep_top if args.recorded is None else keep_best
     return partial(keep, share=args.share, within=args.within, ties=args.ties)
 
 
 def recipe(args: Args) -> Recipe:
-    """Imitation of the demonstrator, then of the best; the same evaluation before and after."""
+    """Return imitation of the demonstrator, then of the best, with the same evaluation before and after."""
     if not 0 < args.share <= 1:
-        raise RecipeError(f"share is in (0, 1]; got {args.share}")
+        raise RecipeError(f"share must be in (0, 1]; got {args.share}")
     if args.recorded is None and args.within != "all" and args.group < 2:
-        raise RecipeError(f"episodes are ranked among the tries of a task: group must be at least 2; got {args.group}")
+        raise RecipeError(
+            f"episodes are ranked within groups: group must be at least 2, or within=all; got group={args.group}"
+        )
     return Recipe(
         tasks=Uniform(args.instances, tries=args.group, budget=args.budget),
         filter=[best(args)],

@@ -1,10 +1,10 @@
-"""GRPO: each episode is judged against the other tries of its task; no critic.
+"""GRPO: compare each episode with the other attempts at its instance; no critic.
 
     lmgym train grpo guess_number --model tiny
 
 Shao et al. 2024, DeepSeekMath (group advantages); Yu et al. 2025, DAPO (asymmetric clip, flat groups dropped, mean over
 tokens); Liu et al. 2025, Dr. GRPO (`std=False`, `aggregation="const_norm"`); Ye et al. 2020 (dual clip);
-Xiong et al. 2025 (positive advantages alone, as in RAFT: `negative_advantage_weight=0`).
+Xiong et al. 2025 (positive advantages only, as in RAFT: `negative_advantage_weight=0`).
 """
 
 from __future__ import annotations
@@ -33,33 +33,33 @@ from lmgym.train.stages import Rl
 
 @dataclass(frozen=True, kw_only=True)
 class Args(bc.Learning):
-    """What GRPO takes, besides what the imitation before it does."""
+    """Options of GRPO."""
 
     steps: int | None = 60
-    seconds: float | None = None  # at most
-    instances: int = 16  # tasks of a step
-    group: int = 8  # tries of each
-    budget: int | None = 16  # turns of a training episode at most; evaluation keeps the task's own limit
+    seconds: float | None = None  # time limit
+    instances: int = 16  # per step
+    group: int = 8  # attempts per instance
+    budget: int | None = 16  # maximum number of turns in training; evaluations keep the task's own limit
     lr: float = 3e-4
-    std: bool = True  # divide by the group's deviation
-    negative_advantage_weight: float = 1.0  # of advantages below zero; 1 is the paper's, 0 is RAFT's
-    clip: float = 0.2  # below 1
-    clip_high: float = 0.28  # above 1
-    dual: float | None = 3.0  # floor of the surrogate, for bad tokens that became likely
+    std: bool = True  # divide advantages by the group's standard deviation
+    negative_advantage_weight: float = 1.0  # factor of advantages below zero; 1: the paper, 0: RAFT
+    clip: float = 0.2  # lower clip range of the ratio
+    clip_high: float = 0.28  # upper clip range of the ratio
+    dual: float | None = 3.0  # dual clip: floor of the surrogate for negative advantages; None: off
     aggregation: Aggregation = "seq_mean"
-    longest: int = 1024  # tokens, by which const_norm divides
-    drop_flat: bool = True  # groups without variance
-    kl: float = 0.0  # weight of the divergence from the policy that RL began with; --lora: from the base
+    longest: int = 1024  # tokens; the divisor of const_norm
+    drop_flat: bool = True  # drop groups whose returns are equal
+    kl: float = 0.0  # weight of the divergence from the start policy of RL (--lora: from the base)
     kl_kind: Penalty = "k2"
     epochs: int = 1
-    minibatches: int = 4  # optimiser steps of an epoch
-    importance: Choice = "none"  # weights of tokens, where the sampler is not the trainer
+    minibatches: int = 4  # optimiser steps per epoch
+    importance: Choice = "none"  # importance weights for a sampler that differs from the trainer
     importance_least: float | None = None
     importance_most: float | None = None
-    rescore: bool | None = None  # old log-probs by the trainer; None: where it or the sampler is not fp32
-    invalid_cost: float = 0.0  # cost of an action that was none, to its episode's return
-    state_advantage_weight: float = 0.0  # of the advantage among a group's answers to the same state (GiGPO)
-    invalid_penalty: float = 0.0  # taken from the advantage of such an answer itself; above 0, nothing praises it
+    rescore: bool | None = None  # recompute old log-probs with the trainer; None: unless both are fp32
+    invalid_cost: float = 0.0  # penalty in the reward of an invalid action
+    state_advantage_weight: float = 0.0  # weight of the advantage within the same state (GiGPO)
+    invalid_penalty: float = 0.0  # subtracted from the advantage of an invalid action, which is then capped at 0
 
 
 @within_groups
@@ -68,10 +68,10 @@ def credit(
 ) -> Tensor:
     """Return each episode's advantage over its group on all its tokens, changed by the weights in `Args`; (B, T)."""
     if bool(batch.forked.any()):
-        raise RecipeError("GRPO compares whole episodes: where some fork, use lmgym.train.parts.trees.tree_credit")
+        raise RecipeError("GRPO compares whole episodes: for forks use lmgym.train.parts.trees.tree_credit")
     group = batch.groups()
     if int(torch.unique(group, return_counts=True)[1].min()) < 2:
-        raise RecipeError("GRPO compares the tries of a task: a group has a single episode; use group >= 2")
+        raise RecipeError("GRPO compares the attempts of a group, and a group has a single episode; use group >= 2")
     advantage = group_normal(batch.returns(), group, std=std)[batch.episode][:, None] * batch.mask
     if state_weight:
         advantage = advantage + state_weight * _scale(batch, std)[batch.episode][:, None] * beside_same_state(batch)
@@ -80,7 +80,7 @@ def credit(
 
 
 def _scale(batch: Batch, std: bool) -> Tensor:
-    """What the difference of two returns of a group is multiplied by, for each episode; (E,)."""
+    """Return the factor from return differences to advantages in each episode's group; (E,)."""
     returns, group = batch.returns(), batch.groups()
     centred = group_normal(returns, group, std=False)
     wide = group_normal(returns, group, std=std) / torch.where(centred == 0, 1.0, centred)
@@ -90,20 +90,20 @@ def _scale(batch: Batch, std: bool) -> Tensor:
 
 
 def terms(args: Args) -> list[Term]:
-    """The surrogate and, where it has a weight, the divergence."""
+    """Return the surrogate and, if its weight is not 0, the divergence."""
     kind, longest = args.aggregation, args.longest
     clip = partial(surrogate, low=args.clip, high=args.clip_high, dual=args.dual)
-    found = [Term(loss=clip, aggregation=kind, longest=longest)]
+    loss = [Term(loss=clip, aggregation=kind, longest=longest)]
     if args.kl:
         kl, coef = partial(kl_to_start, kind=args.kl_kind), constant(args.kl)
-        found.append(Term(loss=kl, name="kl", coef=coef, aggregation=kind, longest=longest, reference=True))
-    return found
+        loss.append(Term(loss=kl, name="kl", coef=coef, aggregation=kind, longest=longest, reference=True))
+    return loss
 
 
 def recipe(args: Args) -> Recipe:
-    """Imitation, GRPO, and the same evaluation before and after."""
+    """Return imitation and GRPO, with the same evaluation before and after."""
     if args.group < 2:
-        raise RecipeError(f"GRPO compares the tries of a task: group must be at least 2; got {args.group}")
+        raise RecipeError(f"GRPO compares the attempts of a group: group must be at least 2; got {args.group}")
     rl = Rl(
         until=Until(steps=args.steps, seconds=args.seconds),
         optimiser=bc.optimiser(args),

@@ -1,13 +1,13 @@
-"""ILQL: token values learnt from recorded episodes by expectile regression, which then bend the policy's logits.
+"""ILQL: learn token values from recorded episodes by expectile regression, then add them to the policy's logits.
 
     lmgym train ilql guess_number --model tiny
     lmgym train ilql wordle --recorded data/wordle.parquet
 
 Snell et al. 2022, Offline RL for Natural Language Generation with Implicit Language Q Learning; defaults of Abdulhai et
 al. 2023, LMRL-Gym. Without a data set it records one: episodes of the demonstrator with many wrong moves, and of the
-policy that imitation has made. V is an upper expectile of Q over the answers in the data, so that Q learns of the best
-continuation the data show, not of the mean one: pieces of different episodes are put together. The policy itself stays
-as it is; the last evaluation plays by log pi + beta Q.
+imitated policy. V is an upper expectile of Q over the answers in the data, so that Q reflects the best continuation in
+the data rather than the mean: parts of different episodes are combined. The policy itself is not changed; the last
+evaluation samples from log pi + beta Q.
 """
 
 from __future__ import annotations
@@ -32,14 +32,16 @@ from lmgym.train.token_critic import DONE, Chain, TokenCritic
 
 @dataclass(frozen=True, kw_only=True)
 class Args(mc.Offline):
-    """What ILQL takes, besides what all learning of values from records does."""
+    """Options of ILQL."""
 
-    tau: float = 0.7  # expectile that V is of Q; 0.5 is the mean
-    tau_target: float = 0.02  # what targets go of their way at each optimiser step; 0.005 for runs of many thousands
+    tau: float = 0.7  # expectile of Q that V estimates; 0.5 is the mean
+    tau_target: float = (
+        0.02  # update rate of the target networks per optimiser step; use 0.005 for runs of many thousands
+    )
 
 
 class TokenHeads(nn.Module):
-    """Twin Q of every token of the vocabulary, and V, of states."""
+    """Heads that map states to twin Q of every token of the vocabulary, and to V."""
 
     def __init__(self, trunk: nn.Module, width: int, vocabulary: int, *, seed: int, bias: float) -> None:
         super().__init__()
@@ -49,21 +51,21 @@ class TokenHeads(nn.Module):
         self.v = mlp([*sizes, 1], seed=[seed, 2], bias=bias)
 
     def heads(self) -> list[nn.Module]:
-        """All three."""
+        """Return all three heads."""
         return [*self.q, self.v]
 
 
 def expectile(difference: Tensor, tau: float) -> Tensor:
-    """Half the square of what is missing, weighed tau where it is positive and 1 - tau where not; any shape."""
+    """Return half the squared difference, weighted by tau where it is positive and 1 - tau elsewhere; any shape."""
     return (tau - (difference < 0).to(difference)).abs() * difference.square() / 2
 
 
 def losses(
     q: tuple[Tensor, Tensor], v: Tensor, slow: tuple[Tensor, Tensor], chain: Chain, *, gamma: float, tau: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Those of Q (both), of V, and the cross-entropies of both Q; each (N,).
+    """Return the losses of both Q, of V, and the cross-entropies of both Q; each (N,).
 
-    `q` and `slow` are the twins and their targets at the tokens, (N, V); `v` is of all the chain's states, (N + E,).
+    `q` and `slow` are the twins and their targets at the tokens, (N, V); `v` is V of all states of the chain, (N + E,).
     """
     ids, count = chain.ids[:, None], len(chain.ids)
     after = torch.where(chain.following == DONE, 0.0, v.detach()[chain.following])
@@ -76,7 +78,7 @@ def losses(
 
 
 class Implicit(TokenCritic):
-    """Fits the heads by ILQL's loss."""
+    """A critic that fits its heads by ILQL's loss."""
 
     def __init__(self, services: Services, args: Args) -> None:
         self.args, policy = args, services.policy
@@ -87,7 +89,7 @@ class Implicit(TokenCritic):
         super().__init__(services, net, trunk, beta=args.beta, steps=args.minibatches, centred=args.bias is None)
 
     def losses(self, chain: Chain) -> tuple[Tensor, Mapping[str, Tensor]]:
-        """The three of them together."""
+        """Return the sum of the three losses."""
         count = len(chain.ids)
         online, target = self.net.online, self.net.slow
         with torch.no_grad():
@@ -98,14 +100,14 @@ class Implicit(TokenCritic):
         return of_q + of_v + self.args.cql * of_cql, figures
 
     def quality(self, states: Tensor) -> Tensor:
-        """The smaller of the targets' Q, (R, V)."""
+        """Return the minimum of the target Qs, (R, V)."""
         return torch.minimum(*(head(states) for head in self.net.slow.q))
 
 
 def recipe(args: Args) -> Recipe:
-    """Imitation, recording, ILQL; the policy evaluated alone before, and guided by Q after."""
+    """Return imitation, recording and ILQL; the policy is evaluated alone before, guided by Q after."""
     mc.checked(args)
     if not 0 < args.tau < 1 or not 0 < args.tau_target <= 1:
-        raise RecipeError(f"tau and tau_target are in (0, 1); got {args.tau} and {args.tau_target}")
+        raise RecipeError(f"tau must be in (0, 1) and tau_target in (0, 1]; got {args.tau} and {args.tau_target}")
     critic = partial(Implicit, args=args)
     return Recipe(tasks=Uniform(args.episodes), critic=critic, blind=mc.blind(args), stages=mc.offline(args))

@@ -1,12 +1,12 @@
-"""MC returns: token values regressed on what recorded episodes went on to earn, which then bend the policy's logits.
+"""MC returns: regress token values on the returns of recorded episodes, then add them to the policy's logits.
 
     lmgym train mc guess_number --model tiny
     lmgym train mc wordle --recorded data/wordle.parquet
 
 Abdulhai et al. 2023, LMRL-Gym. Without a data set it records one: episodes of the demonstrator with many wrong moves,
-and of the policy that imitation has made. Q is that of whoever made the data, so playing by log pi + beta Q is one step
-of improvement and puts nothing together that no episode shows as a whole. The return of an episode that was cut goes on
-with what the policy would earn by Q where it was cut.
+and of the imitated policy. Q is the value of the policies that made the data, so sampling from log pi + beta Q is one
+step of policy improvement and does not combine parts of different episodes. Returns of truncated episodes bootstrap
+from the expectation of Q under the policy.
 """
 
 from __future__ import annotations
@@ -36,32 +36,32 @@ from lmgym.train.token_critic import DONE, Chain, TokenCritic
 
 @dataclass(frozen=True, kw_only=True)
 class Offline(bc.Begun):
-    """What learning values from recorded episodes takes, besides what the imitation before it does."""
+    """Options of algorithms that learn token values from recorded episodes."""
 
-    recorded: str | None = None  # data set to learn from, and to imitate before; None: recorded by the run itself
+    recorded: str | None = None  # data set to learn from and to imitate; None: the run records one
     demonstrated: int = 512  # episodes of the demonstrator to record, in steps of 64
-    stumbles: float = 0.3  # share of their turns at which something wrong is played; as `interject`
+    stumbles: float = 0.3  # share of their turns with a wrong action, as `interject`
     sampled: int = 1024  # episodes of the policy to record, in steps of 64
-    budget: int | None = None  # turns of a recorded episode at most
+    budget: int | None = None  # maximum number of turns of a recorded episode
     steps: int | None = 200
-    seconds: float | None = None  # at most
-    episodes: int = 64  # of a step
-    minibatches: int = 4  # optimiser steps of a step
-    base: Base = "own"  # that the heads read: own and small learn with them, policy stays as it is
+    seconds: float | None = None  # time limit
+    episodes: int = 64  # per step
+    minibatches: int = 4  # optimiser steps per step
+    base: Base = "own"  # network below the heads; own and small are trained, policy is frozen
     lr: float = 1e-3
-    gamma: float = 0.99  # a token
-    bias: float | None = None  # that all values begin with; None: the mean return of the first step's episodes
-    cql: float = 0.01  # weight of the cross-entropy that keeps the Q of answers not in the data down
-    beta: float = 4.0  # weight of Q beside the policy's log-probabilities; 16 in LMRL-Gym, after far longer fits
+    gamma: float = 0.99  # discount per token
+    bias: float | None = None  # initial value; None: the mean return of the first step's episodes
+    cql: float = 0.01  # weight of the cross-entropy that lowers Q of answers outside the data (CQL)
+    beta: float = 4.0  # weight of Q in the logits; LMRL-Gym has 16, after far longer training
 
 
 @dataclass(frozen=True, kw_only=True)
 class Args(Offline):
-    """What MC takes: nothing besides."""
+    """Options of MC."""
 
 
 class Head(nn.Module):
-    """Q of every token of the vocabulary, of states."""
+    """A head that maps states to Q of every token of the vocabulary."""
 
     def __init__(self, trunk: nn.Module, width: int, vocabulary: int, *, seed: int, bias: float) -> None:
         super().__init__()
@@ -69,22 +69,22 @@ class Head(nn.Module):
         self.q = mlp([width, 2 * width, vocabulary], seed=[seed], bias=bias)
 
     def heads(self) -> list[nn.Sequential]:
-        """The one there is."""
+        """Return the only head."""
         return [self.q]
 
 
 def returns(chain: Chain, boot: Tensor, *, gamma: float) -> Tensor:
-    """Discounted reward to go of each token, (N,); it goes on with `boot` (E,) where an episode was cut."""
-    found = torch.cat([torch.zeros_like(chain.reward), boot]).tolist()
+    """Return the discounted reward to go of each token (N,), with bootstrap values `boot` (E,) at truncation."""
+    goals = torch.cat([torch.zeros_like(chain.reward), boot]).tolist()
     reward, following = chain.reward.tolist(), chain.following.tolist()
     for token in range(len(reward) - 1, -1, -1):
-        after = 0.0 if following[token] == DONE else found[following[token]]
-        found[token] = reward[token] + gamma * after
-    return torch.tensor(found[: len(reward)], device=chain.reward.device)
+        after = 0.0 if following[token] == DONE else goals[following[token]]
+        goals[token] = reward[token] + gamma * after
+    return torch.tensor(goals[: len(reward)], device=chain.reward.device)
 
 
 class MonteCarlo(TokenCritic):
-    """Fits Q to returns."""
+    """A critic that fits Q to returns."""
 
     def __init__(self, services: Services, args: Offline) -> None:
         self.args, policy = args, services.policy
@@ -95,7 +95,7 @@ class MonteCarlo(TokenCritic):
         super().__init__(services, net, trunk, beta=args.beta, steps=args.minibatches, centred=args.bias is None)
 
     def losses(self, chain: Chain) -> tuple[Tensor, Mapping[str, Tensor]]:
-        """Half the squared error, and the cross-entropy."""
+        """Return half the squared error plus the weighted cross-entropy."""
         count = len(chain.ids)
         q = self.net.online.q(chain.states)
         boot = (chain.behaviour * q[count:].detach()).sum(-1)
@@ -106,7 +106,7 @@ class MonteCarlo(TokenCritic):
 
     @torch.no_grad()
     def behaviour(self, batch: Batch, cut: Tensor) -> Tensor:
-        """The policy's probabilities (E, V) after the last token of the rows `cut`."""
+        """Return the policy's next-token probabilities (E, V) at the end of the rows `cut`."""
         if not len(cut):
             return torch.empty(0, 1, device=cut.device)
         policy, rows = self.services.policy, batch.rows(cut)
@@ -115,17 +115,17 @@ class MonteCarlo(TokenCritic):
         return F.linear(last.to(head), head).float().softmax(-1)
 
     def quality(self, states: Tensor) -> Tensor:
-        """Q, (R, V)."""
-        found: Tensor = self.net.online.q(states)
-        return found
+        """Return Q, (R, V)."""
+        q: Tensor = self.net.online.q(states)
+        return q
 
 
 def recording(args: Offline) -> list[Stage]:
-    """The stages that record a data set, in the folder `data` of the run; none where there is one."""
+    """Return the stages that record a data set in the run's folder `data`; none if one is given."""
     if args.recorded is not None:
         return []
     size = 64
-    made: list[Stage] = []
+    stages: list[Stage] = []
     for name, count, demonstrated in (("demonstrate", args.demonstrated, True), ("record", args.sampled, False)):
         if count:
             stage = Generate(
@@ -136,12 +136,12 @@ def recording(args: Offline) -> list[Stage]:
                 demonstrated=demonstrated,
                 name=name,
             )
-            made.append(stage)
-    return made
+            stages.append(stage)
+    return stages
 
 
 def offline(args: Offline) -> list[Stage]:
-    """Imitation, a data set, values fitted to it; the policy alone before, as the critic guides it after."""
+    """Return imitation, recording and value fitting; the policy is evaluated alone before, guided by Q after."""
     fit = FitCritic(
         until=Until(steps=args.steps, seconds=args.seconds), recorded=Path(args.recorded or "data"), name="values"
     )
@@ -154,18 +154,20 @@ def offline(args: Offline) -> list[Stage]:
 
 
 def checked(args: Offline) -> None:
-    """Raises RecipeError where there would be nothing to learn from."""
+    """Raise RecipeError if there is nothing to learn from."""
     if args.recorded is None and not args.demonstrated and not args.sampled:
-        raise RecipeError("values are learnt from episodes: record some (demonstrated, sampled) or name a data set")
+        raise RecipeError(
+            "no episodes to learn from: set demonstrated or sampled above 0, or name a data set by recorded"
+        )
 
 
 def blind(args: Offline) -> str | None:
-    """Why the heads see no pictures; None where they do."""
-    return "values of base small are read from ids alone: use the base own or policy" if args.base == "small" else None
+    """Return the reason why the heads see no pictures; None if they do."""
+    return "a value network of base small sees no pictures: use base own or policy" if args.base == "small" else None
 
 
 def recipe(args: Args) -> Recipe:
-    """Imitation, recording, the regression; the policy evaluated alone before, and guided by Q after."""
+    """Return imitation, recording and regression; the policy is evaluated alone before, guided by Q after."""
     checked(args)
     critic = partial(MonteCarlo, args=args)
     return Recipe(tasks=Uniform(args.episodes), critic=critic, blind=blind(args), stages=offline(args))

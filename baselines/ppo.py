@@ -1,12 +1,12 @@
-"""PPO: a critic says what the state before each token is worth; each token is judged by what changed after it.
+"""PPO: a critic estimates the value of the state before each token; advantages are generalised (GAE).
 
     lmgym train ppo guess_number --model tiny
 
 Schulman et al. 2017 (clipped surrogate), 2016 (generalised advantages); Ziegler et al. 2019 (divergence from the start
-policy in the reward, its coefficient adapted). Tokens are chained over what the environment writes and over segments;
-an episode that was cut, by the task's limit of turns as by anything else, is worth what the critic says of the
-observation it was cut at, one that ended nothing more; with `limit_ends=True` that limit ends it like any failure.
-`level="turn"` with `ratio="turn"` is PPO over whole answers (VLA-RL), `level="both"` the bi-level advantages of RAGEN.
+policy in the reward, with adapted coefficient). Advantages skip the tokens of the environment and segment boundaries.
+A truncated episode bootstraps from the value of its final observation, whatever truncated it; with `limit_ends=True`
+the task's turn limit counts as termination. `level="turn"` with `ratio="turn"` is PPO over whole answers (VLA-RL),
+`level="both"` the bi-level advantages of RAGEN.
 """
 
 from __future__ import annotations
@@ -31,78 +31,78 @@ from lmgym.train.schedule import Until, constant
 from lmgym.train.services import Services
 from lmgym.train.stages import FitCritic, Rl
 
-SMALL = "a small critic reads ids alone and sees no pictures: use the critic head, network or joint"
+SMALL = "a small critic sees no pictures: use critic head, network or joint"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Args(bc.Learning):
-    """What PPO takes, besides what the imitation before it does."""
+    """Options of PPO."""
 
     steps: int | None = 45
-    seconds: float | None = None  # at most
-    instances: int = 128  # tasks of a step
-    tries: int = 1  # episodes of each
-    budget: int | None = 16  # turns of a training episode at most; evaluation keeps the task's own limit
+    seconds: float | None = None  # time limit
+    instances: int = 128  # per step
+    tries: int = 1  # episodes per instance
+    budget: int | None = 16  # maximum number of turns in training; evaluations keep the task's own limit
     lr: float = 3e-4
-    gamma: float = 0.99  # of an action token, or of a turn; at 1 an episode that is cut loses nothing by never ending
+    gamma: float = 0.99  # discount per action token, or per turn; at 1 never ending an episode costs nothing
     lam: float = 0.95
-    level: Level = "token"  # of the estimate
-    turn_gamma: float = 0.95  # of a turn, where the level is both
-    whiten: bool = True  # advantages over the batch
-    whiten_floor: float = 0.1  # least deviation that they are divided by, in units of return
-    ratio: Literal["token", "turn"] = "token"  # what has one ratio
-    clip: float = 0.2  # below 1
-    clip_high: float = 0.2  # above 1
-    dual: float | None = None  # floor of the surrogate, for bad tokens that became likely
+    level: Level = "token"  # steps of the advantage estimate
+    turn_gamma: float = 0.95  # discount per turn, for level both
+    whiten: bool = True  # normalise advantages over the batch
+    whiten_floor: float = 0.1  # lower bound on the deviation they are divided by, in units of return
+    ratio: Literal["token", "turn"] = "token"  # tokens that share a ratio
+    clip: float = 0.2  # lower clip range of the ratio
+    clip_high: float = 0.2  # upper clip range of the ratio
+    dual: float | None = None  # dual clip: floor of the surrogate for negative advantages; None: off
     aggregation: Aggregation = "token_mean"
-    longest: int = 1024  # tokens, by which const_norm divides
-    entropy: float = 0.0  # weight of the entropy
+    longest: int = 1024  # tokens; the divisor of const_norm
+    entropy: float = 0.0  # weight of the entropy bonus
     epochs: int = 1
-    minibatches: int = 4  # optimiser steps of an epoch
-    critic: Placement = "head"  # on the policy's states; small, network: own trunk; joint: in the policy's loss
-    critic_steps: int = 5  # in which the critic learns alone, before the policy does
+    minibatches: int = 4  # optimiser steps per epoch
+    critic: Placement = "head"  # on the policy's states; small, network: its own trunk; joint: in the policy's loss
+    critic_steps: int = 5  # warm-up steps that train the critic alone
     critic_lr: float = 1e-3
     critic_epochs: int = 4
-    critic_lam: float | None = None  # of its targets; None: as `lam`
-    value_bias: float = 0.0  # what values begin as: about the mean return
-    value_clip: float | None = None  # how far a value may gain by moving in a step
-    value_coef: float = 0.5  # of the value loss, where the critic is joint
-    kl_reward: float = 1e-3  # cost in a token's reward of a nat from the policy as RL began; --lora: from the base
-    kl_target: float | None = None  # nats an episode, which the cost then follows
-    kl_horizon: int = 10_000  # episodes over which it does
-    kl: float = 0.0  # weight of the divergence in the loss, in place of that in the reward
+    critic_lam: float | None = None  # lambda of its targets; None: `lam`
+    value_bias: float = 0.0  # initial value, about the mean return
+    value_clip: float | None = None  # value clipping; None: off
+    value_coef: float = 0.5  # weight of the value loss, for critic joint
+    kl_reward: float = 1e-3  # penalty in the reward per nat from the start policy of RL (--lora: from the base)
+    kl_target: float | None = None  # nats per episode to which kl_reward adapts; None: fixed
+    kl_horizon: int = 10_000  # episodes; time scale of the adaptation
+    kl: float = 0.0  # weight of the divergence as a loss term, instead of in the reward
     kl_kind: Penalty = "k2"
-    importance: Choice = "none"  # weights of tokens, where the sampler is not the trainer
+    importance: Choice = "none"  # importance weights for a sampler that differs from the trainer
     importance_least: float | None = None
     importance_most: float | None = None
-    rescore: bool | None = None  # old log-probs by the trainer; None: where it or the sampler is not fp32
-    invalid_cost: float = 0.0  # cost of an action that was none
-    limit_ends: bool = False  # the task's own limit of turns is an end as any failure; False: a cut like others
+    rescore: bool | None = None  # recompute old log-probs with the trainer; None: unless both are fp32
+    invalid_cost: float = 0.0  # penalty in the reward of an invalid action
+    limit_ends: bool = False  # treat the task's turn limit as termination; False: as truncation
 
 
 def credit(args: Args) -> Credit:
-    """Generalised advantages by the critic's values."""
-    judge = partial(gae, gamma=args.gamma, lam=args.lam, level=args.level, turn_gamma=args.turn_gamma)
-    return whitened(judge, floor=args.whiten_floor) if args.whiten else judge
+    """Return the credit function: generalised advantages from the critic's values."""
+    advantages = partial(gae, gamma=args.gamma, lam=args.lam, level=args.level, turn_gamma=args.turn_gamma)
+    return whitened(advantages, floor=args.whiten_floor) if args.whiten else advantages
 
 
 def terms(args: Args) -> list[Term]:
-    """The surrogate and, where they have a weight, the entropy and the divergence."""
+    """Return the surrogate and, if their weights are not 0, entropy and divergence."""
     clip: Loss = partial(surrogate, low=args.clip, high=args.clip_high, dual=args.dual)
     if args.ratio == "turn":
         clip = partial(unit_surrogate, unit="turn", low=args.clip, high=args.clip_high, dual=args.dual)
     term = partial(Term, aggregation=args.aggregation, longest=args.longest)
-    found = [term(loss=clip)]
+    loss = [term(loss=clip)]
     if args.entropy:
-        found.append(term(loss=entropy_bonus, name="entropy_bonus", coef=constant(args.entropy)))
+        loss.append(term(loss=entropy_bonus, name="entropy_bonus", coef=constant(args.entropy)))
     if args.kl:
         kl = partial(kl_to_start, kind=args.kl_kind)
-        found.append(term(loss=kl, name="kl", coef=constant(args.kl), reference=True))
-    return found
+        loss.append(term(loss=kl, name="kl", coef=constant(args.kl), reference=True))
+    return loss
 
 
 def critic(services: Services, *, args: Args) -> Critic:
-    """The critic, whose returns are those of the advantages unless `critic_lam` says otherwise."""
+    """Return the critic; its targets use the lambda of the advantages unless `critic_lam` is set."""
     spec = ValueSpec(
         place=args.critic,
         gamma=args.gamma,
@@ -124,9 +124,9 @@ def critic(services: Services, *, args: Args) -> Critic:
 
 
 def recipe(args: Args) -> Recipe:
-    """Imitation, a warm-up of the critic, PPO, and the same evaluation before and after."""
+    """Return imitation, critic warm-up and PPO, with the same evaluation before and after."""
     if args.ratio == "turn" and args.level != "turn":
-        raise RecipeError("a ratio of whole turns needs one advantage a turn: set level=turn")
+        raise RecipeError("a ratio of whole turns needs one advantage per turn: set level=turn")
     reward: list[Reward] = [partial(invalid_cost, cost=args.invalid_cost)] if args.invalid_cost else []
     rl = Rl(
         until=Until(steps=args.steps, seconds=args.seconds),

@@ -1,11 +1,11 @@
-"""RLOO: each episode is judged against the mean of the other tries of its task; the exact policy gradient.
+"""RLOO: compare each episode with the mean of the other attempts at its instance; an unbiased policy gradient.
 
     lmgym train rloo guess_number --model tiny
 
 Kool et al. 2019 (leave-one-out baseline); Ahmadian et al. 2024, Back to Basics (for language models: an episode is one
-action, one update a batch, divergence in the reward). The baseline of an episode does not depend on it, so with
-`minibatches=1`, the default, the gradient is unbiased: no clip, no length in it, no deviation. Where a batch makes
-several updates, the ratio of whole episodes is clipped.
+action, one update per batch, divergence in the reward). The baseline of an episode does not depend on it, so with
+`minibatches=1`, the default, the gradient is unbiased: no clipping, no normalisation by length or deviation. With
+several updates per batch, the ratio of whole episodes is clipped.
 """
 
 from __future__ import annotations
@@ -35,68 +35,68 @@ from lmgym.train.stages import Rl
 
 @dataclass(frozen=True, kw_only=True)
 class Args(bc.Learning):
-    """What RLOO takes, besides what the imitation before it does."""
+    """Options of RLOO."""
 
     steps: int | None = 45
-    seconds: float | None = None  # at most
-    instances: int = 16  # tasks of a step
-    group: int = 8  # tries of each
-    budget: int | None = 16  # turns of a training episode at most; evaluation keeps the task's own limit
+    seconds: float | None = None  # time limit
+    instances: int = 16  # per step
+    group: int = 8  # attempts per instance
+    budget: int | None = 16  # maximum number of turns in training; evaluations keep the task's own limit
     lr: float = 3e-4
-    drop_flat: bool = False  # groups without variance, which otherwise count in the mean over episodes
-    kl_reward: float = 0.0  # cost in a token's reward of a nat from the policy as RL began; --lora: from the base
-    kl_target: float | None = None  # nats an episode, which the cost then follows
-    kl_horizon: int = 10_000  # episodes over which it does
-    kl: float = 0.0  # weight of the divergence in the loss, in place of that in the reward
+    drop_flat: bool = False  # drop groups whose returns are equal; they otherwise count in the mean over episodes
+    kl_reward: float = 0.0  # penalty in the reward per nat from the start policy of RL (--lora: from the base)
+    kl_target: float | None = None  # nats per episode to which kl_reward adapts; None: fixed
+    kl_horizon: int = 10_000  # episodes; time scale of the adaptation
+    kl: float = 0.0  # weight of the divergence as a loss term, instead of in the reward
     kl_kind: Penalty = "k2"
     epochs: int = 1
-    minibatches: int = 1  # optimiser steps of an epoch; with more than one update a ratio is clipped
-    ratio: Unit = "sequence"  # of what, then
+    minibatches: int = 1  # optimiser steps per epoch; with several updates the ratio is clipped
+    ratio: Unit = "sequence"  # tokens that share a ratio, with several updates
     clip: float = 0.2
-    importance: Choice = "none"  # weights of tokens, where the sampler is not the trainer
+    importance: Choice = "none"  # importance weights for a sampler that differs from the trainer
     importance_least: float | None = None
     importance_most: float | None = None
-    rescore: bool | None = None  # old log-probs by the trainer; None: where it or the sampler is not fp32
-    invalid_cost: float = 0.0  # cost of an action that was none
+    rescore: bool | None = None  # recompute old log-probs with the trainer; None: unless both are fp32
+    invalid_cost: float = 0.0  # penalty in the reward of an invalid action
 
 
 @within_groups
 def credit(batch: Batch) -> Tensor:
-    """Each episode's return less the mean of the others of its group, on all its tokens; (B, T)."""
+    """Return each episode's return minus the mean of the others of its group, on all its tokens; (B, T)."""
     if bool(batch.forked.any()):
-        raise RecipeError("RLOO compares whole episodes: where some fork, use lmgym.train.parts.trees.tree_credit")
+        raise RecipeError("RLOO compares whole episodes: for forks use lmgym.train.parts.trees.tree_credit")
     group = batch.groups()
     _, member, size = torch.unique(group, return_inverse=True, return_counts=True)
     if int(size.min()) < 2:
-        raise RecipeError("RLOO compares the tries of a task: a group has a single episode; use group >= 2")
+        raise RecipeError("RLOO compares the attempts of a group, and a group has a single episode; use group >= 2")
     advantage = group_normal(batch.returns(), group, std=False) * (size.double() / (size - 1))[member]
     spread: Tensor = advantage[batch.episode][:, None].to(batch.reward)
     return spread * batch.mask
 
 
 def terms(args: Args) -> list[Term]:
-    """The policy gradient, or its clipped surrogate where there are several updates; and the divergence."""
+    """Return the policy gradient, or its clipped surrogate for several updates, and the divergence."""
     term = partial(Term, aggregation="seq_sum")
     if args.epochs * args.minibatches == 1:
-        found = [term(loss=reinforce)]
+        loss = [term(loss=reinforce)]
     else:
         clip = partial(unit_surrogate, unit=args.ratio, low=args.clip, high=args.clip)
-        found = [term(loss=clip, together=whole_episodes)]
+        loss = [term(loss=clip, together=whole_episodes)]
     if args.kl:
         kl = partial(kl_to_start, kind=args.kl_kind)
-        found.append(term(loss=kl, name="kl", coef=constant(args.kl), reference=True))
-    return found
+        loss.append(term(loss=kl, name="kl", coef=constant(args.kl), reference=True))
+    return loss
 
 
 def whole_episodes(batch: Batch) -> Tensor:
-    """Rows that a ratio of episodes must see at once; (B,)."""
+    """Return the key of rows that a ratio of episodes needs together; (B,)."""
     return batch.episode
 
 
 def recipe(args: Args) -> Recipe:
-    """Imitation, RLOO, and the same evaluation before and after."""
+    """Return imitation and RLOO, with the same evaluation before and after."""
     if args.group < 2:
-        raise RecipeError(f"RLOO compares the tries of a task: group must be at least 2; got {args.group}")
+        raise RecipeError(f"RLOO compares the attempts of a group: group must be at least 2; got {args.group}")
     rl = Rl(
         until=Until(steps=args.steps, seconds=args.seconds),
         optimiser=bc.optimiser(args),

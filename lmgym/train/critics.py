@@ -1,4 +1,4 @@
-"""What critics are made of: states of a network, heads that read them, targets, an optimiser of their own."""
+"""Building blocks of critics: a trunk that computes states, heads, target networks and an optimiser."""
 
 from __future__ import annotations
 
@@ -38,11 +38,10 @@ SMALL: dict[str, Any] = {
 
 
 class Trunk(nn.Module):
-    """Hidden states of rows of ids.
+    """A network that computes hidden states of rows of ids.
 
-    small: of a transformer of one layer that begins anew and learns. own: of a copy of the policy's network, in which
-    learns what learns in the policy: all of it, or its adapters alone. policy: of the policy as it is, without
-    gradient.
+    small: a new transformer of one layer, trained. own: a copy of the policy's network, of which the same weights are
+    trained as in the policy (all, or the adapters). policy: the policy itself, without gradient.
     """
 
     def __init__(
@@ -54,9 +53,10 @@ class Trunk(nn.Module):
         autocast: bool | None = False,
         checkpointing: bool = False,
     ) -> None:
-        """`autocast` is bfloat16 in the products of a network that learns; None: where the machine has it.
+        """Make the trunk; its weights are drawn from `seed`.
 
-        With `checkpointing` such a network recomputes its activations in the backward pass.
+        `autocast` computes products of a trained network in bfloat16; None: if the device has hardware for it. With
+        `checkpointing` a trained network recomputes its activations in the backward pass.
         """
         super().__init__()
         self.autocast = halves(policy.device) if autocast is None else autocast
@@ -72,17 +72,17 @@ class Trunk(nn.Module):
             recompute_activations(self.model)
         self.width = int((self.model or policy.model).config.get_text_config().hidden_size)
         self.device = policy.device
-        # a function, so that a copy of the trunk (a target) reads the same policy
+        # a function, so that a deep copy of the trunk (a target) shares the policy
         self._frozen: Callable[..., Tensor] = lambda ids, attention, media: policy.states(ids, attention, media=media)
 
     def forward(self, ids: Tensor, attention: Tensor, media: Media | None = None) -> Tensor:
-        """States (B, T, H) in fp32 of `ids`, (B, T); those of the policy have no gradient.
+        """Return the states (B, T, H) of `ids` (B, T) in fp32; those of the policy have no gradient.
 
-        Raises RecipeError for pictures that the network cannot see.
+        Raise RecipeError for pictures if the network reads ids alone.
         """
         ids, attention = ids.to(self.device), attention.to(self.device)
         if media and self.blind:
-            raise RecipeError("a critic of base small sees no pictures: give it the base own or policy")
+            raise RecipeError("a critic of base small sees no pictures: use base own or policy")
         if self.model is not None:
             with torch.autocast(self.device.type, torch.bfloat16, enabled=self.autocast):
                 return states(self.model, ids, attention, media=media).float()
@@ -91,12 +91,12 @@ class Trunk(nn.Module):
 
 
 def twin(net: Net) -> Net:
-    """A copy with learning weights of its own; those that do not learn, as below adapters, are the same tensors."""
+    """Return a copy with its own trainable weights; frozen weights, as below adapters, are shared."""
     return deepcopy(net, {id(weight): weight for weight in net.parameters() if not weight.requires_grad})
 
 
 def mlp(sizes: Sequence[int], *, seed: Sequence[int], bias: float | None = None) -> nn.Sequential:
-    """Linear layers of these widths with ReLU in between; with a `bias` the last one begins as that constant."""
+    """Return linear layers of these widths with ReLU in between; with `bias` the output starts at that constant."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(np.random.default_rng(list(seed)).integers(1 << 31)))
         layers = [nn.Linear(first, second) for first, second in zip(sizes[:-1], sizes[1:], strict=True)]
@@ -108,7 +108,7 @@ def mlp(sizes: Sequence[int], *, seed: Sequence[int], bias: float | None = None)
 
 
 def polyak(target: nn.Module, online: nn.Module, share: float) -> None:
-    """Move the weights of a target by `share` of the way to those it follows."""
+    """Move the weights of `target` by `share` of the way towards those of `online`."""
     with torch.no_grad():
         for slow, fast in zip(target.parameters(), online.parameters(), strict=True):
             if slow is not fast:
@@ -116,22 +116,22 @@ def polyak(target: nn.Module, online: nn.Module, share: float) -> None:
 
 
 class Estimator(Generic[Net]):
-    """A network that estimates values, its optimiser, and where it has a `share` a target that follows."""
+    """A value network with its optimiser and, if `share` is set, a target network."""
 
     def __init__(self, online: Net, *, lr: float, clip: float = 1.0, share: float | None = None) -> None:
-        """`clip` is of the gradient's norm, 0 for none; `share` is what the target goes of its way in a step."""
+        """`clip` limits the gradient norm, 0 is no limit; `share` is the rate at which the target follows."""
         ranges.check({"lr": lr, "clip": clip})
         self.online, self.clip, self.share = online, clip, share
-        self.slow = twin(online).requires_grad_(False) if share is not None else online  # the target
+        self.slow = twin(online).requires_grad_(False) if share is not None else online  # target network
         self.weights = [weight for weight in online.parameters() if weight.requires_grad]
         self.optimiser = torch.optim.AdamW(self.weights, lr=lr, weight_decay=0.0)
 
     def step(self, ranks: Ranks = ALONE) -> float:
-        """Take the step that the gradients of all processes together ask for; their norm before clipping."""
+        """Take an optimiser step with the gradients of all processes; return their norm before clipping."""
         ranks.add_gradients(self.online)
         norm = float(nn.utils.clip_grad_norm_(self.weights, self.clip or math.inf))
         if not math.isfinite(norm):
-            raise RecipeError(f"the gradient of the critic is {norm}; try a smaller rate of the critic")
+            raise RecipeError(f"the gradient of the critic is {norm}; try a smaller learning rate of the critic")
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
         check_finite(self.weights, of=" of the critic")
@@ -140,40 +140,40 @@ class Estimator(Generic[Net]):
         return norm
 
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint keeps."""
+        """Return weights, target and optimiser."""
         target = None if self.share is None else self.slow.state_dict()
         return {"online": self.online.state_dict(), "target": target, "optimiser": self.optimiser.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a checkpoint."""
+        """Restore a checkpoint."""
         self.online.load_state_dict(state["online"])
         if self.share is not None:
             self.slow.load_state_dict(state["target"])
         self.optimiser.load_state_dict(state["optimiser"])
 
 
-Point = tuple[tuple[int, ...], range]  # a row of ids, and the places in it whose mean state is read
+Point = tuple[tuple[int, ...], range]  # a row of ids, and the positions whose mean state is read
 
 
 def states_at(trunk: Callable[[Tensor, Tensor], Tensor], points: Sequence[Point], *, tokens: int) -> Tensor:
-    """The state (N, H) of each point; a row is computed once for all its points, `tokens` padded ones at a time."""
+    """Return the state (N, H) of each point; equal rows are computed once, in passes of `tokens` padded tokens."""
     rows = list(dict.fromkeys(ids for ids, _ in points))
-    number = {ids: row for row, ids in enumerate(rows)}
+    row_index = {ids: row for row, ids in enumerate(rows)}
     point = torch.tensor([n for n, (_, places) in enumerate(points) for _ in places])
-    row_of = torch.tensor([number[ids] for ids, places in points for _ in places])
-    place = torch.tensor([at for _, places in points for at in places])
+    row_of = torch.tensor([row_index[ids] for ids, places in points for _ in places])
+    column = torch.tensor([at for _, places in points for at in places])
     ids = nn.utils.rnn.pad_sequence([torch.tensor(row) for row in rows], batch_first=True)
     lengths = torch.tensor([len(row) for row in rows])
-    found, order = [], []
+    parts, order = [], []
     for run in micro_batches(lengths, tokens):
         longest = int(lengths[run].max())
-        where = torch.full((len(rows),), -1).index_put((run,), torch.arange(len(run)))[row_of]
-        asked = (where >= 0).nonzero()[:, 0]
+        row_in_run = torch.full((len(rows),), -1).index_put((run,), torch.arange(len(run)))[row_of]
+        members = (row_in_run >= 0).nonzero()[:, 0]
         attention = torch.arange(longest) < lengths[run][:, None]
         hidden = trunk(ids[run, :longest], attention)
-        found.append(hidden[where[asked], place[asked]])
-        order.append(asked)
-    read = torch.cat(found)
+        parts.append(hidden[row_in_run[members], column[members]])
+        order.append(members)
+    read = torch.cat(parts)
     owner = point[torch.cat(order)].to(read.device)
     count = torch.bincount(owner, minlength=len(points))[:, None]
     return read.new_zeros(len(points), read.shape[1]).index_add(0, owner, read) / count

@@ -1,9 +1,9 @@
-"""A critic of single tokens: it learns from the episodes of a batch, and can bend the logits of a policy.
+"""A critic of single tokens: it learns from the episodes of a batch and can shift the logits of a policy.
 
-The state that follows a sampled token is the one before the next sampled token of its episode: across the words of the
-environment, which cost no discount, and across segments. Where an episode was cut, the state after its last observation
-follows; where it was done, nothing does. Where it was cut and the observation is not there, or did not fit, what
-followed the last token is unknown: it is left out, and the state before it is the one that follows the rest.
+The successor of a sampled token is the next sampled token of its episode; tokens of the environment and segment
+boundaries in between are skipped without discount. At the end of a truncated episode the successor is the state after
+the final observation; a terminated episode has none. If the final observation is missing or did not fit, the successor
+of the last token is unknown: that token is dropped, and the state before it becomes the end.
 """
 
 from __future__ import annotations
@@ -22,57 +22,57 @@ from lmgym.policy.local.policy import LocalPolicy
 from lmgym.train.batch import Batch, micro_batches
 from lmgym.train.critics import Estimator, Trunk
 from lmgym.train.interfaces import Critic
-from lmgym.train.parts.credit import chained
+from lmgym.train.parts.credit import token_order
 from lmgym.train.ranks import added
 from lmgym.train.schedule import StageProgress
 from lmgym.train.services import Services
 from lmgym.train.update import minibatches
 
-LOGITS = 1 << 26  # values of a head over the vocabulary that are made at once
+LOGITS = 1 << 26  # maximum number of logits of a head computed at once
 DONE = -1
 
 
 @dataclass(frozen=True, kw_only=True)
 class Chain:
-    """The trained tokens of some episodes, N of them, in the order they were said; then the ends of those cut, E."""
+    """The N trained tokens of some episodes in the order sampled, then the E ends of truncated episodes."""
 
-    states: Tensor  # (N + E, H) before each token, and after the last observation, by the network that learns
-    slow: Tensor  # (N + E, H) the same by its target
-    behaviour: Tensor  # (E, V) what the policy would say at each end, as probabilities
+    states: Tensor  # (N + E, H) before each token and at each end, by the online network
+    slow: Tensor  # (N + E, H) the same by the target network
+    behaviour: Tensor  # (E, V) next-token probabilities of the policy at each end
     ids: Tensor  # (N,)
     reward: Tensor  # (N,)
-    following: Tensor  # (N,) which of the states comes next; DONE where none does
+    following: Tensor  # (N,) index of the successor state; DONE if there is none
 
 
 def links(batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
-    """Where the trained tokens stand among B T places (N,), what follows each (N,) and which rows end cut (E,).
+    """Return flat positions of the trained tokens (N,), their successors (N,) and the rows that end truncated (E,).
 
-    What follows is the number of a trained token, N + e for the end of cut row e, or DONE.
+    A successor is the index of a trained token, N + e for the end of truncated row e, or DONE.
     """
-    places = chained(batch)
-    row = places // batch.mask.shape[1]
+    positions = token_order(batch)
+    row = positions // batch.mask.shape[1]
     episode = batch.episode[row]
     cut = batch.cut.nonzero()[:, 0]
-    end_of = torch.full((int(batch.episode.max()) + 1,), DONE, device=places.device)
-    end_of[batch.episode[cut]] = torch.arange(len(cut), device=places.device) + len(places)
-    following = torch.arange(1, len(places) + 1, device=places.device)
-    last = torch.ones_like(places, dtype=torch.bool)
+    end_of = torch.full((int(batch.episode.max()) + 1,), DONE, device=positions.device)
+    end_of[batch.episode[cut]] = torch.arange(len(cut), device=positions.device) + len(positions)
+    following = torch.arange(1, len(positions) + 1, device=positions.device)
+    last = torch.ones_like(positions, dtype=torch.bool)
     last[:-1] = episode[1:] != episode[:-1]
-    return places, torch.where(last, end_of[episode], following), cut
+    return positions, torch.where(last, end_of[episode], following), cut
 
 
-def foreseen(batch: Batch) -> Batch:
-    """The batch without the last trained token of each episode that was cut at something it does not show.
+def with_known_ends(batch: Batch) -> Batch:
+    """Drop the last trained token of truncated episodes whose final observation is missing, and all after it.
 
-    Its row ends before that token. The state behind it is none that a token was ever judged in, so its value would be
-    what the heads began with; and the token's own target is not known without it.
+    The state after that token is never trained, so its value would be the initial one, and without it the token has
+    no target.
     """
     rows = torch.arange(len(batch), device=batch.mask.device)
-    unseen = batch.cut & (batch.turn[rows, batch.lengths - 1] >= 0)
+    unknown_end = batch.cut & (batch.turn[rows, batch.lengths - 1] >= 0)
     column = torch.arange(batch.mask.shape[1], device=batch.mask.device)
     trained = torch.where(batch.mask, column, -1).amax(1)
     end = torch.where(trained < 0, batch.lengths - 1, trained)
-    out = unseen[:, None] & (column >= end[:, None])
+    out = unknown_end[:, None] & (column >= end[:, None])
     return replace(
         batch,
         ids=batch.ids.masked_fill(out, 0),
@@ -81,12 +81,14 @@ def foreseen(batch: Batch) -> Batch:
         turn=batch.turn.masked_fill(out, -1),
         reward=batch.reward.masked_fill(out, 0.0),
         weight=batch.weight.masked_fill(out, 0.0),
-        media=None if batch.media is None else batch.media.before(torch.where(unseen, end, batch.lengths).tolist()),
+        media=None
+        if batch.media is None
+        else batch.media.before(torch.where(unknown_end, end, batch.lengths).tolist()),
     )
 
 
 class TokenCritic(Critic):
-    """Fits heads over the vocabulary to the tokens of a batch; the base of those that say by which loss."""
+    """Base of critics with heads over the vocabulary; subclasses define the loss."""
 
     def __init__(
         self,
@@ -98,29 +100,29 @@ class TokenCritic(Critic):
         steps: int = 1,
         centred: bool = False,
     ) -> None:
-        """`beta` is how much Q weighs in logits; a batch is passed over once, in `steps` optimiser steps.
+        """`beta` is the weight of Q in the logits; each batch is used once, in `steps` optimiser steps.
 
-        Heads that are `centred` begin at the mean return of the first batch.
+        With `centred` the heads start at the mean return of the first batch.
         """
-        self.uncentred = centred  # and no batch was seen
+        self.uncentred = centred  # until the first batch
         self.services, self.net, self.trunk = services, net, trunk
         self.beta, self.steps = beta, steps
         usual = 4096 if services.policy.device.type == "cpu" else 32_768
-        self.tokens = max(256, min(usual, LOGITS // len(head_of(services.policy.model))))  # padded, of a pass
+        self.tokens = max(256, min(usual, LOGITS // len(head_of(services.policy.model))))  # padded tokens of a pass
 
     @abstractmethod
     def losses(self, chain: Chain) -> tuple[Tensor, Mapping[str, Tensor]]:
-        """The loss of each token and figures of it, all (N,)."""
+        """Return the loss of each token and its figures, all (N,)."""
 
     @abstractmethod
     def quality(self, states: Tensor) -> Tensor:
-        """Q (R, V) of every token after states (R, H) of the target, as answers are guided by it."""
+        """Return Q (R, V) of every token in target states (R, H), for guidance."""
 
     def learn(self, batch: Batch, progress: StageProgress, *, seed: Sequence[int]) -> Mapping[str, float]:
-        """Optimiser steps on the batch; the means of what was seen."""
+        """Take optimiser steps on the batch and return mean figures."""
         if self.uncentred:
             self.begin_at(float(batch.returns().mean()))
-        before, batch = int(batch.mask.sum()), foreseen(batch)
+        before, batch = int(batch.mask.sum()), with_known_ends(batch)
         tokens = int(batch.mask.sum())
         counts = {"critic_tokens": float(tokens), "unseen_cuts": float(before - tokens)}
         if not tokens:
@@ -137,17 +139,17 @@ class TokenCritic(Critic):
         return {**means, "critic_gradient_norm": sum(norms) / len(norms), **counts}
 
     def begin_at(self, value: float) -> None:
-        """Have all values begin at `value`."""
+        """Set the output biases of all heads to `value`."""
         for net in (self.net.online, self.net.slow):
             for head in net.heads():
                 nn.init.constant_(head[-1].bias, value)
         self.uncentred = False
 
     def chain(self, batch: Batch) -> Chain:
-        """The tokens of a batch with their states."""
-        places, following, cut = links(batch)
+        """Return the tokens of a batch with their states."""
+        positions, following, cut = links(batch)
         ends = cut * batch.mask.shape[1] + batch.lengths[cut] - 1
-        at = torch.cat([places - 1, ends])  # the state before a token is the one after the token before it
+        at = torch.cat([positions - 1, ends])  # the state before a token is the one after the token before it
         states = self.trunk(batch.ids, batch.attention, batch.media).flatten(0, 1)[at]
         with torch.no_grad():
             slow = states if self.trunk.model is None else self.slow(batch)[at]
@@ -155,38 +157,38 @@ class TokenCritic(Critic):
             states=states,
             slow=slow,
             behaviour=self.behaviour(batch, cut),
-            ids=batch.ids.flatten()[places],
-            reward=batch.reward.flatten()[places],
+            ids=batch.ids.flatten()[positions],
+            reward=batch.reward.flatten()[positions],
             following=following,
         )
 
     def slow(self, batch: Batch) -> Tensor:
-        """States (B T, H) by the target."""
-        found: Tensor = self.net.slow.trunk(batch.ids, batch.attention, batch.media)
-        return found.flatten(0, 1)
+        """Return states (B T, H) of the target network."""
+        states: Tensor = self.net.slow.trunk(batch.ids, batch.attention, batch.media)
+        return states.flatten(0, 1)
 
     def behaviour(self, batch: Batch, cut: Tensor) -> Tensor:
-        """The policy's probabilities (E, V) after the last token of the rows `cut`; only some losses want them."""
+        """Return the policy's next-token probabilities (E, V) at the ends `cut`; empty unless a loss uses them."""
         return torch.empty(len(cut), 0, device=cut.device)
 
     def guide(self, policy: LocalPolicy) -> AbstractContextManager[None]:
-        """Have the policy answer by its log-probabilities plus beta Q."""
+        """Return a context in which the policy samples from its log-probabilities plus beta Q."""
         return policy.adjusted(self.adjust, second=self.net.slow.trunk.model)
 
     def guide_on(self, policy: LocalPolicy) -> None:
-        """The same for good."""
+        """Make the policy sample from its log-probabilities plus beta Q from here on."""
         policy.adjust_by(self.adjust, second=self.net.slow.trunk.model)
 
     def adjust(self, hidden: Tensor, logits: Tensor) -> Tensor:
-        """Log-probabilities plus beta Q (R, V), where the last of `hidden` (R, H) are states of the target."""
+        """Return log-probabilities plus beta Q (R, V); the last columns of `hidden` are states of the target."""
         own = hidden[:, -self.trunk.width :].float()
         return torch.log_softmax(logits.float(), -1) + self.beta * self.quality(own)
 
     def state_dict(self) -> dict[str, Any]:
-        """Weights, targets and optimiser."""
+        """Return weights, targets and optimiser."""
         return {**self.net.state_dict(), "uncentred": self.uncentred}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a checkpoint."""
+        """Restore a checkpoint."""
         self.net.load_state_dict(state)
         self.uncentred = state["uncentred"]

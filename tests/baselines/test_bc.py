@@ -97,7 +97,7 @@ def test_settings_that_cannot_be_are_refused():
         filtered_bc.recipe(filtered_bc.Args(group=1))
     filtered_bc.recipe(filtered_bc.Args(group=1, within="all"))
     for share in (0.0, 1.1):
-        with pytest.raises(RecipeError, match="share is in"):
+        with pytest.raises(RecipeError, match="share must be in"):
             filtered_bc.recipe(filtered_bc.Args(share=share))
     with pytest.raises(RecipeError, match="minibatches is 1 or more"):
         bc.recipe(replace(bc.Args(), minibatches=0))

@@ -20,7 +20,7 @@ from lmgym.train.parts.tasks import Uniform
 from lmgym.train.schedule import StageProgress
 from lmgym.train.services import Services
 from lmgym.train.state import InstancePool, RunConfig
-from lmgym.train.token_critic import DONE, Chain, foreseen, links
+from lmgym.train.token_critic import DONE, Chain, links, with_known_ends
 from tests import oracles_values
 from tests.train.batches import make_batch
 from tests.train.chain import SPEC, chain_policy
@@ -206,7 +206,7 @@ def unseen_cut(**more):
 
 
 def test_where_it_is_unknown_what_an_episode_was_cut_at_its_last_token_is_left_out():
-    batch = foreseen(unseen_cut())
+    batch = with_known_ends(unseen_cut())
     assert batch.mask.tolist() == [[bool(n) for n in row] for row in ([0, 1, 1, 0, 1, 0, 0], [0, 1, 1, 0, 1, 1, 0])]
     assert batch.lengths.tolist() == [5, 7]  # the first row ends before the token that is left out
     places, following, cut = links(batch)
@@ -226,8 +226,8 @@ def test_where_it_is_unknown_what_an_episode_was_cut_at_its_last_token_is_left_o
 def test_an_episode_that_was_done_keeps_its_last_token():
     batch = unseen_cut()
     done = replace(batch, cut=torch.zeros(2, dtype=torch.bool))
-    assert torch.equal(foreseen(done).mask, done.mask)
-    assert torch.equal(foreseen(done).attention, done.attention)
+    assert torch.equal(with_known_ends(done).mask, done.mask)
+    assert torch.equal(with_known_ends(done).attention, done.attention)
 
 
 @pytest.fixture
@@ -314,7 +314,7 @@ def test_an_episode_cut_unseen_is_learnt_up_to_its_last_token(services, module, 
     figures = made.learn(batch, HERE, seed=(0,))
     assert figures["critic_tokens"] == int(batch.mask.sum()) - len(unseen)
     assert figures["unseen_cuts"] == len(unseen)
-    chain = made.chain(foreseen(batch))
+    chain = made.chain(with_known_ends(batch))
     before = [batch.ids[row, : int(length) - 1] for row, length in enumerate(batch.lengths)]
     states_ = [made.trunk(ids[None], torch.ones(1, len(ids)))[0, -1] for ids in before]
     assert (chain.states[len(chain.ids) :] - torch.stack(states_)).abs().max() < 1e-5
@@ -364,7 +364,7 @@ def test_learning_values_leaves_the_policy_alone(services, base):
 
 
 def test_settings_that_cannot_be_are_refused():
-    with pytest.raises(RecipeError, match="tau and tau_target"):
+    with pytest.raises(RecipeError, match="tau_target in"):
         ilql.recipe(ilql.Args(tau=1.0))
     for module in (ilql, mc):
         with pytest.raises(RecipeError, match="name a data set"):

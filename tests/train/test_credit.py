@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lmgym.baselines import grpo, rloo
 from lmgym.errors import RecipeError
-from lmgym.train.parts.credit import chained, gae, judged, whiten, whitened
+from lmgym.train.parts.credit import gae, token_order, valued_tokens, whiten, whitened
 from lmgym.train.parts.trees import over_forks, tree_credit
 from tests import oracles
 from tests.train.batches import make_batch
@@ -127,13 +127,13 @@ def test_seats_and_episodes_are_chained_apart():
         boot=torch.tensor([0, 2.0]),
     )
     assert gae(batch, gamma=1.0, lam=1.0)[batch.mask].tolist() == [1, 1, 7, 7]
-    assert chained(batch).tolist() == [1, 2, 4, 5]
+    assert token_order(batch).tolist() == [1, 2, 4, 5]
 
 
 def test_turns_are_judged_before_their_first_token():
     batch = make_batch([[0, 1, 1, 1, 0, 1, 1]], turn=torch.tensor([[-1, 0, 0, 1, -1, 2, 2]]))
-    assert judged(batch, "turn").tolist() == [[False, True, False, True, False, True, False]]
-    assert torch.equal(judged(batch, "token"), batch.mask)
+    assert valued_tokens(batch, "turn").tolist() == [[False, True, False, True, False, True, False]]
+    assert torch.equal(valued_tokens(batch, "token"), batch.mask)
 
 
 def test_whitening_has_the_values_worked_by_hand_and_leaves_the_rest_at_zero():

@@ -66,7 +66,7 @@ def test_weights_are_told():
 
 def test_bounds_must_make_sense():
     assert importance("none") is None
-    with pytest.raises(RecipeError, match="say which"):
+    with pytest.raises(RecipeError, match="need a mode"):
         importance("none", most=2.0)
     with pytest.raises(RecipeError, match="least < most"):
         importance("token_mask", 2.0, 0.5)

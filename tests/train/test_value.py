@@ -14,7 +14,7 @@ from lmgym.train import source
 from lmgym.train.collate import collate
 from lmgym.train.interfaces import Optimiser
 from lmgym.train.parts.tasks import Uniform
-from lmgym.train.parts.value import ValueCritic, ValueSpec, of_values
+from lmgym.train.parts.value import ValueCritic, ValueSpec, value_figures
 from lmgym.train.schedule import StageProgress, Until
 from lmgym.train.services import Services
 from lmgym.train.stages import FitCritic, Rl
@@ -201,7 +201,7 @@ def test_a_restored_critic_goes_on_with_the_same_bits(services):
 
 def test_explained_variance_has_the_values_worked_by_hand():
     target = torch.tensor([0.0, 2.0])  # variance 2; errors 0 and 1: variance 1/2
-    assert of_values(torch.tensor([0.0, 1.0]), target)["explained_variance"] == pytest.approx(0.75)
-    assert of_values(torch.tensor([5.0, 7.0]), target)["explained_variance"] == pytest.approx(1.0)
-    assert of_values(torch.tensor([0.0, 1.0]), torch.ones(2))["explained_variance"] == 0.0
-    assert of_values(torch.ones(1), torch.ones(1)) == {}
+    assert value_figures(torch.tensor([0.0, 1.0]), target)["explained_variance"] == pytest.approx(0.75)
+    assert value_figures(torch.tensor([5.0, 7.0]), target)["explained_variance"] == pytest.approx(1.0)
+    assert value_figures(torch.tensor([0.0, 1.0]), torch.ones(2))["explained_variance"] == 0.0
+    assert value_figures(torch.ones(1), torch.ones(1)) == {}

@@ -34,7 +34,7 @@ from lmgym.train.collate import collate
 from lmgym.train.log import read_metrics
 from lmgym.train.preflight import check
 from lmgym.train.ranks import ALONE
-from lmgym.train.token_critic import foreseen
+from lmgym.train.token_critic import with_known_ends
 from lmgym.types import Job
 from tests.threads import one_thread
 
@@ -197,7 +197,7 @@ def test_what_a_critic_does_not_see_of_a_cut_episode_is_without_its_pictures_too
     cut = replace(cut, terminated=False, truncated=True, final=None, final_ids=(), final_pictures=())
     batch = collate([whole, cut], trained="given", gallery=policy.gallery)
     batch = masked(batch, (batch.episode == 1)[:, None] & (batch.turn == 2))
-    found = foreseen(batch)
+    found = with_known_ends(batch)
     assert [len(row) for row in batch.media.rows] == [3, 3]
     assert [len(row) for row in found.media.rows] == [3, 2]
     assert policy.states(found.ids, found.attention, media=found.media).isfinite().all()

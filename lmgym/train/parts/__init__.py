@@ -1,1 +1,1 @@
-"""Stock parts of recipes, one file a kind."""
+"""Ready-made parts of recipes, one file for each kind."""

@@ -1,7 +1,7 @@
-"""Credit that looks ahead: rewards and values of tokens become advantages, along the sampled tokens of an episode.
+"""Credit assignment: turn the rewards and values of sampled tokens into advantages.
 
-What follows a sampled token is the next sampled one of its episode (each seat has its own): across the words of the
-environment, which neither decay nor earn, and across the segments that a context makes.
+The successor of a sampled token is the next sampled token of its episode, separately for each seat. Tokens that the
+environment wrote in between are skipped: they neither discount nor earn. Segment boundaries are skipped as well.
 """
 
 from __future__ import annotations
@@ -18,59 +18,59 @@ from lmgym.errors import RecipeError
 from lmgym.train.batch import Batch
 from lmgym.train.interfaces import Credit
 
-Level = Literal["token", "turn", "both"]  # what a step of the estimate is; both: over turns, then within each
+Level = Literal["token", "turn", "both"]  # the steps of the estimate; both: first over turns, then within each turn
 
 
-def chained(batch: Batch) -> Tensor:
-    """Where the trained tokens stand among B T places, episode by episode, in the order they were said; (N,)."""
+def token_order(batch: Batch) -> Tensor:
+    """Return the flat positions (in B x T) of the trained tokens, episode by episode in the order sampled; (N,)."""
     rows = torch.argsort(batch.episode * (int(batch.segment.max()) + 1) + batch.segment, stable=True)
     row, column = batch.mask[rows].nonzero(as_tuple=True)
     return rows[row] * batch.mask.shape[1] + column
 
 
 def estimates(reward: Sequence[float], value: Sequence[float], *, boot: float, gamma: float, lam: float) -> list[float]:
-    """Generalised advantages of the steps of one episode; `boot` is the value of the state after the last of them."""
-    found, later, following = [0.0] * len(value), 0.0, boot
+    """Return the generalised advantages of one episode's steps; `boot` is the value of the state after the last."""
+    advantages, later, following = [0.0] * len(value), 0.0, boot
     for t in range(len(value) - 1, -1, -1):
         later = reward[t] + gamma * following - value[t] + gamma * lam * later
-        found[t], following = later, value[t]
-    return found
+        advantages[t], following = later, value[t]
+    return advantages
 
 
 def gae(batch: Batch, *, gamma: float, lam: float, level: Level = "token", turn_gamma: float = 1.0) -> Tensor:
-    """Generalised advantages (B, T), 0 off the trained tokens; `gamma` and `lam` are of a step of that level.
+    """Return generalised advantages (B, T), 0 on untrained tokens; `gamma` and `lam` apply per step of `level`.
 
-    turn: a turn earns what its tokens do, its state is that before its first token, and all its tokens share its
-    advantage. both: turns are chained by `turn_gamma` from last token to last token, and what comes of a turn is the
-    reward of the last token in a chain of its own (bi-level GAE of RAGEN, with turns told by their number).
+    turn: the reward of a turn is the sum over its tokens, its state is the one before its first token, and all its
+    tokens get the same advantage. both: bi-level GAE (RAGEN). Turns are discounted by `turn_gamma` from last token to
+    last token; the advantage of a turn is then the reward of its last token in an estimate within the turn.
     """
     if not batch.mask.any():
         return torch.zeros_like(batch.value)
-    places = chained(batch)
-    columns = [x.flatten()[places].tolist() for x in (batch.reward.double(), batch.value.double(), batch.turn)]
+    positions = token_order(batch)
+    columns = [x.flatten()[positions].tolist() for x in (batch.reward.double(), batch.value.double(), batch.turn)]
     boots = torch.zeros(int(batch.episode.max()) + 1, dtype=torch.float64).index_add_(
         0, batch.episode.cpu(), batch.boot.cpu().double()
     )
-    episodes = batch.episode[places // batch.mask.shape[1]].tolist()
-    found: list[float] = []
+    episodes = batch.episode[positions // batch.mask.shape[1]].tolist()
+    advantages: list[float] = []
     for number, start, stop in _runs(episodes):
         reward, value, turn = (column[start:stop] for column in columns)
         boot = float(boots[number])
         if level == "token":
-            found += estimates(reward, value, boot=boot, gamma=gamma, lam=lam)
+            advantages += estimates(reward, value, boot=boot, gamma=gamma, lam=lam)
         elif level == "turn":
-            found += _by_turn(reward, value, turn, boot=boot, gamma=gamma, lam=lam)
+            advantages += _by_turn(reward, value, turn, boot=boot, gamma=gamma, lam=lam)
         else:
-            found += _by_both(reward, value, turn, boot=boot, gamma=gamma, lam=lam, turn_gamma=turn_gamma)
+            advantages += _by_both(reward, value, turn, boot=boot, gamma=gamma, lam=lam, turn_gamma=turn_gamma)
     advantage = torch.zeros(batch.mask.numel(), dtype=torch.float64)
-    advantage[places.cpu()] = torch.tensor(found, dtype=torch.float64)
+    advantage[positions.cpu()] = torch.tensor(advantages, dtype=torch.float64)
     return advantage.view(batch.mask.shape).to(batch.value)
 
 
 def _by_turn(
     reward: Sequence[float], value: Sequence[float], turn: Sequence[int], *, boot: float, gamma: float, lam: float
 ) -> list[float]:
-    """Advantages of the tokens of an episode, those of a turn the same."""
+    """Return the advantages of an episode's tokens, equal within each turn."""
     turns = list(_runs(turn))
     earned = [sum(reward[start:stop]) for _, start, stop in turns]
     states = [value[start] for _, start, _ in turns]
@@ -88,19 +88,19 @@ def _by_both(
     lam: float,
     turn_gamma: float,
 ) -> list[float]:
-    """Advantages of the tokens of an episode: a turn's last token is paid what its turn is worth to the episode."""
+    """Return the advantages of an episode's tokens; the last token of a turn is rewarded with the turn's advantage."""
     turns = list(_runs(turn))
     last = [stop - 1 for _, _, stop in turns]
     high = estimates([reward[t] for t in last], [value[t] for t in last], boot=boot, gamma=turn_gamma, lam=lam)
-    found: list[float] = []
+    advantages: list[float] = []
     for (_, start, stop), above in zip(turns, high, strict=True):
         paid = [*reward[start : stop - 1], above + value[stop - 1]]
-        found += estimates(paid, value[start:stop], boot=0.0, gamma=gamma, lam=lam)
-    return found
+        advantages += estimates(paid, value[start:stop], boot=0.0, gamma=gamma, lam=lam)
+    return advantages
 
 
 def _runs(numbers: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """Number, start and stop of each run of equal numbers."""
+    """Yield number, start and stop of each run of equal numbers."""
     start = 0
     for number, run in groupby(numbers):
         stop = start + sum(1 for _ in run)
@@ -108,8 +108,8 @@ def _runs(numbers: Sequence[int]) -> Iterator[tuple[int, int, int]]:
         start = stop
 
 
-def judged(batch: Batch, level: Level) -> Tensor:
-    """The tokens before which a state is valued: all that are trained, or the first of each turn; (B, T) bool."""
+def valued_tokens(batch: Batch, level: Level) -> Tensor:
+    """Mark the tokens whose preceding state gets a value: all trained ones, or the first of each turn; (B, T) bool."""
     if level != "turn":
         return batch.mask
     new = torch.ones_like(batch.mask)
@@ -118,10 +118,10 @@ def judged(batch: Batch, level: Level) -> Tensor:
 
 
 def whiten(advantage: Tensor, mask: Tensor, *, floor: float = 0.0) -> Tensor:
-    """Advantages (B, T) with mean 0 and (sample) deviation 1 over the tokens of `mask`, and 0 elsewhere.
+    """Return advantages (B, T) with mean 0 and sample deviation 1 over the tokens of `mask`, and 0 elsewhere.
 
-    A deviation below `floor` is taken for that: where all went alike, what is left is noise, and not blown up. A single
-    token has no deviation; less its mean it is 0.
+    Deviations below `floor` are replaced by `floor`, so that noise is not amplified when all returns are alike. A
+    single token has no deviation and becomes 0.
     """
     values = advantage[mask]
     if len(values) < 2:
@@ -130,12 +130,12 @@ def whiten(advantage: Tensor, mask: Tensor, *, floor: float = 0.0) -> Tensor:
 
 
 def beside_same_state(batch: Batch) -> Tensor:
-    """What an answer's episode earned from there on, less the mean of its group's answers to the same words; (B, T).
+    """Return each answer's reward to go, minus the mean of its group's answers in the same state; (B, T).
 
-    The state is what was shown since the answer before (Feng et al. 2025, GiGPO: the anchor states of a group), a row's
-    first words whole. An answer that nobody else of its (group, seat) gave to these words gets 0.
+    The state is the tokens since the previous answer, or since the start of the row (Feng et al. 2025, GiGPO: the
+    anchor states of a group). Answers in a state that no other answer of the same (group, seat) shares get 0.
     """
-    found = torch.zeros_like(batch.reward, dtype=torch.float64)
+    advantage = torch.zeros_like(batch.reward, dtype=torch.float64)
     states: dict[tuple[int, int, tuple[int, ...]], list[tuple[int, slice, float]]] = defaultdict(list)
     earned: dict[int, float] = defaultdict(float)  # from an answer on, by episode
     order = torch.argsort(batch.episode * (int(batch.segment.max()) + 1) + batch.segment, descending=True)
@@ -145,37 +145,37 @@ def beside_same_state(batch: Batch) -> Tensor:
         for number in range(len(answers) - 1, -1, -1):
             _, start, stop = answers[number]
             earned[episode] += float(batch.reward[row, start:stop].sum())
-            shown = ids[answers[number - 1][2] if number else 0 : start]
+            observation = ids[answers[number - 1][2] if number else 0 : start]
             if bool(batch.mask[row, start:stop].any()):
-                key = int(batch.group[row]), int(batch.seat[row]), tuple(shown)
+                key = int(batch.group[row]), int(batch.seat[row]), tuple(observation)
                 states[key].append((row, slice(start, stop), earned[episode]))
     for members in states.values():
         mean = sum(later for _, _, later in members) / len(members)
-        for row, place, later in members:
-            found[row, place] = later - mean
-    return found * batch.mask
+        for row, tokens, later in members:
+            advantage[row, tokens] = later - mean
+    return advantage * batch.mask
 
 
 def penalize_invalid(advantage: Tensor, batch: Batch, invalid_penalty: float) -> Tensor:
-    """Advantages (B, T), where an answer was no action never above 0, and there less by `invalid_penalty`.
+    """Return advantages (B, T), capped at 0 on invalid actions and lowered there by `invalid_penalty`.
 
-    An episode's return does not tell which of its turns went wrong: one that ends well would praise its slips as well,
-    and a slip that can be tried again would grow frequent.
+    The return of an episode does not say which turn went wrong. Without the cap, a successful episode reinforces its
+    invalid actions as well, and those that can be retried become more frequent.
     """
     return torch.where(batch.invalid & batch.mask, advantage.clamp(max=0.0) - invalid_penalty, advantage)
 
 
 def within_groups(credit: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Mark a credit as one that compares the tries of a group: it must not be whitened across groups afterwards.
+    """Mark a credit function that compares the attempts of a group: it must not be whitened across groups.
 
-    `partial` and `functools.wraps` keep the mark; any other function around a credit has to be marked anew.
+    `partial` and `functools.wraps` keep the mark; any other wrapper has to set it again.
     """
     vars(credit)["within_groups"] = True
     return credit
 
 
 def compares_groups(credit: Credit) -> bool:
-    """Whether a credit is marked so; one that wraps another is asked for it, whatever its arguments are bound to."""
+    """Return True if a credit function, or the one inside its `partial`s, is marked by `within_groups`."""
     inner: Any = credit
     while hasattr(inner, "func"):
         inner = inner.func
@@ -183,10 +183,10 @@ def compares_groups(credit: Credit) -> bool:
 
 
 def whitened(credit: Credit, *, floor: float = 0.0) -> Credit:
-    """A credit, whitened over the batch. Refused where it is marked as one that has compared within groups."""
+    """Return the credit function with whitening over the batch; raise RecipeError if it compares within groups."""
     if compares_groups(credit):
         raise RecipeError(
-            "whitening after group normalisation mixes tasks: the tries of an easy task would change sign; "
+            "whitening after group normalisation mixes tasks: attempts at an easy instance would change sign; "
             "leave one of the two out"
         )
 

@@ -1,4 +1,4 @@
-"""Filters: which episodes leave the statistics, and which turns are not trained."""
+"""Filters: drop episodes from the statistics, or exclude turns from training."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ Ties = Literal["keep", "cut"]
 
 
 def groups(trajectories: Sequence[Trajectory]) -> dict[tuple[str, str], list[Trajectory]]:
-    """Trajectories by (group, seat), in the order they came."""
-    found: dict[tuple[str, str], list[Trajectory]] = defaultdict(list)
+    """Return the trajectories by (group, seat), in their order."""
+    members: dict[tuple[str, str], list[Trajectory]] = defaultdict(list)
     for trajectory in trajectories:
-        found[trajectory.group, trajectory.seat].append(trajectory)
-    return dict(found)
+        members[trajectory.group, trajectory.seat].append(trajectory)
+    return dict(members)
 
 
 def drop_flat_groups(trajectories: Sequence[Trajectory], *, below: float = 1e-6) -> FilterResult:
-    """Drops the groups whose returns are all the same, within `below`: they say nothing (DAPO)."""
+    """Drop groups whose returns differ by at most `below`: they carry no signal (DAPO)."""
     flat: set[str] = set()
     for members in groups(trajectories).values():
         returns = [trajectory.reward for trajectory in members]
@@ -32,7 +32,7 @@ def drop_flat_groups(trajectories: Sequence[Trajectory], *, below: float = 1e-6)
 
 
 def drop_lone_episodes(trajectories: Sequence[Trajectory]) -> FilterResult:
-    """Drops those whose group has no other try left to compare them with; forks of an episode are none."""
+    """Drop episodes whose group has no other attempt to compare with; forks of an episode do not count as attempts."""
     alone = (each for each in groups(trajectories).values() if len({t.root for t in each}) < 2)
     return FilterResult(drop=frozenset(t.id for members in alone for t in members))
 
@@ -40,10 +40,10 @@ def drop_lone_episodes(trajectories: Sequence[Trajectory]) -> FilterResult:
 def keep_top(
     trajectories: Sequence[Trajectory], *, share: float, within: Within = "group", ties: Ties = "keep"
 ) -> FilterResult:
-    """Keeps the `share` of a round's episodes with the highest return, of each group or of all, and drops the rest.
+    """Keep the `share` of a round's episodes with the highest returns, per group or over all, and drop the rest.
 
-    What is no better than the worst is not kept, so that a group of equals is dropped whole; a `share` of 1 keeps
-    everything. `ties` at the border are all kept, or cut in the order in which they came.
+    Episodes with the lowest return are always dropped, so a group with equal returns is dropped as a whole; a `share`
+    of 1 keeps everything. `ties` at the threshold are all kept, or cut in order.
     """
     sets = list(groups(trajectories).values()) if within == "group" else [list(trajectories)]
     kept: list[Trajectory] = []
@@ -56,15 +56,16 @@ def keep_top(
 def keep_best(
     trajectories: Sequence[Trajectory], *, share: float, within: Within = "group", ties: Ties = "keep"
 ) -> FilterResult:
-    """Keeps the `share` of a data set's episodes with the highest return, of each task or of all, and drops the rest.
+    """Keep the `share` of a data set's episodes with the highest returns, per task or over all, and drop the rest.
 
-    Tries of one task are ranked among themselves, what was tried once among all such. What is as bad as the worst of
-    the whole data set is not kept, unless `share` is 1 or all is alike; so of successes and failures it keeps
-    successes alone, and more or fewer than `share` of all. Ties are as in `keep_top`; of a group one is kept at least.
+    Attempts at one instance are ranked among themselves; instances with a single attempt are ranked together. Episodes
+    with the lowest return of the whole data set are dropped unless `share` is 1 or all returns are equal: of successes
+    and failures only successes remain, so the share kept can differ from `share`. Ties are handled as in `keep_top`;
+    at least one episode of every group is ranked high enough.
     """
-    found = groups(trajectories).values() if within == "group" else [list(trajectories)]
-    sets = [members for members in found if len(members) > 1]
-    alone = [members[0] for members in found if len(members) == 1]
+    candidates = groups(trajectories).values() if within == "group" else [list(trajectories)]
+    sets = [members for members in candidates if len(members) > 1]
+    alone = [members[0] for members in candidates if len(members) == 1]
     returns = [trajectory.reward for trajectory in trajectories]
     everything = share == 1 or min(returns) == max(returns)
     ranked = [each for members in (*sets, alone) if members for each in _upper(members, share, ties)]
@@ -72,7 +73,7 @@ def keep_best(
 
 
 def _upper(members: Sequence[Trajectory], share: float, ties: Ties) -> list[Trajectory]:
-    """The `share` with the highest return, one at least."""
+    """Return the `share` with the highest returns, at least one."""
     ranked = sorted(members, key=lambda trajectory: -trajectory.reward)  # stable: equals stay in order
     count = max(1, round(share * len(members)))
     if ties == "cut":
@@ -85,13 +86,13 @@ def _all_but(kept: Sequence[Trajectory], trajectories: Sequence[Trajectory]) -> 
 
 
 def mask_truncated(trajectories: Sequence[Trajectory]) -> FilterResult:
-    """Does not train on episodes that were cut; they count in their group's statistics."""
+    """Exclude truncated episodes from training; they still count in the statistics of their group."""
     cut = (t for t in trajectories if t.truncated)
     return FilterResult(mask=frozenset((t.id, turn) for t in cut for turn in range(len(t.turns))))
 
 
 def mask_stumbles(trajectories: Sequence[Trajectory]) -> FilterResult:
-    """Does not train on the turns in which a random action was put into the player's mouth."""
+    """Exclude turns whose action was replaced by a random one (see `Stumble`) from training."""
     return FilterResult(
         mask=frozenset(
             (t.id, number) for t in trajectories for number, turn in enumerate(t.turns) if turn.info.get("stumble")

@@ -1,7 +1,7 @@
-"""Importance weights: a sampler of other precision or kernels does not quite sample what the trainer differentiates.
+"""Importance weights: correct for a sampler whose precision or kernels differ from the trainer's.
 
-They correct the sampler; the ratio of a surrogate corrects what the updates of a step change. All are without gradient
-and multiply a token's advantage, which is to multiply its loss.
+The ratio of a surrogate loss corrects for the updates within a step; these weights correct for the sampler. They carry
+no gradient and multiply the advantage of each token, and thereby its loss.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lmgym.train.batch import Batch
 
 Mode = Literal["token_cap", "sequence_cap", "token_mask", "sequence_mask", "geometric_mask", "outlier_mask"]
 Choice = Literal["none", Mode]
-BOUNDS: Mapping[Mode, tuple[float, float]] = {  # published defaults: least and most
+BOUNDS: Mapping[Mode, tuple[float, float]] = {  # published defaults: lower and upper bound
     "token_cap": (0.0, 2.0),
     "sequence_cap": (0.0, 5.0),
     "token_mask": (0.5, 2.0),
@@ -29,32 +29,31 @@ BOUNDS: Mapping[Mode, tuple[float, float]] = {  # published defaults: least and 
 
 @dataclass(frozen=True)
 class Importance:
-    """How much a token counts, by w, its probability under the trainer over that under the sampler.
+    """Weights of tokens, from w = p_trainer / p_sampler.
 
-    token_cap: min(w, most). sequence_cap: the same of the product over the episode. token_mask: w where it is between
-    least and most, else 0. sequence_mask: the product, or 0 above most (or below least). geometric_mask: 1 where the
-    geometric mean over the episode is within the bounds, else 0. outlier_mask: 1, but 0 for an episode with any w
-    beyond the bounds. Capped at 1 a weight guards against variance only: what is sampled too rarely
-    gains nothing.
+    token_cap: min(w, most). sequence_cap: the product of w over the episode, capped at most. token_mask: w within the
+    bounds, else 0. sequence_mask: the product within the bounds, else 0. geometric_mask: 1 if the geometric mean over
+    the episode is within the bounds, else 0. outlier_mask: 0 for episodes with any w outside the bounds, else 1. A cap
+    of 1 only reduces variance: tokens that are sampled too rarely gain no weight.
     """
 
     mode: Mode
-    least: float | None = None  # None: as published
+    least: float | None = None  # None: the published default
     most: float | None = None
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Least and most."""
+        """Lower and upper bound."""
         least, most = BOUNDS[self.mode]
         return (least if self.least is None else self.least, most if self.most is None else self.most)
 
     def __post_init__(self) -> None:
         least, most = self.bounds
         if not 0 <= least < most:
-            raise RecipeError(f"importance weights are kept between 0 <= least < most; got {least} and {most}")
+            raise RecipeError(f"bounds of importance weights need 0 <= least < most; got {least} and {most}")
 
     def __call__(self, batch: Batch, difference: Tensor) -> Tensor:
-        """Factors (B, T) from log-probs of the trainer less those of the sampler (B, T)."""
+        """Return weights (B, T) for `difference`, the log-probs of the trainer minus those of the sampler (B, T)."""
         least, most = self.bounds
         logs = (difference * batch.mask).detach()
         w = logs.clamp(-20.0, 20.0).exp()
@@ -81,14 +80,14 @@ class Importance:
 
 
 def importance(mode: Choice, least: float | None = None, most: float | None = None) -> Importance | None:
-    """Weights of a mode; None for none."""
+    """Return the weights of a mode; None for mode none."""
     if mode == "none" and (least, most) != (None, None):
-        raise RecipeError("bounds of importance weights without weights: say which, such as token_cap")
+        raise RecipeError("bounds of importance weights need a mode: set importance, such as token_cap")
     return None if mode == "none" else Importance(mode, least, most)
 
 
 def figures(factor: Tensor, mask: Tensor) -> dict[str, float]:
-    """What the weights (B, T) of the tokens of `mask` are like, for the log."""
+    """Return statistics of the weights (B, T) on the tokens of `mask`, for the log."""
     weights = factor[mask].double()
     if not len(weights):
         return {}
@@ -98,5 +97,5 @@ def figures(factor: Tensor, mask: Tensor) -> dict[str, float]:
         "importance_min": float(weights.min()),
         "importance_max": float(weights.max()),
         "importance_zero": float((weights == 0).double().mean()),
-        "importance_effective": float(effective) / len(weights),  # share of the sample's size
+        "importance_effective": float(effective) / len(weights),  # effective sample size, as a share of the tokens
     }

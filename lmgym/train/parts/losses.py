@@ -11,35 +11,37 @@ from torch import Tensor
 from lmgym.train.batch import Batch
 from lmgym.train.interfaces import ScoredBatch
 from lmgym.train.math import Penalty, clipped, divergence, ratio
-from lmgym.train.parts.credit import Level, judged
+from lmgym.train.parts.credit import Level, valued_tokens
 
-Unit = Literal["token", "turn", "sequence", "geometric"]  # of a ratio; geometric: the mean over the sequence (GSPO)
+Unit = Literal[
+    "token", "turn", "sequence", "geometric"
+]  # tokens that share a ratio; geometric: mean over the sequence (GSPO)
 
 
 def nll(scored: ScoredBatch) -> tuple[Tensor, Mapping[str, Tensor]]:
-    """Negative log-likelihood of each token, in nats; (B, T)."""
+    """Return the negative log-likelihood of each token in nats; (B, T)."""
     return -scored.logprobs, {}
 
 
 def kl_to_start(scored: ScoredBatch, *, kind: Penalty) -> tuple[Tensor, Mapping[str, Tensor]]:
-    """Divergence from the start policy, token by token; (B, T)."""
+    """Return the divergence from the start policy at each token; (B, T)."""
     return divergence(scored.logprobs, scored.batch.reference, kind), {}
 
 
 def entropy_bonus(scored: ScoredBatch) -> tuple[Tensor, Mapping[str, Tensor]]:
-    """Minus the entropy, to be minimised; (B, T)."""
+    """Return the negative entropy; (B, T)."""
     return -scored.entropy, {}
 
 
 def reinforce(scored: ScoredBatch) -> tuple[Tensor, Mapping[str, Tensor]]:
-    """Log-likelihood times advantage: its gradient is the policy gradient, whoever the old policy was; (B, T)."""
+    """Return -advantage x log-probability, whose gradient is the policy gradient for any old policy; (B, T)."""
     return -scored.batch.advantage * scored.logprobs, {}
 
 
 def surrogate(
     scored: ScoredBatch, *, low: float, high: float, dual: float | None = None
 ) -> tuple[Tensor, Mapping[str, Tensor]]:
-    """PPO's clipped loss of each token against the policy that spoke; (B, T)."""
+    """Return PPO's clipped loss of each token against the sampling policy; (B, T)."""
     advantage = scored.batch.advantage
     rho = ratio(scored.logprobs, scored.batch.logprobs)
     term = clipped(rho, advantage, low=low, high=high, dual=dual)
@@ -49,10 +51,10 @@ def surrogate(
 def unit_surrogate(
     scored: ScoredBatch, *, unit: Unit, low: float, high: float, dual: float | None = None
 ) -> tuple[Tensor, Mapping[str, Tensor]]:
-    """PPO's clipped loss with one ratio for all tokens of a turn or a sequence, which share its loss evenly; (B, T).
+    """Return PPO's clipped loss with one ratio for all tokens of a turn or a sequence; (B, T).
 
-    A turn's or a sequence's tokens must have one advantage. Summed over tokens the loss of a unit counts once. Where
-    episodes may have several rows, a sequence needs them `together`.
+    The loss of a unit is spread evenly over its tokens, so that their sum counts it once. All tokens of a unit must
+    have the same advantage. If episodes can have several rows, a sequence needs them `together`.
     """
     batch = scored.batch
     difference = (scored.logprobs - batch.logprobs) * batch.mask
@@ -65,7 +67,7 @@ def unit_surrogate(
 
 
 def _units(batch: Batch, unit: Unit) -> Tensor:
-    """Number of the unit that each token is part of; (B, T)."""
+    """Return the number of the unit that each token belongs to; (B, T)."""
     if unit == "token":
         return torch.arange(batch.mask.numel(), device=batch.mask.device).view(batch.mask.shape)
     if unit == "turn":
@@ -76,9 +78,9 @@ def _units(batch: Batch, unit: Unit) -> Tensor:
 def value_loss(
     scored: ScoredBatch, *, clip: float | None, level: Level = "token"
 ) -> tuple[Tensor, Mapping[str, Tensor]]:
-    """Half the squared error of values against `batch.target`, where a state is judged; (B, T).
+    """Return half the squared error of the values against `batch.target`, on the tokens of `valued_tokens`; (B, T).
 
-    With `clip` a value is no better for being further than that from what it was.
+    `clip` is PPO's value clipping: moving further than `clip` from the old value does not reduce the loss.
     """
     batch, value = scored.batch, scored.value
     assert value is not None, "a value loss without values"
@@ -86,4 +88,4 @@ def value_loss(
     near = batch.value + (value - batch.value).clamp(-clip, clip) if clip is not None else value
     bounded = (near - batch.target).square()
     loss = torch.maximum(error, bounded) / 2
-    return loss * judged(batch, level), {"value_clipped": (bounded > error).float()}
+    return loss * valued_tokens(batch, level), {"value_clipped": (bounded > error).float()}

@@ -1,4 +1,4 @@
-"""Planners that training brings."""
+"""Planners used in training: they replace actions of the player."""
 
 from __future__ import annotations
 
@@ -13,19 +13,18 @@ STUMBLE = {"stumble": True}
 
 @dataclass(frozen=True)
 class Stumble(Planner):
-    """At a share of the turns something wrong is played in the player's stead, as an unready policy would.
+    """Replaces the action with a wrong one in a share of the turns, as an untrained policy would play.
 
-    It is an admissible action at random, the words of two of them spliced, or the last action once more; the latter two
-    are mostly refused, and the way on from a refusal is what a policy must have seen. The turn's info says so
-    (`stumble`), for a filter to take it from the loss. Where the task lists no admissible actions, as most web tasks,
-    nothing is played in the player's stead.
+    The wrong action is a random admissible action, a splice of two, or the previous action repeated. The latter two are
+    mostly invalid, so that the data shows how to recover from invalid actions. The turn's info has `stumble` set, for
+    a filter to exclude it from the loss. Tasks that list no admissible actions, like most web tasks, are unaffected.
     """
 
     share: float
     wants = frozenset({"admissible"})
 
     def before_step(self, node: Node) -> Replace | None:
-        """Draw by the episode's seed, its try and the number of the turn."""
+        """Draw from the seed and attempt of the episode and the number of the turn."""
         chance = np.random.default_rng([node.job.seed, node.job.attempt, len(node.turns)])
         actions = node.hints["admissible"]
         if chance.random() >= self.share or not actions:
@@ -37,19 +36,19 @@ class Stumble(Planner):
 
 @dataclass(frozen=True)
 class Wander(Planner):
-    """From one turn up to another any admissible action is played in the player's stead, and nothing tells.
+    """Plays random admissible actions from turn `first` up to turn `last`, without marking them in the record.
 
-    Records of it are those of a player who is good in a part of an episode alone: whoever learns from them has to put
-    parts together. Nothing is played where the task lists no admissible actions.
+    The resulting data is good in one part of each episode only; a learner has to combine parts of different episodes.
+    Tasks that list no admissible actions are unaffected.
     """
 
     first: int
-    last: int  # the turn before which it ends
+    last: int  # exclusive
 
     wants = frozenset({"admissible"})
 
     def before_step(self, node: Node) -> Replace | None:
-        """Draw by the episode's seed, its try and the number of the turn."""
+        """Draw from the seed and attempt of the episode and the number of the turn."""
         number, actions = len(node.turns), node.hints["admissible"]
         if not self.first <= number < self.last or not actions:
             return None
@@ -58,7 +57,7 @@ class Wander(Planner):
 
 
 def splice(first: str, second: str, chance: np.random.Generator) -> str:
-    """Return the beginning of one action with as much of another's end as completes its length, in words."""
+    """Return the first words of one action followed by the last words of another, at the length of the first."""
     head, tail = first.split(), second.split()
     cut = int(chance.integers(1, max(2, len(head))))
     return " ".join(head[:cut] + tail[-max(1, len(head) - cut) :])

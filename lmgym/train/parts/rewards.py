@@ -1,4 +1,4 @@
-"""Rewards: what is added to the environment's own."""
+"""Rewards: changes to the rewards of the environment."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from lmgym.types import Trajectory, Turn
 
 
 def invalid_cost(trajectory: Trajectory, *, cost: float) -> Trajectory:
-    """Takes `cost` from every turn whose action the environment did not understand."""
+    """Subtract `cost` from the reward of every turn with an invalid action."""
 
     def penalized(turn: Turn) -> Turn:
         return replace(turn, reward=turn.reward - cost, terms={**turn.terms, "invalid": -cost})
@@ -18,10 +18,10 @@ def invalid_cost(trajectory: Trajectory, *, cost: float) -> Trajectory:
 
 
 def limit_ends(trajectory: Trajectory) -> Trajectory:
-    """Has the task's own limit of turns end an episode like any failure: a critic expects nothing behind it.
+    """Mark episodes that reached the task's turn limit as terminated, so that a critic expects no further reward.
 
-    The transcript tells how many turns are left, and an evaluation ends there too (Pardo et al. 2018). What else cuts
-    an episode, a budget or a full context, still does.
+    Justified because the transcript states the turns left and evaluations end there too (Pardo et al. 2018). Episodes
+    truncated by a budget or a full context stay truncated.
     """
     if not trajectory.truncated or trajectory.stop != "max_turns":
         return trajectory

@@ -1,7 +1,7 @@
-"""Credit over forks: episodes that share turns are the paths of a tree, and a tree counts as much as an episode alone.
+"""Credit over forks: episodes that share turns are the paths of a tree; a tree weighs as much as a single episode.
 
-Where `n` forks leave an episode, it and they weigh 1 / (n + 1) from there on, so that the gradient stays that of an
-episode played once. A shared turn is trained in one path only and is credited with all that lead through it.
+Where `n` forks leave an episode, each of the n + 1 paths weighs 1 / (n + 1) from there on, which keeps the gradient
+that of one episode. A shared turn is trained in one path only and credited with all paths through it.
 """
 
 from __future__ import annotations
@@ -21,52 +21,52 @@ from lmgym.train.parts.credit import compares_groups, within_groups
 
 @dataclass
 class Paths:
-    """The episodes of a batch as paths; all lists are by the number of the episode."""
+    """The episodes of a batch as paths; all lists are indexed by episode."""
 
     batch: Batch
-    parent: list[int] = field(init=False)  # whose turn it forked from; -1 for roots, and where that is not in the batch
-    forked: list[int] = field(init=False)  # the turn
-    forks: list[dict[int, list[int]]] = field(init=False)  # by turn: those that leave there
+    parent: list[int] = field(init=False)  # episode it forked from; -1 for roots and for parents outside the batch
+    forked: list[int] = field(init=False)  # turn of the fork
+    forks: list[dict[int, list[int]]] = field(init=False)  # by turn: the episodes that fork there
 
     def __post_init__(self) -> None:
         first = self.batch.first_rows()
         self.forked = self.batch.forked[first].tolist()
-        given = self.batch.parent[first].tolist()
-        self.parent = [self._owner(given, number) for number in range(len(given))]
-        self.forks = [defaultdict(list) for _ in given]
+        parents = self.batch.parent[first].tolist()
+        self.parent = [self._owner(parents, number) for number in range(len(parents))]
+        self.forks = [defaultdict(list) for _ in parents]
         for number, parent in enumerate(self.parent):
             if parent >= 0:
                 self.forks[parent][self.forked[number]].append(number)
 
-    def _owner(self, given: list[int], number: int) -> int:
-        """The episode of whose own turns the fork shares the last: a fork of a fork may share none of its parent's."""
-        parent = given[number]
-        while parent >= 0 and given[parent] >= 0 and self.forked[number] <= self.forked[parent]:
-            parent = given[parent]
+    def _owner(self, parents: list[int], number: int) -> int:
+        """Return the episode that owns the last shared turn: the parent, or one of the parent's ancestors."""
+        parent = parents[number]
+        while parent >= 0 and parents[parent] >= 0 and self.forked[number] <= self.forked[parent]:
+            parent = parents[parent]
         return parent
 
     def __len__(self) -> int:
-        """Paths."""
+        """Return the number of paths."""
         return len(self.parent)
 
     def root(self, number: int) -> int:
-        """The root of a path."""
+        """Return the root of a path."""
         return number if self.parent[number] < 0 else self.root(self.parent[number])
 
     def share(self, number: int, turn: int) -> float:
-        """What a turn of an episode weighs: less behind each fork."""
+        """Return the weight of a turn of an episode; it shrinks at every fork."""
         own = [1.0 / (1 + len(forks)) for at, forks in self.forks[number].items() if at <= turn]
         parent = self.parent[number]
         before = 1.0 if parent < 0 else self.share(parent, self.forked[number])
         return before * float(torch.tensor(own, dtype=torch.float64).prod())
 
     def weight(self) -> Tensor:
-        """What each path weighs; those of a tree sum to 1. (E,) float64."""
+        """Return the weight of each path; the weights of a tree sum to 1. (E,) float64."""
         last = [max(forks, default=0) for forks in self.forks]
         return torch.tensor([self.share(n, last[n]) for n in range(len(self))], dtype=torch.float64)
 
     def returns(self) -> Tensor:
-        """Undiscounted return of each path from its root on; (E,) float64."""
+        """Return the undiscounted return of each path from its root; (E,) float64."""
         own, batch = self.batch.returns().cpu(), self.batch
         for number in range(len(self)):
             parent, limit = self.parent[number], self.forked[number]
@@ -78,26 +78,26 @@ class Paths:
         return own
 
     def spread(self, of_paths: Tensor) -> Tensor:
-        """What paths (E,) are credited with, on the tokens of all that they lead through; (B, T)."""
-        weighed = (self.weight() * of_paths.double().cpu()).tolist()
-        whole = list(weighed)  # of a path and all that leave it
+        """Spread values of paths (E,) over the tokens of all turns on each path, by their weights; (B, T)."""
+        own = (self.weight() * of_paths.double().cpu()).tolist()
+        subtree = list(own)  # of a path and all its forks
         for number in sorted(range(len(self)), key=self._depth, reverse=True):
             if self.parent[number] >= 0:
-                whole[self.parent[number]] += whole[number]
-        found = torch.zeros(self.batch.mask.shape, dtype=torch.float64)
+                subtree[self.parent[number]] += subtree[number]
+        credit = torch.zeros(self.batch.mask.shape, dtype=torch.float64)
         turn = self.batch.turn.cpu()
         for row, number in enumerate(self.batch.episode.tolist()):
-            found[row] = weighed[number]
+            credit[row] = own[number]
             for at, forks in self.forks[number].items():
-                found[row] += (turn[row] < at).double() * sum(whole[each] for each in forks)
-        return (found * self._scale()).to(self.batch.reward) * self.batch.mask
+                credit[row] += (turn[row] < at).double() * sum(subtree[each] for each in forks)
+        return (credit * self._scale()).to(self.batch.reward) * self.batch.mask
 
     def shares(self) -> Tensor:
-        """What tokens weigh in a credit that looks along one path alone, as GAE does; (B, T)."""
+        """Return token weights for credit functions that look along a single path, such as GAE; (B, T)."""
         return self.spread(torch.ones(len(self)))
 
     def _scale(self) -> float:
-        """Paths for each tree: aggregations average over paths."""
+        """Return the number of paths per tree: aggregations average over paths."""
         return len(self) / sum(parent < 0 for parent in self.parent)
 
     def _depth(self, number: int) -> int:
@@ -105,7 +105,7 @@ class Paths:
 
 
 def over_forks(credit: Credit) -> Credit:
-    """A credit that looks along one path alone, weighed for episodes with forks; marked as what it weighs is."""
+    """Return a credit function that looks along single paths with the weights of forks applied; keeps its mark."""
 
     def weighed(batch: Batch) -> Tensor:
         return credit(batch) * Paths(batch).shares()
@@ -115,7 +115,7 @@ def over_forks(credit: Credit) -> Credit:
 
 @within_groups
 def tree_credit(batch: Batch) -> Tensor:
-    """Each path's return less the mean of the other trees of its group (RLOO over forks); (B, T)."""
+    """Return each path's return minus the mean of the other trees of its group (RLOO over forks); (B, T)."""
     paths = Paths(batch)
     key = batch.groups().cpu()
     root = torch.tensor([paths.root(number) for number in range(len(paths))])
@@ -124,7 +124,9 @@ def tree_credit(batch: Batch) -> Tensor:
     roots = torch.unique(root)
     _, member, size = torch.unique(key[roots], return_inverse=True, return_counts=True)
     if int(size.min()) < 2:
-        raise RecipeError("trees are compared with the other tries of their task: a group has a single one")
+        raise RecipeError(
+            "tree_credit compares the attempts of a group, and a group has a single tree; use two or more attempts"
+        )
     centred = torch.zeros_like(returns)
     centred[roots] = group_normal(of_tree[roots], key[roots], std=False) * (size.double() / (size - 1))[member]
     return paths.spread(centred[root] + returns - of_tree[root])
