@@ -1,16 +1,16 @@
-"""ArCHer: a critic of whole utterances, learnt off-policy, and a token-level actor that learns from it alone.
+"""ArCHer: an off-policy critic of whole utterances and a token-level actor trained by that critic.
 
     lmgym train archer guess_number --model tiny
 
-Zhou et al. 2024, ArCHer: Training Language Model Agents via Hierarchical Multi-Turn RL. Every turn that was played goes
-into a replay. Twin Q of an utterance after its observation and twin V of an observation are fitted to drawn turns by
-temporal differences; what the policy would say now is sampled anew at each drawn observation, without an environment.
-The actor learns by REINFORCE, each of its steps on utterances sampled anew at observations drawn anew from the replay,
-each judged by min Q - min V.
+Zhou et al. 2024, ArCHer: Training Language Model Agents via Hierarchical Multi-Turn RL. All played turns go into a
+replay buffer. Twin Q of (observation, utterance) and twin V of observations are fitted to drawn turns by temporal
+differences; at each drawn observation the current policy samples a fresh utterance, without an environment. The actor
+learns by REINFORCE: each step samples fresh utterances at observations drawn from the replay, with min Q - min V as
+advantage.
 
-The release differs where its options stand at False or None here. Three of its habits are not offered: it encodes
-answers again as text by themselves (ids are born once), takes the logarithm of a softmax, and counts weights without a
-gradient when it clips.
+Options that are False or None by default reproduce the released code where it differs. Three of its properties are not
+available: encoding answers again from their text, taking the logarithm of a softmax, and counting frozen weights in
+gradient clipping.
 """
 
 from __future__ import annotations
@@ -40,117 +40,117 @@ from lmgym.train.services import Services, view
 from lmgym.train.stages import FitCritic, Rl
 from lmgym.types import Trajectory
 
-BLIND = "ArCHer's critic reads ids alone and sees no pictures: use grpo, rloo or ppo"
+BLIND = "ArCHer's critic sees no pictures: use grpo, rloo or ppo"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Args(bc.Learning):
-    """What ArCHer takes, besides what the imitation before it does."""
+    """Options of ArCHer."""
 
-    steps: int | None = 45  # iterations in which the actor learns
-    seconds: float | None = None  # at most
-    fit: int = 10  # iterations before, in which the critic learns alone
-    rollouts: int = 64  # episodes of an iteration
-    budget: int | None = 16  # turns of a training episode at most; evaluation keeps the task's own limit
-    capacity: int = 100_000  # turns in the replay
-    gamma: float = 0.95  # a turn
-    tau: float = 0.1  # what the targets go of their way at each step of the critic
-    encoder: Base = "small"  # that the critic reads: small and own learn with it, policy is the actor as it is
-    hidden: int = 256  # width of the heads' two inner layers
-    critic_draws: int = 256  # turns drawn in an iteration, an utterance sampled anew at each
+    steps: int | None = 45  # iterations that train critic and actor
+    seconds: float | None = None  # time limit
+    fit: int = 10  # iterations before, that train the critic alone
+    rollouts: int = 64  # episodes per iteration
+    budget: int | None = 16  # maximum number of turns in training; evaluations keep the task's own limit
+    capacity: int = 100_000  # turns in the replay buffer
+    gamma: float = 0.95  # discount per turn
+    tau: float = 0.1  # update rate of the target networks per critic step
+    encoder: Base = "small"  # network below the heads; small and own are trained, policy is the frozen actor
+    hidden: int = 256  # width of the heads' two hidden layers
+    critic_draws: int = 256  # turns drawn per iteration, with a fresh utterance at each
     critic_epochs: int = 16  # passes over them
-    critic_batch: int = 64  # turns of a step of the critic
+    critic_batch: int = 64  # turns per critic step
     critic_lr: float = 1e-3
-    actor_draws: int = 256  # utterances sampled anew in a pass of the actor, to learn from
-    tries: int = 4  # of them at the same observation, each judged beside the Q of the others; 1: beside V, as printed
+    actor_draws: int = 256  # fresh utterances per pass of the actor
+    tries: int = 4  # utterances per observation; the baseline is the Q of the others; 1: V, as in the paper
     lr: float = 1e-4
-    adam_eps: float = 1e-5  # advantages are small: without it AdamW steps at full rate on their noise
+    adam_eps: float = 1e-5  # larger than usual, because advantages are small and AdamW would amplify their noise
     epochs: int = 1  # passes of the actor
-    minibatches: int = 1  # optimiser steps of a pass, each on its share of the utterances, sampled when it is due
-    importance: Choice = "none"  # weights of the actor's tokens, where the sampler is not the trainer; not the critic's
+    minibatches: int = 1  # optimiser steps per pass, each on its share of the utterances, sampled just before
+    importance: Choice = "none"  # importance weights of the actor for a sampler that differs from the trainer
     importance_least: float | None = None
     importance_most: float | None = None
-    rescore: bool | None = None  # old log-probs by the trainer; None: where it or the sampler is not fp32
-    summed_batches: int | None = None  # the release: as many batches a step, of critic and actor, gradients summed
-    truncated_is_done: bool = False  # the release: nothing follows where an episode was cut
-    untrained_stop: bool = False  # the release: the token that ends an utterance is not trained
-    cut_at_newline: bool = False  # the release: an utterance ends with its first line
-    critic_tokens: int | None = None  # the release: 512, what the critic sees of an observation, from its end
+    rescore: bool | None = None  # recompute old log-probs with the trainer; None: unless both are fp32
+    summed_batches: int | None = None  # release: number of batches per step, of critic and actor, with summed gradients
+    truncated_is_done: bool = False  # release: truncated episodes have no successor state
+    untrained_stop: bool = False  # release: the stop token of an utterance is not trained
+    cut_at_newline: bool = False  # release: utterances end at the first newline
+    critic_tokens: int | None = None  # last tokens of an observation that the critic reads; release: 512; None: all
 
 
 @dataclass(frozen=True, kw_only=True)
 class Transition:
-    """An utterance, what it earned and what followed; all of it as ids."""
+    """A turn as token ids: observation, utterance, reward and next observation."""
 
-    before: tuple[int, ...]  # what the policy had seen
-    said: tuple[int, ...]
-    now: tuple[int, ...]  # what it would say at present
+    before: tuple[int, ...]  # the observation, with all before it
+    utterance: tuple[int, ...]
+    now: tuple[int, ...]  # fresh utterance of the current policy
     reward: float
-    after: tuple[int, ...] | None  # what it saw next; None where the episode was done
+    after: tuple[int, ...] | None  # the next observation; None if the episode is done
 
 
 @dataclass(frozen=True, kw_only=True)
 class TransitionStates:
-    """N transitions as the states that heads read: by the network that learns, and by its target."""
+    """The states that the heads read for N transitions, by the online network and by the target network."""
 
     before: Tensor  # (N, H) after the observation
-    said: Tensor  # (N, H) of the utterance, the mean of its tokens
-    slow_before: Tensor  # (N, H) the first of these by the target
-    slow_now: Tensor  # (N, H) of the utterance sampled anew
-    slow_after: Tensor  # (N, H) after the next observation; anything where it was done
+    utterance: Tensor  # (N, H) mean over the tokens of the utterance
+    slow_before: Tensor  # (N, H) after the observation, by the target
+    slow_now: Tensor  # (N, H) of the fresh utterance, by the target
+    slow_after: Tensor  # (N, H) after the next observation, by the target; arbitrary if done
     reward: Tensor  # (N,)
     done: Tensor  # (N,) bool
 
 
 @dataclass(frozen=True)
-class Judged:
-    """What the critic says of an utterance."""
+class UtteranceEstimate:
+    """The critic's estimates of an utterance."""
 
     row: int  # of a batch
     turn: int
-    seen: tuple[int, ...]  # the observation
-    quality: float
-    value: float  # of the observation
+    observation: tuple[int, ...]
+    quality: float  # Q of the utterance
+    value: float  # V of the observation
 
 
 class UtteranceHeads(nn.Module):
-    """Twin Q of an utterance after an observation, twin V of an observation, on one encoder."""
+    """Twin Q heads of (observation, utterance) and twin V heads of observations, on one encoder."""
 
     def __init__(self, trunk: nn.Module, width: int, hidden: Sequence[int], *, seed: int) -> None:
-        """`width` is of the encoder's states; the four heads begin independently."""
+        """Make four independent heads on states of size `width`."""
         super().__init__()
         self.trunk = trunk
         self.q = nn.ModuleList(mlp([2 * width, *hidden, 1], seed=[seed, n]) for n in (0, 1))
         self.v = nn.ModuleList(mlp([width, *hidden, 1], seed=[seed, n]) for n in (2, 3))
 
-    def quality(self, before: Tensor, said: Tensor) -> Tensor:
-        """Q of both heads, (2, N), for states (N, H) of observations and utterances."""
-        both = torch.cat([before, said], -1)
+    def quality(self, before: Tensor, utterance: Tensor) -> Tensor:
+        """Return Q of both heads, (2, N), for states (N, H) of observations and utterances."""
+        both = torch.cat([before, utterance], -1)
         return torch.stack([head(both)[:, 0] for head in self.q])
 
     def value(self, before: Tensor) -> Tensor:
-        """V of both heads, (2, N), for states (N, H) of observations."""
+        """Return V of both heads, (2, N), for states (N, H) of observations."""
         return torch.stack([head(before)[:, 0] for head in self.v])
 
 
 def errors(
-    online: UtteranceHeads, target: UtteranceHeads, seen: TransitionStates, *, gamma: float
+    online: UtteranceHeads, target: UtteranceHeads, states: TransitionStates, *, gamma: float
 ) -> tuple[Tensor, Tensor]:
-    """Squared errors of Q and of V, each summed over the twins; both (N,).
+    """Return the squared errors of Q and of V, each summed over the twins; both (N,).
 
-    Q follows the reward and the target's V of what came next, V the target's Q of what the policy says now. There is
-    no minimum in either: each twin follows its own.
+    The goal of Q is reward + gamma V_target(next observation), that of V is Q_target(observation, fresh utterance).
+    There is no minimum over the twins: each twin follows its own target.
     """
     with torch.no_grad():
-        q_goal = seen.reward + gamma * target.value(seen.slow_after) * ~seen.done
-        v_goal = target.quality(seen.slow_before, seen.slow_now)
-    q = (online.quality(seen.before, seen.said) - q_goal).square().sum(0)
-    v = (online.value(seen.before) - v_goal).square().sum(0)
+        q_goal = states.reward + gamma * target.value(states.slow_after) * ~states.done
+        v_goal = target.quality(states.slow_before, states.slow_now)
+    q = (online.quality(states.before, states.utterance) - q_goal).square().sum(0)
+    v = (online.value(states.before) - v_goal).square().sum(0)
     return q, v
 
 
 class TwinCritic(Critic):
-    """Learns Q and V of utterances from a replay, and judges utterances by them."""
+    """A critic that learns Q and V of utterances from a replay buffer."""
 
     def __init__(self, services: Services, args: Args) -> None:
         self.services, self.args = services, args
@@ -160,40 +160,40 @@ class TwinCritic(Critic):
         )
         heads = UtteranceHeads(trunk, trunk.width, [args.hidden] * 2, seed=seed).to(services.policy.device)
         self.net = Estimator(heads, lr=args.critic_lr, share=args.tau)
-        self.tokens = 4096 if services.policy.device.type == "cpu" else 32_768  # padded, of a pass
+        self.tokens = 4096 if services.policy.device.type == "cpu" else 32_768  # padded tokens of a pass
 
     def fit(self, store: Store | None, progress: StageProgress, *, seed: Sequence[int]) -> Mapping[str, float]:
-        """Passes over turns drawn from the replay, with what the policy would say now at each."""
-        assert isinstance(store, Replay), "ArCHer's critic learns from a replay"
+        """Train on turns drawn from the replay buffer, with a fresh utterance of the policy at each."""
+        assert isinstance(store, Replay), "ArCHer's critic learns from a replay buffer"
         drawn = store.turns(self.args.critic_draws, seed=[*seed, 1])
         if any(turn.completion.pictures for trajectory, _ in drawn for turn in trajectory.turns):
             raise RecipeError(BLIND)
-        known = [turn for turn in drawn if self.foreseen(*turn)]
-        said = self.services.sample(known, noise=[*seed, 1])
-        pairs = [(turn, each.turns[-1].completion.ids) for turn, each in zip(known, said, strict=True)]
-        found = [self.transition(*turn, now=now) for turn, now in pairs if now]
-        if not found:
+        usable = [turn for turn in drawn if self.has_successor(*turn)]
+        forks = self.services.sample(usable, noise=[*seed, 1])
+        pairs = [(turn, each.turns[-1].completion.ids) for turn, each in zip(usable, forks, strict=True)]
+        transitions = [self.transition(*turn, now=now) for turn, now in pairs if now]
+        if not transitions:
             return {}
         ranks, learns = self.services.ranks, self.args.encoder != "policy"
-        frozen = None if learns or len(found) < ranks.size else self.seen(ranks.share(found))
-        steps = max(1, round(len(found) / (self.args.critic_batch * (self.args.summed_batches or 1))))
+        frozen = None if learns or len(transitions) < ranks.size else self.states(ranks.share(transitions))
+        steps = max(1, round(len(transitions) / (self.args.critic_batch * (self.args.summed_batches or 1))))
         sums = np.zeros(3)
         for epoch in range(self.args.critic_epochs):
-            order = np.random.default_rng([*seed, epoch]).permutation(len(found))
+            order = np.random.default_rng([*seed, epoch]).permutation(len(transitions))
             for part in np.array_split(order, steps):
-                sums += self._step(torch.from_numpy(part), found, frozen)
+                sums += self._step(torch.from_numpy(part), transitions, frozen)
         names = ("critic_q_loss", "critic_v_loss", "critic_gradient_norm")
         means = sums / (steps * self.args.critic_epochs)
-        kept = {"replay": float(len(store)), "unseen_cuts": float(len(drawn) - len(known))}
+        kept = {"replay": float(len(store)), "unseen_cuts": float(len(drawn) - len(usable))}
         return {**dict(zip(names, means.tolist(), strict=True)), **kept}
 
-    def foreseen(self, trajectory: Trajectory, number: int) -> bool:
-        """Whether it is known what followed a turn: not where an episode was cut and what was next did not fit."""
+    def has_successor(self, trajectory: Trajectory, number: int) -> bool:
+        """Return False if an episode was truncated after this turn and its final observation did not fit."""
         last = number + 1 == len(trajectory.turns)
         return not last or trajectory.terminated or self.args.truncated_is_done or bool(trajectory.final_ids)
 
     def transition(self, trajectory: Trajectory, number: int, *, now: tuple[int, ...]) -> Transition:
-        """A turn of the replay, and what the policy says `now` in its place."""
+        """Return a turn of the replay buffer with the fresh utterance `now`."""
         turn, before = trajectory.turns[number], tuple(view(trajectory, number))
         past = () if trajectory.final_fresh else (*before, *turn.completion.ids)
         after: tuple[int, ...] | None = (*past, *trajectory.final_ids)
@@ -201,54 +201,54 @@ class TwinCritic(Critic):
             after = tuple(view(trajectory, number + 1))
         elif trajectory.terminated or self.args.truncated_is_done:
             after = None
-        return Transition(before=before, said=turn.completion.ids, now=now, reward=turn.reward, after=after)
+        return Transition(before=before, utterance=turn.completion.ids, now=now, reward=turn.reward, after=after)
 
-    def seen(self, found: Sequence[Transition]) -> TransitionStates:
-        """What the heads read of transitions; with the gradient of the encoder that learns, if it does."""
+    def states(self, transitions: Sequence[Transition]) -> TransitionStates:
+        """Return the states that the heads read for transitions, with gradient if the encoder is trained."""
         online, target = self.net.online.trunk, self.net.slow.trunk
-        read = [self._points(each.before, each.said, each.after) for each in found]
-        fast = states_at(online, [point for points in read for point in points], tokens=self.tokens)
-        branch = [self._points(each.before, each.now, None)[:2] for each in found]
-        ways = [(*now, played[2]) for now, played in zip(branch, read, strict=True)]
+        played = [self._points(each.before, each.utterance, each.after) for each in transitions]
+        fast = states_at(online, [point for triple in played for point in triple], tokens=self.tokens)
+        fresh = [self._points(each.before, each.now, None)[:2] for each in transitions]
+        triples = [(*pair, triple[2]) for pair, triple in zip(fresh, played, strict=True)]
         with torch.no_grad():
-            slow = states_at(target, [point for points in ways for point in points], tokens=self.tokens)
+            slow = states_at(target, [point for triple in triples for point in triple], tokens=self.tokens)
         device = fast.device
         return TransitionStates(
             before=fast[0::3],
-            said=fast[1::3],
+            utterance=fast[1::3],
             slow_before=slow[0::3],
             slow_now=slow[1::3],
             slow_after=slow[2::3],
-            reward=torch.tensor([each.reward for each in found], device=device),
-            done=torch.tensor([each.after is None for each in found], device=device),
+            reward=torch.tensor([each.reward for each in transitions], device=device),
+            done=torch.tensor([each.after is None for each in transitions], device=device),
         )
 
     def _points(
-        self, before: tuple[int, ...], said: tuple[int, ...], after: tuple[int, ...] | None
+        self, before: tuple[int, ...], utterance: tuple[int, ...], after: tuple[int, ...] | None
     ) -> tuple[Point, Point, Point]:
-        """The ends of an observation and of the next one, all of the utterance between; one row where that goes on.
+        """Return the points of the observation's end, the utterance, and the next observation's end.
 
-        The state at an utterance's last token foresees a user's turn, whatever was said: it hardly tells utterances
-        apart. The mean of its tokens does.
+        They share a row if the next observation continues it. An utterance is read by the mean over its tokens: the
+        state at its last token predicts the start of a user's turn and hardly depends on the utterance.
         """
-        limit = self.args.critic_tokens or 0  # a slice from 0 on is all
+        limit = self.args.critic_tokens or 0  # [-0:] is everything
         before, after = before[-limit:], None if after is None else after[-limit:]
-        row = (*before, *said)
+        row = (*before, *utterance)
         whole = after if after is not None and after[: len(row)] == row else row
         last = whole if after is None else after
         end, ends = len(before), len(last)
         return (whole, range(end - 1, end)), (whole, range(end, len(row))), (last, range(ends - 1, ends))
 
     def _step(
-        self, part: Tensor, found: Sequence[Transition], frozen: TransitionStates | None
+        self, part: Tensor, transitions: Sequence[Transition], frozen: TransitionStates | None
     ) -> tuple[float, float, float]:
-        """A step of the optimiser on some of the transitions; the errors of Q and V, and the gradient's norm.
+        """Take an optimiser step on a part of the transitions; return the errors of Q and V and the gradient norm.
 
-        `frozen` is what the heads read of this process's share of all transitions.
+        `frozen` holds the states of this process's share of all transitions, if the encoder is not trained.
         """
         ranks, count = self.services.ranks, self.args.critic_batch if self.args.summed_batches else len(part)
         if frozen is None:
-            lengths = torch.tensor([len(found[n].before) + len(found[n].said) for n in part.tolist()])
+            lengths = torch.tensor([len(transitions[n].before) + len(transitions[n].utterance) for n in part.tolist()])
             runs = [part[run] for run in ranks.share(micro_batches(lengths, self.tokens // ranks.size))]
         else:
             runs = [part[part % ranks.size == ranks.rank]]
@@ -256,10 +256,12 @@ class TwinCritic(Critic):
         for run in runs:
             if not len(run):
                 continue
-            seen = (
-                some(frozen, run // ranks.size) if frozen is not None else self.seen([found[n] for n in run.tolist()])
+            states = (
+                some(frozen, run // ranks.size)
+                if frozen is not None
+                else self.states([transitions[n] for n in run.tolist()])
             )
-            q, v = errors(self.net.online, self.net.slow, seen, gamma=self.args.gamma)
+            q, v = errors(self.net.online, self.net.slow, states, gamma=self.args.gamma)
             torch.autograd.backward((q.sum() + v.sum()) / count)
             sums += torch.stack([q.detach().sum(), v.detach().sum()]).double().cpu()
         norm = self.net.step(ranks)
@@ -268,28 +270,28 @@ class TwinCritic(Critic):
 
     @torch.no_grad()
     def value(self, batch: Batch) -> Batch:
-        """The batch with the smaller Q as `quality` and the smaller V as `value`, on every token of an utterance.
+        """Return the batch with min Q as `quality` and min V as `value` on every token of an utterance.
 
-        V is the mean of Q over what is said. Where several utterances were sampled at an observation, the mean of the
-        others' Q stands for it: what Q takes for the worth of the observation itself is in both, and falls out.
+        If several utterances were sampled at an observation, the mean Q of the others replaces V: errors of Q that
+        depend on the observation alone then cancel.
         """
         if batch.media:
             raise RecipeError(BLIND)
         owned = [sorted(set(turn[mask].tolist())) for turn, mask in zip(batch.turn, batch.mask, strict=True)]
         ranks, turns = self.services.ranks, [(row, turn) for row, own in enumerate(owned) for turn in own]
-        judged = ranks.gathered(self._judged(batch, ranks.share(turns)))
+        estimates = ranks.gathered(self._judged(batch, ranks.share(turns)))
         if self.args.tries > 1:
-            judged = beside_others(judged)
+            estimates = leave_one_out(estimates)
         stops = torch.isin(batch.ids, torch.tensor(sorted(self.services.policy.stops)))
         trained = batch.mask & ~stops if self.args.untrained_stop else batch.mask
         quality, value = torch.zeros_like(batch.reward), torch.zeros_like(batch.reward)
-        for each in judged:
+        for each in estimates:
             here = (batch.turn[each.row] == each.turn) & trained[each.row]
             quality[each.row, here], value[each.row, here] = each.quality, each.value
         return replace(batch, quality=quality, value=value)
 
-    def _judged(self, batch: Batch, turns: Sequence[tuple[int, int]]) -> list[Judged]:
-        """The smaller Q and the smaller V of turns, each given by its row and its number."""
+    def _judged(self, batch: Batch, turns: Sequence[tuple[int, int]]) -> list[UtteranceEstimate]:
+        """Return min Q and min V of turns, given as (row, turn number)."""
         points: list[Point] = []
         for row, turn in turns:
             at = ((batch.turn[row] == turn) & batch.mask[row]).nonzero()[:, 0].tolist()
@@ -297,44 +299,44 @@ class TwinCritic(Critic):
             points += self._points(ids[: at[0]], ids[at[0] : at[-1] + 1], None)[:2]
         if not points:
             return []
-        found = states_at(self.net.online.trunk, points, tokens=self.tokens)
-        quality = self.net.online.quality(found[0::2], found[1::2]).amin(0).tolist()
-        value = self.net.online.value(found[0::2]).amin(0).tolist()
+        states = states_at(self.net.online.trunk, points, tokens=self.tokens)
+        quality = self.net.online.quality(states[0::2], states[1::2]).amin(0).tolist()
+        value = self.net.online.value(states[0::2]).amin(0).tolist()
         read = zip(turns, points[0::2], quality, value, strict=True)
-        return [Judged(row, turn, ids[: places.stop], q, v) for (row, turn), (ids, places), q, v in read]
+        return [UtteranceEstimate(row, turn, ids[: places.stop], q, v) for (row, turn), (ids, places), q, v in read]
 
     def state_dict(self) -> dict[str, Any]:
-        """Weights, target and optimiser."""
+        """Return weights, target and optimiser."""
         return self.net.state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a checkpoint."""
+        """Restore a checkpoint."""
         self.net.load_state_dict(state)
 
 
-def some(seen: TransitionStates, part: Tensor) -> TransitionStates:
-    """Some of the transitions."""
-    index = part.to(seen.reward.device)
-    return TransitionStates(**{each.name: getattr(seen, each.name)[index] for each in fields(seen)})
+def some(states: TransitionStates, part: Tensor) -> TransitionStates:
+    """Return the states of a part of the transitions."""
+    index = part.to(states.reward.device)
+    return TransitionStates(**{each.name: getattr(states, each.name)[index] for each in fields(states)})
 
 
-def beside_others(judged: Sequence[Judged]) -> list[Judged]:
-    """Utterances, each with the mean Q of the others at its observation as value; a lonely one keeps its own."""
-    by_seen: dict[tuple[int, ...], list[float]] = defaultdict(list)
-    for each in judged:
-        by_seen[each.seen].append(each.quality)
-    sums = {seen: (sum(all_), len(all_) - 1) for seen, all_ in by_seen.items()}
-    means = [(sums[each.seen][0] - each.quality, sums[each.seen][1]) for each in judged]
-    return [replace(each, value=others / n) if n else each for each, (others, n) in zip(judged, means, strict=True)]
+def leave_one_out(estimates: Sequence[UtteranceEstimate]) -> list[UtteranceEstimate]:
+    """Replace each value by the mean Q of the other utterances at the observation, if there are any."""
+    qualities: dict[tuple[int, ...], list[float]] = defaultdict(list)
+    for each in estimates:
+        qualities[each.observation].append(each.quality)
+    sums = {observation: (sum(values), len(values) - 1) for observation, values in qualities.items()}
+    means = [(sums[each.observation][0] - each.quality, sums[each.observation][1]) for each in estimates]
+    return [replace(each, value=others / n) if n else each for each, (others, n) in zip(estimates, means, strict=True)]
 
 
 def credit(batch: Batch) -> Tensor:
-    """What an utterance is worth more than its observation, on each of its tokens; (B, T)."""
+    """Return Q - V of each utterance on all its tokens; (B, T)."""
     return (batch.quality - batch.value) * batch.mask
 
 
 def recipe(args: Args) -> Recipe:
-    """Imitation, the critic alone, actor and critic; the same evaluation before and after."""
+    """Return imitation, critic warm-up, and actor with critic, with the same evaluation before and after."""
     if not 0 < args.tau <= 1:
         raise RecipeError(f"ArCHer needs tau in (0, 1]; got {args.tau}")
     until, once = Until(steps=args.steps, seconds=args.seconds), replace(bc.optimiser(args), epochs=1, minibatches=1)
@@ -346,8 +348,8 @@ def recipe(args: Args) -> Recipe:
         blind=BLIND,
         store=lambda: Replay(args.capacity, answers=answers, tries=args.tries),
         credit=credit,
-        # an episode of the weights is one utterance: the answer sampled anew is all that is trained of its fork. The
-        # critic has none: what it values is what the sampler says, which is what is played
+        # for the weights an episode is one utterance, the only one trained of its fork; the critic needs none, since
+        # it values the utterances of the sampler, which are those that are played
         importance=importance(args.importance, args.importance_least, args.importance_most),
         loss=[Term(loss=reinforce, aggregation="seq_sum", coef=constant(args.summed_batches or 1.0))],
         stages=bc.around(args, FitCritic(until=Until(steps=args.fit)), rl),

@@ -1,17 +1,17 @@
-"""REFUEL: two answers to the same moment of a conversation, and the difference of what came of them, regressed.
+"""REFUEL: sample two answers at the same turn and regress the difference of their returns.
 
     lmgym train refuel guess_number --model tiny
 
 Gao et al. 2024, Regressing the Relative Future: Efficient Policy Optimization for Multi-turn RLHF. A step is one
-iteration of it: the policy plays, each episode is rewound to one of its turns, drawn uniformly, and played on from
-there by the same policy with other sampling noise and fresh chance; a pass over the pairs fits
+iteration: the policy plays, each episode is rewound to one of its turns, drawn uniformly, and continued from there by
+the same policy with new sampling noise and a new environment seed; a pass over the pairs fits
 
     log pi(y|s) / pi_t(y|s) - log pi(y'|s) / pi_t(y'|s)   to   eta (R - R')
 
-where s is all that was said before the turn, y and y' are the two answers, and R, R' are what the rest of each episode
-brought. Its minimiser is pi_t exp(eta Q) up to normalisation. pi_t is scored anew by the trainer: the sampler's
-log-probs differ, and the difference would be fitted as well. The release draws the turn at which a dialogue is judged,
-too; here an episode is judged when it is over.
+where s is the history before the turn, y and y' are the two answers, and R, R' are the returns of the rest of each
+episode. The minimiser is pi_t exp(eta Q) up to normalisation. pi_t is computed by the trainer: the log-probs of the
+sampler differ, and the difference would be fitted as well. The released code also draws the turn at which a dialogue is
+scored; here an episode is scored at its end.
 """
 
 from __future__ import annotations
@@ -42,27 +42,27 @@ from lmgym.types import Job, Trajectory
 
 @dataclass(frozen=True, kw_only=True)
 class Args(bc.Learning):
-    """What REFUEL takes, besides what the imitation before it does."""
+    """Options of REFUEL."""
 
-    steps: int | None = 45  # iterations: a data set of pairs each
-    seconds: float | None = None  # at most
-    pairs: int = 256  # of an iteration, each of an instance of its own; those that say the same twice are dropped
-    budget: int | None = 16  # turns of a training episode at most; evaluation keeps the task's own limit
-    eta: float = 1.0  # nats for a unit of return
-    scale: Literal["none", "std"] = "std"  # of returns: their differences in a data set, divided by their deviation
+    steps: int | None = 45  # iterations, each with its own pairs
+    seconds: float | None = None  # time limit
+    pairs: int = 256  # per iteration, each of another instance; pairs with equal answers are dropped
+    budget: int | None = 16  # maximum number of turns in training; evaluations keep the task's own limit
+    eta: float = 1.0  # nats per unit of return
+    scale: Literal["none", "std"] = "std"  # std: divide the return differences by their standard deviation
     lr: float = 1e-4
-    epochs: int = 1  # passes over the pairs of an iteration
-    minibatches: int = 2  # optimiser steps of a pass
+    epochs: int = 1  # passes over the pairs
+    minibatches: int = 2  # optimiser steps per pass
 
 
 @dataclass(frozen=True)
 class Rewind(Planner):
-    """Plays each episode a second time from one of its turns on, which is drawn uniformly."""
+    """Plays each episode a second time from one of its turns, drawn uniformly."""
 
-    budget: int | None = None  # turns of an episode at most, those that are shared included
+    budget: int | None = None  # maximum number of turns, shared ones included
 
     def after_episode(self, trajectory: Trajectory, others: Sequence[Trajectory]) -> Iterable[Job]:
-        """The job of the second time; its id, and so its sampling noise, is its own."""
+        """Return the job of the second episode; it has its own id and therefore its own sampling noise."""
         spoken = [number for number, turn in enumerate(trajectory.turns) if turn.completion.ids]
         if trajectory.parent is not None or not spoken:
             return ()
@@ -72,64 +72,66 @@ class Rewind(Planner):
 
 
 class Pairs:
-    """The pairs of a step: episodes that end with the answer they differ in, which earns all that came after."""
+    """The pairs of a step: episodes cut after the answer they differ in, which gets the return from there on."""
 
     def __init__(self) -> None:
         self.pairs: list[Trajectory] = []
 
     def put(self, episodes: Sequence[Trajectory]) -> None:
-        """Pair each second time with the first; twice the same answer says nothing and is dropped."""
+        """Pair each fork with its parent; pairs with equal answers are dropped."""
         firsts = {episode.id: episode for episode in episodes if episode.parent is None}
         self.pairs = []
         for second in episodes:
             first, turn = firsts.get(second.parent or ""), second.forked_at
             if first is None or len(second.turns) <= turn:
                 continue
-            said = [each.turns[turn].completion.ids for each in (first, second)]
-            if all(said) and said[0] != said[1]:
+            answers = [each.turns[turn].completion.ids for each in (first, second)]
+            if all(answers) and answers[0] != answers[1]:
                 self.pairs += [ending(first, turn), ending(second, turn)]
 
     def draw(self, services: Services, *, seed: Sequence[int]) -> list[Trajectory]:
-        """All of them."""
+        """Return all pairs."""
         return self.pairs
 
     def state_dict(self) -> dict[str, Any]:
-        """Nothing: what a step played it learns from in that step."""
+        """Return nothing: pairs are used in the step that played them."""
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Nothing was kept."""
+        """Do nothing: no state is kept."""
 
 
 def ending(trajectory: Trajectory, turn: int) -> Trajectory:
-    """The trajectory up to its answer in `turn`, the only one that is trained, with the return from there on."""
+    """Return the trajectory up to its answer in `turn`, the only one trained, with the return from there on."""
     earned = sum(each.reward for each in trajectory.turns[turn:])
     last = replace(trajectory.turns[turn], reward=earned, terms={"return": earned})
     return replace(trajectory, turns=(*trajectory.turns[:turn], last), forked_at=turn, group=trajectory.root)
 
 
 def together(batch: Batch) -> Tensor:
-    """Which pair a row is of; (B,)."""
+    """Return the number of the pair of each row; (B,)."""
     return batch.group
 
 
 def less_the_other(values: Tensor, pair: Tensor) -> Tensor:
-    """Each row's value less that of the other row of its pair; all (B,)."""
+    """Return each row's value minus that of the other row of its pair; all (B,)."""
     _, number = torch.unique(pair, return_inverse=True)
     total = values.new_zeros(int(number.max()) + 1).index_add(0, number, values)
     return 2 * values - total[number]
 
 
 def credit(batch: Batch, *, eta: float, scale: Literal["none", "std"]) -> Tensor:
-    """Eta times the difference of returns, on every token of the answer; (B, T)."""
+    """Return eta times the difference of returns, on every token of the answer; (B, T)."""
     difference = less_the_other(batch.returns()[batch.episode], together(batch))
     if scale == "std":
-        difference = difference / difference.square().mean().sqrt().clamp(min=1e-6)  # of both signs, so of mean 0
+        difference = difference / difference.square().mean().sqrt().clamp(
+            min=1e-6
+        )  # each pair has both signs, so the mean is 0
     return (eta * difference)[:, None].to(batch.reward) * batch.mask
 
 
 def regression(scored: ScoredBatch) -> tuple[Tensor, Mapping[str, Tensor]]:
-    """The squared error of a pair's log-ratio difference, on every token of both answers; (B, T)."""
+    """Return the squared error of a pair's log-ratio difference, on every token of both answers; (B, T)."""
     batch = scored.batch
     moved = ((scored.logprobs - batch.logprobs) * batch.mask).sum(1)
     goal = (batch.advantage * batch.mask).sum(1) / batch.mask.sum(1).clamp(min=1)
@@ -141,14 +143,14 @@ def regression(scored: ScoredBatch) -> tuple[Tensor, Mapping[str, Tensor]]:
 
 
 def recipe(args: Args) -> Recipe:
-    """Imitation, REFUEL, and the same evaluation before and after."""
+    """Return imitation and REFUEL, with the same evaluation before and after."""
     if args.eta <= 0 or args.pairs < 1:
-        raise RecipeError(f"REFUEL needs eta above 0 and a pair or more; got eta={args.eta}, pairs={args.pairs}")
+        raise RecipeError(f"REFUEL needs eta above 0 and pairs of 1 or more; got eta={args.eta}, pairs={args.pairs}")
     rl = Rl(
         until=Until(steps=args.steps, seconds=args.seconds),
         optimiser=bc.optimiser(args),
-        # always, whatever sampled. An importance weight beside it would be wrong: on the advantage, which is the target
-        # here, it asks for another ratio. How often a pair is drawn does not move the minimiser, where it can be met
+        # always rescored, and without importance weights: they would multiply the advantage, which is the regression
+        # target here. How often a pair is sampled does not change the minimiser
         rescore=True,
     )
     return Recipe(

@@ -69,7 +69,7 @@ def enumerated(behaviour):
     eye = torch.eye(len(SEEN) * (len(WORDS) + 1), dtype=torch.float64)
     return archer.TransitionStates(
         before=eye[[before(t[0]) for t in found]],
-        said=eye[[after(t[0], t[1]) for t in found]],
+        utterance=eye[[after(t[0], t[1]) for t in found]],
         slow_before=eye[[before(t[0]) for t in found]],
         slow_now=eye[[after(t[0], t[2]) for t in found]],
         slow_after=eye[[before(t[3] or "") for t in found]],
@@ -199,10 +199,10 @@ def test_a_cut_episode_goes_on_and_a_done_one_does_not(services, episodes):
     early = archer.TwinCritic(services, replace(QUICK, truncated_is_done=True))
     assert early.transition(cut, last, now=(6,)).after is None
     assert early.transition(cut, last - 1, now=(6,)).after == tuple(view(cut, last))
-    seen = critic.seen([going, ended])
+    seen = critic.states([going, ended])
     with torch.no_grad():
         next_value = critic.net.slow.value(seen.slow_after)[:, :1]
-        now = critic.net.online.quality(seen.before, seen.said)
+        now = critic.net.online.quality(seen.before, seen.utterance)
         goals = torch.cat([going.reward + 0.95 * next_value, torch.full((2, 1), ended.reward)], 1)
         q, _ = archer.errors(critic.net.online, critic.net.slow, seen, gamma=0.95)
     assert q.tolist() == pytest.approx((now - goals).square().sum(0).tolist(), abs=1e-6)
@@ -212,10 +212,10 @@ def test_a_turn_that_nothing_known_followed_is_not_fitted(services, episodes):
     cut = next(each for each in episodes if each.truncated)
     unseen, last = replace(cut, final=None, final_ids=()), len(cut.turns) - 1
     critic, store = archer.TwinCritic(services, QUICK), Replay(1000, answers=12)
-    assert critic.foreseen(cut, last)
-    assert not critic.foreseen(unseen, last)
-    assert critic.foreseen(unseen, last - 1)
-    assert archer.TwinCritic(services, replace(QUICK, truncated_is_done=True)).foreseen(unseen, last)
+    assert critic.has_successor(cut, last)
+    assert not critic.has_successor(unseen, last)
+    assert critic.has_successor(unseen, last - 1)
+    assert archer.TwinCritic(services, replace(QUICK, truncated_is_done=True)).has_successor(unseen, last)
     store.put([unseen])
     drawn = [number for _, number in store.turns(QUICK.critic_draws, seed=[0, 0, 1])]
     assert critic.fit(store, HERE, seed=(0, 0))["unseen_cuts"] == drawn.count(last) > 0
@@ -226,36 +226,36 @@ def test_states_are_read_where_observations_end_and_all_along_utterances(service
     critic = archer.TwinCritic(services, replace(QUICK, encoder=encoder))
     episode = max(episodes, key=lambda each: len(each.turns))
     found = [critic.transition(episode, n, now=(7, 1)) for n in (0, 2)]
-    seen = critic.seen(found)
+    seen = critic.states(found)
     trunk = critic.net.online.trunk
 
     def state(ids):
         row = torch.tensor([ids])
         return trunk(row, torch.ones_like(row, dtype=torch.bool))[0, -1]
 
-    def mean(before, said):
-        return torch.stack([state(before + said[: n + 1]) for n in range(len(said))]).mean(0)
+    def mean(before, utterance):
+        return torch.stack([state(before + utterance[: n + 1]) for n in range(len(utterance))]).mean(0)
 
     for n, each in enumerate(found):
         for name, expected in {
             "before": state(each.before),
-            "said": mean(each.before, each.said),
+            "utterance": mean(each.before, each.utterance),
             "slow_before": state(each.before),
             "slow_now": mean(each.before, each.now),
             "slow_after": state(each.after),
         }.items():
             assert (getattr(seen, name)[n] - expected).abs().max() < 1e-4, name
-    assert seen.said.requires_grad == (encoder != "policy")
+    assert seen.utterance.requires_grad == (encoder != "policy")
     assert not any(getattr(seen, name).requires_grad for name in ("slow_before", "slow_now", "slow_after", "reward"))
 
 
 def test_the_others_q_stands_for_the_value_of_their_observation():
-    found = archer.beside_others(
+    found = archer.leave_one_out(
         [
-            archer.Judged(0, 3, (1, 2), 5.0, 9.0),
-            archer.Judged(1, 3, (1, 2), 1.0, 9.0),
-            archer.Judged(2, 0, (1,), 4.0, 3.0),
-            archer.Judged(3, 3, (1, 2), 0.0, 9.0),
+            archer.UtteranceEstimate(0, 3, (1, 2), 5.0, 9.0),
+            archer.UtteranceEstimate(1, 3, (1, 2), 1.0, 9.0),
+            archer.UtteranceEstimate(2, 0, (1,), 4.0, 3.0),
+            archer.UtteranceEstimate(3, 3, (1, 2), 0.0, 9.0),
         ]
     )
     assert [each.value for each in found] == [0.5, 2.5, 3.0, 3.0]  # the third is alone at its observation
@@ -282,8 +282,8 @@ def test_answers_sampled_anew_are_judged_by_the_smaller_twin(services, episodes)
     forks = store.draw(services, seed=(0, 1))
     batch = critic.value(collate(forks))
     for row, fork in enumerate(forks):
-        found = critic.seen([critic.transition(fork, len(fork.turns) - 1, now=(6,))])
-        quality = critic.net.online.quality(found.before, found.said).min().item()
+        found = critic.states([critic.transition(fork, len(fork.turns) - 1, now=(6,))])
+        quality = critic.net.online.quality(found.before, found.utterance).min().item()
         value = critic.net.online.value(found.before).min().item()
         trained = batch.mask[row]
         assert batch.ids[row][trained].tolist() == list(fork.turns[-1].completion.ids)
@@ -390,7 +390,7 @@ def test_a_view_that_is_rendered_anew_is_a_row_of_its_own(tmp_path):
         found = critic.transition(episode, 1, now=(6, 1))
         assert found.before == episode.turns[1].completion.prompt_ids
         assert found.after == episode.turns[2].completion.prompt_ids
-        seen = critic.seen([found])
+        seen = critic.states([found])
         row = torch.tensor([found.after])
         state = critic.net.slow.trunk(row, torch.ones_like(row, dtype=torch.bool))[0, -1]
         assert (seen.slow_after[0] - state).abs().max() < 1e-5

@@ -115,7 +115,7 @@ def of_critics(folder: Path) -> dict[str, torch.Tensor]:
             twins = archer.TwinCritic(services, archer.Args(encoder=encoder, hidden=8, autocast=False))
             twins.tokens, twins.net.clip = 80, 0.0
             turns = [twins.transition(each, n, now=(6, 1)) for each in episodes for n in range(len(each.turns))]
-            frozen = twins.seen(services.ranks.share(turns)) if encoder == "policy" else None
+            frozen = twins.states(services.ranks.share(turns)) if encoder == "policy" else None
             every = torch.arange(len(turns))
             found[f"archer {encoder}"] = watched(
                 twins.net.optimiser, twins.net.online, partial(twins._step, every, turns, frozen)
