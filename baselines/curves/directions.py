@@ -1,7 +1,7 @@
-"""Directions of the literature: pairs of arms of which papers say that one does better, run alike and reported.
+"""Directions of the literature: pairs of arms of which papers report that one is better, run under equal conditions.
 
-A direction has arms that begin with the same imitated policy and end at the same number of action tokens, or of steps
-where tokens would compare unlike things. Nothing here asserts who wins.
+The arms of a direction begin with the same imitated policy and end at the same number of action tokens, or of steps
+where tokens are not comparable. The results are reported, not asserted.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Literal
 
 import numpy as np
 
-from lmgym.baselines.curves.comparison import Settings, call, check, interval, make
+from lmgym.baselines.curves.comparison import Settings, call, check, interval, make, percent
 from lmgym.train.log import read_metrics
 
-RL = ("--warmup", "0", "--steps", "1000000")  # the tokens end a run
-SOON = (*RL, "--critic-steps", "1")  # of some seven: the critic's five would be most of them
-# bc with the optimiser and the loss of filtered BC, whose question is what to imitate
+RL = ("--warmup", "0", "--steps", "1000000")  # `--tokens` ends a run
+SOON = (*RL, "--critic-steps", "1")  # of about seven steps, the critic's default of 5 would be most
+# bc with the optimiser and the loss of filtered BC, so that only the data differs
 PLAIN = (
     *("--lr", "0.001", "--final-lr", "1", "--optimiser", "adamw", "--weight-decay", "0"),
     *("--observation-weight", "0", "--episodes", "128"),
@@ -29,7 +29,7 @@ PLAIN = (
 
 @dataclass(frozen=True, kw_only=True)
 class Arm:
-    """One of those that are compared."""
+    """One of the runs to compare."""
 
     name: str
     algorithm: str
@@ -39,41 +39,41 @@ class Arm:
 
 @dataclass(frozen=True, kw_only=True)
 class Recording:
-    """A data set that is made for a direction: of the demonstrator, or of the policy that the arms begin with."""
+    """A data set made for a direction, by the demonstrator or by the start policy of the arms."""
 
     by: Literal["demonstrator", "start"]
     episodes: int
-    words: Sequence[str] = ()  # of `lmgym record`
+    words: Sequence[str] = ()  # further arguments of `lmgym record`
 
 
 @dataclass(frozen=True, kw_only=True)
 class Direction:
-    """A claim, and the arms that it is about."""
+    """A claim and the arms that test it."""
 
     name: str
     claim: str
     task: str
     arms: Sequence[Arm]
     options: Sequence[str] = ()  # of the task, in all arms
-    recorded_options: Sequence[str] = ()  # of the task, in the recordings; the others' without them
+    recorded_options: Sequence[str] = ()  # of the task, in the recordings; empty: `options`
     recordings: Sequence[Recording] = ()
-    common: Sequence[str] = ()  # words of `lmgym train`, for the start and all arms
+    common: Sequence[str] = ()  # arguments of `lmgym train`, for the start run and all arms
     model: str = "tiny:1m"
-    warmup: int  # steps of imitation before the arms begin; of the demonstrator's recordings where there are any
-    tokens: int | None = None  # of actions, at which an arm ends
+    warmup: int  # steps of imitation in the start run, from the demonstrator's recordings if there are any
+    tokens: int | None = None  # action tokens at which an arm ends
     every: int = 0  # tokens between evaluations
-    episodes: int = 200  # of an evaluation
+    episodes: int = 200  # per evaluation
 
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """What a run came to: its evaluations."""
+    """Evaluations of a run."""
 
     arm: str
     seed: int
     success: list[float] = field(default_factory=list)
-    steps: list[float] = field(default_factory=list)  # of environments
-    seconds: float = 0.0  # evaluations left out
+    steps: list[float] = field(default_factory=list)  # environment steps
+    seconds: float = 0.0  # without evaluations
 
 
 DIRECTIONS = (
@@ -141,9 +141,9 @@ def make_all(
     tell: Callable[[str], None],
     settings: Settings,
 ) -> None:
-    """Make what every direction and seed needs, one after another, and several of these at a time.
+    """Make the runs of every direction and seed, several of these in parallel.
 
-    Raises RecipeError before any is made where a run of them has been another.
+    Raise RecipeError before the first run if a folder has a run with other arguments.
     """
     for each, seed in product(directions, seeds):
         check(start_of(each, seed, folder), start_words(each, seed, folder), settings)
@@ -156,7 +156,7 @@ def make_all(
 
 
 def _make(direction: Direction, seed: int, folder: Path, tell: Callable[[str], None]) -> None:
-    """The recordings, the start and the arms of one seed."""
+    """Make the recordings, the start run and the arms of one seed."""
     before, after = ([r for r in direction.recordings if r.by == by] for by in ("demonstrator", "start"))
     for recording in before:
         _record(direction, recording, seed, folder)
@@ -177,28 +177,28 @@ def _record(direction: Direction, recording: Recording, seed: int, folder: Path)
 
 
 def start_of(direction: Direction, seed: int, folder: Path) -> Path:
-    """Folder of the run that the arms begin with."""
+    """Return the folder of the start run."""
     return folder / f"{direction.name}-start-{seed}"
 
 
 def data_of(direction: Direction, seed: int, folder: Path) -> Path:
-    """Folder of the data set."""
+    """Return the folder of the data set."""
     return folder / f"{direction.name}-data-{seed}"
 
 
 def run_of(direction: Direction, arm: Arm, seed: int, folder: Path) -> Path:
-    """Folder of an arm's run."""
+    """Return the folder of an arm's run."""
     plain = "".join(c if c.isalnum() or c == "_" else "-" for c in arm.name)
     return folder / f"{direction.name}-{plain}-{seed}"
 
 
 def runs(direction: Direction, seed: int, folder: Path) -> list[Path]:
-    """Folders of the start and of the arms."""
+    """Return the folders of the start run and of the arms."""
     return [start_of(direction, seed, folder), *(run_of(direction, arm, seed, folder) for arm in direction.arms)]
 
 
 def record_words(direction: Direction, recording: Recording, seed: int, folder: Path, out: Path) -> list[str]:
-    """The arguments of `lmgym record`; each recording of each seed has its own instances' chance."""
+    """Return the arguments of `lmgym record`; each recording of each seed has its own environment seed."""
     who = f"hf:{start_of(direction, seed, folder) / 'policy'}" if recording.by == "start" else recording.by
     chance = 100 * (seed + 1) + direction.recordings.index(recording)
     return [
@@ -208,7 +208,7 @@ def record_words(direction: Direction, recording: Recording, seed: int, folder: 
 
 
 def start_words(direction: Direction, seed: int, folder: Path) -> list[str]:
-    """The arguments of `lmgym train` for the run that the arms begin with."""
+    """Return the arguments of `lmgym train` for the start run."""
     demonstrated = any(recording.by == "demonstrator" for recording in direction.recordings)
     return [
         *("train", "bc", direction.task, "--model", direction.model, "--seed", str(seed), "--threads", "1"),
@@ -219,7 +219,7 @@ def start_words(direction: Direction, seed: int, folder: Path) -> list[str]:
 
 
 def words(direction: Direction, arm: Arm, seed: int, folder: Path) -> list[str]:
-    """The arguments of `lmgym train` for an arm."""
+    """Return the arguments of `lmgym train` for an arm."""
     start = start_of(direction, seed, folder) / "policy"
     return [
         *("train", arm.algorithm, direction.task, "--model", f"hf:{start}", "--seed", str(seed), "--threads", "1"),
@@ -238,21 +238,21 @@ def _options(pairs: Iterable[str]) -> list[str]:
 
 
 def read(direction: Direction, arm: Arm, seed: int, folder: Path) -> Line:
-    """What a finished run came to; its first point is the start's evaluation."""
+    """Return the evaluations of a finished run; the first is that of the start run."""
     start = [row for row in read_metrics(start_of(direction, seed, folder)) if "evaluated_success" in row]
     line = Line(arm=arm.name, seed=seed, success=[start[-1]["evaluated_success"]], steps=[0.0])
     seconds = 0.0
     for row in read_metrics(run_of(direction, arm, seed, folder)):
         if "evaluated_success" not in row:
             seconds += sum(value for name, value in row.items() if name.startswith("seconds_"))
-        elif row["stage"] != "before RL":  # which is the start's once more
+        elif row["stage"] != "before RL":  # which repeats that of the start run
             line.success.append(row["evaluated_success"])
             line.steps.append(row["environment_steps"])
     return replace(line, seconds=seconds)
 
 
 def reached(line: Line, level: float) -> float | None:
-    """Environment steps at which a run first came to a success, between evaluations in proportion; None if never."""
+    """Return the environment steps at which a run first reached a success, interpolated; None if never."""
     before = (line.steps[0], line.success[0])
     for steps, success in zip(line.steps, line.success, strict=True):
         if success >= level:
@@ -263,12 +263,13 @@ def reached(line: Line, level: float) -> float | None:
 
 
 def table(direction: Direction, lines: Sequence[Line]) -> str:
-    """Markdown: the claim, and each arm's success at the start and at the end, over seeds.
+    """Return the claim and a Markdown table of each arm's success at start and end, over seeds.
 
-    `to the level` is of environment steps, to the mean end of the arm that ended lower; of the seeds that came there.
+    The column `to the level` has environment steps to the lower of the arms' mean final successes, for the seeds that
+    reached it.
     """
     arms = [[line for line in lines if line.arm == arm.name] for arm in direction.arms]
-    level = min(float(np.mean([line.success[-1] for line in found])) for found in arms)
+    level = min(float(np.mean([line.success[-1] for line in members])) for members in arms)
     rows = [
         f"**{direction.name}**: {direction.claim}; {direction.task}"
         + (f" ({', '.join(direction.options)})" if direction.options else ""),
@@ -276,22 +277,18 @@ def table(direction: Direction, lines: Sequence[Line]) -> str:
         "| arm | seeds | start | end | environment steps | to the level | seconds |",
         "|---|---|---|---|---|---|---|",
     ]
-    for arm, found in zip(direction.arms, arms, strict=True):
-        start, end = (interval([100 * line.success[at] for line in found]) for at in (0, -1))
-        steps = float(np.mean([line.steps[-1] for line in found]))
-        came = [at for line in found if steps and (at := reached(line, level)) is not None]
+    for arm, members in zip(direction.arms, arms, strict=True):
+        start, end = (interval([100 * line.success[at] for line in members]) for at in (0, -1))
+        steps = float(np.mean([line.steps[-1] for line in members]))
+        reached_at = [at for line in members if steps and (at := reached(line, level)) is not None]
         rows.append(
-            f"| {arm.name} | {len(found)} | {_percent(start)} | {_percent(end)} | "
+            f"| {arm.name} | {len(members)} | {percent(start)} | {percent(end)} | "
             f"{f'{steps:,.0f}' if steps else 'none'} | "
-            f"{f'{np.mean(came):,.0f} ({len(came)} of {len(found)})' if came else '-'} | "
-            f"{np.mean([line.seconds for line in found]):,.0f} |"
+            f"{f'{np.mean(reached_at):,.0f} ({len(reached_at)} of {len(members)})' if reached_at else '-'} | "
+            f"{np.mean([line.seconds for line in members]):,.0f} |"
         )
-    first, second = ({line.seed: 100 * line.success[-1] for line in found} for found in arms[:2])
+    first, second = ({line.seed: 100 * line.success[-1] for line in members} for members in arms[:2])
     gap = interval([first[seed] - second[seed] for seed in first if seed in second])
-    said = f"{direction.arms[0].name} less {direction.arms[1].name} at the end, paired by seed: "
-    rows += ["", f"{said}{gap[0]:+.1f} [{gap[1]:+.1f}, {gap[2]:+.1f}]; level {100 * level:.1f} %."]
+    difference = f"{direction.arms[0].name} less {direction.arms[1].name} at the end, paired by seed: "
+    rows += ["", f"{difference}{gap[0]:+.1f} [{gap[1]:+.1f}, {gap[2]:+.1f}]; level {100 * level:.1f} %."]
     return "\n".join(rows)
-
-
-def _percent(found: tuple[float, float, float]) -> str:
-    return f"{found[0]:.1f} % [{found[1]:.1f}, {found[2]:.1f}]"

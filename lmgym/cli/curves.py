@@ -61,17 +61,17 @@ def curves(
         for seed in seeds
     ]
     make(cells)
-    found = [comparison.read(cell, out) for cell in cells]
+    results = [comparison.read(cell, out) for cell in cells]
     picture = f"curves-{part}.png" if part else "curves.png"
     tuned = {course.task: course.rates_of or course.task for course, name in chosen if _trial(course, name) in best}
     commits = comparison.commits(out / name for cell in cells for name in (cell.start, cell.name))
     command = _command(size, task=task, algorithm=algorithm, part=[part] if part else [], tune=[""] if tune else [])
     how = f"Command: `{command}`, {commits}."
-    content = report(found, how, tuned=tuned, picture=picture)
+    content = report(results, how, tuned=tuned, picture=picture)
     console.print(content, markup=False)
-    comparison.draw(found, out / picture)
+    comparison.draw(results, out / picture)
     if write is not None:
-        comparison.draw(found, write.with_name(picture))
+        comparison.draw(results, write.with_name(picture))
         first, last = (mark.replace("curves", f"curves of {part}", 1) if part else mark for mark in (START, END))
         write.write_text(between(write.read_text(), content, first, last))
 
@@ -134,19 +134,19 @@ def _plan(size: str) -> tuple[list[Course], range]:
     return [Course(task=name, algorithms=ALL, warmup=200, tokens=1_000_000, episodes=256) for name in tasks], range(5)
 
 
-def report(found: list[TrainingCurve], how: str, *, tuned: Mapping[str, str], picture: str = "curves.png") -> str:
+def report(results: list[TrainingCurve], how: str, *, tuned: Mapping[str, str], picture: str = "curves.png") -> str:
     """Return the table after `how` it was made; `tuned` are tasks that take rates of trials, and the tasks of these."""
     from lmgym.baselines.curves import comparison
 
-    tasks = dict.fromkeys(one.cell.course.task for one in found)
-    each = f"{len(comparison.RATES)} learning rates with as many tokens"
-    trials = {task: "none" if task not in tuned else each if tuned[task] == task else "" for task in tasks}
-    told = "; ".join(f"{task}: {text or f'as chosen for {tuned[task]}'}" for task, text in trials.items())
-    said = (
+    tasks = dict.fromkeys(one.cell.course.task for one in results)
+    own_trials = f"{len(comparison.RATES)} learning rates with as many tokens"
+    trials = {task: "none" if task not in tuned else own_trials if tuned[task] == task else "" for task in tasks}
+    sources = "; ".join(f"{task}: {text or f'as chosen for {tuned[task]}'}" for task, text in trials.items())
+    caption = (
         f"{how} Intervals: bootstrap over seeds, 95 %. "
-        f"Tuning trials of each arm, on another seed: {told}; `rate` is the chosen factor of its own learning rate."
+        f"Tuning trials of each arm, on another seed: {sources}; `rate` is the chosen factor of its own learning rate."
     )
-    return f"{said}\n\n{comparison.table(found)}\n\n![success over tokens, steps and seconds]({picture})"
+    return f"{caption}\n\n{comparison.table(results)}\n\n![success over tokens, steps and seconds]({picture})"
 
 
 def _directions(out: Path, names: list[str] | None, *, at_once: int, write: Path | None) -> None:
@@ -156,8 +156,8 @@ def _directions(out: Path, names: list[str] | None, *, at_once: int, write: Path
     console, seeds = Console(soft_wrap=True), range(3)
     chosen = [each for each in directions.DIRECTIONS if not names or each.name in names or each.task in names]
     if not chosen:
-        known = ", ".join(each.name for each in directions.DIRECTIONS)
-        raise RecipeError(f"no direction is {' or '.join(names or [])}; known: {known}")
+        available = ", ".join(each.name for each in directions.DIRECTIONS)
+        raise RecipeError(f"no direction is {' or '.join(names or [])}; known: {available}")
 
     directions.make_all(chosen, seeds, out, at_once=at_once, tell=_teller(console), settings=settings)
     tables = [
@@ -165,11 +165,11 @@ def _directions(out: Path, names: list[str] | None, *, at_once: int, write: Path
         for each in chosen
     ]
     commits = comparison.commits(run for each in chosen for seed in seeds for run in directions.runs(each, seed, out))
-    said = (
+    caption = (
         f"Command: `{_command('directions', task=names)}`, {commits}. Intervals: bootstrap over seeds, 95 %; no tuning "
         "trial for any arm. The level is the mean end of the arm that ended lower."
     )
-    content = "\n\n".join([said, *tables])
+    content = "\n\n".join([caption, *tables])
     console.print(content, markup=False)
     if write is not None:
         write.write_text(between(write.read_text(), content, *WAYS))
