@@ -98,6 +98,15 @@ def test_a_pilot_is_part_of_the_run_that_follows(lmgym):
     assert outcomes("x")[0].cost == pytest.approx(outcomes("x")[0].turns * 30e-6)
 
 
+def test_a_pilot_without_a_finished_episode_has_no_estimate(lmgym):
+    with serving() as server:
+        words = ("--pilot", "--budget-tokens", "1", "--concurrency", "1", "--out", "x")
+        code, printed = lmgym("guess_number", "--model", server.model, *words)
+        assert (code, server.requests, outcomes("x")) == (0, 1, [])
+    assert "stopped early: the budget of 1 tokens is used up" in printed
+    assert "from its first episodes" not in printed
+
+
 def test_a_cost_budget_needs_a_price(lmgym):
     with serving() as server:
         code, printed = lmgym("guess_number", "--model", server.model, "--budget-cost", "1")
