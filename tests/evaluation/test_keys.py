@@ -50,22 +50,24 @@ SPELLINGS = {
 
 @pytest.fixture
 def run(tmp_path, monkeypatch, capfd):
-    """Evaluate in this process, in an empty folder; the exit code and all that was printed."""
+    """Evaluate in this process, in an empty folder; check exit code and absence of the key, return the printed text."""
 
-    def evaluate(model: str, *more: str, task: str = "guess_number") -> tuple[int, str]:
+    def evaluate(model: str, *more: str, task: str = "guess_number", code: int = 0) -> str:
         words = [task, "--model", model, "--episodes", "4", "--retry-wait", "0"]
         monkeypatch.chdir(tmp_path)
         monkeypatch.setenv("LMGYM_API_KEY", KEY)
         monkeypatch.setattr(sys, "argv", ["lmgym", "eval", *words, *more])
         with pytest.raises(SystemExit) as ended:
             main()
-        printed = capfd.readouterr()
-        return int(ended.value.code or 0), printed.out + printed.err
+        printed = "".join(capfd.readouterr())
+        assert int(ended.value.code or 0) == code, printed
+        assert places_with_key(tmp_path, printed) == []
+        return printed
 
     return evaluate
 
 
-def found_in(folder: Path, printed: str) -> list[str]:
+def places_with_key(folder: Path, printed: str) -> list[str]:
     """Return the files and outputs that contain the key in any form."""
     places = {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     places |= {"printed": printed.encode()}
@@ -75,18 +77,15 @@ def found_in(folder: Path, printed: str) -> list[str]:
 
 def echoing(body):
     """Say what was asked for, and the key as well."""
-    said = bisect(body)
-    return {**said, "reasoning_content": f"my key is Bearer {KEY}, or else " + ", ".join(SPELLINGS.values())}
+    return {**bisect(body), "reasoning_content": f"my key is Bearer {KEY}, or else " + ", ".join(SPELLINGS.values())}
 
 
 def test_a_key_that_the_server_echoes_is_struck_out_of_everything(tmp_path, run):
     chatty = {"status": 500, "error": {"message": f"no route for Bearer {KEY}"}, "headers": {"X-Echo": KEY}}
     answers = iter([dict(chatty), dict(chatty)])
     with serving(lambda body: next(answers, None) or echoing(body)) as server:
-        code, printed = run(server.model)
-    assert code == 0, printed
+        run(server.model)
     assert {headers["authorization"] for headers in server.headers} == {f"Bearer {KEY}"}
-    assert found_in(tmp_path, printed) == []
     record = (tmp_path / "runs/eval/guess_number-fake/episodes.jsonl").read_text()
     assert f"my key is Bearer {STRUCK}" in record
 
@@ -103,9 +102,8 @@ def test_a_key_that_the_server_echoes_is_in_no_entry_and_on_no_page(tmp_path, ru
         return capfd.readouterr().out
 
     with serving(speaker) as server:
-        code, printed = run(server.model, "--standard", "--out", "run", "--concurrency", "64", task="wordle")
-    assert code == 0, printed
-    printed += command("submit", "run", "--name", "echo", "--author", "Nobody")
+        run(server.model, "--standard", "--out", "run", "--concurrency", "64", task="wordle")
+    printed = command("submit", "run", "--name", "echo", "--author", "Nobody")
     printed += command("view", "run", "--export", "page.html")
     entry = (tmp_path / "leaderboards/entries/Wordle-v0/echo.json").read_text()
     assert '"name":"echo"' in entry.replace(" ", "").replace("\n", "")
@@ -113,17 +111,14 @@ def test_a_key_that_the_server_echoes_is_in_no_entry_and_on_no_page(tmp_path, ru
     with zstandard.open(frame, "rb") as lines:
         (tmp_path / "unpacked.jsonl").write_bytes(lines.read())
     assert STRUCK in (tmp_path / "unpacked.jsonl").read_text()
-    assert found_in(tmp_path, printed) == []
+    assert places_with_key(tmp_path, printed) == []
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 302, 402])
-def test_a_key_in_a_refusal_is_not_repeated(tmp_path, run, status):
+def test_a_key_in_a_refusal_is_not_repeated(run, status):
     refusal = {"status": status, "error": {"message": f"bad key {KEY}"}, "headers": {"Location": f"/x?key={KEY}"}}
     with serving(lambda body: dict(refusal)) as server:
-        code, printed = run(server.model)
-    assert code == 2
-    assert f"HTTP {status}" in printed
-    assert found_in(tmp_path, printed) == []
+        assert f"HTTP {status}" in run(server.model, code=2)
 
 
 @pytest.mark.parametrize(
@@ -131,24 +126,20 @@ def test_a_key_in_a_refusal_is_not_repeated(tmp_path, run, status):
     ["http://user:{}@127.0.0.1:9/v1#m", "http://127.0.0.1:9/v1?key={}#m", "http://127.0.0.1:9/{}/v1#m", "cmd:cat {}"],
 )
 def test_a_key_on_the_command_line_is_refused_before_anything_is_written(tmp_path, run, address):
-    code, printed = run(address.format(KEY))
-    assert code == 2
-    assert "keys come from the environment only" in printed
+    assert "keys come from the environment only" in run(address.format(KEY), code=2)
     assert list(tmp_path.iterdir()) == []
-    assert found_in(tmp_path, printed) == []
 
 
 @pytest.mark.parametrize(
     "words",
-    [("--system", "@prompt.txt"), ("--system", f"Use {KEY}."), ("--option", f"highest={KEY}"), ("--out", f"at/{KEY}")],
+    [("--system", "@{file}"), ("--system", f"Use {KEY}."), ("--option", f"highest={KEY}"), ("--out", f"at/{KEY}")],
 )
-def test_a_key_in_a_prompt_or_an_option_is_refused_before_anything_is_written(tmp_path, run, words):
-    (tmp_path / "prompt.txt").write_text(f"You may use the key {KEY}.")
-    code, printed = run("null", *words)
-    assert code == 2
+def test_a_key_in_a_prompt_or_an_option_is_refused_before_anything_is_written(tmp_path, tmp_path_factory, run, words):
+    prompt = tmp_path_factory.mktemp("elsewhere") / "prompt.txt"
+    prompt.write_text(f"You may use the key {KEY}.")
+    printed = run("null", *(word.format(file=prompt) for word in words), code=2)
     assert "a key stands on the command line or in the system prompt" in printed
-    assert [path.name for path in tmp_path.iterdir()] == ["prompt.txt"]
-    assert KEY not in printed
+    assert list(tmp_path.iterdir()) == []
 
 
 def blurting(messages) -> str:
@@ -164,30 +155,22 @@ def leaving(messages) -> str:
 
 
 def test_a_key_that_a_function_says_is_struck_before_the_environment_sees_it(tmp_path, run):
-    code, printed = run(f"python:{__name__}:blurting", "--out", "run")
-    assert code == 0, printed
-    assert found_in(tmp_path, printed) == []
+    run(f"python:{__name__}:blurting", "--out", "run")
     turn = json.loads((tmp_path / "run/episodes.jsonl").read_text().splitlines()[0])["turns"][0]
     assert turn["action"] == f"50, says {STRUCK}"
 
 
 @pytest.mark.parametrize("name", ["raising", "leaving"])
-def test_a_key_in_what_a_function_raises_is_not_repeated(tmp_path, run, name):
-    code, printed = run(f"python:{__name__}:{name}", "--out", "run")
-    assert code == 2
+def test_a_key_in_what_a_function_raises_is_not_repeated(run, name):
+    printed = run(f"python:{__name__}:{name}", "--out", "run", code=2)
     assert f"no service for {STRUCK} (test_keys.py, line " in printed
     assert "Traceback" not in printed
-    assert found_in(tmp_path, printed) == []
 
 
 def test_a_key_in_what_a_module_raises_is_not_repeated(tmp_path, run, monkeypatch):
     (tmp_path / "planted.py").write_text("import os\nraise RuntimeError(os.environ['LMGYM_API_KEY'])\n")
     monkeypatch.syspath_prepend(tmp_path)
-    code, printed = run("python:planted:play")
-    (tmp_path / "planted.py").unlink()
-    assert code == 2
-    assert "python:planted:play cannot be imported" in printed
-    assert found_in(tmp_path, printed) == []
+    assert "python:planted:play cannot be imported" in run("python:planted:play", code=2)
 
 
 @pytest.mark.parametrize("before", [60, 150, 185, 380])
@@ -196,11 +179,10 @@ def test_no_part_of_a_key_is_left_where_words_are_cut(tmp_path, run, before):
     program = tmp_path / "player.py"
     lines = ["import sys, os", f"sys.stderr.write('x' * {before} + os.environ['LMGYM_API_KEY'] + chr(10))"]
     program.write_text("\n".join([*lines, f"print('y' * {before} + os.environ['LMGYM_API_KEY'])"]))
-    code, printed = run(f"cmd:{sys.executable} {program}", "--retries", "1", "--out", "run")
-    assert code == 2
+    printed = run(f"cmd:{sys.executable} {program}", "--retries", "1", "--out", "run", code=2)
     overflow = {"status": 400, "error": {"message": "context_length_exceeded " + "z" * before + KEY}}
     with serving(lambda body: dict(overflow)) as server:
-        printed += run(server.model, "--out", "full")[1]
+        printed += run(server.model, "--out", "full")
     for path in tmp_path.rglob("*"):
         assert not path.is_file() or KEY[:8].encode() not in path.read_bytes(), path
     assert KEY[:8] not in printed
@@ -211,27 +193,25 @@ def test_a_key_that_json_in_json_spells_in_escapes_is_struck(tmp_path, run):
     arguments = f'{{"jar": "{spelt}"}}'
     call = {"id": "x", "type": "function", "function": {"name": "peek", "arguments": arguments}}
     with serving(lambda body: {"role": "assistant", "content": None, "tool_calls": [call]}) as server:
-        code, printed = run(server.model, "--out", "run")
-    assert code == 0, printed
+        run(server.model, "--out", "run")
     assert f'{{\\"jar\\": \\"{STRUCK}\\"}}' in (tmp_path / "run/episodes.jsonl").read_text()
-    assert found_in(tmp_path, printed) == []
 
 
 def test_a_key_that_an_environment_shows_is_in_no_file(tmp_path, monkeypatch):
     monkeypatch.setenv("LMGYM_API_KEY", KEY)
-    shown = Message(role="user", text=f"printenv says {KEY}")
-    said = Completion(text="thanks", usage={"note": KEY})
-    turn = Turn(observation=shown, completion=said, action="thanks", info={"seen": [KEY]})
+    observation = Message(role="user", text=f"printenv says {KEY}")
+    answer = Completion(text="thanks", usage={"note": KEY})
+    turn = Turn(observation=observation, completion=answer, action="thanks", info={"seen": [KEY]})
     job = Job(task="lmgym/GuessNumber-v0", split="test", index=0, id="e0")
-    found = Trajectory(
-        id="e0", root="e0", task=job.task, split="test", index=0, turns=(turn,), final=shown, stop="done"
+    played = Trajectory(
+        id="e0", root="e0", task=job.task, split="test", index=0, turns=(turn,), final=observation, stop="done"
     )
     record = Record(tmp_path, {"policy": "p", "settings": {}}, resume=False)
-    record.keep([found])
+    record.keep([played])
     report = record.finish(report_of([job], {}, finished=False, policy="p", stopped=f"gone: {KEY}"), {}, {"note": KEY})
     record.close()
     assert report.stopped == f"gone: {STRUCK}"
-    assert found_in(tmp_path, "") == []
+    assert places_with_key(tmp_path, "") == []
     (kept,) = read(tmp_path / "episodes.jsonl")
     assert (kept.turns[0].observation.text, kept.turns[0].info) == (f"printenv says {STRUCK}", {"seen": [STRUCK]})
 
@@ -247,8 +227,7 @@ def test_an_error_that_nobody_foresaw_shows_no_key():
 
 
 def test_a_key_in_a_run_of_another_day_is_not_handed_in(tmp_path, run, monkeypatch, capfd):
-    code, printed = run(f"python:{__name__}:blurting", "--standard", "--out", "run", task="wordle")
-    assert code == 0, printed
+    run(f"python:{__name__}:blurting", "--standard", "--out", "run", task="wordle")
     monkeypatch.setenv("OTHER_TOKEN", "50, says")  # what was none when it was recorded
     monkeypatch.setattr(sys, "argv", ["lmgym", "submit", "run", "--name", "x", "--author", "Nobody"])
     with pytest.raises(SystemExit):
@@ -267,8 +246,7 @@ def test_a_key_that_nobody_knows_of_is_refused_in_an_address():
 def test_a_variable_that_is_named_as_the_keys_is_struck_whatever_it_is_called(tmp_path, run, monkeypatch):
     monkeypatch.setenv("LLMPASS", other := "planted-under-another-name")
     with serving(lambda body: {**bisect(body), "reasoning_content": other}) as server:
-        code, printed = run(server.model, "--key-env", "LLMPASS")
-    assert code == 0, printed
+        run(server.model, "--key-env", "LLMPASS")
     assert {headers["authorization"] for headers in server.headers} == {f"Bearer {other}"}
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and other.encode() in path.read_bytes()]
 

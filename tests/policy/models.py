@@ -97,10 +97,12 @@ NAMES = ("tiny", *KINDS)
 
 @cache
 def tokenizer(name: str) -> PreTrainedTokenizerFast:
-    """A tokenizer of the kind, trained on TEXT."""
-    if name == "tiny":
-        return tiny_tokenizer()
-    kind = KINDS[name]
+    """The tokenizer of a named kind."""
+    return tiny_tokenizer() if name == "tiny" else tokenizer_of(KINDS[name])
+
+
+def tokenizer_of(kind: Kind) -> PreTrainedTokenizerFast:
+    """A new tokenizer of a kind, trained on TEXT."""
     backend = _spiece(kind) if kind.spiece else _byte_level(kind)
     backend.add_special_tokens(list(kind.specials))
     backend.add_tokens([AddedToken(text, normalized=False, special=False) for text in kind.ordinary])

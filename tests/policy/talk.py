@@ -1,6 +1,6 @@
 """Conversations for tests: a policy talks for some turns to an environment that says the same each time."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import torch
 from torch import Tensor
@@ -31,8 +31,8 @@ def talk(
     spoken: list[list[Completion]] = [[] for _ in range(rows)]
 
     def put(row: int) -> None:
-        said, noise = tuple(spoken[row]), (row, len(spoken[row]))
-        session.put(row, Conversation(messages=tuple(messages[row]), spoken=said, noise=noise, max_tokens=max_tokens))
+        before, noise = tuple(spoken[row]), (row, len(spoken[row]))
+        session.put(row, Conversation(messages=tuple(messages[row]), spoken=before, noise=noise, max_tokens=max_tokens))
 
     for row in range(rows):
         put(row)
@@ -50,18 +50,26 @@ def talk(
     return spoken
 
 
+def finish(session: Session) -> dict[Hashable, Completion]:
+    """The answers to all conversations in a session."""
+    done: dict[Hashable, Completion] = {}
+    while len(session):
+        done.update(session.step())
+    return done
+
+
 def rows_of(spoken: Sequence[Sequence[Completion]]) -> dict[str, Tensor]:
     """Right-padded ids, attention, mask, logprobs and entropy of segments, each (B, T)."""
     columns: dict[str, list[list[float]]] = {name: [] for name in ("ids", "attention", "mask", "logprobs", "entropy")}
     for segment in spoken:
         row: dict[str, list[float]] = {name: [] for name in columns}
-        for said in segment:
-            given, sampled = len(said.prompt_ids), len(said.ids)
-            row["ids"] += [*said.prompt_ids, *said.ids]
-            row["attention"] += [1] * (given + sampled)
-            row["mask"] += [0] * given + [1] * sampled
-            row["logprobs"] += [0.0] * given + list(said.logprobs)
-            row["entropy"] += [0.0] * given + list(said.entropy)
+        for answer in segment:
+            prompt, sampled = len(answer.prompt_ids), len(answer.ids)
+            row["ids"] += [*answer.prompt_ids, *answer.ids]
+            row["attention"] += [1] * (prompt + sampled)
+            row["mask"] += [0] * prompt + [1] * sampled
+            row["logprobs"] += [0.0] * prompt + list(answer.logprobs)
+            row["entropy"] += [0.0] * prompt + list(answer.entropy)
         for name, values in row.items():
             columns[name].append(values)
     width = max(map(len, columns["ids"]))
@@ -72,10 +80,7 @@ def rows_of(spoken: Sequence[Sequence[Completion]]) -> dict[str, Tensor]:
 def plain_words(policy: LocalPolicy) -> None:
     """Let the policy speak only printable ASCII and stops, so that its ids and its words are one to one."""
     vocabulary = policy.template.vocabulary
-    size = policy.model.config.vocab_size
-    words = [vocabulary.text([i]) for i in range(size)]
-    fine = [
-        i in policy.stops or (w.isascii() and w.isprintable() and w != "" and "<" not in w) for i, w in enumerate(words)
-    ]
-    barred = torch.tensor([not ok for ok in fine])
+    words = [vocabulary.text([i]) for i in range(policy.model.config.vocab_size)]
+    printable = [w.isascii() and w.isprintable() and w != "" and "<" not in w for w in words]
+    barred = torch.tensor([not fine and i not in policy.stops for i, fine in enumerate(printable)])
     policy.adjust = lambda _, logits: logits.masked_fill(barred.to(logits.device), float("-inf"))

@@ -19,17 +19,17 @@ from lmgym.types import Message
 
 TOOLS = ({"name": "peek", "description": "Look.", "parameters": {"type": "object"}},)
 CALL = action_of_call("I look.", "peek", {"jar": 1})
-RULES, ASKED = Message(role="system", text="rules"), Message(role="user", text="where?")
+RULES, QUESTION = Message(role="system", text="rules"), Message(role="user", text="where?")
 PNG = {"d1": b"\x89PNG one", "d2": b"\x89PNG two"}
 CHAT = chat.ChatCompletions("fake", RequestOptions(), PNG)
 ANTHROPIC = AnthropicMessages("fake", RequestOptions(), PNG)
 
 
-def said(text: str) -> Message:
+def model(text: str) -> Message:
     return Message(role="assistant", text=text)
 
 
-def shown(text: str, *images: str) -> Message:
+def user(text: str, *images: str) -> Message:
     return Message(role="user", text=text, images=images)
 
 
@@ -38,7 +38,7 @@ def answer(finish: object = "stop", usage: object = None, **message: object) -> 
 
 
 def test_messages_without_tools_are_as_they_are():
-    messages = (RULES, ASKED, said(CALL), shown("empty"))
+    messages = (RULES, QUESTION, model(CALL), user("empty"))
     assert chat.messages_of(Conversation(messages=messages)) == [
         {"role": "system", "content": "rules"},
         {"role": "user", "content": "where?"},
@@ -48,7 +48,7 @@ def test_messages_without_tools_are_as_they_are():
 
 
 def test_calls_and_results_are_native_where_tools_are_offered():
-    messages = (ASKED, said(CALL), shown("empty"), said("the third?"), shown("use a tool"), said("no call\n{}"))
+    messages = (QUESTION, model(CALL), user("empty"), model("the third?"), user("use a tool"), model("no call\n{}"))
     first, call, result, words, complaint, last = chat.messages_of(Conversation(messages=messages, tools=TOOLS))
     assert call["content"] == "I look."
     assert call["tool_calls"][0]["function"] == {"name": "peek", "arguments": '{"jar": 1}'}
@@ -59,7 +59,7 @@ def test_calls_and_results_are_native_where_tools_are_offered():
 
 
 def test_pictures_are_digests_until_they_are_sent():
-    body = CHAT.body(Conversation(messages=(shown("look", "d1", "d2"),)))
+    body = CHAT.body(Conversation(messages=(user("look", "d1", "d2"),)))
     assert "PNG" not in json.dumps(body)
     sent = CHAT.outgoing(body)["messages"][0]["content"]
     assert sent[0] == {"type": "text", "text": "look"}
@@ -72,7 +72,7 @@ def test_pictures_are_digests_until_they_are_sent():
 
 
 def test_the_picture_of_a_tools_result_is_shown_by_the_user():
-    messages = (ASKED, said(CALL), shown("a picture", "d1"))
+    messages = (QUESTION, model(CALL), user("a picture", "d1"))
     result, picture = chat.messages_of(Conversation(messages=messages, tools=TOOLS))[2:]
     assert (result["role"], result["content"]) == ("tool", "a picture")
     assert (picture["role"], picture["content"][0]["type"]) == ("user", "image_url")
@@ -108,8 +108,8 @@ def test_the_picture_of_a_tools_result_is_shown_by_the_user():
     ],
 )
 def test_a_reply_is_read(reply, text, thinking, finish):
-    found = chat.read_reply(reply)
-    assert (found.text, found.thinking, found.finish) == (text, thinking, finish)
+    parsed = chat.read_reply(reply)
+    assert (parsed.text, parsed.thinking, parsed.finish) == (text, thinking, finish)
 
 
 @pytest.mark.parametrize(
@@ -138,14 +138,7 @@ MEMBERS = (
 )
 HOSTILE = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: (
-        st.lists(inner, max_size=4)
-        | st.dictionaries(
-            st.sampled_from(MEMBERS),
-            inner,
-            max_size=5,
-        )
-    ),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(MEMBERS), inner, max_size=5),
     max_leaves=25,
 )
 
@@ -160,11 +153,11 @@ def test_whatever_a_server_says_is_an_answer_or_trouble(value):
     ):
         if isinstance(raw, dict):
             try:
-                found = read(raw)
+                parsed = read(raw)
             except TransientError:
                 continue
-            assert isinstance(found.text, str)
-            found.text.encode()
+            assert isinstance(parsed.text, str)
+            parsed.text.encode()
 
 
 @pytest.mark.parametrize(
@@ -273,8 +266,8 @@ def test_what_an_http_error_means(code, text, kind):
     ],
 )
 def test_no_room_and_filters_are_results(code, text, finish):
-    found = chat.read_reply(status.result_of(code, {}, text))
-    assert (found.text, found.finish) == ("", finish)
+    parsed = chat.read_reply(status.result_of(code, {}, text))
+    assert (parsed.text, parsed.finish) == ("", finish)
 
 
 def test_a_call_has_a_key_of_all_that_matters():
@@ -289,7 +282,7 @@ def test_a_call_has_a_key_of_all_that_matters():
 
 
 def test_messages_in_anthropics_dialect():
-    messages = (RULES, ASKED, said(CALL), shown("a picture", "d1"), said(""), shown("next"), shown("and next"))
+    messages = (RULES, QUESTION, model(CALL), user("a picture", "d1"), model(""), user("next"), user("and next"))
     body = ANTHROPIC.body(Conversation(messages=messages, tools=TOOLS))
     turns = body["messages"]
     assert [turn["role"] for turn in turns] == ["user", "assistant", "user", "assistant", "user"]
@@ -303,6 +296,7 @@ def test_messages_in_anthropics_dialect():
 
 
 def test_a_reply_in_anthropics_dialect():
+    usage = {"input_tokens": 3, "cache_read_input_tokens": 10, "cache_creation_input_tokens": 5, "output_tokens": 2}
     raw = {
         "content": [
             {"type": "thinking", "thinking": "why"},
@@ -310,16 +304,11 @@ def test_a_reply_in_anthropics_dialect():
             {"type": "tool_use", "id": "t", "name": "peek", "input": {"jar": 1}},
         ],
         "stop_reason": "tool_use",
-        "usage": {
-            "input_tokens": 3,
-            "cache_read_input_tokens": 10,
-            "cache_creation_input_tokens": 5,
-            "output_tokens": 2,
-        },
+        "usage": usage,
     }
-    found = ANTHROPIC.read(raw)
-    assert (found.text, found.thinking, found.finish) == (CALL, "why", "stop")
-    assert found.usage == {"in": 18, "out": 2, "cached": 10}
+    parsed = ANTHROPIC.read(raw)
+    assert (parsed.text, parsed.thinking, parsed.finish) == (CALL, "why", "stop")
+    assert parsed.usage == {"in": 18, "out": 2, "cached": 10}
     assert ANTHROPIC.read({**raw, "stop_reason": "max_tokens"}).finish == "length"
     with pytest.raises(TransientError):
         ANTHROPIC.read({"content": "words"})

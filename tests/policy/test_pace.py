@@ -41,12 +41,12 @@ def test_retry_after_in_milliseconds_goes_before():
 
 
 def state(trouble: TransientError, started: float = 0.0) -> RetryCallState:
-    found = RetryCallState(retry_object=None, fn=None, args=(), kwargs={})  # type: ignore[arg-type]
-    found.start_time = started
+    made = RetryCallState(retry_object=None, fn=None, args=(), kwargs={})  # type: ignore[arg-type]
+    made.start_time = started
     future = Future(1)
     future.set_exception(trouble)
-    found.outcome, found.outcome_timestamp = future, 1.0
-    return found
+    made.outcome, made.outcome_timestamp = future, 1.0
+    return made
 
 
 def test_waits_double_up_to_a_bound_and_are_never_all_alike():

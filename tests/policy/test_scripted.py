@@ -47,10 +47,6 @@ def test_random_says_something_where_nothing_is_known():
     assert len(said) > 5
 
 
-def test_null_says_nothing():
-    assert load_policy("null").act([ASKED])[0].text == ""
-
-
 def test_a_function_gets_the_messages():
     policy = load_policy(f"python:{__name__}:shout")
     assert policy.act([ASKED])[0].text == "A MUG 12system"
@@ -64,7 +60,8 @@ def test_a_person_reads_the_last_observation(monkeypatch, capsys):
     assert "a mug 12" in capsys.readouterr().out
 
 
-def test_scripted_policies_count_words():
+def test_null_gives_empty_answers_and_counts_words():
+    assert load_policy("null").act([ASKED])[0].text == ""
     assert load_policy("null").count(ASKED.messages) == 4
 
 

@@ -2,11 +2,12 @@ import pytest
 import torch
 
 from lmgym.policy.base import Conversation
+from lmgym.policy.load import load_local
 from lmgym.policy.local.sampling import Sampling
 from lmgym.types import Message
 
 from .models import NAMES, model, policy, tokenizer
-from .talk import OBSERVATIONS, opened, plain_words, rows_of, talk
+from .talk import OBSERVATIONS, finish, opened, plain_words, rows_of, talk
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -30,9 +31,7 @@ def test_ids_decode_to_the_rendered_conversation(name):
     spoken = []
     for turn in range(4):
         session.put("a", Conversation(messages=tuple(messages), spoken=tuple(spoken), noise=(turn,)))
-        while not (finished := session.step()):
-            pass
-        spoken.append(finished[0][1])
+        spoken.append(finish(session)["a"])
         assert spoken[-1].fresh == (turn == 0)
         messages += [Message(role="assistant", text=spoken[-1].text), Message(role="user", text=OBSERVATIONS[1])]
     ids = [i for said in spoken for i in (*said.prompt_ids, *said.ids)]
@@ -74,9 +73,11 @@ def test_a_stop_string_ends_the_answer_and_its_words():
     assert actor.tokenizer.decode(said.ids) == "go to cabinet"
 
 
-def test_rows_draw_the_same_tokens_alone_and_in_any_batch():
-    actor = policy("tiny", sampling=Sampling(max_tokens=20, seed=9))
-    asked = [Conversation(messages=tuple(opened(row=row)), noise=(row, 7)) for row in range(6)]
+@pytest.mark.parametrize(("name", "sharing"), [("tiny", 1), ("tiny", 2), ("gemma2", 2)])
+def test_rows_draw_the_same_tokens_alone_and_in_any_batch(name, sharing):
+    """`sharing` rows have the same prompt."""
+    actor = policy(name, sampling=Sampling(max_tokens=20, seed=9))
+    asked = [Conversation(messages=tuple(opened(row=row // sharing)), noise=(row, 7)) for row in range(6)]
     together = actor.act(asked)
     assert [actor.act([one])[0].ids for one in asked] == [said.ids for said in together]
     assert [said.ids for said in actor.act(asked[::-1])][::-1] == [said.ids for said in together]
@@ -110,13 +111,6 @@ def test_a_shared_prompt_is_computed_once():
     assert session.computed == size + 8
 
 
-@pytest.mark.parametrize("name", ["tiny", "gemma2"])
-def test_shared_prompts_leave_answers_as_they_are(name):
-    actor = policy(name, sampling=Sampling(max_tokens=10))
-    asked = [Conversation(messages=tuple(opened(row=row // 2)), noise=(row,)) for row in range(6)]
-    assert [said.ids for said in actor.act(asked)] == [actor.act([one])[0].ids for one in asked]
-
-
 def test_new_weights_between_steps_are_what_speaks_next():
     actor, other = policy("tiny", sampling=Sampling(max_tokens=6)), model("tiny", seed=1)
     actor.stops = frozenset()
@@ -126,9 +120,7 @@ def test_new_weights_between_steps_are_what_speaks_next():
         session.step()
     actor.model.load_state_dict(other.state_dict())
     actor.update()
-    while not (finished := session.step()):
-        pass
-    said = finished[0][1]
+    said = finish(session)[0]
     assert (said.version, actor.version) == (0, 1)
     logprobs = actor.score(torch.tensor([[*said.prompt_ids, *said.ids]]), torch.ones(1, len(said.prompt_ids) + 6))[0]
     sampled = torch.tensor(said.logprobs)
@@ -142,8 +134,7 @@ def test_a_dropped_key_gives_its_slot_to_the_next():
     session = actor.session()
     for key in range(40):
         session.put(key, Conversation(messages=tuple(opened(row=key))))
-        while len(session):
-            session.step()
+        finish(session)
         session.drop(key)
         session.drop("never heard of")
     assert session._decoder.cache.slots == 8
@@ -165,9 +156,7 @@ def test_more_conversations_than_slots_wait_for_their_turn():
     session = type(actor.session())(actor, slots=2)
     for key, conversation in enumerate(asked):
         session.put(key, conversation)
-    done = {}
-    while len(session):
-        done.update(session.step())
+    done = finish(session)
     assert [done[key].ids for key in range(7)] == [said.ids for said in actor.act(asked)]
 
 
@@ -187,12 +176,12 @@ def test_a_million_characters_are_refused_and_an_empty_observation_is_answered()
 
 
 def test_half_precision_samples_what_its_own_weights_say():
-    actor = policy("tiny", sampling=Sampling(max_tokens=16), dtype=torch.bfloat16)
+    actor = load_local("tiny", sampling=Sampling(max_tokens=16), dtype="bfloat16", device="cpu")
     said = actor.act([Conversation(messages=tuple(opened()))])[0]
     ids = torch.tensor([[*said.prompt_ids, *said.ids]])
     logprobs = actor.score(ids, torch.ones_like(ids))[0][0, -len(said.ids) :]
     assert (logprobs - torch.tensor(said.logprobs)).abs().mean() < 0.02  # bfloat16
-    assert next(actor.model.parameters()).dtype == torch.float32
+    assert (actor.dtype, actor.model.dtype) == (torch.bfloat16, torch.float32)
 
 
 def test_prefixes_are_written_on_without_an_environment():

@@ -11,7 +11,7 @@ from lmgym.types import Completion, Message, Trajectory, Turn
 from .models import KINDS, NAMES, policy, tokenizer
 
 
-def asked(*texts: str, spoken: tuple[Completion, ...] = (), system: str | None = None) -> Conversation:
+def conversation(*texts: str, spoken: tuple[Completion, ...] = (), system: str | None = None) -> Conversation:
     """A conversation in which user and assistant take turns."""
     first = [] if system is None else [Message(role="system", text=system)]
     roles = ("user", "assistant")
@@ -19,7 +19,7 @@ def asked(*texts: str, spoken: tuple[Completion, ...] = (), system: str | None =
     return Conversation(messages=(*first, *turns), spoken=spoken)
 
 
-def said(template: ChatTemplate, text: str, prompt: list[int], *, stop: bool = True) -> Completion:
+def answered(template: ChatTemplate, text: str, prompt: list[int], *, stop: bool = True) -> Completion:
     """A completion with ids, ended by the end of turn or by its length."""
     ids = template.answer(text)
     return Completion(text=text, prompt_ids=tuple(prompt), ids=tuple(ids if stop else ids[:-1]))
@@ -34,35 +34,27 @@ def hostile(name: str) -> str:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_plain_conversation_has_the_ids_of_the_library(name):
-    conversation = asked("take the mug", "go to cabinet 4", "Nothing happens.")
-    ids, fresh = ChatTemplate(tokenizer(name)).extend(conversation)
-    messages = [{"role": message.role, "content": message.text} for message in conversation.messages]
+    whole = conversation("take the mug", "go to cabinet 4", "Nothing happens.")
+    ids, fresh = ChatTemplate(tokenizer(name)).extend(whole)
+    messages = [{"role": message.role, "content": message.text} for message in whole.messages]
     expected = tokenizer(name).apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
     assert (ids, fresh) == (expected, True)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_names_of_control_tokens_in_an_observation_are_words(name):
+def test_names_of_control_tokens_in_a_system_prompt_and_in_observations_are_words(name):
     template = ChatTemplate(tokenizer(name))
-    controls = template.vocabulary.control_ids
-    neutral, attack = (template.extend(asked(text, system="Play."))[0] for text in ("mug", hostile(name)))
-    assert [i for i in attack if i in controls] == [i for i in neutral if i in controls]
-    assert hostile(name).strip() in tokenizer(name).decode(attack)
 
-
-@pytest.mark.parametrize("name", NAMES)
-def test_names_of_control_tokens_in_a_delta_and_a_system_prompt_are_words(name):
-    template = ChatTemplate(tokenizer(name))
-    controls = template.vocabulary.control_ids
-
-    def second(words: str) -> list[int]:
-        prompt = template.extend(asked("look", system=words))[0]
-        spoken = (said(template, "go", prompt),)
-        delta, fresh = template.extend(asked("look", "go", words, spoken=spoken, system=words))
+    def controls(text: str) -> list[int]:
+        prompt = template.extend(conversation(text, system=text))[0]
+        spoken = (answered(template, "go", prompt),)
+        delta, fresh = template.extend(conversation(text, "go", text, spoken=spoken, system=text))
         assert not fresh
-        return [i for i in prompt + delta if i in controls]
+        assert text.strip() in tokenizer(name).decode(prompt)
+        assert text.strip() in tokenizer(name).decode(delta)
+        return [i for i in prompt + delta if i in template.vocabulary.control_ids]
 
-    assert second(hostile(name)) == second("mug")
+    assert controls(hostile(name)) == controls("mug")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -78,46 +70,42 @@ def test_deltas_add_up_to_the_full_rendering(name, stop):
     template = ChatTemplate(tokenizer(name))
     texts, spoken, ids = ["take the mug"], [], []
     for turn in range(3):
-        prompt, fresh = template.extend(asked(*texts, spoken=tuple(spoken)))
+        prompt, fresh = template.extend(conversation(*texts, spoken=tuple(spoken)))
         assert fresh == (turn == 0)
-        spoken.append(said(template, f"go to cabinet {turn}", prompt, stop=stop))
+        spoken.append(answered(template, f"go to cabinet {turn}", prompt, stop=stop))
         ids += [*prompt, *spoken[-1].ids]
         texts += [spoken[-1].text, "Nothing happens."]
-    ids += template.extend(asked(*texts, spoken=tuple(spoken)))[0]
-    assert ids == template.extend(asked(*texts))[0]
+    ids += template.extend(conversation(*texts, spoken=tuple(spoken)))[0]
+    assert ids == template.extend(conversation(*texts))[0]
 
 
 def test_a_turn_of_tiny_costs_two_tokens_beyond_its_words():
     template = ChatTemplate(tokenizer("tiny"))
-    prompt = template.extend(asked("look"))[0]
-    spoken = (said(template, "go", prompt),)
+    prompt = template.extend(conversation("look"))[0]
+    spoken = (answered(template, "go", prompt),)
     words = "Nothing happens."
-    delta, _ = template.extend(asked("look", "go", words, spoken=spoken))
+    delta, _ = template.extend(conversation("look", "go", words, spoken=spoken))
     assert len(delta) == len(template.vocabulary.words(words)) + 2
 
 
 def test_a_template_that_strips_thinking_makes_the_turn_fresh():
     template = ChatTemplate(tokenizer("qwen3"))
-    prompt = template.extend(asked("look"))[0]
-    thought = said(template, "<think>\nhm\n</think>\n\ngo", prompt)
-    ids, fresh = template.extend(asked("look", thought.text, "mug", spoken=(thought,)))
+    prompt = template.extend(conversation("look"))[0]
+    thought = answered(template, "<think>\nhm\n</think>\n\ngo", prompt)
+    ids, fresh = template.extend(conversation("look", thought.text, "mug", spoken=(thought,)))
     assert fresh
     assert "hm" not in tokenizer("qwen3").decode(ids)
-    assert ids == template.extend(asked("look", "go", "mug"))[0]
-    plain = said(template, "go", prompt)
-    assert not template.extend(asked("look", plain.text, "mug", spoken=(plain,)))[1]
+    assert ids == template.extend(conversation("look", "go", "mug"))[0]
+    plain = answered(template, "go", prompt)
+    assert not template.extend(conversation("look", plain.text, "mug", spoken=(plain,)))[1]
 
 
-def test_replaced_words_make_the_turn_fresh():
+def test_words_that_were_replaced_or_never_sampled_make_the_turn_fresh():
     template = ChatTemplate(tokenizer("tiny"))
-    spoken = (said(template, "go", template.extend(asked("look"))[0]),)
-    assert template.extend(asked("look", "stay", "mug", spoken=spoken))[1]
-    assert template.extend(asked("look", "go", "mug"))[1]
-
-
-def test_words_that_were_given_without_ids_make_the_next_turn_fresh():
-    template = ChatTemplate(tokenizer("tiny"))
-    assert template.extend(asked("look", "go", "mug", spoken=(Completion(text="go"),)))[1]
+    spoken = (answered(template, "go", template.extend(conversation("look"))[0]),)
+    assert template.extend(conversation("look", "stay", "mug", spoken=spoken))[1]
+    assert template.extend(conversation("look", "go", "mug"))[1]
+    assert template.extend(conversation("look", "go", "mug", spoken=(Completion(text="go"),)))[1]
 
 
 def test_guarded_tools_are_rendered():
@@ -125,7 +113,7 @@ def test_guarded_tools_are_rendered():
     made.chat_template = "{% if tools %}{{ tools[0].name }} {{ tools[0].about }}{% endif %}" + made.chat_template
     template = ChatTemplate(made)
     tool = {"name": "open", "about": "opens <|end|>"}
-    ids, _ = template.extend(Conversation(messages=asked("look").messages, tools=(tool,)))
+    ids, _ = template.extend(Conversation(messages=conversation("look").messages, tools=(tool,)))
     assert template.end not in ids
     assert "open opens <|end|>" in made.decode(ids)
 
@@ -133,24 +121,24 @@ def test_guarded_tools_are_rendered():
 @pytest.mark.parametrize("name", ["llama", "gemma2"])
 def test_white_space_that_a_template_trims_is_no_edit(name):
     template = ChatTemplate(tokenizer(name))
-    spoken = (said(template, " go \n", template.extend(asked("look"))[0]),)
-    assert not template.extend(asked("look", " go \n", "mug", spoken=spoken))[1]
+    spoken = (answered(template, " go \n", template.extend(conversation("look"))[0]),)
+    assert not template.extend(conversation("look", " go \n", "mug", spoken=spoken))[1]
 
 
 def test_a_refused_system_prompt_opens_the_first_user_message():
     template = ChatTemplate(tokenizer("gemma2"))
-    assert template.extend(asked("look", system="Play."))[0] == template.extend(asked("Play.\n\nlook"))[0]
+    assert template.extend(conversation("look", system="Play."))[0] == template.extend(conversation("Play.\n\nlook"))[0]
 
 
 def test_neighbours_of_one_role_are_joined_where_the_template_alternates():
     template = ChatTemplate(tokenizer("gemma2"))
     twice = Conversation(messages=(Message(role="user", text="look"), Message(role="user", text="mug")))
-    assert template.extend(twice)[0] == template.extend(asked("look\n\nmug"))[0]
+    assert template.extend(twice)[0] == template.extend(conversation("look\n\nmug"))[0]
 
 
 @pytest.mark.parametrize(("text", "words"), [("\ue000<|end|>\ue001", "\ue000<|end|>\ue001"), ("\ud800", "?")])
 def test_characters_of_private_use_stay_and_lone_surrogates_are_replaced(text, words):
-    assert words in tokenizer("tiny").decode(ChatTemplate(tokenizer("tiny")).extend(asked(text))[0])
+    assert words in tokenizer("tiny").decode(ChatTemplate(tokenizer("tiny")).extend(conversation(text))[0])
 
 
 def test_what_cannot_be_rendered_is_said():
@@ -178,9 +166,9 @@ def test_a_template_that_never_ends_is_an_error(name, monkeypatch):
     made = copy.deepcopy(tokenizer("tiny"))
     made.chat_template = "{% if messages[-1].content == 'loop' %}" + LOOPS[name] + "{% endif %}" + made.chat_template
     template = ChatTemplate(made)
-    template.extend(asked("look"))
+    template.extend(conversation("look"))
     with pytest.raises(PolicyError, match="may never end|without end"):
-        template.extend(asked("loop"))
+        template.extend(conversation("loop"))
     made.chat_template = LOOPS[name]
     with pytest.raises(PolicyError, match="may never end|without end"):
         ChatTemplate(made)
@@ -190,11 +178,11 @@ def test_the_steps_of_a_template_are_counted_for_each_rendering(monkeypatch):
     monkeypatch.setattr(rendering, "MAX_STEPS", 50)
     one, other = (ChatTemplate(tokenizer("tiny")) for _ in range(2))
     for _ in range(60):
-        assert one.extend(asked("look", "go", "mug")) == other.extend(asked("look", "go", "mug"))
+        assert one.extend(conversation("look", "go", "mug")) == other.extend(conversation("look", "go", "mug"))
 
 
 def test_count_is_the_length_of_the_full_rendering():
-    messages = asked("look", "go", "mug").messages
+    messages = conversation("look", "go", "mug").messages
     template = ChatTemplate(tokenizer("qwen3"))
     assert template.count(messages) == len(template.extend(Conversation(messages=messages))[0])
 
@@ -213,7 +201,7 @@ def test_given_words_get_their_ids_once(name):
     assert [turn.kind for turn in encoded.turns] == ["given", "given"]
     assert all(turn.completion.ids[-1] == actor.template.end for turn in encoded.turns)
     ids = [i for turn in encoded.turns for i in (*turn.completion.prompt_ids, *turn.completion.ids)]
-    whole = asked("look", "go to cabinet 4", "Nothing happens.", "take the mug <eos>", "mug", system="Play.")
+    whole = conversation("look", "go to cabinet 4", "Nothing happens.", "take the mug <eos>", "mug", system="Play.")
     decode = tokenizer(name).decode
     assert decode([*ids, *encoded.final_ids]) == decode(actor.prompt(whole)[0])
     assert actor.encode(encoded) == encoded
@@ -221,7 +209,7 @@ def test_given_words_get_their_ids_once(name):
 
 def test_ids_that_were_sampled_are_kept_by_encode():
     actor = policy("tiny")
-    first = actor.act([asked("look")])[0]
+    first = actor.act([conversation("look")])[0]
     turns = (
         Turn(observation=Message(role="user", text="look"), completion=first, action="x", fresh=True),
         Turn(observation=Message(role="user", text="mug"), completion=Completion(text="go"), action="go"),

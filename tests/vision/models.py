@@ -27,7 +27,7 @@ from transformers import (
 from lmgym.policy.load import load_local
 from lmgym.policy.local.policy import LocalPolicy
 from lmgym.policy.local.sampling import Sampling
-from tests.policy.models import Kind, _byte_level
+from tests.policy.models import Kind, tokenizer_of
 
 FAMILIES = ("tiny-vl", "qwen2_vl", "qwen2_5_vl", "qwen3_vl", "idefics3", "smolvlm")
 TEXT = {
@@ -59,31 +59,11 @@ GRID = Kind(
 TILE = Kind(
     LISTS,
     (
-        *(
-            "<|endoftext|>",
-            "<end_of_utterance>",
-            "<|im_start|>",
-            "<image>",
-            "<fake_token_around_image>",
-            "<global-img>",
-        ),
+        *("<|endoftext|>", "<end_of_utterance>", "<|im_start|>"),
+        *("<image>", "<fake_token_around_image>", "<global-img>"),
         *(f"<row_{row}_col_{column}>" for row in (1, 2) for column in (1, 2)),
     ),
 )
-
-
-def tokenizer(kind: Kind) -> PreTrainedTokenizerFast:
-    """A tokenizer in which every control token is special."""
-    backend = _byte_level(kind)
-    backend.add_special_tokens(list(kind.specials))
-    made = PreTrainedTokenizerFast(
-        tokenizer_object=backend,
-        pad_token=kind.specials[0],
-        eos_token=kind.specials[1],
-        additional_special_tokens=list(kind.specials[2:]),
-    )
-    made.chat_template = kind.template
-    return made
 
 
 def grid(family: str, words: PreTrainedTokenizerFast) -> tuple[PreTrainedModel, object]:
@@ -135,7 +115,7 @@ def _patches(side: int) -> Qwen2VLImageProcessorPil:
 
 def saved(family: str, folder: Path) -> Path:
     """A model of the family in `folder`, as one is downloaded."""
-    words = tokenizer(TILE if family in ("idefics3", "smolvlm") else GRID)
+    words = tokenizer_of(TILE if family in ("idefics3", "smolvlm") else GRID)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(3)
         model, processor = (tiles if family in ("idefics3", "smolvlm") else grid)(family, words)

@@ -10,6 +10,7 @@ from lmgym.env.pictures import encode
 from lmgym.policy.base import Conversation
 from lmgym.policy.local.policy import LocalPolicy
 from lmgym.types import Completion, Message, Trajectory, Turn
+from tests.policy.talk import finish
 
 SIZES = ((40, 40), (40, 90), (70, 30))  # heights and widths
 
@@ -21,36 +22,26 @@ def drawn(seed: int = 0) -> dict[str, bytes]:
     return dict(encode(picture.astype(np.uint8)) for picture in pictures)
 
 
-def asked(digests: Sequence[str], said: Sequence[str] = (), *, stubs: int = 0) -> list[Message]:
+def dialogue(digests: Sequence[str], answers: Sequence[str] = (), *, stubs: int = 0) -> tuple[Message, ...]:
     """The messages of as many turns as there are `digests`; the first `stubs` pictures are dropped."""
     messages = [Message(role="system", text="Play.")]
     for turn, digest in enumerate(digests):
         images = () if turn < stubs else (digest,)
         messages.append(Message(role="user", text=f"What now, at {turn}?", images=images))
-        messages += [Message(role="assistant", text=said[turn])] if turn < len(said) else []
-    return messages
+        messages += [Message(role="assistant", text=text) for text in answers[turn : turn + 1]]
+    return tuple(messages)
 
 
-def play(policy: LocalPolicy, pictures: dict[str, bytes], *, key: str = "a") -> Trajectory:
+def play(policy: LocalPolicy, pictures: dict[str, bytes]) -> Trajectory:
     """Three turns of a policy with `pictures`, as the engine would record them."""
     policy.use_pictures(pictures)
     session, digests = policy.session(), list(pictures)
     spoken: list[Completion] = []
     turns = []
     for turn in range(len(digests)):
-        messages = tuple(asked(digests[: turn + 1], [said.text for said in spoken]))
-        session.put(key, Conversation(messages=messages, spoken=tuple(spoken), noise=(turn,)))
-        said = finish(session)
-        spoken = [said] if said.fresh else [*spoken, said]
-        last = Message(role="user", text=messages[-1].text, images=messages[-1].images)
-        turns.append(Turn(observation=last, completion=said, action=said.text, fresh=said.fresh))
+        messages = dialogue(digests[: turn + 1], [answer.text for answer in spoken])
+        session.put("a", Conversation(messages=messages, spoken=tuple(spoken), noise=(turn,)))
+        answer = finish(session)["a"]
+        spoken = [answer] if answer.fresh else [*spoken, answer]
+        turns.append(Turn(observation=messages[-1], completion=answer, action=answer.text, fresh=answer.fresh))
     return Trajectory(id="e", root="e", task="test/None-v0", split="train", turns=tuple(turns), terminated=True)
-
-
-def finish(session) -> Completion:
-    """The answer of the only conversation in a session."""
-    done = {}
-    while len(session):
-        done.update(session.step())
-    (said,) = done.values()
-    return said

@@ -17,8 +17,9 @@ from lmgym.rollout import dataset, episodes
 from lmgym.train import source
 from lmgym.train.collate import collate
 from lmgym.types import Message, Turn, pictures_in
+from tests.policy.talk import finish
 from tests.vision.models import FAMILIES, policy
-from tests.vision.talk import asked, drawn, finish, play
+from tests.vision.talk import dialogue, drawn, play
 
 GRIDS = [family for family in FAMILIES if family.startswith("qwen")]
 TILES = ["idefics3", "smolvlm"]
@@ -79,12 +80,9 @@ def test_a_pictures_tokens_are_never_trained(family, played):
     shown = batch.media.placeholders(batch.ids)
     assert not bool((shown & batch.mask).any())
     assert int(shown.sum()) == sum(actor.gallery[digest].tokens for digest in pictures)
-    given = collate([replace(trajectory, turns=as_given(trajectory.turns))], trained="given", gallery=actor.gallery)
+    turns = tuple(replace(turn, kind="given") for turn in trajectory.turns)
+    given = collate([replace(trajectory, turns=turns)], trained="given", gallery=actor.gallery)
     assert not bool((given.media.placeholders(given.ids) & given.mask).any())
-
-
-def as_given(turns):
-    return tuple(replace(turn, kind="given") for turn in turns)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -97,24 +95,19 @@ def test_words_nobody_sampled_get_the_same_prompts_and_pictures(family, played):
     encoded = actor.encode(replace(trajectory, turns=unsaid, prompt="Play."))
     for turn, again in zip(trajectory.turns, encoded.turns, strict=True):
         assert [picture.digest for picture in again.completion.pictures] == list(turn.observation.images)
-    first = encoded.turns[0].completion
-    assert (first.prompt_ids, first.pictures) == (
-        trajectory.turns[0].completion.prompt_ids,
-        trajectory.turns[0].completion.pictures,
-    )
+    first, again = trajectory.turns[0].completion, encoded.turns[0].completion
+    assert (again.prompt_ids, again.pictures) == (first.prompt_ids, first.pictures)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_dropped_picture_renders_the_turn_anew(family, played):
     actor, pictures, trajectory = played(family)
     digests, first = list(pictures), trajectory.turns[0].completion
-    session = actor.session()
-    messages = asked(digests[:2], [first.text], stubs=1)
-    session.put("a", Conversation(messages=tuple(messages), noise=(1,)))  # as the engine puts what does not extend
-    said = finish(session)
-    assert said.fresh
-    assert [picture.digest for picture in said.pictures] == [digests[1]]
-    turns = (replace(trajectory.turns[0]), replace(trajectory.turns[1], completion=said, fresh=True))
+    messages = dialogue(digests[:2], [first.text], stubs=1)
+    (answer,) = actor.act([Conversation(messages=messages, noise=(1,))])  # as the engine puts what does not extend
+    assert answer.fresh
+    assert [picture.digest for picture in answer.pictures] == [digests[1]]
+    turns = (trajectory.turns[0], replace(trajectory.turns[1], completion=answer, fresh=True))
     batch = collate([replace(trajectory, turns=turns)], gallery=actor.gallery)
     assert len(batch) == 2
     assert (scored(actor, batch) - batch.logprobs)[batch.mask].abs().max() < 1e-4
@@ -125,20 +118,16 @@ def test_the_same_words_with_another_picture_share_nothing(family, played):
     actor, pictures, _ = played(family)
     (one, *_), (other, *_) = pictures, drawn(seed=1)
     actor.use_pictures(pictures | drawn(seed=1))
-    alone = actor.session()
-    alone.put("b", Conversation(messages=tuple(asked([other]))))
-    expected = finish(alone)
+    (expected,) = actor.act([Conversation(messages=dialogue([other]))])
     session = actor.session()
-    session.put("a", Conversation(messages=tuple(asked([one]))))
-    session.put("b", Conversation(messages=tuple(asked([other]))))
-    done = {}
-    while len(session):
-        done.update(session.step())
+    session.put("a", Conversation(messages=dialogue([one])))
+    session.put("b", Conversation(messages=dialogue([other])))
+    done = finish(session)
     assert done["a"].prompt_ids == done["b"].prompt_ids
     assert done["b"].ids == expected.ids
     assert done["b"].logprobs == pytest.approx(expected.logprobs, abs=1e-5)
-    session.put("a", Conversation(messages=tuple(asked([other]))))  # the slot of `a` holds the other picture's
-    assert finish(session).logprobs == pytest.approx(expected.logprobs, abs=1e-5)
+    session.put("a", Conversation(messages=dialogue([other])))  # the slot of `a` holds the other picture's
+    assert finish(session)["a"].logprobs == pytest.approx(expected.logprobs, abs=1e-5)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -146,14 +135,12 @@ def test_a_sampled_placeholder_shows_nothing(family, played):
     actor, pictures, trajectory = played(family)
     token = actor.gallery.vision.token
     first = trajectory.turns[0].completion
-    strange = replace(first, ids=(*first.ids[:2], token, token), logprobs=first.logprobs[:4], finish="length")
-    strange = replace(strange, text=actor.text(strange.ids), logprobs=(0.0,) * 4, entropy=(0.0,) * 4)
-    messages = asked(list(pictures)[:2], [strange.text])
-    session = actor.session()
-    session.put("a", Conversation(messages=tuple(messages), spoken=(strange,), noise=(5,)))
-    said = finish(session)
-    turns = (replace(trajectory.turns[0], completion=strange), replace(trajectory.turns[1], completion=said))
-    assert not said.fresh
+    ids, zeros = (*first.ids[:2], token, token), (0.0,) * 4
+    strange = replace(first, ids=ids, text=actor.text(ids), logprobs=zeros, entropy=zeros, finish="length")
+    messages = dialogue(list(pictures)[:2], [strange.text])
+    (answer,) = actor.act([Conversation(messages=messages, spoken=(strange,), noise=(5,))])
+    turns = (replace(trajectory.turns[0], completion=strange), replace(trajectory.turns[1], completion=answer))
+    assert not answer.fresh
     batch = collate([replace(trajectory, turns=turns)], gallery=actor.gallery)
     own = batch.mask & (batch.turn == 1)
     assert (scored(actor, batch) - batch.logprobs)[own].abs().max() < 1e-4
@@ -165,19 +152,15 @@ def test_a_placeholder_sampled_where_no_picture_is_shows_nothing_either(family, 
     actor, _, trajectory = played(family)
     token = actor.gallery.vision.token
     asks = [Message(role="user", text=text) for text in ("What now?", "And then?")]
-    session = actor.session()
-    session.put("a", Conversation(messages=(asks[0],)))
-    first = finish(session)
-    strange = replace(first, ids=(first.ids[0], token, token), logprobs=(0.0,) * 3, entropy=(0.0,) * 3)
-    strange = replace(strange, text=actor.text(strange.ids), finish="length")
-    answer = Message(role="assistant", text=strange.text)
-    session = actor.session()
-    session.put("a", Conversation(messages=(asks[0], answer, asks[1]), spoken=(strange,), noise=(1,)))
-    said = finish(session)
-    assert not said.fresh
+    (first,) = actor.act([Conversation(messages=(asks[0],))])
+    ids, zeros = (first.ids[0], token, token), (0.0,) * 3
+    strange = replace(first, ids=ids, text=actor.text(ids), logprobs=zeros, entropy=zeros, finish="length")
+    messages = (asks[0], Message(role="assistant", text=strange.text), asks[1])
+    (answer,) = actor.act([Conversation(messages=messages, spoken=(strange,), noise=(1,))])
+    assert not answer.fresh
     turns = tuple(
         Turn(observation=ask, completion=each, action=each.text, fresh=each.fresh)
-        for ask, each in zip(asks, (strange, said), strict=True)
+        for ask, each in zip(asks, (strange, answer), strict=True)
     )
     plain = replace(trajectory, id="plain", turns=turns)
     both = collate([trajectory, plain], gallery=actor.gallery)
@@ -272,10 +255,10 @@ def test_records_of_a_model_with_smaller_pictures_are_rendered_anew(played, tmp_
     other = load_local("tiny-vl:4m", device="cpu")
     other.use_pictures(pictures)
     episodes.write(tmp_path / "a.jsonl", [dataset.labelled(trajectory, actor)])
-    (found,) = source.recorded(tmp_path / "a.jsonl", other, step=0, count=1, seed=0)
+    (rendered,) = source.recorded(tmp_path / "a.jsonl", other, step=0, count=1, seed=0)
     assert [turn.completion.pictures[0].length for turn in trajectory.turns] == [16] * 3
-    assert [turn.completion.pictures[0].length for turn in found.turns] == [64] * 3
-    batch = collate([found], trained="given", gallery=other.gallery)
+    assert [turn.completion.pictures[0].length for turn in rendered.turns] == [64] * 3
+    batch = collate([rendered], trained="given", gallery=other.gallery)
     assert scored(other, batch).isfinite().all()
 
 
@@ -295,6 +278,6 @@ def test_pictures_are_counted_in_tokens(played):
 
 def test_a_segment_places_its_pictures_behind_what_was_said_before(played):
     _, _, trajectory = played("tiny-vl")
-    said = [turn.completion for turn in trajectory.turns]
-    begin = len(said[0].prompt_ids) + len(said[0].ids)
-    assert pictures_in(said)[1].start == begin + said[1].pictures[0].start
+    answers = [turn.completion for turn in trajectory.turns]
+    begin = len(answers[0].prompt_ids) + len(answers[0].ids)
+    assert pictures_in(answers)[1].start == begin + answers[1].pictures[0].start

@@ -66,6 +66,14 @@ def train(folder: Path, recipe=None, *, policy: LocalPolicy | None = None, **mor
     return loop.run(recipe, policy or seeing(), task=TASK, folder=folder, save_seconds=0.0, quiet=True, **more)
 
 
+def demonstrated(count: int):
+    """A policy with vision, and the oracle's episodes with ids of this policy."""
+    policy, pictures = seeing(), {}
+    policy.use_pictures(pictures)
+    jobs = [Job(task=TASK, index=index, id=str(index)) for index in range(count)]
+    return policy, source.demonstrated(Engine(pictures=pictures), policy, jobs)
+
+
 def weights(folder: Path) -> torch.Tensor:
     state = checkpoint.load(folder / "checkpoints")
     return torch.cat([weight.flatten() for weight in state["model"].values()])
@@ -116,11 +124,8 @@ def test_kept_episodes_have_their_pictures_beside_them_and_others_leave_none(tmp
 
 
 def test_words_of_observations_are_foreseen_and_pictures_are_not():
-    policy, pictures = seeing(), {}
-    policy.use_pictures(pictures)
-    jobs = [Job(task=TASK, index=index, id=str(index)) for index in range(4)]
-    shown_to = source.demonstrated(Engine(pictures=pictures), policy, jobs)
-    batch = collate(shown_to, trained="given", gallery=policy.gallery)
+    policy, episodes = demonstrated(4)
+    batch = collate(episodes, trained="given", gallery=policy.gallery)
     weighed = with_observations(batch, 0.3)
     placeholder = batch.ids == policy.gallery.vision.token
     assert int(placeholder.sum()) == 4 * 3 * 4  # episodes of three pictures, each of two by two tokens
@@ -178,9 +183,7 @@ def test_critics_that_see_and_imitation_alone_are_not_refused(tmp_path):
 
 
 def test_archers_critic_judges_no_batch_with_pictures():
-    policy, pictures = seeing(), {}
-    policy.use_pictures(pictures)
-    episodes = source.demonstrated(Engine(pictures=pictures), policy, [Job(task=TASK, index=0, id="0")])
+    policy, episodes = demonstrated(1)
     batch = collate(episodes, trained="given", gallery=policy.gallery)
     services = SimpleNamespace(policy=policy, pool=SimpleNamespace(seed=0), ranks=ALONE)
     critic = archer.TwinCritic(services, archer.Args(encoder="policy", autocast=False))
@@ -190,17 +193,14 @@ def test_archers_critic_judges_no_batch_with_pictures():
 
 def test_what_a_critic_does_not_see_of_a_cut_episode_is_without_its_pictures_too():
     """Cut after the third turn, which a filter takes from the loss: the row ends within the second turn."""
-    policy, pictures = seeing(), {}
-    policy.use_pictures(pictures)
-    jobs = [Job(task=TASK, index=index, id=str(index)) for index in range(2)]
-    whole, cut = source.demonstrated(Engine(pictures=pictures), policy, jobs)
+    policy, (whole, cut) = demonstrated(2)
     cut = replace(cut, terminated=False, truncated=True, final=None, final_ids=(), final_pictures=())
     batch = collate([whole, cut], trained="given", gallery=policy.gallery)
     batch = masked(batch, (batch.episode == 1)[:, None] & (batch.turn == 2))
-    found = with_known_ends(batch)
+    visible = with_known_ends(batch)
     assert [len(row) for row in batch.media.rows] == [3, 3]
-    assert [len(row) for row in found.media.rows] == [3, 2]
-    assert policy.states(found.ids, found.attention, media=found.media).isfinite().all()
+    assert [len(row) for row in visible.media.rows] == [3, 2]
+    assert policy.states(visible.ids, visible.attention, media=visible.media).isfinite().all()
 
 
 @pytest.mark.slow
