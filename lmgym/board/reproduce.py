@@ -33,7 +33,7 @@ def score_again(path: Path, policy: LocalPolicy, *, tolerance: float | None = No
     `tolerance` replaces the default for differences of log-probs, in nats. Raises SubmissionError where the weights
     are not the entry's, or the policy cannot have sampled the ids.
     """
-    from lmgym.policy.local.audit import auditor, weights_digest
+    from lmgym.policy.local.audit import Auditor, weights_digest
 
     entry = entries.read(path)
     settings = settings_of(entry)
@@ -49,7 +49,7 @@ def score_again(path: Path, policy: LocalPolicy, *, tolerance: float | None = No
     return audit(
         entry,
         list(entries.read_episodes(path)),
-        auditor(
+        Auditor(
             policy,
             temperature=settings.temperature,
             top_p=settings.top_p,

@@ -170,6 +170,7 @@ def _hugging_face(name: str) -> tuple[Any, Any, Vision | None]:
     from huggingface_hub import constants
     from safetensors import SafetensorError
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
+    from transformers.utils.peft_utils import find_adapter_config_file
 
     from lmgym.policy.local.policy import no_progress_bars
     from lmgym.policy.models.families import supports, vision_of
@@ -181,7 +182,9 @@ def _hugging_face(name: str) -> tuple[Any, Any, Vision | None]:
         raise PolicyError("hf: needs a folder or a name, such as hf:runs/x/checkpoints/last")
     try:
         with no_progress_bars():
-            config = AutoConfig.from_pretrained(_base(path), trust_remote_code=trust)
+            adapter = find_adapter_config_file(path)  # the base of an adapter has the configuration
+            base = json.loads(Path(adapter).read_text(encoding="utf-8"))["base_model_name_or_path"] if adapter else path
+            config = AutoConfig.from_pretrained(base, trust_remote_code=trust)
             kind = AutoModelForImageTextToText if supports(config) else AutoModelForCausalLM
             model = kind.from_pretrained(path, dtype="auto", trust_remote_code=trust)
             for weight in model.parameters():  # weights mapped from a file are not aligned: products round otherwise
@@ -201,16 +204,6 @@ def _hugging_face(name: str) -> tuple[Any, Any, Vision | None]:
         offline = constants.HF_HUB_OFFLINE
         where = "is not in the local cache (HF_HUB_OFFLINE is set)" if offline else f"cannot be downloaded: {reason}"
         raise PolicyError(f"hf:{path} is not a folder and {where}") from error
-
-
-def _base(path: str) -> str:
-    """Return the path of the configuration; for an adapter that of its base."""
-    from transformers.utils.peft_utils import find_adapter_config_file
-
-    adapter = find_adapter_config_file(path)
-    if adapter is None:
-        return path
-    return str(json.loads(Path(adapter).read_text(encoding="utf-8"))["base_model_name_or_path"])
 
 
 def _tokenizer(path: str, *, trust: bool) -> Any:

@@ -7,6 +7,7 @@ import inspect
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,23 +24,19 @@ WORDS = (*("yes", "no", "look", "help", "north", "south", "east", "west"), *("0"
 Answer = Callable[[Conversation], str]
 
 
+@dataclass(frozen=True)
 class Scripted:
     """A policy that answers each conversation by a function, without tokens."""
 
-    version = 0
-
-    def __init__(
-        self, name: str, answer: Answer, *, wants: frozenset[str] = frozenset(), usage: Mapping[str, Any] | None = None
-    ) -> None:
-        """`usage` is stored with every answer."""
-        self.name = name
-        self.wants = wants
-        self._usage = dict(usage or {})
-        self._answer = answer
+    name: str
+    answer: Answer
+    wants: frozenset[str] = frozenset()
+    usage: Mapping[str, Any] = field(default_factory=dict)  # stored with every answer
+    version: int = 0
 
     def act(self, conversations: Sequence[Conversation]) -> list[Completion]:
         """Answer each conversation, in order."""
-        return [Completion(text=self._answer(conversation), usage=self._usage) for conversation in conversations]
+        return [Completion(text=self.answer(conversation), usage=self.usage) for conversation in conversations]
 
     def count(self, messages: Sequence[Message]) -> int:
         """Return the number of words, as there are no tokens."""

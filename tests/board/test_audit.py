@@ -19,7 +19,7 @@ from lmgym.board.evidence import HALF, check_draws
 from lmgym.errors import SubmissionError
 from lmgym.evaluation.protocol import protocol
 from lmgym.policy.load import load_local, load_policy
-from lmgym.policy.local.audit import Auditor, auditor, parameters, weights_digest
+from lmgym.policy.local.audit import Auditor, parameters, weights_digest
 from lmgym.policy.local.policy import LocalPolicy
 from lmgym.policy.local.sampling import Sampling
 from lmgym.rollout.context import Window
@@ -58,7 +58,7 @@ def own(tiny: LocalPolicy) -> list[Trajectory]:
 
 
 def scorer(policy: LocalPolicy, temperature: float = 1.0, **sampling: float) -> Auditor:
-    return auditor(policy, temperature=temperature, **{"top_p": 1.0, "top_k": 0, **sampling})
+    return Auditor(policy, temperature=temperature, **{"top_p": 1.0, "top_k": 0, **sampling})
 
 
 def sampled(policy: LocalPolicy, engine: Engine | None = None, **sampling: float) -> list[Trajectory]:

@@ -169,11 +169,13 @@ class Handler(BaseHTTPRequestHandler):
             with state.lock:
                 state.running -= 1
 
-    def send(self, status: int, content: Any, **headers: str) -> None:
+    def send(self, status: int, content: Any, **headers: str | None) -> None:
+        """Send a reply; a header that is None is left out."""
         data = content if isinstance(content, bytes) else json.dumps(content).encode()
         self.send_response(status)
         for name, value in {"Content-Type": "application/json", "Content-Length": str(len(data)), **headers}.items():
-            self.send_header(name, value)
+            if value is not None:
+                self.send_header(name, value)
         self.end_headers()
         self.wfile.write(data)
         self.wfile.flush()
@@ -207,7 +209,8 @@ class Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         sent = {"reset in the body": 20, "drip": 0, "truncated": -5, "endless": -1}
         if fault in sent:
-            self.begin(None if fault == "endless" else len(whole), whole[: sent[fault]])
+            length = None if fault == "endless" else str(len(whole))
+            self.send(200, whole[: sent[fault]], **{"Content-Length": length})
         if fault.startswith("reset"):
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             self.connection.close()
@@ -221,12 +224,3 @@ class Handler(BaseHTTPRequestHandler):
                 self.wfile.write(b" " * (1 << 20))
                 self.server_state.padding += 1 << 20
         assert fault in (*sent, "reset"), fault
-
-    def begin(self, length: int | None, data: bytes) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        if length is not None:
-            self.send_header("Content-Length", str(length))
-        self.end_headers()
-        self.wfile.write(data)
-        self.wfile.flush()

@@ -29,7 +29,7 @@ from .server import any_fault, bisect, peek, reply, serving
 from .test_faults import QUICK, play
 
 FULL = "This model's maximum context length is 64 tokens. However, your messages resulted in 90 tokens."
-ASKED = Message(role="user", text="I think of a whole number from 1 to 8. Guess.")
+PROMPT = Message(role="user", text="I think of a whole number from 1 to 8. Guess.")
 
 
 def error(status: int, message: str = "no"):
@@ -148,7 +148,7 @@ def test_answers_cut_short_or_filtered_are_the_models(tmp_path):
 
 def test_tries_are_calls_of_their_own_and_repeats_are_not():
     with serving() as server, closing(load_remote(server.model)) as policy:
-        calls = [Conversation(messages=(ASKED,), noise=(1, attempt, 0, 0)) for attempt in (0, 1, 2, 1)]
+        calls = [Conversation(messages=(PROMPT,), noise=(1, attempt, 0, 0)) for attempt in (0, 1, 2, 1)]
         answers = policy.act(calls)
         policy.act(calls)
     assert server.requests == 3
@@ -160,11 +160,11 @@ def test_what_is_asked_for_is_in_the_request():
         extra = {"top_p": 0.5, "parallel_tool_calls": None}
         options = RequestOptions(temperature=0.3, max_tokens=77, extra=extra)
         with closing(load_remote(server.model, request=options)) as policy:
-            policy.act([Conversation(messages=(ASKED,)), Conversation(messages=(ASKED,), max_tokens=5, noise=(1,))])
+            policy.act([Conversation(messages=(PROMPT,)), Conversation(messages=(PROMPT,), max_tokens=5, noise=(1,))])
     first, second = sorted(server.bodies, key=lambda body: -body["max_tokens"])
     assert first == {
         "model": "fake",
-        "messages": [{"role": "user", "content": ASKED.text}],
+        "messages": [{"role": "user", "content": PROMPT.text}],
         "temperature": 0.3,
         "max_tokens": 77,
         "top_p": 0.5,
@@ -191,13 +191,13 @@ def test_a_policy_that_is_closed_says_so_and_closes_twice():
         policy.close()
         policy.close()
         with pytest.raises(PolicyError, match="is closed"):
-            policy.act([Conversation(messages=(ASKED,))])
+            policy.act([Conversation(messages=(PROMPT,))])
 
 
 def ask_once(server, retries=None) -> Completion:
     """The answer to one call, attempted once unless `retries` say otherwise."""
     with closing(load_remote(server.model, retries=retries or replace(QUICK, attempts=1))) as policy:
-        return policy.act([Conversation(messages=(ASKED,))])[0]
+        return policy.act([Conversation(messages=(PROMPT,))])[0]
 
 
 def test_an_endless_reply_is_cut_off_and_asked_for_again():

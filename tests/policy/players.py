@@ -17,8 +17,8 @@ def main() -> None:
     mood, *rest = sys.argv[1:]
     held = []
     for line in sys.stdin:
-        asked = json.loads(line)
-        number, text = asked["id"], asked["messages"][-1]["content"]
+        request = json.loads(line)
+        number, text = request["id"], request["messages"][-1]["content"]
         answer = {"id": number, "text": f"<think>hm</think>{text}!", "usage": {"in": 3, "out": 1, "cost": 0.5}}
         match mood:
             case "backwards":  # answers two at a time, the later first
@@ -46,7 +46,7 @@ def main() -> None:
             case "empty":
                 answer = {"id": number}
             case "shows":
-                answer = {"id": number, "text": json.dumps(asked, sort_keys=True)}
+                answer = {"id": number, "text": json.dumps(request, sort_keys=True)}
         say(json.dumps(answer))
 
 

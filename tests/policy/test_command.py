@@ -33,15 +33,15 @@ def player():
         policy.close()
 
 
-def asked(*texts: str, **more) -> list[Conversation]:
+def calls(*texts: str, **more) -> list[Conversation]:
     messages = [(Message(role="user", text=text),) for text in texts]
     return [Conversation(messages=each, noise=(place,), **more) for place, each in enumerate(messages)]
 
 
 def test_a_program_answers_with_thinking_and_its_own_costs(player):
-    (said,) = player("plain").act(asked("go"))
-    assert (said.text, said.thinking) == ("go!", "hm")
-    assert {name: said.usage[name] for name in ("in", "out", "cost")} == {"in": 3, "out": 1, "cost": 0.5}
+    (answer,) = player("plain").act(calls("go"))
+    assert (answer.text, answer.thinking) == ("go!", "hm")
+    assert {name: answer.usage[name] for name in ("in", "out", "cost")} == {"in": 3, "out": 1, "cost": 0.5}
 
 
 @pytest.mark.parametrize("usage", ['{"in": "many", "out": -1, "cost": "free"}', '{"cost": NaN, "in": 1.5}', "7"])
@@ -51,47 +51,47 @@ def test_figures_that_are_none_are_not_counted(usage):
 
 
 def test_answers_may_come_in_any_order(player):
-    assert [said.text for said in player("backwards").act(asked("a", "b", "c", "d"))] == ["a!", "b!", "c!", "d!"]
+    assert [answer.text for answer in player("backwards").act(calls("a", "b", "c", "d"))] == ["a!", "b!", "c!", "d!"]
 
 
 @pytest.mark.parametrize(("mood", "ailment"), [("dies", 20.0), ("babbles", 20.0), ("hangs", 1.5)])
 def test_a_program_that_breaks_once_is_started_again(player, tmp_path, mood, ailment):
     policy = player(mood, tmp_path / "flag", retries=RetryLimits(timeout=ailment, attempts=3, first_wait=0.01))
-    assert [said.text for said in policy.act(asked("a", "b"))] == ["a!", "b!"]
+    assert [answer.text for answer in policy.act(calls("a", "b"))] == ["a!", "b!"]
     assert (tmp_path / "flag").exists()
 
 
 def test_a_program_that_never_answers_is_given_up_with_its_last_words(player):
     with pytest.raises(EndpointRefused, match="ended 3 times without an answer; standard error: no such weights"):
-        player("stillborn", retries=RetryLimits(attempts=9, first_wait=0.01)).act(asked("a"))
+        player("stillborn", retries=RetryLimits(attempts=9, first_wait=0.01)).act(calls("a"))
 
 
 def test_a_program_that_is_not_there_is_refused_at_once():
     policy = load_remote("cmd:/no/such/program")
     with pytest.raises(EndpointRefused, match="cannot be started: No such file"):
-        policy.act(asked("a"))
+        policy.act(calls("a"))
     policy.close()
 
 
 @pytest.mark.parametrize(("mood", "words"), [("complains", "out of memory"), ("empty", "has no text")])
 def test_an_answer_that_is_none_voids(player, mood, words):
-    (said,) = player(mood).act(asked("a"))
-    assert said.finish == "broken"
-    assert words in said.usage["fault"]
+    (answer,) = player(mood).act(calls("a"))
+    assert answer.finish == "broken"
+    assert words in answer.usage["fault"]
 
 
 def test_a_program_may_call_tools(player):
     tool = {"type": "function", "function": {"name": "peek", "parameters": {}}}
-    (said,) = player("calls").act(asked("a", tools=(tool,)))
-    assert said.text == '{"name": "peek", "arguments": {"jar": 1}}'
+    (answer,) = player("calls").act(calls("a", tools=(tool,)))
+    assert answer.text == '{"name": "peek", "arguments": {"jar": 1}}'
 
 
 def test_a_program_is_told_everything(player):
     tool = {"name": "peek", "parameters": {}}
     message = Message(role="user", text="look", images=("d1",))
     policy = player("shows", pictures={"d1": b"png"})
-    (said,) = policy.act([Conversation(messages=(message,), noise=(5, 2), tools=(tool,), max_tokens=9)])
-    assert json.loads(said.text) == {
+    (answer,) = policy.act([Conversation(messages=(message,), noise=(5, 2), tools=(tool,), max_tokens=9)])
+    assert json.loads(answer.text) == {
         "id": 0,
         "messages": [{"role": "user", "content": "look", "images": ["cG5n"]}],
         "tools": [tool],

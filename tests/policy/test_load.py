@@ -17,7 +17,7 @@ from lmgym.policy.models.tiny import tiny_model
 from .models import NAMES, model, policy, tokenizer
 from .talk import opened
 
-ASKED = Conversation(messages=tuple(opened()), noise=(3,))
+CONVERSATION = Conversation(messages=tuple(opened()), noise=(3,))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -25,7 +25,7 @@ def test_a_saved_policy_speaks_as_before(name, tmp_path):
     actor = policy(name, sampling=Sampling(seed=4))
     actor.save(tmp_path)
     again = load_local(f"hf:{tmp_path}", sampling=Sampling(seed=4), device="cpu")
-    assert again.act([ASKED]) == actor.act([ASKED])
+    assert again.act([CONVERSATION]) == actor.act([CONVERSATION])
     assert again.stops == actor.stops
     assert again.name == f"hf:{tmp_path}"
 

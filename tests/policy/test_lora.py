@@ -38,10 +38,10 @@ def logprobs(made, ids):
 def test_what_is_sampled_is_what_is_scored(tmp_path, name):
     made = saved(tmp_path, name)
     ids = torch.tensor([list(range(5, 15))])
-    (said,) = made.sample([ids[0].tolist()])
-    whole = torch.tensor([[*ids[0].tolist(), *said.ids]])
+    (answer,) = made.sample([ids[0].tolist()])
+    whole = torch.tensor([[*ids[0].tolist(), *answer.ids]])
     again = logprobs(made, whole)[0, ids.shape[1] :]
-    assert torch.allclose(again, torch.tensor(said.logprobs), atol=1e-4)
+    assert torch.allclose(again, torch.tensor(answer.logprobs), atol=1e-4)
     with torch.no_grad():
         logits = made.model(whole).logits.log_softmax(-1)[0, :-1].gather(-1, whole[0, 1:, None])[:, 0]
     assert torch.allclose(logits, logprobs(made, whole)[0, 1:], atol=1e-4)

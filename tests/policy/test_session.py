@@ -17,7 +17,7 @@ def test_sampled_logprobs_are_the_rescored_ones(name):
     batch = rows_of(spoken)
     with torch.no_grad():
         logprobs, entropy = actor.score(batch["ids"], batch["attention"], mask=batch["mask"])
-    assert batch["mask"].sum() == sum(len(said.ids) for segment in spoken for said in segment) > 60
+    assert batch["mask"].sum() == sum(len(answer.ids) for segment in spoken for answer in segment) > 60
     assert (logprobs - batch["logprobs"]).abs().max() < 1e-4  # float32
     assert (entropy - batch["entropy"]).abs().max() < 1e-4
 
@@ -34,9 +34,9 @@ def test_ids_decode_to_the_rendered_conversation(name):
         spoken.append(finish(session)["a"])
         assert spoken[-1].fresh == (turn == 0)
         messages += [Message(role="assistant", text=spoken[-1].text), Message(role="user", text=OBSERVATIONS[1])]
-    ids = [i for said in spoken for i in (*said.prompt_ids, *said.ids)]
-    said = [{"role": message.role, "content": message.text} for message in messages[:-2]]
-    rendered = tokenizer(name).apply_chat_template(said, tokenize=False, add_generation_prompt=True)
+    ids = [i for answer in spoken for i in (*answer.prompt_ids, *answer.ids)]
+    chat = [{"role": message.role, "content": message.text} for message in messages[:-2]]
+    rendered = tokenizer(name).apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
     stop = spoken[-1].ids[-1] in actor.stops
     assert tokenizer(name).decode(ids[:-1] if stop else ids) == rendered + spoken[-1].text
 
@@ -67,26 +67,26 @@ def test_a_stop_string_ends_the_answer_and_its_words():
     script = actor.template.vocabulary.words("go to cabinet 4 now")
     limits = iter(script)
     actor.adjust = lambda _, logits: logits.index_fill(1, torch.tensor([next(limits)]), 80.0)
-    said = actor.act([Conversation(messages=tuple(opened()))])[0]
-    assert (said.finish, said.text) == ("stop", "go to cab")
-    assert list(said.ids) == script[: len(said.ids)]
-    assert actor.tokenizer.decode(said.ids) == "go to cabinet"
+    answer = actor.act([Conversation(messages=tuple(opened()))])[0]
+    assert (answer.finish, answer.text) == ("stop", "go to cab")
+    assert list(answer.ids) == script[: len(answer.ids)]
+    assert actor.tokenizer.decode(answer.ids) == "go to cabinet"
 
 
 @pytest.mark.parametrize(("name", "sharing"), [("tiny", 1), ("tiny", 2), ("gemma2", 2)])
 def test_rows_draw_the_same_tokens_alone_and_in_any_batch(name, sharing):
     """`sharing` rows have the same prompt."""
     actor = policy(name, sampling=Sampling(max_tokens=20, seed=9))
-    asked = [Conversation(messages=tuple(opened(row=row // sharing)), noise=(row, 7)) for row in range(6)]
-    together = actor.act(asked)
-    assert [actor.act([one])[0].ids for one in asked] == [said.ids for said in together]
-    assert [said.ids for said in actor.act(asked[::-1])][::-1] == [said.ids for said in together]
-    assert len({said.ids for said in together}) == 6
+    conversations = [Conversation(messages=tuple(opened(row=row // sharing)), noise=(row, 7)) for row in range(6)]
+    together = actor.act(conversations)
+    assert [actor.act([one])[0].ids for one in conversations] == [answer.ids for answer in together]
+    assert [answer.ids for answer in actor.act(conversations[::-1])][::-1] == [answer.ids for answer in together]
+    assert len({answer.ids for answer in together}) == 6
 
 
 def test_the_run_seed_changes_the_draws():
-    asked = [Conversation(messages=tuple(opened()), noise=(1,))]
-    one, other = (policy("tiny", sampling=Sampling(seed=seed)).act(asked)[0] for seed in (0, 1))
+    conversations = [Conversation(messages=tuple(opened()), noise=(1,))]
+    one, other = (policy("tiny", sampling=Sampling(seed=seed)).act(conversations)[0] for seed in (0, 1))
     assert one.ids != other.ids
 
 
@@ -94,7 +94,7 @@ def test_the_cache_is_kept_across_turns():
     actor = policy("tiny")
     session = actor.session()
     (segment,) = talk(actor, session, rows=1, turns=4)
-    length = sum(len(said.prompt_ids) + len(said.ids) for said in segment)
+    length = sum(len(answer.prompt_ids) + len(answer.ids) for answer in segment)
     assert session.computed == length - 1  # each token once, the last one never
 
 
@@ -120,10 +120,11 @@ def test_new_weights_between_steps_are_what_speaks_next():
         session.step()
     actor.model.load_state_dict(other.state_dict())
     actor.update()
-    said = finish(session)[0]
-    assert (said.version, actor.version) == (0, 1)
-    logprobs = actor.score(torch.tensor([[*said.prompt_ids, *said.ids]]), torch.ones(1, len(said.prompt_ids) + 6))[0]
-    sampled = torch.tensor(said.logprobs)
+    answer = finish(session)[0]
+    assert (answer.version, actor.version) == (0, 1)
+    ids = torch.tensor([[*answer.prompt_ids, *answer.ids]])
+    logprobs, _ = actor.score(ids, torch.ones_like(ids))
+    sampled = torch.tensor(answer.logprobs)
     assert (logprobs[0, -3:] - sampled[-3:]).abs().max() < 1e-4
     assert (logprobs[0, -6:-3] - sampled[:3]).abs().max() > 1e-2
     assert actor.act([Conversation(messages=tuple(opened()))])[0].version == 1
@@ -152,12 +153,12 @@ def test_a_row_dropped_in_flight_is_gone():
 
 def test_more_conversations_than_slots_wait_for_their_turn():
     actor = policy("tiny", sampling=Sampling(max_tokens=5))
-    asked = [Conversation(messages=tuple(opened(row=row)), noise=(row,)) for row in range(7)]
+    conversations = [Conversation(messages=tuple(opened(row=row)), noise=(row,)) for row in range(7)]
     session = type(actor.session())(actor, slots=2)
-    for key, conversation in enumerate(asked):
+    for key, conversation in enumerate(conversations):
         session.put(key, conversation)
     done = finish(session)
-    assert [done[key].ids for key in range(7)] == [said.ids for said in actor.act(asked)]
+    assert [done[key].ids for key in range(7)] == [answer.ids for answer in actor.act(conversations)]
 
 
 def test_the_context_ends_an_answer_and_refuses_a_prompt():
@@ -177,10 +178,10 @@ def test_a_million_characters_are_refused_and_an_empty_observation_is_answered()
 
 def test_half_precision_samples_what_its_own_weights_say():
     actor = load_local("tiny", sampling=Sampling(max_tokens=16), dtype="bfloat16", device="cpu")
-    said = actor.act([Conversation(messages=tuple(opened()))])[0]
-    ids = torch.tensor([[*said.prompt_ids, *said.ids]])
-    logprobs = actor.score(ids, torch.ones_like(ids))[0][0, -len(said.ids) :]
-    assert (logprobs - torch.tensor(said.logprobs)).abs().mean() < 0.02  # bfloat16
+    answer = actor.act([Conversation(messages=tuple(opened()))])[0]
+    ids = torch.tensor([[*answer.prompt_ids, *answer.ids]])
+    logprobs = actor.score(ids, torch.ones_like(ids))[0][0, -len(answer.ids) :]
+    assert (logprobs - torch.tensor(answer.logprobs)).abs().mean() < 0.02  # bfloat16
     assert (actor.dtype, actor.model.dtype) == (torch.bfloat16, torch.float32)
 
 

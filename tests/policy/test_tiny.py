@@ -35,8 +35,8 @@ def test_any_text_comes_back(tokenizer, text):
 def test_a_task_has_words_of_its_own():
     for name in (" search", " dollars", " candle", " chosen"):
         assert len(WEBSHOP.encode(name, add_special_tokens=False)) == 1
-    said = [text for id in ("webshop", "WebShopHuman-v0") for text in texts([find(id)], 20)]
-    theirs, ours = (sum(len(each.encode(text)) for text in said) for each in (TOKENIZER, WEBSHOP))
+    observations = [text for id in ("webshop", "WebShopHuman-v0") for text in texts([find(id)], 20)]
+    theirs, ours = (sum(len(each.encode(text)) for text in observations) for each in (TOKENIZER, WEBSHOP))
     assert ours < 0.6 * theirs
 
 

@@ -15,7 +15,7 @@ from lmgym.types import Completion, Message
 from tests.rollout.fakes import Bytes
 
 PEEK = {"name": "peek", "description": "Look.", "parameters": {"type": "object"}}
-ASKED = Message(role="user", text="where?")
+QUESTION = Message(role="user", text="where?")
 
 
 @pytest.mark.parametrize(
@@ -73,13 +73,13 @@ def test_an_action_without_arguments_is_a_call():
 
 
 def test_tools_told_in_words_stand_in_the_system_prompt():
-    conversation = Conversation(messages=(Message(role="system", text="Be brief."), ASKED), tools=(PEEK,))
-    told = with_tools_in_prompt(conversation)
-    assert told.tools == ()
-    assert told.messages[0].text.startswith("Be brief.\n\nYou act by calling tools.")
-    assert json.dumps(PEEK) in told.messages[0].text
-    assert with_tools_in_prompt(Conversation(messages=(ASKED,), tools=(PEEK,))).messages[0].role == "system"
-    assert with_tools_in_prompt(Conversation(messages=(ASKED,))).messages == (ASKED,)
+    conversation = Conversation(messages=(Message(role="system", text="Be brief."), QUESTION), tools=(PEEK,))
+    in_words = with_tools_in_prompt(conversation)
+    assert in_words.tools == ()
+    assert in_words.messages[0].text.startswith("Be brief.\n\nYou act by calling tools.")
+    assert json.dumps(PEEK) in in_words.messages[0].text
+    assert with_tools_in_prompt(Conversation(messages=(QUESTION,), tools=(PEEK,))).messages[0].role == "system"
+    assert with_tools_in_prompt(Conversation(messages=(QUESTION,))).messages == (QUESTION,)
 
 
 def test_a_local_answer_loses_its_thinking_and_keeps_its_ids():
@@ -87,11 +87,11 @@ def test_a_local_answer_loses_its_thinking_and_keeps_its_ids():
         Bytes(answer=lambda conversation: f"<think>{len(conversation.tools)} tools</think>go"), tools="none"
     )
     session = policy.session()
-    session.put("a", Conversation(messages=(ASKED,), tools=(PEEK,)))
-    ((_, said),) = session.step()
-    assert (said.text, said.thinking) == ("go", "0 tools")
-    assert bytes(said.ids[:-1]).decode() == "<think>0 tools</think>go"
-    assert isinstance(said, Completion)
+    session.put("a", Conversation(messages=(QUESTION,), tools=(PEEK,)))
+    ((_, answer),) = session.step()
+    assert (answer.text, answer.thinking) == ("go", "0 tools")
+    assert bytes(answer.ids[:-1]).decode() == "<think>0 tools</think>go"
+    assert isinstance(answer, Completion)
 
 
 def test_a_policy_that_sees_is_given_its_pictures_through_the_wrapper():

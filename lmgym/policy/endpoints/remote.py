@@ -49,18 +49,18 @@ class RemotePolicy:
         self,
         provider: Provider,
         *,
-        ledger: CallLedger | None = None,
-        retries: RetryLimits | None = None,
-        concurrency: int = 64,
-        secrets: Secrets | None = None,
-        costs: Callable[[Mapping[str, Any]], float | None] = lambda usage: usage.get("cost"),
+        ledger: CallLedger | None,
+        retries: RetryLimits,
+        concurrency: int,
+        secrets: Secrets,
+        costs: Callable[[Mapping[str, Any]], float | None],
     ) -> None:
         """`concurrency` limits the calls in flight; `costs` maps a call's usage to its cost, None if unknown."""
         self.name = provider.name
         self.provider = provider
         self.ledger: CallLedger = InMemoryLedger() if ledger is None else ledger
-        self.retries = retries or RetryLimits()
-        self.secrets = secrets or Secrets.of_environment()
+        self.retries = retries
+        self.secrets = secrets
         self.costs = costs
         self.throttle = Throttle(most=concurrency)
         self._loop = asyncio.new_event_loop()

@@ -15,7 +15,7 @@ from torch import Tensor
 from lmgym.policy.base import Conversation
 from lmgym.policy.local.forward import head_of, is_supported
 from lmgym.policy.local.policy import LocalPolicy
-from lmgym.policy.local.sampling import Sampling, truncate
+from lmgym.policy.local.sampling import truncate
 from lmgym.policy.local.score import TokenRows, model_inputs, rows_of, states
 from lmgym.policy.models.vision import Media
 from lmgym.policy.noise import stream, uniform
@@ -48,10 +48,19 @@ class Rescored:
 class Auditor:
     """A local policy without sampling, for checks: prompts, text and scores."""
 
-    def __init__(self, policy: LocalPolicy, sampling: Sampling, tools: str) -> None:
-        """`tools` is the way in which tools were offered; see ActionPolicy."""
+    def __init__(
+        self,
+        policy: LocalPolicy,
+        *,
+        temperature: float,
+        top_p: float,
+        top_k: int,
+        seed: int = 0,
+        tools: str = "none",
+    ) -> None:
+        """The settings are those of the answers to check; `tools` is the way in which tools were offered."""
         self.policy = policy
-        self.sampling = sampling
+        self.sampling = replace(policy.sampling, temperature=temperature, top_p=top_p, top_k=top_k, seed=seed)
         self._actions = ActionPolicy(policy, tools=tools)
         self._tolerance = TOLERANCE if in_fp32(policy) else HALF_TOLERANCE
 
@@ -149,14 +158,6 @@ class Auditor:
         draw = noise[: len(targets)] * total[:, -1]
         drawn = ((draw >= below - self._tolerance) & (draw <= above + self._tolerance)).float()
         return torch.stack([logp.gather(-1, targets[:, None])[:, 0], entropy, variance, root, gap, drawn])
-
-
-def auditor(
-    policy: LocalPolicy, *, temperature: float, top_p: float, top_k: int, seed: int = 0, tools: str = "none"
-) -> Auditor:
-    """Return the auditor of answers that `policy` sampled with these settings."""
-    sampling = replace(policy.sampling, temperature=temperature, top_p=top_p, top_k=top_k, seed=seed)
-    return Auditor(policy, sampling, tools)
 
 
 def in_fp32(policy: LocalPolicy) -> bool:

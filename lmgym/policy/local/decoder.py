@@ -47,9 +47,10 @@ class Decoder(Protocol):
 
     def copy(self, source: int, target: int, length: int) -> None:
         """Copy the first `length` tokens of slot `source` to slot `target`."""
+        self.cache.copy(source, target, length)
 
 
-class PairedDecoder:
+class PairedDecoder(Decoder):
     """Two models that read the same tokens: logits of the first, hidden states of both concatenated."""
 
     def __init__(
@@ -71,7 +72,7 @@ class PairedDecoder:
 
 
 @dataclass
-class FusedDecoder:
+class FusedDecoder(Decoder):
     """The decoder of architectures that `lmgym.policy.local.forward` computes."""
 
     network: Network
@@ -94,10 +95,6 @@ class FusedDecoder:
         back[torch.tensor(order)] = torch.arange(len(order))
         hidden = hidden[pack.last[back.to(pack.last.device)]]
         return hidden, F.linear(hidden, self.network.head).float()
-
-    def copy(self, source: int, target: int, length: int) -> None:
-        """Copy the first `length` tokens of slot `source` to slot `target`."""
-        self.cache.copy(source, target, length)
 
     def _groups(self, chunks: Sequence[Chunk], first: int) -> list[AttentionGroup]:
         """Group chunks of one kind by their attention; the first chunk is at `first` in the pack."""

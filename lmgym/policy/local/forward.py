@@ -59,16 +59,12 @@ class Network:
     embed_pictures: EmbedPictures | None = None
     recompute: bool = False  # recompute activations in the backward pass
 
-    def rotary(self, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """Return cosines and signed sines (N, 1, D) of positions (N,): the embedding is x cos + swapped(x) sin."""
-        angle = positions[:, None].float() * self.frequency
-        cos, sin = angle.cos() * self.scaling, angle.sin() * self.scaling
-        dtype = self.embed.dtype
-        return torch.cat((cos, cos), -1)[:, None].to(dtype), torch.cat((-sin, sin), -1)[:, None].to(dtype)
-
     def hidden(self, ids: Tensor, positions: Tensor, attend: Attend, pictures: PictureTokens | None = None) -> Tensor:
         """Return the last hidden states (N, H), normalised, of tokens `ids` (N,) at `positions` (N,)."""
-        cos, sin = self.rotary(positions)
+        angle = positions[:, None].float() * self.frequency
+        cos, sin = angle.cos() * self.scaling, angle.sin() * self.scaling
+        cos = torch.cat((cos, cos), -1)[:, None].to(self.embed.dtype)  # (N, 1, D)
+        sin = torch.cat((-sin, sin), -1)[:, None].to(self.embed.dtype)
         x = F.embedding(ids, self.embed) if pictures is None else self._embed(ids, *pictures)
         recompute = self.recompute and torch.is_grad_enabled()
         layer = partial(checkpoint, self._layer, use_reentrant=False) if recompute else self._layer
@@ -90,7 +86,8 @@ class Network:
         qk, v = qkv[:, :rotated], qkv[:, rotated:]
         if block.qk_norm is not None:
             qk = rms(qk, block.qk_norm, self.eps)
-        qk = rotate(qk, cos, sin)
+        half = qk.shape[-1] // 2
+        qk = qk * cos + torch.cat((qk[..., half:], qk[..., :half]), -1) * sin  # the rotary embedding
         attention = attend(index, qk[:, : self.heads], qk[:, self.heads :], v)
         x = x + F.linear(attention, block.out, block.out_bias)
         gate, up = F.linear(rms(x, block.mlp_norm, self.eps), block.gate_up, block.gate_up_bias).chunk(2, -1)
@@ -118,12 +115,6 @@ class Rows:
         """Return causal attention within the rows, of packed q (N, Hq, D), k and v (N, Hk, D); (N, Hq D)."""
         out = causal(self.pad(q), self.pad(k), self.pad(v)).transpose(1, 2).reshape(self.count * self.width, -1)
         return out if self.index is None else out.index_select(0, self.index)
-
-
-def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Apply the rotary embedding to x (N, heads, D)."""
-    half = x.shape[-1] // 2
-    return x * cos + torch.cat((x[..., half:], x[..., :half]), -1) * sin
 
 
 def is_supported(model: nn.Module) -> bool:

@@ -10,7 +10,7 @@ from torch import Tensor
 from transformers import Cache
 
 from lmgym.errors import PolicyError
-from lmgym.policy.local.decoder import Chunk, Pack
+from lmgym.policy.local.decoder import Chunk, Decoder, Pack
 from lmgym.policy.local.kv_cache import KVCache
 from lmgym.policy.models.vision import PICTURE_IDS, Vision, neutral_id
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 FULL, SLIDING = "full_attention", "sliding_attention"
 
 
-class ModelDecoder:
+class ModelDecoder(Decoder):
     """A decoder that feeds chunks of similar length, padded on the right, to the model's forward pass."""
 
     def __init__(self, model: PreTrainedModel, cache: KVCache, *, vision: Vision | None = None) -> None:
@@ -46,10 +46,6 @@ class ModelDecoder:
         hidden, logits = zip(*(self._run(part) for _, part in groups), strict=True)
         back = torch.tensor(order).argsort().to(self.model.device)
         return torch.cat(hidden)[back], torch.cat(logits)[back]
-
-    def copy(self, source: int, target: int, length: int) -> None:
-        """Copy the first `length` tokens of slot `source` to slot `target`."""
-        self.cache.copy(source, target, length)
 
     def _run(self, chunks: Sequence[Chunk]) -> tuple[Tensor, Tensor]:
         """Feed chunks of similar length."""

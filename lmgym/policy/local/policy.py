@@ -52,7 +52,6 @@ class LocalPolicy:
         device: str | torch.device = "cpu",
         dtype: torch.dtype | None = None,
         context: int | None = None,
-        adjust: Adjust | None = None,
         options: Mapping[str, Any] | None = None,
         vision: Vision | None = None,
     ) -> None:
@@ -62,7 +61,7 @@ class LocalPolicy:
         self.name = name
         self.version = 0
         self.sampling = sampling or Sampling()
-        self.adjust = adjust
+        self.adjust: Adjust | None = None
         self.dtype = dtype or next(model.parameters()).dtype
         self.gallery = None if vision is None else Gallery(vision)
         self.template = ChatTemplate(tokenizer, options=options, gallery=self.gallery)

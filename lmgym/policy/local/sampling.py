@@ -42,7 +42,10 @@ def draw(logits: Tensor, noise: Tensor, sampling: Sampling) -> tuple[Tensor, Ten
         return logits.argmax(-1), zero, zero.clone()
     logp = torch.log_softmax(truncate(logits / sampling.temperature, sampling), dim=-1)
     probs = logp.exp()
-    ids = _invert(probs, noise)
+    total = probs.cumsum(-1)
+    last = total[:, -1]
+    target = torch.minimum(noise * last, torch.nextafter(last, torch.zeros_like(last)))  # below the last sum
+    ids = torch.searchsorted(total, target[:, None], right=True)[:, 0]  # never a token of probability 0
     entropy = -(probs * logp.nan_to_num(neginf=0.0)).sum(-1)
     return ids, logp.gather(-1, ids[:, None])[:, 0], entropy
 
@@ -58,11 +61,3 @@ def truncate(logits: Tensor, sampling: Sampling) -> Tensor:
         out = probs.cumsum(-1) - probs >= sampling.top_p  # the mass before a token already suffices
         logits = logits.masked_fill(torch.zeros_like(out).scatter(-1, order, out), float("-inf"))
     return logits
-
-
-def _invert(probs: Tensor, noise: Tensor) -> Tensor:
-    """Return the first token (R,) whose cumulative probability exceeds the noise; never one of probability 0."""
-    total = probs.cumsum(-1)
-    last = total[:, -1]
-    target = torch.minimum(noise * last, torch.nextafter(last, torch.zeros_like(last)))
-    return torch.searchsorted(total, target[:, None], right=True)[:, 0]
