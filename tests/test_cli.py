@@ -56,7 +56,7 @@ def test_a_text_without_markers_is_refused() -> None:
         (("train", "gpro", "wordle"), "unknown algorithm 'gpro'; choose "),
         (("train", "grpo", "wordle", "--stpes", "3"), "unknown option '--stpes'"),
         (("train", "grpo", "wordle", "--steps", "many"), "--steps takes int"),
-        (("train", "grpo", "wordle", "--option", "colour=1"), "has no option 'colour'"),
+        (("train", "grpo", "wordle", "--option", "colour=1"), "unknown option 'colour'"),
         (("replay", "no/such.jsonl"), "no file of episodes at no/such.jsonl"),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import pickle
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -19,7 +20,7 @@ from lmgym.env import golden
 from lmgym.env.env import TextEnv
 from lmgym.env.golden import Player, Trace, at_random, given, malformed, observation_digest, play, turns
 from lmgym.env.hostile import HOSTILE
-from lmgym.env.registry import build, load
+from lmgym.env.registry import build, has_demonstrator
 from lmgym.env.spec import TaskSpec
 from lmgym.errors import LmgymError
 
@@ -32,6 +33,7 @@ BROKEN = (  # exceptions of a broken task; interrupts and exits pass
     MemoryError,
     NameError,
     OSError,
+    pickle.PickleError,
     RuntimeError,
     TypeError,
     ValueError,
@@ -219,7 +221,7 @@ def _scores(subject: Subject, split: str, name: str, player: Player, wanted: flo
 
 def demonstrator(subject: Subject) -> Iterator[str]:
     """The demonstrator, by default the oracle, plays valid actions to the end."""
-    if not golden.has_oracle(subject.spec) and load(subject.spec).demonstrator is TextEnv.demonstrator:
+    if not has_demonstrator(subject.spec):
         return
     with subject.open() as env:
         for index in _first(env, 2):
@@ -286,14 +288,10 @@ def two_at_once(subject: Subject) -> Iterator[str]:
             alone = [play(env, player, index=index, seed=index) for index in indices]
         with subject.open() as env, subject.open() as other:
             first, second = (turns(e, player, index=i, seed=i) for e, i in zip((env, other), indices, strict=True))
-            *_, both = itertools.accumulate(itertools.zip_longest(first, second), _latest)
+            both, *_ = itertools.zip_longest(first, second)  # in turns; the two traces grow until both are over
         for index, before, after in zip(indices, alone, both, strict=True):
             if change := difference(before, after):
                 yield f"{subject.home}/{index} beside another environment: {change}"
-
-
-def _latest(before: tuple[Trace, ...], after: tuple[Trace | None, ...]) -> tuple[Trace, ...]:
-    return tuple(new or old for old, new in zip(before, after, strict=True))
 
 
 def closing_twice(subject: Subject) -> Iterable[str]:
@@ -305,6 +303,14 @@ def closing_twice(subject: Subject) -> Iterable[str]:
         env.close()
         env.close()
     return ()
+
+
+def pickling(subject: Subject) -> Iterable[str]:
+    """An environment can be pickled before its first reset; a client of a server need not be."""
+    if subject.spec.remote:
+        return ()
+    with subject.open() as env, closing(pickle.loads(pickle.dumps(env))):
+        return ()
 
 
 Check = Callable[[Subject], Iterable[str]]
@@ -321,4 +327,5 @@ OF_EPISODES: tuple[Check, ...] = (
     goldens,
     two_at_once,
     closing_twice,
+    pickling,
 )

@@ -145,42 +145,47 @@ def owed(spec: TaskSpec) -> bool:
     return any(spec.splits.values()) or bool(_recorded(spec))
 
 
-def _recorded(spec: TaskSpec) -> list[dict[str, Any]]:
+def _lines(spec: TaskSpec) -> list[str]:
     path = folder(spec) / FILE
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    return [episode for line in lines if (episode := json.loads(line))["task"] == spec.id]
+    return path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+
+
+def _recorded(spec: TaskSpec) -> list[dict[str, Any]]:
+    return [episode for line in _lines(spec) if (episode := json.loads(line))["task"] == spec.id]
 
 
 def record(spec: TaskSpec) -> list[dict[str, Any]]:
     """Play the golden episodes of `spec` on every split; official data must be installed and have titles."""
-    names = [name for name in PLAYERS if name != "oracle" or has_oracle(spec)]
-    return [
-        _record(spec, split, name, index)
-        for split, size in spec.splits.items()
-        for name in names
-        for index in range(min(PLAYERS[name][1], size or _at_hand(spec, split)))
-    ]
-
-
-def _at_hand(spec: TaskSpec, split: str) -> int:
-    """Return the number of instances of an official split that can be recorded here."""
-    try:
-        with closing(build(spec, split=split)) as env:
-            size: int = env.unwrapped.size()
-            return size if size and env.unwrapped.title(0) is not None else 0
-    except InstanceError:
-        return 0
+    episodes: list[dict[str, Any]] = []
+    for split, size in spec.splits.items():
+        if not size:
+            try:
+                with closing(build(spec, split=split)) as env:
+                    size = env.unwrapped.size()
+                    if not size or env.unwrapped.title(0) is None:
+                        continue
+            except InstanceError:
+                continue
+        for name, (player, count) in PLAYERS.items():
+            if name == "oracle" and not has_oracle(spec):
+                continue
+            limit = spec.max_turns if name == "oracle" else min(spec.max_turns, TURNS)
+            for index in range(min(count, size)):
+                with closing(build(spec, split=split, max_turns=limit)) as env:
+                    trace = play(env, player, index=index)
+                    title = env.unwrapped.title(index)
+                head = {"task": spec.id, "player": name, "split": split, "index": index, "seed": 0, "max_turns": limit}
+                episodes.append({**head, **({} if title is None else {"title": title}), **_content(spec, trace)})
+    return episodes
 
 
 def write(spec: TaskSpec) -> Path:
     """Record `spec` into its folder's file; episodes of other ids and of missing official data are kept."""
     path = folder(spec) / FILE
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     episodes = record(spec)
     played = {episode["split"] for episode in episodes}
     absent = {split for split, size in spec.splits.items() if not size} - played  # official data that is not installed
-    heads = [json.loads(line) for line in lines]
-    kept = [line for line, e in zip(lines, heads, strict=True) if e["task"] != spec.id or e["split"] in absent]
+    kept = [line for line in _lines(spec) if (old := json.loads(line))["task"] != spec.id or old["split"] in absent]
     fresh = [json.dumps(episode, ensure_ascii=False, sort_keys=True) for episode in episodes]
     if (size := sum(len(line.encode()) + 1 for line in fresh)) > LARGEST:
         raise ReplayError(f"{spec.id}: golden episodes take {size} bytes, over {LARGEST}; shorten observations")
@@ -208,17 +213,6 @@ def _find(spec: TaskSpec, episode: Mapping[str, Any]) -> int | None:
             return index
     except InstanceError:
         return None
-
-
-def _record(spec: TaskSpec, split: str, name: str, index: int) -> dict[str, Any]:
-    player, _ = PLAYERS[name]
-    limit = spec.max_turns if name == "oracle" else min(spec.max_turns, TURNS)
-    env = build(spec, split=split, max_turns=limit)
-    with closing(env):
-        trace = play(env, player, index=index)
-        title = env.unwrapped.title(index)
-    head = {"task": spec.id, "player": name, "split": split, "index": index, "seed": 0, "max_turns": limit}
-    return {**head, **({} if title is None else {"title": title}), **_content(spec, trace)}
 
 
 def _content(spec: TaskSpec, trace: Trace) -> dict[str, Any]:

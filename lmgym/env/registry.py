@@ -31,24 +31,22 @@ def _of_module(module: Any) -> Iterator[TaskSpec]:
     yield from getattr(module, "VARIANTS", ())
 
 
-def _all_specs() -> Iterator[TaskSpec]:
-    """Yield the specs of built-in tasks and plug-ins; a plug-in that cannot be imported is left out with a warning."""
-    tasks = importlib.import_module("lmgym.tasks")
-    for module in pkgutil.iter_modules(tasks.__path__):
-        if module.ispkg:
-            yield from _of_module(importlib.import_module(f"lmgym.tasks.{module.name}"))
-    for plugin in entry_points(group=PLUGINS):
-        try:
-            yield from list(_of_module(plugin.load()))
-        except (ImportError, AttributeError) as error:
-            warnings.warn(f"tasks of plug-in {plugin.name} ({plugin.value}) are left out: {error}", stacklevel=2)
-
-
 @cache
 def specs() -> MappingProxyType[str, TaskSpec]:
-    """Return all task specs by id, in the order of their folders."""
+    """Return all task specs by id, in the order of their folders, those of plug-ins last.
+
+    A plug-in that cannot be imported is left out with a warning.
+    """
+    tasks = importlib.import_module("lmgym.tasks")
+    names = [module.name for module in pkgutil.iter_modules(tasks.__path__) if module.ispkg]
+    all_specs = [spec for name in names for spec in _of_module(importlib.import_module(f"lmgym.tasks.{name}"))]
+    for plugin in entry_points(group=PLUGINS):
+        try:
+            all_specs += list(_of_module(plugin.load()))
+        except (ImportError, AttributeError) as error:
+            warnings.warn(f"tasks of plug-in {plugin.name} ({plugin.value}) are left out: {error}", stacklevel=2)
     by_id: dict[str, TaskSpec] = {}
-    for spec in _all_specs():
+    for spec in all_specs:
         if spec.id in by_id:
             raise InstanceError(f"two tasks have the id {spec.id}: {by_id[spec.id].package} and {spec.package}")
         by_id[spec.id] = spec

@@ -55,23 +55,19 @@ def findings(task: str | TaskSpec) -> Iterator[Finding]:
     """Run every check on a task and yield each finding at once."""
     spec = task if isinstance(task, TaskSpec) else find(task)
     load(spec)
-    absent = {split: reason for split in spec.splits if (reason := _absent(spec, split))}
+    absent: dict[str, str] = {}
+    for split in spec.splits:
+        try:
+            with closing(build(spec, split=split)) as env:
+                env.reset(seed=0, options={"index": 0})
+        except InstanceError as error:
+            absent[split] = str(error)
     subject = Subject(spec, tuple(split for split in spec.splits if split not in absent))
     for split, reason in absent.items():
         yield Finding(f"split {split}", ok=spec.splits[split] == 0, message=f"skipped: {reason}")
     for check in (*OF_THE_FOLDER, *OF_EPISODES):
         if subject.splits or check in OF_THE_FOLDER:
             yield from _run(check, subject)
-
-
-def _absent(spec: TaskSpec, split: str) -> str | None:
-    """Return why a split cannot be opened here; None if it can."""
-    try:
-        with closing(build(spec, split=split)) as env:
-            env.reset(seed=0, options={"index": 0})
-    except InstanceError as error:
-        return str(error)
-    return None
 
 
 def _run(check: Check, subject: Subject) -> Iterator[Finding]:

@@ -105,7 +105,7 @@ def trains_on(declaration: str) -> tuple[TaskSpec, str]:
     name, _, split = declaration.partition(" ")
     spec = find(name)
     if split not in spec.splits:
-        raise InstanceError(f"{spec.id} has no split {split!r}; it has {', '.join(spec.splits)}")
+        raise InstanceError(f"unknown split {split!r} for {spec.id}; choose {', '.join(spec.splits)}")
     return spec, split
 
 

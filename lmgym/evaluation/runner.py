@@ -121,7 +121,8 @@ def spec_of(task: str, options: Mapping[str, Any]) -> Any:
     spec = find(task)
     allowed = [*options_of(load(spec)), "max_turns"]
     if unknown := [name for name in options if name not in allowed]:
-        raise RecipeError(f"{spec.id} has no option {unknown[0]!r}; it has {', '.join(sorted(allowed))}")
+        names = ", ".join(sorted(allowed))
+        raise RecipeError(f"unknown option {unknown[0]!r} for {spec.id}; choose from {names}")
     return spec
 
 

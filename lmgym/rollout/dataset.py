@@ -184,27 +184,22 @@ def _to_row(trajectory: Trajectory) -> dict[str, Any]:
     row = {name: content.pop(name) for name in EPISODE}
     row |= {"return": trajectory.reward}
     row |= {name: trajectory.info.get(name) for name in ("score", "success")}
-    row["turns"] = [_turn_row(turn) for turn in content.pop("turns")]
+    row["turns"] = []
+    for turn in content.pop("turns"):
+        observation, completion = turn.pop("observation"), turn.pop("completion")
+        columns = {"shown": observation.pop("text"), "images": observation.pop("images")}
+        columns |= {name: turn.pop(name) for name in TURN}
+        columns |= {name: completion.pop(name) for name in (*COMPLETION, *IDS)}
+        more = json.dumps({**turn, "observation": observation, "completion": completion})
+        row["turns"].append({**columns, "more": more})
     return {**row, "more": json.dumps(content)}
 
 
-def _turn_row(turn: dict[str, Any]) -> dict[str, Any]:
-    observation, completion = turn.pop("observation"), turn.pop("completion")
-    row = {"shown": observation.pop("text"), "images": observation.pop("images")}
-    row |= {name: turn.pop(name) for name in TURN}
-    row |= {name: completion.pop(name) for name in (*COMPLETION, *IDS)}
-    return {**row, "more": json.dumps({**turn, "observation": observation, "completion": completion})}
-
-
 def _from_row(row: Mapping[str, Any]) -> Trajectory:
-    content = {**json.loads(row["more"]), **{name: row[name] for name in EPISODE}}
-    content["turns"] = [_turn_of(turn) for turn in row["turns"]]
+    content = {**json.loads(row["more"]), **{name: row[name] for name in EPISODE}, "turns": []}
+    for columns in row["turns"]:
+        turn = {**json.loads(columns["more"]), **{name: columns[name] for name in TURN}}
+        turn["observation"] |= {"text": columns["shown"], "images": columns["images"]}
+        turn["completion"] |= {name: columns[name] for name in (*COMPLETION, *IDS)}
+        content["turns"].append(turn)
     return episodes.parse(json.dumps(content))
-
-
-def _turn_of(row: Mapping[str, Any]) -> dict[str, Any]:
-    turn: dict[str, Any] = json.loads(row["more"])
-    turn |= {name: row[name] for name in TURN}
-    turn["observation"] |= {"text": row["shown"], "images": row["images"]}
-    turn["completion"] |= {name: row[name] for name in (*COMPLETION, *IDS)}
-    return turn

@@ -58,19 +58,6 @@ class StepResult:
     pictures: Mapping[str, bytes] = field(default_factory=dict)  # PNG by digest
 
 
-class HintedActions:
-    """An iterator of hinted actions, kept while the policy follows them."""
-
-    def __init__(self, actions: Iterator[str]) -> None:
-        self.actions = actions
-        self.latest: str | None = None
-
-    def following(self) -> str | None:
-        """Return the next action; None if there is none left."""
-        self.latest = next(self.actions, None)
-        return self.latest
-
-
 class EnvHandle:
     """One environment."""
 
@@ -80,7 +67,8 @@ class EnvHandle:
         self.env = registry.build(setting.task, split=setting.split, **options)
         self.task = self.env.unwrapped
         self.hint_names: HintNames = {}
-        self.hinted: dict[str, HintedActions] = {}
+        # by name of the hint: its actions, kept while the policy follows them, and the latest of these
+        self.hinted: dict[str, tuple[Iterator[str], str | None]] = {}
         self.latest: StepResult | None = None  # of the running episode
 
     def reset(self, seed: int, options: Mapping[str, Any], hint_names: HintNames) -> StepResult:
@@ -94,7 +82,7 @@ class EnvHandle:
         """Play an action of the seat on turn; `reseed` seeds the chance of the rest of the episode."""
         if reseed is not None:
             self.task.reseed(reseed)
-        self.hinted = {name: actions for name, actions in self.hinted.items() if actions.latest == action}
+        self.hinted = {name: hinted for name, hinted in self.hinted.items() if hinted[1] == action}
         return self._result(self.env.step(action), None if self.latest is None else self.latest.seat)
 
     def cut(self) -> StepResult:
@@ -109,12 +97,13 @@ class EnvHandle:
         """Return a hint for the present state: the next action of the "oracle" or "demonstrator", or "admissible"."""
         if name == "admissible":
             return self.task.admissible()
-        actions = self.hinted.get(name)
-        if actions is not None and (action := actions.following()) is not None:
-            return action
-        actions = HintedActions(self.task.oracle() if name == "oracle" else self.task.demonstrator())
-        self.hinted[name] = actions
-        return actions.following()
+        actions, _ = self.hinted.get(name, (iter(()), None))
+        action = next(actions, None)
+        if action is None:
+            actions = self.task.oracle() if name == "oracle" else self.task.demonstrator()
+            action = next(actions, None)
+        self.hinted[name] = actions, action
+        return action
 
     def close(self) -> None:
         """Close the environment."""

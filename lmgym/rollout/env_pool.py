@@ -8,9 +8,10 @@ from typing import Any, Literal, Protocol
 
 from lmgym.errors import BackendError
 from lmgym.rollout.env_handle import EnvHost, StepResult
-from lmgym.rollout.workers import Fault, Inline, Outbox, ProcessHost, Threaded, Worker
+from lmgym.rollout.workers import Fault, Inline, Outbox, ProcessHost, Threaded
 
 Kind = Literal["inline", "thread", "process", "shared"]  # shared: one thread, which a slow call leaves
+Worker = Inline | Threaded
 
 
 class Opener(Protocol):
@@ -64,7 +65,18 @@ class EnvPool:
         if len(self._idle) >= self.spare:
             self.retire(next(iter(self._idle)))
         slot, self._slots = self._slots, self._slots + 1
-        worker = self._worker[slot] = self._worker_of(kind)
+        worker: Worker = self._inline
+        if kind == "thread":
+            worker = Threaded(EnvHost(), self._outbox)
+            self._threads.append(worker)
+        elif kind == "shared":
+            worker = self._shared = self._shared or Threaded(EnvHost(), self._outbox)
+        elif kind == "process" and len(self._remote) < self.processes:
+            worker = Threaded(ProcessHost(self.timeout), self._outbox)
+            self._remote.append(worker)
+        elif kind == "process":
+            worker = min(self._remote, key=lambda remote: len(remote.slots))
+        self._worker[slot] = worker
         worker.slots.add(slot)
         self._name[slot] = name
         worker.submit((slot, "open", (setting,)))
@@ -137,26 +149,12 @@ class EnvPool:
 
     def close(self) -> None:
         """Close all environments."""
-        workers: list[Worker] = [self._inline, *self._threads, *self._remote]
-        workers += [self._shared] if self._shared else []
-        for worker in workers:
-            worker.stop()
-        for worker in workers:
-            worker.join()
-
-    def _worker_of(self, kind: Kind) -> Worker:
-        if kind == "inline":
-            return self._inline
-        if kind == "thread":
-            self._threads.append(Threaded(EnvHost(), self._outbox))
-            return self._threads[-1]
-        if kind == "shared":
-            self._shared = self._shared or Threaded(EnvHost(), self._outbox)
-            return self._shared
-        if len(self._remote) < self.processes:
-            self._remote.append(Threaded(ProcessHost(self.timeout), self._outbox))
-            return self._remote[-1]
-        return min(self._remote, key=lambda worker: len(worker.slots))
+        self._inline.stop()
+        threads = [*self._threads, *self._remote, *([self._shared] if self._shared else [])]
+        for thread in threads:
+            thread.stop()
+        for thread in threads:
+            thread.join()
 
     def _retire_all(self, fault: Fault) -> Fault:
         for slot in fault.slots:

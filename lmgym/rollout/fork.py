@@ -23,11 +23,6 @@ def episode_id(trajectory_id: str, seat: str) -> str:
     return trajectory_id if seat == FIRST_SEAT else trajectory_id.removesuffix(f"/{seat}")
 
 
-def owned_turns(trajectory: Trajectory) -> tuple[Turn, ...]:
-    """Return the turns that are not shared with the parent."""
-    return trajectory.turns[trajectory.forked_at :]
-
-
 def fork(
     trajectory: Trajectory,
     turn: int,

@@ -39,7 +39,9 @@ def episode(content: Any, name: str, number: int) -> Trajectory:
         texts, done = _read(content)
         if not any(is_action for _, is_action, _ in texts):
             raise ValueError("there is no action")
-        return _trajectory(texts, done, _instance(content), name, number)
+        fields = {} if isinstance(content, list) else content
+        instance = {key: fields[key] for key in ("word", "buyer_info") if key in fields} or None
+        return _trajectory(texts, done, instance, name, number)
     except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
         place = f"{name}, line {number + 1}" if not name.endswith(".json") else f"{name}, item {number + 1}"
         raise InstanceError(f"{place} is not an episode of lmgym or LMRL-Gym: {error!r}") from error
@@ -96,7 +98,10 @@ def _questions(content: Mapping[str, Any]) -> tuple[list[Text], bool]:
 
 
 def _sale(content: Mapping[str, Any]) -> tuple[list[Text], bool]:
-    """Return the seller's part: consecutive lines are one action, and the last action earns the sale."""
+    """Return the seller's part: consecutive lines are one action, and the last action earns the sale.
+
+    A sale earns price / mean(budget, list price), no sale (list price - budget) / list price.
+    """
     spoken = [(line["role"], line["text"].rstrip("\n")) for line in content["lines"]]
     for role, _ in spoken:
         if role not in (*SELLER, BUYER):
@@ -108,24 +113,14 @@ def _sale(content: Mapping[str, Any]) -> tuple[list[Text], bool]:
     if "output" not in content:
         return texts, False
     last = max(place for place, (_, is_action, _) in enumerate(texts) if is_action)
-    texts[last] = (texts[last][0], True, _sale_reward(content["buyer_info"]["budget"], content["output"]))
+    output, budget = content["output"], content["buyer_info"]["budget"]
+    reward, listed = 0.0, float(output["msrp"])
+    if listed and output["car_bought"]:
+        reward = float(output.get("buy_price") or 0.0) / (0.5 * (budget + listed))
+    elif listed:
+        reward = (listed - budget) / listed
+    texts[last] = (texts[last][0], True, reward)
     return texts, True
-
-
-def _sale_reward(budget: float, output: Mapping[str, Any]) -> float:
-    """Return price / mean(budget, list price) for a sale, else (list price - budget) / list price."""
-    listed = float(output["msrp"])
-    if not listed:
-        return 0.0
-    if output["car_bought"]:
-        return float(output.get("buy_price") or 0.0) / (0.5 * (budget + listed))
-    return (listed - budget) / listed
-
-
-def _instance(content: Any) -> dict[str, Any] | None:
-    """Return the word or buyer of a conversation; None if the layout has neither."""
-    fields = {} if isinstance(content, list) else content
-    return {key: fields[key] for key in ("word", "buyer_info") if key in fields} or None
 
 
 def _trajectory(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+from collections import UserDict
 from collections.abc import Iterable, Iterator, MutableMapping
 from functools import lru_cache
 from pathlib import Path
@@ -59,37 +60,22 @@ class PictureFolder(MutableMapping[str, bytes]):
             raise KeyError(digest) from None
 
 
-class RunPictures(MutableMapping[str, bytes]):
+class RunPictures(UserDict[str, bytes]):
     """The pictures of a training run: those of the current step in memory, those of kept episodes on disk.
 
-    `sources` are more folders to read from, such as a data set's.
+    `sources` are more folders to read from, such as a data set's. Iteration and length are of those in memory.
     """
 
     def __init__(self, folder: Path) -> None:
+        super().__init__()
         self._disk = PictureFolder(folder)
-        self._memory: dict[str, bytes] = {}
         self.sources: list[PictureFolder] = []
 
-    def __getitem__(self, digest: str) -> bytes:
-        if digest in self._memory:
-            return self._memory[digest]
+    def __missing__(self, digest: str) -> bytes:
         return next((source for source in self.sources if digest in source), self._disk)[digest]
 
-    def __setitem__(self, digest: str, png: bytes) -> None:
-        self._memory[digest] = png
-
-    def __delitem__(self, digest: str) -> None:
-        del self._memory[digest]
-
     def __contains__(self, digest: object) -> bool:
-        return digest in self._memory or digest in self._disk or any(digest in source for source in self.sources)
-
-    def __iter__(self) -> Iterator[str]:
-        """Iterate over the digests in memory."""
-        return iter(self._memory)
-
-    def __len__(self) -> int:
-        return len(self._memory)
+        return digest in self.data or digest in self._disk or any(digest in source for source in self.sources)
 
     def keep(self, digests: Iterable[str]) -> None:
         """Write pictures to the folder."""
@@ -98,7 +84,7 @@ class RunPictures(MutableMapping[str, bytes]):
 
     def forget(self) -> None:
         """Drop all pictures from memory."""
-        self._memory.clear()
+        self.data.clear()
 
 
 def picture_digests(trajectories: Iterable[Trajectory]) -> list[str]:

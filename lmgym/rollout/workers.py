@@ -51,26 +51,8 @@ class Lost(BackendError):
     """A worker was lost with all its environments."""
 
 
-class Worker(Protocol):
-    """Runs the environments of its slots."""
-
-    slots: set[int]
-
-    def submit(self, call: Call) -> None:
-        """Run a call, now or after those before it."""
-
-    def overdue(self, timeout: float) -> bool:
-        """Return True if the running call takes longer than `timeout` seconds."""
-
-    def stop(self) -> None:
-        """End as soon as possible."""
-
-    def join(self) -> None:
-        """Wait for the end for a limited time."""
-
-
 class Inline:
-    """Runs calls at once in the caller's thread."""
+    """Runs calls of its slots at once in the caller's thread."""
 
     def __init__(self, outbox: Outbox) -> None:
         self.slots: set[int] = set()
@@ -79,29 +61,15 @@ class Inline:
 
     def submit(self, call: Call) -> None:
         """Run a call now."""
-        slot = call[0]
-        try:
-            result = self._host.call(*call)
-        except BackendError as error:
-            self._outbox.put(Fault((slot,), error))
-            return
-        if result is not None:
-            self._outbox.put((slot, result))
-
-    def overdue(self, timeout: float) -> bool:
-        """Return False: nothing could interrupt the call."""
-        return False
+        _answer(self._host, call, self.slots, self._outbox)
 
     def stop(self) -> None:
         """Close all environments."""
         self._host.close()
 
-    def join(self) -> None:
-        """Return at once."""
-
 
 class Threaded:
-    """Runs the calls of a host in a thread, one after the other."""
+    """Runs the calls of its slots in a thread, one after the other."""
 
     def __init__(self, host: EnvHost | ProcessHost, outbox: Outbox) -> None:
         self.slots: set[int] = set()
@@ -118,12 +86,9 @@ class Threaded:
         self._inbox.put(call)
 
     def overdue(self, timeout: float) -> bool:
-        """Return True if the running call takes longer than `timeout`; calls to a process time out by themselves."""
+        """Return True if the running call takes longer than `timeout` seconds."""
         running = self._running
-        if running is None or isinstance(self._host, ProcessHost):
-            return False
-        _, method, since = running
-        return time.monotonic() - since > (call_timeout(method, timeout) or 0.0)
+        return running is not None and time.monotonic() - running[2] > (call_timeout(running[1], timeout) or 0.0)
 
     def split(self, seconds: float) -> Threaded | None:
         """Return a new worker that takes over every slot but the one whose call takes longer than `seconds`.
@@ -162,7 +127,7 @@ class Threaded:
         try:
             while (call := self._inbox.get()) is not None:
                 self._running = call[0], call[1], time.monotonic()
-                self._answer(call)
+                _answer(self._host, call, self.slots, self._outbox)
                 with self._lock:
                     self._running = None
         except BaseException as error:  # noqa: BLE001  (the engine's thread raises it)
@@ -170,17 +135,16 @@ class Threaded:
         finally:
             self._host.close()
 
-    def _answer(self, call: Call) -> None:
-        slot = call[0]
-        try:
-            result = self._host.call(*call)
-        except Lost as error:
-            self._outbox.put(Fault(tuple(self.slots), error))
-        except BackendError as error:
-            self._outbox.put(Fault((slot,), error))
-        else:
-            if result is not None:
-                self._outbox.put((slot, result))
+
+def _answer(host: EnvHost | ProcessHost, call: Call, slots: set[int], outbox: Outbox) -> None:
+    """Run a call of one of the worker's `slots`; put the answer, if there is one, or the fault into the outbox."""
+    try:
+        result = host.call(*call)
+    except BackendError as error:
+        outbox.put(Fault(tuple(slots) if isinstance(error, Lost) else (call[0],), error))
+    else:
+        if result is not None:
+            outbox.put((call[0], result))
 
 
 class ProcessHost:

@@ -59,7 +59,7 @@ class Catalogue:
             names_of_options = options_of(load(spec))  # raises MissingExtra if the task's packages are missing
             if unknown := [name for name in options if name not in names_of_options]:
                 allowed = ", ".join(sorted(names_of_options))
-                raise InstanceError(f"{spec.id} has no option {unknown[0]!r}; choose from {allowed}")
+                raise InstanceError(f"unknown option {unknown[0]!r} for {spec.id}; choose from {allowed}")
         chosen = chosen or [spec for spec in specs().values() if not (spec.remote or spec.runs_code)]
         return cls(specs={spec.id: spec for spec in chosen}, options=options, reveals=frozenset(reveals))
 
@@ -69,7 +69,7 @@ class Catalogue:
         split = spec.options.get("split", "train") if call.split is None else call.split
         if split not in spec.splits:
             raise Refusal(
-                "option", f"{spec.id} has no split {_short(call.split)}; choose from {', '.join(spec.splits)}"
+                "option", f"unknown split {_short(call.split)} for {spec.id}; choose {', '.join(spec.splits)}"
             )
         options = dict(self.options)
         for name, value in call.options.items():

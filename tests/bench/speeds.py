@@ -21,7 +21,7 @@ import gymnasium
 from lmgym.env import golden
 from lmgym.env.env import TextEnv
 from lmgym.env.golden import Player
-from lmgym.env.registry import load, specs
+from lmgym.env.registry import has_demonstrator, specs
 from lmgym.env.spec import TaskSpec
 from lmgym.env.wrappers import ShowAdmissible
 from lmgym.errors import LmgymError
@@ -75,7 +75,7 @@ def task_rate(env: Any, seconds: float, actions: Sequence[str], *, instances: in
 
 def _player(spec: TaskSpec) -> Player:
     """Return actions of the demonstrator or oracle; random ones if the task has neither."""
-    knows = golden.has_oracle(spec) or load(spec).demonstrator is not TextEnv.demonstrator
+    knows = has_demonstrator(spec)
     return (lambda env: env.demonstrator()) if knows else lambda env: itertools.islice(golden.at_random(env), 20)
 
 

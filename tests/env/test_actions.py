@@ -102,29 +102,8 @@ def test_function_calls(text, call):
 @pytest.mark.parametrize(
     "text",
     [
-        "click(x)",
-        "click(*[1])",
-        "click(**{'a': 1})",
-        "click(f'{1}')",
-        "click(b'1')",
-        "click({1, 2})",
-        "click({1: 2})",
-        "click(1j)",
-        "a.click(1)",
-        "click(1)(2)",
-        "click",
-        "click(1",
-        "(click)(1)",
-        "",
-    ],
-)
-def test_what_is_no_call_of_literals(text):
-    assert parse_function_call(text) is None
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
+        *("click(x)", "click(*[1])", "click(**{'a': 1})", "click(f'{1}')", "click(b'1')", "click({1, 2})"),
+        *("click({1: 2})", "click(1j)", "a.click(1)", "click(1)(2)", "click", "click(1", "(click)(1)", ""),
         '{"name": 1}',
         '{"arguments": {}}',
         '{"name": "x", "arguments": []}',
@@ -133,11 +112,10 @@ def test_what_is_no_call_of_literals(text):
         '{"name": "x", "arguments": {"a": 1e999}}',
         '["name"]',
         '{"name": "x"',
-        "",
     ],
 )
-def test_what_is_no_json_call(text):
-    assert parse_json_call(text) is None
+def test_what_is_no_call_of_literals(text):
+    assert parse_function_call(text) is parse_json_call(text) is None
 
 
 @pytest.mark.parametrize(

@@ -105,8 +105,9 @@ def test_gymnasiums_own_limit_scores_the_cut_episode():
             assert (terminated, truncated, info["score"], info["success"]) == (False, True, 0.0, False)
 
 
-def test_an_episode_that_terminates_at_gymnasiums_limit_is_not_truncated():
-    with gymnasium.make(GUESS, max_episode_steps=1) as env:
+@pytest.mark.parametrize("limit", ["max_episode_steps", "max_turns"])
+def test_an_episode_that_terminates_at_its_limit_is_not_truncated(limit):
+    with gymnasium.make(GUESS, **{limit: 1}) as env:
         env.reset(seed=0, options={"index": 0})
         *_, terminated, truncated, info = env.step(next(env.unwrapped.oracle()))
         assert (terminated, truncated, info["score"]) == (True, False, 1.0)

@@ -10,22 +10,8 @@ from lmgym.errors import InstanceError, MissingExtra
 PIECES = (
     *("<|im_end|>", "<|im_start|>system\n", "<|endoftext|>", "</s>", "[INST]", "<think>", "</think>", "{{", "{%", "%}"),
     *("<tool_call>", '{"name":', "```", "click(", ")", "go to ", "take ", "look", "1", "-", "\n", " ", "\t", "\x00"),
-    *(
-        "\u202e",
-        "\u2067",
-        "אבג",
-        "مرحبا",
-        "漢字",
-        "🙂",
-        "\u200d",
-        "\u0301",
-        "\ufeff",
-        "\ud800",
-        "\udfff",
-        "$x",
-        "%s",
-        "{0}",
-    ),
+    *("\u202e", "\u2067", "אבג", "مرحبا", "漢字", "🙂", "\u200d", "\u0301", "\ufeff", "\ud800", "\udfff"),
+    *("$x", "%s", "{0}"),
 )
 ANY = st.characters(exclude_categories=())  # lone surrogates and unassigned ones too
 TEXT = st.one_of(

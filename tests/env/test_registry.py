@@ -47,14 +47,8 @@ def test_a_folders_name_means_its_first_id():
         (lambda: find("lmgym/GuessNumbr-v0"), "did you mean GuessNumber-v0"),
         (lambda: find("zzz"), "unknown task 'zzz'; choose one of alfworld"),
         (lambda: build(GUESS, split="dev"), "unknown split 'dev' for lmgym/GuessNumber-v0; choose train, test"),
-        (
-            lambda: build(GUESS, lowest=3),
-            "unknown option 'lowest' for lmgym/GuessNumber-v0; choose from highest",
-        ),
-        (
-            lambda: build(GUESS).reset(options={"index": 1_000_000}),
-            "instances 0 to 999999; got index 1000000",
-        ),
+        (lambda: build(GUESS, lowest=3), "unknown option 'lowest' for lmgym/GuessNumber-v0; choose from highest"),
+        (lambda: build(GUESS).reset(options={"index": 1_000_000}), "instances 0 to 999999; got index 1000000"),
         (lambda: build(GUESS, split="test").reset(options={"index": -1}), "0 to 999; got index -1"),
         (lambda: build(GUESS).reset(options={"index": "3"}), "got index '3'"),
         (lambda: build(GUESS).reset(options={"index": True}), "got index True"),
@@ -80,18 +74,13 @@ def test_a_split_without_data_says_so():
 
 
 def test_the_options_of_a_task_are_its_class_and_its_bases():
-    assert options_of(load(find(GUESS))) == {
-        "highest": 100,
-        "split": "train",
-        "others": "scripted",
-        "render_mode": None,
-    }
+    common = {"split": "train", "others": "scripted", "render_mode": None}
+    assert options_of(load(find(GUESS))) == {"highest": 100, **common}
 
 
 def test_an_option_of_the_id_can_be_overridden():
-    assert (
-        build("WordleCounting-v0").unwrapped.colour is not build("WordleCounting-v0", colouring="lmrl").unwrapped.colour
-    )
+    counting, lmrl = build("WordleCounting-v0"), build("WordleCounting-v0", colouring="lmrl")
+    assert counting.unwrapped.colour is not lmrl.unwrapped.colour
 
 
 def test_a_missing_package_is_named_with_the_extra_that_brings_it(tmp_path, monkeypatch):

@@ -105,11 +105,6 @@ def test_only_the_agents_turns_count_and_the_answer_to_the_last_is_still_played(
     assert scripted[-1][4]["score"] == results[-1][4]["score"] == 0.5
 
 
-def test_an_end_at_the_last_turn_is_an_end_and_no_cut():
-    *_, (_, _, terminated, truncated, info) = steps(build(RACE, max_turns=2), "2", "2")
-    assert (terminated, truncated, info["score"]) == (True, False, 1.0)
-
-
 def test_max_turns_must_be_positive():
     with pytest.raises(InstanceError, match="at least 1; got 0"):
         build(RACE, max_turns=0)

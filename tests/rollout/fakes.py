@@ -7,11 +7,13 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 
 from lmgym.policy.base import Conversation
+from lmgym.rollout.context import Full, MarkovState, Stub, Summarise, Window
 from lmgym.rollout.segments import segments
 from lmgym.types import Completion, Message, Trajectory
 
 ROLES = {"system": 256, "user": 257, "assistant": 258}
 END = 259
+CONTEXTS = [Full(), Window(1), Window(2, stride=2), Stub(), MarkovState(), Summarise(48)]
 
 
 def number(conversation: Conversation) -> str:

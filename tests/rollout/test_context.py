@@ -86,14 +86,8 @@ def test_a_summary_stands_for_what_was_before_it():
     made.observation = user("o3")
     assert texts(context, made) == ["o0\n\nSo far:\na lot\n\no2", "a2", "o3"]
     assert context.request(made, context.messages(made), len) is None  # three are no more than three
-
-
-def test_no_more_summaries_than_allowed():
-    context = Summarise(0, most=1)
-    made = history(2)
-    append(made, user("sum up"), "a lot", kind="summary")
-    append(made, user("o2"), "a2")
-    assert context.request(made, context.messages(made), len) is None
+    assert Summarise(0, words="sum up").request(made, context.messages(made), len) == "sum up"
+    assert Summarise(0, most=1).request(made, context.messages(made), len) is None
 
 
 def play(context, answer=None, **engine):

@@ -142,9 +142,9 @@ def test_bad_input_is_raised(player):
         assert len(list(engine.run(Bytes(), [Job(task=DICE, index=0)]))) == 1
 
 
-def test_processes_end_with_the_run():
-    engine = Engine(player="process", processes=2)
-    run = engine.run(Bytes(roll), [Job(task=DICE, index=i) for i in range(4)])
+def test_several_environments_share_a_process_which_ends_with_the_run():
+    engine = Engine(player="process", concurrency=6, processes=2)
+    run = engine.run(Bytes(roll), [Job(task=DICE, index=i) for i in range(12)])
     next(run)
     pids = engine.pids()
     assert len(pids) == 2
@@ -152,14 +152,6 @@ def test_processes_end_with_the_run():
     for pid in pids:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
-
-
-def test_several_environments_share_a_process():
-    with Engine(player="process", concurrency=6, processes=2) as engine:
-        run = engine.run(Bytes(roll), [Job(task=DICE, index=i) for i in range(12)])
-        next(run)
-        assert len(engine.pids()) == 2
-        assert len(list(run)) == 11
 
 
 def test_pictures_are_named_by_what_they_show_and_kept_once():
@@ -233,13 +225,6 @@ def test_closing_does_not_wait_for_a_stuck_environment(tmp_path):
         while not (tmp_path / kind).exists():
             time.sleep(0.01)
         players.close()  # it sleeps for longer than a test may take
-
-
-def test_two_environments_in_one_process_do_not_disturb_each_other():
-    jobs = [Job(task=DICE, index=0, seed=s, id=str(s)) for s in range(6)]
-    alone = {t.id: dump(t) for job in jobs for t in Engine().run(Bytes(roll), [job])}
-    together = Engine(player="process", processes=1, concurrency=6).run(Bytes(roll), jobs)
-    assert {t.id: dump(t) for t in together} == alone
 
 
 def test_made_environments_are_closed_after_a_fault(tmp_path):

@@ -8,14 +8,15 @@ import pytest
 
 from lmgym.policy.load import load_local
 from lmgym.policy.local.sampling import Sampling
-from lmgym.rollout.context import Full, MarkovState, Stub, Summarise, Window
+from lmgym.rollout.context import Full, MarkovState, Summarise
 from lmgym.rollout.engine import Engine
 from lmgym.rollout.following import following
 from lmgym.types import Job
 from tests.threads import one_thread
 
+from .fakes import CONTEXTS
+
 DICE = "test/Dice-v0"
-CONTEXTS = [Full(), Window(1), Window(2, stride=2), Stub(), MarkovState(), MarkovState(task=False), Summarise(40)]
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +30,7 @@ def played(policy, context, budget):
     return list(Engine(context=context, lockstep=True).run(policy, jobs))
 
 
-@pytest.mark.parametrize("context", CONTEXTS, ids=repr)
+@pytest.mark.parametrize("context", [*CONTEXTS, MarkovState(task=False), Summarise(40)], ids=repr)
 def test_a_cut_episode_would_have_been_asked_what_a_longer_one_is_asked(policy, context):
     seen = set()
     for budget in (1, 2):

@@ -10,15 +10,15 @@ from lmgym.env.registry import find
 from lmgym.errors import ReplayError
 from lmgym.policy.scripted import hinted
 from lmgym.rollout import trust
-from lmgym.rollout.context import Full, MarkovState, Stub, Summarise, Window
+from lmgym.rollout.context import Summarise
 from lmgym.rollout.engine import Engine
-from lmgym.rollout.fork import fork, owned_turns
+from lmgym.rollout.fork import fork
 from lmgym.rollout.planner import Fork, Planner, Replace, Stop
 from lmgym.rollout.replay import replay
 from lmgym.rollout.segments import segments
 from lmgym.types import Job
 
-from .fakes import Bytes, assert_rescored, assert_trained_once
+from .fakes import CONTEXTS, Bytes, assert_rescored, assert_trained_once
 
 DICE = "test/Dice-v0"
 GUESS = "lmgym/GuessNumber-v0"
@@ -39,16 +39,17 @@ def shown(trajectory):
 
 
 def test_a_fork_shares_the_first_turns(parent):
-    (child,) = play([fork(parent, 2)])
+    (child,) = play([fork(parent, 2, tags={"reset": 2})])
     assert (child.parent, child.root, child.forked_at) == ("p", "p", 2)
     assert all(a is b for a, b in zip(child.turns[:2], parent.turns[:2], strict=True))
-    assert owned_turns(child) == child.turns[2:]
     assert len(child.turns) == 4
-    assert (child.prompt, child.group, child.tags, child.index, child.seed) == ("Roll.", "g", {"a": 1}, 3, 5)
-
-
-def test_a_fork_goes_on_in_the_parents_segment(parent):
-    (child,) = play([fork(parent, 2)])
+    assert (child.prompt, child.group, child.tags, child.index, child.seed) == (
+        "Roll.",
+        "g",
+        {"a": 1, "reset": 2},
+        3,
+        5,
+    )
     assert [turn.fresh for turn in child.turns] == [True, False, False, False]
     (row,) = segments(child)
     assert row.ids[: sum(len(t.completion.prompt_ids) + len(t.completion.ids) for t in parent.turns[:2])] == tuple(
@@ -84,20 +85,14 @@ def test_a_fork_of_a_fork_replays_the_chance_of_both(parent):
     assert shown(sibling) == shown(child)
 
 
-def test_every_token_of_a_tree_is_trained_once(parent):
-    children = play([fork(parent, turn, number=n) for turn in range(5) for n in range(2)])
-    grandchildren = play([fork(child, turn) for child in children[:6] for turn in (1, 3)])
-    tree = [parent, *children, *grandchildren]
-    assert assert_trained_once(tree) > 0
-    assert_rescored(tree)
-
-
-@pytest.mark.parametrize("context", [Full(), Window(1), Window(2, stride=2), Stub(), MarkovState(), Summarise(48)])
+@pytest.mark.parametrize("context", CONTEXTS)
 def test_every_token_of_a_tree_is_trained_once_in_any_context(context):
     trunk = play([Job(task=DICE, index=i, id=f"p{i}") for i in range(3)], context=context)
-    forks = [fork(t, turn) for t in trunk for turn in range(len(t.turns) + 1)]
-    tree = [*trunk, *play(forks, context=context)]
-    assert_trained_once(tree)
+    forks = [fork(t, turn, number=n) for t in trunk for turn in range(len(t.turns) + 1) for n in range(2)]
+    children = play(forks, context=context)
+    grandchildren = play([fork(child, turn) for child in children[:6] for turn in (1, 3)], context=context)
+    tree = [*trunk, *children, *grandchildren]
+    assert assert_trained_once(tree) > 0
     assert_rescored(tree)
 
 
@@ -128,7 +123,7 @@ class Dicing(Planner):
             yield fork(trajectory, self.throw(trajectory.id) % (len(trajectory.turns) + 1), number=99)
 
 
-@pytest.mark.parametrize("context", [Full(), Window(1), Window(2, stride=3), Stub(), MarkovState(), Summarise(48)])
+@pytest.mark.parametrize("context", CONTEXTS)
 @pytest.mark.parametrize("seed", range(4))
 def test_every_token_is_trained_once_whatever_a_planner_does(seed, context):
     jobs = [Job(task=DICE, index=i, id=str(i)) for i in range(12)]
@@ -142,7 +137,7 @@ def test_every_token_is_trained_once_whatever_a_planner_does(seed, context):
 def test_forking_at_the_end_plays_nothing_new(parent):
     policy = Bytes()
     (child,) = play([fork(parent, 4)], policy)
-    assert (child.turns, child.score, owned_turns(child), policy.heard) == (parent.turns, parent.score, (), [])
+    assert (child.turns, child.score, policy.heard) == (parent.turns, parent.score, [])
 
 
 @pytest.mark.parametrize("turn", [-1, 5])
@@ -151,28 +146,25 @@ def test_there_must_be_such_a_turn(parent, turn):
         fork(parent, turn)
 
 
-def test_other_observations_than_recorded_are_an_error(parent):
-    changed = replace(parent.turns[1], observation=replace(parent.turns[1].observation, text="rolled 7"))
-    with pytest.raises(ReplayError, match="'rolled 7'"):
-        play([fork(replace(parent, turns=(parent.turns[0], changed, *parent.turns[2:])), 2)])
-
-
-def test_other_rewards_than_recorded_are_an_error(parent):
-    changed = replace(parent.turns[0], info={**parent.turns[0].info, "reward_terms": {"pips": 9.0}})
-    with pytest.raises(ReplayError, match=r"earned 9\.0"):
-        play([fork(replace(parent, turns=(changed, *parent.turns[1:])), 2)])
+@pytest.mark.parametrize(
+    ("number", "change", "message"),
+    [
+        (1, lambda turn: {"observation": replace(turn.observation, text="rolled 7")}, "'rolled 7'"),
+        (0, lambda turn: {"info": {**turn.info, "reward_terms": {"pips": 9.0}}}, r"earned 9\.0"),
+        (0, lambda turn: {"action": "stop", "info": {}, "terms": {"reward": 0.0}}, "ended after 1 of the 3 turns"),
+    ],
+)
+def test_other_observations_rewards_or_ends_than_recorded_are_an_error(parent, number, change, message):
+    turns = list(parent.turns)
+    turns[number] = replace(turns[number], **change(turns[number]))
+    with pytest.raises(ReplayError, match=message):
+        play([fork(replace(parent, turns=tuple(turns)), 3)])
 
 
 def test_rewards_that_a_recipe_added_are_not_in_the_way(parent):
     shaped = [replace(t, reward=t.reward + 2, terms={**t.terms, "bonus": 2.0}) for t in parent.turns]
     (child,) = play([fork(replace(parent, turns=tuple(shaped)), 2)])
     assert [t.reward for t in child.turns] == [t.reward for t in parent.turns]
-
-
-def test_an_episode_that_ends_before_the_fork_is_an_error(parent):
-    early = replace(parent.turns[0], action="stop", info={})
-    with pytest.raises(ReplayError, match="ended after 1 of the 3 turns"):
-        play([fork(replace(parent, turns=(replace(early, terms={"reward": 0.0}), *parent.turns[1:])), 3)])
 
 
 def wordle(**options):
@@ -271,18 +263,6 @@ def test_rewinding_is_a_fork_that_stops():
     assert (trunk.stop, trunk.truncated, len(trunk.turns)) == ("rewound", True, 3)
     assert (again.forked_at, again.stop, len(again.turns)) == (1, "max_turns", 4)
     assert_trained_once([trunk, again])
-
-
-def test_pairs_from_the_same_prefix():
-    class Pairs(Planner):
-        """REFUEL: another answer at a turn of each episode."""
-
-        def after_episode(self, trajectory, others):
-            return [fork(trajectory, 2, tags={"reset": 2})] if trajectory.parent is None else []
-
-    first, second = play([Job(task=DICE, index=0, id="p")], planner=Pairs())
-    assert (second.tags, second.forked_at, second.turns[:2]) == ({"reset": 2}, 2, first.turns[:2])
-    assert second.turns[2].action != first.turns[2].action
 
 
 @pytest.mark.parametrize("player", ["inline", "thread", "process"])

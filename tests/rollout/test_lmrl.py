@@ -78,38 +78,23 @@ def told(episode):
     return [(turn.observation.text, turn.action, turn.reward) for turn in episode.turns]
 
 
-def test_a_sequence_has_no_reward_for_its_first_text(tmp_path):
-    (episode,) = lines(tmp_path, SEQUENCE)
-    assert told(episode) == [("Wordle:\n", "s l a t e\n", -1.0), ("b b g b g\n", "c r a n e\n", 0.0)]
-    assert episode.final.text == "g g g g g\n"
-    assert episode.terminated
-    assert not episode.truncated
-    assert math.isnan(episode.score)
-
-
-def test_a_text_history_has_a_reward_for_each_action_or_for_each_text(tmp_path):
-    nav, maze = lines(tmp_path, TEXT_NAV, MAZE)
-    assert told(nav) == [("a hall", "go east", 0.0), ("a cellar", "take coin", 1.0)]
-    assert nav.final.text == "You took it."
-    assert told(maze) == [("a wall above\n", "move left\n", -1.0), ("walls\n", "move down\n", 0.0)]
-    assert maze.final is None
-    assert nav.terminated
-    assert maze.terminated
-
-
-def test_a_list_of_steps(tmp_path):
-    (episode,) = lines(tmp_path, STEPS)
-    assert told(episode) == [("at 5, 6\n", "move down\n", -1.0), ("at 6, 6\n", "move down\n", 0.0)]
-
-
-def test_a_game_of_questions_costs_each_but_the_right_one(tmp_path):
-    (episode,) = whole(tmp_path, [QUESTIONS])
-    assert told(episode) == [
-        ("Questions:\n", "Is it alive?\n", -1.0),
-        ("No.\n", "Is it big? I think so?\n", 0.0),  # what follows the last question mark answers
-    ]
-    assert episode.final.text == "Yes.\n"
-    assert episode.terminated
+@pytest.mark.parametrize(
+    ("content", "first", "second", "final"),
+    [
+        (SEQUENCE, ("Wordle:\n", "s l a t e\n", -1.0), ("b b g b g\n", "c r a n e\n", 0.0), "g g g g g\n"),
+        (TEXT_NAV, ("a hall", "go east", 0.0), ("a cellar", "take coin", 1.0), "You took it."),
+        (MAZE, ("a wall above\n", "move left\n", -1.0), ("walls\n", "move down\n", 0.0), None),
+        (STEPS, ("at 5, 6\n", "move down\n", -1.0), ("at 6, 6\n", "move down\n", 0.0), None),
+        # what follows the last question mark answers
+        (QUESTIONS, ("Questions:\n", "Is it alive?\n", -1.0), ("No.\n", "Is it big? I think so?\n", 0.0), "Yes.\n"),
+    ],
+)
+def test_each_layout_becomes_turns_with_rewards(tmp_path, content, first, second, final):
+    for (episode,) in (lines(tmp_path, content), whole(tmp_path, [content])):
+        assert told(episode) == [first, second]
+        assert (episode.final and episode.final.text) == final
+        assert (episode.terminated, episode.truncated) == (True, False)
+        assert math.isnan(episode.score)
 
 
 def test_a_game_of_questions_is_over_when_the_word_is_found_or_none_is_left(tmp_path):

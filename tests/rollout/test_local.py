@@ -7,7 +7,7 @@ import torch
 
 from lmgym.policy.load import load_local
 from lmgym.policy.local.sampling import Sampling
-from lmgym.rollout.context import Full, MarkovState, Stub, Summarise, Window
+from lmgym.rollout.context import Full
 from lmgym.rollout.engine import Engine
 from lmgym.rollout.fork import fork
 from lmgym.rollout.planner import Planner, Replace
@@ -15,10 +15,9 @@ from lmgym.rollout.segments import segments
 from lmgym.types import Job
 from tests.threads import one_thread
 
-from .fakes import assert_trained_once
+from .fakes import CONTEXTS, assert_trained_once
 
 DICE = "test/Dice-v0"
-CONTEXTS = [Full(), Window(1), Window(2, stride=2), Stub(), MarkovState(), Summarise(60)]
 
 
 @pytest.fixture(scope="module")

@@ -38,27 +38,17 @@ def test_each_seat_has_a_trajectory_and_earns_what_falls_to_it_until_its_next_tu
     assert agent.turns[1].terms == {"step": -0.25, "others": -1.0}
     assert rewards(black) == [-0.25, 0.75]
     assert (agent.score, agent.success, black.score, black.success) == (0.0, False, 1.0, True)
-    assert (agent.id, black.id, black.root, black.prompt, agent.prompt) == (
-        "g",
-        "g/black",
-        "g/black",
-        "You are black.",
-        None,
-    )
+    assert (agent.id, agent.prompt) == ("g", None)
+    assert (black.id, black.root, black.prompt) == ("g/black", "g/black", "You are black.")
     assert (agent.terminated, black.terminated, agent.final, black.final) == (True, True, black.final, agent.final)
     assert [turn.observation.text for turn in black.turns] == ["sum 1", "sum 4"]
     assert_rescored([agent, black])
     assert_trained_once([agent, black])
 
 
-def test_seats_without_a_part_are_played_by_the_environment():
-    seats = play(Job(task=RACE, index=0), policy=always("2"))
-    assert list(seats) == ["agent"]
-    assert rewards(seats["agent"]) == [-0.25, 0.75]  # 2, black 1, 2
-
-
 def test_a_model_in_the_other_seat_gives_the_agent_what_the_script_would():
     scripted = play(Job(task=RACE, index=0), policy=always("2"))["agent"]
+    assert rewards(scripted) == [-0.25, 0.75]  # 2, black 1, 2
     seats = play(Job(task=RACE, index=0), {"black": SeatConfig(policy=always("1"))}, always("2"))["agent"]
     assert rewards(seats) == rewards(scripted)
     assert [t.observation for t in seats.turns] == [t.observation for t in scripted.turns]
@@ -101,10 +91,6 @@ def test_what_is_earned_before_a_seats_first_turn_goes_to_that_turn():
     assert rewards(seats["black"]) == [21.0, 1.0]
     assert rewards(seats["red"]) == [11.0, 11.0]  # its last turn is followed by black's, which pays it 10
     assert {seat: t.score for seat, t in seats.items()} == {"agent": 0.5, "black": 1.0, "red": 0.0}
-
-
-def test_the_order_of_turns_can_be_told():
-    seats = play(Job(task=TRIO, index=0), {"black": SeatConfig(), "red": SeatConfig()}, always("x"))
     plies = {seat: [turn.info["ply"] for turn in t.turns] for seat, t in seats.items()}
     assert plies == {"red": [0, 3], "agent": [1, 4], "black": [2, 5]}
 
@@ -117,6 +103,7 @@ def test_the_environment_plays_the_seats_that_the_cast_leaves_out():
     assert rewards(partly["black"]) == rewards(whole["black"])
     assert partly["agent"].turns[0].observation.text == "red 0!"
     alone = play(Job(task=TRIO, index=0), policy=always("x"))
+    assert list(alone) == ["agent"]
     assert rewards(alone["agent"]) == rewards(whole["agent"])
 
 

@@ -36,7 +36,7 @@ def test_an_address_that_others_reach_must_be_exposed(host):
         (("chess",), "unknown task"),
         (("remote",), "is a client of a server"),
         (("wordle", "--reveal", "all"), "cannot reveal 'all'"),
-        (("wordle", "--option", "wrods=x"), "no option 'wrods'"),
+        (("wordle", "--option", "wrods=x"), "unknown option 'wrods'"),
         (("wordle", "guess_number", "--option", "highest=5"), "a single task"),
         (("wordle", "--host", "0.0.0.0", "--expose"), "needs --name HOST"),
         (("wordle", "--host", "10.255.255.1", "--expose", "--port", "0"), "cannot listen"),

@@ -218,7 +218,7 @@ def test_steps_before_a_reset_and_after_the_end_are_refused_here(games):
     ("wrong", "message"),
     [
         ({"task": "chess"}, "has no task 'chess'"),
-        ({"split": "secret"}, "choose from train, test"),
+        ({"split": "secret"}, "unknown split 'secret' for lmgym/Wordle-v0; choose train, test"),
         ({"options": {"words": "/etc/passwd"}}, "public options: colouring"),
         ({"options": {"words": ["crane"]}}, "text, a number or a switch"),
         ({"token": "not the token"}, "token must have ASCII"),

@@ -316,7 +316,7 @@ def test_the_operators_options_hold_and_cannot_be_chosen():
         assert asking.code({"op": "open", "task": "guess_number", "options": {"highest": 5}}) == "option"
     with pytest.raises(InstanceError, match="a single task"):
         Catalogue.of(["guess_number", "wordle"], options={"highest": 5})
-    with pytest.raises(InstanceError, match="no option 'lowest'"):
+    with pytest.raises(InstanceError, match="unknown option 'lowest'"):
         Catalogue.of(["guess_number"], options={"lowest": 5})
 
 
