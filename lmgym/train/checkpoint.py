@@ -1,7 +1,7 @@
-"""Checkpoints: everything a run needs to go on, whole or not at all.
+"""Checkpoints: the complete state of a run, written atomically.
 
-A checkpoint is a folder, written under another name and renamed when it is complete and on the disk; then its
-predecessor goes. A digest tells a damaged one, which is reported and never replaced by guessing.
+A checkpoint is a folder that is written under a temporary name, flushed and renamed; then its predecessor is removed. A
+digest detects damage, which is reported; older checkpoints are never used instead.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def save(folder: Path, state: dict[str, Any], *, number: int) -> Path:
         with (partial / DIGEST).open("w") as file:
             file.write(digest(partial / STATE))
             _flush(file)
-        shutil.rmtree(target, ignore_errors=True)  # of a run that went back to an earlier one
+        shutil.rmtree(target, ignore_errors=True)  # of a run that was resumed from an earlier one
         partial.rename(target)
     except (OSError, RuntimeError) as error:  # torch reports a full disk as a RuntimeError
         raise RecipeError(f"cannot write checkpoint {target}: {reason(error)}; {_last_good(folder)}") from error
@@ -44,14 +44,14 @@ def save(folder: Path, state: dict[str, Any], *, number: int) -> Path:
 
 
 def load(folder: Path) -> dict[str, Any] | None:
-    """The newest checkpoint in `folder`, on the CPU; None where there is none.
+    """Load the newest checkpoint in `folder` onto the CPU; return None if there is none.
 
-    A damaged one raises RecipeError and stays as it is: no older one is taken in its place.
+    Raise RecipeError if it is damaged; it is left in place and no older one is used.
     """
-    found = _complete(folder)
-    if not found:
+    checkpoints = _complete(folder)
+    if not checkpoints:
         return None
-    newest = found[-1]
+    newest = checkpoints[-1]
     try:
         if digest(newest / STATE) != (newest / DIGEST).read_text():
             raise RecipeError(f"checkpoint {newest} is damaged (its digest differs); {ADVICE}")
@@ -67,13 +67,13 @@ ADVICE = "nothing was deleted: restore the folder from a copy, or train anew els
 
 
 def digest(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal."""
+    """Return the SHA-256 of a file in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def reason(error: Exception) -> str:
-    """What an error says, as one line."""
+    """Return the message of an error as one line."""
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return " ".join(text.split())[:200]
 
@@ -83,8 +83,8 @@ def _complete(folder: Path) -> list[Path]:
 
 
 def _last_good(folder: Path) -> str:
-    found = _complete(folder)
-    return f"the last good one is {found[-1]}" if found else "there is none before it"
+    checkpoints = _complete(folder)
+    return f"the last good one is {checkpoints[-1]}" if checkpoints else "there is none before it"
 
 
 def _flush(file: Any) -> None:

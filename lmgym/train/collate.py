@@ -1,4 +1,4 @@
-"""From trajectories to a Batch: a row a segment, padded on the right; rewards on the tokens that earned them."""
+"""Collate trajectories into a Batch: one row per segment, padded on the right, rewards on the last token of a turn."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lmgym.rollout.segments import Segment, joined, segments
 from lmgym.train.batch import Batch
 from lmgym.types import Trajectory
 
-Trained = Literal["sampled", "given"]  # what the policy said, or what it shall imitate
+Trained = Literal["sampled", "given"]  # tokens that the policy sampled, or tokens to imitate
 
 
 def collate(
@@ -62,15 +62,15 @@ def collate(
 
 
 def ended(trajectory: Trajectory) -> list[Segment]:
-    """The segments of a trajectory, and what it was cut at."""
-    found = segments(trajectory)
+    """Return the segments of a trajectory, with the final observation of a truncated one."""
+    parts = segments(trajectory)
     final = trajectory.final_ids if trajectory.truncated else ()
-    if not found or not final or (found[-1].stop < len(trajectory.turns) and not trajectory.final_fresh):
-        return found
+    if not parts or not final or (parts[-1].stop < len(trajectory.turns) and not trajectory.final_fresh):
+        return parts
     no, zero = (False,) * len(final), (0.0,) * len(final)
     end = Segment(
         trajectory=trajectory,
-        number=len(found),
+        number=len(parts),
         start=len(trajectory.turns),
         stop=len(trajectory.turns),
         ids=final,
@@ -81,11 +81,11 @@ def ended(trajectory: Trajectory) -> list[Segment]:
         entropy=zero,
         pictures=trajectory.final_pictures,
     )
-    return [*found, end] if trajectory.final_fresh else [*found[:-1], joined(found[-1], end)]
+    return [*parts, end] if trajectory.final_fresh else [*parts[:-1], joined(parts[-1], end)]
 
 
 def _keys(trajectories: Sequence[Trajectory], rows: Sequence[tuple[int, Segment]]) -> dict[str, Tensor]:
-    """What a row belongs to; each (B,)."""
+    """Return the keys of each row: episode, segment, group and so on; each (B,)."""
     groups = {group: number for number, group in enumerate(dict.fromkeys(t.group for t in trajectories))}
     seats = {seat: number for number, seat in enumerate(dict.fromkeys(t.seat for t in trajectories))}
     numbers = {trajectory.id: number for number, trajectory in enumerate(trajectories)}
@@ -99,7 +99,7 @@ def _keys(trajectories: Sequence[Trajectory], rows: Sequence[tuple[int, Segment]
         "seat": torch.tensor([seats[row.trajectory.seat] for _, row in rows]),
         "parent": torch.tensor([numbers.get(row.trajectory.parent or "", -1) for _, row in rows]),
         "forked": torch.tensor([row.trajectory.forked_at for _, row in rows]),
-        "version": torch.tensor([min(found, default=0) for found in versions]),
+        "version": torch.tensor([min(of_row, default=0) for of_row in versions]),
         "cut": torch.tensor(cut),
     }
 
@@ -107,16 +107,16 @@ def _keys(trajectories: Sequence[Trajectory], rows: Sequence[tuple[int, Segment]
 def _rewards(
     trajectories: Sequence[Trajectory], rows: Sequence[tuple[int, Segment]], masks: Sequence[Sequence[bool]]
 ) -> list[list[float]]:
-    """Each turn's reward on its last trained token; a turn without one adds to the last before it, else the next."""
+    """Put each turn's reward on its last trained token; a turn without one uses the last before it, else the next."""
     rewards = [[0.0] * len(row) for _, row in rows]
-    last: list[dict[int, tuple[int, int]]] = [{} for _ in trajectories]  # turn -> (row, position), by episode
-    for place, ((number, row), mask) in enumerate(zip(rows, masks, strict=True)):
-        last[number].update({turn: (place, at) for at, turn in enumerate(row.turn) if mask[at]})
-    for trajectory, places in zip(trajectories, last, strict=True):
-        for number in range(trajectory.forked_at, len(trajectory.turns) if places else 0):
-            at = max((turn for turn in places if turn <= number), default=min(places))
-            place, position = places[at]
-            rewards[place][position] += trajectory.turns[number].reward
+    last: list[dict[int, tuple[int, int]]] = [{} for _ in trajectories]  # turn -> (row, column), by episode
+    for row_number, ((number, row), mask) in enumerate(zip(rows, masks, strict=True)):
+        last[number].update({turn: (row_number, column) for column, turn in enumerate(row.turn) if mask[column]})
+    for trajectory, tokens in zip(trajectories, last, strict=True):
+        for number in range(trajectory.forked_at, len(trajectory.turns) if tokens else 0):
+            turn = max((turn for turn in tokens if turn <= number), default=min(tokens))
+            row_number, column = tokens[turn]
+            rewards[row_number][column] += trajectory.turns[number].reward
     return rewards
 
 
@@ -126,29 +126,29 @@ def _padded(rows: Iterable[Sequence[float]], dtype: torch.dtype, fill: float = 0
 
 
 def check(batch: Batch, trajectories: Sequence[Trajectory], trained: Trained) -> None:
-    """Hold a batch to what every batch owes its trajectories; a breach is a bug, so it asserts."""
+    """Assert the invariants of a batch with respect to its trajectories."""
     count = len(trajectories)
     assert len({trajectory.id for trajectory in trajectories}) == count, "two trajectories have one id"
     assert bool((batch.mask <= batch.attention).all()), "a padded token is trained"
     assert not bool(batch.mask[:, 0].any()), "a first token is trained, which nothing predicts"
-    assert not bool(batch.reward[~batch.mask].any()), "a reward stands where nothing is trained"
+    assert not bool(batch.reward[~batch.mask].any()), "a reward is on an untrained token"
     tokens = torch.zeros(count, dtype=torch.long).index_add_(0, batch.episode, batch.mask.sum(1)).tolist()
     earned = torch.zeros(count, dtype=torch.float64).index_add_(0, batch.episode, batch.reward.double().sum(1)).tolist()
     for number, trajectory in enumerate(trajectories):
         assert not (trajectory.terminated and trajectory.truncated), f"{trajectory.id} is terminated and truncated"
         own = trajectory.turns[trajectory.forked_at :]
-        said = sum(len(turn.completion.ids) for turn in own if (turn.kind == "given") == (trained == "given"))
-        assert tokens[number] == said, f"{trajectory.id}: {tokens[number]} of its {said} tokens are trained"
+        sampled = sum(len(turn.completion.ids) for turn in own if (turn.kind == "given") == (trained == "given"))
+        assert tokens[number] == sampled, f"{trajectory.id}: {tokens[number]} of its {sampled} tokens are trained"
         slack = 1e-5 * (1.0 + sum(abs(turn.reward) for turn in own))
-        right = not said or abs(earned[number] - sum(turn.reward for turn in own)) <= slack
-        assert right, f"{trajectory.id}: {earned[number]} of its rewards are in the batch"
+        complete = not sampled or abs(earned[number] - sum(turn.reward for turn in own)) <= slack
+        assert complete, f"{trajectory.id}: {earned[number]} of its rewards are in the batch"
 
 
 def turns_out(batch: Batch, trajectories: Sequence[Trajectory], turns: frozenset[tuple[str, int]]) -> Tensor:
-    """The tokens (B, T) of `turns`, each named by its trajectory's id and its number."""
-    found = torch.zeros_like(batch.mask)
+    """Mark the tokens (B, T) of `turns`, given as (trajectory id, turn number)."""
+    mask = torch.zeros_like(batch.mask)
     numbers = {trajectory.id: number for number, trajectory in enumerate(trajectories)}
     for name, turn in turns:
         if name in numbers:
-            found |= (batch.episode == numbers[name])[:, None] & (batch.turn == turn)
-    return found
+            mask |= (batch.episode == numbers[name])[:, None] & (batch.turn == turn)
+    return mask

@@ -1,4 +1,4 @@
-"""curve.png: what a run learned, over its steps."""
+"""curve.png: the learning curves of a run over its steps."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def draw(folder: Path) -> Path:
 
 
 def _lines(axes: Any, rows: list[dict[str, Any]], name: str) -> None:
-    """One smoothed line a stage over its pale raw one."""
+    """Draw a smoothed line over a pale raw one for each stage."""
     for stage in dict.fromkeys(row["stage"] for row in rows):
         points = [(row["run_step"], row[name]) for row in rows if row["stage"] == stage and name in row]
         points = [point for point in points if isinstance(point[1], int | float)]
@@ -57,12 +57,12 @@ def _lines(axes: Any, rows: list[dict[str, Any]], name: str) -> None:
 
 
 def _evaluations(axes: Any, rows: list[dict[str, Any]]) -> None:
-    """Evaluated success with its 95 % interval."""
-    found = [row for row in rows if "evaluated_success" in row]
-    if not found:
+    """Draw evaluated success with its 95 % interval."""
+    evaluations = [row for row in rows if "evaluated_success" in row]
+    if not evaluations:
         return
-    mean = [row["evaluated_success"] for row in found]
-    below = [row["evaluated_success"] - row["evaluated_low"] for row in found]
-    above = [row["evaluated_high"] - row["evaluated_success"] for row in found]
-    steps = [row["run_step"] for row in found]
+    mean = [row["evaluated_success"] for row in evaluations]
+    below = [row["evaluated_success"] - row["evaluated_low"] for row in evaluations]
+    above = [row["evaluated_high"] - row["evaluated_success"] for row in evaluations]
+    steps = [row["run_step"] for row in evaluations]
     axes.errorbar(steps, mean, yerr=(below, above), fmt="ko", capsize=3, label="evaluated success, 95 %")

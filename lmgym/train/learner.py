@@ -36,17 +36,17 @@ Turns = frozenset[tuple[str, int]]  # (id of the episode, number of the turn)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
-    """The step that a stage is in."""
+class StepContext:
+    """Context of the current step."""
 
     number: int  # of the stage
     run_step: int  # of all stages
     progress: StageProgress
-    seed: tuple[int, ...]  # of the run, the step and the draw
+    seed: tuple[int, ...]  # of run, step and draw
     clock: Stopwatch
-    kept: bool = False  # its episodes and its batch are written
+    kept: bool = False  # write its episodes and batch to the run's folder
 
-    def draw(self, number: int) -> Step:
+    def draw(self, number: int) -> StepContext:
         """Return the step with the seed of a draw from the store; draws after the first are numbered from 2."""
         return replace(self, seed=(*self.seed, number + 1)) if number else self  # the critic's own draw ends with 1
 
@@ -108,7 +108,7 @@ class Learner:
 
     # Episodes ----------------------------------------------------------------------------------------------------
 
-    def jobs(self, tasks: Tasks, stage: str, step: Step) -> list[Job]:
+    def jobs(self, tasks: Tasks, stage: str, step: StepContext) -> list[Job]:
         """Return the jobs of a step; their ids begin with the name of the stage."""
         return tasks.draw(step.number, replace(self.services.pool, stage=stage))
 
@@ -121,7 +121,7 @@ class Learner:
         episodes = source.in_order(self.services.gathered(played), jobs)
         return episodes, len({(j.group, j.attempt) for j in jobs} - {(e.group, e.attempt) for e in episodes})
 
-    def read(self, path: Path, step: Step, *, count: int, select: Filter | None = None) -> list[Trajectory]:
+    def read(self, path: Path, step: StepContext, *, count: int, select: Filter | None = None) -> list[Trajectory]:
         """Return the episodes that a step takes from a data set."""
         path, services = self.data(path), self.services
         services.pictures.sources = folders_beside(path)
@@ -140,19 +140,19 @@ class Learner:
         own = self.services.folder / path
         return own if own.exists() else path
 
-    def write(self, episodes: Sequence[Trajectory], folder: str, step: Step) -> None:
+    def write(self, episodes: Sequence[Trajectory], folder: str, step: StepContext) -> None:
         """Write episodes into a folder of the run."""
         path = self.services.folder / folder
         with writing(path):
             recording.write(path / f"{step.run_step:06d}.jsonl", self.services.kept(episodes))
 
-    def judged(self, episodes: list[Trajectory], step: Step) -> tuple[list[Trajectory], Turns, dict[str, float]]:
+    def judged(self, episodes: list[Trajectory], step: StepContext) -> tuple[list[Trajectory], Turns, dict[str, float]]:
         """Apply the recipe's rewards and filters: return the episodes kept, turns not trained, and figures."""
         with step.clock("collate"):
             kept, out, figures = filtered(episodes, self.parts.reward, self.parts.filter)
             return [self.services.ended(e) for e in kept] if self.critic else kept, out, figures
 
-    def stored(self, episodes: list[Trajectory], step: Step) -> dict[str, float]:
+    def stored(self, episodes: list[Trajectory], step: StepContext) -> dict[str, float]:
         """Put episodes into the store, fit the critic to it, and return figures."""
         assert self.store is not None
         self.store.put(self.services.kept(episodes))
@@ -202,7 +202,7 @@ class Learner:
         batch, penalty = self.reward_kl.apply(batch)
         return batch, {**figures, **penalty}
 
-    def valued(self, batch: Batch, step: Step) -> tuple[Batch, dict[str, float]]:
+    def valued(self, batch: Batch, step: StepContext) -> tuple[Batch, dict[str, float]]:
         """Return the batch with the critic's values, from which the critic then learns, and figures."""
         if self.critic is None:
             return batch, {}
@@ -210,7 +210,7 @@ class Learner:
             batch = self.critic.value(batch)
             return batch, dict(self.critic.learn(batch, step.progress, seed=step.seed))
 
-    def update(self, batch: Batch, episodes: Sequence[Trajectory], step: Step) -> dict[str, float]:
+    def update(self, batch: Batch, episodes: Sequence[Trajectory], step: StepContext) -> dict[str, float]:
         """Train the policy on a batch and return figures."""
         assert self.updater is not None
         with step.clock("update"):

@@ -1,7 +1,7 @@
-"""The one loop: stage by stage, step by step; evaluate, log, checkpoint.
+"""The training loop: run stages step by step, evaluate, log and checkpoint.
 
-Everything random follows from the seed, the stage and the number of the step, so a run that goes on from a checkpoint
-makes the same bits as one that was never interrupted (inline players or lockstep, same number of threads).
+All randomness derives from the seed, the stage and the step number, so a resumed run is bit-identical to one that was
+never interrupted (inline environments or lockstep, same number of threads).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lmgym.policy.local.policy import LocalPolicy
 from lmgym.train import checkpoint, curve
 from lmgym.train.figures import of_evaluation
 from lmgym.train.folder import CHECKPOINTS, claim
-from lmgym.train.learner import Learner, Step
+from lmgym.train.learner import Learner, StepContext
 from lmgym.train.log import Log, Stopwatch, replace_file, writing
 from lmgym.train.preflight import check
 from lmgym.train.ranks import ranks
@@ -32,7 +32,7 @@ from lmgym.train.services import Services
 from lmgym.train.stages import Evaluate, LearningStage, Stage
 from lmgym.train.state import InstancePool, RunConfig, RunCursor, RunResult
 
-ACTIONS = ("sampled_tokens", "demonstrated_tokens")  # figures of a step: tokens of answers that were played
+ACTIONS = ("sampled_tokens", "demonstrated_tokens")  # figures of a step: tokens of played answers
 
 
 def run(
@@ -54,20 +54,20 @@ def run(
     tokens: int | None = None,
     train_instances: int | None = None,
 ) -> RunResult:
-    """Train `policy` by `recipe` in `folder`; a resumed run must have the same `arguments`. For the rest see RunConfig.
+    """Train `policy` by `recipe` in `folder`; a resumed run must have the same `arguments`.
 
-    `train_instances` is how many, the first of the training split, are played; None is all.
+    `train_instances` limits the training split to its first instances. RunConfig describes the other options.
     """
-    chosen = dict(options or {})
-    check(recipe, task, chosen, folder, sees=policy.gallery is not None)
-    whole = runner.size_of(task, "train", chosen)
-    size = whole if train_instances is None else min(whole, train_instances)
-    pool = InstancePool(task=runner.id_of(task), size=size, options=chosen, seed=seed)
-    known = {"task": task, "options": chosen, "policy": policy.name, "seed": seed, **(arguments or {})}
-    together = ranks()
-    saved = together.agreed(claim(folder, known, resume=resume) if together.main else None)
-    if not together.main:  # it has all that the main one has, and writes where that does not
-        folder, quiet = folder / "processes" / str(together.rank), True
+    task_options = dict(options or {})
+    check(recipe, task, task_options, folder, sees=policy.gallery is not None)
+    instances = runner.size_of(task, "train", task_options)
+    size = instances if train_instances is None else min(instances, train_instances)
+    pool = InstancePool(task=runner.id_of(task), size=size, options=task_options, seed=seed)
+    run_arguments = {"task": task, "options": task_options, "policy": policy.name, "seed": seed, **(arguments or {})}
+    processes = ranks()
+    saved = processes.agreed(claim(folder, run_arguments, resume=resume) if processes.main else None)
+    if not processes.main:  # others have the same state and write to a folder of their own
+        folder, quiet = folder / "processes" / str(processes.rank), True
         folder.mkdir(parents=True, exist_ok=True)
     config = RunConfig(
         save_seconds=save_seconds,
@@ -87,7 +87,7 @@ def run(
 
 
 class Training:
-    """A run under way; what it opens is closed by `opened`."""
+    """A run in progress; `opened` closes its resources."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class Training:
     # Stages ----------------------------------------------------------------------------------------------------
 
     def stage(self, stage: Stage) -> None:
-        """Run a stage from the point that the run has reached in it, and save."""
+        """Run a stage from the current step and save."""
         self.begun = time.perf_counter() - self.cursor.seconds
         stage.run(self)
         self.seconds.setdefault(stage.name, {})["total"] = time.perf_counter() - self.begun
@@ -152,7 +152,7 @@ class Training:
             if stage.plays and config.tokens is not None and self.cursor.tokens >= config.tokens:
                 break
             clock, run_step = Stopwatch(), self.cursor.run_step
-            step = Step(
+            step = StepContext(
                 number=self.cursor.step,
                 run_step=run_step,
                 progress=stage.until.progress(self.cursor.step, elapsed),
@@ -178,7 +178,7 @@ class Training:
                 self.save()
 
     def _announce(self, stage: LearningStage) -> None:
-        """Say what the stage leaves out: wrong moves that cannot be interjected, episodes that are not selected."""
+        """Report limits of the stage: wrong moves that cannot be interjected, episodes that are not selected."""
         planner = stage.planned(self.recipe) if stage.plays else None
         if planner and "admissible" in planner.wants and not runner.lists_actions(self.pool.task):
             self.log.say(f"{stage.name}: no wrong moves are interjected, {self.pool.task} lists no admissible actions")
@@ -187,7 +187,7 @@ class Training:
             self.log.say(f"{stage.name}: {kept} of {size} recorded episodes are kept ({kept / size:.1%})")
 
     def _count(self, figures: Mapping[str, float], plays: bool, *, seconds: float) -> None:
-        """Move on by a step, which played its episodes or read them from a record."""
+        """Advance the cursor by a step; `plays` is False if its episodes were read from a data set."""
         actions, cursor = int(sum(figures.get(name, 0.0) for name in ACTIONS)), self.cursor
         self.cursor = replace(
             cursor,
@@ -212,10 +212,10 @@ class Training:
         with clock("evaluate"), self.learner.answering(stage.by):
             engine, ranks = self.services.engine(stage.planner), self.services.ranks
             mine = runner.outcomes(self.policy, ranks.share(jobs), engine=engine)
-            found = dict(ranks.gathered(mine.items()))
+            outcomes = dict(ranks.gathered(mine.items()))
         self.policy.sampling = training
-        known = {"policy": self.policy.name, "version": self.policy.version, "seed": pool.seed}
-        report = runner.report_of(jobs, found, finished=True, **known)
+        origin = {"policy": self.policy.name, "version": self.policy.version, "seed": pool.seed}
+        report = runner.report_of(jobs, outcomes, finished=True, **origin)
         self._write(stage.name, of_evaluation(report), clock)
         return report
 
@@ -281,5 +281,5 @@ class Training:
 
 
 def _words(figures: Mapping[str, float]) -> str:
-    shown = ("success", "return", "loss", "entropy", "gradient_norm")
-    return "  ".join(f"{name} {figures[name]:.3g}" for name in shown if name in figures)
+    names = ("success", "return", "loss", "entropy", "gradient_norm")
+    return "  ".join(f"{name} {figures[name]:.3g}" for name in names if name in figures)

@@ -1,4 +1,4 @@
-"""What the settings of an algorithm may be, by name: one table for options, optimisers and ends of stages."""
+"""Valid ranges of settings by name, for options of algorithms, optimisers and limits of stages."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from lmgym.train.math import Penalty
 
 @dataclass(frozen=True)
 class Range:
-    """Finite numbers from `least` to `most`."""
+    """An interval of finite numbers from `least` to `most`."""
 
     least: float
     most: float = math.inf
-    open: bool = False  # without `least` itself
+    open: bool = False  # exclude `least`
 
     def __contains__(self, value: float) -> bool:
         above = value > self.least if self.open else value >= self.least
@@ -35,7 +35,7 @@ def _named(words: str, range_: Range) -> Iterable[tuple[str, Range]]:
 
 RANGES: Mapping[str, Range] = dict(
     (
-        *_named("lr muon_lr final_norm_lr warmup_lr critic_lr final_lr", Range(0, 1e6)),  # torch's overflow far above
+        *_named("lr muon_lr final_norm_lr warmup_lr critic_lr final_lr", Range(0, 1e6)),  # torch overflows far above
         *_named("weight_decay", Range(0, 1e6)),
         *_named("steps seconds warmup warmup_seconds fit critic_steps demonstrated sampled", Range(0)),
         *_named("clip clip_high whiten_floor value_coef kl kl_reward", Range(0)),
@@ -54,7 +54,7 @@ RANGES: Mapping[str, Range] = dict(
 
 
 def check(settings: Mapping[str, Any]) -> None:
-    """Raises RecipeError for the first number that is out of the range of its name, in which None is, and for k1."""
+    """Raise RecipeError for the first value outside the range of its name (None is allowed), and for kl_kind k1."""
     for name, value in settings.items():
         if name in RANGES and value is not None and value not in RANGES[name]:
             raise RecipeError(f"{name} is {RANGES[name]}; got {value}")

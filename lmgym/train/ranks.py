@@ -1,9 +1,9 @@
-"""Processes that train one policy together, as `torchrun` or `accelerate launch` start them; a single one by default.
+"""Data-parallel processes that train one policy, started by `torchrun` or `accelerate launch`; one by default.
 
-Every process plays its share of the jobs and gets all episodes, so that rewards, filters, stores and credit are the
-same everywhere. What a network is needed for is shared out: log-probs scored again, values, answers sampled anew, and
-the micro-batches of every optimiser step, the policy's and critics', whose gradients are added up. Denominators are
-those of the whole step to begin with, whatever the number of tokens on each process.
+Every process plays its share of the jobs and receives all episodes, so that rewards, filters, stores and credit are the
+same everywhere. Network computations are distributed: rescored log-probs, values, fresh answers, and the micro-batches
+of every optimiser step of policy and critics, whose gradients are summed. Losses are divided by the token counts of the
+whole step, so the number of tokens on each process does not matter.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ class Ranks:
 
     rank: int = 0
     size: int = 1
-    device: torch.device = torch.device("cpu")  # where tensors are when they travel
+    device: torch.device = torch.device("cpu")  # of tensors in collectives
 
     @property
     def main(self) -> bool:
-        """Whether this process writes the run's folder."""
+        """True for the process that writes the run's folder."""
         return self.rank == 0
 
     def share(self, whole: Sequence[T]) -> list[T]:
-        """What of `whole` is this process's to do."""
+        """Return this process's share of `whole`."""
         return list(whole[self.rank :: self.size])
 
     def gathered(self, mine: Iterable[T]) -> list[T]:
-        """What all processes have, one after another."""
+        """Return the items of all processes, concatenated by rank."""
         if self.size == 1:
             return list(mine)
         from accelerate.utils import gather_object
@@ -47,7 +47,7 @@ class Ranks:
         return list(gather_object(list(mine)))
 
     def agreed(self, mine: T) -> T:
-        """What the main process has."""
+        """Return the value of the main process."""
         if self.size == 1:
             return mine
         from accelerate.utils import broadcast_object_list
@@ -58,7 +58,7 @@ class Ranks:
         return agreed
 
     def summed(self, mine: Tensor) -> Tensor:
-        """The sum of a tensor that every process has of the same shape; where each filled in its part, the whole."""
+        """Return the sum over processes of tensors of one shape."""
         if self.size == 1:
             return mine
         whole = mine.to(self.device, copy=True)
@@ -66,7 +66,7 @@ class Ranks:
         return whole.to(mine.device)
 
     def add_gradients(self, model: nn.Module) -> None:
-        """Let every process have the sum of the gradients of all."""
+        """Replace the gradients by their sum over all processes."""
         if self.size == 1:
             return
         weights = [weight for weight in model.parameters() if weight.requires_grad]
@@ -80,7 +80,7 @@ ALONE = Ranks()
 
 
 def added(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """Figures of several processes, added up by name."""
+    """Return the sums of figures by name."""
     total: dict[str, float] = {}
     for part in parts:
         for name, value in part.items():
@@ -89,7 +89,7 @@ def added(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
 
 
 def ranks() -> Ranks:
-    """Where this process stands among those that were started together; alone without a launcher."""
+    """Return rank and size of this process; rank 0 of 1 without a launcher."""
     if int(os.environ.get("WORLD_SIZE", "1")) < 2:
         return Ranks()
     try:

@@ -1,4 +1,4 @@
-"""How far a stage is, when it is over, and what changes on the way."""
+"""Progress and end of a stage, and schedules over its progress."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from lmgym.train import ranges
 
 @dataclass(frozen=True)
 class StageProgress:
-    """Where a stage stands."""
+    """Progress of a stage."""
 
     step: int
-    share: float  # of what the stage may take, in [0, 1]
+    share: float  # of the stage's limit, in [0, 1]
 
 
 Schedule = Callable[[StageProgress], float]
 
 
 def constant(value: float) -> Schedule:
-    """Always `value`."""
+    """Return a schedule that is always `value`."""
     return lambda progress: value
 
 
 def linear(first: float, last: float) -> Schedule:
-    """From `first` to `last` over the stage."""
+    """Return a schedule that goes linearly from `first` to `last` over the stage."""
     return lambda progress: first + (last - first) * progress.share
 
 
 @dataclass(frozen=True, kw_only=True)
 class Until:
-    """When a stage ends: at the first of its limits."""
+    """Limits of a stage, which ends at the first one reached."""
 
     steps: int | None = None
-    seconds: float | None = None  # in the stage, those before an interruption included
+    seconds: float | None = None  # in the stage, including those before an interruption
 
     def __post_init__(self) -> None:
         if self.steps is None and self.seconds is None:
@@ -43,12 +43,12 @@ class Until:
         ranges.check(vars(self))
 
     def progress(self, step: int, seconds: float) -> StageProgress:
-        """How far a stage is that made `step` steps in `seconds`."""
+        """Return the progress after `step` steps in `seconds`."""
         shares = [1.0 if not limit else at / limit for at, limit in self._limits(step, seconds)]
         return StageProgress(step, min(1.0, max(shares)))
 
     def reached(self, step: int, seconds: float) -> bool:
-        """Whether the stage is over."""
+        """Return True if a limit is reached."""
         return any(at >= limit for at, limit in self._limits(step, seconds))
 
     def _limits(self, step: int, seconds: float) -> list[tuple[float, float]]:

@@ -1,4 +1,4 @@
-"""Where the episodes of a step come from: the policy, a demonstrator, or a file."""
+"""Sources of the episodes of a step: the policy, a demonstrator, or a data set."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from lmgym.types import Completion, Job, Trajectory
 
 
 def played(engine: Engine, policy: Policy, jobs: Sequence[Job]) -> list[Trajectory]:
-    """Play `jobs`; the episodes in their order, what a planner added behind them."""
+    """Play `jobs` and return the episodes in their order, followed by those that a planner added."""
     return in_order(engine.run(policy, jobs), jobs)
 
 
-def in_order(found: Iterable[Trajectory], jobs: Sequence[Job]) -> list[Trajectory]:
-    """Episodes in the order of their jobs; what a planner added behind them."""
+def in_order(episodes: Iterable[Trajectory], jobs: Sequence[Job]) -> list[Trajectory]:
+    """Return episodes in the order of their jobs, followed by those that a planner added."""
     places = {job.id: place for place, job in enumerate(jobs)}
-    return sorted(found, key=lambda t: (places.get(t.id, len(places)), t.id))
+    return sorted(episodes, key=lambda t: (places.get(t.id, len(places)), t.id))
 
 
 def demonstrated(engine: Engine, policy: LocalPolicy, jobs: Sequence[Job]) -> list[Trajectory]:
-    """Episodes of the task's demonstrator, with the ids that `policy` gives their words."""
+    """Return episodes of the task's demonstrator, encoded by `policy`."""
     return _encoded(policy, played(engine, hinted("demonstrator"), jobs), engine.context)
 
 
@@ -45,39 +45,39 @@ def recorded(
     select: Filter | None = None,
     context: Context | None = None,
 ) -> list[Trajectory]:
-    """The `count` episodes of a data set that step `step` is due, with ids; all of it in a new order each time around.
+    """Return the `count` encoded episodes of a data set for step `step`; each pass has a new order.
 
-    `select` drops some of the data set before; an episode without a turn is none. Words get their ids as `context`
-    shows them.
+    `select` filters the data set first; episodes without turns are ignored. Texts are encoded as `context` presents
+    them.
     """
-    found = selected(path, select)
-    places = (divmod(place, len(found)) for place in range(step * count, (step + 1) * count))
-    chosen = [(lap, found[order(seed, lap, len(found))[position]]) for lap, position in places]
+    pool = selected(path, select)
+    positions = (divmod(place, len(pool)) for place in range(step * count, (step + 1) * count))
+    chosen = [(lap, pool[order(seed, lap, len(pool))[position]]) for lap, position in positions]
     named = (replace(episode, id=f"{episode.id}@{lap}") for lap, episode in chosen)
     return _encoded(policy, (_given(episode, policy) for episode in named), context or Full())
 
 
 def selected(path: Path, select: Filter | None = None) -> tuple[Trajectory, ...]:
-    """The episodes of a data set that `select` keeps, all of it read; again only where files or `select` are others.
+    """Return the episodes of a data set that `select` keeps; cached while the files and `select` stay the same.
 
-    Raises RecipeError or InstanceError where they cannot be read, or none is left.
+    Raise RecipeError or InstanceError if the data set cannot be read or no episode is left.
     """
     state = _state(path)
-    found = _selected(path, state, select)
-    if not found:
-        rest = "no episodes to imitate" if not _read(path, state) else "no episodes that the recipe's filter keeps"
-        raise RecipeError(f"{path} holds {rest}")
-    return found
+    episodes = _selected(path, state, select)
+    if not episodes:
+        reason = "no episodes to imitate" if not _read(path, state) else "no episodes that the recipe's filter keeps"
+        raise RecipeError(f"{path} holds {reason}")
+    return episodes
 
 
 def size(path: Path) -> int:
-    """Episodes of a data set."""
+    """Return the number of episodes of a data set."""
     return len(_read(path, _state(path)))
 
 
-def _encoded(policy: LocalPolicy, found: Iterable[Trajectory], context: Context) -> list[Trajectory]:
-    """The episodes that fit into what the policy can read, with ids: each turn as the policy would have seen it."""
-    encoded = (_with_ids(trajectory, policy, context) for trajectory in found)
+def _encoded(policy: LocalPolicy, episodes: Iterable[Trajectory], context: Context) -> list[Trajectory]:
+    """Return the encoded episodes that fit into the policy's context, each turn as the policy would have seen it."""
+    encoded = (_with_ids(trajectory, policy, context) for trajectory in episodes)
     fitting = [trajectory for trajectory in encoded if 0 < _longest(trajectory) <= policy.context]
     if not fitting:
         raise RecipeError(f"no episode to imitate fits into the {policy.context} tokens of the policy's context")
@@ -86,26 +86,26 @@ def _encoded(policy: LocalPolicy, found: Iterable[Trajectory], context: Context)
 
 def _with_ids(trajectory: Trajectory, policy: LocalPolicy, context: Context) -> Trajectory:
     if all(turn.completion.ids for turn in trajectory.turns):
-        return policy.encode(trajectory)  # as it was seen when it was played
+        return policy.encode(trajectory)  # as it was presented when it was played
     return policy.encode(trajectory, views(context, trajectory, policy.count))
 
 
 def _given(trajectory: Trajectory, policy: LocalPolicy) -> Trajectory:
-    """The episode to imitate: with its exact ids where they are those of `policy`'s tokenizer, else its words alone."""
+    """Return the episode to imitate, with its recorded ids if they come from the tokenizer of `policy`."""
     if trajectory.tags.get("tokens") != policy.tokens or not all(turn.completion.ids for turn in trajectory.turns):
-        return _unsaid(trajectory)
+        return _without_ids(trajectory)
     return replace(trajectory, turns=tuple(replace(turn, kind="given") for turn in trajectory.turns))
 
 
-def _unsaid(trajectory: Trajectory) -> Trajectory:
-    """The same words without the ids of whoever sampled them."""
+def _without_ids(trajectory: Trajectory) -> Trajectory:
+    """Return the texts of a trajectory without the ids of the sampler."""
     turns = (turn for turn in trajectory.turns if turn.kind != "summary")
     given = (replace(turn, completion=Completion(text=turn.completion.text), kind="given") for turn in turns)
     return replace(trajectory, turns=tuple(given), final_ids=(), final_pictures=())
 
 
 def _longest(trajectory: Trajectory) -> int:
-    """Tokens of the longest segment."""
+    """Return the number of tokens of the longest segment."""
     longest = length = 0
     for turn in trajectory.turns:
         tokens = len(turn.completion.prompt_ids) + len(turn.completion.ids)
@@ -115,10 +115,10 @@ def _longest(trajectory: Trajectory) -> int:
 
 
 def _state(path: Path) -> tuple[tuple[str, int, int], ...]:
-    """What a data set is made of at present: names, sizes and times of its files."""
+    """Return names, sizes and times of the files of a data set, for the cache."""
     try:
         files = sorted(path.iterdir()) if path.is_dir() else [path]
-        return tuple((file.name, (seen := file.stat()).st_size, seen.st_mtime_ns) for file in files)
+        return tuple((file.name, (stat := file.stat()).st_size, stat.st_mtime_ns) for file in files)
     except OSError as error:
         raise RecipeError(f"cannot read the episodes of {path}: {error.strerror}") from error
 
@@ -129,12 +129,12 @@ def _read(path: Path, state: object) -> tuple[Trajectory, ...]:
         return tuple(episode for episode in dataset.read(path) if episode.turns)
     except LmgymError:
         raise
-    except (OSError, ValueError, KeyError) as error:  # also of bytes that are no text, and of others' parquet
+    except (OSError, ValueError, KeyError) as error:  # also for undecodable bytes and foreign parquet files
         raise RecipeError(f"cannot read the episodes of {path}: {' '.join(str(error).split())}") from error
 
 
 @lru_cache(maxsize=1)
 def _selected(path: Path, state: object, select: Filter | None) -> tuple[Trajectory, ...]:
-    found = _read(path, state)
-    dropped = select(found).drop if select and found else frozenset()
-    return tuple(episode for episode in found if episode.id not in dropped)
+    episodes = _read(path, state)
+    dropped = select(episodes).drop if select and episodes else frozenset()
+    return tuple(episode for episode in episodes if episode.id not in dropped)

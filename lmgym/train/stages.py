@@ -19,7 +19,7 @@ from lmgym.train.batch import masked, with_observations
 from lmgym.train.collate import turns_out
 from lmgym.train.figures import of_demonstrations, of_play, over_draws
 from lmgym.train.interfaces import Credit, Filter, Needs, Optimiser, Parts, Reward, Tasks, Term, no_credit
-from lmgym.train.learner import Learner, Step, Turns, filtered
+from lmgym.train.learner import Learner, StepContext, Turns, filtered
 from lmgym.train.schedule import Until
 from lmgym.types import Trajectory
 
@@ -122,7 +122,7 @@ class LearningStage(Stage):
     def begin(self, learner: Learner) -> None:
         """Make what the stage trains: the updater, the critic."""
 
-    def step(self, learner: Learner, step: Step) -> dict[str, float]:
+    def step(self, learner: Learner, step: StepContext) -> dict[str, float]:
         """Play, learn, and return figures for the log."""
         with step.clock("play"):
             episodes, abandoned = self.play(learner, step)
@@ -132,11 +132,11 @@ class LearningStage(Stage):
         return {**figures, **self.learn(learner, episodes, step)}
 
     @abstractmethod
-    def play(self, learner: Learner, step: Step) -> Played:
+    def play(self, learner: Learner, step: StepContext) -> Played:
         """Return the episodes of a step and the number of jobs that were given up."""
 
     @abstractmethod
-    def learn(self, learner: Learner, episodes: list[Trajectory], step: Step) -> dict[str, float]:
+    def learn(self, learner: Learner, episodes: list[Trajectory], step: StepContext) -> dict[str, float]:
         """Learn from the episodes of a step and return figures."""
 
     @property
@@ -190,7 +190,7 @@ class Sft(LearningStage):
         """Make the updater."""
         learner.begin_updates(self.loss, self.optimiser)
 
-    def play(self, learner: Learner, step: Step) -> Played:
+    def play(self, learner: Learner, step: StepContext) -> Played:
         """Return demonstrations or episodes of the data set."""
         jobs = learner.jobs(self.tasks, self.name, step)
         if self.recorded is None:
@@ -208,7 +208,7 @@ class Sft(LearningStage):
         path = learner.data(self.recorded)
         return len(source.selected(path, self.select)), source.size(path)
 
-    def learn(self, learner: Learner, episodes: list[Trajectory], step: Step) -> dict[str, float]:
+    def learn(self, learner: Learner, episodes: list[Trajectory], step: StepContext) -> dict[str, float]:
         """Imitate."""
         selection = self.selection(learner)
         with step.clock("collate"):
@@ -251,11 +251,11 @@ class Rl(LearningStage):
         updater = learner.begin_updates(learner.parts.loss, self.optimiser, joint=joint, reference=probe)
         updater.scores_old = self.rescore is None and self.optimiser.single
 
-    def play(self, learner: Learner, step: Step) -> Played:
+    def play(self, learner: Learner, step: StepContext) -> Played:
         """Return episodes of the policy."""
         return learner.play(learner.jobs(learner.parts.tasks, self.name, step), learner.parts.planner)
 
-    def learn(self, learner: Learner, episodes: list[Trajectory], step: Step) -> dict[str, float]:
+    def learn(self, learner: Learner, episodes: list[Trajectory], step: StepContext) -> dict[str, float]:
         """Learn from the episodes, or through the store from one draw or several."""
         kept, out, figures = learner.judged(episodes, step)
         if learner.store is None:
@@ -269,7 +269,7 @@ class Rl(LearningStage):
             draws.append(self._update(learner, drawn, out, own))
         return figures | over_draws(draws)
 
-    def _update(self, learner: Learner, episodes: list[Trajectory], out: Turns, step: Step) -> dict[str, float]:
+    def _update(self, learner: Learner, episodes: list[Trajectory], out: Turns, step: StepContext) -> dict[str, float]:
         """Train the critic and the policy on episodes, without the turns that are `out`; return figures."""
         if not episodes:
             return {"trained_tokens": 0.0}
@@ -307,7 +307,7 @@ class FitCritic(LearningStage):
         """Make the critic."""
         learner.begin_critic(policy_learns=False)
 
-    def play(self, learner: Learner, step: Step) -> Played:
+    def play(self, learner: Learner, step: StepContext) -> Played:
         """Return episodes of the policy or of the data set."""
         jobs = learner.jobs(learner.parts.tasks, self.name, step)
         if self.recorded is None:
@@ -318,7 +318,7 @@ class FitCritic(LearningStage):
         """Return figures of play, or of demonstrations where episodes are recorded."""
         return of_play(episodes) if self.recorded is None else of_demonstrations(episodes)
 
-    def learn(self, learner: Learner, episodes: list[Trajectory], step: Step) -> dict[str, float]:
+    def learn(self, learner: Learner, episodes: list[Trajectory], step: StepContext) -> dict[str, float]:
         """Train the critic."""
         kept, _, figures = learner.judged(episodes, step)
         if learner.store is not None:
@@ -349,7 +349,7 @@ class Generate(LearningStage):
         """Return the stage's own planner."""
         return self.planner
 
-    def play(self, learner: Learner, step: Step) -> Played:
+    def play(self, learner: Learner, step: StepContext) -> Played:
         """Return demonstrations or episodes of the policy."""
         by = source.demonstrated if self.demonstrated else source.played
         return learner.play(learner.jobs(self.tasks, self.name, step), self.planner, by=by)
@@ -358,7 +358,7 @@ class Generate(LearningStage):
         """Return figures of play or of demonstrations."""
         return of_demonstrations(episodes) if self.demonstrated else of_play(episodes)
 
-    def learn(self, learner: Learner, episodes: list[Trajectory], step: Step) -> dict[str, float]:
+    def learn(self, learner: Learner, episodes: list[Trajectory], step: StepContext) -> dict[str, float]:
         """Write the episodes."""
         kept, _, _ = filtered(episodes, (), self.filter)
         learner.write([dataset.labelled(episode, learner.policy) for episode in kept], self.into, step)

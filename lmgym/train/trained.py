@@ -1,7 +1,7 @@
-"""What a step really trained, token by token: a line of JSON for every row of its batch, beside the episodes it kept.
+"""Records of the tokens that a step trained: a line of JSON for every row of its batch, beside the kept episodes.
 
-A row is a segment of an episode. Its line has one entry a token: the weight of its loss and its advantage, after
-rewards, filters, stores and critics had their say.
+A row is a segment of an episode. Its line has the loss weight and the advantage of each token, after rewards, filters,
+stores and critics.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ FOLDER = "trained"
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedRow:
-    """The share of a segment in an update."""
+    """Loss weights and advantages of a segment."""
 
     episode: str  # id of the trajectory
-    segment: int  # number among the trajectory's
-    weight: tuple[float, ...]  # of each token's loss; 0 is not trained
+    segment: int  # number of the segment in the trajectory
+    weight: tuple[float, ...]  # loss weight of each token; 0: not trained
     advantage: tuple[float, ...]
 
 
 def write(run: Path, step: int, batch: Batch, episodes: Sequence[Trajectory], *, more: bool = False) -> None:
-    """Write the rows of a step's batch into the folder of its run; `episodes` are those that it was collated from.
+    """Write the rows of a step's batch into the folder of its run; `episodes` are those it was collated from.
 
-    `more` says that it is not the step's first batch: its rows follow those that are there.
+    With `more` the rows are appended, for later batches of the same step.
     """
     path = run / FOLDER / f"{step:06d}.jsonl"
     lines = []
@@ -47,14 +47,14 @@ def write(run: Path, step: int, batch: Batch, episodes: Sequence[Trajectory], *,
 
 
 def path_beside(kept: Path) -> Path:
-    """Where the rows of a step stand whose episodes were kept in `kept`."""
+    """Return the path of the rows of a step whose episodes are in the file `kept`."""
     return kept.parent.parent / FOLDER / kept.name
 
 
 def read(path: Path) -> dict[tuple[str, int], TrainedRow]:
-    """The rows of a step by (id of the episode, number of the segment)."""
+    """Return the rows of a step by (episode id, segment number)."""
     rows = (json.loads(line) for line in path.read_text().splitlines())
-    found = (
+    trained_rows = (
         TrainedRow(
             episode=row["episode"],
             segment=row["segment"],
@@ -63,9 +63,9 @@ def read(path: Path) -> dict[tuple[str, int], TrainedRow]:
         )
         for row in rows
     )
-    return {(row.episode, row.segment): row for row in found}
+    return {(row.episode, row.segment): row for row in trained_rows}
 
 
 def nothing(episode: str, segment: int, tokens: int) -> TrainedRow:
-    """The row of a segment that no batch had."""
+    """Return the row of a segment that was in no batch."""
     return TrainedRow(episode=episode, segment=segment, weight=(0.0,) * tokens, advantage=(0.0,) * tokens)

@@ -1,4 +1,4 @@
-"""From a batch to new weights: optimiser steps, accumulated over micro-batches without changing their gradient."""
+"""Optimiser steps on a batch; gradients are accumulated over micro-batches and equal those of the whole batch."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from lmgym.train.ranks import ALONE, Ranks, added
 from lmgym.train.schedule import StageProgress
 
 Score = Callable[[Batch], tuple[Tensor, ...]]  # log-probs, entropies [and values] (B, T) of the tokens with a weight
-Share = tuple[Tensor, float]  # (B, 1), and a number
-ADAM_ONLY = ("embed", "lm_head", "value")  # matrices whose rows are looked up, not multiplied, and heads
+Share = tuple[Tensor, float]  # (B, 1) factor of the loss, and scale of the figures
+ADAM_ONLY = ("embed", "lm_head", "value")  # embeddings and heads, which Muon does not train
 
 
 @dataclass
 class Updater:
-    """The weights of a stage in training, with their optimisers."""
+    """The weights that a stage trains, with their optimisers."""
 
     model: nn.Module
     score: Score
     spec: Optimiser
     terms: Sequence[Term]
-    beside: Sequence[nn.Module] = ()  # what the terms train as well
+    beside: Sequence[nn.Module] = ()  # further modules that the terms train
     ranks: Ranks = ALONE
 
     def __post_init__(self) -> None:
@@ -45,14 +45,16 @@ class Updater:
         if self.spec.checkpointing:
             recompute_activations(self.model)
         together = [term.together for term in self.terms if term.together is not None]
-        assert len(together) <= 1, "two terms of the loss want rows together, each in its own way"
-        self.together = together[0] if together else None  # (B,): rows that a loss must see at once
-        self.steps = 0  # of the optimiser, in this stage
+        assert len(together) <= 1, "at most one term of the loss may set together"
+        self.together = (
+            together[0] if together else None
+        )  # returns keys (B,) of rows that the loss needs in one micro-batch
+        self.steps = 0  # optimiser steps in this stage
         self.pace = 1.0  # factor of the learning rates
-        self.scores_old = False  # old log-probs are those of the only step, without its gradient
+        self.scores_old = False  # use the detached log-probs of the single step as old log-probs
 
     def update(self, batch: Batch, progress: StageProgress, *, seed: Sequence[int]) -> dict[str, float]:
-        """Train on a batch and return the means of what was seen; `seed` names the order of its episodes."""
+        """Train on a batch and return mean figures; `seed` determines the order of its episodes."""
         batch = batch.rows(batch.weight.any(1).nonzero()[:, 0]) if bool(batch.weight.any()) else batch
         if not bool(batch.mask.any()):
             return {"trained_tokens": 0.0}
@@ -70,7 +72,7 @@ class Updater:
         tokens = sums.pop("trained_tokens")
         return {
             **{name: total / tokens for name, total in sums.items()},
-            **(ratios.figures() if bool(batch.logprobs.any()) else {}),  # demonstrations have none to compare with
+            **(ratios.figures() if bool(batch.logprobs.any()) else {}),  # demonstrations have no old log-probs
             "gradient_norm": sum(norms) / len(norms),
             "lr": self.spec.lr * self.pace,
             "trained_tokens": tokens,
@@ -78,13 +80,15 @@ class Updater:
         }
 
     def _step(self, batch: Batch, progress: StageProgress, sums: dict[str, float], ratios: Ratios) -> float:
-        """One optimiser step; adds to `sums` over tokens and returns the gradient's norm before clipping."""
+        """Take an optimiser step; add to `sums` over tokens and return the gradient norm before clipping."""
         counted = [term.tokens(batch) for term in self.terms]
         factors = [
             aggregation(mask, batch.episode, term.aggregation, longest=term.longest) * term.coef(progress)
             for term, mask in zip(self.terms, counted, strict=True)
         ]
-        scales = [float(batch.mask.sum()) / max(1.0, float(mask.sum())) for mask in counted]  # figures are over trained
+        scales = [
+            float(batch.mask.sum()) / max(1.0, float(mask.sum())) for mask in counted
+        ]  # figures are means over trained tokens
         unit = None if self.together is None else self.together(batch)
         runs = micro_batches(batch.lengths, self.micro_tokens // self.ranks.size, unit)
         for rows in self.ranks.share(runs):
@@ -106,16 +110,16 @@ class Updater:
         return norm
 
     def _backward(self, batch: Batch, shares: list[Share], sums: dict[str, float], ratios: Ratios) -> None:
-        """Accumulate the gradient of a micro-batch; `shares` are each term's in the step's loss and in its figures."""
+        """Accumulate the gradient of a micro-batch; `shares` has the factors of each term in loss and figures."""
         logprobs, entropy, *value = self.scored(batch)
         old = logprobs.detach() if self.scores_old else batch.logprobs
         own = replace(batch, logprobs=old)
         scored = ScoredBatch(batch=own, logprobs=logprobs, entropy=entropy, value=value[0] if value else None)
         loss = torch.zeros((), dtype=torch.float64, device=self.device)
         for term, (factor, scale) in zip(self.terms, shares, strict=True):
-            tokens, seen = term.loss(scored)
+            tokens, figures = term.loss(scored)
             loss = loss + (tokens * batch.weight * factor).sum()
-            for name, values in {term.name: tokens, **seen}.items():
+            for name, values in {term.name: tokens, **figures}.items():
                 sums[name] += float(values.detach()[term.tokens(batch)].double().sum()) * scale
         if not bool(torch.isfinite(loss)):
             raise RecipeError(f"the loss is {float(loss.detach())}; {ADVICE}")
@@ -125,16 +129,16 @@ class Updater:
         ratios.see((logprobs.detach() - batch.logprobs)[batch.mask])
 
     def scored(self, batch: Batch) -> tuple[Tensor, ...]:
-        """Log-probs, entropies and perhaps values (B, T), in the precision of this stage."""
+        """Return log-probs, entropies and possibly values (B, T), in the precision of this stage."""
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.autocast):
             return self.score(batch)
 
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint keeps."""
+        """Return step count and optimisers."""
         return {"steps": self.steps, "optimisers": [optimiser.state_dict() for optimiser in self.optimisers]}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a checkpoint."""
+        """Restore a checkpoint."""
         self.steps = state["steps"]
         for optimiser, saved in zip(self.optimisers, state["optimisers"], strict=True):
             optimiser.load_state_dict(saved)
@@ -145,7 +149,7 @@ ADVICE = "the weights before this step are in the last checkpoint; try a smaller
 
 @dataclass
 class Ratios:
-    """How far the policy is from the one that spoke: the gap before the first optimiser step, extremes over all."""
+    """Log-ratios to the sampling policy: the gap before the first optimiser step, and the extremes over all steps."""
 
     least: float = 0.0  # logarithms
     most: float = 0.0
@@ -155,7 +159,7 @@ class Ratios:
     first: bool = True
 
     def see(self, difference: Tensor) -> None:
-        """Take note of log-ratios (N,)."""
+        """Record log-ratios (N,)."""
         if not difference.numel():
             return
         self.least = min(self.least, float(difference.min()))
@@ -167,7 +171,7 @@ class Ratios:
 
     @classmethod
     def of_all(cls, parts: Sequence[Ratios]) -> Ratios:
-        """What several processes have seen."""
+        """Return the combined record of several processes."""
         return cls(
             least=min(part.least for part in parts),
             most=max(part.most for part in parts),
@@ -177,7 +181,7 @@ class Ratios:
         )
 
     def figures(self) -> dict[str, float]:
-        """Ratios, and log-probs of the first step against the sampler's."""
+        """Return extremes of the ratios, and the gap of the first step."""
         least, most = (math.exp(min(max(x, -20.0), 20.0)) for x in (self.least, self.most))
         gap = {"gap_mean": self.total / max(1, self.tokens), "gap_max": self.largest}
         return {"ratio_min": least, "ratio_max": most, **gap}
@@ -198,16 +202,16 @@ def minibatches(batch: Batch, count: int, *, seed: Sequence[int], unit: Tensor |
 
 @torch.no_grad()
 def logprobs_of(batch: Batch, score: Score, device: torch.device, *, tokens: int, ranks: Ranks = ALONE) -> Tensor:
-    """Log-probs (B, T) of the batch under `score`, in passes of at most `tokens` padded tokens over all processes."""
-    found = torch.zeros_like(batch.logprobs)
+    """Return log-probs (B, T) of the batch under `score`, in passes of `tokens` padded tokens over all processes."""
+    logprobs = torch.zeros_like(batch.logprobs)
     for rows in ranks.share(micro_batches(batch.lengths, tokens // ranks.size)):
         part = batch.rows(rows)
-        found[rows, : part.ids.shape[1]] = score(part.to(device))[0].to(found)
-    return ranks.summed(found)
+        logprobs[rows, : part.ids.shape[1]] = score(part.to(device))[0].to(logprobs)
+    return ranks.summed(logprobs)
 
 
 def optimisers(model: nn.Module, spec: Optimiser) -> list[torch.optim.Optimizer]:
-    """AdamW for all weights, or Muon for the hidden matrices and AdamW for the rest."""
+    """Return AdamW for all weights, or Muon for the hidden matrices and AdamW for the rest."""
     named = [(name, weight) for name, weight in model.named_parameters() if weight.requires_grad]
     matrices: list[Tensor] = []
     if spec.kind == "muon":
@@ -217,51 +221,51 @@ def optimisers(model: nn.Module, spec: Optimiser) -> list[torch.optim.Optimizer]
     ids = {id(weight) for weight in matrices}
     rest = [weight for _, weight in named if id(weight) not in ids]
     gain = None if spec.final_norm_lr is None else trained_gain(model)
-    made: list[torch.optim.Optimizer] = []
+    result: list[torch.optim.Optimizer] = []
     if matrices:
         muon = torch.optim.Muon(
             matrices, lr=spec.muon_lr, weight_decay=spec.weight_decay, adjust_lr_fn="match_rms_adamw"
         )
-        made.append(muon)
-    if rest:  # adapters are matrices all
+        result.append(muon)
+    if rest:  # empty for adapters, which are all matrices
         groups: list[dict[str, Any]] = [{"params": [weight for weight in rest if weight is not gain]}]
         if gain is not None:
             groups.append({"params": [gain], "lr": spec.final_norm_lr})
         decay, eps = spec.weight_decay, spec.eps
-        made.append(torch.optim.AdamW(groups, lr=spec.lr, betas=spec.betas, eps=eps, weight_decay=decay))
-    for optimiser in made:
+        result.append(torch.optim.AdamW(groups, lr=spec.lr, betas=spec.betas, eps=eps, weight_decay=decay))
+    for optimiser in result:
         for group in optimiser.param_groups:
             group["peak"] = group["lr"]
-    return made
+    return result
 
 
 def trained_gain(weights: nn.Module) -> Tensor:
-    """The gain of the norm before the output embedding; RecipeError where there is none, or it is not trained."""
+    """Return the gain of the norm before the output embedding; raise RecipeError if it is missing or frozen."""
     models = (part for part in weights.modules() if hasattr(part, "get_decoder"))
     gain = next((final_norm_of(model) for model in models), None)
     if gain is None or not gain.requires_grad:
         raise RecipeError(
-            "final_norm_lr is of the norm before the output embedding: this model trains none; leave it out"
+            "final_norm_lr needs a trained norm before the output embedding, which this model lacks; leave it out"
         )
     return gain
 
 
 def recompute_activations(model: nn.Module) -> None:
-    """Have the layers of a Hugging Face model keep no activations for the backward pass."""
+    """Enable activation checkpointing in a Hugging Face model."""
     model_: Any = model
     enable = getattr(model_, "activation_checkpointing_enable", None) or model_.gradient_checkpointing_enable
     enable({"use_reentrant": False})
 
 
 def halves(device: torch.device) -> bool:
-    """Whether a device multiplies bfloat16 matrices in hardware."""
+    """Return True if the device multiplies bfloat16 matrices in hardware."""
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported())
-    known: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()  # not in torch 2.11
-    return device.type == "cpu" and any(known.get(name, False) for name in ("amx_bf16", "avx512_bf16"))
+    capabilities: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()  # not in torch 2.11
+    return device.type == "cpu" and any(capabilities.get(name, False) for name in ("amx_bf16", "avx512_bf16"))
 
 
 def check_finite(weights: Iterable[Tensor], of: str = "") -> None:
-    """Raise RecipeError where weights are no numbers: these must not take the place of the last good checkpoint."""
+    """Raise RecipeError for NaN or infinite weights, which must not replace the last good checkpoint."""
     if not bool(torch.stack([weight.isfinite().all() for weight in weights]).all()):
-        raise RecipeError(f"the weights{of} are no numbers any more; {ADVICE}{of}")
+        raise RecipeError(f"the weights{of} are NaN or infinite; {ADVICE}{of}")

@@ -201,7 +201,7 @@ def test_a_loss_that_is_no_number_stops_the_run_and_leaves_the_weights(bad):
 
 def test_weights_that_a_step_made_no_numbers_stop_the_run():
     model = toy_model()
-    with pytest.raises(RecipeError, match="no numbers any more.*last checkpoint; try a smaller lr"):
+    with pytest.raises(RecipeError, match="NaN or infinite.*last checkpoint; try a smaller lr"):
         Updater(model, scorer(model), Optimiser(schedule=constant(math.inf)), [CLIP]).update(ragged(), HERE, seed=(0,))
 
 
@@ -280,7 +280,7 @@ def test_a_rate_of_a_gain_that_is_not_trained_is_refused():
     frozen_gain = toy_model()
     frozen_gain.model.norm.weight.requires_grad_(False)
     for model in (Bigram(), frozen_gain):
-        with pytest.raises(RecipeError, match="final_norm_lr is of the norm before the output embedding"):
+        with pytest.raises(RecipeError, match="final_norm_lr needs a trained norm before the output embedding"):
             optimisers(model, Optimiser(final_norm_lr=0.1))
 
 
