@@ -1,4 +1,4 @@
-"""A Batch: what one update trains on, as tensors; and the invariants that every batch is held to."""
+"""The Batch: tensors of the episodes that one update trains on."""
 
 from __future__ import annotations
 
@@ -11,94 +11,94 @@ from torch import Tensor
 
 from lmgym.policy.models.vision import Media
 
-OBSERVATION_STRIDE = 3  # one of so many observation tokens is trained
+OBSERVATION_STRIDE = 3  # one in this many observation tokens is trained
 
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """Rows are segments, right-padded. A token's entries stand at its own position, never at that of its logits."""
+    """Segments of episodes as right-padded rows; entries are at the position of their token, not of its logits."""
 
     ids: Tensor  # (B, T) int64, padded with 0
     attention: Tensor  # (B, T) bool: a real token
-    mask: Tensor  # (B, T) bool: an answer's token that is trained; what losses are averaged over
-    turn: Tensor  # (B, T) int64: of the episode; -1 where the token is no answer's
-    invalid: Tensor  # (B, T) bool: of an answer that the environment did not understand
-    logprobs: Tensor  # (B, T) of the policy that spoke, or as scored again by the trainer; 0 off answers
-    entropy: Tensor  # (B, T) nats; 0 off answers
-    reward: Tensor  # (B, T) of a turn, on its last trained token
-    value: Tensor  # (B, T) of the state before the token, where there is a critic
-    quality: Tensor  # (B, T) of the turn that the token is part of (Q), where the critic knows it
-    cut: Tensor  # (B,) bool: the row ends where its episode was cut, after the last observation if that is there
-    target: Tensor  # (B, T) what `value` is trained towards, where there is a critic
-    boot: Tensor  # (B,) value of the state after the row's last token, where the episode was cut there
+    mask: Tensor  # (B, T) bool: trained token of an answer; losses are averaged over these
+    turn: Tensor  # (B, T) int64: number of the turn; -1 outside answers
+    invalid: Tensor  # (B, T) bool: token of an invalid action
+    logprobs: Tensor  # (B, T) of the sampling policy, or rescored by the trainer; 0 outside answers
+    entropy: Tensor  # (B, T) nats; 0 outside answers
+    reward: Tensor  # (B, T) reward of a turn, on its last trained token
+    value: Tensor  # (B, T) of the state before the token, by the critic
+    quality: Tensor  # (B, T) Q of the turn of the token, by critics that have one
+    cut: Tensor  # (B,) bool: the row ends a truncated episode, with its final observation if available
+    target: Tensor  # (B, T) target of `value`, by the critic
+    boot: Tensor  # (B,) value of the state after the row's last token, for rows that are `cut`
     advantage: Tensor  # (B, T)
-    weight: Tensor  # (B, T) factor of the token's loss; 0 is not trained
-    reference: Tensor  # (B, T) log-probs under the start policy, or the base below adapters, where a loss wants them
+    weight: Tensor  # (B, T) factor of the token's loss; 0: not trained
+    reference: Tensor  # (B, T) log-probs under the start policy, or the base below adapters, if needed
     episode: Tensor  # (B,) number of the episode within the batch
     segment: Tensor  # (B,) number of the segment within its episode
     group: Tensor  # (B,)
     seat: Tensor  # (B,)
-    parent: Tensor  # (B,) number of the episode that this one was forked from; -1 where that is not in the batch
-    forked: Tensor  # (B,) turns that are the parent's
-    version: Tensor  # (B,) of the weights that spoke, the oldest of the row
-    media: Media | None = None  # the pictures of the rows, where there are any
+    parent: Tensor  # (B,) number of the parent episode of a fork; -1 for none in the batch
+    forked: Tensor  # (B,) number of turns shared with the parent
+    version: Tensor  # (B,) oldest version of the weights that sampled the row
+    media: Media | None = None  # pictures of the rows
 
     def __len__(self) -> int:
-        """Rows."""
+        """Return the number of rows."""
         return len(self.ids)
 
     def rows(self, index: Tensor) -> Batch:
-        """The rows `index` (R,), without the columns that are padding in all of them."""
+        """Return the rows `index` (R,), without columns that are padding in all of them."""
         longest = int(self.attention[index].sum(1).max())
         parts = {n: x[index, :longest] if x.ndim == 2 else x[index] for n, x in self.tensors().items()}
         return Batch(**parts, media=None if self.media is None else self.media.select(index.tolist()))
 
     def to(self, device: torch.device | str) -> Batch:
-        """The same batch on `device`."""
+        """Return the batch on `device`."""
         return Batch(**{name: part.to(device) for name, part in self.tensors().items()}, media=self.media)
 
     def tensors(self) -> dict[str, Tensor]:
-        """All of it but the pictures, by name."""
+        """Return all tensors by name."""
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "media"}
 
     @property
     def lengths(self) -> Tensor:
-        """Real tokens of each row; (B,)."""
+        """Number of real tokens of each row; (B,)."""
         return self.attention.sum(1)
 
     def returns(self) -> Tensor:
-        """Undiscounted return of each episode, over all its rows; (E,) in the order of episode numbers."""
+        """Return the undiscounted return of each episode over all its rows; (E,) by episode number."""
         total = torch.zeros(int(self.episode.max()) + 1, dtype=torch.float64, device=self.reward.device)
         return total.index_add_(0, self.episode, self.reward.double().sum(1))
 
     def first_rows(self) -> Tensor:
-        """Index of a row of each episode, in the order of episode numbers; (E,)."""
+        """Return the index of the first row of each episode; (E,) by episode number."""
         rows = torch.full((int(self.episode.max()) + 1,), -1, dtype=torch.long, device=self.episode.device)
         rows[self.episode.flip(0)] = torch.arange(len(self) - 1, -1, -1, device=self.episode.device)
         return rows
 
     def groups(self) -> Tensor:
-        """Number of the (group, seat) of each episode, within which statistics are kept; (E,)."""
+        """Return the number of the (group, seat) of each episode, the unit of group statistics; (E,)."""
         first = self.first_rows()
         return self.group[first] * (int(self.seat.max()) + 1) + self.seat[first]
 
 
 def masked(batch: Batch, out: Tensor) -> Batch:
-    """The batch with the tokens `out` (B, T) taken from the loss; statistics and rewards stay."""
+    """Return the batch with the tokens `out` (B, T) excluded from the loss; statistics and rewards stay."""
     return replace(batch, mask=batch.mask & ~out, weight=batch.weight.masked_fill(out, 0.0))
 
 
 def some_rows(batch: Batch, tokens: int, *, seed: Sequence[int]) -> Tensor:
-    """Rows (R,) drawn at random, one or more, of `tokens` in all at most."""
+    """Draw rows (R,) at random with at most `tokens` tokens in total, but at least one row."""
     order = torch.from_numpy(np.random.default_rng(list(seed)).permutation(len(batch)))
     count = int((batch.lengths[order].cumsum(0) <= tokens).sum())
     return order[: max(1, count)]
 
 
 def micro_batches(lengths: Tensor, budget: int, unit: Tensor | None = None) -> list[Tensor]:
-    """Cut rows of these lengths (B,) into runs of similar length whose padded size is at most `budget` tokens.
+    """Split rows of these lengths (B,) into runs of similar length with at most `budget` padded tokens each.
 
-    Returns row indices. Rows of one `unit` (B,) come in the same run, a unit longer than the budget in one of its own.
+    Return row indices. Rows of one `unit` (B,) share a run; a unit longer than the budget has a run of its own.
     """
     units = torch.arange(len(lengths)) if unit is None else torch.unique(unit, return_inverse=True)[1]
     longest = torch.zeros(int(units.max()) + 1, dtype=lengths.dtype).scatter_reduce(0, units, lengths, "amax")
@@ -119,8 +119,8 @@ def micro_batches(lengths: Tensor, budget: int, unit: Tensor | None = None) -> l
 def with_observations(batch: Batch, weight: float) -> Batch:
     """Return the batch with the tokens outside answers in the loss, at `weight` on average.
 
-    Every third of them stands for its neighbours, another one in every row, since logits dominate the cost of a small
-    model. The first token of a row has no context, and tokens of pictures are not text.
+    Only every third token is trained, at three times the weight, because logits dominate the cost of a small model; the
+    offset differs by row. The first token of a row has no context, and picture tokens are not text.
     """
     observed = batch.attention & (batch.turn < 0)
     if batch.media:

@@ -1,4 +1,4 @@
-"""Figures for the log, out of episodes and reports."""
+"""Figures for the log, computed from episodes and reports."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lmgym.types import Trajectory
 
 
 def of_play(trajectories: Sequence[Trajectory]) -> dict[str, float]:
-    """Means over the episodes of a step."""
+    """Return means over the episodes of a step."""
     count = len(trajectories)
     turns = [turn for trajectory in trajectories for turn in trajectory.turns]
     own = [turn for trajectory in trajectories for turn in trajectory.turns[trajectory.forked_at :]]
@@ -32,7 +32,7 @@ def of_play(trajectories: Sequence[Trajectory]) -> dict[str, float]:
 
 
 def of_demonstrations(trajectories: Sequence[Trajectory]) -> dict[str, float]:
-    """The same of what is imitated: its success is not the policy's."""
+    """Return means over demonstrations; their success is logged as `demonstrated_success`."""
     played = of_play(trajectories)
     kept = {name: played[name] for name in ("episodes", "turns", "truncated", "invalid", "played_turns")}
     turns = [turn for trajectory in trajectories for turn in trajectory.turns]
@@ -41,9 +41,9 @@ def of_demonstrations(trajectories: Sequence[Trajectory]) -> dict[str, float]:
 
 
 def over_draws(drawn: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Figures of a step that learned several times: sums of tokens, extremes of extremes, the last counts, else means.
+    """Combine the figures of several updates of a step: token sums, extremes, last counts, and means of the rest.
 
-    A draw of which nothing was trained has its tokens alone.
+    An update without trained tokens has no other figures.
     """
     names = {name: None for figures in drawn for name in figures}
     columns = {name: [figures[name] for figures in drawn if name in figures] for name in names}
@@ -61,7 +61,7 @@ def _together(name: str, values: Sequence[float]) -> float:
 
 
 def of_evaluation(report: Report) -> dict[str, float]:
-    """A report in a line of the log."""
+    """Return the figures of an evaluation report."""
     return {
         "evaluated_episodes": len(report.outcomes),
         "evaluated_success": report.success.mean,

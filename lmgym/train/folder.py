@@ -1,4 +1,4 @@
-"""A run's folder: claimed once, described in run.json, gone on with only by the arguments that began it."""
+"""The folder of a run: claimed once, described in run.json, resumed with the same arguments only."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "gymnasium")
 
 
 def claim(folder: Path, arguments: Mapping[str, Any], *, resume: bool) -> dict[str, Any] | None:
-    """Begin a run in `folder`, or go on with the one that is there: then its last checkpoint, if it made any.
+    """Start a run in `folder`, or resume the run there and return its last checkpoint, if any.
 
-    Raises RecipeError where another run has the folder, where there is none to go on with, and for an argument that
-    differs.
+    Raise RecipeError if the folder has another run, if there is none to resume, or if an argument differs.
     """
     path = folder / FACTS
     given = json.loads(json.dumps(dict(arguments), default=str))
     if not resume:
         if path.exists() or (folder / METRICS).exists():
-            raise RecipeError(f"{folder} has a run already: go on with --resume, or choose another folder with --out")
+            raise RecipeError(
+                f"{folder} has a run already: continue with --resume, or choose another folder with --out"
+            )
         replace_file(path, json.dumps({"arguments": given, **surroundings()}, indent=2))
         return None
     if not path.exists():
@@ -60,13 +61,13 @@ def _same(old: Mapping[str, Any], new: Mapping[str, Any], folder: Path) -> None:
 
 
 def surroundings() -> dict[str, Any]:
-    """Versions of what a run stands on."""
+    """Return the versions of software and machine that a run depends on."""
     return {
         "lmgym": lmgym.__version__,
         "commit": _commit(),
         "python": platform.python_version(),
         "machine": platform.machine(),
-        "threads": torch.get_num_threads(),  # a resumed run makes the same bits on as many
+        "threads": torch.get_num_threads(),  # a resumed run is bit-identical with the same number
         "packages": {name: _version(name) for name in PACKAGES},
     }
 
@@ -79,7 +80,7 @@ def _version(package: str) -> str | None:
 
 
 def _commit() -> str | None:
-    """The commit of the source tree, with a plus where files were changed; None outside of one."""
+    """Return the commit of the source tree, with a plus if files are modified; None outside a repository."""
     git = ["git", "-C", str(Path(__file__).parent)]
     try:
         head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()

@@ -148,8 +148,8 @@ class Joint:
 class Critic:
     """Estimates values of states with its own weights and optimiser; the base of critics.
 
-    In a step the calls are: `fit` to learn from the store, `value` to judge the batch, `learn` to learn from the batch
-    that was just judged.
+    In a step the calls are: `fit` to learn from the store, `value` to estimate values of the batch, `learn` to
+    learn from that batch.
     """
 
     def begin(self, *, policy_learns: bool) -> Joint | None:

@@ -1,4 +1,4 @@
-"""The log of a run: a line of figures a step, TensorBoard, and a progress bar."""
+"""The log of a run: a line of figures per step, TensorBoard, and a progress bar."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Stopwatch:
 
     @contextmanager
     def __call__(self, part: str) -> Iterator[None]:
-        """Count the time inside as `part`'s."""
+        """Add the time inside the block to `part`."""
         begun = time.perf_counter()
         try:
             yield
@@ -38,7 +38,7 @@ class Stopwatch:
 
 
 class Log:
-    """Writes what happened. `offset` is the length in bytes of the lines that a checkpoint vouches for."""
+    """Writer of metrics and progress; `offset` is the length in bytes of the metrics covered by the checkpoint."""
 
     def __init__(self, folder: Path, *, offset: int = 0, step: int = 0, quiet: bool = False) -> None:
         self.folder = folder
@@ -70,7 +70,7 @@ class Log:
 
     @property
     def offset(self) -> int:
-        """Bytes written so far."""
+        """Number of bytes written so far."""
         return self._file.tell()
 
     def write(self, figures: Figures, *, step: int) -> None:
@@ -90,7 +90,7 @@ class Log:
             self._bar.console.print(words, markup=False, soft_wrap=True)
 
     def show(self, stage: str, share: float, words: str) -> None:
-        """Move the bar of a stage to `share` and show some `words` beside it."""
+        """Move the progress bar of a stage to `share` and show `words` beside it."""
         stage_before, *_, begun = self._state
         self._state = (stage, share, words, begun if stage == stage_before else time.monotonic())
         if self._plain and stage != stage_before:
@@ -123,16 +123,16 @@ class Log:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turn a full disk or a folder that cannot be written into one clear line."""
+    """Raise RecipeError with a one-line message for errors of writing, such as a full disk."""
     try:
         yield
     except OSError as error:
         why = error.strerror or str(error)
-        raise RecipeError(f"cannot write {path}: {why}; make room and go on with --resume, or use --out") from error
+        raise RecipeError(f"cannot write {path}: {why}; make room and continue with --resume, or use --out") from error
 
 
 def replace_file(path: Path, content: str) -> None:
-    """Write a whole file, or leave the one that was there."""
+    """Replace a file atomically."""
     partial = path.with_name(f"{path.name}.partial")
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -144,12 +144,12 @@ def replace_file(path: Path, content: str) -> None:
 
 
 def read_metrics(folder: Path) -> list[dict[str, Any]]:
-    """The lines of a run's log."""
+    """Return the lines of a run's metrics."""
     return [json.loads(line) for line in (folder / METRICS).read_text().splitlines()]
 
 
 def _board(folder: Path, step: int) -> Any:
-    """TensorBoard's writer, which drops what it had of later steps; None where it is not installed."""
+    """Return a TensorBoard writer that drops events of later steps; None if TensorBoard is not installed."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:

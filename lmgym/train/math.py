@@ -1,7 +1,6 @@
-"""The arithmetic that algorithms share: aggregation, clipped surrogate, divergences, group statistics.
+"""Arithmetic shared by algorithms: aggregation, clipped surrogate, divergences, group statistics.
 
-Plain functions of tensors, tested against numbers worked by hand and against exact enumeration. Nothing here knows a
-model, an episode or a token's text.
+Plain functions of tensors, independent of models and episodes; tested against hand-worked numbers and enumeration.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import torch
 from torch import Tensor
 
 Aggregation = Literal["token_mean", "seq_mean", "seq_sum", "const_norm"]
-Penalty = Literal["k2", "k3"]  # estimators of a divergence that are a loss; k1 is one of a reward
+Penalty = Literal["k2", "k3"]  # estimators for losses; k1 is for rewards only
 Divergence = Literal["k1"] | Penalty
 
 
@@ -40,12 +39,12 @@ def aggregation(mask: Tensor, sequence: Tensor, kind: Aggregation, *, longest: i
 
 
 def ratio(logprobs: Tensor, old: Tensor) -> Tensor:
-    """Probability ratio new to old, kept within exp(-20) and exp(20); any shape."""
+    """Return the probability ratio of new to old, clamped to [exp(-20), exp(20)]; any shape."""
     return (logprobs - old).clamp(-20.0, 20.0).exp()
 
 
 def clipped(rho: Tensor, advantage: Tensor, *, low: float, high: float, dual: float | None = None) -> Tensor:
-    """PPO's clipped surrogate (to be maximised), with a floor `dual * advantage` where the advantage is negative."""
+    """Return PPO's clipped surrogate (to be maximised), with floor `dual * advantage` for negative advantages."""
     term = torch.minimum(rho * advantage, rho.clamp(1.0 - low, 1.0 + high) * advantage)
     if dual is None:
         return term
@@ -53,7 +52,7 @@ def clipped(rho: Tensor, advantage: Tensor, *, low: float, high: float, dual: fl
 
 
 def divergence(logprobs: Tensor, reference: Tensor, kind: Divergence) -> Tensor:
-    """Per-token estimate of KL(policy || reference) from samples of the policy; any shape.
+    """Return per-token estimates of KL(policy || reference) from samples of the policy; any shape.
 
     As a loss k1 has no gradient in expectation, k2 the gradient of KL(policy || reference), k3 that of
     KL(reference || policy).
@@ -69,14 +68,14 @@ def divergence(logprobs: Tensor, reference: Tensor, kind: Divergence) -> Tensor:
 
 
 def group_normal(returns: Tensor, group: Tensor, *, std: bool, epsilon: float = 1e-6) -> Tensor:
-    """Each return minus its group's mean, divided by the group's sample deviation if `std`; all (E,).
+    """Return each return minus its group's mean, divided by the group's sample deviation if `std`; all (E,).
 
-    A group without variance gets zeros.
+    Groups without variance get zeros.
     """
     _, member = torch.unique(group, return_inverse=True)
     groups = int(member.max()) + 1
     least = returns.new_full((groups,), torch.inf).scatter_reduce(0, member, returns, "amin")
-    above = returns - least[member]  # so that equal returns are exactly zero, whatever their value
+    above = returns - least[member]  # so that equal returns give exactly zero
     size = returns.new_zeros(groups).index_add(0, member, torch.ones_like(returns))
     mean = returns.new_zeros(groups).index_add(0, member, above) / size
     centred = above - mean[member]

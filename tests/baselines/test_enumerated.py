@@ -47,7 +47,7 @@ def value_of(seen, second):
 
 
 def choices(context, first, seen, second, summary=""):
-    """What is chosen where: the texts that a policy under a context has before each of its letters."""
+    """Return the choices of an episode: the text before each letter of the policy, and the letter."""
     begun = [("G", first[0]), (f"G{first[0]}", first[1])]
     shown = {MARKOV: seen, Full(): f"G{first}{seen}", SUMMARISE: f"G\n\n#\n{summary}\n\n{seen}"}[context]
     asked = [(f"G{first}{seen}\n\n?", summary)] if summary else []
@@ -63,7 +63,7 @@ def enumerated(context):
 
 
 def log_odds(context):
-    """Of each context that can come up: the published ones where the policy sees the sign alone."""
+    """Return the log-odds of each possible context: the published ones where the policy sees the sign alone."""
     if context == MARKOV:
         known = dict(zip(oracles.CONTEXTS, oracles.LOG_ODDS, strict=True))
         return {(f"G{name}" if name == "" or name in "ab" else name): odds for name, odds in known.items()}

@@ -52,7 +52,7 @@ def test_all_nine_are_there():
 
 
 def missing(name: str, task: str, folder: Path) -> str:
-    """What a baseline as it is would need of a task that is not there; nothing where it can begin."""
+    """Return the requirement of a baseline that a task does not meet; empty if it can start."""
     module = importlib.import_module(f"lmgym.baselines.{name}")
     try:
         preflight.check(module.recipe(module.Args()), TASKS[task], OPTIONS.get(task, {}), folder)

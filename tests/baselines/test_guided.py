@@ -1,4 +1,4 @@
-"""What MC and ILQL end with is played again by the folder of their run, values included."""
+"""The guided policies of MC and ILQL are restored from the folders of their runs."""
 
 from __future__ import annotations
 

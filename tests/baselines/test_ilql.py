@@ -42,7 +42,7 @@ def chain_of(reward, *, following=None, ids=None, behaviour=None) -> Chain:
 
 
 def goals(chain: Chain, v: torch.Tensor) -> list[float]:
-    """What ILQL's Q is drawn towards: minus its gradient where Q is 0."""
+    """Return the goals of ILQL's Q: minus its gradient at Q = 0."""
     q = tuple(torch.zeros(len(chain.ids), 2, dtype=torch.float64, requires_grad=True) for _ in range(2))
     slow = tuple(torch.zeros(len(chain.ids), 2, dtype=torch.float64) for _ in range(2))
     of_q, _, _ = ilql.losses(q, v, slow, chain, gamma=0.99, tau=0.7)

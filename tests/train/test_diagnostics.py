@@ -1,4 +1,4 @@
-"""What a practitioner looks for first is in the log of an RL step."""
+"""The log of an RL step has the figures that a practitioner looks for first."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ PI, MU = [0.5, 0.3, 0.2], [0.6, 0.3, 0.1]
 
 @pytest.mark.parametrize(("most", "expected"), [(2.0 + 1e-9, 0.2), (1.5, 0.15), (1.0, 0.1)])
 def test_a_cap_has_the_bias_worked_by_hand(most, expected):
-    """What the sampler MU gives for the chance of its third word, which is 0.2 under PI."""
+    """The weighted estimate from the sampler MU for the probability of the third word, which is 0.2 under PI."""
     batch = make_batch([[1]] * 3)
     gap = torch.tensor([[math.log(p / q)] for p, q in zip(PI, MU, strict=True)])
     for mode in ("token_cap", "sequence_cap"):

@@ -1,4 +1,4 @@
-"""What a recipe does not find is said before any work, with a way out that it has."""
+"""Missing requirements of a recipe are reported before any work, with a remedy that the recipe supports."""
 
 from __future__ import annotations
 

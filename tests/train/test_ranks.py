@@ -44,7 +44,7 @@ def test_the_gradient_is_that_of_one_process(processes, aggregation):
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory, _one_thread):
-    """What a single process makes of the same critics."""
+    """Return the gradients and values of the same critics in a single process."""
     known = MappingProxyType({**registry.specs(), SPEC.id: SPEC})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(registry, "specs", lambda: known)

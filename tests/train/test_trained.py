@@ -1,4 +1,4 @@
-"""What a step trained is written down as it was, and shown."""
+"""The tokens that a step trained are recorded exactly and can be displayed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `torchrun` runs in test_ranks.py: gradients, then short runs; results go to a file of the process."""
+"""The program that test_ranks.py starts by `torchrun`: gradients, then short runs; each process writes a file."""
 
 from __future__ import annotations
 

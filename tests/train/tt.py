@@ -97,6 +97,6 @@ class Table(nn.Module):
         return torch.nn.functional.logsigmoid(chosen) * batch.mask, entropy * batch.mask
 
     def gradient(self) -> dict[str, float]:
-        """Of the parameters, by context."""
+        """Return the gradient of the parameters by context."""
         assert self.odds.grad is not None
         return dict(zip(self.contexts, self.odds.grad.tolist(), strict=True))
