@@ -75,12 +75,12 @@ def test_a_gradient_that_is_no_number_stops_the_run_and_leaves_the_weights():
     assert torch.equal(net.online.weight, before)
 
 
-def test_weights_that_are_no_numbers_stop_the_run():
+def test_weights_that_are_not_finite_stop_the_run():
     net = Estimator(nn.Linear(2, 1), lr=1e6)
     nn.init.constant_(net.online.weight, -3.4028234e38)  # the last number of float32
     net.optimiser.param_groups[0]["lr"] = 1e37
     net.online(torch.ones(1, 2)).sum().backward()
-    with pytest.raises(RecipeError, match="weights of the critic are no numbers"):
+    with pytest.raises(RecipeError, match="weights of the critic are NaN or infinite"):
         net.step()
 
 
