@@ -7,7 +7,7 @@ log-probabilities stand beside them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lmgym.board.entry import Entry, EntrySettings, RecordedEpisode, RecordedTurn, settings_of
+from lmgym.board.entry import Entry, RecordedEpisode, RecordedTurn, settings_of
 from lmgym.board.evidence import FULL, Precision, weigh
 from lmgym.errors import SubmissionError
 from lmgym.evaluation.protocol import Protocol
@@ -25,7 +25,7 @@ from lmgym.rollout.engine import Engine
 from lmgym.rollout.episode_state import SeatConfig, number_of
 from lmgym.rollout.picture_folder import PictureFolder
 from lmgym.rollout.segments import segments
-from lmgym.types import FIRST_SEAT, Completion, Message, Picture, Trajectory
+from lmgym.types import FIRST_SEAT, Completion, Message, Picture
 
 if TYPE_CHECKING:
     from lmgym.policy.local.audit import Auditor  # imports torch
@@ -44,52 +44,39 @@ def audit(
 ) -> dict[str, Any]:
     """Score the ids of episodes under a policy. Raises SubmissionError where the policy cannot have sampled them."""
     settings = settings_of(entry)
+    jobs = [rules.job(episode.index, episode.attempt) for episode in episodes]
+    record: dict[tuple[int, ...], RecordedTurn] = {}
+    for job, episode in zip(jobs, episodes, strict=True):
+        for seat in entry.seats:
+            for number, turn in enumerate(turn for turn in episode.turns if turn.seat == seat):
+                record[number_of(job.id), job.attempt, number_of(seat), number] = turn
+    agent = RecordedPolicy(auditor, record, settings.max_tokens)
+    seats = {seat: SeatConfig(policy=RecordedPolicy(None, record, None)) for seat in entry.seats if seat != FIRST_SEAT}
+    concurrency = 1 if seats else ALONE  # other seats count tokens by the record of a single episode
+    seats[FIRST_SEAT] = SeatConfig(prompt=settings.prompt, policy=agent)
     rows = []
     stated: list[float] = []
     owner: list[int] = []
     with TemporaryDirectory() as folder:
-        pictures = PictureFolder(Path(folder))
-        for number, trajectory in enumerate(_play_record(entry, settings, episodes, auditor, rules, pictures)):
-            seat = (number_of(trajectory.id), trajectory.attempt, number_of(trajectory.seat))
+        engine = Engine(
+            context=context_rule(settings.context),
+            seats=seats,
+            lockstep=True,
+            concurrency=concurrency,
+            pictures=PictureFolder(Path(folder)),
+        )
+        played = (trajectory for trajectory in engine.run(agent, jobs) if trajectory.seat == FIRST_SEAT)
+        for number, trajectory in enumerate(played):
+            name = (number_of(trajectory.id), trajectory.attempt, number_of(trajectory.seat))
             for segment in segments(trajectory):
-                turns = enumerate(trajectory.turns[segment.start : segment.stop], segment.start)
-                noise = [  # the engine names the noise of each turn
-                    draw for turn, each in turns for draw in auditor.noise((*seat, turn), len(each.completion.ids))
-                ]
+                noise: list[float] = []
+                for place in range(segment.start, segment.stop):  # the engine names the noise of each turn
+                    noise += auditor.noise((*name, place), len(trajectory.turns[place].completion.ids))
                 rows.append((segment.ids, segment.sampled, noise, segment.pictures))
                 stated += [value for value, own in zip(segment.logprobs, segment.sampled, strict=True) if own]
                 owner.append(number)
         rescored = auditor.rescore(rows) if rows else []
     return weigh(np.array(stated), rescored, owner, temperature=settings.temperature, precision=precision)
-
-
-def _play_record(
-    entry: Entry,
-    settings: EntrySettings,
-    episodes: Sequence[RecordedEpisode],
-    auditor: Auditor,
-    rules: Protocol,
-    pictures: PictureFolder,
-) -> Iterator[Trajectory]:
-    """Yield the agent's trajectories, in order, as the engine makes them of the recorded answers."""
-    jobs = [rules.job(episode.index, episode.attempt) for episode in episodes]
-    turns: dict[tuple[int, ...], RecordedTurn] = {}
-    for job, episode in zip(jobs, episodes, strict=True):
-        for seat in entry.seats:
-            for number, turn in enumerate(turn for turn in episode.turns if turn.seat == seat):
-                turns[number_of(job.id), job.attempt, number_of(seat), number] = turn
-    agent = RecordedPolicy(auditor, turns, settings.max_tokens)
-    seats = {seat: SeatConfig(policy=RecordedPolicy(None, turns, None)) for seat in entry.seats if seat != FIRST_SEAT}
-    concurrency = 1 if seats else ALONE  # other seats count tokens by the record of a single episode
-    seats[FIRST_SEAT] = SeatConfig(prompt=settings.prompt, policy=agent)
-    engine = Engine(
-        context=context_rule(settings.context),
-        seats=seats,
-        lockstep=True,
-        concurrency=concurrency,
-        pictures=pictures,
-    )
-    return (trajectory for trajectory in engine.run(agent, jobs) if trajectory.seat == FIRST_SEAT)
 
 
 @dataclass

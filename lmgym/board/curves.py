@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -56,11 +55,6 @@ class BaselineCurve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return HEIGHT * (1 - value)
 
 
-def read_curves(folder: Path) -> list[BaselineCurve]:
-    """Read the curves of a task."""
-    return [read_curve(path) for path in sorted(folder.glob("*.json"))]
-
-
 def read_curve(path: Path) -> BaselineCurve:
     """Read a curve's file. Raises SubmissionError where its points are not a curve."""
     curve = entries.as_record(parsing.parse(parsing.read_small(path), path.name), BaselineCurve, path.name)
@@ -80,22 +74,18 @@ def read_curve(path: Path) -> BaselineCurve:
 def from_metrics(lines: Iterable[str], *, name: str, command: str) -> BaselineCurve:
     """Return the curve in a run's `metrics.jsonl`. Raises SubmissionError where the run has no evaluation."""
     rows = [json.loads(line) for line in lines]
-    points = {row["run_step"]: _point(row) for row in rows if "evaluated_success" in row}
+    figures = ("evaluated_success", "evaluated_low", "evaluated_high")
+    points = {
+        row["run_step"]: Point(int(row["run_step"]), *(round(float(row[figure]), 6) for figure in figures))
+        for row in rows
+        if "evaluated_success" in row
+    }
     if not points:
         raise SubmissionError(f"the run of {name} has no evaluation during training, so there is no curve")
     played = [(int(row["run_step"]), float(row["success"])) for row in rows if "success" in row]
-    return BaselineCurve(name, command, tuple(points[step] for step in sorted(points)), _thin(played))
-
-
-def _point(row: Mapping[str, Any]) -> Point:
-    names = ("evaluated_success", "evaluated_low", "evaluated_high")
-    return Point(int(row["run_step"]), *(round(float(row[name]), 6) for name in names))
-
-
-def _thin(played: Sequence[tuple[int, float]]) -> tuple[tuple[int, float], ...]:
-    """Return a running mean, reduced to the points that a drawing shows."""
     smooth = [
         (step, round(sum(value for _, value in played[max(0, i - SMOOTH + 1) : i + 1]) / min(i + 1, SMOOTH), 6))
         for i, (step, _) in enumerate(played)
     ]
-    return tuple(smooth[:: max(1, -(-len(smooth) // DRAWN))])
+    thinned = tuple(smooth[:: max(1, -(-len(smooth) // DRAWN))])
+    return BaselineCurve(name, command, tuple(points[step] for step in sorted(points)), thinned)

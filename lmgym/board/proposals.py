@@ -101,23 +101,19 @@ def recheck(base: BoardStore, store: BoardStore) -> list[Path]:
         stated = store.verdict(entry)
         if stated is None:
             raise SubmissionError(f"{entry.name} on {entry.task} has no verdict as it is; run lmgym board grade")
-        _check_equal(stated, verify(path))
+        replayed = verify(path)
+        audited = stated.audit is not None and (stated.mark, replayed.mark) == ("reproduced", "verified")
+        mark = "verified" if audited else stated.mark
+        comparable = msgspec.structs.replace(stated, mark=mark, audit=None, lmgym=replayed.lmgym)
+        for name in replayed.__struct_fields__:
+            claimed, actual = getattr(comparable, name), getattr(replayed, name)
+            if claimed != actual:
+                raise SubmissionError(
+                    f"the verdict on {stated.name} on {stated.task} states {name} {str(claimed)[:60]}; replay gives "
+                    f"{str(actual)[:60]}"
+                )
     return changed
 
 
 def _content(path: Path) -> bytes | None:
     return path.read_bytes() if path.is_file() else None
-
-
-def _check_equal(stated: Verdict, replayed: Verdict) -> None:
-    """Raise SubmissionError where a verdict differs from replay in more than its audit and its version of lmgym."""
-    audited = stated.audit is not None and (stated.mark, replayed.mark) == ("reproduced", "verified")
-    mark = "verified" if audited else stated.mark
-    comparable = msgspec.structs.replace(stated, mark=mark, audit=None, lmgym=replayed.lmgym)
-    for name in replayed.__struct_fields__:
-        claimed, actual = getattr(comparable, name), getattr(replayed, name)
-        if claimed != actual:
-            raise SubmissionError(
-                f"the verdict on {stated.name} on {stated.task} states {name} {str(claimed)[:60]}; replay gives "
-                f"{str(actual)[:60]}"
-            )

@@ -40,18 +40,37 @@ def replay(env: EnvHandle, episode: RecordedEpisode, *, exact: bool) -> dict[str
         ledger.begin_turn(number, turn.seat)
         ledger.add(result, number)
         invalid += not result.info.get("valid", True)
-    result = _final_result(env, result, episode)
+    if not (result.terminated or result.truncated):
+        if episode.stop != "context":
+            raise SubmissionError(
+                f"{episode.label} stops after {len(episode.turns)} turns, before the environment ended it"
+            )
+        result = env.cut()
+    elif episode.stop != (stop := "done" if result.terminated else "max_turns"):
+        raise SubmissionError(f"{episode.label} states stop {episode.stop!r}; replay gives {stop!r}")
     if exact:
         for number, turn in enumerate(episode.turns):
             if not math.isclose(turn.reward, earned := ledger.rewards[number], rel_tol=NEAR, abs_tol=NEAR):
                 raise SubmissionError(
                     f"{episode.label}, turn {number} states reward {turn.reward}; replay gives {earned}"
                 )
-    _check_ending(episode, result, exact)
+    score, success = float(result.info["score"]), bool(result.info["success"])
+    if not math.isclose(episode.score, score, rel_tol=NEAR, abs_tol=NEAR):
+        raise SubmissionError(f"{episode.label} states score {episode.score}; replay gives {score}")
+    if episode.success != success:
+        raise SubmissionError(
+            f"{episode.label} states success {episode.success}; with score {score} replay gives {success}"
+        )
+    for name in ("terminated", "truncated"):
+        if (stated := getattr(episode, name)) != (replayed := getattr(result, name)):
+            raise SubmissionError(f"{episode.label} states {name} {stated}; replay gives {replayed}")
+    final = observation_digest(result.observation) if result.seat == FIRST_SEAT or result.terminated else None
+    if exact and episode.final != final:
+        raise SubmissionError(f"{episode.label} ends with another observation than the environment gives")
     agent = [(number, turn) for number, turn in enumerate(episode.turns) if turn.seat == FIRST_SEAT]
     return {
-        "score": float(result.info["score"]),
-        "success": bool(result.info["success"]),
+        "score": score,
+        "success": success,
         "reward": math.fsum(ledger.rewards[number] for number, _ in agent),
         "turns": sum(turn.action is not None for _, turn in agent),
         "invalid": invalid,
@@ -90,39 +109,6 @@ def _check_turn(result: StepResult, turn: RecordedTurn, where: str, exact: bool)
         raise SubmissionError(f"{where} is of seat {turn.seat!r}, but it was the turn of {result.seat!r}")
     if exact and observation_digest(result.observation) != turn.observation:
         raise SubmissionError(f"{where} answers another observation than the environment gives")
-
-
-def _final_result(env: EnvHandle, result: StepResult, episode: RecordedEpisode) -> StepResult:
-    """Return the result at the end of an episode; one that ended with a full context is cut here."""
-    over = result.terminated or result.truncated
-    if not over and episode.stop == "context":
-        return env.cut()
-    if not over:
-        raise SubmissionError(
-            f"{episode.label} stops after {len(episode.turns)} turns, before the environment ended it"
-        )
-    stop = "done" if result.terminated else "max_turns"
-    if episode.stop != stop:
-        raise SubmissionError(f"{episode.label} states stop {episode.stop!r}; replay gives {stop!r}")
-    return result
-
-
-def _check_ending(episode: RecordedEpisode, result: StepResult, exact: bool) -> None:
-    score, success = float(result.info["score"]), bool(result.info["success"])
-    if not math.isclose(episode.score, score, rel_tol=NEAR, abs_tol=NEAR):
-        raise SubmissionError(f"{episode.label} states score {episode.score}; replay gives {score}")
-    if episode.success != success:
-        raise SubmissionError(
-            f"{episode.label} states success {episode.success}; with score {score} replay gives {success}"
-        )
-    for name in ("terminated", "truncated"):
-        stated, replayed = getattr(episode, name), getattr(result, name)
-        if stated != replayed:
-            raise SubmissionError(f"{episode.label} states {name} {stated}; replay gives {replayed}")
-    if exact:
-        final = observation_digest(result.observation) if result.seat == FIRST_SEAT or result.terminated else None
-        if episode.final != final:
-            raise SubmissionError(f"{episode.label} ends with another observation than the environment gives")
 
 
 class Replayer:

@@ -33,7 +33,7 @@ def score_again(path: Path, policy: LocalPolicy, *, tolerance: float | None = No
     `tolerance` replaces the default for differences of log-probs, in nats. Raises SubmissionError where the weights
     are not the entry's, or the policy cannot have sampled the ids.
     """
-    from lmgym.policy.local.audit import Auditor, weights_digest
+    from lmgym.policy.local.audit import Auditor, in_fp32, weights_digest
 
     entry = entries.read(path)
     settings = settings_of(entry)
@@ -46,6 +46,10 @@ def score_again(path: Path, policy: LocalPolicy, *, tolerance: float | None = No
         raise SubmissionError(
             f"the entry's weights are {entry.policy.weights[:16]}, those of {policy.name} are {digest[:16]}"
         )
+    if in_fp32(policy):
+        precision = FULL if tolerance is None else Precision(mean=tolerance, most=tolerance, tie=tolerance)
+    else:
+        precision = HALF if tolerance is None else replace(HALF, mean=tolerance)
     return audit(
         entry,
         list(entries.read_episodes(path)),
@@ -58,7 +62,7 @@ def score_again(path: Path, policy: LocalPolicy, *, tolerance: float | None = No
             tools=settings.tools,
         ),
         protocol(entry.task),
-        precision=_precision(policy, tolerance),
+        precision=precision,
     )
 
 
@@ -66,11 +70,3 @@ def check_weights_alone(policy: LocalPolicy) -> None:
     """Raise SubmissionError for a policy guided by a critic, which an entry cannot state."""
     if policy.adjust is not None:
         raise SubmissionError(f"{policy.name} is guided by a critic besides its weights, which an entry cannot state")
-
-
-def _precision(policy: LocalPolicy, tolerance: float | None) -> Precision:
-    from lmgym.policy.local.audit import in_fp32
-
-    if in_fp32(policy):
-        return FULL if tolerance is None else Precision(mean=tolerance, most=tolerance, tie=tolerance)
-    return HALF if tolerance is None else replace(HALF, mean=tolerance)

@@ -24,7 +24,7 @@ from markupsafe import Markup
 import lmgym
 from lmgym.board import entry as entries
 from lmgym.board import history, parsing
-from lmgym.board.curves import BaselineCurve, read_curves
+from lmgym.board.curves import BaselineCurve, read_curve
 from lmgym.board.entry import Entry, folder_name
 from lmgym.board.history import Event
 from lmgym.board.removed import RemovedEntry, archived, removed_entries
@@ -91,8 +91,9 @@ def load(store: BoardStore) -> Board:
     events = history.read(store.log)
     store.check_complete()
     rows: dict[str, list[TableRow]] = {}
-    for entry, verdict in store.all():
-        rows.setdefault(entry.task, []).append(_row_of(entry, verdict, events))
+    for path in entries.all_paths(store.entries):
+        entry = entries.read(path)
+        rows.setdefault(entry.task, []).append(_row_of(entry, store.verdict(entry), events))
     everything = [row for table in rows.values() for row in table]
     for row in everything:
         check_system(row.entry, [other.entry for other in everything])
@@ -105,7 +106,7 @@ def load(store: BoardStore) -> Board:
             summary=spec.summary,
             score=spec.score,
             rows=ranked(rows.pop(spec.id, [])),
-            curves=read_curves(store.root / "curves" / folder_name(spec.id)),
+            curves=[read_curve(path) for path in sorted((store.root / "curves" / folder_name(spec.id)).glob("*.json"))],
         )
         for spec in all_tasks()
     ]
@@ -128,7 +129,15 @@ def _row_of(entry: Entry, verdict: Verdict | None, events: Sequence[Event]) -> T
     event = history.current(events, entry.task, entry.name)
     if event is None or event.entry != verdict.entry:
         raise SubmissionError(f"the history does not have {name} as it is")
-    _check_held(name, verdict, event)
+    for word, logged, stated in (("mark", event.mark, verdict.mark), ("score", event.score, verdict.score.mean)):
+        if logged != stated:
+            raise SubmissionError(f"the history has {name} with {word} {logged}, but its verdict states {stated}")
+    if event.verdict and event.verdict != parsing.digest(entries.canonical(verdict)):
+        raise SubmissionError(f"the verdict on {name} is not the one in the history")
+    if not event.verdict:  # old lines have no digest of the verdict, whose means must then follow from its episodes
+        for word, value in shares(verdict.outcomes).items():
+            if value != getattr(verdict, word):
+                raise SubmissionError(f"the verdict on {name} states another {word} than its episodes have")
     if promise(entry.task) not in (None, verdict.promise):
         raise SubmissionError(f"{name} was verified before the task's golden episodes changed; run lmgym board grade")
     try:
@@ -140,32 +149,18 @@ def _row_of(entry: Entry, verdict: Verdict | None, events: Sequence[Event]) -> T
     return TableRow(entry, verdict)
 
 
-def _check_held(name: str, verdict: Verdict, event: Event) -> None:
-    """Raise SubmissionError where a verdict is not the one in the history.
-
-    Old lines have only its mark and score, not its digest; the verdict's means must then follow from its episodes.
-    """
-    for word, logged, stated in (("mark", event.mark, verdict.mark), ("score", event.score, verdict.score.mean)):
-        if logged != stated:
-            raise SubmissionError(f"the history has {name} with {word} {logged}, but its verdict states {stated}")
-    if event.verdict and event.verdict != parsing.digest(entries.canonical(verdict)):
-        raise SubmissionError(f"the verdict on {name} is not the one in the history")
-    for word, value in ({} if event.verdict else shares(verdict.outcomes)).items():
-        if value != getattr(verdict, word):
-            raise SubmissionError(f"the verdict on {name} states another {word} than its episodes have")
-
-
 def write(board: Board, out: Path, *, address: str = "") -> list[Path]:
     """Write all pages, `board.json` and the feed to `out`.
 
     Links of the feed start with `address`; without one the feed has no links, since readers follow only absolute ones.
     """
-    address = _feed_address(address)
+    if address and not ADDRESS.fullmatch(address):
+        raise SubmissionError(
+            f"--address must be the URL of the site, such as https://example.org/board; got {address!r}"
+        )
     site = SiteWriter(out)
-    site.page("index.html", "index.html", board=board)
-    site.page("tasks.html", "tasks.html", board=board)
-    site.page("methodology.html", "methodology.html", board=board)
-    site.page("history.html", "history.html", board=board)
+    for name in ("index.html", "tasks.html", "methodology.html", "history.html"):
+        site.page(name, name, board=board)
     for task in board.tasks:
         if task.rows or task.curves:
             site.page(task.link, "task.html", board=board, task=task)
@@ -177,17 +172,8 @@ def write(board: Board, out: Path, *, address: str = "") -> list[Path]:
     for name, archive in board.archives.items():
         site.page(f"archive/{name}.html", "archive.html", board=board, archive=archive)
     site.put("board.json", json.dumps(as_json(board), indent=1, sort_keys=True, allow_nan=False) + "\n")
-    site.page("feed.xml", "feed.html", items=_news(board), address=address)
+    site.page("feed.xml", "feed.html", items=_news(board), address=address.rstrip("/"))
     return site.written
-
-
-def _feed_address(address: str) -> str:
-    """Return an address without its last slash. Raises SubmissionError for one that a feed reader cannot follow."""
-    if address and not ADDRESS.fullmatch(address):
-        raise SubmissionError(
-            f"--address must be the URL of the site, such as https://example.org/board; got {address!r}"
-        )
-    return address.rstrip("/")
 
 
 class SiteWriter:
@@ -197,8 +183,7 @@ class SiteWriter:
         self.out = out
         self.written: list[Path] = []
         folder = files("lmgym.leaderboards").joinpath("site")
-        self.style = folder.joinpath("board.css").read_text(encoding="utf-8")
-        self.script = folder.joinpath("board.js").read_text(encoding="utf-8")
+        style, script = (folder.joinpath(name).read_text(encoding="utf-8") for name in ("board.css", "board.js"))
         self.templates = jinja2.Environment(
             loader=jinja2.FileSystemLoader(str(folder)),
             autoescape=True,
@@ -214,9 +199,9 @@ class SiteWriter:
             "setting": setting,
         }
         self.templates.globals |= {
-            "style": Markup(self.style),
-            "script": Markup(self.script),
-            "policy": content_policy(self.style, self.script),
+            "style": Markup(style),
+            "script": Markup(script),
+            "policy": content_policy(style, script),
             "version": lmgym.__version__,
             "folder_name": folder_name,
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -48,12 +48,6 @@ class BoardStore:
             return None
         verdict = entries.as_record(parsing.parse(path.read_bytes(), path.name), Verdict, path.name)
         return verdict if verdict.entry == entries.digest(entry) else None
-
-    def all(self) -> Iterator[tuple[Entry, Verdict | None]]:
-        """Yield all entries with their verdicts."""
-        for path in entries.all_paths(self.entries):
-            entry = entries.read(path)
-            yield entry, self.verdict(entry)
 
     def stale(self) -> list[Path]:
         """Return the entries without a valid verdict: it is missing, or the task's golden episodes changed since."""

@@ -64,10 +64,17 @@ def submit(
     """
     name = name or run_folder.slug(run.policy)
     check_name(name)
+    weights: dict[str, Any] = {}
+    if policy is not None:
+        from lmgym.policy.local.audit import parameters, weights_digest
+
+        check_weights_alone(policy)
+        weights = {"parameters": parameters(policy), "weights": weights_digest(policy)}
+    public_name = run_folder.public_name(run.policy)
     signature = Signature(
         name=name,
-        title=title or run_folder.public_name(run.policy),
-        policy=policy_record(run.policy, policy),
+        title=title or public_name,
+        policy=PolicyRecord(name=public_name, kind=run_folder.kind_of(run.policy), **weights),
         user=run.user(),
         settings=run.entry_settings(),
         **signed,
@@ -81,17 +88,6 @@ def submit(
     path = folder / entries.folder_name(entry.task) / f"{entry.name}.json"
     validate_entry(entries.as_record(entries.plain(entry), Entry, path.name), path)
     return entries.write(folder, entry, episodes)
-
-
-def policy_record(name: str, policy: LocalPolicy | None) -> PolicyRecord:
-    """Describe a policy by its policy string, with the digest of its weights where it is local."""
-    facts: dict[str, Any] = {}
-    if policy is not None:
-        from lmgym.policy.local.audit import parameters, weights_digest
-
-        check_weights_alone(policy)
-        facts = {"parameters": parameters(policy), "weights": weights_digest(policy)}
-    return PolicyRecord(name=run_folder.public_name(name), kind=run_folder.kind_of(name), **facts)
 
 
 def build(trajectories: Iterable[Trajectory], signature: Signature) -> tuple[Entry, list[RecordedEpisode]]:
@@ -109,34 +105,30 @@ def build(trajectories: Iterable[Trajectory], signature: Signature) -> tuple[Ent
         raise SubmissionError("this run has no episodes")
     first = next(iter(by_episode.values()))
     rules = protocol(first[FIRST_SEAT].task)
+    hint = f"play the board's episodes with: lmgym eval {rules.task} --standard"
     for seats in by_episode.values():
-        _check_standard(seats[FIRST_SEAT], rules)
-    if missing := [name for name in rules.names() if name not in by_episode]:
+        agent = seats[FIRST_SEAT]
+        name = f"instance {agent.index}, try {agent.attempt}"
+        if (agent.task, agent.split) != (rules.task, rules.split):
+            raise SubmissionError(
+                f"{name} is of {agent.task} {agent.split}; the board ranks {rules.task} {rules.split}: {hint}"
+            )
+        if agent.options or agent.instance is not None:
+            raise SubmissionError(f"{name} was played with options {dict(agent.options)}: {hint}")
+        if agent.parent is not None or agent.reseed is not None:
+            raise SubmissionError(f"{name} continues another episode: {hint}")
+        if agent.index is None or agent.seed != rules.seed(agent.index, agent.attempt):
+            raise SubmissionError(f"{name} was played with seed {agent.seed}, which is not the board's: {hint}")
+    if missing := [key for key in rules.names() if key not in by_episode]:
         raise SubmissionError(
             f"{rules.task} is ranked on {len(rules)} episodes; this run lacks {len(missing)} of them, the first is "
             f"instance {missing[0][0]}, try {missing[0][1]}; play all with: lmgym eval {rules.task} --standard"
         )
-    episodes = [record_episode(by_episode.pop(name)) for name in rules.names()]
+    episodes = [record_episode(by_episode.pop(key)) for key in rules.names()]
     if by_episode:
         index, attempt = next(iter(by_episode))
         raise SubmissionError(f"instance {index}, try {attempt} is not one that {rules.task} is ranked on")
     return _entry(first, episodes, rules, signature), episodes
-
-
-def _check_standard(agent: Trajectory, rules: Protocol) -> None:
-    """Raise SubmissionError unless an episode was played as `lmgym eval --standard` plays it."""
-    name = f"instance {agent.index}, try {agent.attempt}"
-    hint = f"play the board's episodes with: lmgym eval {rules.task} --standard"
-    if (agent.task, agent.split) != (rules.task, rules.split):
-        raise SubmissionError(
-            f"{name} is of {agent.task} {agent.split}; the board ranks {rules.task} {rules.split}: {hint}"
-        )
-    if agent.options or agent.instance is not None:
-        raise SubmissionError(f"{name} was played with options {dict(agent.options)}: {hint}")
-    if agent.parent is not None or agent.reseed is not None:
-        raise SubmissionError(f"{name} continues another episode: {hint}")
-    if agent.index is None or agent.seed != rules.seed(agent.index, agent.attempt):
-        raise SubmissionError(f"{name} was played with seed {agent.seed}, which is not the board's: {hint}")
 
 
 def record_episode(seats: Mapping[str, Trajectory]) -> RecordedEpisode:

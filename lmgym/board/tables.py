@@ -144,12 +144,12 @@ def _scaled(rows: Mapping[str, TableRow]) -> dict[str, Figure]:
     low, high = (rows[name].verdict.score.mean for name in REFERENCES)
     if high <= low:
         return {}
-    return {name: _on_scale(row.verdict.score, low, high) for name, row in rows.items()}
-
-
-def _on_scale(score: Figure, low: float, high: float) -> Figure:
-    ends = (100.0 * (value - low) / (high - low) for value in (score.mean, score.low, score.high))
-    return Figure(*(round(end, 6) + 0.0 for end in ends))
+    scaled = {}
+    for name, row in rows.items():
+        score = row.verdict.score
+        ends = (100.0 * (value - low) / (high - low) for value in (score.mean, score.low, score.high))
+        scaled[name] = Figure(*(round(end, 6) + 0.0 for end in ends))
+    return scaled
 
 
 def _system(name: str, title: str, suite: Suite, scaled: Mapping[str, Mapping[str, Figure]]) -> Overall:
@@ -160,7 +160,10 @@ def _system(name: str, title: str, suite: Suite, scaled: Mapping[str, Mapping[st
     if len(whole) == len(suite.tasks):
         shares = [1 / len(family) / len(suite.families) for family in suite.families.values() for _ in family]
         overall_score = combined(whole, shares)
-    families = {family: _mean(means, ids) for family, ids in suite.families.items()}
+    families: dict[str, float | None] = {}
+    for family, ids in suite.families.items():
+        values = [mean for task in ids if (mean := means[task]) is not None]
+        families[family] = round(math.fsum(values) / len(values), 6) + 0.0 if len(values) == len(ids) else None
     return Overall(name, title, means, families, overall_score)
 
 
@@ -174,8 +177,3 @@ def combined(scores: Sequence[Figure], weights: Sequence[float]) -> Figure:
     below = math.hypot(*(weight * (score.mean - score.low) for score, weight in pairs))
     above = math.hypot(*(weight * (score.high - score.mean) for score, weight in pairs))
     return Figure(*(round(value, 6) + 0.0 for value in (mean, mean - below, mean + above)))
-
-
-def _mean(means: Mapping[str, float | None], ids: Sequence[str]) -> float | None:
-    values = [value for task in ids if (value := means[task]) is not None]
-    return round(math.fsum(values) / len(values), 6) + 0.0 if len(values) == len(ids) else None

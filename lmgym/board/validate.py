@@ -153,10 +153,14 @@ def valid_episodes(entry: Entry, rules: Protocol, path: Path) -> Iterator[Record
     content = hashlib.sha256()
     silent = set(entry.seats) - {FIRST_SEAT}
     file = episodes_path(path)
-    for number, line in enumerate(parsing.lines(file), 1):
-        episode = parse_episode(line, f"{file.name}, line {number}")
+    for position, line in enumerate(parsing.lines(file), 1):
+        episode = parse_episode(line, f"{file.name}, line {position}")
         _check_due(episode, next(due, None), rules)
-        _check_episode(episode, entry, rules)
+        acts = sum(turn.action is not None and turn.seat == FIRST_SEAT for turn in episode.turns)
+        if acts > rules.max_turns:
+            raise SubmissionError(f"{episode.label} has {acts} turns; the limit is {rules.max_turns}")
+        for number, turn in enumerate(episode.turns):
+            _check_turn(turn, f"{episode.label}, turn {number}", entry)
         silent.difference_update(turn.seat for turn in episode.turns)
         content.update(line + b"\n")
         yield episode
@@ -181,14 +185,6 @@ def _check_due(episode: RecordedEpisode, due: tuple[int, int] | None, rules: Pro
         raise SubmissionError(f"instance {due[0]}, try {due[1]} is missing; an entry has every episode")
     if episode.seed != (seed := rules.seed(*name)):
         raise SubmissionError(f"{episode.label} was played with seed {episode.seed}; the protocol derives {seed}")
-
-
-def _check_episode(episode: RecordedEpisode, entry: Entry, rules: Protocol) -> None:
-    acts = sum(turn.action is not None and turn.seat == FIRST_SEAT for turn in episode.turns)
-    if acts > rules.max_turns:
-        raise SubmissionError(f"{episode.label} has {acts} turns; the limit is {rules.max_turns}")
-    for number, turn in enumerate(episode.turns):
-        _check_turn(turn, f"{episode.label}, turn {number}", entry)
 
 
 def _check_turn(turn: RecordedTurn, where: str, entry: Entry) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,27 +32,18 @@ def verify(path: Path, *, workers: int | None = None, on_progress: OnProgress | 
     """
     entry = entries.read(path)
     rules = validate_entry(entry, path)
-    record = summarise(valid_episodes(entry, rules, path))
+    rows, declared = summarise(valid_episodes(entry, rules, path))
     level, reason = replay_level(rules)
-    rows = record.rows
     if level != "none":
         rows = replay_all(entry, rules, path, exact=level == "exact", workers=workers, on_progress=on_progress)
-    return judge(entry, record, rows, level=level, reason=reason)
+    return judge(entry, rows, declared, level=level, reason=reason)
 
 
-@dataclass(frozen=True, kw_only=True)
-class RecordSummary:
-    """The episodes of an entry as it states them."""
+def summarise(episodes: Iterable[RecordedEpisode]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return the outcomes that the episodes of an entry state, and the fields of its verdict that replay cannot give.
 
-    rows: list[dict[str, Any]]  # outcomes in the order of the protocol
-    cut: int  # episodes that ended with a full context
-    cost: float | None  # US dollars of all episodes
-    tokens_in: float | None  # per episode
-    tokens_out: float | None
-
-
-def summarise(episodes: Iterable[RecordedEpisode]) -> RecordSummary:
-    """Summarise the record of an entry before any of it is played."""
+    Costs and token counts are unknown as soon as one episode's is.
+    """
     rows: list[dict[str, Any]] = []
     cut = 0
     declared: dict[str, list[float | None]] = {"cost": [], "tokens_in": [], "tokens_out": []}
@@ -73,18 +63,13 @@ def summarise(episodes: Iterable[RecordedEpisode]) -> RecordSummary:
         cut += episode.stop == "context"
         for name, values in declared.items():
             values.append(getattr(episode, name))
-    totals: dict[str, float | None] = {}
+    fields: dict[str, Any] = {"cut": cut}
     for name, values in declared.items():
         stated = [value for value in values if value is not None]
-        totals[name] = math.fsum(stated) if len(stated) == len(rows) else None  # unknown as soon as one is
-    cost, tokens_in, tokens_out = totals["cost"], totals["tokens_in"], totals["tokens_out"]
-    return RecordSummary(
-        rows=rows,
-        cut=cut,
-        cost=None if cost is None else round(cost, 6),
-        tokens_in=None if tokens_in is None else round(tokens_in / len(rows), 3),
-        tokens_out=None if tokens_out is None else round(tokens_out / len(rows), 3),
-    )
+        known = len(stated) == len(rows)
+        total = math.fsum(stated)
+        fields[name] = (round(total, 6) if name == "cost" else round(total / len(rows), 3)) if known else None
+    return rows, fields
 
 
 def replay_level(rules: Protocol) -> tuple[Level, str]:
@@ -115,8 +100,8 @@ def replay_all(
     return [rows[number] for number in range(len(names))]
 
 
-def judge(entry: Entry, record: RecordSummary, rows: list[dict[str, Any]], *, level: Level, reason: str) -> Verdict:
-    """Hold an entry's claim against its outcomes and return the verdict."""
+def judge(entry: Entry, rows: list[dict[str, Any]], declared: dict[str, Any], *, level: Level, reason: str) -> Verdict:
+    """Hold an entry's claim against its outcomes and return the verdict, with the `declared` fields."""
     for name, claimed in (("score", entry.claim.score), ("success", entry.claim.success)):
         mean = math.fsum(row[name] for row in rows) / len(rows)
         if not math.isclose(claimed, mean, abs_tol=1e-6):
@@ -130,9 +115,6 @@ def judge(entry: Entry, record: RecordSummary, rows: list[dict[str, Any]], *, le
         level=level,
         mark="reported" if level == "none" else "verified",
         reason=reason,
-        cut=record.cut,
-        cost=record.cost,
-        tokens_in=record.tokens_in,
-        tokens_out=record.tokens_out,
+        **declared,
         **figures(outcomes(rows)),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -34,21 +35,29 @@ def store(honest: Path, tmp_path: Path) -> BoardStore:
     return board
 
 
+@pytest.fixture
+def graded(store: BoardStore, verdict: Verdict) -> BoardStore:
+    """The same leaderboard, with the verdict."""
+    store.admit(entries.read(store.path(WORDLE, "honest")), verdict)
+    return store
+
+
 def test_a_verdict_is_of_one_entry_and_one_promise(store: BoardStore, verdict: Verdict) -> None:
-    path = store.path(WORDLE, "honest")
-    entry = entries.read(path)
+    entry = entries.read(path := store.path(WORDLE, "honest"))
     assert store.stale() == [path]
     store.admit(entry, verdict)
     assert store.stale() == []
     assert store.verdict(entry) == verdict
-    assert store.verdict(msgspec.structs.replace(entry, title="Another title")) is None
-    store.verdict_path(WORDLE, "honest").write_bytes(
-        entries.canonical(msgspec.structs.replace(verdict, promise="0" * 64))
-    )
+    other = msgspec.structs.replace(entry, title="Another title")
+    assert store.verdict(other) is None
+    with pytest.raises(SubmissionError, match="is not about honest"):
+        store.admit(other, verdict)
+    older = msgspec.structs.replace(verdict, promise="0" * 64)
+    store.verdict_path(WORDLE, "honest").write_bytes(entries.canonical(older))
     assert store.stale() == [path]
 
 
-def test_history_holds_what_happened(store: BoardStore, verdict: Verdict) -> None:
+def test_history_records_grading_and_removal(store: BoardStore, verdict: Verdict) -> None:
     entry = entries.read(store.path(WORDLE, "honest"))
     store.admit(entry, verdict)
     with pytest.raises(SubmissionError, match="give a --reason"):
@@ -68,7 +77,7 @@ def test_history_holds_what_happened(store: BoardStore, verdict: Verdict) -> Non
         store.remove(WORDLE, "honest", reason="once more")
 
 
-def test_a_name_is_never_given_twice(store: BoardStore, verdict: Verdict) -> None:
+def test_a_name_is_never_reused(store: BoardStore, verdict: Verdict) -> None:
     entry = entries.read(store.path(WORDLE, "honest"))
     store.admit(entry, verdict)
     other = msgspec.structs.replace(entry, title="A better player")
@@ -79,12 +88,6 @@ def test_a_name_is_never_given_twice(store: BoardStore, verdict: Verdict) -> Non
     store.remove(WORDLE, "honest", reason="gone")
     with pytest.raises(SubmissionError, match="names another entry since"):
         store.admit(other, msgspec.structs.replace(verdict, entry=entries.digest(other)))
-
-
-def test_a_verdict_of_another_entry_is_refused(store: BoardStore, verdict: Verdict) -> None:
-    entry = msgspec.structs.replace(entries.read(store.path(WORDLE, "honest")), title="Another")
-    with pytest.raises(SubmissionError, match="is not about honest"):
-        store.admit(entry, verdict)
 
 
 def history_lines(count: int, path: Path) -> list[bytes]:
@@ -124,16 +127,14 @@ def test_history_may_only_grow(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def proposal(store: BoardStore, verdict: Verdict, tmp_path: Path) -> tuple[Path, Path]:
+def proposal(graded: BoardStore, tmp_path: Path) -> tuple[Path, Path]:
     """A leaderboard, and a copy of it to which an entry was added."""
-    store.admit(entries.read(store.path(WORDLE, "honest")), verdict)
     changed = tmp_path / "proposed"
-    shutil.copytree(store.root, changed)
-    for name in ("newcomer.json", "newcomer.episodes.jsonl.zst"):
-        shutil.copy(
-            changed / "entries/Wordle-v0" / name.replace("newcomer", "honest"), changed / "entries/Wordle-v0" / name
-        )
-    return store.root, changed
+    shutil.copytree(graded.root, changed)
+    for suffix in (".json", entries.SUFFIX):
+        path = changed / "entries/Wordle-v0/honest"
+        shutil.copy(path.with_name(f"honest{suffix}"), path.with_name(f"newcomer{suffix}"))
+    return graded.root, changed
 
 
 def test_a_proposal_adds_entries(proposal: tuple[Path, Path]) -> None:
@@ -145,6 +146,7 @@ def test_a_proposal_adds_entries(proposal: tuple[Path, Path]) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
+        ("entries/Wordle-v0/honest.json", None, "was removed; a proposal adds"),
         ("entries/Wordle-v0/honest.json", b"{}", "was changed; a proposal adds"),
         ("history.jsonl", b"", "was changed; a proposal adds"),
         ("verdicts/Wordle-v0/honest.json", b"{}", "was changed; a proposal adds"),
@@ -158,22 +160,20 @@ def test_a_proposal_adds_entries(proposal: tuple[Path, Path]) -> None:
         ("entries/Wordle-v0/random.json", b"{}", "random is a reference, which only the board itself plays"),
     ],
 )
-def test_a_proposal_does_nothing_else(proposal: tuple[Path, Path], name: str, content: bytes, message: str) -> None:
+def test_any_other_change_of_a_proposal_is_refused(
+    proposal: tuple[Path, Path], name: str, content: bytes | None, message: str
+) -> None:
     base, changed = proposal
     (changed / name).parent.mkdir(parents=True, exist_ok=True)
-    (changed / name).write_bytes(content)
+    if content is None:
+        (changed / name).unlink()
+    else:
+        (changed / name).write_bytes(content)
     with pytest.raises(SubmissionError, match=message):
         added_entries(base, changed)
 
 
-def test_a_proposal_takes_nothing_away(proposal: tuple[Path, Path]) -> None:
-    base, changed = proposal
-    (changed / "entries/Wordle-v0/honest.json").unlink()
-    with pytest.raises(SubmissionError, match="was removed; a proposal adds"):
-        added_entries(base, changed)
-
-
-def test_a_proposal_is_no_link(proposal: tuple[Path, Path], tmp_path: Path) -> None:
+def test_links_of_a_proposal_are_refused(proposal: tuple[Path, Path], tmp_path: Path) -> None:
     base, changed = proposal
     secret = tmp_path / "secret"
     secret.write_text("planted")
@@ -189,53 +189,46 @@ def test_a_proposal_is_no_link(proposal: tuple[Path, Path], tmp_path: Path) -> N
 # Versions ------------------------------------------------------------------------------------------------------
 
 
-def test_a_next_version_replays_all_entries_and_closes_the_table(store: BoardStore, verdict: Verdict) -> None:
-    store.admit(entries.read(store.path(WORDLE, "honest")), verdict)
-    table = archive.archive(store, WORDLE, "lmgym/WordleCounting-v0", reason="Letters are counted.")
-    import json
-
+def test_a_next_version_replays_all_entries_and_closes_the_table(graded: BoardStore, verdict: Verdict) -> None:
+    table = archive.archive(graded, WORDLE, "lmgym/WordleCounting-v0", reason="Letters are counted.")
     kept = json.loads(table.read_text())
     (row,) = kept["rows"]
     assert row["score"] == msgspec.to_builtins(verdict.score)
     assert row["holds"].startswith("no: instance ")  # letters are coloured otherwise there
     assert (kept["task"], kept["next"]) == (WORDLE, "lmgym/WordleCounting-v0")
-    assert not store.path(WORDLE, "honest").exists()
-    assert (store.root / "archive/Wordle-v0/honest.json").is_file()
-    assert [event.what for event in history.read(store.log)] == ["added", "removed", "archived"]
+    assert not graded.path(WORDLE, "honest").exists()
+    assert (graded.root / "archive/Wordle-v0/honest.json").is_file()
+    assert [event.what for event in history.read(graded.log)] == ["added", "removed", "archived"]
 
 
-def test_what_did_not_change_holds_on_the_next_version(store: BoardStore, verdict: Verdict) -> None:
-    store.admit(entries.read(store.path(WORDLE, "honest")), verdict)
-    import json
-
-    table = archive.archive(store, WORDLE, WORDLE, reason="The card says more.")
+def test_actions_hold_on_an_equal_next_version(graded: BoardStore) -> None:
+    table = archive.archive(graded, WORDLE, WORDLE, reason="The card says more.")
     assert json.loads(table.read_text())["rows"][0]["holds"] == "yes"
 
 
-def test_where_a_task_asks_for_other_episodes_a_table_begins_in_which_names_are_free(
-    store: BoardStore, verdict: Verdict, monkeypatch: pytest.MonkeyPatch
+def test_names_are_free_in_a_table_that_follows_an_archived_one(
+    graded: BoardStore, verdict: Verdict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The entry itself comes again as another: what is owed is more, or less, than it was."""
-    path = store.path(WORDLE, "honest")
+    """A task that asks for other episodes closes its table; even the same entry may come again."""
+    path = graded.path(WORDLE, "honest")
     content = {file: file.read_bytes() for file in (path, entries.episodes_path(path))}
-    store.admit(entries.read(path), verdict)
     fewer = replace(protocol(WORDLE), instances=40)
     with monkeypatch.context() as patch:
         patch.setattr(site, "protocol", lambda task: fewer)
         with pytest.raises(SubmissionError, match="honest on lmgym/Wordle-v0: .*instances 40.*board archive lmgym/Wor"):
-            site.load(store)
-    first = archive.archive(store, WORDLE, WORDLE, reason="Forty words are asked for.")
-    site.load(store)
+            site.load(graded)
+    first = archive.archive(graded, WORDLE, WORDLE, reason="Forty words are asked for.")
+    site.load(graded)
     assert first.name == "Wordle-v0.json"
     other = msgspec.structs.replace(verdict, entry="2" * 64)
-    history.check_unused(history.read(store.log), WORDLE, "honest", other.entry)
+    history.check_unused(history.read(graded.log), WORDLE, "honest", other.entry)
     for file, kept in content.items():
         file.write_bytes(kept)
-    store.admit(entries.read(path), verdict)
+    graded.admit(entries.read(path), verdict)
     with pytest.raises(SubmissionError, match="honest on lmgym/Wordle-v0 names another entry since"):
-        history.check_unused(history.read(store.log), WORDLE, "honest", other.entry)
-    second = archive.archive(store, WORDLE, WORDLE, reason="Once more.")
+        history.check_unused(history.read(graded.log), WORDLE, "honest", other.entry)
+    second = archive.archive(graded, WORDLE, WORDLE, reason="Once more.")
     assert second.name == "Wordle-v0-2.json"
-    (removed,) = site.load(store).removed
+    (removed,) = site.load(graded).removed
     assert removed.archive == "archive/Wordle-v0-2.html"
     assert len(removed.events) == 4

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from lmgym.board import validate, workers
+from lmgym.board import parsing, validate, workers
 from lmgym.board import verify as board
-from lmgym.board.entry import PolicyRecord, RecordedEpisode, canonical, folder_name, parse_episode, write
+from lmgym.board.entry import PolicyRecord, RecordedEpisode, canonical, episodes_path, folder_name, parse_episode, write
 from lmgym.board.replay import replay
 from lmgym.board.submit import build
 from lmgym.board.submit import record_episode as record
@@ -29,7 +31,7 @@ from tests.rollout.fakes import Bytes
 
 __all__ = ["plugin"]  # the tasks of tests/rollout/games.py, also for the processes that are made here
 ROOT = Path(__file__).resolve().parents[2]
-TRIO = "test/Trio-v0"
+DICE, TRIO = "test/Dice-v0", "test/Trio-v0"
 
 
 @pytest.fixture
@@ -49,8 +51,15 @@ def three_seats() -> RecordedEpisode:
     return record(seats)
 
 
-def stage(task: str, *seats: str, split: str = "train", **options: object) -> EnvHandle:
-    return EnvHandle(Setting(task=task, split=split, options=options, seats=frozenset(seats)))
+def edited(episode: RecordedEpisode, change: Callable[[list[dict[str, object]]], object]) -> RecordedEpisode:
+    """Change the turns of an episode as plain values."""
+    state = json.loads(canonical(episode))
+    change(state["turns"])
+    return parse_episode(parsing.canonical(state), "line")
+
+
+def stage(task: str, *seats: str) -> EnvHandle:
+    return EnvHandle(Setting(task=task, split="train", options={}, seats=frozenset(seats)))
 
 
 # Seats ---------------------------------------------------------------------------------------------------------
@@ -63,14 +72,8 @@ def test_recorded_words_of_other_seats_are_played_again() -> None:
     assert [ply.seat for ply in episode.turns] == ["red", "agent", "black"] * 2
     assert [ply.reward for ply in episode.turns if ply.seat == "agent"] == [21.0, 1.0]
     outcome = replay(stage(TRIO, "agent", "red", "black"), episode, exact=True)
-    assert outcome == {
-        "score": 0.5,
-        "success": False,
-        "reward": 22.0,
-        "turns": 2,
-        "invalid": 0,
-        "tokens": 6,
-    }  # m, e, end
+    # each of the agent's answers has 3 tokens: m, e, end
+    assert outcome == {"score": 0.5, "success": False, "reward": 22.0, "turns": 2, "invalid": 0, "tokens": 6}
 
 
 @pytest.mark.parametrize(
@@ -82,12 +85,8 @@ def test_recorded_words_of_other_seats_are_played_again() -> None:
     ],
     ids=["words", "seat", "income"],
 )
-def test_another_users_words_are_refused(change: object, message: str) -> None:
-    import json
-
-    state = json.loads(canonical(three_seats()))
-    change(state["turns"])
-    forged = parse_episode(json.dumps(state, sort_keys=True, separators=(",", ":")).encode(), "line")
+def test_a_changed_turn_of_another_seat_is_refused(change: Callable[..., object], message: str) -> None:
+    forged = edited(three_seats(), change)
     with pytest.raises(SubmissionError, match=message):
         replay(stage(TRIO, "agent", "red", "black"), forged, exact=True)
 
@@ -96,34 +95,25 @@ def test_another_users_words_are_refused(change: object, message: str) -> None:
 
 
 def dice(budget: int | None = None) -> Trajectory:
-    (trajectory,) = Engine().run(say("roll"), [Job(task="test/Dice-v0", split="train", index=0, seed=7, budget=budget)])
+    (trajectory,) = Engine().run(say("roll"), [Job(task=DICE, split="train", index=0, seed=7, budget=budget)])
     return trajectory
 
 
-def test_an_episode_that_ran_out_of_room_is_cut_where_it_stood() -> None:
+def test_a_full_context_cuts_an_episode_only_before_its_end() -> None:
     cut = dice(budget=2)
-    recorded = record({FIRST_SEAT: replace(cut, stop="context")})
-    outcome = replay(stage("test/Dice-v0", FIRST_SEAT), recorded, exact=True)
+    outcome = replay(stage(DICE, FIRST_SEAT), record({FIRST_SEAT: replace(cut, stop="context")}), exact=True)
     assert outcome["score"] == cut.score > 0
     assert outcome["turns"] == 2
-
-
-def test_a_cut_that_the_task_would_have_made_is_none_of_the_policys() -> None:
-    recorded = record({FIRST_SEAT: replace(dice(), stop="context")})
+    whole = record({FIRST_SEAT: replace(dice(), stop="context")})
     with pytest.raises(SubmissionError, match="states stop 'context'; replay gives 'max_turns'"):
-        replay(stage("test/Dice-v0", FIRST_SEAT), recorded, exact=True)
+        replay(stage(DICE, FIRST_SEAT), whole, exact=True)
 
 
-def test_outcomes_are_held_where_observations_are_not() -> None:
-    import json
-
-    state = json.loads(canonical(record({FIRST_SEAT: dice()})))
-    for ply in state["turns"]:
-        ply["observation"] = "0" * 16
-    recorded = parse_episode(json.dumps(state, sort_keys=True, separators=(",", ":")).encode(), "line")
-    assert replay(stage("test/Dice-v0", FIRST_SEAT), recorded, exact=False)["score"] == dice().score
+def test_outcomes_are_compared_where_observations_are_not() -> None:
+    recorded = edited(record({FIRST_SEAT: dice()}), lambda turns: [turn.update(observation="0" * 16) for turn in turns])
+    assert replay(stage(DICE, FIRST_SEAT), recorded, exact=False)["score"] == dice().score
     with pytest.raises(SubmissionError, match="another observation"):
-        replay(stage("test/Dice-v0", FIRST_SEAT), recorded, exact=True)
+        replay(stage(DICE, FIRST_SEAT), recorded, exact=True)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +125,7 @@ def test_outcomes_are_held_where_observations_are_not() -> None:
         ({"goldens": "outcome"}, True, "outcome", ""),
     ],
 )
-def test_what_cannot_be_replayed_stays_reported(
+def test_an_entry_that_cannot_be_replayed_stays_reported(
     honest: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, object], isolating: bool, level: str, reason: str
 ) -> None:
     rules = protocol("wordle")
@@ -149,8 +139,6 @@ def test_what_cannot_be_replayed_stays_reported(
 
 @pytest.mark.skipif(not workers.can_isolate(), reason="needs bubblewrap, and leave to make namespaces")
 def test_a_sandbox_has_no_network_and_nothing_to_write_to() -> None:
-    import subprocess
-
     script = "import os, socket\nprint(os.listdir('/sys/class/net') if os.path.isdir('/sys/class/net') else [])\n"
     script += "for place in ('/root', '/var/tmp', '/home'):\n"
     script += "  try: open(place + '/x', 'w')\n  except OSError as e: print(e.errno)\n"
@@ -170,13 +158,13 @@ def test_actions_that_are_code_are_replayed_in_a_sandbox(honest: Path, monkeypat
 # Workers -------------------------------------------------------------------------------------------------------
 
 
-def lines(count: int, task: str = "test/Dice-v0", **options: object) -> Iterator[bytes]:
-    jobs = [Job(task=task, split="train", index=index, seed=index, options=options) for index in range(count)]
+def lines(count: int) -> Iterator[bytes]:
+    jobs = [Job(task=DICE, split="train", index=index, seed=index) for index in range(count)]
     played = sorted(Engine().run(say("roll"), jobs), key=lambda each: each.index or 0)
     return iter([canonical(record({FIRST_SEAT: each})) for each in played])
 
 
-ORDER = {"task": "test/Dice-v0", "split": "train", "seats": [FIRST_SEAT], "exact": True}
+ORDER = {"task": DICE, "split": "train", "seats": [FIRST_SEAT], "exact": True}
 
 
 @pytest.mark.usefixtures("found_by_workers")
@@ -187,7 +175,7 @@ def test_workers_answer_every_line_once() -> None:
 
 
 @pytest.mark.usefixtures("found_by_workers")
-def test_a_hanging_worker_is_ended_and_said() -> None:
+def test_a_hanging_worker_is_ended() -> None:
     with pytest.raises(
         BackendError, match=r"episode 0 could not be replayed in 3 tries: .* longer than 0\.001 seconds"
     ):
@@ -200,7 +188,7 @@ def test_a_worker_that_cannot_start_says_why(monkeypatch: pytest.MonkeyPatch) ->
         dict(workers.WorkerPool(ORDER, workers=1, isolated=True).run(lines(1)))
 
 
-def test_what_is_missing_here_is_no_forgery() -> None:
+def test_missing_data_is_no_forgery() -> None:
     order = {**ORDER, "task": "lmgym/ALFWorldOfficial-v0", "split": "valid_unseen"}
     with pytest.raises(BackendError, match="could not be replayed in 3 tries: no official ALFWorld games"):
         dict(workers.WorkerPool(order, workers=1).run(lines(1)))
@@ -238,7 +226,7 @@ def played(rules: Protocol) -> list[Trajectory]:
     return sorted(Engine().run(wavering(), rules.jobs()), key=lambda each: each.index or 0)
 
 
-def test_a_run_that_is_not_the_protocols_is_refused() -> None:
+def test_a_run_that_violates_the_protocol_is_refused() -> None:
     rules = protocol("wordle")
     whole = played(rules)
     cases = {
@@ -265,23 +253,20 @@ def test_an_entry_is_never_overwritten(tmp_path: Path) -> None:
     assert path.parent.name == folder_name("lmgym/Wordle-v0") == "Wordle-v0"
 
 
-def test_an_entry_tells_nothing_of_its_machine(honest: Path) -> None:
-    from lmgym.board import entry as entries
-    from lmgym.board import parsing
-
-    words = honest.read_bytes() + b"".join(parsing.lines(entries.episodes_path(honest)))
+def test_an_entry_names_no_path_and_no_host(honest: Path) -> None:
+    words = honest.read_bytes() + b"".join(parsing.lines(episodes_path(honest)))
     for told in (str(Path.home()), str(ROOT), os.uname().nodename, "/tmp"):
         assert told.encode() not in words
 
 
-def test_a_verdict_names_what_the_task_promised(honest: Path) -> None:
+def test_a_verdict_has_the_digest_of_the_golden_episodes(honest: Path) -> None:
     verdict = board.verify(honest)
     assert verdict.promise == promise("lmgym/Wordle-v0")
     assert len(verdict.promise) == 64
     assert promise("lmgym/Wordle-v9") is None
 
 
-def test_random_players_have_an_entry_as_well(tmp_path: Path) -> None:
+def test_an_entry_of_the_random_policy_is_verified(tmp_path: Path) -> None:
     rules = protocol("wordle")
     who = PolicyRecord(name="random", kind="random")
     entry, episodes = build(Engine().run(load_policy("random"), rules.jobs()), signature("random", policy=who))
