@@ -261,11 +261,15 @@ def span(figure: Figure) -> str:
 
 def as_json(board: Board) -> dict[str, Any]:
     """Return the board as plain values."""
-    return {
-        "lmgym": lmgym.__version__,
-        "tasks": {task.id: [_row(row) for row in task.rows] for task in board.tasks if task.rows},
-        "suites": {suite.title: [_overall(each) for each in systems] for suite, systems in board.suites},
-    }
+    suites = {}
+    for suite, systems in board.suites:
+        suites[suite.title] = [
+            {"name": each.name, "tasks": dict(each.tasks), "families": dict(each.families)}
+            | {"score": None if each.score is None else msgspec.to_builtins(each.score)}
+            for each in systems
+        ]
+    tasks = {task.id: [_row(row) for row in task.rows] for task in board.tasks if task.rows}
+    return {"lmgym": lmgym.__version__, "tasks": tasks, "suites": suites}
 
 
 def _row(row: TableRow) -> dict[str, Any]:
@@ -291,11 +295,6 @@ def _row(row: TableRow) -> dict[str, Any]:
         "entry": verdict.entry,
         "link": row.link,
     }
-
-
-def _overall(each: Overall) -> dict[str, Any]:
-    score = None if each.score is None else msgspec.to_builtins(each.score)
-    return {"name": each.name, "score": score, "tasks": dict(each.tasks), "families": dict(each.families)}
 
 
 def _news(board: Board) -> Iterable[dict[str, Any]]:

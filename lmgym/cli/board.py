@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
-from lmgym.cli.submit import needs_extra
+from lmgym.cli.submit import needs_extra, show
 from lmgym.cli.verify import summary, verifier
 from lmgym.errors import SubmissionError
 
@@ -32,10 +31,6 @@ def _store(folder: Path) -> BoardStore:
     return BoardStore(folder)
 
 
-def _print(text: str) -> None:
-    Console(soft_wrap=True, highlight=False).print(text, markup=False)
-
-
 @app.callback(invoke_without_command=True)
 def build(
     context: typer.Context,
@@ -53,14 +48,13 @@ def build(
     if base is not None:
         from lmgym.board.proposals import recheck
 
-        _print(
-            f"replayed {len(recheck(_store(base), store))} entries with changed verdicts: all verdicts are confirmed"
-        )
+        count = len(recheck(_store(base), store))
+        show(f"replayed {count} entries with changed verdicts: all verdicts are confirmed")
     board = site.load(store)
     written = site.write(board, out, address=address)
-    _print(f"wrote {len(written)} files of {len(board.rows)} entries; open {out}/index.html")
+    show(f"wrote {len(written)} files of {len(board.rows)} entries; open {out}/index.html")
     if not address:
-        _print("feed.xml has no links; state the URL of the site by --address https://HOST/PATH")
+        show("feed.xml has no links; state the URL of the site by --address https://HOST/PATH")
 
 
 @app.command()
@@ -74,7 +68,7 @@ def references(
     from lmgym.policy.load import load_policy
 
     def skip(name: str, reason: str) -> None:
-        _print(f"skipped {name}: {reason}")
+        show(f"skipped {name}: {reason}")
 
     paths = play_missing(store, select_tasks(tasks or ()), load_policy, skip)
     for path in paths:
@@ -93,7 +87,7 @@ def grade(
     paths = entries or store.stale()
     _grade(store, paths, reason=reason or ("" if entries else "the task's recorded episodes changed"), model=model)
     if not paths:
-        _print("every entry has its verdict")
+        show("every entry has its verdict")
 
 
 def _grade(store: BoardStore, paths: list[Path], *, reason: str = "", model: str = "") -> None:
@@ -103,7 +97,7 @@ def _grade(store: BoardStore, paths: list[Path], *, reason: str = "", model: str
     for path in paths:
         verdict = judge(path)
         store.admit(read(path), verdict, reason=reason)
-        _print(summary(verdict))
+        show(summary(verdict))
 
 
 @app.command()
@@ -115,7 +109,7 @@ def remove(
 ) -> None:
     """Remove an entry from the board; the history keeps that it was there."""
     _store(leaderboard).remove(task, name, reason=reason)
-    _print(f"removed {name} on {task}")
+    show(f"removed {name} on {task}")
 
 
 @app.command()
@@ -129,7 +123,7 @@ def archive(
     store = _store(leaderboard)
     from lmgym.board import archive as board
 
-    _print(f"wrote {board.archive(store, old, new, reason=reason)}")
+    show(f"wrote {board.archive(store, old, new, reason=reason)}")
 
 
 @app.command()
@@ -141,7 +135,7 @@ def follows(
     old, new = _store(base), _store(leaderboard)
     from lmgym.board.proposals import check_continuation
 
-    _print(f"the history continues: {check_continuation(old, new)} lines were added")
+    show(f"the history continues: {check_continuation(old, new)} lines were added")
 
 
 @app.command()
@@ -154,7 +148,7 @@ def schema(leaderboard: Folder = LEADERBOARD) -> None:
         path = store.root / "schema" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
-        _print(f"wrote {path}")
+        show(f"wrote {path}")
 
 
 @app.command()
@@ -182,7 +176,7 @@ def curve(
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_bytes(canonical(learning) + b"\n")
     curves.read_curve(place)
-    _print(f"wrote {place}")
+    show(f"wrote {place}")
 
 
 def _train_command(arguments: Mapping[str, Any]) -> str:

@@ -20,6 +20,11 @@ def needs_extra(error: ModuleNotFoundError) -> MissingExtra:
     return MissingExtra(f"the leaderboard needs {error.name}: pip install 'lmgym[board]'")
 
 
+def show(text: str) -> None:
+    """Print a line as it is, without markup and wrapping."""
+    Console(soft_wrap=True, highlight=False).print(text, markup=False)
+
+
 def load_local(model: str) -> LocalPolicy:
     """Load the local policy of an entry. Raises SubmissionError for a policy of another kind."""
     from lmgym.evaluation.config import check_keys
@@ -77,6 +82,4 @@ def submit(
         ),
         links=Links(code=code, paper=paper, weights=weights),
     )
-    console = Console(soft_wrap=True, highlight=False)
-    console.print(f"wrote {path} and {episodes_path(path).name}", markup=False)
-    console.print(f"next:  lmgym verify {path}", markup=False)
+    show(f"wrote {path} and {episodes_path(path).name}\nnext:  lmgym verify {path}")

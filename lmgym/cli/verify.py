@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from lmgym.cli.submit import load_local, needs_extra
+from lmgym.cli.submit import load_local, needs_extra, show
 from lmgym.errors import SubmissionError
 
 if TYPE_CHECKING:
@@ -48,16 +48,15 @@ def verify(
     if base is not None and len(entries) != 1:
         raise SubmissionError(f"--base takes one folder, the proposed leaderboard; got {len(entries)} paths")
     verdicts = verify_each() if base is None else verify_proposal(BoardStore(base), entries[0], judge)
-    console = Console(soft_wrap=True, highlight=False)
     count = 0
     for count, (_, verdict) in enumerate(verdicts, 1):  # noqa: B007  # counts the verdicts
-        console.print(summary(verdict), markup=False)
+        show(summary(verdict))
         if out is not None:
             out.mkdir(parents=True, exist_ok=True)
             name = f"{records.folder_name(verdict.task)}-{verdict.name}.json"
             (out / name).write_bytes(records.canonical(verdict))
     if not count:
-        console.print("nothing to verify: no entry was added")
+        show("nothing to verify: no entry was added")
 
 
 def verifier(model: str, *, tolerance: float | None = None, workers: int | None = None) -> Callable[[Path], Verdict]:
