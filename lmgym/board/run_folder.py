@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lmgym.board.entry import PolicyKind
 from lmgym.errors import SubmissionError
+from lmgym.evaluation.record import EPISODES, FACTS, read_facts
 from lmgym.rollout import episodes
 from lmgym.types import Trajectory
 
@@ -25,11 +25,11 @@ class RunFolder:
 
     root: Path
     policy: str  # policy string
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any]
 
     def trajectories(self) -> Iterator[Trajectory]:
         """Yield the trajectories of all episodes and seats."""
-        return episodes.read(self.root / "episodes.jsonl")
+        return episodes.read(self.root / EPISODES)
 
     def entry_settings(self) -> dict[str, Any]:
         """Return the settings that an entry states: those in use, with public names of policies."""
@@ -46,15 +46,11 @@ class RunFolder:
 
 def read(root: Path) -> RunFolder:
     """Read the folder of an evaluation. Raises SubmissionError where `root` is none."""
-    if not (root / "episodes.jsonl").is_file():
-        raise SubmissionError(f"{root} has no episodes.jsonl: it is not the folder of an lmgym eval TASK --standard")
-    report, run = (_read(root / name) for name in ("report.json", "run.json"))
-    policy = run.get("policy") or report.get("policy")
-    if isinstance(policy, dict):
-        policy = policy.get("name")
-    if not isinstance(policy, str):
-        raise SubmissionError(f"{root} does not state its policy; its report.json or run.json is missing")
-    return RunFolder(root, policy, run.get("settings") or {"seed": report.get("seed", 0)})
+    for name in (EPISODES, FACTS):
+        if not (root / name).is_file():
+            raise SubmissionError(f"{root} has no {name}: it is not the folder of an lmgym eval TASK --standard")
+    facts = read_facts(root)
+    return RunFolder(root, facts["policy"], facts["settings"])
 
 
 def public_name(policy: str) -> str:
@@ -89,13 +85,3 @@ def slug(policy: str) -> str:
 
 def _plain(text: str) -> str:
     return re.sub(r"[^\w./?=+:-]", " ", text).strip()
-
-
-def _read(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        return {}
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise SubmissionError(f"{path} is damaged: {error}") from error
-    return content if isinstance(content, dict) else {}
