@@ -66,9 +66,9 @@ def summarise(episodes: Iterable[RecordedEpisode]) -> tuple[list[dict[str, Any]]
     fields: dict[str, Any] = {"cut": cut}
     for name, values in declared.items():
         stated = [value for value in values if value is not None]
-        known = len(stated) == len(rows)
         total = math.fsum(stated)
-        fields[name] = (round(total, 6) if name == "cost" else round(total / len(rows), 3)) if known else None
+        rounded = round(total, 6) if name == "cost" else round(total / len(rows), 3)
+        fields[name] = rounded if len(stated) == len(rows) else None
     return rows, fields
 
 
