@@ -15,7 +15,7 @@ from lmgym.errors import BackendError, PolicyError
 from lmgym.evaluation import runner
 from lmgym.evaluation.budget import Budget
 from lmgym.evaluation.cache import Calls
-from lmgym.evaluation.record import CALLS, PICTURES, PictureFolder, Record
+from lmgym.evaluation.record import CALLS, PICTURES, Record
 from lmgym.policy.base import Conversation
 from lmgym.policy.endpoints.calls import MAX_REPLY_BYTES, EndpointRefused, RequestOptions
 from lmgym.policy.endpoints.pace import RetryLimits
@@ -270,20 +270,6 @@ def test_replies_on_their_way_are_kept_when_a_run_ends_early(tmp_path):
 # Other things --------------------------------------------------------------------------------------------------
 
 
-def test_pictures_of_a_run_are_kept_once_on_disk(tmp_path):
-    pictures = PictureFolder(tmp_path / PICTURES)
-    pictures.update({"a": b"1", "b": b"2"})
-    (tmp_path / PICTURES / "a.png").write_bytes(b"changed by somebody")
-    pictures["a"] = b"1"  # shown again: the file is as it was
-    assert dict(pictures) == {"a": b"1", "b": b"2"}
-    assert len(list((tmp_path / PICTURES).iterdir())) == 2
-    assert "c" not in pictures
-    with pytest.raises(KeyError):
-        pictures["c"]
-    del pictures["a"]
-    assert len(pictures) == 1
-
-
 def test_pictures_reach_an_endpoint_as_data_and_the_folder_as_files(tmp_path):
     with serving(lambda body: {"content": "next"}) as server:
         record = Record(tmp_path, {}, resume=False)
@@ -304,8 +290,7 @@ def test_pictures_reach_an_endpoint_as_data_and_the_folder_as_files(tmp_path):
 
 def test_a_server_that_is_full_is_asked_less_and_then_more_again(tmp_path):
     with serving(plan=any_fault(0.0, storm=range(10, 40)), pause=0.01) as server:
-        record, budget = Record(tmp_path, {}, resume=False), Budget()
-        calls = Calls(tmp_path / CALLS, budget)
+        calls = Calls(tmp_path / CALLS, Budget())
         policy = load_remote(server.model, retries=QUICK, concurrency=16, ledger=calls)
         lowest: list[float] = []
         jobs = runner.episodes("guess_number", split="test", size=1000, count=40, options={})
@@ -316,7 +301,6 @@ def test_a_server_that_is_full_is_asked_less_and_then_more_again(tmp_path):
         policy.close()
         assert calls.account()["by_outcome"] == {"rate": 30, "reply": server.requests - 30}
         calls.close()
-        record.close()
 
 
 def test_an_anthropic_model_plays(tmp_path, monkeypatch):

@@ -49,20 +49,29 @@ SPELLINGS = {
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch, capfd):
-    """Evaluate in this process, in an empty folder; check exit code and absence of the key, return the printed text."""
+def command(tmp_path, monkeypatch, capfd):
+    """Run `lmgym` in this process, in an empty folder; check exit code and absence of the key, return the output."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LMGYM_API_KEY", KEY)
 
-    def evaluate(model: str, *more: str, task: str = "guess_number", code: int = 0) -> str:
-        words = [task, "--model", model, "--episodes", "4", "--retry-wait", "0"]
-        monkeypatch.chdir(tmp_path)
-        monkeypatch.setenv("LMGYM_API_KEY", KEY)
-        monkeypatch.setattr(sys, "argv", ["lmgym", "eval", *words, *more])
+    def execute(*words: str, code: int = 0) -> str:
+        monkeypatch.setattr(sys, "argv", ["lmgym", *words])
         with pytest.raises(SystemExit) as ended:
             main()
         printed = "".join(capfd.readouterr())
         assert int(ended.value.code or 0) == code, printed
         assert places_with_key(tmp_path, printed) == []
         return printed
+
+    return execute
+
+
+@pytest.fixture
+def run(command):
+    """Evaluate a model by `command`."""
+
+    def evaluate(model: str, *more: str, task: str = "guess_number", code: int = 0) -> str:
+        return command("eval", task, "--model", model, "--episodes", "4", "--retry-wait", "0", *more, code=code)
 
     return evaluate
 
@@ -90,28 +99,21 @@ def test_a_key_that_the_server_echoes_is_struck_out_of_everything(tmp_path, run)
     assert f"my key is Bearer {STRUCK}" in record
 
 
-def test_a_key_that_the_server_echoes_is_in_no_entry_and_on_no_page(tmp_path, run, monkeypatch, capfd):
+def test_a_key_that_the_server_echoes_is_in_no_entry_and_on_no_page(tmp_path, run, command):
     def speaker(body):
         return {"content": f"crane {KEY}", "reasoning_content": f"Bearer {KEY}"}
 
-    def command(*words: str) -> str:
-        monkeypatch.setattr(sys, "argv", ["lmgym", *words])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        assert not ended.value.code, capfd.readouterr().err
-        return capfd.readouterr().out
-
     with serving(speaker) as server:
         run(server.model, "--standard", "--out", "run", "--concurrency", "64", task="wordle")
-    printed = command("submit", "run", "--name", "echo", "--author", "Nobody")
-    printed += command("view", "run", "--export", "page.html")
+    command("submit", "run", "--name", "echo", "--author", "Nobody")
+    command("view", "run", "--export", "page.html")
     entry = (tmp_path / "leaderboards/entries/Wordle-v0/echo.json").read_text()
     assert '"name":"echo"' in entry.replace(" ", "").replace("\n", "")
     frame = tmp_path / "leaderboards/entries/Wordle-v0/echo.episodes.jsonl.zst"
     with zstandard.open(frame, "rb") as lines:
         (tmp_path / "unpacked.jsonl").write_bytes(lines.read())
     assert STRUCK in (tmp_path / "unpacked.jsonl").read_text()
-    assert places_with_key(tmp_path, printed) == []
+    assert places_with_key(tmp_path, "") == []
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 302, 402])
@@ -226,13 +228,11 @@ def test_an_error_that_nobody_foresaw_shows_no_key():
     assert "planted" not in done.stderr
 
 
-def test_a_key_in_a_run_of_another_day_is_not_handed_in(tmp_path, run, monkeypatch, capfd):
+def test_a_key_in_a_run_of_another_day_is_not_handed_in(tmp_path, run, command, monkeypatch):
     run(f"python:{__name__}:blurting", "--standard", "--out", "run", task="wordle")
     monkeypatch.setenv("OTHER_TOKEN", "50, says")  # what was none when it was recorded
-    monkeypatch.setattr(sys, "argv", ["lmgym", "submit", "run", "--name", "x", "--author", "Nobody"])
-    with pytest.raises(SystemExit):
-        main()
-    assert "contains an API key from the environment" in capfd.readouterr().err
+    printed = command("submit", "run", "--name", "x", "--author", "Nobody", code=2)
+    assert "contains an API key from the environment" in printed
     assert not (tmp_path / "leaderboards").exists()
 
 

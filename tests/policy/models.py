@@ -153,7 +153,7 @@ def model(name: str, *, seed: int = 0) -> PreTrainedModel:
         return tiny_model(vocab=vocab, seed=seed)
     sliding = {"sliding_window": 24}
     makers = {
-        "qwen2": lambda: Qwen2ForCausalLM(Qwen2Config(**_without_head(SMALL), vocab_size=vocab)),
+        "qwen2": lambda: Qwen2ForCausalLM(Qwen2Config(**SMALL, vocab_size=vocab)),
         "qwen3": lambda: Qwen3ForCausalLM(Qwen3Config(**SMALL, vocab_size=vocab, tie_word_embeddings=True)),
         "llama": lambda: LlamaForCausalLM(
             LlamaConfig(**SMALL, vocab_size=vocab, attention_bias=True, mlp_bias=True, rope_parameters=LLAMA3)
@@ -178,10 +178,6 @@ LLAMA3 = {
     "high_freq_factor": 4.0,
     "original_max_position_embeddings": 64,
 }
-
-
-def _without_head(fields: dict) -> dict:
-    return {key: value for key, value in fields.items() if key != "head_dim"}
 
 
 def policy(name: str, **settings: object) -> LocalPolicy:

@@ -87,8 +87,13 @@ def test_every_kind_is_a_policy_with_a_session(name):
     ],
 )
 def test_a_wrong_name_is_refused_with_what_to_do(name, message):
-    with pytest.raises(PolicyError, match=re.escape(message)) as caught:
-        load_policy(name)
+    assert_refused(name, re.escape(message))
+
+
+def assert_refused(name: str, pattern: str, **settings: str) -> None:
+    """Loading a policy fails with a message of one line."""
+    with pytest.raises(PolicyError, match=pattern) as caught:
+        load_policy(name, **settings)
     assert "\n" not in str(caught.value)
 
 
@@ -104,9 +109,7 @@ def test_a_folder_without_a_whole_model_is_refused(tmp_path, empty):
         policy("qwen3").save(tmp_path)
         weights = tmp_path / "model.safetensors"
         weights.write_bytes(weights.read_bytes()[:1000])
-    with pytest.raises(PolicyError, match="without a causal language model") as caught:
-        load_policy(f"hf:{tmp_path}")
-    assert "\n" not in str(caught.value)
+    assert_refused(f"hf:{tmp_path}", "without a causal language model")
 
 
 @pytest.mark.parametrize("damage", ["", "[]", "{}", "cut", "kind", "merges"])
@@ -116,9 +119,7 @@ def test_a_broken_tokenizer_file_is_one_line(tmp_path, damage):
     whole = file.read_text()
     other = {"cut": whole[: len(whole) // 2], "kind": whole.replace('"BPE"', '"ABC"'), "merges": bad_merges(whole)}
     file.write_text(other.get(damage, damage))
-    with pytest.raises(PolicyError, match="the tokenizer cannot be read") as caught:
-        load_policy(f"hf:{tmp_path}")
-    assert "\n" not in str(caught.value)
+    assert_refused(f"hf:{tmp_path}", "the tokenizer cannot be read")
 
 
 def bad_merges(content: str) -> str:
@@ -129,17 +130,15 @@ def bad_merges(content: str) -> str:
 
 def test_a_name_that_is_not_here_says_that_it_is_offline(monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    words = "hf:nobody/nothing is not a folder and is not in the local cache (HF_HUB_OFFLINE is set)"
-    with pytest.raises(PolicyError, match=re.escape(words)):
-        load_policy("hf:nobody/nothing")
+    message = "hf:nobody/nothing is not a folder and is not in the local cache (HF_HUB_OFFLINE is set)"
+    assert_refused("hf:nobody/nothing", re.escape(message))
 
 
 def test_a_model_without_a_chat_template_is_refused(tmp_path):
     model("qwen3").save_pretrained(tmp_path)
     bare = PreTrainedTokenizerFast(tokenizer_object=tokenizer("qwen3").backend_tokenizer)
     bare.save_pretrained(tmp_path)
-    with pytest.raises(PolicyError, match="no chat template"):
-        load_policy(f"hf:{tmp_path}")
+    assert_refused(f"hf:{tmp_path}", "no chat template")
 
 
 CODE = """
@@ -159,12 +158,11 @@ def test_code_in_a_models_folder_runs_only_by_an_option(tmp_path, monkeypatch):
     (folder / "config.json").write_text(json.dumps(config))
     (folder / "planted.py").write_text(CODE.format(flag=flag))
     monkeypatch.setattr("builtins.input", lambda *_: pytest.fail("asked on standard input"))
-    with pytest.raises(PolicyError, match=re.escape(f"hf:{folder}?trust_remote_code=1 runs it")):
-        load_policy(f"hf:{folder}")
+    assert_refused(f"hf:{folder}", re.escape(f"hf:{folder}?trust_remote_code=1 runs it"))
     assert not flag.exists()
     monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(tmp_path / "modules"))
-    with pytest.raises(PolicyError, match="without a causal language model"):  # only its configuration is planted
-        load_policy(f"hf:{folder}?trust_remote_code=1")
+    # only its configuration is planted
+    assert_refused(f"hf:{folder}?trust_remote_code=1", "without a causal language model")
     assert flag.exists()
 
 
@@ -181,5 +179,4 @@ def test_a_tokenizer_too_large_for_its_model_is_refused():
 
 
 def test_unknown_precision_is_refused():
-    with pytest.raises(PolicyError, match="unknown dtype 'int4'; choose one of"):
-        load_policy("tiny", dtype="int4")
+    assert_refused("tiny", "unknown dtype 'int4'; choose one of", dtype="int4")

@@ -15,6 +15,7 @@ from lmgym.train import loop
 from tests.policy.models import policy
 
 RANK = 3
+IDS = torch.tensor([list(range(5, 30))])
 QUICK = {"warmup": 1, "steps": 2, "instances": 2, "group": 2, "evaluate": 2, "drop_flat": False, "kl": 0.1}
 
 
@@ -37,10 +38,10 @@ def logprobs(made, ids):
 @pytest.mark.parametrize("name", ["qwen3", "gemma3"])  # our own forward pass, and the model's
 def test_what_is_sampled_is_what_is_scored(tmp_path, name):
     made = saved(tmp_path, name)
-    ids = torch.tensor([list(range(5, 15))])
-    (answer,) = made.sample([ids[0].tolist()])
-    whole = torch.tensor([[*ids[0].tolist(), *answer.ids]])
-    again = logprobs(made, whole)[0, ids.shape[1] :]
+    prefix = list(range(5, 15))
+    (answer,) = made.sample([prefix])
+    whole = torch.tensor([[*prefix, *answer.ids]])
+    again = logprobs(made, whole)[0, len(prefix) :]
     assert torch.allclose(again, torch.tensor(answer.logprobs), atol=1e-4)
     with torch.no_grad():
         logits = made.model(whole).logits.log_softmax(-1)[0, :-1].gather(-1, whole[0, 1:, None])[:, 0]
@@ -49,18 +50,17 @@ def test_what_is_sampled_is_what_is_scored(tmp_path, name):
 
 @pytest.mark.parametrize("name", ["qwen3", "gemma3"])
 def test_without_its_adapter_a_model_is_its_base(tmp_path, name):
-    made, ids = saved(tmp_path, name), torch.tensor([list(range(5, 30))])
-    base = load_local(f"hf:{tmp_path / 'base'}")
-    assert not torch.allclose(logprobs(made, ids), logprobs(base, ids), atol=1e-2)
+    made, base = saved(tmp_path, name), load_local(f"hf:{tmp_path / 'base'}")
+    assert not torch.allclose(logprobs(made, IDS), logprobs(base, IDS), atol=1e-2)
     with without_adapter(made.model):
-        assert torch.equal(logprobs(made, ids), logprobs(base, ids))
+        assert torch.equal(logprobs(made, IDS), logprobs(base, IDS))
     assert adapted(made.model)
     assert not adapted(base.model)
 
 
 def test_only_adapters_have_gradients(tmp_path):
-    made, ids = saved(tmp_path, "qwen3"), torch.tensor([list(range(5, 30))])
-    score(made.model, ids, torch.ones_like(ids))[0].sum().backward()
+    made = saved(tmp_path, "qwen3")
+    score(made.model, IDS, torch.ones_like(IDS))[0].sum().backward()
     trained = {name for name, weight in made.model.named_parameters() if weight.grad is not None and weight.grad.any()}
     assert trained
     assert all("lora_" in name for name in trained)
@@ -77,9 +77,8 @@ def test_a_run_saves_the_adapter_and_loads_with_its_base(tmp_path):
     assert changed
     assert all("lora_" in name for name in changed)
     assert not (result.policy / "model.safetensors").exists()
-    ids = torch.tensor([list(range(5, 30))])
     again = load_local(f"hf:{result.policy}")
-    assert torch.allclose(logprobs(again, ids), logprobs(made, ids), atol=1e-5)
+    assert torch.allclose(logprobs(again, IDS), logprobs(made, IDS), atol=1e-5)
 
 
 def test_a_base_made_in_code_is_refused():

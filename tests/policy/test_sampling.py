@@ -22,25 +22,23 @@ def test_draws_follow_the_softmax():
     assert torch.allclose(entropy, torch.full_like(entropy, expected), atol=1e-6)
 
 
-def test_temperature_is_in_the_logprobs():
-    ids, logprobs, _ = drawn(Sampling(temperature=0.5))  # squares the probabilities: 25, 1, 6.25, 2.25 of 34.5
-    assert torch.allclose(logprobs[ids == 0].exp(), torch.tensor(25 / 34.5), atol=1e-6)
-    assert (ids == 0).float().mean() == pytest.approx(25 / 34.5, abs=1e-3)
-
-
-def test_top_p_keeps_the_smallest_set_that_suffices():
-    ids, logprobs, entropy = drawn(Sampling(top_p=0.7))  # 0.5 + 0.25
-    assert set(ids.tolist()) == {0, 2}
-    assert torch.allclose(logprobs[ids == 2].exp(), torch.tensor(1 / 3), atol=1e-6)
-    assert entropy[0] == pytest.approx(-(2 / 3 * np.log(2 / 3) + 1 / 3 * np.log(1 / 3)), abs=1e-6)
-    assert set(drawn(Sampling(top_p=0.3))[0].tolist()) == {0}
-
-
-def test_top_k_keeps_the_likeliest():
-    ids, logprobs, _ = drawn(Sampling(top_k=2), row=1)
-    assert set(ids.tolist()) == {2, 3}
-    assert torch.allclose(logprobs[ids == 3].exp(), torch.tensor(4 / 7), atol=1e-6)
-    assert set(drawn(Sampling(top_k=9))[0].tolist()) == {0, 1, 2, 3}
+@pytest.mark.parametrize(
+    ("sampling", "row", "expected"),
+    [
+        (Sampling(temperature=0.5), 0, {0: 25 / 34.5, 1: 1 / 34.5, 2: 6.25 / 34.5, 3: 2.25 / 34.5}),  # the squares
+        (Sampling(top_p=0.7), 0, {0: 2 / 3, 2: 1 / 3}),  # 0.5 + 0.25 suffice
+        (Sampling(top_p=0.3), 0, {0: 1.0}),
+        (Sampling(top_k=2), 1, {2: 3 / 7, 3: 4 / 7}),
+        (Sampling(top_k=9), 0, {0: 0.5, 1: 0.1, 2: 0.25, 3: 0.15}),
+    ],
+)
+def test_draws_and_figures_are_those_after_temperature_top_p_and_top_k(sampling, row, expected):
+    ids, logprobs, entropy = drawn(sampling, row=row)
+    assert set(ids.tolist()) == set(expected)
+    for token, probability in expected.items():
+        assert torch.allclose(logprobs[ids == token].exp(), torch.tensor(probability), atol=1e-6)
+        assert (ids == token).float().mean() == pytest.approx(probability, abs=1e-3)
+    assert entropy[0] == pytest.approx(-sum(p * np.log(p) for p in expected.values()), abs=1e-6)
 
 
 def test_truncation_agrees_with_a_direct_computation():

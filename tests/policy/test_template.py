@@ -19,10 +19,17 @@ def conversation(*texts: str, spoken: tuple[Completion, ...] = (), system: str |
     return Conversation(messages=(*first, *turns), spoken=spoken)
 
 
-def answered(template: ChatTemplate, text: str, prompt: list[int], *, stop: bool = True) -> Completion:
-    """A completion with ids, ended by the end of turn or by its length."""
+def answered(template: ChatTemplate, text: str, prompt: list[int] | None = None, *, stop: bool = True) -> Completion:
+    """A completion with ids after `prompt` (default: of "look"), ended by the end of turn or by its length."""
+    prompt = template.extend(conversation("look"))[0] if prompt is None else prompt
     ids = template.answer(text)
     return Completion(text=text, prompt_ids=tuple(prompt), ids=tuple(ids if stop else ids[:-1]))
+
+
+@pytest.fixture
+def template(name: str) -> ChatTemplate:
+    """The template of the kind `name`, by which a test is parametrized."""
+    return ChatTemplate(tokenizer(name))
 
 
 def hostile(name: str) -> str:
@@ -42,8 +49,7 @@ def test_a_plain_conversation_has_the_ids_of_the_library(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_names_of_control_tokens_in_a_system_prompt_and_in_observations_are_words(name):
-    template = ChatTemplate(tokenizer(name))
+def test_names_of_control_tokens_in_a_system_prompt_and_in_observations_are_words(name, template):
 
     def controls(text: str) -> list[int]:
         prompt = template.extend(conversation(text, system=text))[0]
@@ -58,16 +64,14 @@ def test_names_of_control_tokens_in_a_system_prompt_and_in_observations_are_word
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_answer_nobody_sampled_holds_one_control_token_its_end(name):
-    template = ChatTemplate(tokenizer(name))
+def test_an_answer_nobody_sampled_holds_one_control_token_its_end(name, template):
     ids = template.answer(hostile(name))
     assert [i for i in ids if i in template.vocabulary.control_ids] == [template.end] == ids[-1:]
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("stop", [True, False])
-def test_deltas_add_up_to_the_full_rendering(name, stop):
-    template = ChatTemplate(tokenizer(name))
+def test_deltas_add_up_to_the_full_rendering(name, stop, template):
     texts, spoken, ids = ["take the mug"], [], []
     for turn in range(3):
         prompt, fresh = template.extend(conversation(*texts, spoken=tuple(spoken)))
@@ -81,8 +85,7 @@ def test_deltas_add_up_to_the_full_rendering(name, stop):
 
 def test_a_turn_of_tiny_costs_two_tokens_beyond_its_words():
     template = ChatTemplate(tokenizer("tiny"))
-    prompt = template.extend(conversation("look"))[0]
-    spoken = (answered(template, "go", prompt),)
+    spoken = (answered(template, "go"),)
     words = "Nothing happens."
     delta, _ = template.extend(conversation("look", "go", words, spoken=spoken))
     assert len(delta) == len(template.vocabulary.words(words)) + 2
@@ -90,19 +93,18 @@ def test_a_turn_of_tiny_costs_two_tokens_beyond_its_words():
 
 def test_a_template_that_strips_thinking_makes_the_turn_fresh():
     template = ChatTemplate(tokenizer("qwen3"))
-    prompt = template.extend(conversation("look"))[0]
-    thought = answered(template, "<think>\nhm\n</think>\n\ngo", prompt)
+    thought = answered(template, "<think>\nhm\n</think>\n\ngo")
     ids, fresh = template.extend(conversation("look", thought.text, "mug", spoken=(thought,)))
     assert fresh
     assert "hm" not in tokenizer("qwen3").decode(ids)
     assert ids == template.extend(conversation("look", "go", "mug"))[0]
-    plain = answered(template, "go", prompt)
+    plain = answered(template, "go")
     assert not template.extend(conversation("look", plain.text, "mug", spoken=(plain,)))[1]
 
 
 def test_words_that_were_replaced_or_never_sampled_make_the_turn_fresh():
     template = ChatTemplate(tokenizer("tiny"))
-    spoken = (answered(template, "go", template.extend(conversation("look"))[0]),)
+    spoken = (answered(template, "go"),)
     assert template.extend(conversation("look", "stay", "mug", spoken=spoken))[1]
     assert template.extend(conversation("look", "go", "mug"))[1]
     assert template.extend(conversation("look", "go", "mug", spoken=(Completion(text="go"),)))[1]
@@ -119,9 +121,8 @@ def test_guarded_tools_are_rendered():
 
 
 @pytest.mark.parametrize("name", ["llama", "gemma2"])
-def test_white_space_that_a_template_trims_is_no_edit(name):
-    template = ChatTemplate(tokenizer(name))
-    spoken = (answered(template, " go \n", template.extend(conversation("look"))[0]),)
+def test_white_space_that_a_template_trims_is_no_edit(name, template):
+    spoken = (answered(template, " go \n"),)
     assert not template.extend(conversation("look", " go \n", "mug", spoken=spoken))[1]
 
 

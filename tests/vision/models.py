@@ -27,18 +27,10 @@ from transformers import (
 from lmgym.policy.load import load_local
 from lmgym.policy.local.policy import LocalPolicy
 from lmgym.policy.local.sampling import Sampling
-from tests.policy.models import Kind, tokenizer_of
+from tests.policy.models import SMALL, Kind, tokenizer_of
 
 FAMILIES = ("tiny-vl", "qwen2_vl", "qwen2_5_vl", "qwen3_vl", "idefics3", "smolvlm")
-TEXT = {
-    "hidden_size": 64,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "intermediate_size": 96,
-    "max_position_embeddings": 4096,
-    "initializer_range": 0.15,
-}
+TEXT = {name: value for name, value in SMALL.items() if name != "head_dim" and not name.endswith("token_id")}
 CHAT = (
     "{% for message in messages %}{{ '<|im_start|>' + message.role + '\n' }}"
     "{% if message.content is string %}{{ message.content }}{% else %}{% for part in message.content %}"
@@ -75,24 +67,25 @@ def grid(family: str, words: PreTrainedTokenizerFast) -> tuple[PreTrainedModel, 
         "vision_start_token_id": ids["vision_start"],
         "vision_end_token_id": ids["vision_end"],
     }
-    text = {**TEXT, "vocab_size": len(words) + 8, "tie_word_embeddings": False}
     rope = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 3, 3]}
+    text = {**TEXT, "vocab_size": len(words) + 8, "tie_word_embeddings": False, "rope_parameters": rope}
+    seen = {"depth": 2, "hidden_size": 32, "num_heads": 2, "intermediate_size": 48, "out_hidden_size": 64,
+            "patch_size": 8}  # fmt: skip
+    block = 16**2  # pixels of a token
+    processor = Qwen2VLImageProcessorPil(patch_size=8, size={"shortest_edge": block, "longest_edge": 24 * block})
     if family == "qwen3_vl":
         rope["mrope_interleaved"] = True
-        seen = {"depth": 3, "hidden_size": 32, "num_heads": 2, "intermediate_size": 48, "out_hidden_size": 64,
-                "patch_size": 8, "deepstack_visual_indexes": [0, 1], "num_position_embeddings": 16}  # fmt: skip
-        config = Qwen3VLConfig(
-            text_config={**text, "head_dim": 16, "rope_parameters": rope}, vision_config=seen, **tokens
-        )
-        return Qwen3VLForConditionalGeneration(config), _patches(8)
+        text["head_dim"] = 16
+        seen |= {"depth": 3, "deepstack_visual_indexes": [0, 1], "num_position_embeddings": 16}
+        config = Qwen3VLConfig(text_config=text, vision_config=seen, **tokens)
+        return Qwen3VLForConditionalGeneration(config), processor
     if family == "qwen2_5_vl":
-        seen = {"depth": 2, "hidden_size": 32, "num_heads": 2, "intermediate_size": 48, "out_hidden_size": 64,
-                "patch_size": 8, "window_size": 32, "fullatt_block_indexes": [1]}  # fmt: skip
-        config = Qwen2_5_VLConfig(text_config={**text, "rope_parameters": rope}, vision_config=seen, **tokens)
-        return Qwen2_5_VLForConditionalGeneration(config), _patches(8)
+        seen |= {"window_size": 32, "fullatt_block_indexes": [1]}
+        config = Qwen2_5_VLConfig(text_config=text, vision_config=seen, **tokens)
+        return Qwen2_5_VLForConditionalGeneration(config), processor
     seen = {"depth": 2, "embed_dim": 32, "hidden_size": 64, "num_heads": 2, "mlp_ratio": 2, "patch_size": 8}
-    config = Qwen2VLConfig(text_config={**text, "rope_parameters": rope}, vision_config=seen, **tokens)
-    return Qwen2VLForConditionalGeneration(config), _patches(8)
+    config = Qwen2VLConfig(text_config=text, vision_config=seen, **tokens)
+    return Qwen2VLForConditionalGeneration(config), processor
 
 
 def tiles(family: str, words: PreTrainedTokenizerFast) -> tuple[PreTrainedModel, object]:
@@ -106,11 +99,6 @@ def tiles(family: str, words: PreTrainedTokenizerFast) -> tuple[PreTrainedModel,
     if family == "idefics3":
         return Idefics3ForConditionalGeneration(Idefics3Config(**common)), Idefics3ImageProcessorPil(**size)
     return SmolVLMForConditionalGeneration(SmolVLMConfig(**common)), SmolVLMImageProcessorPil(**size)
-
-
-def _patches(side: int) -> Qwen2VLImageProcessorPil:
-    block = (2 * side) ** 2  # pixels of a token
-    return Qwen2VLImageProcessorPil(patch_size=side, size={"shortest_edge": block, "longest_edge": 24 * block})
 
 
 def saved(family: str, folder: Path) -> Path:

@@ -178,8 +178,17 @@ def test_a_file_that_was_changed_is_written_anew_when_its_picture_is_shown(tmp_p
     (tmp_path / f"{black}.png").write_bytes(other)
     assert folder[black] == other
     folder[black] = png
-    assert folder[black] == png
+    assert dict(folder) == {black: png}
     assert not np.asarray(decode_picture(black, PictureFolder(tmp_path))).any()
+
+
+def test_a_picture_folder_is_a_mapping(tmp_path):
+    folder = PictureFolder(tmp_path)
+    folder.update({"aa": b"1", "bb": b"2"})
+    del folder["aa"]
+    assert dict(folder) == {"bb": b"2"}
+    with pytest.raises(KeyError):
+        folder["aa"]
 
 
 def test_the_same_pixels_in_another_file_are_the_same_picture(tmp_path):
