@@ -109,7 +109,7 @@ class RecordedPolicy:
     def use_pictures(self, pictures: Mapping[str, bytes]) -> None:
         """Let the audited policy look up pictures in `pictures`."""
         if self.auditor is not None:
-            self.auditor.use_pictures(pictures)
+            self.auditor.policy.use_pictures(pictures)
 
     def session(self) -> SimpleSession:
         """Return a session that answers at once."""
@@ -121,10 +121,10 @@ class RecordedPolicy:
         if turn is None:  # the record ends here, so the policy's context must be full
             if self.auditor is not None:
                 used = _tokens_before(*self.auditor.prompt(conversation), conversation)
-                if used < self.auditor.context:
+                if used < self.auditor.policy.context:
                     raise SubmissionError(
                         f"an episode was stopped for a full context, but its {used} tokens are less than this "
-                        f"policy's {self.auditor.context}"
+                        f"policy's {self.auditor.policy.context}"
                     )
             return Completion(text="", finish="context")
         text = turn.action if turn.action is not None else turn.words or ""
@@ -156,7 +156,7 @@ def _check_answer(
         raise SubmissionError(f"the ids before {text[:40]!r} are not the conversation as this policy renders it")
     if (spelt := auditor.text(turn.ids)) != text:
         raise SubmissionError(f"the ids of {text[:40]!r} spell {spelt[:40]!r}")
-    count, room = len(turn.ids), auditor.context - _tokens_before(turn.prompt, turn.fresh, conversation)
+    count, room = len(turn.ids), auditor.policy.context - _tokens_before(turn.prompt, turn.fresh, conversation)
     endings = {"stop": (count, count), "length": (None, limit), "context": (None, room)}
     if (auditor.end(turn.ids), count) != endings.get(turn.finish):
         raise SubmissionError(f"the answer {text[:40]!r} does not end as this policy ends one ({turn.finish})")

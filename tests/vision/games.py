@@ -45,10 +45,10 @@ class Corners(TextEnv):
         return Reply("And now?", images=(self.picture(),), reward=reward)
 
     def picture(self) -> np.ndarray:
-        shown = self.noise[self.turn].copy()
+        pixels = self.noise[self.turn].copy()
         down, across = divmod(self.lit[self.turn], 2)
-        shown[24 * down : 24 * down + 20, 32 * across : 32 * across + 28] += 150
-        return shown
+        pixels[24 * down : 24 * down + 20, 32 * across : 32 * across + 28] += 150
+        return pixels
 
     def oracle(self) -> Iterator[str]:
         while True:

@@ -77,9 +77,9 @@ def test_the_pictures_matter(family, played):
 def test_a_pictures_tokens_are_never_trained(family, played):
     actor, pictures, trajectory = played(family)
     batch = collate([trajectory], gallery=actor.gallery)
-    shown = batch.media.placeholders(batch.ids)
-    assert not bool((shown & batch.mask).any())
-    assert int(shown.sum()) == sum(actor.gallery[digest].tokens for digest in pictures)
+    mask = batch.media.placeholders(batch.ids)
+    assert not bool((mask & batch.mask).any())
+    assert int(mask.sum()) == sum(actor.gallery[digest].tokens for digest in pictures)
     turns = tuple(replace(turn, kind="given") for turn in trajectory.turns)
     given = collate([replace(trajectory, turns=turns)], trained="given", gallery=actor.gallery)
     assert not bool((given.media.placeholders(given.ids) & given.mask).any())
@@ -184,11 +184,11 @@ def test_words_that_spell_a_placeholder_are_words(family, played):
 def test_positions_are_those_of_the_library(family, played):
     actor, _, trajectory = played(family)
     batch = collate([trajectory], gallery=actor.gallery)
-    shown = batch.media.placeholders(batch.ids)
+    mask = batch.media.placeholders(batch.ids)
     grids = torch.cat([picture.inputs["image_grid_thw"] for picture in batch.media.prepared()])
-    expected, delta = actor.model.model.get_rope_index(batch.ids, shown.int(), image_grid_thw=grids)
-    assert torch.equal(batch.media.positions(shown), expected)
-    assert rotary_positions(shown[0], batch.media.prepared())[1] == int(delta)
+    expected, delta = actor.model.model.get_rope_index(batch.ids, mask.int(), image_grid_thw=grids)
+    assert torch.equal(batch.media.positions(mask), expected)
+    assert rotary_positions(mask[0], batch.media.prepared())[1] == int(delta)
 
 
 @pytest.mark.parametrize("family", GRIDS)

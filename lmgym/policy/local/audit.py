@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -65,11 +65,6 @@ class Auditor:
         self._tolerance = TOLERANCE if in_fp32(policy) else HALF_TOLERANCE
 
     @property
-    def context(self) -> int:
-        """Maximum number of tokens in a segment."""
-        return self.policy.context
-
-    @property
     def vocabulary(self) -> int:
         """Number of ids."""
         return int(self.policy.model.get_input_embeddings().weight.shape[0])
@@ -81,10 +76,6 @@ class Auditor:
     def pictures(self, conversation: Conversation, prompt: Sequence[int], *, fresh: bool) -> tuple[Picture, ...]:
         """Locate the pictures in `prompt`, which `prompt()` made of a conversation."""
         return self.policy.pictures(self._actions.offer(conversation), prompt, fresh=fresh)
-
-    def use_pictures(self, pictures: Mapping[str, bytes]) -> None:
-        """Look up pictures in `pictures`, a mapping of digests to PNGs, from now on."""
-        self.policy.use_pictures(pictures)
 
     def text(self, answer: Sequence[int]) -> str:
         """Return the text of an answer without its thinking."""

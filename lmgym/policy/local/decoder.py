@@ -91,9 +91,7 @@ class FusedDecoder(Decoder):
             return torch.cat([group.attend(layer, q, k, v) for group in groups])
 
         hidden = self.network.hidden(pack.ids, pack.positions, attend, pack.picture_tokens())
-        back = torch.empty(len(order), dtype=torch.long)
-        back[torch.tensor(order)] = torch.arange(len(order))
-        hidden = hidden[pack.last[back.to(pack.last.device)]]
+        hidden = hidden[pack.last[torch.tensor(order).argsort().to(pack.last.device)]]
         return hidden, F.linear(hidden, self.network.head).float()
 
     def _groups(self, chunks: Sequence[Chunk], first: int) -> list[AttentionGroup]:

@@ -18,6 +18,7 @@ from lmgym.policy.base import Conversation
 from lmgym.policy.local.decoder import Chunk, Decoder
 from lmgym.policy.local.kv_cache import KVCache, SlotTable, packed, plan_copies
 from lmgym.policy.local.sampling import Adjust, Sampling, draw
+from lmgym.policy.local.template import ChatTemplate
 from lmgym.policy.models.vision import PICTURE_IDS, Gallery, rotary_positions, with_picture_ids
 from lmgym.policy.noise import stream, uniform
 from lmgym.types import Completion, Finish, Picture, pictures_in
@@ -34,15 +35,10 @@ class Sampler(Protocol):
     context: int
     stops: frozenset[int]
     gallery: Gallery | None
+    template: ChatTemplate
 
     def decoder(self, cache: KVCache | None = None) -> Decoder:
         """Return a decoder with the current weights over `cache`."""
-
-    def prompt(self, conversation: Conversation) -> tuple[list[int], bool]:
-        """Return the new ids of a conversation, and True if they render all of it."""
-
-    def pictures(self, conversation: Conversation, prompt: Sequence[int], *, fresh: bool) -> tuple[Picture, ...]:
-        """Locate the pictures in `prompt`."""
 
     def text(self, answer: Sequence[int]) -> str:
         """Decode a sampled answer."""
@@ -111,10 +107,11 @@ class LocalSession:
 
     def put(self, key: Hashable, conversation: Conversation) -> None:
         """Queue a conversation; the cache of `key` is reused if the conversation extends it."""
-        prompt, fresh = self._policy.prompt(conversation)
+        template = self._policy.template
+        prompt, fresh = template.extend(conversation)
         spoken = () if fresh else conversation.spoken
         before = [i for completion in spoken for i in (*completion.prompt_ids, *completion.ids)]
-        new = self._policy.pictures(conversation, prompt, fresh=fresh)
+        new = template.pictures(conversation, prompt, fresh=fresh)
         pictures = (*pictures_in(spoken), *(p._replace(start=len(before) + p.start) for p in new))
         noise, limit = conversation.noise, conversation.max_tokens
         self.put_ids(key, before, prompt, fresh=fresh, noise=noise, max_tokens=limit, pictures=pictures)
