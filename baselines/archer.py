@@ -34,6 +34,7 @@ from lmgym.train.parts.importance import Choice, importance
 from lmgym.train.parts.losses import reinforce
 from lmgym.train.parts.stores import Replay
 from lmgym.train.parts.tasks import Uniform
+from lmgym.train.ranges import Count, Fraction, NonNegative, Positive, PositiveInt, Rate
 from lmgym.train.recipe import Recipe
 from lmgym.train.schedule import StageProgress, Until, constant
 from lmgym.train.services import Services, view
@@ -47,35 +48,35 @@ BLIND = "ArCHer's critic sees no pictures: use grpo, rloo or ppo"
 class Args(bc.Learning):
     """Options of ArCHer."""
 
-    steps: int | None = 45  # iterations that train critic and actor
-    seconds: float | None = None  # time limit
-    fit: int = 10  # iterations before, that train the critic alone
+    steps: Count | None = 45  # iterations that train critic and actor
+    seconds: NonNegative | None = None  # time limit
+    fit: Count = 10  # iterations before, that train the critic alone
     rollouts: int = 64  # episodes per iteration
     budget: int | None = 16  # maximum number of turns in training; evaluations keep the task's own limit
-    capacity: int = 100_000  # turns in the replay buffer
-    gamma: float = 0.95  # discount per turn
+    capacity: PositiveInt = 100_000  # turns in the replay buffer
+    gamma: Fraction = 0.95  # discount per turn
     tau: float = 0.1  # update rate of the target networks per critic step
     encoder: Base = "small"  # network below the heads; small and own are trained, policy is the frozen actor
-    hidden: int = 256  # width of the heads' two hidden layers
-    critic_draws: int = 256  # turns drawn per iteration, with a fresh utterance at each
-    critic_epochs: int = 16  # passes over them
-    critic_batch: int = 64  # turns per critic step
-    critic_lr: float = 1e-3
-    actor_draws: int = 256  # fresh utterances per pass of the actor
-    tries: int = 4  # utterances per observation; the baseline is the Q of the others; 1: V, as in the paper
-    lr: float = 1e-4
-    adam_eps: float = 1e-5  # larger than usual, because advantages are small and AdamW would amplify their noise
-    epochs: int = 1  # passes of the actor
-    minibatches: int = 1  # optimiser steps per pass, each on its share of the utterances, sampled just before
+    hidden: PositiveInt = 256  # width of the heads' two hidden layers
+    critic_draws: PositiveInt = 256  # turns drawn per iteration, with a fresh utterance at each
+    critic_epochs: PositiveInt = 16  # passes over them
+    critic_batch: PositiveInt = 64  # turns per critic step
+    critic_lr: Rate = 1e-3
+    actor_draws: PositiveInt = 256  # fresh utterances per pass of the actor
+    tries: PositiveInt = 4  # utterances per observation; the baseline is the Q of the others; 1: V, as in the paper
+    lr: Rate = 1e-4
+    adam_eps: Positive = 1e-5  # larger than usual, because advantages are small and AdamW would amplify their noise
+    epochs: PositiveInt = 1  # passes of the actor
+    minibatches: PositiveInt = 1  # optimiser steps per pass, each on its share of the utterances, sampled just before
     importance: Choice = "none"  # importance weights of the actor for a sampler that differs from the trainer
     importance_least: float | None = None
     importance_most: float | None = None
     rescore: bool | None = None  # recompute old log-probs with the trainer; None: unless both are fp32
-    summed_batches: int | None = None  # release: number of batches per step, of critic and actor, with summed gradients
+    summed_batches: PositiveInt | None = None  # release: batches per step of critic and actor, gradients summed
     truncated_is_done: bool = False  # release: truncated episodes have no successor state
     untrained_stop: bool = False  # release: the stop token of an utterance is not trained
     cut_at_newline: bool = False  # release: utterances end at the first newline
-    critic_tokens: int | None = None  # last tokens of an observation that the critic reads; release: 512; None: all
+    critic_tokens: PositiveInt | None = None  # last tokens of an observation for the critic; release: 512; None: all
 
 
 @dataclass(frozen=True, kw_only=True)

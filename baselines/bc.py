@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from lmgym.train import ranges
 from lmgym.train.interfaces import Optimiser, Term
 from lmgym.train.parts.filters import mask_stumbles
 from lmgym.train.parts.losses import nll
 from lmgym.train.parts.planners import Stumble
 from lmgym.train.parts.tasks import Uniform
+from lmgym.train.ranges import Count, Fraction, NonNegative, Positive, PositiveInt, Rate, check_ranges
 from lmgym.train.recipe import Recipe
 from lmgym.train.schedule import Until, linear
 from lmgym.train.stages import Evaluate, Sft, Stage
@@ -29,25 +29,25 @@ from lmgym.train.stages import Evaluate, Sft, Stage
 class Args:
     """Options of BC."""
 
-    steps: int | None = 200
-    seconds: float | None = None  # time limit
+    steps: Count | None = 200
+    seconds: NonNegative | None = None  # time limit
     episodes: int = 64  # per step
     instances: int | None = None  # demonstrate only the first instances, repeatedly; None: all
     recorded: str | None = None  # recorded episodes to imitate instead of the demonstrator's
-    interject: float = 0.1  # share of turns with a wrong action; these are not imitated
-    observation_weight: float = 0.3  # loss weight of tokens outside the answers
-    lr: float = 2e-3
-    final_lr: float = 0.02  # final learning rate as a share of `lr`
-    weight_decay: float = 1e-2
-    minibatches: int = 4  # optimiser steps per step
+    interject: Fraction = 0.1  # share of turns with a wrong action; these are not imitated
+    observation_weight: NonNegative = 0.3  # loss weight of tokens outside the answers
+    lr: Rate = 2e-3
+    final_lr: Rate = 0.02  # final learning rate as a share of `lr`
+    weight_decay: Rate = 1e-2
+    minibatches: PositiveInt = 4  # optimiser steps per step
     optimiser: Literal["adamw", "muon"] = "muon"
-    muon_lr: float = 2e-2  # learning rate of the hidden matrices, for optimiser muon
+    muon_lr: Rate = 2e-2  # learning rate of the hidden matrices, for optimiser muon
     autocast: bool | None = None  # bfloat16 in the update; None: if the hardware supports it
     checkpointing: bool = False  # recompute activations in the backward pass
     evaluate: int = 256  # episodes of the evaluation
 
     def __post_init__(self) -> None:
-        ranges.check(vars(self))
+        check_ranges(self)
 
 
 def sft(args: Args) -> Sft:
@@ -78,32 +78,32 @@ def sft(args: Args) -> Sft:
 class Begun:
     """Options of baselines that start with imitation and evaluate before and after the main stages."""
 
-    warmup: int | None = 200  # steps of imitation; 0 is none
-    warmup_seconds: float | None = None  # time limit
+    warmup: Count | None = 200  # steps of imitation; 0 is none
+    warmup_seconds: NonNegative | None = None  # time limit
     warmup_episodes: int = 64  # per step of imitation
     warmup_instances: int | None = None  # demonstrate only the first instances, repeatedly; None: all
-    warmup_lr: float = 2e-3  # learning rate of imitation; `muon_lr` stays
-    warmup_minibatches: int = 4  # optimiser steps per step of imitation
-    interject: float = 0.1  # share of demonstrated turns with a wrong action
-    observation_weight: float = 0.3  # loss weight of tokens outside the answers, in imitation
+    warmup_lr: Rate = 2e-3  # learning rate of imitation; `muon_lr` stays
+    warmup_minibatches: PositiveInt = 4  # optimiser steps per step of imitation
+    interject: Fraction = 0.1  # share of demonstrated turns with a wrong action
+    observation_weight: NonNegative = 0.3  # loss weight of tokens outside the answers, in imitation
     autocast: bool | None = None  # bfloat16 in the update; None: if the hardware supports it
     checkpointing: bool = False  # recompute activations in the backward pass
     evaluate: int = 256  # episodes of each evaluation
 
     def __post_init__(self) -> None:
-        ranges.check(vars(self))
+        check_ranges(self)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Learning(Begun):
     """Options of baselines that train the policy after imitation."""
 
-    lr: float = 1e-3
-    final_lr: float = 1.0  # final learning rate as a share of `lr`
-    final_norm_lr: float | None = None  # of the final norm's gain, which scales all logits; None: `lr`
-    adam_eps: float = 1e-8  # 1e-5 keeps AdamW from full steps where gradients are almost 0
-    epochs: int = 1  # passes over the batch
-    minibatches: int = 4  # optimiser steps per epoch
+    lr: Rate = 1e-3
+    final_lr: Rate = 1.0  # final learning rate as a share of `lr`
+    final_norm_lr: Rate | None = None  # of the final norm's gain, which scales all logits; None: `lr`
+    adam_eps: Positive = 1e-8  # 1e-5 keeps AdamW from full steps where gradients are almost 0
+    epochs: PositiveInt = 1  # passes over the batch
+    minibatches: PositiveInt = 4  # optimiser steps per epoch
 
 
 def around(args: Begun, *stages: Stage) -> list[Stage]:

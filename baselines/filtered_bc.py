@@ -27,6 +27,7 @@ from lmgym.train.interfaces import FilterResult, Term
 from lmgym.train.parts.filters import Ties, Within, keep_best, keep_top
 from lmgym.train.parts.losses import nll
 from lmgym.train.parts.tasks import Uniform
+from lmgym.train.ranges import Count, NonNegative, PositiveInt, Rate
 from lmgym.train.recipe import Recipe
 from lmgym.train.schedule import Until
 from lmgym.train.stages import Rl, Sft
@@ -36,8 +37,8 @@ from lmgym.train.stages import Rl, Sft
 class Args(bc.Learning):
     """Options of filtered BC."""
 
-    steps: int | None = 45  # rounds, or steps over the recorded episodes
-    seconds: float | None = None  # time limit
+    steps: Count | None = 45  # rounds, or steps over the recorded episodes
+    seconds: NonNegative | None = None  # time limit
     recorded: str | None = None  # data set to learn from instead of the policy's own episodes
     share: float = 0.3  # share of the episodes to keep; 1 keeps all
     within: Within = "group"  # rank within the group, or among all
@@ -45,9 +46,9 @@ class Args(bc.Learning):
     instances: int = 16  # per round
     group: int = 8  # attempts per instance
     budget: int | None = None  # maximum number of turns in training
-    lr: float = 1e-3
-    epochs: int = 1  # passes over the episodes kept
-    minibatches: int = 4  # optimiser steps per epoch
+    lr: Rate = 1e-3
+    epochs: PositiveInt = 1  # passes over the episodes kept
+    minibatches: PositiveInt = 4  # optimiser steps per epoch
 
 
 def learning(args: Args) -> Rl | Sft:

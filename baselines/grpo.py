@@ -26,6 +26,7 @@ from lmgym.train.parts.importance import Choice, importance
 from lmgym.train.parts.losses import kl_to_start, surrogate
 from lmgym.train.parts.rewards import invalid_cost
 from lmgym.train.parts.tasks import Uniform
+from lmgym.train.ranges import AboveOne, Count, NonNegative, PositiveInt, Rate
 from lmgym.train.recipe import Recipe
 from lmgym.train.schedule import Until, constant
 from lmgym.train.stages import Rl
@@ -35,31 +36,31 @@ from lmgym.train.stages import Rl
 class Args(bc.Learning):
     """Options of GRPO."""
 
-    steps: int | None = 60
-    seconds: float | None = None  # time limit
+    steps: Count | None = 60
+    seconds: NonNegative | None = None  # time limit
     instances: int = 16  # per step
     group: int = 8  # attempts per instance
     budget: int | None = 16  # maximum number of turns in training; evaluations keep the task's own limit
-    lr: float = 3e-4
+    lr: Rate = 3e-4
     std: bool = True  # divide advantages by the group's standard deviation
-    negative_advantage_weight: float = 1.0  # factor of advantages below zero; 1: the paper, 0: RAFT
-    clip: float = 0.2  # lower clip range of the ratio
-    clip_high: float = 0.28  # upper clip range of the ratio
-    dual: float | None = 3.0  # dual clip: floor of the surrogate for negative advantages; None: off
+    negative_advantage_weight: NonNegative = 1.0  # factor of advantages below zero; 1: the paper, 0: RAFT
+    clip: NonNegative = 0.2  # lower clip range of the ratio
+    clip_high: NonNegative = 0.28  # upper clip range of the ratio
+    dual: AboveOne | None = 3.0  # dual clip: floor of the surrogate for negative advantages; None: off
     aggregation: Aggregation = "seq_mean"
-    longest: int = 1024  # tokens; the divisor of const_norm
+    longest: PositiveInt = 1024  # tokens; the divisor of const_norm
     drop_flat: bool = True  # drop groups whose returns are equal
-    kl: float = 0.0  # weight of the divergence from the start policy of RL (--lora: from the base)
+    kl: NonNegative = 0.0  # weight of the divergence from the start policy of RL (--lora: from the base)
     kl_kind: Penalty = "k2"
-    epochs: int = 1
-    minibatches: int = 4  # optimiser steps per epoch
+    epochs: PositiveInt = 1
+    minibatches: PositiveInt = 4  # optimiser steps per epoch
     importance: Choice = "none"  # importance weights for a sampler that differs from the trainer
     importance_least: float | None = None
     importance_most: float | None = None
     rescore: bool | None = None  # recompute old log-probs with the trainer; None: unless both are fp32
-    invalid_cost: float = 0.0  # penalty in the reward of an invalid action
-    state_advantage_weight: float = 0.0  # weight of the advantage within the same state (GiGPO)
-    invalid_penalty: float = 0.0  # subtracted from the advantage of an invalid action, which is then capped at 0
+    invalid_cost: NonNegative = 0.0  # penalty in the reward of an invalid action
+    state_advantage_weight: NonNegative = 0.0  # weight of the advantage within the same state (GiGPO)
+    invalid_penalty: NonNegative = 0.0  # subtracted from the advantage of an invalid action, which is then capped at 0
 
 
 @within_groups

@@ -27,6 +27,7 @@ from lmgym.train.batch import Batch
 from lmgym.train.critics import Base, Estimator, Trunk, mlp
 from lmgym.train.parts.planners import Stumble
 from lmgym.train.parts.tasks import Uniform
+from lmgym.train.ranges import Count, Fraction, NonNegative, PositiveInt, Rate
 from lmgym.train.recipe import Recipe
 from lmgym.train.schedule import Until
 from lmgym.train.services import Services
@@ -39,20 +40,20 @@ class Offline(bc.Begun):
     """Options of algorithms that learn token values from recorded episodes."""
 
     recorded: str | None = None  # data set to learn from and to imitate; None: the run records one
-    demonstrated: int = 512  # episodes of the demonstrator to record, in steps of 64
-    stumbles: float = 0.3  # share of their turns with a wrong action, as `interject`
-    sampled: int = 1024  # episodes of the policy to record, in steps of 64
+    demonstrated: Count = 512  # episodes of the demonstrator to record, in steps of 64
+    stumbles: Fraction = 0.3  # share of their turns with a wrong action, as `interject`
+    sampled: Count = 1024  # episodes of the policy to record, in steps of 64
     budget: int | None = None  # maximum number of turns of a recorded episode
-    steps: int | None = 200
-    seconds: float | None = None  # time limit
+    steps: Count | None = 200
+    seconds: NonNegative | None = None  # time limit
     episodes: int = 64  # per step
-    minibatches: int = 4  # optimiser steps per step
+    minibatches: PositiveInt = 4  # optimiser steps per step
     base: Base = "own"  # network below the heads; own and small are trained, policy is frozen
-    lr: float = 1e-3
-    gamma: float = 0.99  # discount per token
+    lr: Rate = 1e-3
+    gamma: Fraction = 0.99  # discount per token
     bias: float | None = None  # initial value; None: the mean return of the first step's episodes
-    cql: float = 0.01  # weight of the cross-entropy that lowers Q of answers outside the data (CQL)
-    beta: float = 4.0  # weight of Q in the logits; LMRL-Gym has 16, after far longer training
+    cql: NonNegative = 0.01  # weight of the cross-entropy that lowers Q of answers outside the data (CQL)
+    beta: NonNegative = 4.0  # weight of Q in the logits; LMRL-Gym has 16, after far longer training
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,6 +26,7 @@ from lmgym.train.parts.losses import entropy_bonus, kl_to_start, surrogate, unit
 from lmgym.train.parts.rewards import invalid_cost, limit_ends
 from lmgym.train.parts.tasks import Uniform
 from lmgym.train.parts.value import Placement, ValueCritic, ValueSpec
+from lmgym.train.ranges import AboveOne, Count, Fraction, NonNegative, Positive, PositiveInt, Rate
 from lmgym.train.recipe import Recipe
 from lmgym.train.schedule import Until, constant
 from lmgym.train.services import Services
@@ -38,45 +39,45 @@ SMALL = "a small critic sees no pictures: use critic head, network or joint"
 class Args(bc.Learning):
     """Options of PPO."""
 
-    steps: int | None = 45
-    seconds: float | None = None  # time limit
+    steps: Count | None = 45
+    seconds: NonNegative | None = None  # time limit
     instances: int = 128  # per step
-    tries: int = 1  # episodes per instance
+    tries: PositiveInt = 1  # episodes per instance
     budget: int | None = 16  # maximum number of turns in training; evaluations keep the task's own limit
-    lr: float = 3e-4
-    gamma: float = 0.99  # discount per action token, or per turn; at 1 never ending an episode costs nothing
-    lam: float = 0.95
+    lr: Rate = 3e-4
+    gamma: Fraction = 0.99  # discount per action token, or per turn; at 1 never ending an episode costs nothing
+    lam: Fraction = 0.95
     level: Level = "token"  # steps of the advantage estimate
-    turn_gamma: float = 0.95  # discount per turn, for level both
+    turn_gamma: Fraction = 0.95  # discount per turn, for level both
     whiten: bool = True  # normalise advantages over the batch
-    whiten_floor: float = 0.1  # lower bound on the deviation they are divided by, in units of return
+    whiten_floor: NonNegative = 0.1  # lower bound on the deviation they are divided by, in units of return
     ratio: Literal["token", "turn"] = "token"  # tokens that share a ratio
-    clip: float = 0.2  # lower clip range of the ratio
-    clip_high: float = 0.2  # upper clip range of the ratio
-    dual: float | None = None  # dual clip: floor of the surrogate for negative advantages; None: off
+    clip: NonNegative = 0.2  # lower clip range of the ratio
+    clip_high: NonNegative = 0.2  # upper clip range of the ratio
+    dual: AboveOne | None = None  # dual clip: floor of the surrogate for negative advantages; None: off
     aggregation: Aggregation = "token_mean"
-    longest: int = 1024  # tokens; the divisor of const_norm
+    longest: PositiveInt = 1024  # tokens; the divisor of const_norm
     entropy: float = 0.0  # weight of the entropy bonus
-    epochs: int = 1
-    minibatches: int = 4  # optimiser steps per epoch
+    epochs: PositiveInt = 1
+    minibatches: PositiveInt = 4  # optimiser steps per epoch
     critic: Placement = "head"  # on the policy's states; small, network: its own trunk; joint: in the policy's loss
-    critic_steps: int = 5  # warm-up steps that train the critic alone
-    critic_lr: float = 1e-3
-    critic_epochs: int = 4
-    critic_lam: float | None = None  # lambda of its targets; None: `lam`
+    critic_steps: Count = 5  # warm-up steps that train the critic alone
+    critic_lr: Rate = 1e-3
+    critic_epochs: PositiveInt = 4
+    critic_lam: Fraction | None = None  # lambda of its targets; None: `lam`
     value_bias: float = 0.0  # initial value, about the mean return
-    value_clip: float | None = None  # value clipping; None: off
-    value_coef: float = 0.5  # weight of the value loss, for critic joint
-    kl_reward: float = 1e-3  # penalty in the reward per nat from the start policy of RL (--lora: from the base)
-    kl_target: float | None = None  # nats per episode to which kl_reward adapts; None: fixed
-    kl_horizon: int = 10_000  # episodes; time scale of the adaptation
-    kl: float = 0.0  # weight of the divergence as a loss term, instead of in the reward
+    value_clip: Positive | None = None  # value clipping; None: off
+    value_coef: NonNegative = 0.5  # weight of the value loss, for critic joint
+    kl_reward: NonNegative = 1e-3  # penalty in the reward per nat from the start policy of RL (--lora: from the base)
+    kl_target: Positive | None = None  # nats per episode to which kl_reward adapts; None: fixed
+    kl_horizon: PositiveInt = 10_000  # episodes; time scale of the adaptation
+    kl: NonNegative = 0.0  # weight of the divergence as a loss term, instead of in the reward
     kl_kind: Penalty = "k2"
     importance: Choice = "none"  # importance weights for a sampler that differs from the trainer
     importance_least: float | None = None
     importance_most: float | None = None
     rescore: bool | None = None  # recompute old log-probs with the trainer; None: unless both are fp32
-    invalid_cost: float = 0.0  # penalty in the reward of an invalid action
+    invalid_cost: NonNegative = 0.0  # penalty in the reward of an invalid action
     limit_ends: bool = False  # treat the task's turn limit as termination; False: as truncation
 
 

@@ -33,6 +33,7 @@ from lmgym.rollout.planner import Planner
 from lmgym.train.batch import Batch
 from lmgym.train.interfaces import ScoredBatch, Term
 from lmgym.train.parts.tasks import Uniform
+from lmgym.train.ranges import Count, NonNegative, Positive, PositiveInt, Rate
 from lmgym.train.recipe import Recipe
 from lmgym.train.schedule import Until
 from lmgym.train.services import Services
@@ -44,15 +45,15 @@ from lmgym.types import Job, Trajectory
 class Args(bc.Learning):
     """Options of REFUEL."""
 
-    steps: int | None = 45  # iterations, each with its own pairs
-    seconds: float | None = None  # time limit
+    steps: Count | None = 45  # iterations, each with its own pairs
+    seconds: NonNegative | None = None  # time limit
     pairs: int = 256  # per iteration, each of another instance; pairs with equal answers are dropped
     budget: int | None = 16  # maximum number of turns in training; evaluations keep the task's own limit
-    eta: float = 1.0  # nats per unit of return
+    eta: Positive = 1.0  # nats per unit of return
     scale: Literal["none", "std"] = "std"  # std: divide the return differences by their standard deviation
-    lr: float = 1e-4
-    epochs: int = 1  # passes over the pairs
-    minibatches: int = 2  # optimiser steps per pass
+    lr: Rate = 1e-4
+    epochs: PositiveInt = 1  # passes over the pairs
+    minibatches: PositiveInt = 2  # optimiser steps per pass
 
 
 @dataclass(frozen=True)

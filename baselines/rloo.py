@@ -28,6 +28,7 @@ from lmgym.train.parts.kl import reward_kl
 from lmgym.train.parts.losses import Unit, kl_to_start, reinforce, unit_surrogate
 from lmgym.train.parts.rewards import invalid_cost
 from lmgym.train.parts.tasks import Uniform
+from lmgym.train.ranges import Count, NonNegative, Positive, PositiveInt, Rate
 from lmgym.train.recipe import Recipe
 from lmgym.train.schedule import Until, constant
 from lmgym.train.stages import Rl
@@ -37,27 +38,27 @@ from lmgym.train.stages import Rl
 class Args(bc.Learning):
     """Options of RLOO."""
 
-    steps: int | None = 45
-    seconds: float | None = None  # time limit
+    steps: Count | None = 45
+    seconds: NonNegative | None = None  # time limit
     instances: int = 16  # per step
     group: int = 8  # attempts per instance
     budget: int | None = 16  # maximum number of turns in training; evaluations keep the task's own limit
-    lr: float = 3e-4
+    lr: Rate = 3e-4
     drop_flat: bool = False  # drop groups whose returns are equal; they otherwise count in the mean over episodes
-    kl_reward: float = 0.0  # penalty in the reward per nat from the start policy of RL (--lora: from the base)
-    kl_target: float | None = None  # nats per episode to which kl_reward adapts; None: fixed
-    kl_horizon: int = 10_000  # episodes; time scale of the adaptation
-    kl: float = 0.0  # weight of the divergence as a loss term, instead of in the reward
+    kl_reward: NonNegative = 0.0  # penalty in the reward per nat from the start policy of RL (--lora: from the base)
+    kl_target: Positive | None = None  # nats per episode to which kl_reward adapts; None: fixed
+    kl_horizon: PositiveInt = 10_000  # episodes; time scale of the adaptation
+    kl: NonNegative = 0.0  # weight of the divergence as a loss term, instead of in the reward
     kl_kind: Penalty = "k2"
-    epochs: int = 1
-    minibatches: int = 1  # optimiser steps per epoch; with several updates the ratio is clipped
+    epochs: PositiveInt = 1
+    minibatches: PositiveInt = 1  # optimiser steps per epoch; with several updates the ratio is clipped
     ratio: Unit = "sequence"  # tokens that share a ratio, with several updates
-    clip: float = 0.2
+    clip: NonNegative = 0.2
     importance: Choice = "none"  # importance weights for a sampler that differs from the trainer
     importance_least: float | None = None
     importance_most: float | None = None
     rescore: bool | None = None  # recompute old log-probs with the trainer; None: unless both are fp32
-    invalid_cost: float = 0.0  # penalty in the reward of an invalid action
+    invalid_cost: NonNegative = 0.0  # penalty in the reward of an invalid action
 
 
 @within_groups

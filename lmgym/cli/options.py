@@ -118,7 +118,8 @@ def _choices(types_of: dict[str, Any], field: dataclasses.Field[Any] | None) -> 
     if field is None:
         return ()
     annotation = types_of[field.name]
-    return typing.get_args(annotation) if isinstance(annotation, types.UnionType) else (annotation,)
+    union = typing.get_origin(annotation) in (types.UnionType, typing.Union)
+    return typing.get_args(annotation) if union else (annotation,)
 
 
 def _typed(word: str, text: str, choices: Sequence[Any]) -> Any:

@@ -17,14 +17,15 @@ from lmgym.policy.local.policy import LocalPolicy
 from lmgym.policy.local.score import states
 from lmgym.policy.models.tiny import tiny_model
 from lmgym.policy.models.vision import Media
-from lmgym.train import ranges
 from lmgym.train.batch import micro_batches
+from lmgym.train.ranges import Range
 from lmgym.train.ranks import ALONE, Ranks
 from lmgym.train.update import check_finite, halves, recompute_activations
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
+RATES, CLIPS = Range(0, 1e6), Range(0)
 Net = TypeVar("Net", bound=nn.Module)
 Base = Literal["small", "own", "policy"]
 SMALL: dict[str, Any] = {
@@ -120,7 +121,8 @@ class Estimator(Generic[Net]):
 
     def __init__(self, online: Net, *, lr: float, clip: float = 1.0, share: float | None = None) -> None:
         """`clip` limits the gradient norm, 0 is no limit; `share` is the rate at which the target follows."""
-        ranges.check({"lr": lr, "clip": clip})
+        if lr not in RATES or clip not in CLIPS:
+            raise RecipeError(f"a critic needs lr {RATES} and clip {CLIPS}; got {lr} and {clip}")
         self.online, self.clip, self.share = online, clip, share
         self.slow = twin(online).requires_grad_(False) if share is not None else online  # target network
         self.weights = [weight for weight in online.parameters() if weight.requires_grad]

@@ -18,10 +18,10 @@ from lmgym.errors import RecipeError
 from lmgym.policy.local.policy import LocalPolicy
 from lmgym.rollout.context import Context
 from lmgym.rollout.planner import Planner
-from lmgym.train import ranges
 from lmgym.train.batch import Batch
 from lmgym.train.math import Aggregation
 from lmgym.train.parts.kl import RewardKl
+from lmgym.train.ranges import Count, NonNegative, Positive, PositiveInt, Rate, check_ranges
 from lmgym.train.schedule import Schedule, StageProgress, constant
 from lmgym.train.services import Services
 from lmgym.train.state import InstancePool
@@ -90,24 +90,24 @@ class Term:
 class Optimiser:
     """The optimiser of a stage, its schedule, and how a batch is cut into its steps."""
 
-    lr: float = 3e-4
+    lr: Rate = 3e-4
     schedule: Schedule = field(default_factory=lambda: constant(1.0))  # factor of `lr`
-    warmup: int = 0  # optimiser steps of linear rise
+    warmup: Count = 0  # optimiser steps of linear rise
     kind: Literal["adamw", "muon"] = "adamw"  # muon: hidden matrices; AdamW for the rest
-    muon_lr: float = 3e-3  # scaled to the root mean square of AdamW's updates
-    final_norm_lr: float | None = None  # for the gain of the final norm, which scales all logits; None: `lr`
+    muon_lr: Rate = 3e-3  # scaled to the root mean square of AdamW's updates
+    final_norm_lr: Rate | None = None  # for the gain of the final norm, which scales all logits; None: `lr`
     betas: tuple[float, float] = (0.9, 0.95)
-    eps: float = 1e-8  # of AdamW: gradients well below it take smaller steps
-    weight_decay: float = 0.0
-    clip: float = 1.0  # of the gradient's norm
-    epochs: int = 1  # passes over a batch
-    minibatches: int = 1  # optimiser steps per pass
-    micro_tokens: int | None = None  # padded tokens of a forward pass; None: 4096 on a CPU, else 32768
+    eps: Positive = 1e-8  # of AdamW: gradients well below it take smaller steps
+    weight_decay: Rate = 0.0
+    clip: NonNegative = 1.0  # of the gradient's norm
+    epochs: PositiveInt = 1  # passes over a batch
+    minibatches: PositiveInt = 1  # optimiser steps per pass
+    micro_tokens: PositiveInt | None = None  # padded tokens of a forward pass; None: 4096 on a CPU, else 32768
     autocast: bool | None = False  # bfloat16 matrix products; None: where the hardware has them
     checkpointing: bool = False  # recompute activations in the backward pass
 
     def __post_init__(self) -> None:
-        ranges.check(vars(self))
+        check_ranges(self)
 
     @property
     def single(self) -> bool:

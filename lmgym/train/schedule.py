@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lmgym.errors import RecipeError
-from lmgym.train import ranges
+from lmgym.train.ranges import Count, NonNegative, check_ranges
 
 
 @dataclass(frozen=True)
@@ -34,13 +34,13 @@ def linear(first: float, last: float) -> Schedule:
 class Until:
     """Limits of a stage, which ends at the first one reached."""
 
-    steps: int | None = None
-    seconds: float | None = None  # in the stage, including those before an interruption
+    steps: Count | None = None
+    seconds: NonNegative | None = None  # in the stage, including those before an interruption
 
     def __post_init__(self) -> None:
         if self.steps is None and self.seconds is None:
             raise RecipeError("a stage needs an end: Until(steps=...) or Until(seconds=...)")
-        ranges.check(vars(self))
+        check_ranges(self)
 
     def progress(self, step: int, seconds: float) -> StageProgress:
         """Return the progress after `step` steps in `seconds`."""

@@ -14,12 +14,13 @@ from typing import ClassVar, Literal, Protocol
 from lmgym.errors import RecipeError
 from lmgym.rollout import dataset
 from lmgym.rollout.planner import Planner
-from lmgym.train import ranges, source
+from lmgym.train import source
 from lmgym.train.batch import masked, with_observations
 from lmgym.train.collate import turns_out
 from lmgym.train.figures import of_demonstrations, of_play, over_draws
 from lmgym.train.interfaces import Credit, Filter, Needs, Optimiser, Parts, Reward, Tasks, Term, no_credit
 from lmgym.train.learner import Learner, StepContext, Turns, filtered
+from lmgym.train.ranges import PositiveInt, check_ranges
 from lmgym.train.schedule import Until
 from lmgym.types import Trajectory
 
@@ -235,10 +236,10 @@ class Rl(LearningStage):
     optimiser: Optimiser = field(default_factory=Optimiser)
     rescore: bool | None = None  # old log-probs by the trainer; None: where its precision differs from the sampler's
     kl_probe_tokens: int = 2048  # tokens a step on which the KL to the start policy is measured; 0: never
-    updates_per_step: int = 1  # draws from the store, each followed by an update with the weights so far
+    updates_per_step: PositiveInt = 1  # draws from the store, each followed by an update with the weights so far
 
     def __post_init__(self) -> None:
-        ranges.check(vars(self))
+        check_ranges(self)
 
     def needs(self) -> Needs:
         """Return that the critic is used, how old log-probs come about, and whether a store is drawn from."""

@@ -10,9 +10,8 @@ from lmgym.cli.options import read_args
 from lmgym.errors import RecipeError
 from lmgym.train.critics import Estimator, mlp
 from lmgym.train.interfaces import Optimiser
-from lmgym.train.ranges import RANGES, Range
+from lmgym.train.ranges import Range
 from lmgym.train.schedule import Until
-from lmgym.train.stages import Rl
 
 REFUSED = [
     "grpo --invalid-penalty -1",
@@ -52,16 +51,16 @@ def test_the_divergence_that_has_no_gradient_is_no_loss(name):
     module = importlib.import_module(f"lmgym.baselines.{name}")
     with pytest.raises(RecipeError, match="--kl-kind takes k2 or k3; got 'k1'"):
         read_args(module.Args, ["--kl", "0.1", "--kl-kind", "k1"])
-    with pytest.raises(RecipeError, match="kl_kind is k2 or k3, for as a loss k1 has no gradient"):
+    with pytest.raises(RecipeError, match="kl_kind is k2 or k3; got k1"):
         module.Args(kl=0.1, kl_kind="k1")
     for kind in ("k2", "k3"):
         more = {} if name == "grpo" else {"kl_reward": 0.0}
         module.recipe(module.Args(kl=0.1, kl_kind=kind, **more))
 
 
-@pytest.mark.parametrize("said", REFUSED)
-def test_a_number_out_of_range_is_refused_by_its_name(said):
-    name, *words = said.split()
+@pytest.mark.parametrize("command", REFUSED)
+def test_a_number_out_of_range_is_refused_by_its_name(command):
+    name, *words = command.split()
     module = importlib.import_module(f"lmgym.baselines.{name}")
     with pytest.raises(RecipeError) as caught:
         module.recipe(read_args(module.Args, words))
@@ -78,8 +77,8 @@ def test_a_number_out_of_range_is_refused_by_its_name(said):
         lambda: Estimator(mlp([2, 1], seed=[0]), lr=-1.0),
     ],
 )
-def test_what_has_no_options_of_its_own_refuses_too(make):
-    with pytest.raises(RecipeError, match=r"^(lr is in \[0, 1e\+06\]|steps is 0 or more); got"):
+def test_records_without_options_check_their_numbers(make):
+    with pytest.raises(RecipeError, match=r"lr (is )?in \[0, 1e\+06\]|^steps is 0 or more; got"):
         make()
 
 
@@ -87,9 +86,3 @@ def test_a_range_has_its_ends_unless_it_is_open():
     assert all(value in Range(0, 1) for value in (0, 0.5, 1))
     assert not any(value in Range(0, 1, open=True) for value in (0, 1.1))
     assert float("inf") not in Range(0)
-
-
-def test_every_range_is_of_a_setting_that_there_is():
-    algorithms = ("bc", "filtered_bc", "mc", "ilql", "archer", "refuel", "ppo", "grpo", "rloo")
-    kinds = [Optimiser, Rl, Until, *(importlib.import_module(f"lmgym.baselines.{name}").Args for name in algorithms)]
-    assert set(RANGES) <= {name for kind in kinds for name in kind.__dataclass_fields__}

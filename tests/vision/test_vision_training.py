@@ -169,7 +169,7 @@ BLIND = {
 
 @pytest.mark.parametrize("name", BLIND)
 def test_a_critic_that_sees_no_pictures_is_refused_before_any_episode(tmp_path, name):
-    with pytest.raises(RecipeError, match=r"^test/Corners-v0 shows pictures, and .* ids alone.*: use ") as caught:
+    with pytest.raises(RecipeError, match=r"^test/Corners-v0 shows pictures, and .* sees no pictures: use ") as caught:
         train(tmp_path / "run", BLIND[name])
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "run").exists()
