@@ -30,7 +30,8 @@ def card(spec: TaskSpec) -> str:
         "chance": "" if spec.deterministic else "the same seed and actions may lead elsewhere",
         "source": spec.source,
     }
-    lines = [f"| {name} | {_cell(value)} |" for name, value in rows.items() if value]
+    cells = {name: value.replace("|", "\\|").replace("\n", " ") for name, value in rows.items()}
+    lines = [f"| {name} | {cell} |" for name, cell in cells.items() if cell]
     return "\n".join([_start(spec), "| | |", "|---|---|", *lines, END])
 
 
@@ -70,7 +71,3 @@ def _start(spec: TaskSpec) -> str:
 
 def _figure(value: float | str) -> str:
     return value if isinstance(value, str) else f"{value:.3g}"
-
-
-def _cell(value: str) -> str:
-    return value.replace("|", "\\|").replace("\n", " ")

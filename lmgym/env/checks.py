@@ -156,20 +156,16 @@ def disjoint_splits(subject: Subject) -> Iterator[str]:
     for split in subject.splits:
         with subject.open(split=split) as env:
             for index in _first(env, count):
-                name = seen.setdefault(_fingerprint(env, index), f"{split}/{index}")
+                observation, info = env.reset(seed=0, options={"index": index})
+                task: TextEnv = env.unwrapped
+                fingerprint: Any = task.fingerprint()
+                if fingerprint is None:
+                    action = next(iter(task.oracle()), None) if golden.has_oracle(subject.spec) else None
+                    fingerprint = observation_digest(observation), info.get("answer"), action
+                name = seen.setdefault(fingerprint, f"{split}/{index}")
                 if name.partition("/")[0] != split:
                     yield f"{name} and {split}/{index} are the same instance; if intended, say why in TaskSpec.overlap"
                     return
-
-
-def _fingerprint(env: Any, index: int) -> Any:
-    observation, info = env.reset(seed=0, options={"index": index})
-    task: TextEnv = env.unwrapped
-    own = task.fingerprint()
-    if own is not None:
-        return own
-    action = next(iter(task.oracle()), None) if type(task).oracle is not TextEnv.oracle else None
-    return observation_digest(observation), info.get("answer"), action
 
 
 def hostile_text(subject: Subject) -> Iterator[str]:

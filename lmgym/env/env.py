@@ -190,7 +190,9 @@ class TextEnv(gymnasium.Env[Observation, str]):
             terms = {"reward": reward}
         earned: dict[str, float] = {}
         if reply.others or reply.seat != FIRST_SEAT:
-            reply, earned = self._with_others(reply)
+            others = reply.others
+            reply, earned = self._play_others(reply)
+            earned = {seat: others.get(seat, 0.0) + earned.get(seat, 0.0) for seat in {*others, *earned}}
             if actor in earned:
                 terms["others"] = earned.pop(actor)
                 reward = math.fsum(terms.values())
@@ -254,11 +256,6 @@ class TextEnv(gymnasium.Env[Observation, str]):
     def _reset_needed(self) -> ResetNeeded:
         why = "the episode is over" if self.instance_name else "no episode is open"
         return ResetNeeded(f"{self.task.id}: {why}; call reset() first")
-
-    def _with_others(self, first: Reply) -> tuple[Reply, dict[str, float]]:
-        """Play the other seats after `first`; return the last reply and all rewards meanwhile by seat."""
-        reply, earned = self._play_others(first)
-        return reply, {seat: first.others.get(seat, 0.0) + earned.get(seat, 0.0) for seat in {*first.others, *earned}}
 
     def _play_others(self, reply: Reply) -> tuple[Reply, dict[str, float]]:
         """Play the scripted seats until the agent is on turn; return the last reply and all rewards by seat."""

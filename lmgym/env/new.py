@@ -107,7 +107,14 @@ def scaffold(name: str, folder: Path) -> Path:
     for file, text in FILES.items():
         plugin = PLUGIN_MD if file == "README.md" and namespace != "lmgym" else ""
         (target / file).write_text(Template(text + plugin).substitute(values), encoding="utf-8")
-    _finish(root, package)
+    sys.path.insert(0, str(root))
+    try:
+        importlib.invalidate_caches()
+        spec: TaskSpec = importlib.import_module(package).SPEC
+        card.write(spec)
+        golden.write(spec)
+    finally:
+        sys.path.remove(str(root))
     return target
 
 
@@ -119,15 +126,3 @@ def _package(target: Path) -> tuple[Path, str]:
     while (root / "__init__.py").is_file():
         root = root.parent
     return root, ".".join(target.relative_to(root).parts)
-
-
-def _finish(root: Path, package: str) -> None:
-    """Write the card and the golden episodes of the new task."""
-    sys.path.insert(0, str(root))
-    try:
-        importlib.invalidate_caches()
-        spec: TaskSpec = importlib.import_module(package).SPEC
-        card.write(spec)
-        golden.write(spec)
-    finally:
-        sys.path.remove(str(root))

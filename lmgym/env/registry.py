@@ -147,18 +147,13 @@ def register_all() -> None:
     """Register every task with Gymnasium; ids already registered are left alone."""
     for spec in specs().values():
         if spec.id not in gymnasium.registry:
-            register(spec)
-
-
-def register(spec: TaskSpec) -> None:
-    """Register a task with Gymnasium."""
-    gymnasium.register(
-        id=spec.id,
-        entry_point="lmgym.env.registry:make",
-        kwargs={"task_id": spec.id},
-        nondeterministic=not spec.deterministic,
-        max_episode_steps=None if spec.remote else spec.max_turns,
-        order_enforce=False,  # TextEnv does this, and check_task does what the passive checker would
-        disable_env_checker=True,
-        additional_wrappers=(WrapperSpec("TimeLimit", "lmgym.env.wrappers:TimeLimit", {}),),
-    )
+            gymnasium.register(
+                id=spec.id,
+                entry_point="lmgym.env.registry:make",
+                kwargs={"task_id": spec.id},
+                nondeterministic=not spec.deterministic,
+                max_episode_steps=None if spec.remote else spec.max_turns,
+                order_enforce=False,  # TextEnv does this, and check_task does what the passive checker would
+                disable_env_checker=True,
+                additional_wrappers=(WrapperSpec("TimeLimit", "lmgym.env.wrappers:TimeLimit", {}),),
+            )

@@ -123,13 +123,10 @@ class _LiveView(Sequence[Any]):
         return repr(tuple(self))
 
 
-def _cells(space: UnicodeText | Images) -> int:
-    """Return the maximum number of bytes of an observation, which follow its 8-byte size."""
-    return space.max_length * 4 if isinstance(space, UnicodeText) else space.most * space.height * space.width * 3
-
-
 def _create(space: UnicodeText | Images, n: int = 1, ctx: Any = multiprocessing) -> list[Any]:
-    return [ctx.Array("B", 8 + _cells(space), lock=True) for _ in range(n)]
+    """Return the memory of `n` observations: the 8-byte size of each and the most bytes that may follow."""
+    most = space.max_length * 4 if isinstance(space, UnicodeText) else space.most * space.height * space.width * 3
+    return [ctx.Array("B", 8 + most, lock=True) for _ in range(n)]
 
 
 def _write(space: UnicodeText | Images, index: int, value: Any, shared_memory: list[Any]) -> None:

@@ -55,7 +55,15 @@ def read(path: Path) -> Iterator[Trajectory]:
     if path.is_dir():
         for file in sorted(file for file in path.iterdir() if file.name.endswith(SUFFIXES)):
             for episode in read(file):
-                yield _filed(episode, file.name)
+                of = (episode.task, episode.options, episode.split, episode.index, episode.instance)
+                instance = hashlib.blake2b(json.dumps(of, sort_keys=True).encode(), digest_size=8).hexdigest()
+                yield replace(
+                    episode,
+                    id=f"{file.name}/{episode.id}",
+                    root=f"{file.name}/{episode.root}",
+                    parent=None if episode.parent is None else f"{file.name}/{episode.parent}",
+                    group=f"{episode.group}/{instance}",
+                )
         return
     ids: set[str] = set()
     for episode in _read(path):
@@ -79,19 +87,6 @@ def _read(path: Path) -> Iterator[Trajectory]:
         yield from lmrl.items(_json(path.read_text(encoding="utf-8"), path.name), path.name)
     else:
         raise InstanceError(f"{path} is not a data set; choose a file that ends in {', '.join((*SUFFIXES, JSON))}")
-
-
-def _filed(episode: Trajectory, name: str) -> Trajectory:
-    """Return the episode with ids that are unique in the folder, in the group of its instance."""
-    of = (episode.task, episode.options, episode.split, episode.index, episode.instance)
-    instance = hashlib.blake2b(json.dumps(of, sort_keys=True).encode(), digest_size=8).hexdigest()
-    return replace(
-        episode,
-        id=f"{name}/{episode.id}",
-        root=f"{name}/{episode.root}",
-        parent=None if episode.parent is None else f"{name}/{episode.parent}",
-        group=f"{episode.group}/{instance}",
-    )
 
 
 def write(path: Path, trajectories: Iterable[Trajectory]) -> None:

@@ -28,16 +28,10 @@ def following(trajectory: Trajectory, context: Context, count: Count) -> Convers
     rendered = context.messages(History(observation, prompt, before, replies[:-1]))
     if last.kind == "summary":
         rendered = with_request(rendered, last.observation.text)
-    completions = _last_segment(trajectory) if extends(messages, rendered, replies[-1]) else []
-    return Conversation(messages=tuple(messages), spoken=tuple(completions))
-
-
-def _last_segment(trajectory: Trajectory) -> list[Completion]:
-    """Return the completions of the last segment. A prompt cannot continue a text without ids."""
-    completions: list[Completion] = []
-    for turn in trajectory.turns:
+    completions: list[Completion] = []  # of the last segment; a prompt cannot continue a text without ids
+    for turn in turns if extends(messages, rendered, replies[-1]) else ():
         if turn.fresh or not turn.completion.ids:
             completions = []
         if turn.completion.ids:
             completions.append(turn.completion)
-    return completions
+    return Conversation(messages=tuple(messages), spoken=tuple(completions))

@@ -22,11 +22,6 @@ def env():
         yield made
 
 
-def test_nothing_stands_between_the_caller_and_the_turn_limit(env):
-    assert type(env).__name__ == "TimeLimit"
-    assert env.env is env.unwrapped
-
-
 @pytest.mark.parametrize("use", [lambda env: env.step("1"), lambda env: env.render()])
 def test_using_an_environment_before_reset_is_gymnasiums_error_and_ours(env, use):
     with pytest.raises(gymnasium.error.ResetNeeded, match=r"lmgym/GuessNumber-v0: no episode is open; call reset\(\)"):
@@ -117,6 +112,8 @@ def test_tools_see_the_turn_limit():
     limit = find(GUESS).max_turns
     assert gymnasium.spec(GUESS).max_episode_steps == limit
     with gymnasium.make(GUESS) as env, gymnasium.make(env.spec) as again:
+        assert type(env).__name__ == "TimeLimit"
+        assert env.env is env.unwrapped  # no other wrapper
         assert env.spec.max_episode_steps == again.spec.max_episode_steps == limit
     with gymnasium.make(GUESS, max_turns=limit + 1) as env:
         assert env.spec.max_episode_steps == env.max_turns == limit + 1

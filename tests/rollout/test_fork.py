@@ -227,8 +227,10 @@ def test_a_planner_forks_what_its_engine_played_whatever_it_names(tmp_path, how)
 
     (tmp_path / "words").write_text("crane\nslate\nghost\nblimp\npound\n")
     job = Job(task="lmgym/Wordle-v0", split="test", index=0, id="w", options={"words": str(tmp_path / "words")})
-    _, again = play([job], Bytes(lambda _: "ghost"), planner=Rewind(), lockstep=True)
-    assert (again.parent, again.forked_at) == ("w", 1)
+    trunk, again = play([job], Bytes(lambda _: "ghost"), planner=Rewind(), lockstep=True)
+    assert (trunk.stop, trunk.truncated, len(trunk.turns)) == ("rewound", True, 2)
+    assert (again.parent, again.forked_at, again.stop, len(again.turns)) == ("w", 1, "max_turns", 6)
+    assert_trained_once([trunk, again])
 
 
 def test_a_prefix_that_nobody_played_belongs_to_its_trajectory(parent):
@@ -250,19 +252,6 @@ def test_a_planner_forks_a_running_episode():
     assert all(b.turns[:2] == trunk.turns[:2] for b in branches)
     assert len({tuple(t.action for t in each.turns) for each in (trunk, *branches)}) == 3
     assert_trained_once([trunk, *branches])
-
-
-def test_rewinding_is_a_fork_that_stops():
-    class Rewind(Planner):
-        def after_step(self, node):
-            if node.job.parent is None and len(node.turns) == 3:
-                return Fork(turn=1, stop="rewound")
-            return super().after_step(node)
-
-    trunk, again = play([Job(task=DICE, index=0, id="p")], planner=Rewind(), lockstep=True)
-    assert (trunk.stop, trunk.truncated, len(trunk.turns)) == ("rewound", True, 3)
-    assert (again.forked_at, again.stop, len(again.turns)) == (1, "max_turns", 4)
-    assert_trained_once([trunk, again])
 
 
 @pytest.mark.parametrize("player", ["inline", "thread", "process"])
