@@ -229,7 +229,7 @@ def test_a_planner_forks_what_its_engine_played_whatever_it_names(tmp_path, how)
     job = Job(task="lmgym/Wordle-v0", split="test", index=0, id="w", options={"words": str(tmp_path / "words")})
     trunk, again = play([job], Bytes(lambda _: "ghost"), planner=Rewind(), lockstep=True)
     assert (trunk.stop, trunk.truncated, len(trunk.turns)) == ("rewound", True, 2)
-    assert (again.parent, again.forked_at, again.stop, len(again.turns)) == ("w", 1, "max_turns", 6)
+    assert (again.parent, again.forked_at, again.stop, len(again.turns)) == ("w", 1, "done", 6)
     assert_trained_once([trunk, again])
 
 
