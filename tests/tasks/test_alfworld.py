@@ -188,9 +188,8 @@ def test_a_size_that_no_household_has_is_refused_with_those_there_are() -> None:
 # The environment -------------------------------------------------------------------------------------------------
 
 
-def test_a_cut_episode_is_no_success() -> None:
-    env = build("alfworld", max_turns=2)
-    env.reset(options={"index": 0})
+def test_a_cut_episode_is_no_success(opened: Any) -> None:
+    env = opened("alfworld", max_turns=2)
     env.step("look")
     _, reward, terminated, truncated, info = env.step("look")
     assert (reward, terminated, truncated, info["score"], info["success"]) == (0.0, False, True, 0.0, False)

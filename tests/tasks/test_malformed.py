@@ -8,11 +8,14 @@ import pytest
 from malformed import DOZEN, MALFORMED, torment
 
 from lmgym.env.registry import build
+from lmgym.tasks.webshop.view import MODES
 from tests.components import chromium
 
-IN_PROCESS = (
-    *("WebShop-v0", "WebShopHuman-v0", "ClickTarget-v0", "ClickTargetDesktop-v0"),
-    *("VisualSearch-v0", "VisualSearchLarge-v0", "VisualSearchMGPO-v0", "VisualSearchViGoRL-v0"),
+IN_PROCESS: tuple[tuple[str, dict[str, Any]], ...] = (
+    *(("WebShop-v0", {"mode": mode}) for mode in MODES),
+    ("WebShopHuman-v0", {}),
+    *((task, {}) for task in ("ClickTarget-v0", "ClickTargetDesktop-v0", "VisualSearch-v0", "VisualSearchLarge-v0")),
+    *((task, {}) for task in ("VisualSearchMGPO-v0", "VisualSearchViGoRL-v0")),
 )
 IN_CHROMIUM: tuple[tuple[str, dict[str, Any]], ...] = (
     ("WebShopBrowser-v0", {}),
@@ -39,9 +42,9 @@ def test_there_are_five_hundred_and_few_are_alike():
         assert any(part in action for action in MALFORMED), part
 
 
-@pytest.mark.parametrize("task", IN_PROCESS)
-def test_500_malformed_actions_never_raise(task):
-    answered(task, 1)
+@pytest.mark.parametrize(("task", "options"), IN_PROCESS)
+def test_500_malformed_actions_never_raise(task, options):
+    answered(task, 1, **options)
 
 
 @pytest.fixture(scope="module", name="chromium")

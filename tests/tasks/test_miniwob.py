@@ -84,9 +84,8 @@ def test_pages_that_move_by_themselves_repeat(name):
     assert len(set(texts[0])) > 1
 
 
-def test_the_partial_rewards_of_a_page_are_its_score_and_no_success():
-    env = page("find-greatest")
-    env.reset(options={"index": 0})
+def test_the_partial_rewards_of_a_page_are_its_score_and_no_success(opened):
+    env = opened("lmgym/MiniWoB-find-greatest-v0")
     worst = env.unwrapped.session.evaluate(
         """() => [...document.querySelectorAll('.card')]
         .sort((a, b) => parseInt(a.textContent) - parseInt(b.textContent))[0].getAttribute('bid')"""
@@ -94,7 +93,6 @@ def test_the_partial_rewards_of_a_page_are_its_score_and_no_success():
     env.step(f"click('{worst}')")
     submit = env.unwrapped.session.evaluate("document.querySelector('#submit').getAttribute('bid')")
     _, reward, terminated, _, info = env.step(f"click('{submit}')")
-    env.close()
     assert (reward, terminated, info["score"], info["success"]) == (0.1, True, 0.1, False)
 
 
@@ -111,14 +109,12 @@ def middles(env: Any, selector: str) -> list[tuple[str, float, float]]:
 
 
 @pytest.mark.parametrize(("right", "raw"), [(0, -1.0), (1, 0.2), (3, 0.6)])  # of five
-def test_ascending_numbers_pays_for_the_numbers_before_a_wrong_one(right, raw):
-    env = page("ascending-numbers")
-    env.reset(options={"index": 0})
+def test_ascending_numbers_pays_for_the_numbers_before_a_wrong_one(right, raw, opened):
+    env = opened("lmgym/MiniWoB-ascending-numbers-v0")
     places = middles(env, "svg text")  # in ascending order
     info: dict[str, Any] = {}
     for _, x, y in (*places[:right], places[-1]):
         *_, info = env.step(f"mouse_click({x}, {y})")
-    env.close()
     assert info["reward_terms"] == {"raw": pytest.approx(raw)}
     assert (info["score"], info["success"]) == (pytest.approx(max(0.0, raw)), False)
 
@@ -127,9 +123,8 @@ def test_ascending_numbers_pays_for_the_numbers_before_a_wrong_one(right, raw):
     ("wrong", "blank", "raw"),
     [(0, 0, 1.0), (1, 0, 1 / 3), (2, 0, -1 / 3), (3, 0, -1.0), (0, 1, 1 / 3)],  # the page takes a blank for a mistake
 )
-def test_odd_or_even_pays_for_right_numbers_less_wrong_ones(wrong, blank, raw):
-    env = page("odd-or-even")
-    env.reset(options={"index": 0})
+def test_odd_or_even_pays_for_right_numbers_less_wrong_ones(wrong, blank, raw, opened):
+    env = opened("lmgym/MiniWoB-odd-or-even-v0")
     rows = [int(text) % 2 for text, *_ in middles(env, ".display-number")]
     buttons = [middles(env, name) for name in (".even", ".odd")]
     for row, odd in list(enumerate(rows))[blank:]:
@@ -137,15 +132,13 @@ def test_odd_or_even_pays_for_right_numbers_less_wrong_ones(wrong, blank, raw):
         env.step(f"mouse_click({x}, {y})")
     ((_, x, y),) = middles(env, "#submit")
     _, reward, terminated, _, info = env.step(f"mouse_click({x}, {y})")
-    env.close()
     assert (reward, terminated, info["score"]) == (pytest.approx(raw), True, pytest.approx(max(0.0, raw)))
     assert info["success"] is (raw == 1.0)
 
 
 @pytest.mark.parametrize(("contact", "detail", "raw"), [(0, 0, 1.0), (0, 1, 0.4), (1, 0, -0.4), (1, 1, -1.0)])
-def test_phone_book_pays_for_the_contact_and_for_the_detail(contact, detail, raw):
-    env = page("phone-book")
-    env.reset(options={"index": 0})
+def test_phone_book_pays_for_the_contact_and_for_the_detail(contact, detail, raw, opened):
+    env = opened("lmgym/MiniWoB-phone-book-v0")
     name, _, asked = env.unwrapped.goal.removeprefix("Find ").partition(" in the contact book and click on their ")
     details = ["phone", "email", "address"]
     wanted = details[(details.index(asked.split()[0].strip(".")) + detail) % 3]
@@ -154,7 +147,6 @@ def test_phone_book_pays_for_the_contact_and_for_the_detail(contact, detail, raw
         env.step(f"mouse_click({x}, {y})")
     ((_, x, y),) = middles(env, f"a.{wanted}")
     _, reward, terminated, _, info = env.step(f"mouse_click({x}, {y})")
-    env.close()
     assert (reward, terminated, info["score"]) == (pytest.approx(raw), True, pytest.approx(max(0.0, raw)))
     assert info["success"] is (raw == 1.0)
 
@@ -170,12 +162,10 @@ def test_a_negative_raw_reward_is_the_reward_and_scores_nothing(button):
     assert (reward, terminated, info["score"]) == (-1.0, True, 0.0)
 
 
-def test_decay_is_a_term_in_virtual_time_and_leaves_the_score():
-    env = page("click-test", decay=True)
-    env.reset(options={"index": 0})
+def test_decay_is_a_term_in_virtual_time_and_leaves_the_score(opened):
+    env = opened("lmgym/MiniWoB-click-test-v0", decay=True)
     env.step("noop(3500)")  # 0.5 s passed at the start, 3.5 s here: 4 of the page's 10 s are over when it is clicked
     _, reward, _, _, info = env.step(next(env.unwrapped.oracle()))
-    env.close()
     assert info["reward_terms"]["raw"] == 1.0
     assert info["reward_terms"]["decay"] == pytest.approx(-0.4)
     assert reward == pytest.approx(0.6)

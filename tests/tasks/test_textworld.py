@@ -57,12 +57,10 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("spec", ALL, ids=name)
-def test_the_oracle_wins_after_a_detour_and_dense_rewards_sum_to_one(spec: TaskSpec) -> None:
-    env = build(spec, split="test", rewards="dense", max_turns=100)
-    env.reset(options={"index": 0})
+def test_the_oracle_wins_after_a_detour_and_dense_rewards_sum_to_one(spec: TaskSpec, opened: Any) -> None:
+    env = opened(spec, split="test", rewards="dense", max_turns=100)
     safe = (a for a in ("look", "inventory", "go east", "go north", "nonsense") if a in env.unwrapped.admissible())
     texts, total, info = played(env, itertools.chain(safe, env.unwrapped.oracle()))
-    env.close()
     assert info["success"]
     assert info["score"] == 1.0
     assert total == pytest.approx(1.0, abs=1e-12)
@@ -70,11 +68,9 @@ def test_the_oracle_wins_after_a_detour_and_dense_rewards_sum_to_one(spec: TaskS
 
 
 @pytest.mark.parametrize(("spec", "index"), [(SPEC, 242), (W4O6Q8, 46), (W4O6Q8, 59)])
-def test_the_oracle_wins_where_the_parser_asks_which_box_is_meant(spec: TaskSpec, index: int) -> None:
-    env = build(spec, split="test")
-    env.reset(options={"index": index})
+def test_the_oracle_wins_where_the_parser_asks_which_box_is_meant(spec: TaskSpec, index: int, opened: Any) -> None:
+    env = opened(spec, index, split="test")
     texts, _, info = played(env, env.unwrapped.oracle())
-    env.close()
     assert any("Which do you mean" in text for text in texts)
     assert info["success"]
 
@@ -103,9 +99,8 @@ def test_a_search_leaves_a_room_it_knows_by_the_way_it_came() -> None:
     assert search.next_action("-= Study =-", ["go south", "go east"]) == "go south"
 
 
-def test_a_lost_game_is_no_success_and_gives_everything_back() -> None:
-    env = build(SIMPLE, split="test", rewards="dense")
-    env.reset(options={"index": 0})
+def test_a_lost_game_is_no_success_and_gives_everything_back(opened: Any) -> None:
+    env = opened(SIMPLE, split="test", rewards="dense")
     task = env.unwrapped
 
     def glutton() -> Iterator[str]:
@@ -115,25 +110,21 @@ def test_a_lost_game_is_no_success_and_gives_everything_back() -> None:
             yield wanted[0] if wanted else action
 
     texts, total, info = played(env, glutton())
-    env.close()
     assert texts[-1].endswith("*** You lost! ***")
     assert (info["score"], info["success"]) == (0.0, False)
     assert total == pytest.approx(0.0, abs=1e-12)
 
 
-def test_cooking_scores_its_points_also_when_it_is_cut() -> None:
-    env = build(COOKING, split="valid", max_turns=8)
-    env.reset(options={"index": 0})
+def test_cooking_scores_its_points_also_when_it_is_cut(opened: Any) -> None:
+    env = opened(COOKING, split="valid", max_turns=8)
     _, total, info = played(env, env.unwrapped.oracle())
-    env.close()
     assert total == 0.0
     assert 0.0 < info["score"] < 1.0
     assert not info["success"]
 
 
-def test_progress_that_is_undone_is_taken_back() -> None:
-    env = build(SPEC, split="test", rewards="dense")
-    env.reset(options={"index": 0})
+def test_progress_that_is_undone_is_taken_back(opened: Any) -> None:
+    env = opened(SPEC, split="test", rewards="dense")
     task = env.unwrapped
     first = next(task.oracle())
     assert first == "go east" or task.game.logic.progress() == 0.0
@@ -142,7 +133,6 @@ def test_progress_that_is_undone_is_taken_back() -> None:
     back = next(iter(set(task.admissible()) - set(before)))
     assert gained == pytest.approx(0.25)
     assert played(env, iter([back]))[1] <= 0.25
-    env.close()
 
 
 def test_what_leaves_the_game_is_no_command() -> None:
@@ -154,9 +144,8 @@ def test_what_leaves_the_game_is_no_command() -> None:
     assert playable("take Henderson's type-2 box from dish-pit")
 
 
-def test_hostile_commands_write_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    env = build(SPEC, split="test", max_turns=100)
-    env.reset(options={"index": 0})
+def test_hostile_commands_write_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: Any) -> None:
+    env = opened(SPEC, split="test", max_turns=100)
     monkeypatch.chdir(tmp_path)
     for action in ("save", "game", "script", "transcript on", "\\r\n\\s", "\x00", "yes\nquit", "#record on", "restore"):
         _, _, terminated, _, info = env.step(action)
@@ -164,15 +153,12 @@ def test_hostile_commands_write_no_files(tmp_path: Path, monkeypatch: pytest.Mon
         assert not info["valid"]
     assert env.step("look")[4]["valid"]
     assert not list(tmp_path.iterdir())
-    env.close()
 
 
-def test_the_last_line_is_the_command() -> None:
-    env = build(SPEC, split="test")
-    env.reset(options={"index": 0})
+def test_the_last_line_is_the_command(opened: Any) -> None:
+    env = opened(SPEC, split="test")
     assert env.step("I should look around.\n> look")[4]["valid"]
     assert env.step("Action: inventory")[0]["text"].startswith("You are carrying")
-    env.close()
 
 
 def test_the_logic_follows_a_door_that_is_entered() -> None:

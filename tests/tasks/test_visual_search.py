@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from lmgym.backends.drawing import resized
 from lmgym.env.golden import given, play
 from lmgym.env.registry import build, specs
-from lmgym.env.testing import check_task
 from lmgym.errors import InstanceError
 from lmgym.tasks.visual_search import SPEC
 from lmgym.tasks.visual_search.env import STREAM
@@ -39,11 +38,6 @@ def opened(index=0, **options):
     env = build("visual_search", **options)
     env.reset(seed=0, options={"index": index})
     return env
-
-
-@every
-def test_it_keeps_what_every_task_promises(task):
-    check_task(task)
 
 
 def test_no_scene_of_test_is_one_of_train():

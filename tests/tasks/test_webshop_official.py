@@ -182,9 +182,8 @@ def test_the_oracle_buys_what_can_be_bought(data):
         assert info["success"], goal
 
 
-def test_an_option_called_like_a_tab_opens_the_tab(sold):
-    env = build("WebShopOfficial-v0", split="test", products=0)
-    env.reset(options={"index": 0})
+def test_an_option_called_like_a_tab_opens_the_tab(sold, opened):
+    env = opened("WebShopOfficial-v0", split="test", products=0)
     env.step("search[reviews rug]")
     env.step("click[b00000000x]")
     env.step("click[reviews]")

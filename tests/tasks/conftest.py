@@ -1,0 +1,27 @@
+"""Fixtures that the tests of all tasks share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from typing import Any
+
+import pytest
+
+from lmgym.env.registry import build
+from lmgym.env.spec import TaskSpec
+
+OpenEpisode = Callable[..., Any]
+
+
+@pytest.fixture
+def opened() -> Iterator[OpenEpisode]:
+    """Return a function that opens an episode; its environment is closed after the test."""
+    with ExitStack() as stack:
+
+        def open_episode(task: str | TaskSpec, index: int = 0, **options: Any) -> Any:
+            env = stack.enter_context(closing(build(task, **options)))
+            env.reset(seed=0, options={"index": index})
+            return env
+
+        yield open_episode

@@ -1,0 +1,32 @@
+"""Every task keeps the promises that `check_task` lists; `make check` covers those that need extra data as well."""
+
+import pytest
+
+from lmgym.env.registry import specs
+from lmgym.env.testing import check_task
+from tests.components import chromium
+
+FAMILIES = ("click_target", "frozen_lake", "guess_number", "maze", "sokoban", "text_nav", "visual_search", "wordle")
+IN_CHROMIUM = ("lmgym/WebForms-v0", "lmgym/WebFormsArena-v0", "lmgym/WebShopBrowser-v0")
+SLOW = ("lmgym/ClickTargetDesktop-v0", "lmgym/VisualSearchLarge-v0")
+WITHOUT_FILES = ("lmgym/ScreenSpot-v0", "lmgym/TextNavOfficial-v0")
+IDS = [spec.id for spec in specs().values() if spec.name in FAMILIES and spec.id not in WITHOUT_FILES]
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        *("lmgym/WebShop-v0", "lmgym/WebShopHuman-v0"),
+        *(pytest.param(task, marks=[pytest.mark.slow] if task in SLOW else []) for task in IDS),
+    ],
+)
+def test_a_task_keeps_what_every_task_promises(task):
+    check_task(task)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("task", IN_CHROMIUM)
+def test_a_task_in_chromium_keeps_what_every_task_promises(task):
+    chromium()
+    check_task(task)
