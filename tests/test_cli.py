@@ -12,11 +12,11 @@ from rich.console import Console
 
 from lmgym.baselines import grpo
 from lmgym.cli import main
-from lmgym.cli.options import literal, read_args, task_options
-from lmgym.cli.tasks import END, START, between_markers, built_in, markdown_table
+from lmgym.cli.options import between, literal, read_args, task_options
+from lmgym.cli.tasks import END, START, built_in, markdown_table
 from lmgym.cli.train import closing_table
 from lmgym.env.registry import find
-from lmgym.errors import InstanceError, RecipeError
+from lmgym.errors import RecipeError
 from lmgym.train.state import RunResult
 from tests.evaluation.reports import report
 
@@ -34,13 +34,7 @@ def command(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
 
 def test_docs_have_the_table_of_tasks() -> None:
     page = (ROOT / "docs/reference/tasks.md").read_text()
-    assert page == between_markers(page, markdown_table(built_in())), "run `make cards`"
-
-
-def test_a_text_without_markers_is_refused() -> None:
-    with pytest.raises(InstanceError, match="has no markers"):
-        between_markers("nothing here", "table")
-    assert between_markers(f"a{START}old{END}b", "new") == f"a{START}\nnew\n{END}b"
+    assert page == between(page, markdown_table(built_in()), START, END), "run `make cards`"
 
 
 @pytest.mark.parametrize(
@@ -105,7 +99,7 @@ def test_options_of_a_task_are_literals() -> None:
         "words": [1, 2],
     }
     assert literal("None") is None
-    with pytest.raises(InstanceError, match="NAME=VALUE"):
+    with pytest.raises(RecipeError, match="NAME=VALUE"):
         task_options(["receptacles"])
 
 

@@ -26,6 +26,7 @@ def compare(
 
     from lmgym.evaluation import pages, report
     from lmgym.evaluation.compare import compare_all, page
+    from lmgym.rollout.picture_folder import write_whole
 
     result = compare_all(report.read_all(before), report.read_all(after))
     document = page(result)
@@ -35,10 +36,9 @@ def compare(
         if isinstance(part, pages.TextTable):
             console.print(as_rich(part))
     if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
-        pages.replace_file(out / "comparison.json", json.dumps(result.state_dict(), indent=1, allow_nan=False))
-        pages.replace_file(out / "comparison.md", pages.as_markdown(document))
-        pages.replace_file(out / "comparison.html", pages.as_html(document))
+        write_whole(out / "comparison.json", json.dumps(result.state_dict(), indent=1, allow_nan=False).encode())
+        write_whole(out / "comparison.md", pages.as_markdown(document).encode())
+        write_whole(out / "comparison.html", pages.as_html(document).encode())
 
 
 def power(

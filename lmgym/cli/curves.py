@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from lmgym.cli.options import between
 from lmgym.cli.train import settings
 from lmgym.errors import RecipeError
 
@@ -173,12 +174,3 @@ def _directions(out: Path, names: list[str] | None, *, at_once: int, write: Path
     console.print(content, markup=False)
     if write is not None:
         write.write_text(between(write.read_text(), content, *WAYS))
-
-
-def between(text: str, content: str, first: str = START, last: str = END) -> str:
-    """Return `text` with what stands between the markers replaced."""
-    head, start, rest = text.partition(first)
-    _, end, tail = rest.partition(last)
-    if not start or not end:
-        raise RecipeError(f"no markers {first} ... {last} to write between")
-    return f"{head}{first}\n{content}\n{last}{tail}"

@@ -45,15 +45,19 @@ def pairs(words: Sequence[str] | None, option: str) -> dict[str, str]:
 
 def task_options(words: Sequence[str] | None) -> dict[str, Any]:
     """Turn `["receptacles=6", "source=official"]` into options of a task."""
-    options: dict[str, Any] = {}
-    for word in words or ():
-        name, equals, value = word.partition("=")
-        if not equals:
-            raise InstanceError(f"--option takes NAME=VALUE; got {word!r}")
-        if name.strip() == "token":
-            raise InstanceError("a token on the command line would be recorded: set LMGYM_REMOTE_TOKEN instead")
-        options[name.strip()] = literal(value)
+    options = {name.strip(): literal(value) for name, value in pairs(words, "--option").items()}
+    if "token" in options:
+        raise InstanceError("a token on the command line would be recorded: set LMGYM_REMOTE_TOKEN instead")
     return options
+
+
+def between(text: str, content: str, first: str, last: str) -> str:
+    """Return `text` with the content between the markers `first` and `last` replaced."""
+    head, start, rest = text.partition(first)
+    _, end, tail = rest.partition(last)
+    if not start or not end:
+        raise RecipeError(f"no markers {first} ... {last} to write between")
+    return f"{head}{first}\n{content}\n{last}{tail}"
 
 
 def with_options(

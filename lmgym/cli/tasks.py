@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
+from lmgym.cli.options import between
 from lmgym.env.registry import find, specs
 from lmgym.env.spec import TaskSpec
-from lmgym.errors import InstanceError
 
 START, END = "<!-- tasks: made by `lmgym list --write` -->", "<!-- /tasks -->"
 
@@ -32,15 +32,6 @@ def markdown_table(tasks: Iterable[TaskSpec]) -> str:
     return "\n".join(rows)
 
 
-def between_markers(text: str, content: str) -> str:
-    """Return `text` with the content between START and END replaced."""
-    head, start, rest = text.partition(START)
-    _, end, tail = rest.partition(END)
-    if not start or not end:
-        raise InstanceError(f"the text has no markers {START} ... {END} for the table")
-    return f"{head}{START}\n{content}\n{END}{tail}"
-
-
 def built_in() -> list[TaskSpec]:
     """Return the specs of this package's own tasks, without the parts of others."""
     return [spec for spec in specs().values() if spec.package.startswith("lmgym.tasks.") and not spec.part_of]
@@ -55,7 +46,7 @@ def list_tasks(
         from lmgym.env import card
 
         page = Path("docs/reference/tasks.md")
-        page.write_text(between_markers(page.read_text(), markdown_table(built_in())))
+        page.write_text(between(page.read_text(), markdown_table(built_in()), START, END))
         for spec in built_in():
             card.write(spec)
         return

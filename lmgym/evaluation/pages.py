@@ -5,11 +5,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
-import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 MARKED = re.compile(r"[\\`*_{}\[\]#!|~:@$]|(?<=www)\.", re.IGNORECASE)  # characters of Markdown's syntax
 
@@ -161,17 +159,3 @@ def _figure(plot: Plot) -> str:
 <polyline class="curve" points="{" ".join(line)}"/>
 </svg>
 {_paragraph(plot.note)}"""
-
-
-# Files ---------------------------------------------------------------------------------------------------------
-
-
-def replace_file(path: Path, text: str) -> None:
-    """Replace a file atomically: readers of `path` see the old content or the new."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.partial")
-    with partial.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)

@@ -30,6 +30,7 @@ from lmgym.evaluation.stats import (
     student,
     unit,
 )
+from lmgym.rollout.picture_folder import write_whole
 
 NAME = "report.json"
 COUNTED = ("turns", "tokens_in", "tokens_out", "seconds")  # unbounded figures of an outcome
@@ -167,10 +168,10 @@ def write(folder: Path, report: Report) -> State:
     """Write `report.json`, `report.md` and `report.html`; return the statistics."""
     figures = statistics(report)
     document = page(report, figures)
-    pages.replace_file(folder / "report.md", pages.as_markdown(document))
-    pages.replace_file(folder / "report.html", pages.as_html(document))
+    write_whole(folder / "report.md", pages.as_markdown(document).encode())
+    write_whole(folder / "report.html", pages.as_html(document).encode())
     record = {**report.state_dict(), "statistics": figures}
-    pages.replace_file(folder / NAME, json.dumps(record, indent=1, allow_nan=False))
+    write_whole(folder / NAME, json.dumps(record, indent=1, allow_nan=False).encode())
     return figures
 
 

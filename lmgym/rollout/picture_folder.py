@@ -104,6 +104,7 @@ def folders_beside(path: Path) -> list[PictureFolder]:
 
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file atomically: readers of `path` see the old content or the new."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:

@@ -228,14 +228,8 @@ def test_an_episode_counts_when_all_its_seats_are_recorded(tmp_path):
     record = Record(tmp_path, {"a": 1}, resume=True)
     assert [trajectory.id for trajectory in record.played()] == ["e1", "e0"]
     record.keep([episode("e2"), episode("e2", "user")])
-    assert [each.id for each in episodes.read(tmp_path / EPISODES)] == [
-        "e1/user",
-        "e1",
-        "e0/user",
-        "e0",
-        "e2/user",
-        "e2",
-    ]
+    ids = [each.id for each in episodes.read(tmp_path / EPISODES)]
+    assert ids == ["e1/user", "e1", "e0/user", "e0", "e2/user", "e2"]
     record.close()
 
 

@@ -10,8 +10,8 @@ from dataclasses import asdict
 
 from inspect_ai import eval as evaluate
 from inspect_ai.model import ModelOutput, ModelUsage, get_model
+from wordle import break_backend  # of this folder
 
-from lmgym.errors import BackendError
 from lmgym.interop import inspect as interop
 from lmgym.tasks.wordle.env import Wordle
 
@@ -34,18 +34,6 @@ def guessing(words, wait):
         return output
 
     return get_model("mockllm/model", custom_outputs=say)
-
-
-def breaking(secret):
-    """Have the backend of one instance break at the first action."""
-    act = Wordle.act
-
-    def breaks(self, action):
-        if self.secret == secret:
-            raise BackendError("the engine is gone")
-        return act(self, action)
-
-    Wordle.act = breaks
 
 
 def watched():
@@ -77,7 +65,7 @@ def main():
     """Read a job, print the report and the figures."""
     job = json.load(sys.stdin)
     if "breaks" in job:
-        breaking(job["breaks"])
+        break_backend(job["breaks"])
     seen = watched()
     with tempfile.TemporaryDirectory() as folder:
         task = interop.task("wordle", **job["task"])

@@ -16,11 +16,11 @@ import pytest
 
 from lmgym.env.registry import build
 from lmgym.evaluation import report as reports
-from lmgym.evaluation import runner
 from lmgym.evaluation.runner import Report
 from tests.evaluation.server import Server, reply, serving
 
 from .venvs import NEEDS, ROOT, play, python
+from .wordle import jobs, secrets
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 PAGE = (ROOT / "docs/how-to/interop.md").read_text()
@@ -46,17 +46,9 @@ def run(library: str, text: str) -> Any:
     return play(library, "docs_play.py", {"library": library, "block": text})
 
 
-def jobs() -> list[Any]:
-    return runner.episodes("wordle", split="test", size=93, count=EPISODES, options={})
-
-
-def secret(index: int) -> str:
-    return str(build("wordle", split="test").reset(options={"index": index})[1]["answer"])
-
-
 def guesser(body: dict[str, Any]) -> dict[str, Any]:
     """Knows the words of all instances but the last, in either dialect of OpenAI's."""
-    words = [secret(job.index) for job in jobs()[:-1]]
+    words = secrets(EPISODES)[:-1]
     said = body.get("messages") or body["input"]
     word = [*words, "crane"][min(sum(each.get("role") == "assistant" for each in said), len(words))]
     if "messages" in body:
@@ -81,7 +73,7 @@ def scores(report: Report) -> list[tuple[int | None, int, float, int]]:
 def expected() -> list[tuple[int | None, int, float, int]]:
     """What the guesser's words earn in our environment, by instance and try."""
     turns = [(1.0, 1), (1.0, 2), (0.0, 6)]  # its first word, its second, and none of six
-    return [(job.index, t, *turns[place]) for place, job in enumerate(jobs()) for t in range(TRIES)]
+    return [(job.index, t, *turns[place]) for place, job in enumerate(jobs(EPISODES)) for t in range(TRIES)]
 
 
 @pytest.fixture
@@ -115,16 +107,16 @@ def test_block_of_trl_trains(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 
 
 def test_block_of_inspect_writes_a_report(endpoint: Server) -> None:
-    found = run("inspect", block("inspect", changes=SIZE))
-    assert (found["status"], found["error"]) == ("success", None)
+    result = run("inspect", block("inspect", changes=SIZE))
+    assert (result["status"], result["error"]) == ("success", None)
     assert scores(reports.read(Path("runs/inspect"))) == expected()
     assert {body["model"] for body in endpoint.bodies} == {"gpt-5"}
 
 
 def test_block_of_verifiers_makes_a_report(endpoint: Server) -> None:
-    found = run("verifiers", block("verifiers", changes={**SIZE, "http://localhost:8000/v1": endpoint.url}))
-    assert found["pushed"] is False
-    assert scores(Report.from_state(found["report"])) == expected()
+    result = run("verifiers", block("verifiers", changes={**SIZE, "http://localhost:8000/v1": endpoint.url}))
+    assert result["pushed"] is False
+    assert scores(Report.from_state(result["report"])) == expected()
     assert {body["model"] for body in endpoint.bodies} == {"qwen3"}
 
 
@@ -151,8 +143,12 @@ def test_blocks_of_openenv_serve_and_play() -> None:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     with served(port):
-        found = run("openenv", block("openenv", 1, {":8000": f":{port}"}))
+        result = run("openenv", block("openenv", 1, {":8000": f":{port}"}))
     env = build("wordle", split="test")
-    assert found["text"] == env.reset(options={"index": 3})[0]["text"]
+    assert result["text"] == env.reset(options={"index": 3})[0]["text"]
     observation, reward, terminated, *_ = env.step("crane")
-    assert (found["observation"]["text"], found["reward"], found["done"]) == (observation["text"], reward, terminated)
+    assert (result["observation"]["text"], result["reward"], result["done"]) == (
+        observation["text"],
+        reward,
+        terminated,
+    )

@@ -4,20 +4,13 @@ import pytest
 
 from lmgym.env.registry import build
 from lmgym.evaluation import report as reports
-from lmgym.evaluation import runner
 from lmgym.evaluation.runner import Outcome, Report
 
 from .venvs import play
+from .wordle import secrets
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 PLAYED = ("index", "attempt", "score", "success", "reward", "turns", "invalid", "truncated", "stop", "solved_at")
-
-
-def secrets(count):
-    """The words behind the instances that an evaluation of so many plays."""
-    env = build("wordle", split="test")
-    jobs = runner.episodes("wordle", split="test", size=93, count=count, options={})
-    return [env.reset(options={"index": job.index})[1]["answer"] for job in jobs]
 
 
 def replayed(sample):

@@ -5,14 +5,11 @@ import pytest
 from lmgym.env.registry import build
 
 from .venvs import play
+from .wordle import secret
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 WORDS = ["crane", "slate", "ghost", "blimp", "pound"]
 INDICES = [0, 7]
-
-
-def secret(index):
-    return build("wordle", split="test").reset(options={"index": index})[1]["answer"]
 
 
 @pytest.fixture(scope="module")

@@ -3,22 +3,12 @@
 import pytest
 
 from lmgym.env.registry import build
-from lmgym.evaluation import runner
 from lmgym.evaluation.runner import Report
 
 from .venvs import play
+from .wordle import jobs, secrets
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
-
-
-def jobs(count):
-    return runner.episodes("wordle", split="test", size=93, count=count, options={})
-
-
-def secrets(count):
-    """The words behind the instances that an evaluation of so many plays."""
-    env = build("wordle", split="test")
-    return [env.reset(options={"index": job.index})[1]["answer"] for job in jobs(count)]
 
 
 @pytest.fixture(scope="module")

@@ -13,10 +13,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from verifiers.v1.cli.eval.runner import run_eval
+from wordle import break_backend  # of this folder
 
-from lmgym.errors import BackendError
 from lmgym.interop import verifiers as interop
-from lmgym.tasks.wordle.env import Wordle
 
 
 class Guessing(BaseHTTPRequestHandler):
@@ -48,23 +47,11 @@ class Guessing(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-def breaking(secret):
-    """Have the backend of one instance break at the first action."""
-    act = Wordle.act
-
-    def breaks(self, action):
-        if self.secret == secret:
-            raise BackendError("the engine is gone")
-        return act(self, action)
-
-    Wordle.act = breaks
-
-
 def main():
     """Read a job, print what was played."""
     job = json.load(sys.stdin)
     if "breaks" in job:
-        breaking(job["breaks"])
+        break_backend(job["breaks"])
     Guessing.words, Guessing.wait = job["words"], job.get("wait", 0)
     server = ThreadingHTTPServer(("127.0.0.1", 0), Guessing)
     threading.Thread(target=server.serve_forever, daemon=True).start()

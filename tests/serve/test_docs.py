@@ -43,27 +43,15 @@ def test_every_command_and_program_of_the_page_runs(monkeypatch, tmp_path):
                 programs.append(dict(runner.names))
     assert programs[0]["info"]["instance"] == "test/3"
     assert programs[1]["rewards"] == [-1.0] * 64
-    found = [reports.read(path.parent) for path in sorted(Path("runs").rglob("report.json"))]
-    assert [(report.task, len(report.outcomes)) for report in found] == [("lmgym/Remote-v0", 5)] * len(found)
-    assert len(found) == 2
+    results = [reports.read(path.parent) for path in sorted(Path("runs").rglob("report.json"))]
+    assert [(report.task, len(report.outcomes)) for report in results] == [("lmgym/Remote-v0", 5)] * 2
     assert not any(TOKEN in path.read_text() for path in Path("runs").rglob("*.json*"))
 
 
 def test_the_page_names_every_call_secret_and_code():
     page = (ROOT / PAGE).read_text()
     calls = {kind.__struct_config__.tag for kind in wire.AnyCall.__args__}
-    codes = {
-        "task",
-        "option",
-        "instance",
-        "withheld",
-        "backend",
-        "internal",
-        "session",
-        "busy",
-        "token",
-        "origin",
-    }
+    codes = ["task", "option", "instance", "withheld", "backend", "internal", "session", "busy", "token", "origin"]
     assert all(f"`{name}`" in page for name in (*calls, *codes, *STATUS))
     assert "docs/how-to/serving.md" in (ROOT / "tasks/remote/README.md").read_text()
 
@@ -73,8 +61,8 @@ def test_the_page_names_every_call_secret_and_code():
 def test_a_served_task_can_be_trained_on(monkeypatch, tmp_path, words):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LMGYM_REMOTE_TOKEN", TOKEN)
-    shown = ["--reveal", "demonstrator"] if "--reveal-here" in words else []
-    with serving("guess_number", "--port", "0", *shown) as process:
+    reveal = ["--reveal", "demonstrator"] if "--reveal-here" in words else []
+    with serving("guess_number", "--port", "0", *reveal) as process:
         monkeypatch.setenv("LMGYM_REMOTE_URL", process.url)
         line = f"train grpo remote --model tiny:1m --option url={process.url} --option task=guess_number --out run"
         few = ["--steps", "1", "--instances", "2", "--group", "2", "--evaluate", "2", *words[:2]]

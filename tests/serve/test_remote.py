@@ -51,9 +51,19 @@ def small():
 
 
 def json_trace(trace):
-    """A trace as JSON would give it back, its pictures by digest."""
-    shown = [observation_digest(observation) for observation in trace.observations]
-    return shown, json.loads(json.dumps([trace.rewards, trace.infos, trace.start, trace.terminated, trace.truncated]))
+    """Return a trace as JSON gives it back, with its pictures by digest."""
+    observations = [observation_digest(observation) for observation in trace.observations]
+    return observations, json.loads(
+        json.dumps([trace.rewards, trace.infos, trace.start, trace.terminated, trace.truncated])
+    )
+
+
+def same_trace(here, there, player, **start):
+    """Play the same episode here and there; return the remote trace."""
+    local, remote = (play(env, player, **start) for env in (here, there))
+    assert remote.actions == local.actions
+    assert json_trace(remote) == json_trace(local)
+    return remote
 
 
 @pytest.mark.parametrize("deterministic", [True, False])
@@ -72,9 +82,7 @@ def test_the_trajectories_are_those_of_the_local_environment(open_games, task):
     players = [lambda env: env.oracle(), malformed, lambda env: itertools.islice(at_random(env), 20)]
     with open_games.remote(task) as there, closing(build(task)) as here:
         for index, player in enumerate(players):
-            mine, theirs = (play(env, player, index=index, seed=index + 5) for env in (here, there))
-            assert mine.actions == theirs.actions
-            assert json_trace(mine) == json_trace(theirs)
+            same_trace(here, there, player, index=index, seed=index + 5)
 
 
 def test_what_is_not_revealed_is_all_that_is_missing(games):
@@ -106,30 +114,26 @@ def test_turn_limits_are_the_tasks_and_the_callers(games):
             games.remote("guess_number", max_turns=most) as there,
             closing(build("guess_number", max_turns=most)) as here,
         ):
-            mine, theirs = (play(env, lambda _: ["0"] * 99, index=0) for env in (here, there))
-            assert (len(theirs.actions), json_trace(mine)) == (most, json_trace(theirs))
+            assert len(same_trace(here, there, lambda _: ["0"] * 99, index=0).actions) == most
 
 
 def test_pictures_travel(small):
     with small.remote(tiny.GALLERY.id) as there, closing(build(tiny.GALLERY)) as here:
         assert there.observation_space == here.observation_space
-        mine, theirs = (play(env, lambda _: ["1", "2", "x"], index=3) for env in (here, there))
-        assert any(len(observation["images"]) for observation in theirs.observations)
-        assert all(observation in there.observation_space for observation in theirs.observations)
-        assert json_trace(mine) == json_trace(theirs)
+        trace = same_trace(here, there, lambda _: ["1", "2", "x"], index=3)
+        assert any(len(observation["images"]) for observation in trace.observations)
+        assert all(observation in there.observation_space for observation in trace.observations)
 
 
 def test_every_text_arrives(small):
     with small.remote(tiny.RACE.id) as there, closing(build(tiny.RACE)) as here:
         for text in HOSTILE:
-            mine, theirs = (play(env, lambda _, text=text: [text], index=0) for env in (here, there))
-            assert json_trace(mine) == json_trace(theirs)
+            same_trace(here, there, lambda _, text=text: [text], index=0)
 
 
 def test_seats_are_played_by_the_caller_where_that_is_allowed(small):
     with small.remote(tiny.RACE.id, others="caller") as there, closing(build(tiny.RACE, others="caller")) as here:
-        mine, theirs = (play(env, lambda _: ["1", "2", "2"], index=0) for env in (here, there))
-        assert json_trace(mine) == json_trace(theirs)
+        same_trace(here, there, lambda _: ["1", "2", "2"], index=0)
         assert there.unwrapped.scripted("black") == "1"
         assert there.reset(options={"instance": {"sum": 4}})[0] == here.reset(options={"instance": {"sum": 4}})[0]
 
@@ -171,8 +175,8 @@ def test_the_engine_plays_the_same_episodes(games, token, player):
 
     def played(name, **options):
         jobs = [Job(task=name, options=options, index=n, seed=n, id=f"e{n}") for n in range(4)]
-        found = list(Engine(lockstep=True, player=player).run(Bytes(lambda _: "50"), jobs))
-        return [json.loads(episodes.dump(replace(t, task="", options={}))) for t in found]
+        trajectories = Engine(lockstep=True, player=player).run(Bytes(lambda _: "50"), jobs)
+        return [json.loads(episodes.dump(replace(t, task="", options={}))) for t in trajectories]
 
     assert played(REMOTE, url=games.url, task="guess_number") == played("lmgym/GuessNumber-v0")
 
@@ -233,7 +237,7 @@ def test_steps_before_a_reset_and_after_the_end_are_refused_here(games):
         ({"timeout": 0.0}, "above 0"),
     ],
 )
-def test_what_cannot_be_is_said_at_once(games, wrong, message):
+def test_wrong_options_are_refused_at_once(games, wrong, message):
     with pytest.raises(InstanceError, match=message):
         build("remote", **{"url": games.url, "task": "wordle", "token": TOKEN, **wrong})
 

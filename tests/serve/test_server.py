@@ -25,6 +25,7 @@ from lmgym.env.spec import TaskSpec
 from lmgym.errors import BackendError, InstanceError, MissingExtra
 from lmgym.serve.catalogue import Catalogue, tellable
 from lmgym.serve.clients import Client, Clients, Limits, tokens_of
+from lmgym.serve.server import Serving
 
 from ..env.games import RACE, Race
 from .conftest import OTHER, TOKEN, Asking, said, served
@@ -160,8 +161,8 @@ def upgrade(games: Asking, headers: dict[str, str]) -> int:
 def raw(games: Asking, *lines: str) -> tuple[int, bytes]:
     with socket.create_connection(("127.0.0.1", games.serving.port), timeout=10) as wire_:
         wire_.sendall("\r\n".join([*lines, "", ""]).encode("latin-1"))
-        found = wire_.recv(65536)
-    return int(found.split()[1]), found
+        answer = wire_.recv(65536)
+    return int(answer.split()[1]), answer
 
 
 def test_two_hosts_or_two_tokens_are_none(games):
@@ -173,50 +174,57 @@ def test_two_hosts_or_two_tokens_are_none(games):
     assert raw(games, "GET /v1/tasks HTTP/1.0", token)[0] == 400
 
 
-def test_an_origin_and_a_name_may_be_allowed():
-    from lmgym.serve.server import Serving
+LAB, EVIL = {"Origin": "https://lab.example"}, {"Origin": "https://evil.example"}
+BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
+
+@pytest.fixture(scope="module")
+def lab():
+    """A client of a server that allows the name gym.example and the origin lab.example."""
     serving = Serving(Catalogue.of(["wordle"]), [TOKEN], names=["Gym.example"], origins=["https://lab.example"])
-    with serving.running(), httpx.Client(headers={"Authorization": f"Bearer {TOKEN}"}) as client:
-        url = f"{serving.url}/v1/tasks"
-        for host in ("gym.example", "gym.example:443"):
-            assert client.get(url, headers={"Host": host, "Origin": "https://lab.example"}).status_code == 200
-        assert client.get(url, headers={"Host": "x.gym.example"}).status_code == 400
-        assert client.get(url, headers={"Origin": "https://lab.example.evil"}).status_code == 403
-
-
-def test_a_page_of_an_allowed_origin_may_ask_and_read():
-    from lmgym.serve.server import Serving
-
-    lab, evil = {"Origin": "https://lab.example"}, {"Origin": "https://evil.example"}
-    asks = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization,content-type"}
-    known = {"Authorization": f"Bearer {TOKEN}"}
-    serving = Serving(Catalogue.of(["wordle"]), [TOKEN], origins=["https://lab.example"])
     with serving.running(), httpx.Client(base_url=serving.url) as client:
-        allowed = client.options("/v1/call", headers={**lab, **asks})  # a browser's question has no token
-        assert allowed.status_code == 200
-        assert allowed.headers["access-control-allow-origin"] == "https://lab.example"
-        assert {"Authorization", "Content-Type"} <= set(allowed.headers["access-control-allow-headers"].split(", "))
-        assert allowed.headers["access-control-allow-methods"] == "GET, POST"
-        answers = [
-            client.post("/v1/call", json={"calls": [{"op": "open", "task": "wordle"}]}, headers={**lab, **known}),
-            client.get("/v1/tasks", headers={**lab, **known}),
-            client.get("/v1/tasks", headers=lab),
-        ]
-        assert [answer.status_code for answer in answers] == [200, 200, 401]
-        for answer in answers:
-            assert answer.headers["access-control-allow-origin"] == "https://lab.example"
-            assert "Origin" in answer.headers["vary"]
-            assert "access-control-allow-credentials" not in answer.headers
-        refused = [
-            client.options("/v1/call", headers={**evil, **asks}),
-            client.options("/v1/call", headers={**lab, **asks, "Host": "evil.example"}),
-            client.options("/v1/call", headers=asks),
-            client.get("/v1/tasks", headers={**evil, **known}),
-        ]
-        assert [answer.status_code for answer in refused] == [403, 400, 401, 403]
-        own = client.get("/v1/tasks", headers=known)
-        assert not any("access-control-allow-origin" in answer.headers for answer in (refused[0], *refused[2:], own))
+        yield client
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Host": "gym.example", **LAB}, 200),
+        ({"Host": "gym.example:443", **LAB}, 200),
+        ({"Host": "x.gym.example"}, 400),
+        ({"Origin": "https://lab.example.evil"}, 403),
+    ],
+)
+def test_an_origin_and_a_name_may_be_allowed(lab, headers, status):
+    assert lab.get("/v1/tasks", headers={**BEARER, **headers}).status_code == status
+
+
+def test_a_page_of_an_allowed_origin_may_ask_and_read(lab):
+    asks = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization,content-type"}
+    allowed = lab.options("/v1/call", headers={**LAB, **asks})  # a browser's question has no token
+    assert allowed.status_code == 200
+    assert allowed.headers["access-control-allow-origin"] == "https://lab.example"
+    assert {"Authorization", "Content-Type"} <= set(allowed.headers["access-control-allow-headers"].split(", "))
+    assert allowed.headers["access-control-allow-methods"] == "GET, POST"
+    answers = [
+        lab.post("/v1/call", json={"calls": [{"op": "open", "task": "wordle"}]}, headers={**LAB, **BEARER}),
+        lab.get("/v1/tasks", headers={**LAB, **BEARER}),
+        lab.get("/v1/tasks", headers=LAB),
+    ]
+    assert [answer.status_code for answer in answers] == [200, 200, 401]
+    for answer in answers:
+        assert answer.headers["access-control-allow-origin"] == "https://lab.example"
+        assert "Origin" in answer.headers["vary"]
+        assert "access-control-allow-credentials" not in answer.headers
+    refused = [
+        lab.options("/v1/call", headers={**EVIL, **asks}),
+        lab.options("/v1/call", headers={**LAB, **asks, "Host": "evil.example"}),
+        lab.options("/v1/call", headers=asks),
+        lab.get("/v1/tasks", headers={**EVIL, **BEARER}),
+    ]
+    assert [answer.status_code for answer in refused] == [403, 400, 401, 403]
+    own = lab.get("/v1/tasks", headers=BEARER)
+    assert not any("access-control-allow-origin" in answer.headers for answer in (refused[0], *refused[2:], own))
 
 
 def test_nothing_but_the_three_paths_is_there(games):
@@ -314,17 +322,11 @@ def test_the_operators_options_hold_and_cannot_be_chosen():
         session = asking.open("guess_number")
         assert "from 1 to 5" in asking.call(reset(session))[0]["text"]
         assert asking.code({"op": "open", "task": "guess_number", "options": {"highest": 5}}) == "option"
-    with pytest.raises(InstanceError, match="a single task"):
-        Catalogue.of(["guess_number", "wordle"], options={"highest": 5})
-    with pytest.raises(InstanceError, match="unknown option 'lowest'"):
-        Catalogue.of(["guess_number"], options={"lowest": 5})
 
 
 def test_what_runs_code_and_what_is_played_elsewhere_is_not_served_by_default():
     chosen = Catalogue.of().specs.values()
     assert not any(spec.runs_code or spec.remote for spec in chosen)
-    with pytest.raises(InstanceError, match="is a client of a server"):
-        Catalogue.of(["remote"])
 
 
 # What is withheld ----------------------------------------------------------------------------------------------------
@@ -345,8 +347,6 @@ def test_each_secret_is_told_where_it_is_revealed():
         assert asking.call(reset(session))[0]["info"]["answer"] == "the hidden truth"
         assert asking.call({"op": "ask", "session": session, "what": "oracle"}) == [{"advice": "2"}]
         assert asking.code({"op": "ask", "session": session, "what": "admissible"}) == "withheld"
-    with pytest.raises(InstanceError, match="cannot reveal 'everything'"):
-        Catalogue.of(["wordle"], reveals=["everything"])
 
 
 @pytest.mark.parametrize("task", ["test/Moody-v0", "test/Thread-v0"])
@@ -633,19 +633,6 @@ def test_a_connection_too_many_is_told_to_come_back():
         assert "refused" not in str(told.value)
 
 
-@pytest.mark.parametrize("task", ["test/Moody-v0", "test/Thread-v0"])
-def test_a_call_that_takes_too_long_is_a_backend_error(task):
-    Moody.gate.clear()
-    with served(catalogue=Catalogue(specs=SHELF), call=0.5) as asking:
-        session = asking.open(task)
-        asking.call(reset(session))
-        assert asking.code(step(session, "wait")) == "backend"
-        assert asking.code(step(session, "x")) == "session"
-        again = asking.open(task)
-        assert asking.call(reset(again), step(again, "x"))[1]["text"] == "did x"
-        Moody.gate.set()
-
-
 def test_a_client_that_sends_too_slowly_is_cut_off():
     with served("guess_number", slow=0.3) as asking:
         host = f"Host: 127.0.0.1:{asking.serving.port}\r\nAuthorization: Bearer {TOKEN}\r\n"
@@ -704,19 +691,8 @@ def test_listed_tasks_say_what_may_be_chosen(games):
 
 
 def test_the_wire_names_all_that_info_may_hold():
-    known = {
-        "instance",
-        "valid",
-        "reward_terms",
-        "seat",
-        "seat_rewards",
-        "points",
-        "score",
-        "success",
-        "seat_scores",
-        "answer",
-    }
-    assert set(wire.Info.__struct_fields__) - {"more"} == known
+    names = "instance valid reward_terms seat seat_rewards points score success seat_scores answer"
+    assert set(wire.Info.__struct_fields__) - {"more"} == set(names.split())
 
 
 def test_limits_are_above_nothing():

@@ -174,15 +174,18 @@ def test_a_slow_step_of_a_session_holds_up_none_of_the_others_on_a_server(gate):
         assert [each["text"] for each in json.loads(connection.recv(timeout=30))["answers"]] == ["did wait", "did x"]
 
 
-def test_a_session_that_is_stuck_is_lost_alone(gate):
+@pytest.mark.parametrize("task", ["test/Moody-v0", "test/Thread-v0"])
+def test_a_session_that_is_stuck_is_lost_alone(gate, task):
     with served(catalogue=Catalogue(specs=SHELF), call=0.5) as asking, ThreadPoolExecutor(1) as pool:
-        stuck, other = (asking.open("test/Moody-v0") for _ in range(2))
+        stuck, other = (asking.open(task) for _ in range(2))
         asking.call(reset(stuck), reset(other))
         code = pool.submit(asking.code, step(stuck, "wait"))
         assert asking.call(step(other, "x"))[0]["text"] == "did x"
         assert code.result(30) == "backend"
         assert asking.code(step(stuck, "x")) == "session"
         assert asking.call(step(other, "y"))[0]["text"] == "did y"
+        again = asking.open(task)
+        assert asking.call(reset(again), step(again, "x"))[1]["text"] == "did x"
         gate.set()
 
 

@@ -25,7 +25,8 @@ from lmgym.baselines.curves.comparison import (
     words,
 )
 from lmgym.cli import curves, main
-from lmgym.cli.curves import END, START, between, report
+from lmgym.cli.curves import END, START, report
+from lmgym.cli.options import between
 from lmgym.cli.train import settings
 from lmgym.errors import RecipeError
 
@@ -162,9 +163,9 @@ def test_the_picture_is_drawn(tmp_path):
 
 
 def test_text_goes_between_the_markers():
-    assert between(f"a{START}old{END}b", "new") == f"a{START}\nnew\n{END}b"
+    assert between(f"a{START}old{END}b", "new", START, END) == f"a{START}\nnew\n{END}b"
     with pytest.raises(RecipeError, match="no markers"):
-        between("nothing", "new")
+        between("nothing", "new", START, END)
 
 
 @pytest.mark.slow

@@ -11,7 +11,8 @@ import pytest
 from lmgym.baselines.curves import directions
 from lmgym.baselines.curves.directions import DIRECTIONS, Line, reached, table
 from lmgym.cli import main
-from lmgym.cli.curves import WAYS, between
+from lmgym.cli.curves import WAYS
+from lmgym.cli.options import between
 from lmgym.cli.train import settings
 from lmgym.errors import RecipeError
 from lmgym.rollout import dataset

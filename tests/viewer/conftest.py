@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import socket
 import threading
 from contextlib import contextmanager
 
@@ -28,6 +29,19 @@ def serving(*paths, **more):
             run.close()
 
 
+def send(
+    server, path: str, *headers: str, method: str = "GET", content: bytes = b""
+) -> tuple[int, dict[str, str], bytes]:
+    """Return status, headers and content of the answer to a request made of bytes, as no client would make it."""
+    with socket.create_connection(server.server_address[:2], timeout=10) as wire:
+        lines = [f"{method} {path} HTTP/1.0", *headers, "", ""]
+        wire.sendall("\r\n".join(lines).encode("latin-1") + content)
+        answer = b"".join(iter(lambda: wire.recv(65536), b""))
+    head, _, body = answer.partition(b"\r\n\r\n")
+    first, *rest = head.decode("latin-1").split("\r\n")
+    return int(first.split()[1]), dict(line.split(": ", 1) for line in rest), body
+
+
 @pytest.fixture
 def served():
     return serving
@@ -45,10 +59,10 @@ class Witness:
     """What a page did besides showing text."""
 
     def __init__(self, page) -> None:
-        self.asked, self.said, self.dialogs = [], [], []
-        page.on("request", lambda request: self.asked.append(request.url))
-        page.on("console", lambda message: self.said.append(message.text))
-        page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.requests, self.messages, self.dialogs = [], [], []
+        page.on("request", lambda request: self.requests.append(request.url))
+        page.on("console", lambda message: self.messages.append(message.text))
+        page.on("pageerror", lambda error: self.messages.append(str(error)))
         page.on("dialog", lambda dialog: (self.dialogs.append(dialog.message), dialog.dismiss()))
 
 

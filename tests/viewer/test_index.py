@@ -155,10 +155,14 @@ def test_values_that_javascript_would_change_are_text():
 
 
 def test_tokens_have_their_text_and_figures():
-    said = episode(0).turns[0].completion
-    assert tokens(said, None) == [["⟨7⟩", -0.01, 0.0], ["⟨8⟩", -3.5, 0.9], ["⟨9⟩", -9.0, 6.0]]
-    assert [word for word, _, _ in tokens(said, lambda ids: "".join("abc"[n - 7] for n in ids))] == ["a", "b", "c"]
-    unknown = replace(said, logprobs=(), entropy=())
+    completion = episode(0).turns[0].completion
+    assert tokens(completion, None) == [["⟨7⟩", -0.01, 0.0], ["⟨8⟩", -3.5, 0.9], ["⟨9⟩", -9.0, 6.0]]
+    assert [word for word, _, _ in tokens(completion, lambda ids: "".join("abc"[n - 7] for n in ids))] == [
+        "a",
+        "b",
+        "c",
+    ]
+    unknown = replace(completion, logprobs=(), entropy=())
     assert tokens(unknown, None)[0] == ["⟨7⟩", None, None]
 
 
@@ -173,22 +177,22 @@ def test_a_character_of_several_tokens_stands_once():
 # Search --------------------------------------------------------------------------------------------------------
 
 
-def found(run, words, **more):
-    return search([run], run.rows, words, **more).hits
+def hits_of(run, words):
+    return search([run], run.rows, words).hits
 
 
 def test_words_are_found_in_what_was_said_and_shown_whatever_their_case(tmp_path):
     run = RunFile(plain_run(tmp_path))
-    assert found(run, "LOOK 3") == [3]
-    assert found(run, "look") == list(range(6))
-    assert found(run, "observation") == []  # a name of the format
-    assert found(run, "nothing of the kind") == []
+    assert hits_of(run, "LOOK 3") == [3]
+    assert hits_of(run, "look") == list(range(6))
+    assert hits_of(run, "observation") == []  # a name of the format
+    assert hits_of(run, "nothing of the kind") == []
 
 
 @pytest.mark.parametrize("words", ["ÄPFEL", 'say "yes"', "two\nlines", "back\\slash", "\U0001f600"])
 def test_words_that_json_writes_otherwise_are_found(tmp_path, words):
     run = run_of(tmp_path, episode(0), episode(1, f"all {words.lower()} here"))
-    assert found(run, words) == [1]
+    assert hits_of(run, words) == [1]
 
 
 def test_a_search_goes_on_where_its_time_was_up(tmp_path):

@@ -23,7 +23,7 @@ from tests.viewer.planted import ATTACKS, PICTURE, episode, hostile_run, plain_r
 def plain(chromium, tmp_path):
     with serving(plain_run(tmp_path)) as viewer, opened(chromium, viewer.url) as (page, witness):
         yield page
-        assert witness.said == []
+        assert witness.messages == []
 
 
 def listed(page) -> list[str]:
@@ -143,7 +143,7 @@ def test_two_runs_stand_side_by_side_on_an_instance(chromium, tmp_path):
         assert page.locator("#turn-0 pre.said mark").all_text_contents() == ["look", "go"]  # drawn or not yet
         page.select_option("#run", "1")
         assert all("b ·" in row for row in page.locator("[role=option] .more").all_inner_texts())
-        assert witness.said == []
+        assert witness.messages == []
 
 
 def test_ten_thousand_rows_draw_a_few_and_load_one(chromium, tmp_path):
@@ -159,7 +159,7 @@ def test_ten_thousand_rows_draw_a_few_and_load_one(chromium, tmp_path):
         assert page.locator("[role=option]").count() == 60
         page.locator("#row-9999").click()
         shown(page, 9999)
-        loaded = [address for address in witness.asked if "/episode/" in address]
+        loaded = [address for address in witness.requests if "/episode/" in address]
         assert len(loaded) == 2
 
 
@@ -182,7 +182,7 @@ def test_it_is_light_or_dark_as_the_reader_wishes(chromium, tmp_path, scheme):
 def nothing_happened(page, witness, allowed: str) -> None:
     assert page.evaluate("window.planted") is None
     assert witness.dialogs == []
-    assert [address for address in witness.asked if not address.startswith(allowed)] == []
+    assert [address for address in witness.requests if not address.startswith(allowed)] == []
     scripts = "script:not([src='app.js']):not([type='application/json'])"
     assert page.locator("iframe, base, object, embed, article a, article svg, article form").count() == 0
     assert page.locator(f"head {scripts}, article script, nav script, header script").count() == 0
@@ -210,7 +210,7 @@ def test_planted_attacks_are_text(chromium, tmp_path):
         walk(page)
         nothing_happened(page, witness, viewer.url)
         assert heading.startswith(ATTACKS[0])
-        assert witness.said == []
+        assert witness.messages == []
 
 
 def test_what_does_not_show_is_written_out(chromium, tmp_path):
@@ -255,7 +255,7 @@ def test_the_policy_stops_what_a_mistake_in_the_page_would_let_through(chromium,
         planted = page.evaluate("window.planted")
     assert blocked == ["markup", "script", "fetch"]
     assert planted is None
-    assert any("javascript:" in said or "inline" in said for said in witness.said)
+    assert any("javascript:" in text or "inline" in text for text in witness.messages)
 
 
 # One file ------------------------------------------------------------------------------------------------------
@@ -278,8 +278,8 @@ def test_one_file_shows_what_the_server_shows(chromium, tmp_path):
         page.keyboard.press("/")
         page.keyboard.type("look 4")
         playwright.expect(page.locator("[role=option]")).to_have_count(1)
-        assert witness.said == []
-        assert all(address.startswith(("file:", "data:")) for address in witness.asked)
+        assert witness.messages == []
+        assert all(address.startswith(("file:", "data:")) for address in witness.requests)
 
 
 def test_planted_attacks_are_text_in_one_file(chromium, tmp_path):
@@ -287,7 +287,7 @@ def test_planted_attacks_are_text_in_one_file(chromium, tmp_path):
     with opened(chromium, path.as_uri()) as (page, witness):
         walk(page)
         nothing_happened(page, witness, ("file:", "data:"))
-        assert [said for said in witness.said if "favicon" not in said] == []
+        assert [text for text in witness.messages if "favicon" not in text] == []
 
 
 def test_one_file_runs_its_own_script_alone(tmp_path):
@@ -310,6 +310,6 @@ def test_planted_attacks_are_text_in_a_report(chromium, tmp_path, text):
     witness = Witness(page)
     page.goto((tmp_path / "report.html").as_uri())
     nothing_happened(page, witness, "file:")
-    assert witness.said == []
+    assert witness.messages == []
     assert page.locator("svg polyline.curve").count() == 1
     page.close()

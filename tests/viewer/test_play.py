@@ -25,7 +25,7 @@ from lmgym.errors import BackendError
 from lmgym.viewer.local_server import HEADERS
 from lmgym.viewer.play import PlayServer, PlaySession
 from tests.test_cli import command
-from tests.viewer.conftest import opened
+from tests.viewer.conftest import opened, send
 from tests.viewer.planted import ATTACKS
 
 SPEC = TaskSpec(
@@ -112,7 +112,7 @@ def test_a_click_on_the_picture_is_the_action(chromium):
         turned(page, "0.1done")
         assert page.locator("#status").inner_text() == "ended after 1 turns: return 1, score 1, success"
         assert page.locator("#action").is_disabled()
-        assert witness.said == []
+        assert witness.messages == []
 
 
 def test_a_click_can_wait_in_the_field(chromium):
@@ -151,7 +151,7 @@ def test_words_are_typed_and_what_is_no_action_is_said(chromium):
         page.type("#action", "a")
         page.press("#action", "Shift+Enter")
         assert page.input_value("#action") == "a\n"
-        assert witness.said == []
+        assert witness.messages == []
 
 
 def test_the_oracle_plays_on_and_another_episode_follows(chromium):
@@ -176,7 +176,7 @@ def test_a_page_of_the_web_is_played_by_its_picture(chromium):
         turned(page, "0.1done")
         assert page.locator("#status").inner_text().endswith("success")
         assert page.locator(".past pre.said").inner_text().startswith("mouse_click(")
-        assert witness.said == []
+        assert witness.messages == []
 
 
 def test_the_shop_is_played_by_words_and_by_mouse(chromium):
@@ -190,7 +190,7 @@ def test_the_shop_is_played_by_words_and_by_mouse(chromium):
         turned(page, "0.2")
         assert "/search_results/" in page.locator("pre.seen").inner_text()
         assert page.locator(".past pre.said").first.inner_text().startswith("mouse_click(")
-        assert witness.said == []
+        assert witness.messages == []
 
 
 def test_planted_attacks_are_text_on_the_page(chromium):
@@ -203,8 +203,8 @@ def test_planted_attacks_are_text_on_the_page(chromium):
         page.press("#action", "Enter")
         turned(page, f"0.{len(ATTACKS) + 1}")
         assert page.evaluate("window.planted") is None
-        assert witness.dialogs == witness.said == []
-        assert [address for address in witness.asked if not address.startswith(site.url)] == []
+        assert witness.dialogs == witness.messages == []
+        assert [address for address in witness.requests if not address.startswith(site.url)] == []
         assert page.locator("article script, article svg, iframe, base, object, a").count() == 0
         assert page.locator("article img:not([src^='picture/'])").count() == 0
         assert page.locator("[onerror], [onload], [onfocus], [onclick]").count() == 0
@@ -223,21 +223,17 @@ def test_what_breaks_voids_the_episode_and_the_next_one_can_be_played(chromium):
 # Its server ----------------------------------------------------------------------------------------------------
 
 
-def sent(site, path: str, content: bytes, *headers: str) -> tuple[int, dict[str, str], bytes]:
-    """Status, headers and content of what a POST of bytes is answered."""
-    with socket.create_connection(site.server_address[:2], timeout=10) as wire:
-        lines = [f"POST {path} HTTP/1.0", *headers, "", ""]
-        wire.sendall("\r\n".join(lines).encode("latin-1") + content)
-        answer = b"".join(iter(lambda: wire.recv(65536), b""))
-    head, _, found = answer.partition(b"\r\n\r\n")
-    first, *rest = head.decode("latin-1").split("\r\n")
-    return int(first.split()[1]), dict(line.split(": ", 1) for line in rest), found
+ACTION = b'{"turn": 0, "action": "look"}'
 
 
-def asked(site, name: str, content: bytes, *, host: str = "127.0.0.1", kind: str = "application/json"):
-    path = urlsplit(site.url).path + name
-    headers = [f"Host: {host}:{site.server_port}", f"Content-Type: {kind}", f"Content-Length: {len(content)}"]
-    return sent(site, path, content, *headers)
+def post(
+    site, name: str, content: bytes = b"{}", *, token="", host="127.0.0.1", kind="application/json", length=None
+) -> tuple[int, dict[str, str], bytes]:
+    """Return status, headers and content of the answer to a POST of bytes."""
+    path = f"/{token}/{name}" if token else urlsplit(site.url).path + name
+    length = str(len(content)) if length is None else length
+    headers = [f"Host: {host}:{site.server_port}", f"Content-Type: {kind}", f"Content-Length: {length}"]
+    return send(site, path, *headers, method="POST", content=content)
 
 
 @pytest.fixture(scope="module")
@@ -247,80 +243,57 @@ def planted():
 
 
 def test_what_is_hidden_is_not_sent(planted):
-    status, headers, content = asked(planted, "again", b"{}")
+    status, headers, content = post(planted, "again")
     assert status == 200
     assert HEADERS.items() <= headers.items()
     assert b"hidden truth" not in content
 
 
 def test_an_answer_to_another_turn_is_refused(planted):
-    turn = json.loads(asked(planted, "again", b"{}")[2])["turn"]
-    status, _, content = asked(planted, "act", json.dumps({"turn": turn + 1, "action": "look"}).encode())
+    turn = json.loads(post(planted, "again")[2])["turn"]
+    status, _, content = post(planted, "act", json.dumps({"turn": turn + 1, "action": "look"}).encode())
     assert (status, "earlier turn" in json.loads(content)["error"]) == (422, True)
 
 
 @pytest.mark.parametrize(
-    "content",
+    ("name", "content"),
     [
-        b"",
-        b"{",
-        b"[]",
-        b"{}",
-        b'{"turn": 0}',
-        b'{"turn": true, "action": "a"}',
-        b'{"turn": 0, "action": 3}',
-        b"\xff",
-        b"[" * 200_000,
+        *(("act", content) for content in (b"", b"{", b"[]", b"{}", b"\xff", b"[" * 200_000)),
+        ("act", b'{"turn": 0}'),
+        ("act", b'{"turn": true, "action": "a"}'),
+        ("act", b'{"turn": 0, "action": 3}'),
+        ("point", b"{}"),
+        ("point", b'{"x": 1' + b"0" * 400 + b', "y": 1}'),
+        ("point", b'{"x": NaN, "y": 1}'),
+        ("point", b'{"x": "1", "y": 1}'),
+        ("point", b'{"x": true, "y": 1}'),
     ],
 )
-def test_what_makes_no_sense_is_an_answer_and_no_fault(planted, content):
-    asked(planted, "again", b"{}")
-    assert asked(planted, "act", content)[0] == 422
-    assert asked(planted, "act", b'{"turn": 0, "action": "look"}')[0] == 200
+def test_invalid_content_is_refused_and_the_game_goes_on(planted, name, content):
+    post(planted, "again")
+    assert post(planted, name, content)[0] == 422
+    assert post(planted, "act", ACTION)[0] == 200
+
+
+FORMS = ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data")
+LENGTHS = ("-1", "99999999", "999999999999999999", "0" * 9 + "9" * 10, "0" * 5000, "x", "", "\xb2")
 
 
 @pytest.mark.parametrize(
-    "content",
+    ("changes", "status"),
     [
-        b"{}",
-        b'{"x": 1' + b"0" * 400 + b', "y": 1}',
-        b'{"x": NaN, "y": 1}',
-        b'{"x": "1", "y": 1}',
-        b'{"x": true, "y": 1}',
+        ({"token": "wrong"}, 404),
+        ({"name": "state.json"}, 404),
+        ({"name": "../app.js"}, 404),
+        ({"host": "evil.example"}, 421),
+        *(({"kind": kind}, 400) for kind in FORMS),
+        *(({"length": length, "content": b""}, 400) for length in LENGTHS),
     ],
 )
-def test_a_place_is_two_numbers(planted, content):
-    assert asked(planted, "point", content)[0] == 422
-
-
-def test_only_who_has_host_and_token_right_plays(planted):
-    action = b'{"turn": 0, "action": "look"}'
-    length = [f"Content-Length: {len(action)}", "Content-Type: application/json"]
-    asked(planted, "again", b"{}")
-    assert sent(planted, "/wrong/act", action, f"Host: 127.0.0.1:{planted.server_port}", *length)[0] == 404
-    assert asked(planted, "act", action, host="evil.example")[0] == 421
+def test_a_request_with_one_wrong_part_plays_nothing(planted, changes, status):
+    post(planted, "again")
+    assert post(planted, **{"name": "act", "content": ACTION, **changes})[0] == status
     assert planted.game.state()["turn"] == 0
-
-
-@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"])
-def test_a_strangers_form_plays_nothing(planted, kind):
-    asked(planted, "again", b"{}")
-    assert asked(planted, "act", b'{"turn": 0, "action": "look"}', kind=kind)[0] == 400
-    assert planted.game.state()["turn"] == 0
-
-
-@pytest.mark.parametrize(
-    "length", ["-1", "99999999", "999999999999999999", "0" * 9 + "9" * 10, "0" * 5000, "x", "", "\xb2"]
-)
-def test_what_is_too_long_or_of_no_length_is_refused(planted, length):
-    path = urlsplit(planted.url).path + "act"
-    host = f"Host: 127.0.0.1:{planted.server_port}"
-    assert sent(planted, path, b"", host, "Content-Type: application/json", f"Content-Length: {length}")[0] == 400
-
-
-def test_nothing_else_is_there(planted):
-    assert asked(planted, "state.json", b"{}")[0] == 404
-    assert asked(planted, "../app.js", b"{}")[0] == 404
 
 
 # The command ---------------------------------------------------------------------------------------------------

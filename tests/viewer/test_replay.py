@@ -136,8 +136,8 @@ def test_one_file_shows_pictures_and_where_was_clicked(monkeypatch, chromium, tm
         assert page.locator("#turn-0 pre.said").inner_text() == found.turns[0].action
         assert "reward 1" in page.locator("#turn-0").inner_text()
         assert page.locator("nav").is_hidden()
-        assert witness.said == []
-        assert all(address.startswith(("file:", "data:")) for address in witness.asked)
+        assert witness.messages == []
+        assert all(address.startswith(("file:", "data:")) for address in witness.requests)
 
 
 @pytest.mark.parametrize("observe", ["axtree", pytest.param("html", marks=pytest.mark.slow)])
@@ -178,7 +178,7 @@ def test_planted_attacks_are_text_in_a_replay(monkeypatch, chromium, tmp_path, n
         assert witness.dialogs == []
         assert page.locator("article script, article svg, iframe, base, object, article a").count() == 0
         assert page.locator("[onerror], [onload], [onfocus], [onclick], [href^='javascript:']").count() == 0
-        assert all(address.startswith(("file:", "data:")) for address in witness.asked)
+        assert all(address.startswith(("file:", "data:")) for address in witness.requests)
         assert page.locator("#turn-0 pre.said").text_content().startswith(ATTACKS[number][:10])
 
 
