@@ -10,10 +10,11 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from email.utils import format_datetime
 from importlib.resources import files
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ import lmgym
 from lmgym.board import entry as entries
 from lmgym.board import history, parsing
 from lmgym.board.curves import BaselineCurve, read_curve
-from lmgym.board.entry import Entry, folder_name
+from lmgym.board.entry import Entry, RecordedEpisode, folder_name
 from lmgym.board.history import Event
 from lmgym.board.removed import RemovedEntry, archived, removed_entries
 from lmgym.board.store import BoardStore, check_system
@@ -37,6 +38,15 @@ from lmgym.evaluation.protocol import promise, protocol
 from lmgym.evaluation.protocol import ranked as all_tasks
 
 NEWS = 50  # events in the feed
+LEADERS = 3  # systems in a card of the front page
+ACTION = 1000  # characters of an action on the page of its entry
+REFERENCES = ("null", "random", "oracle")  # the scale of a card
+FAMILIES = {  # task folders by section of the front page; the rest are "Other tasks"
+    "Text games": ("wordle", "guess_number", "textworld", "alfworld", "text_nav"),
+    "Web": ("webshop", "webforms", "miniwob"),
+    "Pictures": ("click_target", "visual_search"),
+    "Grid worlds": ("frozen_lake", "maze", "sokoban"),
+}
 ADDRESS = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+(/[A-Za-z0-9._~%/-]*)?")
 
 
@@ -58,9 +68,21 @@ class TaskPage:
         return f"tasks/{self.name}.html"
 
     @property
-    def best(self) -> TableRow | None:
-        """First row that is not a reference."""
-        return next((row for row in self.rows if row.entry.policy.kind in ("model", "script", "human")), None)
+    def systems(self) -> list[TableRow]:
+        """Rows that are no references, best first."""
+        return [row for row in self.rows if row.entry.policy.kind in ("model", "script", "human")]
+
+    @property
+    def leaders(self) -> list[TableRow]:
+        """Best verified systems that play with the task's own players, for the front page."""
+        verified = [row for row in self.systems if row.verdict.mark != "reported" and row.entry.user is None]
+        return verified[:LEADERS]
+
+    @property
+    def scale(self) -> list[TableRow]:
+        """Verified reference entries, in the order of `REFERENCES`."""
+        rows = {row.entry.name: row for row in self.rows if row.verdict.mark != "reported" and row.entry.user is None}
+        return [rows[name] for name in REFERENCES if name in rows]
 
 
 @dataclass(frozen=True)
@@ -78,6 +100,31 @@ class Board:
         return [row for task in self.tasks for row in task.rows]
 
     @property
+    def families(self) -> list[tuple[str, list[TaskPage]]]:
+        """Tasks with entries by section of the front page; sections without any are left out."""
+        section = {folder: title for title, folders in FAMILIES.items() for folder in folders}
+        titles = [*FAMILIES, "Other tasks"]
+        by_title: dict[str, list[TaskPage]] = {title: [] for title in titles}
+        for task in self.tasks:
+            if task.rows:
+                by_title[section.get(task.family, titles[-1])].append(task)
+        return [(title, tasks) for title, tasks in by_title.items() if tasks]
+
+    @property
+    def current_suites(self) -> list[tuple[Suite, Sequence[Overall]]]:
+        """Latest version of every suite."""
+        latest = {
+            suite.name: max(s.version for s, _ in self.suites if s.name == suite.name) for suite, _ in self.suites
+        }
+        return [(suite, systems) for suite, systems in self.suites if suite.version == latest[suite.name]]
+
+    @property
+    def old_suites(self) -> list[tuple[Suite, Sequence[Overall]]]:
+        """Suites that a later version replaced."""
+        current = {suite.title for suite, _ in self.current_suites}
+        return [(suite, systems) for suite, systems in self.suites if suite.title not in current]
+
+    @property
     def removed(self) -> list[RemovedEntry]:
         """Entries that left the board."""
         return removed_entries(self.events, self.archives)
@@ -93,7 +140,8 @@ def load(store: BoardStore) -> Board:
     rows: dict[str, list[TableRow]] = {}
     for path in entries.all_paths(store.entries):
         entry = entries.read(path)
-        rows.setdefault(entry.task, []).append(_row_of(entry, store.verdict(entry), events))
+        row = _row_of(entry, store.verdict(entry), events)
+        rows.setdefault(entry.task, []).append(replace(row, replays=_replays(path, row)))
     everything = [row for table in rows.values() for row in table]
     for row in everything:
         check_system(row.entry, [other.entry for other in everything])
@@ -149,6 +197,15 @@ def _row_of(entry: Entry, verdict: Verdict | None, events: Sequence[Event]) -> T
     return TableRow(entry, verdict)
 
 
+def _replays(path: Path, row: TableRow) -> tuple[RecordedEpisode, ...]:
+    """Return the first solved and the first failed episode of the entry whose JSON file is `path`."""
+    success = row.verdict.outcomes.success
+    numbers = {success.index(value) for value in (True, False) if value in success}
+    file = entries.episodes_path(path)
+    lines = enumerate(islice(parsing.lines(file), max(numbers, default=-1) + 1))
+    return tuple(entries.parse_episode(line, f"{file.name}, line {n + 1}") for n, line in lines if n in numbers)
+
+
 def write(board: Board, out: Path, *, address: str = "") -> list[Path]:
     """Write all pages, `board.json` and the feed to `out`.
 
@@ -166,6 +223,8 @@ def write(board: Board, out: Path, *, address: str = "") -> list[Path]:
             site.page(task.link, "task.html", board=board, task=task)
             for row in task.rows:
                 site.page(row.link, "entry.html", board=board, task=task, row=row)
+    for suite, systems in board.old_suites:
+        site.page(f"suites/{suite.title}.html", "suite.html", board=board, suite=suite, systems=systems)
     for removed in board.removed:
         check_name(removed.name)
         site.page(removed.link, "removed.html", board=board, removed=removed)
@@ -197,6 +256,7 @@ class SiteWriter:
             "span": span,
             "number": number,
             "setting": setting,
+            "action": action,
         }
         self.templates.globals |= {
             "style": Markup(style),
@@ -232,6 +292,12 @@ def setting(value: Any) -> str:
     """Return a setting in one line: texts as they are, other values as JSON, unprintable characters escaped."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
+
+
+def action(text: str) -> str:
+    """Return an action as written, its unprintable characters escaped and its length limited."""
+    more = f"\n… {len(text) - ACTION} more characters" if len(text) > ACTION else ""
+    return "\n".join(setting(line) for line in text[:ACTION].split("\n")) + more
 
 
 def three_digits(value: float | None) -> str:

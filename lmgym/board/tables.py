@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from lmgym.board import entry as entries
 from lmgym.board import parsing
-from lmgym.board.entry import Entry, folder_name
+from lmgym.board.entry import Entry, RecordedEpisode, folder_name
 from lmgym.board.verdict import Figure, Verdict
 from lmgym.errors import SubmissionError
 from lmgym.evaluation.compare import holm, permutation_test, sign_test
@@ -51,6 +51,7 @@ class TableRow:
     verdict: Verdict
     rank: int = 0  # 1 + number of significantly better entries; ties share it; 0 if not replayed
     tied: bool = False
+    replays: tuple[RecordedEpisode, ...] = ()  # recorded episodes for the entry's page
 
     @property
     def means(self) -> Array:
@@ -79,6 +80,11 @@ class Overall:
         """Tasks without an entry."""
         return sum(score is None for score in self.tasks.values())
 
+    @property
+    def sparse(self) -> bool:
+        """True where most tasks are missing; the pages fold such rows."""
+        return 2 * self.missing > len(self.tasks)
+
 
 def permalink(task: str, name: str) -> str:
     """Return the page of an entry, from the site's root; the page stays when the entry is removed."""
@@ -103,10 +109,7 @@ def _ranked(rows: Sequence[TableRow]) -> list[TableRow]:
     adjusted = holm([_p(ordered[better].means - ordered[worse].means) for better, worse in pairs])
     sure = {pair for pair, p in zip(pairs, adjusted, strict=True) if p < LEVEL}
     ranks = [1 + sum((better, worse) in sure for better in range(worse)) for worse in range(len(ordered))]
-    return [
-        TableRow(row.entry, row.verdict, rank=rank, tied=ranks.count(rank) > 1)
-        for row, rank in zip(ordered, ranks, strict=True)
-    ]
+    return [replace(row, rank=rank, tied=ranks.count(rank) > 1) for row, rank in zip(ordered, ranks, strict=True)]
 
 
 def _p(differences: Array) -> float:
