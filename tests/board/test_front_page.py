@@ -30,7 +30,7 @@ def test_a_card_has_the_three_best_verified_systems_on_the_scale_of_the_referenc
     for name, solved in scores.items():
         kind = name if name in ("random", "oracle") else "model"
         policy = msgspec.structs.replace(template.entry.policy, kind=kind)
-        rows.append(row(name, [1.0] * solved + [0.0] * (40 - solved), template, policy=policy))
+        rows.append(row(template, name, [1.0] * solved + [0.0] * (40 - solved), policy=policy))
     rows[4] = TableRow(rows[4].entry, msgspec.structs.replace(rows[4].verdict, mark="reported"))
     task = page(ranked(rows))
     assert [each.entry.name for each in task.leaders] == ["a", "b", "c"]
@@ -47,7 +47,7 @@ def test_a_card_has_the_three_best_verified_systems_on_the_scale_of_the_referenc
 
 def test_a_task_without_a_verified_system_is_folded(template: TableRow, tmp_path: Path) -> None:
     oracle = msgspec.structs.replace(template.entry.policy, kind="oracle")
-    write(Board([page(ranked([row("oracle", [1.0] * 4, template, policy=oracle)]))], [], []), tmp_path)
+    write(Board([page(ranked([row(template, "oracle", [1.0] * 4, policy=oracle)]))], [], []), tmp_path)
     text = (tmp_path / "index.html").read_text()
     assert "<summary>1 task without a verified system</summary>" in text
     assert 'class="card"' not in text
