@@ -98,7 +98,7 @@ def exact_gradient(log_odds):
 
 
 def state_values(log_odds):
-    """What is still to be earned in each context, by enumeration: -0.1 after turn 1, the rest at the end."""
+    """Return the return to go of each context, by enumeration: -0.1 after turn 1, the rest at the end."""
     earned, chances = dict.fromkeys(CONTEXTS, 0.0), dict.fromkeys(CONTEXTS, 0.0)
     for first, seen, second, chance, value in episodes(log_odds):
         for number, (context, _) in enumerate(steps(first, seen, second)):

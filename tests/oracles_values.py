@@ -13,7 +13,7 @@ WORDS = ["aa", "ab", "ba", "bb"]
 
 
 def word_probability(seen, word, log_odds):
-    """Of a word of two tokens after an observation ("" in turn 1) in the two-turn MDP."""
+    """Return the probability of a word of two tokens after an observation ("" in turn 1) in the two-turn MDP."""
     return probability(seen, word[0], log_odds) * probability(seen + word[0], word[1], log_odds)
 
 
@@ -36,7 +36,7 @@ def two_turn_values(log_odds, gamma):
 
 
 def visits(log_odds):
-    """How often an observation is met in an episode."""
+    """Return how often an observation is met in an episode."""
     x = sum(word_probability("", word, log_odds) * chance_of_x(word) for word in WORDS)
     return {"": 1.0, "x": x, "y": 1 - x}
 
@@ -90,7 +90,7 @@ def returns_to_go(reward, gamma, boot=0.0):
 
 
 def expectile_of(values, chances, tau):
-    """Where the weighted deviations above and below balance, by halving."""
+    """Return the point where the weighted deviations above and below balance, by bisection."""
     low, high = min(values), max(values)
     for _ in range(200):
         middle = (low + high) / 2
@@ -113,7 +113,7 @@ MAZE = [  # episodes of (state, action, reward)
 
 
 def maze_behaviour():
-    """What an action of the data brings and where it leads, by (state, action): its mean reward and next states."""
+    """Return the outcome of each action in the data, by (state, action): its mean reward and next states."""
     found = {}
     for episode in MAZE:
         for number, (state, action, reward) in enumerate(episode):

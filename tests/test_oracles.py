@@ -28,7 +28,7 @@ def imported(tree: ast.AST) -> set[str]:
 
 
 def foreign(source: str) -> set[str]:
-    """What a file brings in from beyond numpy, the standard library and other oracles."""
+    """Return the imports of a file beyond numpy, the standard library and other oracles."""
     tree = ast.parse(source)
     names = {name for name in imported(tree) if name not in OWN and name.partition(".")[0] not in KNOWN}
     called = {getattr(node.func, "attr", getattr(node.func, "id", "")) for node in ast.walk(tree)

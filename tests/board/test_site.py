@@ -632,7 +632,11 @@ def test_an_invalid_curve_is_refused(tmp_path: Path, points: list[list[float]], 
 # The board of this repository ----------------------------------------------------------------------------------
 
 
-OFFICIAL = {"lmgym/ALFWorldOfficial-v0", "lmgym/WebShopOfficial-v0"}  # data that is not shipped
+OFFICIAL = {
+    "lmgym/ALFWorldOfficial-v0",
+    "lmgym/TextNavOfficial-v0",
+    "lmgym/WebShopOfficial-v0",
+}  # data that is not shipped
 OFFICIAL |= {"lmgym/ScreenSpot-v0", "lmgym/WebArena-v0", "lmgym/WebArenaJudged-v0"}
 PARTLY = {"lmgym/MiniWoB-v0"}  # some of its pages have no oracle
 

@@ -53,7 +53,7 @@ def watched():
 
 
 def results(log):
-    """What Inspect made of its scores."""
+    """Return the scores as Inspect aggregates them."""
     found = {}
     for score in log.results.scores if log.results else ():
         for name, metric in score.metrics.items():

@@ -42,7 +42,7 @@ def block(library: str, number: int = 0, changes: dict[str, str] | None = None) 
 
 
 def run(library: str, text: str) -> Any:
-    """What is told of a block that its library's interpreter ran here."""
+    """Return the output of a block, run by its library's interpreter."""
     return play(library, "docs_play.py", {"library": library, "block": text})
 
 
@@ -71,7 +71,7 @@ def scores(report: Report) -> list[tuple[int | None, int, float, int]]:
 
 
 def expected() -> list[tuple[int | None, int, float, int]]:
-    """What the guesser's words earn in our environment, by instance and try."""
+    """Return the scores of the guesser's words in our environment, by instance and try."""
     turns = [(1.0, 1), (1.0, 2), (0.0, 6)]  # its first word, its second, and none of six
     return [(job.index, t, *turns[place]) for place, job in enumerate(jobs(EPISODES)) for t in range(TRIES)]
 

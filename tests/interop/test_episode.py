@@ -120,7 +120,7 @@ def test_refused_reset_leaves_no_episode_open():
 
 
 def walked(index):
-    """What TextWorld answers to a few commands, and the score of where that stands."""
+    """Return TextWorld's answers to a few commands and the score if cut there."""
     pytest.importorskip("textworld")
     episode = TextEpisode("TextWorldSimple-v0")
     told = [episode.begin(index=index), *map(episode.act, ("look", "inventory", "go north", "open door"))]

@@ -93,7 +93,7 @@ INDICES = [7, 30]
 
 @pytest.fixture(scope="module")
 def words():
-    """What two steps of the embedded model played, all of whose answers are actions."""
+    """Return the episodes of two steps of the embedded model, whose answers are all actions."""
     return play("trl", "trl_play.py", {"how": "words", "words": [], "indices": INDICES})
 
 

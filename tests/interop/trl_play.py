@@ -50,7 +50,7 @@ def by_calls():
 
 
 def train(job, folder):
-    """What two steps played, what the log says of them, and how far the weights went."""
+    """Return the episodes of two steps, their log and the distance of the weights."""
     kind, tokenizer, more = {"words": in_words, "calls": by_calls}[job["how"]]()
     Scripted.words = job["words"]
     model = tiny_model("1m", vocab=len(tokenizer))

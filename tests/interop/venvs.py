@@ -37,7 +37,7 @@ def python(name: str) -> Path:
 
 
 def play(name: str, script: str, job: Any, *, timeout: float = 600) -> Any:
-    """What a script of this folder prints as JSON on its last line, run by a library's interpreter with a job."""
+    """Run a script of this folder with a library's interpreter; return the JSON on its last line of output."""
     path = Path(__file__).parent / script
     done = subprocess.run(
         [python(name), path], input=json.dumps(job), capture_output=True, text=True, timeout=timeout, check=False

@@ -58,7 +58,7 @@ class Asking:
 
 
 def said(socket: ClientConnection, *calls: dict[str, Any], **more: Any) -> list[dict[str, Any]]:
-    """What is answered to a message on a connection."""
+    """Return the answer to a message on a connection."""
     socket.send(json.dumps({"calls": calls, **more}))
     return json.loads(socket.recv(timeout=60))["answers"]
 

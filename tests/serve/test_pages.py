@@ -63,7 +63,7 @@ class Blank(BaseHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def origin() -> Iterator[str]:
-    """Where pages come from; the same site by another name is another origin."""
+    """The origin of the test pages; the same site under another name is another origin."""
     site = ThreadingHTTPServer(("127.0.0.1", 0), Blank)
     thread = threading.Thread(target=site.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()

@@ -1,4 +1,4 @@
-"""What the server gives to whom, and what it gives to nobody."""
+"""Access to the server: clients, tokens, and what nobody is given."""
 
 from __future__ import annotations
 

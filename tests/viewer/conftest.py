@@ -56,7 +56,7 @@ def chromium():
 
 
 class Witness:
-    """What a page did besides showing text."""
+    """Events of a page besides showing text."""
 
     def __init__(self, page) -> None:
         self.requests, self.messages, self.dialogs = [], [], []

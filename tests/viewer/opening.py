@@ -1,4 +1,4 @@
-"""How long 10,000 episodes take to open; `python -m tests.viewer.opening` prints seconds, of a run of some 290 MB."""
+"""Seconds to open 10,000 episodes; `python -m tests.viewer.opening` prints seconds, of a run of some 290 MB."""
 
 from __future__ import annotations
 

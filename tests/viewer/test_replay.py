@@ -106,7 +106,7 @@ def recorded(folder, task: str, size: int = 1000, **options):
 
 
 def marks(page, number: int = 0) -> list[list[float]]:
-    """Where marks stand in a turn's picture, in its own pixels."""
+    """Return the positions of the marks in a turn's picture, in its pixels."""
     picture = page.locator(f"#turn-{number} .picture")
     picture.scroll_into_view_if_needed()
     picture.locator("img").evaluate("image => image.decode()")
