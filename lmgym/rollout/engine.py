@@ -15,41 +15,15 @@ from lmgym.rollout.context import Context, Full, History
 from lmgym.rollout.env_handle import HintNames, Setting, StepResult
 from lmgym.rollout.env_pool import EnvPool, Kind
 from lmgym.rollout.episode_state import EMPTY, EpisodeState, SeatConfig, SeatState
-from lmgym.rollout.planner import Fork, Planner, Stop
+from lmgym.rollout.planner import Fork, Group, Planner, Stop
+from lmgym.rollout.stats import Stats
 from lmgym.rollout.workers import Fault
 from lmgym.types import FIRST_SEAT, Completion, Job, Message, Trajectory
 
 POLL = 0.2  # seconds to wait for environments before the clock is checked again
 TRIES = 3  # plays of a job whose environment breaks
-MAX_FAULT_SHARE = 0.1  # of the episodes that ended
-MIN_EPISODES = 20  # ended episodes from which on the share of faults is judged
 
 Key = tuple[int, int, str]  # number of the job, try, seat
-
-
-@dataclass
-class Stats:
-    """Counts of a run."""
-
-    played: int = 0  # episodes that ended
-    steps: int = 0  # actions that environments answered
-    voided: int = 0  # episodes lost to a broken backend
-    retried: int = 0  # voided episodes that were queued again
-    abandoned: int = 0  # jobs given up after three voided episodes
-    faults: int = 0  # causes: the death of one worker may void many episodes
-    latest: str = ""  # message of the latest fault
-    events: set[str] = field(default_factory=set)  # faults that raise an error in each of the episodes they void
-
-    def void(self, fault: Fault, episodes: int) -> None:
-        """Count a fault. Raises BackendError if faults exceed a tenth of the episodes that ended."""
-        self.faults += fault.error.event not in self.events
-        if fault.error.event:
-            self.events.add(fault.error.event)
-        self.latest = str(fault.error)
-        self.voided += episodes
-        ended = self.played + self.voided
-        if ended >= MIN_EPISODES and self.faults > MAX_FAULT_SHARE * ended:
-            raise BackendError(f"{self.faults} faults in {ended} episodes; the last: {self.latest}") from fault.error
 
 
 @dataclass(kw_only=True)
@@ -151,6 +125,8 @@ class EngineRun:
         self.queue: deque[tuple[int, int, Job]] = deque()  # number, try, job; played before those of `jobs`
         self.job_count = 0
         self.ids: set[str] = set()
+        self.groups: dict[str, Group] = {}  # with jobs that have not ended
+        self.drawing: Group | None = None  # group of the latest job of `jobs`, of which more may follow
         self.episodes: dict[int, EpisodeState] = {}  # by slot
         self.waiting: dict[Hashable, EpisodeState] = {}  # for a policy's answer, by key
         self.puts: list[tuple[Key, Session, Conversation]] = []  # conversations not yet put into their sessions
@@ -179,17 +155,31 @@ class EngineRun:
         """Start episodes while there is room; return True if any started."""
         started = False
         while len(self.episodes) < self.engine.concurrency:
-            if not self.queue:
-                job = next(self.jobs, None)
-                if job is None:
-                    break
-                self._enqueue(job)
+            if not self.queue and not self._draw():
+                break
             self._start(*self.queue.popleft())
             started = True
         return started
 
-    def _enqueue(self, job: Job) -> None:
-        """Queue a job under the next number, with a new id if it has none."""
+    def _draw(self) -> bool:
+        """Queue the next job of the run; return False if there is nothing left to play."""
+        job, before = next(self.jobs, None), self.drawing
+        self.drawing = None if job is None else self._enqueue(job)
+        if before is not None and before is not self.drawing:
+            self._settle(before)
+        return bool(self.queue)
+
+    def _settle(self, group: Group) -> None:
+        """Let the planner add jobs to a group whose jobs have all ended."""
+        if group.open or group is self.drawing:
+            return
+        for job in self.engine.planner.after_group(group):
+            self._enqueue(job)
+        if not group.open:
+            del self.groups[group.name]
+
+    def _enqueue(self, job: Job) -> Group:
+        """Queue a job under the next number, with a new id if it has none; return its group."""
         if not job.id:
             job = replace(job, id=self.engine.new_id())
         if job.id in self.ids:
@@ -197,6 +187,10 @@ class EngineRun:
         self.ids.add(job.id)
         self.queue.append((self.job_count, 1, job))
         self.job_count += 1
+        group = self.groups.setdefault(Group.name_of(job), Group(Group.name_of(job)))
+        group.jobs.append(job)
+        group.open += 1
+        return group
 
     def _start(self, number: int, tries: int, job: Job) -> None:
         """Reset an environment for a job."""
@@ -204,6 +198,7 @@ class EngineRun:
         setting = Setting(task=spec.id, split=job.split, options=job.options, seats=frozenset(self.policies))
         episode = EpisodeState(
             job=job,
+            group=self.groups[Group.name_of(job)],
             task=spec.id,
             number=number,
             seats={name: self._seat_state(name, job) for name in self.policies},
@@ -270,6 +265,8 @@ class EngineRun:
             first, *others = self.finished[episode.number] = episode.trajectories()
             for job in self.engine.planner.after_episode(first, others):
                 self._enqueue(job)
+            episode.group.trajectories.append(first)
+            self._end(episode)
             return
         if action is not None and action.turn is None:  # turns of a prefix are not the planner's
             decision = self.engine.planner.after_step(episode)
@@ -295,7 +292,13 @@ class EngineRun:
             else:
                 self.stats.abandoned += 1
                 self.finished[episode.number] = []
+                self._end(episode)
         self.stats.void(fault, len(voided))
+
+    def _end(self, episode: EpisodeState) -> None:
+        """Count an episode as ended in its group."""
+        episode.group.open -= 1
+        self._settle(episode.group)
 
     def _forget(self, episode: EpisodeState) -> None:
         """Drop an episode's conversations from all sessions."""

@@ -14,7 +14,7 @@ from lmgym.policy.base import Conversation, Policy, extends
 from lmgym.rollout.context import Context, History, with_request
 from lmgym.rollout.env_handle import StepResult
 from lmgym.rollout.fork import PLY, RESEED, fork, seat_id
-from lmgym.rollout.planner import Fork
+from lmgym.rollout.planner import Fork, Group
 from lmgym.types import FIRST_SEAT, Completion, Job, Kind, Message, Trajectory, Turn
 
 EMPTY = Message(role="user", text="")
@@ -82,6 +82,7 @@ class EpisodeState:
     """A running episode; planners see it as a `Node`."""
 
     job: Job
+    group: Group
     task: str  # id
     number: int  # in the order of jobs
     seats: dict[str, SeatState]

@@ -1,12 +1,12 @@
-"""Planners decide what is played: three hooks and their answers.
+"""Planners decide what is played: four hooks and their answers.
 
-Resampling, best-first search and a proposer's problems are jobs of `after_episode`; rewinding is a Fork that stops.
+Planners keep no state of an episode or a group: the Node and its Group have it. Rewinding is a Fork that stops.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from lmgym.types import Job, Message, Trajectory, Turn
@@ -45,8 +45,37 @@ class Fork:
 CONTINUE = Continue()
 
 
+@dataclass(slots=True, eq=False)
+class Group:
+    """The jobs of a group, forks included, and the episodes that have ended; all are played by one engine."""
+
+    name: str
+    jobs: list[Job] = field(default_factory=list)  # queued, running and ended, in the order queued
+    trajectories: list[Trajectory] = field(default_factory=list)  # of the first seat, in the order ended
+    open: int = 0  # jobs that have not ended
+
+    @staticmethod
+    def name_of(job: Job) -> str:
+        """Return the name of a job's group; a job without one shares a group with its forks only."""
+        return job.group or job.root or job.id
+
+    @property
+    def roots(self) -> int:
+        """Number of jobs that are no forks."""
+        return sum(job.parent is None for job in self.jobs)
+
+    def tries(self, count: int) -> list[Job]:
+        """Return `count` more tries of the group's instance."""
+        first, attempt = self.jobs[0], 1 + max(job.attempt for job in self.jobs)
+        return [replace(first, attempt=n, id=f"{self.name}-{n}") for n in range(attempt, attempt + count)]
+
+
 class Node(Protocol):
     """A running episode as planners read it."""
+
+    @property
+    def group(self) -> Group:
+        """The group of the episode, as it stands."""
 
     @property
     def job(self) -> Job:
@@ -92,4 +121,11 @@ class Planner:
 
     def after_episode(self, trajectory: Trajectory, others: Sequence[Trajectory]) -> Iterable[Job]:
         """Return more jobs, given the first seat's view of a finished episode and the other seats' views."""
+        return ()
+
+    def after_group(self, group: Group) -> Iterable[Job]:
+        """Return more jobs once all jobs of a group have ended; called again when those of the same group have.
+
+        The jobs of a group must follow each other in the run.
+        """
         return ()

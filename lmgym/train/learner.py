@@ -116,7 +116,7 @@ class Learner:
         self, jobs: list[Job], planner: Planner | None, *, by: Callable[..., list[Trajectory]] = source.played
     ) -> tuple[list[Trajectory], int]:
         """Return the episodes of jobs, in their order, and the number of jobs that were given up."""
-        mine = self.services.ranks.share(jobs)
+        mine = self.services.ranks.share_groups(jobs)
         played = by(self.services.engine(planner), self.policy, mine) if mine else []
         episodes = source.in_order(self.services.gathered(played), jobs)
         return episodes, len({(j.group, j.attempt) for j in jobs} - {(e.group, e.attempt) for e in episodes})

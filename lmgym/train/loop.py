@@ -211,7 +211,7 @@ class Training:
         )
         with clock("evaluate"), self.learner.answering(stage.by):
             engine, ranks = self.services.engine(stage.planner), self.services.ranks
-            mine = runner.outcomes(self.policy, ranks.share(jobs), engine=engine)
+            mine = runner.outcomes(self.policy, ranks.share_groups(jobs), engine=engine)
             outcomes = dict(ranks.gathered(mine.items()))
         self.policy.sampling = training
         origin = {"policy": self.policy.name, "version": self.policy.version, "seed": pool.seed}

@@ -17,6 +17,8 @@ import torch
 from torch import Tensor, nn
 
 from lmgym.errors import MissingExtra
+from lmgym.rollout.planner import Group
+from lmgym.types import Job
 
 T = TypeVar("T")
 
@@ -37,6 +39,11 @@ class Ranks:
     def share(self, whole: Sequence[T]) -> list[T]:
         """Return this process's share of `whole`."""
         return list(whole[self.rank :: self.size])
+
+    def share_groups(self, jobs: Sequence[Job]) -> list[Job]:
+        """Return this process's share of the jobs; all jobs of a group go to one process, for its planner."""
+        number = {name: n for n, name in enumerate(dict.fromkeys(map(Group.name_of, jobs)))}
+        return [job for job in jobs if number[Group.name_of(job)] % self.size == self.rank]
 
     def gathered(self, mine: Iterable[T]) -> list[T]:
         """Return the items of all processes, concatenated by rank."""

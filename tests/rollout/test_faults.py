@@ -3,7 +3,7 @@
 import pytest
 
 from lmgym.errors import BackendError
-from lmgym.rollout.engine import Stats
+from lmgym.rollout.stats import Stats
 from lmgym.rollout.workers import Fault
 
 

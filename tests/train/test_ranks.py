@@ -67,6 +67,14 @@ def test_what_is_shared_out_comes_together(processes, alone, name):
     assert (first - alone[name]).abs().max() < 1e-4
 
 
+def test_the_tries_of_a_group_are_played_in_one_process(processes):
+    first, second = (state["groups"] for state in processes[1])
+    assert first == second
+    drawn = [f"play-0-{group}-{attempt}" for group in range(5) for attempt in range(3)]
+    added = [f"play-0-{group}-{attempt}" for group in range(5) for attempt in (3, 4)]
+    assert first == [*drawn, *added]
+
+
 def test_two_processes_killed_and_resumed_end_with_the_same_bits(processes):
     folder, states = processes
     assert all(state["deaths"] >= 2 for state in states)

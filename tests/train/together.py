@@ -15,9 +15,11 @@ from torch import nn
 
 from lmgym.baselines import archer, bc, grpo, ilql, ppo
 from lmgym.env import registry
+from lmgym.rollout.planner import Group, Planner
 from lmgym.train import loop, source
 from lmgym.train.collate import collate
-from lmgym.train.interfaces import Optimiser, Term
+from lmgym.train.interfaces import Optimiser, Parts, Term
+from lmgym.train.learner import Learner
 from lmgym.train.parts.losses import nll
 from lmgym.train.parts.tasks import Uniform
 from lmgym.train.parts.value import ValueCritic, ValueSpec
@@ -26,6 +28,7 @@ from lmgym.train.schedule import StageProgress
 from lmgym.train.services import Services
 from lmgym.train.state import InstancePool, RunConfig
 from lmgym.train.update import Updater, logprobs_of
+from lmgym.types import Job
 from tests.train.batches import make_batch
 from tests.train.chain import SPEC, chain_policy
 from tests.train.toys import gradient, scorer, toy_model
@@ -128,6 +131,25 @@ def of_critics(folder: Path) -> dict[str, torch.Tensor]:
     return found
 
 
+class Topping(Planner):
+    """Adds tries until a group has five."""
+
+    def after_group(self, group: Group) -> list[Job]:
+        return group.tries(5 - len(group.jobs))
+
+
+def of_groups(folder: Path) -> list[str]:
+    """Ids of the episodes of five groups of three tries, and of the tries that a planner adds to each."""
+    pool = InstancePool(task=SPEC.id, size=1000, stage="play")
+    with ExitStack() as opened:
+        services = Services(
+            chain_policy(), pool, folder=folder, config=RunConfig(), context=None, temperature=1.0, opened=opened
+        )
+        episodes, abandoned = Learner(Parts(), services).play(Uniform(5, tries=3).draw(0, pool), Topping())
+        assert abandoned == 0
+    return [each.id for each in episodes]
+
+
 class Interrupted(Exception):
     """Stands for the end of all processes."""
 
@@ -185,6 +207,7 @@ def main(folder: Path) -> None:
     state = {
         "gradients": gradients,
         "critics": of_critics(folder),
+        "groups": of_groups(folder),
         "deaths": interrupted(folder, lambda resume: valuing(folder / "cut", resume)),
         "weights": policy.model.state_dict(),
         "lonely": [report.state_dict() for report in lonely.reports.values()],
