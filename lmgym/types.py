@@ -121,6 +121,11 @@ class Trajectory:
         """True if the task counts this episode as solved."""
         return bool(self.info["success"])
 
+    @property
+    def figures(self) -> Mapping[str, float]:
+        """The task's own figures of the episode by name."""
+        return dict(self.info.get("figures", {}))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Job:

@@ -126,6 +126,7 @@ class Info(Struct, omit_defaults=True):
     score: float | UnsetType = UNSET
     success: bool | UnsetType = UNSET
     seat_scores: dict[str, float] | UnsetType = UNSET
+    figures: dict[str, float] | UnsetType = UNSET
     answer: str | UnsetType = UNSET  # if revealed
     more: dict[str, Any] = {}  # entries that the task's spec declares public
 
@@ -152,6 +153,7 @@ class CutAnswer(Struct, omit_defaults=True):
     score: float
     success: bool
     seat_scores: dict[str, float] | UnsetType = UNSET
+    figures: dict[str, float] | UnsetType = UNSET
 
 
 class AskAnswer(Struct):

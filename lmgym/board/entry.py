@@ -41,6 +41,7 @@ Link = Annotated[
 Share = Annotated[float, Meta(ge=0, le=1)]
 TokenId = Annotated[int, Meta(ge=0, lt=1 << 24)]  # 60 times the largest vocabulary
 TokenCount = Annotated[int, Meta(ge=0, le=1 << 40)]
+FigureName = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]{0,47}" + END)]
 Finish = Literal["stop", "length", "context", "filter"]
 PolicyKind = Literal["model", "script", "oracle", "random", "null", "human"]
 
@@ -79,6 +80,7 @@ class RecordedEpisode(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cost: Annotated[float, Meta(ge=0, le=1e6)] | None = None  # US dollars, as declared
     tokens_in: TokenCount | None = None  # as declared, for policies without recorded ids; None: unknown
     tokens_out: TokenCount | None = None
+    figures: dict[FigureName, float] = {}  # the task's own
 
     @property
     def label(self) -> str:
@@ -189,6 +191,8 @@ def plain(record: msgspec.Struct) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     if isinstance(value, msgspec.Struct):
         return plain(value)
+    if isinstance(value, dict):
+        return {name: _plain(part) for name, part in value.items()}
     if isinstance(value, tuple):
         return [_plain(part) for part in value] if value and isinstance(value[0], msgspec.Struct) else list(value)
     return value
@@ -196,7 +200,11 @@ def _plain(value: Any) -> Any:
 
 @cache
 def _defaults(kind: type[msgspec.Struct]) -> dict[str, Any]:
-    return {field.name: field.default for field in msgspec.structs.fields(kind) if not field.required}
+    fields = [field for field in msgspec.structs.fields(kind) if not field.required]
+    return {
+        field.name: field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+        for field in fields
+    }
 
 
 def digest(entry: Entry) -> str:

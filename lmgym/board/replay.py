@@ -21,7 +21,7 @@ from lmgym.types import FIRST_SEAT
 NEAR = 1e-9  # rewards and scores are sums of the same numbers in the same order
 
 
-def replay(env: EnvHandle, episode: RecordedEpisode, *, exact: bool) -> dict[str, float]:
+def replay(env: EnvHandle, episode: RecordedEpisode, *, exact: bool) -> dict[str, Any]:
     """Play an episode's actions and return its outcome, as a verdict keeps it.
 
     Raises SubmissionError at the first score or ending that differs from the record; if `exact`, also at the first
@@ -64,6 +64,10 @@ def replay(env: EnvHandle, episode: RecordedEpisode, *, exact: bool) -> dict[str
     for name in ("terminated", "truncated"):
         if (stated := getattr(episode, name)) != (replayed := getattr(result, name)):
             raise SubmissionError(f"{episode.label} states {name} {stated}; replay gives {replayed}")
+    figures = dict(result.info.get("figures", {}))
+    for name, stated in episode.figures.items():
+        if name not in figures or not math.isclose(stated, figures[name], rel_tol=NEAR, abs_tol=NEAR):
+            raise SubmissionError(f"{episode.label} states {name} {stated}; replay gives {figures.get(name, 'none')}")
     final = observation_digest(result.observation) if result.seat == FIRST_SEAT or result.terminated else None
     if exact and episode.final != final:
         raise SubmissionError(f"{episode.label} ends with another observation than the environment gives")
@@ -75,6 +79,7 @@ def replay(env: EnvHandle, episode: RecordedEpisode, *, exact: bool) -> dict[str
         "turns": sum(turn.action is not None for _, turn in agent),
         "invalid": invalid,
         "tokens": sum(len(turn.ids) for _, turn in agent),
+        "figures": figures,
     }
 
 

@@ -351,6 +351,7 @@ def _row(row: TableRow) -> dict[str, Any]:
         "success": msgspec.to_builtins(verdict.success),
         "turns": msgspec.to_builtins(verdict.turns),
         "invalid": verdict.invalid,
+        **({"figures": msgspec.to_builtins(verdict.figures)} if verdict.figures else {}),
         "tokens": verdict.tokens,
         "declared": {name: getattr(verdict, name) for name in ("tokens_in", "tokens_out", "cost")}
         | {"parameters": entry.policy.parameters},

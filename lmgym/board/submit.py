@@ -154,6 +154,7 @@ def record_episode(seats: Mapping[str, Trajectory]) -> RecordedEpisode:
         cost=None if cost is None else round(cost, 9),
         tokens_in=None if (count := _usage(agent, "in")) is None else int(count),
         tokens_out=None if (count := _usage(agent, "out")) is None else int(count),
+        figures=dict(agent.figures),
     )
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 import msgspec
 import numpy as np
 
-from lmgym.evaluation.stats import Interval, bootstrap, unit
+from lmgym.evaluation.stats import Interval, bootstrap, mean_figure, unit
 
 Level = Literal["exact", "outcome", "none"]
 Mark = Literal["reported", "verified", "reproduced"]
@@ -19,6 +20,14 @@ class Figure(msgspec.Struct, frozen=True):
     mean: float
     low: float
     high: float
+
+
+class TaskFigure(msgspec.Struct, frozen=True):
+    """Mean of a task's own figure with its 95 % confidence interval, which equal values do not have."""
+
+    mean: float
+    low: float | None
+    high: float | None
 
 
 class Outcomes(msgspec.Struct, frozen=True):
@@ -54,6 +63,7 @@ class Verdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     tokens_out: float | None = None
     cost: float | None = None  # US dollars of all episodes, as declared; None: unknown
     cut: int = 0  # episodes that ended with a full context
+    figures: dict[str, TaskFigure] = {}  # the task's own
     outcomes: Outcomes
     audit: dict[str, Any] | None = None  # result of scoring the ids again
 
@@ -72,6 +82,17 @@ def shares(outcomes: Outcomes) -> dict[str, Figure]:
     """Return mean score and mean success of the episodes."""
     values = {"score": np.array(outcomes.score), "success": np.array(outcomes.success, np.float64)}
     return {name: figure(unit(each, list(outcomes.index))) for name, each in values.items()}
+
+
+def own_figures(rows: list[dict[str, Any]]) -> dict[str, TaskFigure]:
+    """Return the means of the task's own figures over the episodes that have them."""
+    means = {}
+    for name in sorted({name for row in rows for name in row["figures"]}):
+        having = [row for row in rows if name in row["figures"]]
+        interval = figure(mean_figure([row["figures"][name] for row in having], [row["index"] for row in having]))
+        low, high = (end if math.isfinite(end) else None for end in (interval.low, interval.high))
+        means[name] = TaskFigure(interval.mean, low, high)
+    return means
 
 
 def figures(outcomes: Outcomes) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from lmgym.board import entry as entries
 from lmgym.board import parsing
 from lmgym.board.entry import Entry, RecordedEpisode
 from lmgym.board.validate import valid_episodes, validate_entry
-from lmgym.board.verdict import Level, Verdict, figures, outcomes
+from lmgym.board.verdict import Level, Verdict, figures, outcomes, own_figures
 from lmgym.board.workers import WorkerPool, can_isolate
 from lmgym.errors import SubmissionError
 from lmgym.evaluation.protocol import Protocol, promise
@@ -58,6 +58,7 @@ def summarise(episodes: Iterable[RecordedEpisode]) -> tuple[list[dict[str, Any]]
                 "turns": sum(turn.action is not None for turn in turns),
                 "invalid": None,
                 "tokens": sum(len(turn.ids) for turn in turns),
+                "figures": episode.figures,
             }
         )
         cut += episode.stop == "context"
@@ -117,4 +118,5 @@ def judge(entry: Entry, rows: list[dict[str, Any]], declared: dict[str, Any], *,
         reason=reason,
         **declared,
         **figures(outcomes(rows)),
+        figures=own_figures(rows),
     )

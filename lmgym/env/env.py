@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar
@@ -19,6 +20,7 @@ from lmgym.errors import InstanceError
 from lmgym.types import FIRST_SEAT
 
 Observation = dict[str, Any]  # {"text": str} and, where the task shows pictures, {"images": uint8 (n, H, W, 3)}
+FIGURE_NAME = re.compile(r"[a-z][a-z0-9_]{0,47}")
 ScriptedPlayer = Callable[[str], str]  # the observation's text -> an action
 
 
@@ -36,6 +38,7 @@ class Reply:
     seat: str = FIRST_SEAT  # whose turn it is next
     others: Mapping[str, float] = field(default_factory=dict)  # rewards of the seats that did not act
     points: Sequence[tuple[float, float]] = ()  # x and y of a pointing action, in pixels of the picture it answers
+    figures: Mapping[str, float] = field(default_factory=dict)  # the task's own, by name; with the last reply
 
 
 class ResetNeeded(InstanceError, gymnasium.error.ResetNeeded):
@@ -101,6 +104,10 @@ class TextEnv(gymnasium.Env[Observation, str]):
     def score_if_cut(self) -> float | Mapping[str, float]:
         """Return the score in [0, 1] if the episode ended now; by seat if there are several."""
         return 0.0
+
+    def figures_if_cut(self) -> Mapping[str, float]:
+        """Return the task's own figures by name if the episode ended now, as `Reply.figures` gives them."""
+        return {}
 
     def solved(self, score: float) -> bool:
         """Return True if an episode with this final score is a success."""
@@ -203,12 +210,12 @@ class TextEnv(gymnasium.Env[Observation, str]):
         if reply.points:
             info["points"] = [list(point) for point in reply.points]
         if reply.done:
-            info |= self._ending(reply.score)
+            info |= self._ending(reply.score, reply.figures)
         return self._observation(reply), reward, reply.done, False, info
 
     def cut(self) -> dict[str, Any]:
-        """Truncate the episode and return its score and success, by `score_if_cut`, as entries of `info`."""
-        return self._ending(self.score_if_cut())
+        """Truncate the episode and return its score, success and figures as entries of `info`."""
+        return self._ending(self.score_if_cut(), self.figures_if_cut())
 
     def reseed(self, seed: int) -> None:
         """Seed the chance of the rest of the episode."""
@@ -270,14 +277,29 @@ class TextEnv(gymnasium.Env[Observation, str]):
         self._seat = reply.seat
         return reply, earned
 
-    def _ending(self, score: float | Mapping[str, float] | None) -> dict[str, Any]:
+    def _ending(
+        self, score: float | Mapping[str, float] | None, figures: Mapping[str, float] | None = None
+    ) -> dict[str, Any]:
         self._over = True
         scores = dict(score) if isinstance(score, Mapping) else {FIRST_SEAT: score}
         own = scores[FIRST_SEAT]
         if own is None or not 0.0 <= own <= 1.0:
             raise ValueError(f"{self.task.id} must end with a score in [0, 1]; got {own}")
         info: dict[str, Any] = {"score": float(own), "success": bool(self.solved(own))}
-        return {**info, "seat_scores": scores} if len(scores) > 1 else info
+        if len(scores) > 1:
+            info["seat_scores"] = scores
+        if figures:
+            info["figures"] = self._checked_figures(figures)
+        return info
+
+    def _checked_figures(self, figures: Mapping[str, float]) -> dict[str, float]:
+        for name, value in figures.items():
+            if not FIGURE_NAME.fullmatch(name) or not math.isfinite(value):
+                raise ValueError(
+                    f"{self.task.id}: a figure has a name of lower-case letters, digits and underscores, at most 48, "
+                    f"and a finite value; got {name!r}: {value}"
+                )
+        return {name: float(value) for name, value in figures.items()}
 
     def _observation(self, reply: Reply) -> Observation:
         self.latest_text = clean(reply.text)

@@ -26,6 +26,7 @@ from lmgym.evaluation.stats import (
     bootstraps,
     by_instance,
     clopper_pearson,
+    mean_figure,
     ratio,
     student,
     unit,
@@ -56,6 +57,7 @@ def statistics(report: Report) -> State:
         "success": _unit([float(outcome.success) for outcome in played], names),
         "score": _unit([outcome.score for outcome in played], names),
         **_partial(report),
+        "figures": {name: {**state(each), "episodes": count} for name, (each, count) in own_figures(played).items()},
         "passes": _passes(played, max(tries.values(), default=0)),
         "success_by_turns": _by_turns(played),
         **_counted(played, names),
@@ -94,6 +96,17 @@ def _partial(report: Report) -> State:
         return {}
     above = [float(outcome.score > 0) for outcome in report.played]
     return {"partial": {"name": name, **_unit(above, report.instances)}} if name else {}
+
+
+def own_figures(played: Sequence[Outcome]) -> dict[str, tuple[Interval, int]]:
+    """Return the mean of each of the task's own figures, with its interval and the number of episodes that have it."""
+    named = sorted({name for outcome in played for name in outcome.figures})
+    averaged = {}
+    for name in named:
+        having = [outcome for outcome in played if name in outcome.figures]
+        values = [outcome.figures[name] for outcome in having]
+        averaged[name] = mean_figure(values, [outcome.index for outcome in having]), len(having)
+    return averaged
 
 
 def _passes(played: Sequence[Outcome], tries: int) -> list[State]:
@@ -228,6 +241,7 @@ def _results(figures: Mapping[str, Any]) -> list[list[str]]:
     named = [("success", figures["success"]), ("score", figures["score"]), ("invalid actions", figures["invalid"])]
     if partial := figures.get("partial"):
         named.insert(1, (partial["name"], partial))
+    named += ((name.replace("_", " "), own) for name, own in figures["figures"].items())
     return [[label, figure(one["mean"]), span(one), one["method"]] for label, one in named]
 
 

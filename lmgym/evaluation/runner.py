@@ -38,6 +38,7 @@ class Outcome:
     filtered: int = 0  # answers withheld by a content filter
     voided: bool = False  # a backend or endpoint failed at every attempt: no result, in no mean
     solved_at: int | None = None  # turns until success; None without success
+    figures: Mapping[str, float] = field(default_factory=dict)  # the task's own
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -256,6 +257,7 @@ def outcome(trajectory: Trajectory) -> Outcome:
         cut=sum(each.finish == "length" for each in answers),
         filtered=sum(each.finish == "filter" for each in answers),
         solved_at=len(acts) if trajectory.success else None,
+        figures=dict(trajectory.figures),
     )
 
 

@@ -243,6 +243,11 @@ def clustered(values: Sequence[float] | Array, instances: Sequence[object]) -> I
     return bootstrap(by_instance(values, instances)[0])
 
 
+def mean_figure(values: Sequence[float] | Array, instances: Sequence[object]) -> Interval:
+    """Return the mean over instances of a task's own figure: `unit` if all values are 0 or 1, else `clustered`."""
+    return unit(values, instances) if _binary(values) else clustered(values, instances)
+
+
 def paired(before: Sequence[float], after: Sequence[float], instances: Sequence[object]) -> Interval:
     """Return the paired difference `after - before` of values in [0, 1], averaged over the tries of each instance."""
     differences = [new - old for old, new in zip(before, after, strict=True)]

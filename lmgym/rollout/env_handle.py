@@ -17,7 +17,7 @@ from lmgym.errors import BackendError, InstanceError
 from lmgym.types import FIRST_SEAT, Message
 
 ALONE = frozenset({FIRST_SEAT})
-ENDING = ("seat", "score", "success", "seat_scores")  # of info, from the last of several steps
+ENDING = ("seat", "score", "success", "seat_scores", "figures")  # of info, from the last of several steps
 
 Answer = tuple[Mapping[str, Any], float, bool, bool, dict[str, Any]]  # of an environment's step
 HintNames = Mapping[str, frozenset[str]]  # by seat: of {"oracle", "demonstrator", "admissible"}

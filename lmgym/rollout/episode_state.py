@@ -19,7 +19,7 @@ from lmgym.types import FIRST_SEAT, Completion, Job, Kind, Message, Trajectory, 
 
 EMPTY = Message(role="user", text="")
 OTHERS = "others"  # reward term for what a seat earned by the turns of other seats
-ENDING = ("score", "success", "seat_scores")
+ENDING = ("score", "success", "seat_scores", "figures")
 
 
 @lru_cache(maxsize=4096)

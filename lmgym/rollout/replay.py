@@ -73,6 +73,9 @@ def _compare(recorded: Trajectory, replayed: Trajectory) -> None:
         for name in names
         if not _same(before := getattr(recorded, name), after := getattr(replayed, name))
     ]
+    for name, figure in recorded.figures.items():
+        if not _same(figure, after := replayed.figures.get(name)):
+            differences.append(f"{name} was {figure}, is {after} in the replay")
     for number, (before, after) in enumerate(zip(recorded.turns, replayed.turns, strict=False)):
         for term, earned in after.terms.items():  # a recipe may have added others
             if not _same(before.terms.get(term, 0.0), earned):

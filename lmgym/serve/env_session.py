@@ -118,7 +118,9 @@ class EnvSession:
         """End the episode in its present state."""
         self._check_begun()
         info = self.task.cut()
-        return wire.CutAnswer(info["score"], info["success"], info.get("seat_scores", UNSET))
+        return wire.CutAnswer(
+            info["score"], info["success"], info.get("seat_scores", UNSET), info.get("figures", UNSET)
+        )
 
     def ask(self, call: wire.Ask) -> wire.AskAnswer:
         """Return the action of an oracle, a demonstrator or a scripted seat, or all admissible actions."""

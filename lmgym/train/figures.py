@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from lmgym.evaluation.report import own_figures
 from lmgym.evaluation.runner import Report
 from lmgym.train.parts.filters import drop_flat_groups, groups
 from lmgym.types import Trajectory
@@ -28,7 +29,17 @@ def of_play(trajectories: Sequence[Trajectory]) -> dict[str, float]:
         "flat_groups": sum(group[0].id in flat for group in members) / max(1, len(members)),
         "sampled_tokens": sum(len(turn.completion.ids) for turn in own),
         "played_turns": len(own),
+        **_own_figures(trajectories),
     }
+
+
+def _own_figures(trajectories: Sequence[Trajectory]) -> dict[str, float]:
+    """Return the means of the task's own figures over the episodes that have them."""
+    columns: dict[str, list[float]] = {}
+    for trajectory in trajectories:
+        for name, value in trajectory.figures.items():
+            columns.setdefault(f"figure_{name}", []).append(value)
+    return {name: sum(values) / len(values) for name, values in sorted(columns.items())}
 
 
 def of_demonstrations(trajectories: Sequence[Trajectory]) -> dict[str, float]:
@@ -69,4 +80,5 @@ def of_evaluation(report: Report) -> dict[str, float]:
         "evaluated_high": report.success.high,
         "evaluated_score": report.score.mean,
         "evaluated_turns": report.turns.mean,
+        **{f"evaluated_figure_{name}": each.mean for name, (each, _) in own_figures(report.played).items()},
     }

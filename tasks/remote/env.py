@@ -105,13 +105,13 @@ class RemoteEnv(TextEnv):
         observation, info = self._observed(played)
         self._over = played.terminated or played.truncated
         if self._over:
-            self._check(played.info.score, played.info.success)
+            self._check(played.info)
         return observation, played.reward, played.terminated, played.truncated, info
 
     def cut(self) -> dict[str, Any]:
         """End the episode in its present state."""
         ending = self._session.ask(wire.Cut(self._session.name), wire.CutAnswer)
-        self._check(ending.score, ending.success)
+        self._check(ending)
         self._over = True
         info: dict[str, Any] = msgspec.to_builtins(ending)
         return info
@@ -209,10 +209,15 @@ class RemoteEnv(TextEnv):
             raise self._session.malformed(str(error)) from error
         return np.stack(pictures) if pictures else np.zeros((0, space.height, space.width, 3), np.uint8)
 
-    def _check(self, score: float | UnsetType, success: bool | UnsetType) -> None:
-        """Raise BackendError if an episode ended without a valid score."""
+    def _check(self, ending: wire.Info | wire.CutAnswer) -> None:
+        """Raise BackendError if an episode ended without a valid score or with an invalid figure."""
+        score, success = ending.score, ending.success
         if isinstance(score, UnsetType) or isinstance(success, UnsetType) or not 0 <= score <= 1:
             raise self._session.malformed(f"an episode that ended with score {score} and success {success}")
+        try:
+            self._checked_figures(ending.figures or {})
+        except ValueError as error:
+            raise self._session.malformed(str(error)) from error
 
     def _advice(self, name: str) -> Iterator[str]:
         if name not in self._session.opened.reveals:

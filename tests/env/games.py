@@ -47,7 +47,9 @@ class Race(TextEnv):
         if self.sum < 5:
             return Reply(f"sum {self.sum}", seat=other, reward={"step": -0.25})
         scores = {actor: 1.0, other: 0.0}
-        return Reply("over", done=True, score=scores, reward={"step": -0.25, "win": 1.0}, others={other: -1.0})
+        reward = {"step": -0.25, "win": 1.0}
+        figures = {"sum": self.sum, "won": scores["agent"]}
+        return Reply("over", done=True, score=scores, reward=reward, others={other: -1.0}, figures=figures)
 
     def scripted(self, seat: str) -> str:
         return "1"
@@ -57,6 +59,9 @@ class Race(TextEnv):
 
     def score_if_cut(self) -> float:
         return 0.5
+
+    def figures_if_cut(self) -> dict[str, float]:
+        return {"sum": self.sum}
 
     def load(self, instance: Mapping[str, Any]) -> Reply:
         self.sum, self.turn = int(instance["sum"]), self.first

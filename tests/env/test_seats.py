@@ -151,3 +151,19 @@ def test_the_score_must_be_given_when_the_task_ends():
 def test_authored_instances_are_named_so():
     observation, info = build(RACE).reset(seed=0, options={"instance": {"sum": 3}})
     assert (observation["text"], info["instance"]) == ("sum 3", "authored")
+
+
+def test_a_tasks_own_figures_are_set_at_the_end_and_at_a_cut():
+    first, last = steps(build(RACE), "2", "2")  # 2, black 1 (3), 2 (5)
+    assert "figures" not in first[4]
+    assert last[4]["figures"] == {"sum": 5.0, "won": 1.0}
+    [(*_, info)] = steps(build(RACE, max_turns=1), "2")
+    assert info["figures"] == {"sum": 3.0}
+
+
+@pytest.mark.parametrize("figures", [{"sum": math.inf}, {"sum": math.nan}, {"Sum of all": 1.0}, {"": 1.0}])
+def test_a_figure_is_finite_and_has_a_plain_name(figures):
+    env = build(RACE).unwrapped
+    env.reset(seed=0, options={"index": 0})
+    with pytest.raises(ValueError, match="test/Race-v0: a figure has"):
+        env._ending(1.0, figures)

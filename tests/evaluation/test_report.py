@@ -187,3 +187,29 @@ def test_a_gain_in_score_pairs_scores():
     partial = replace(before, outcomes=tuple(replace(outcome, score=0.5) for outcome in before.outcomes))
     assert after.since(partial, of="score").mean == pytest.approx((-0.5 + 0.5) / 2)
     assert after.since(partial).mean == pytest.approx(1 / 2)
+
+
+def test_a_tasks_own_figures_are_averaged_over_the_instances_that_have_them():
+    figures = [({"errors": 2.0, "kept": 1.0}), ({"errors": 4.0, "kept": 1.0}), ({"errors": 9.0, "kept": 0.0}), {}]
+    outcomes = tuple(outcome(n // 2, n % 2, figures=each) for n, each in enumerate(figures))
+    made = replace(report([]), outcomes=outcomes)
+    averaged = reports.statistics(made)["figures"]
+    # instance 0: (2 + 4) / 2, instance 1: its only value 9; the mean over instances is 6
+    assert (averaged["errors"]["mean"], averaged["errors"]["episodes"]) == (6.0, 3)
+    assert averaged["errors"]["method"] == "bootstrap"
+    assert averaged["errors"]["low"] < 6.0 < averaged["errors"]["high"]
+    assert (averaged["kept"]["mean"], averaged["kept"]["method"]) == (0.5, "clustered wilson")
+    assert "| errors | 6.000 |" in pages.as_markdown(reports.page(made, reports.statistics(made)))
+
+
+def test_a_figure_survives_the_report_file(tmp_path):
+    made = replace(report([]), outcomes=(outcome(0, figures={"errors": 2.0}),))
+    written = reports.write(tmp_path, made)
+    assert reports.read(tmp_path).outcomes[0].figures == {"errors": 2.0}
+    assert written["figures"]["errors"] == {
+        "mean": 2.0,
+        "low": None,
+        "high": None,
+        "method": "no variance",
+        "episodes": 1,
+    }
