@@ -45,6 +45,7 @@ FAMILIES = {  # task folders by section of the front page; the rest are "Other t
     "Text games": ("wordle", "guess_number", "textworld", "alfworld", "text_nav"),
     "Web": ("webshop", "webforms", "miniwob"),
     "Pictures": ("click_target", "visual_search"),
+    "Games": ("kuhn_poker", "leduc_poker"),
     "Grid worlds": ("frozen_lake", "maze", "sokoban"),
 }
 ADDRESS = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+(/[A-Za-z0-9._~%/-]*)?")

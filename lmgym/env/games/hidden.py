@@ -1,0 +1,65 @@
+"""The environment of small games with hidden cards, which are solved exactly."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import ClassVar
+
+from lmgym.env.games.opponents import Opponent, StrategyPlayer
+from lmgym.env.games.solve import Node, Table, TableStrategy, best_response, cfr, tree
+from lmgym.env.games.state import GameState, Strategy, uniform
+from lmgym.env.games.two_players import TwoPlayerEnv
+from lmgym.errors import InstanceError
+
+FILE = "equilibrium.json"  # in the task's folder
+DECIMALS = 4
+
+
+@cache
+def game_tree(root: GameState) -> Node:
+    """Return the whole tree of a game."""
+    return tree(root)
+
+
+@cache
+def equilibrium(package: str) -> Strategy:
+    """Return the solved strategy in the folder of a task."""
+    table: Table = json.loads(files(package).joinpath(FILE).read_text(encoding="utf-8"))
+    return TableStrategy({view: [chance / sum(row) for chance in row] for view, row in table.items()})
+
+
+def write_equilibrium(root: GameState, path: Path, *, iterations: int) -> None:
+    """Solve a game by CFR+ and write the strategy as JSON, one information set a line."""
+    table = cfr(game_tree(root), iterations)
+    rows = [f"{json.dumps(view)}: {[round(chance, DECIMALS) for chance in row]}" for view, row in table.items()]
+    path.write_text("{\n" + ",\n".join(rows) + "\n}\n", encoding="utf-8")
+
+
+@cache
+def best_answers(root: GameState, player: int, strategy: Strategy) -> dict[str, int]:
+    """Return the best response of `player` to a strategy: the number of an action by information set."""
+    return best_response(game_tree(root), player, strategy)[1]
+
+
+class HiddenCardsEnv(TwoPlayerEnv):
+    """A game of two players that can be solved exactly; the oracle is a best response to the opponent.
+
+    Opponents: "cfr", an equilibrium computed by CFR+, and "random".
+    """
+
+    ROOT: ClassVar[GameState]  # before the deal
+
+    def opponent_named(self, name: str) -> Opponent:
+        """Return the player of the equilibrium or of random actions."""
+        if name not in ("cfr", "random"):
+            raise InstanceError(f"unknown opponent {name!r} for {self.task.id}; choose cfr or random")
+        self.strategy = equilibrium(self.task.package) if name == "cfr" else uniform
+        return StrategyPlayer(self.strategy)
+
+    def best_action(self) -> str:
+        """Return the action of a best response to the opponent's strategy."""
+        answers = best_answers(self.ROOT, self.state.player, self.strategy)
+        return self.state.actions()[answers[self.state.view()]]
