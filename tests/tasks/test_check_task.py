@@ -6,7 +6,18 @@ from lmgym.env.registry import specs
 from lmgym.env.testing import check_task
 from tests.components import chromium
 
-FAMILIES = ("click_target", "frozen_lake", "guess_number", "maze", "sokoban", "text_nav", "visual_search", "wordle")
+FAMILIES = (
+    "click_target",
+    "frozen_lake",
+    "guess_number",
+    "kuhn_poker",
+    "leduc_poker",
+    "maze",
+    "sokoban",
+    "text_nav",
+    "visual_search",
+    "wordle",
+)
 IN_CHROMIUM = ("lmgym/WebForms-v0", "lmgym/WebFormsArena-v0", "lmgym/WebShopBrowser-v0")
 SLOW = ("lmgym/ClickTargetDesktop-v0", "lmgym/VisualSearchLarge-v0")
 WITHOUT_FILES = ("lmgym/ScreenSpot-v0", "lmgym/TextNavOfficial-v0")
