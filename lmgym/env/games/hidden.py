@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from lmgym.env.games.opponents import Opponent, StrategyPlayer
-from lmgym.env.games.solve import Node, Table, TableStrategy, best_response, cfr, tree
+from lmgym.env.games.solve import HistoryNode, Table, TableStrategy, best_response, cfr, tree
 from lmgym.env.games.state import GameState, Strategy, uniform
 from lmgym.env.games.two_players import TwoPlayerEnv
 from lmgym.errors import InstanceError
@@ -19,7 +19,7 @@ DECIMALS = 4
 
 
 @cache
-def game_tree(root: GameState) -> Node:
+def game_tree(root: GameState) -> HistoryNode:
     """Return the whole tree of a game."""
     return tree(root)
 

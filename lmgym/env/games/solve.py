@@ -16,20 +16,20 @@ Table = Mapping[str, Sequence[float]]  # information set -> probabilities of its
 
 
 @dataclass(eq=False)
-class Node:
+class HistoryNode:
     """A history of a game, with all its continuations."""
 
     state: GameState
     player: int
     view: str = ""  # information set of the player on turn
     payoff: float = 0.0  # of player 0, at the end
-    children: list[Node] = field(default_factory=list)  # by action, or by outcome of chance
+    children: list[HistoryNode] = field(default_factory=list)  # by action, or by outcome of chance
     chances: list[float] = field(default_factory=list)
 
 
-def tree(state: GameState) -> Node:
+def tree(state: GameState) -> HistoryNode:
     """Return the whole tree of the game from `state` on."""
-    node = Node(state, state.player)
+    node = HistoryNode(state, state.player)
     if node.player == OVER:
         node.payoff = state.payoff()
     elif node.player == CHANCE:
@@ -52,7 +52,7 @@ class TableStrategy:
         return self.table[state.view()]
 
 
-def expected_payoff(node: Node, first: Strategy, second: Strategy) -> float:
+def expected_payoff(node: HistoryNode, first: Strategy, second: Strategy) -> float:
     """Return what player 0 wins on average when the two strategies meet."""
     if node.player == OVER:
         return node.payoff
@@ -60,15 +60,15 @@ def expected_payoff(node: Node, first: Strategy, second: Strategy) -> float:
     return sum(p * expected_payoff(child, first, second) for child, p in zip(node.children, chances, strict=True))
 
 
-def best_response(root: Node, player: int, strategy: Strategy) -> tuple[float, dict[str, int]]:
+def best_response(root: HistoryNode, player: int, strategy: Strategy) -> tuple[float, dict[str, int]]:
     """Return the most that `player` can win against `strategy`, and the number of the best action by information set.
 
     The player needs perfect recall: an information set must tell the player's own earlier actions.
     """
-    members: dict[str, list[tuple[Node, float]]] = defaultdict(list)
-    chances: dict[Node, Sequence[float]] = {}
+    members: dict[str, list[tuple[HistoryNode, float]]] = defaultdict(list)
+    chances: dict[HistoryNode, Sequence[float]] = {}
 
-    def collect(node: Node, reach: float) -> None:
+    def collect(node: HistoryNode, reach: float) -> None:
         """Weigh the histories of an information set by chance and the other player."""
         if node.player == player:
             members[node.view].append((node, reach))
@@ -77,10 +77,10 @@ def best_response(root: Node, player: int, strategy: Strategy) -> tuple[float, d
         for child, chance in zip(node.children, chances.get(node, [1.0] * len(node.children)), strict=True):
             collect(child, reach * chance)
 
-    values: dict[Node, float] = {}
+    values: dict[HistoryNode, float] = {}
     best: dict[str, int] = {}
 
-    def value(node: Node) -> float:
+    def value(node: HistoryNode) -> float:
         if node not in values:
             if node.player == OVER:
                 values[node] = node.payoff if player == 0 else -node.payoff
@@ -102,7 +102,7 @@ def best_response(root: Node, player: int, strategy: Strategy) -> tuple[float, d
     return value(root), {view: choice(view) for view in members}
 
 
-def exploitability(root: Node, strategy: Strategy) -> float:
+def exploitability(root: HistoryNode, strategy: Strategy) -> float:
     """Return the mean over both seats of what a best response wins against `strategy`; 0 in equilibrium."""
     return (best_response(root, 0, strategy)[0] + best_response(root, 1, strategy)[0]) / 2
 
@@ -124,18 +124,18 @@ class _InformationSet:
         self.strategy = [r / mass for r in self.regrets] if mass > 0 else [1 / len(self.regrets)] * len(self.regrets)
 
 
-def cfr(root: Node, iterations: int) -> dict[str, list[float]]:
+def cfr(root: HistoryNode, iterations: int) -> dict[str, list[float]]:
     """Return the average strategy of CFR+ with alternating updates and linear weights (Tammelin, arXiv 1407.5042)."""
     sets: tuple[dict[str, _InformationSet], ...] = ({}, {})
 
-    def prepare(node: Node) -> None:
+    def prepare(node: HistoryNode) -> None:
         if node.player >= 0 and node.view not in sets[node.player]:
             n = len(node.children)
             sets[node.player][node.view] = _InformationSet([0.0] * n, [1 / n] * n, [0.0] * n, [0.0] * n)
         for child in node.children:
             prepare(child)
 
-    def walk(node: Node, player: int, own: float, other: float, weight: int) -> float:
+    def walk(node: HistoryNode, player: int, own: float, other: float, weight: int) -> float:
         """Return the value of a history for `player`; `own` and `other` are the probabilities to reach it."""
         if node.player == OVER:
             return node.payoff if player == 0 else -node.payoff
