@@ -10,6 +10,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("lmgym", "tasks", "baselines", "leaderboards")
 CLAUSE = re.compile(r"(What|Whether|Of|That|Those|Who|How|Where|Which|Whose|When)\b")
 FRAGMENT = re.compile(r"(Of|What|Whether|In|By|As|At|To|For)\b")
+DATA = "packages"  # repositories that a task repairs
 VAGUE = {"found", "said", "shown", "asked", "known"}
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -17,7 +18,7 @@ DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 @cache
 def trees(*folders):
     """Return the syntax tree of every Python file below `folders`, by its path from the root."""
-    paths = sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+    paths = sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py") if DATA not in path.parts)
     return {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
 
 

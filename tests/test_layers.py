@@ -79,6 +79,8 @@ def sources():
     found = {}
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*.py")):
+            if "packages" in path.parts:  # repositories that a task repairs
+                continue
             parts = path.relative_to(ROOT).with_suffix("").parts
             parts = parts if folder == "lmgym" else ("lmgym", *parts)
             name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
