@@ -22,7 +22,8 @@ from lmgym.train.parts.tasks import Uniform
 from lmgym.train.ranges import Count, Fraction, NonNegative, Positive, PositiveInt, Rate, check_ranges
 from lmgym.train.recipe import Recipe
 from lmgym.train.schedule import Until, linear
-from lmgym.train.stages import Evaluate, Sft, Stage
+from lmgym.train.stage import Evaluate, Stage
+from lmgym.train.stages import Sft
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ Xiong et al. 2025 (positive advantages only, as in RAFT: `negative_advantage_wei
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 
 import torch
@@ -24,7 +24,7 @@ from lmgym.train.parts.credit import beside_same_state, penalize_invalid, within
 from lmgym.train.parts.filters import drop_flat_groups, drop_lone_episodes
 from lmgym.train.parts.importance import Choice, importance
 from lmgym.train.parts.losses import kl_to_start, surrogate
-from lmgym.train.parts.rewards import invalid_cost
+from lmgym.train.parts.rewards import each, invalid_cost
 from lmgym.train.parts.tasks import Uniform
 from lmgym.train.ranges import AboveOne, Count, NonNegative, PositiveInt, Rate
 from lmgym.train.recipe import Recipe
@@ -90,11 +90,6 @@ def _scale(batch: Batch, std: bool) -> Tensor:
     return most[member]
 
 
-def options(args: bc.Learning) -> Args:
-    """Return GRPO's options, with the values of those that `args` has as well."""
-    return Args(**{each.name: getattr(args, each.name) for each in fields(Args) if hasattr(args, each.name)})
-
-
 def terms(args: Args) -> list[Term]:
     """Return the surrogate and, if its weight is not 0, the divergence."""
     kind, longest = args.aggregation, args.longest
@@ -117,7 +112,7 @@ def recipe(args: Args) -> Recipe:
     )
     return Recipe(
         tasks=Uniform(args.instances, tries=args.group, budget=args.budget),
-        reward=[partial(invalid_cost, cost=args.invalid_cost)] if args.invalid_cost else [],
+        reward=[each(partial(invalid_cost, cost=args.invalid_cost))] if args.invalid_cost else [],
         filter=[*([drop_flat_groups] if args.drop_flat else []), drop_lone_episodes],
         credit=partial(
             credit,

@@ -31,7 +31,8 @@ from lmgym.train.ranges import Count, Fraction, NonNegative, PositiveInt, Rate
 from lmgym.train.recipe import Recipe
 from lmgym.train.schedule import Until
 from lmgym.train.services import Services
-from lmgym.train.stages import Evaluate, FitCritic, Generate, Sft, Stage
+from lmgym.train.stage import Evaluate, Stage
+from lmgym.train.stages import FitCritic, Generate, Sft
 from lmgym.train.token_critic import DONE, Chain, TokenCritic
 
 

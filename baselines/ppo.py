@@ -23,7 +23,7 @@ from lmgym.train.parts.credit import Level, gae, whitened
 from lmgym.train.parts.importance import Choice, importance
 from lmgym.train.parts.kl import reward_kl
 from lmgym.train.parts.losses import entropy_bonus, kl_to_start, surrogate, unit_surrogate
-from lmgym.train.parts.rewards import invalid_cost, limit_ends
+from lmgym.train.parts.rewards import each, invalid_cost, limit_ends
 from lmgym.train.parts.tasks import Uniform
 from lmgym.train.parts.value import Placement, ValueCritic, ValueSpec
 from lmgym.train.ranges import AboveOne, Count, Fraction, NonNegative, Positive, PositiveInt, Rate
@@ -128,7 +128,7 @@ def recipe(args: Args) -> Recipe:
     """Return imitation, critic warm-up and PPO, with the same evaluation before and after."""
     if args.ratio == "turn" and args.level != "turn":
         raise RecipeError("a ratio of whole turns needs one advantage per turn: set level=turn")
-    reward: list[Reward] = [partial(invalid_cost, cost=args.invalid_cost)] if args.invalid_cost else []
+    reward: list[Reward] = [each(partial(invalid_cost, cost=args.invalid_cost))] if args.invalid_cost else []
     rl = Rl(
         until=Until(steps=args.steps, seconds=args.seconds),
         optimiser=bc.optimiser(args),
@@ -136,7 +136,7 @@ def recipe(args: Args) -> Recipe:
     )
     return Recipe(
         tasks=Uniform(args.instances, tries=args.tries, budget=args.budget),
-        reward=[*reward, limit_ends] if args.limit_ends else reward,
+        reward=[*reward, each(limit_ends)] if args.limit_ends else reward,
         reward_kl=reward_kl(args.kl_reward, target=args.kl_target, horizon=args.kl_horizon),
         credit=credit(args),
         importance=importance(args.importance, args.importance_least, args.importance_most),

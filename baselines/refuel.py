@@ -161,5 +161,5 @@ def recipe(args: Args) -> Recipe:
         credit=partial(credit, eta=args.eta, scale=args.scale),
         loss=[Term(loss=regression, aggregation="seq_mean", together=together)],
         stages=bc.around(args, rl),
-        replays=True,
+        requires=frozenset({"replay"}),
     )

@@ -26,7 +26,7 @@ from lmgym.train.parts.filters import drop_flat_groups, drop_lone_episodes
 from lmgym.train.parts.importance import Choice, importance
 from lmgym.train.parts.kl import reward_kl
 from lmgym.train.parts.losses import Unit, kl_to_start, reinforce, unit_surrogate
-from lmgym.train.parts.rewards import invalid_cost
+from lmgym.train.parts.rewards import each, invalid_cost
 from lmgym.train.parts.tasks import Uniform
 from lmgym.train.ranges import Count, NonNegative, Positive, PositiveInt, Rate
 from lmgym.train.recipe import Recipe
@@ -105,7 +105,7 @@ def recipe(args: Args) -> Recipe:
     )
     return Recipe(
         tasks=Uniform(args.instances, tries=args.group, budget=args.budget),
-        reward=[partial(invalid_cost, cost=args.invalid_cost)] if args.invalid_cost else [],
+        reward=[each(partial(invalid_cost, cost=args.invalid_cost))] if args.invalid_cost else [],
         filter=[*([drop_flat_groups] if args.drop_flat else []), drop_lone_episodes],
         reward_kl=reward_kl(args.kl_reward, target=args.kl_target, horizon=args.kl_horizon),
         credit=credit,

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import lmgym.train
 from lmgym.baselines import grpo
+from lmgym.train.parts.rewards import each
 from lmgym.types import Trajectory
 
 COST = 0.05  # of a turn
@@ -27,7 +28,7 @@ def main(steps: str = "20", warmup: str = "10", folder: str = "runs/own-reward")
     """Train the embedded model and print the paired gain in success."""
     args = grpo.Args(warmup=int(warmup), steps=int(steps), instances=8, group=4, evaluate=32, lr=3e-4)
     recipe = grpo.recipe(args)
-    recipe = replace(recipe, reward=[*recipe.reward, turn_cost])
+    recipe = replace(recipe, reward=[*recipe.reward, each(turn_cost)])
     result = lmgym.train.run(recipe, task="guess_number", model="tiny:1m", out=folder, quiet=True)
     print(f"gain in success {result.paired_gain}; the run is in {result.folder}")
 

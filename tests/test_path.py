@@ -16,7 +16,8 @@ import pytest
 from lmgym.baselines import grpo
 from lmgym.env import registry
 from lmgym.train import loop
-from lmgym.train.stages import LearningStage, Rl
+from lmgym.train.stage import LearningStage
+from lmgym.train.stages import Rl
 from tests.train.chain import SPEC, chain_policy
 
 ROOT = Path(__file__).parents[1]

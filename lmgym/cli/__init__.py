@@ -22,7 +22,6 @@ from lmgym.cli import (
     replay,
     serve,
     submit,
-    systems,
     tasks,
     tokenizer,
     train,
@@ -73,7 +72,6 @@ app.command()(view.view)
 app.command()(serve.serve)
 app.command()(record.record)
 app.command()(curves.curves)
-app.command()(systems.systems)
 app.command()(submit.submit)
 app.command()(verify.verify)
 app.add_typer(board.app, name="board")

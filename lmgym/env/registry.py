@@ -91,6 +91,11 @@ def lists_admissible(spec: TaskSpec) -> bool:
     return load(spec).admissible is not TextEnv.admissible
 
 
+def has_answer(spec: TaskSpec) -> bool:
+    """Return True if the environment tells the hidden answer, at least for some instances."""
+    return load(spec).answer is not TextEnv.answer
+
+
 def offers_tools(spec: TaskSpec) -> bool:
     """Return True if the environment's actions are tool calls, with JSON schemas."""
     return load(spec).tools is not TextEnv.tools

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from lmgym.env.registry import build, find, has_demonstrator, lists_admissible, load, options_of
+from lmgym.env.registry import build, find, has_answer, has_demonstrator, lists_admissible, load, options_of
 from lmgym.errors import RecipeError
 from lmgym.evaluation.stats import Interval, clustered, paired, unit
 from lmgym.policy.base import Policy
@@ -143,6 +143,20 @@ def replays(task: str, options: Mapping[str, Any]) -> bool:
 def demonstrates(task: str) -> bool:
     """Return True if a task has a demonstrator or an oracle, at least for some instances."""
     return has_demonstrator(find(task))
+
+
+def tells_answer(task: str) -> bool:
+    """Return True if a task tells the hidden answer of its instances."""
+    return has_answer(find(task))
+
+
+def reward_terms(task: str, options: Mapping[str, Any]) -> frozenset[str]:
+    """Return the names of the reward terms that a task gives for an action, here an empty one."""
+    env = build(task, **options)
+    env.reset(seed=0)
+    info = env.step("")[4]
+    env.close()
+    return frozenset(info["reward_terms"])
 
 
 def lists_actions(task: str) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from lmgym.policy.models.vision import Media
@@ -41,6 +42,7 @@ class Batch:
     parent: Tensor  # (B,) number of the parent episode of a fork; -1 for none in the batch
     forked: Tensor  # (B,) number of turns shared with the parent
     version: Tensor  # (B,) oldest version of the weights that sampled the row
+    stored: Tensor  # (B,) bool: drawn from a store to be trained beside the fresh episodes
     media: Media | None = None  # pictures of the rows
 
     def __len__(self) -> int:
@@ -81,6 +83,30 @@ class Batch:
         """Return the number of the (group, seat) of each episode, the unit of group statistics; (E,)."""
         first = self.first_rows()
         return self.group[first] * (int(self.seat.max()) + 1) + self.seat[first]
+
+
+def joined(fresh: Batch | None, stored: Batch) -> Batch:
+    """Return the rows of both batches, those of `stored` marked; episodes, groups and parents stay apart."""
+    stored = replace(stored, stored=torch.ones_like(stored.stored))
+    if fresh is None:
+        return stored
+    episodes = int(fresh.episode.max()) + 1
+    stored = replace(
+        stored,
+        episode=stored.episode + episodes,
+        group=stored.group + int(fresh.group.max()) + 1,
+        parent=torch.where(stored.parent < 0, -1, stored.parent + episodes),
+    )
+    width = max(fresh.ids.shape[1], stored.ids.shape[1])
+    parts: dict[str, Tensor] = {}
+    for name, first in fresh.tensors().items():
+        second = stored.tensors()[name]
+        if first.ndim == 2:
+            fill = -1 if name == "turn" else 0
+            first, second = (F.pad(x, (0, width - x.shape[1]), value=fill) for x in (first, second))
+        parts[name] = torch.cat([first, second])
+    media = None if fresh.media is None or stored.media is None else fresh.media.joined(stored.media)
+    return Batch(**parts, media=media)
 
 
 def masked(batch: Batch, out: Tensor) -> Batch:

@@ -17,7 +17,7 @@ import torch
 
 from lmgym.errors import RecipeError
 
-FORMAT = 2
+FORMAT = 3
 STATE, DIGEST = "state.pt", "state.sha256"
 
 

@@ -101,6 +101,7 @@ def _keys(trajectories: Sequence[Trajectory], rows: Sequence[tuple[int, Segment]
         "forked": torch.tensor([row.trajectory.forked_at for _, row in rows]),
         "version": torch.tensor([min(of_row, default=0) for of_row in versions]),
         "cut": torch.tensor(cut),
+        "stored": torch.zeros(len(rows), dtype=torch.bool),
     }
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from torch import Tensor, nn
 
@@ -46,14 +46,28 @@ class ScoredBatch:
     value: Tensor | None = None  # (B, T) of the state before the token, with gradient, where a critic is joint
 
 
-class Tasks(Protocol):
-    """Chooses the episodes to play."""
+class Tasks:
+    """Chooses the episodes to play; the base of those that do.
+
+    A run plays a copy, so a recipe can be used again. RL stages show it what they played.
+    """
 
     def draw(self, step: int, pool: InstancePool) -> list[Job]:
-        """Return the jobs of a step; the same for the same step."""
+        """Return the jobs of a step; the same for the same step and state."""
+        raise NotImplementedError
+
+    def observe(self, trajectories: Sequence[Trajectory], services: Services) -> None:
+        """Learn from the episodes of a step, with the recipe's rewards and before its filters."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what was learned, for a checkpoint."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore the state of a checkpoint."""
 
 
-class NoTasks:
+class NoTasks(Tasks):
     """No episodes: for recipes that only imitate."""
 
     def draw(self, step: int, pool: InstancePool) -> list[Job]:
@@ -61,11 +75,31 @@ class NoTasks:
         raise RecipeError("an RL stage needs Recipe(tasks=...), such as Uniform(16, tries=8)")
 
 
-Reward = Callable[[Trajectory], Trajectory]  # returns it with other rewards and terms in its turns
+Reward = Callable[[Sequence[Trajectory], Services, StageProgress], Sequence[Trajectory]]
+# returns the episodes of a step, in their order, with other rewards and terms in their turns
 Filter = Callable[[Sequence[Trajectory]], FilterResult]
 Credit = Callable[[Batch], Tensor]  # advantages (B, T)
 Weights = Callable[[Batch, Tensor], Tensor]  # factors of advantages from log-probs of trainer less sampler; (B, T)
 Loss = Callable[[ScoredBatch], tuple[Tensor, Mapping[str, Tensor]]]  # token losses (B, T); figures (B, T) for the log
+Source = Literal["fresh", "store"]  # the episodes of the step, or those drawn from the store
+Requirement = Literal["replay", "answer"]  # of a task: deterministic; tells the answers of its instances
+
+
+@runtime_checkable
+class StatefulLoss(Protocol):
+    """A loss that remembers batches, such as a moving average; it begins anew with each stage."""
+
+    def __call__(self, scored: ScoredBatch) -> tuple[Tensor, Mapping[str, Tensor]]:
+        """Return token losses and figures, as any Loss; called once for each micro-batch."""
+
+    def update(self, batch: Batch) -> None:
+        """Learn from a batch after the policy was trained on it."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state for a checkpoint."""
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore the state of a checkpoint."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,10 +114,15 @@ class Term:
     reference: bool = False  # reads `batch.reference`
     together: Callable[[Batch], Tensor] | None = None  # (B,): rows with the same number go into one micro-batch
     counted: Callable[[Batch], Tensor] | None = None  # (B, T) bool: tokens with this loss; None: all trained tokens
+    source: Source = "fresh"  # store: the loss of episodes drawn from the store, which then join the fresh ones
 
     def tokens(self, batch: Batch) -> Tensor:
         """Return the tokens that the aggregation and the log count; (B, T) bool."""
-        return batch.mask if self.counted is None else self.counted(batch)
+        return (batch.mask if self.counted is None else self.counted(batch)) & self.rows(batch)[:, None]
+
+    def rows(self, batch: Batch) -> Tensor:
+        """Return the rows that the loss applies to; (B,) bool."""
+        return batch.stored == (self.source == "store")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,9 +236,11 @@ class Parts:
     critic: Callable[[Services], Critic] | None = None  # makes the critic when the first stage that uses it begins
     blind: str | None = None  # why the critic sees no pictures and what to use instead; None: it sees them
     store: Callable[[], Store] | None = None  # makes the store; None: a step learns from the episodes it played
+    store_credit: Credit = no_credit  # of the store's episodes, where a term of the loss has the source "store"
     temperature: float = 1.0
     stop: tuple[str, ...] = ()  # strings that end an answer; empty: those of the policy's own sampling
-    replays: bool = False  # replays episodes from one of their turns: the task must be deterministic
+    requires: frozenset[Requirement] = frozenset()  # checked of the task before any work is done
+    reward_terms: frozenset[str] = frozenset()  # names of reward terms that the task must give
 
 
 @dataclass(frozen=True, kw_only=True)

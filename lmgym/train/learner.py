@@ -22,7 +22,7 @@ from lmgym.rollout import episodes as recording
 from lmgym.rollout.picture_folder import folders_beside
 from lmgym.rollout.planner import Planner
 from lmgym.train import source, trained
-from lmgym.train.batch import Batch, some_rows
+from lmgym.train.batch import Batch, joined, some_rows
 from lmgym.train.interfaces import Critic, Filter, Joint, Optimiser, Parts, Reward, Store, Tasks, Term
 from lmgym.train.log import Stopwatch, writing
 from lmgym.train.parts.importance import figures as of_weights
@@ -52,10 +52,11 @@ class StepContext:
 
 
 class Learner:
-    """Updater, critic, store and reference of a run; `state_dict` covers all of them."""
+    """Updater, critic, store, tasks and reference of a run; `state_dict` covers all of them."""
 
     def __init__(self, parts: Parts, services: Services) -> None:
         self.parts, self.services, self.policy = parts, services, services.policy
+        self.tasks: Tasks = copy.deepcopy(parts.tasks)  # the recipe's own stays as it is
         self.critic: Critic | None = None
         self.store: Store | None = parts.store() if parts.store else None
         self.reward_kl: RewardKl | None = parts.reward_kl() if parts.reward_kl else None
@@ -146,10 +147,21 @@ class Learner:
         with writing(path):
             recording.write(path / f"{step.run_step:06d}.jsonl", self.services.kept(episodes))
 
-    def judged(self, episodes: list[Trajectory], step: StepContext) -> tuple[list[Trajectory], Turns, dict[str, float]]:
-        """Apply the recipe's rewards and filters: return the episodes kept, turns not trained, and figures."""
+    def judged(
+        self, episodes: Sequence[Trajectory], reward: Sequence[Reward], filters: Sequence[Filter], step: StepContext
+    ) -> tuple[list[Trajectory], Turns, dict[str, float]]:
+        """Apply rewards and filters: return the episodes kept, the turns that are not trained, and figures."""
+        with step.clock("reward"):
+            for change in reward:
+                episodes = change(episodes, self.services, step.progress)
         with step.clock("collate"):
-            kept, out, figures = filtered(episodes, self.parts.reward, self.parts.filter)
+            kept, out = [t for t in episodes if any(turn.completion.ids for turn in t.turns)], Turns()
+            for judge in filters:
+                if kept:
+                    result = judge(kept)
+                    kept = [episode for episode in kept if episode.id not in result.drop]
+                    out |= result.mask
+            figures = {"dropped": float(len(episodes) - len(kept))}
             return [self.services.ended(e) for e in kept] if self.critic else kept, out, figures
 
     def stored(self, episodes: list[Trajectory], step: StepContext) -> dict[str, float]:
@@ -160,6 +172,11 @@ class Learner:
             return {}
         with step.clock("critic"):
             return dict(self.critic.fit(self.store, step.progress, seed=step.seed))
+
+    @property
+    def mixes(self) -> bool:
+        """True if episodes of the store are trained beside the fresh ones, not in their place."""
+        return any(term.source == "store" for term in self.parts.loss)
 
     # Batches -----------------------------------------------------------------------------------------------------
 
@@ -210,6 +227,14 @@ class Learner:
             batch = self.critic.value(batch)
             return batch, dict(self.critic.learn(batch, step.progress, seed=step.seed))
 
+    def with_stored(self, batch: Batch | None, episodes: Sequence[Trajectory]) -> Batch:
+        """Return the batch, None for no fresh episodes, with episodes of the store, which have their own credit.
+
+        The log-probs of stored episodes stay those of the weights that sampled them.
+        """
+        stored = self.services.batch(episodes, "sampled", ends=False)
+        return joined(batch, replace(stored, advantage=self.parts.store_credit(stored)))
+
     def update(self, batch: Batch, episodes: Sequence[Trajectory], step: StepContext) -> dict[str, float]:
         """Train the policy on a batch and return figures."""
         assert self.updater is not None
@@ -230,7 +255,7 @@ class Learner:
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state for a checkpoint."""
-        names = ("updater", "critic", "store", "reference", "reward_kl")
+        names = ("updater", "critic", "store", "reference", "reward_kl", "tasks")
         parts = {name: getattr(self, name) for name in names}
         return {name: None if part is None else part.state_dict() for name, part in parts.items()}
 
@@ -239,22 +264,7 @@ class Learner:
         if state["critic"] is not None and self.parts.critic is not None:
             self.critic = self.parts.critic(self.services)
             self.critic.load_state_dict(state["critic"])
-        for part, name in ((self.store, "store"), (self.reward_kl, "reward_kl")):
+        for part, name in ((self.store, "store"), (self.reward_kl, "reward_kl"), (self.tasks, "tasks")):
             if part is not None:
                 part.load_state_dict(state[name])
         self._pending = state
-
-
-def filtered(
-    episodes: Sequence[Trajectory], rewards: Sequence[Reward], filters: Sequence[Filter]
-) -> tuple[list[Trajectory], Turns, dict[str, float]]:
-    """Apply rewards and filters: return the episodes kept, the turns that are not trained, and figures."""
-    for reward in rewards:
-        episodes = [reward(episode) for episode in episodes]
-    kept, out = [t for t in episodes if any(turn.completion.ids for turn in t.turns)], Turns()
-    for judge in filters:
-        if kept:
-            result = judge(kept)
-            kept = [episode for episode in kept if episode.id not in result.drop]
-            out |= result.mask
-    return kept, out, {"dropped": float(len(episodes) - len(kept))}

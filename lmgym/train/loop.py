@@ -29,7 +29,7 @@ from lmgym.train.preflight import check
 from lmgym.train.ranks import ranks
 from lmgym.train.recipe import Recipe
 from lmgym.train.services import Services
-from lmgym.train.stages import Evaluate, LearningStage, Stage
+from lmgym.train.stage import Evaluate, LearningStage, Stage
 from lmgym.train.state import InstancePool, RunConfig, RunCursor, RunResult
 
 ACTIONS = ("sampled_tokens", "demonstrated_tokens")  # figures of a step: tokens of played answers
@@ -111,7 +111,8 @@ class Training:
             temperature=recipe.temperature,
             opened=opened,
         )
-        self.learner = Learner(recipe, self.services)
+        self.learner = self.recipe_learner = Learner(recipe, self.services)
+        self.pending: dict[str, Any] | None = None  # state of the learner of a stage with its own parts
         self.cursor = RunCursor()
         self.reports: dict[str, Report] = {}
         self.seconds: dict[str, dict[str, float]] = {}
@@ -132,6 +133,7 @@ class Training:
         self.seconds.setdefault(stage.name, {})["total"] = time.perf_counter() - self.begun
         self.cursor = replace(self.cursor, stage=self.cursor.stage + 1, step=0, seconds=0.0)
         self.learner.end()
+        self.learner = self.recipe_learner
         self.save()
 
     def evaluate(self, stage: Evaluate) -> None:
@@ -143,6 +145,10 @@ class Training:
     def learn(self, stage: LearningStage) -> None:
         """Run the steps of a stage until it ends."""
         self.log.show(stage.name, 0.0, "")
+        if (own := stage.parts_of(self.recipe)) is not self.recipe:
+            self.learner = Learner(own, self.services)
+            if self.pending is not None:
+                self.learner.load_state_dict(self.pending)
         stage.begin(self.learner)
         self.learner.resume_stage()
         if not stage.skipped:
@@ -243,7 +249,8 @@ class Training:
             "cursor": asdict(self.cursor),
             "model": self.policy.model.state_dict(),
             "version": self.policy.version,
-            "learner": self.learner.state_dict(),
+            "learner": self.recipe_learner.state_dict(),
+            "stage_learner": None if self.learner is self.recipe_learner else self.learner.state_dict(),
             "random": torch.get_rng_state(),
             "metrics": self.log.offset,
             "seconds": self.seconds,
@@ -257,7 +264,8 @@ class Training:
         self.policy.model.load_state_dict(saved["model"])
         self.policy.update()
         self.policy.version = saved["version"]
-        self.learner.load_state_dict(saved["learner"])
+        self.recipe_learner.load_state_dict(saved["learner"])
+        self.pending = saved["stage_learner"]
         self.seconds = saved["seconds"]
         self.reports = {name: Report.from_state(state) for name, state in saved["reports"].items()}
         torch.set_rng_state(saved["random"])

@@ -9,7 +9,7 @@ from typing import Any
 from lmgym.errors import RecipeError
 from lmgym.evaluation import runner
 from lmgym.train import source
-from lmgym.train.interfaces import Needs
+from lmgym.train.interfaces import Needs, Parts
 from lmgym.train.recipe import Recipe
 
 
@@ -18,13 +18,10 @@ def check(recipe: Recipe, task: str, options: Mapping[str, Any], folder: Path, *
     name = runner.id_of(task)
     if not sees and runner.pictured(task, options):
         raise RecipeError(f"{name} shows pictures, and this policy reads text only: use tiny-vl or a model that sees")
-    if recipe.replays and not runner.replays(task, options):
-        raise RecipeError(f"{name} is not deterministic, and this recipe replays episodes from one of their turns")
-    needs = [stage.needs() for stage in recipe.unrolled() if not stage.skipped]
-    if recipe.blind and any(need.critic for need in needs) and runner.pictured(task, options):
-        raise RecipeError(f"{name} shows pictures, and {recipe.blind}")
-    if recipe.importance is not None and any(need.sampler_logprobs for need in needs):
-        raise RecipeError("importance weights compare the trainer's log-probs with the sampler's: leave rescore on")
+    stages = [stage for stage in recipe.unrolled() if not stage.skipped]
+    needs = [stage.needs() for stage in stages]
+    for stage, need in zip(stages, needs, strict=True):
+        _check_parts(stage.parts_of(recipe), need, task, options)
     for split in sorted({"train", *(need.split for need in needs)}):
         if runner.size_of(task, split, options) < 1:
             raise RecipeError(f"{name} has no instances in its {split} split, with these options and data")
@@ -37,6 +34,22 @@ def check(recipe: Recipe, task: str, options: Mapping[str, Any], folder: Path, *
             source.selected(path, need.select)
         if need.demonstrator and not runner.demonstrates(task):
             raise RecipeError(f"{name} has neither demonstrator nor oracle to imitate: {_without(recipe, needs)}")
+
+
+def _check_parts(parts: Parts, need: Needs, task: str, options: Mapping[str, Any]) -> None:
+    """Raise RecipeError if the task lacks what the parts of a stage need."""
+    name = runner.id_of(task)
+    if "replay" in parts.requires and not runner.replays(task, options):
+        raise RecipeError(f"{name} is not deterministic, and this recipe replays episodes from one of their turns")
+    if "answer" in parts.requires and not runner.tells_answer(task):
+        raise RecipeError(f"{name} tells no answer, and this recipe rewards turns that make the answer more likely")
+    if parts.reward_terms and (missing := parts.reward_terms - (given := runner.reward_terms(task, options))):
+        terms = ", ".join(sorted(given))
+        raise RecipeError(f"this recipe reads the reward term {min(missing)!r}, and {name} gives {terms}")
+    if parts.blind and need.critic and runner.pictured(task, options):
+        raise RecipeError(f"{name} shows pictures, and {parts.blind}")
+    if parts.importance is not None and need.sampler_logprobs:
+        raise RecipeError("importance weights compare the trainer's log-probs with the sampler's: leave rescore on")
 
 
 def _without(recipe: Recipe, needs: Sequence[Needs]) -> str:

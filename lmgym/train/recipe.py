@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from lmgym.errors import RecipeError
 from lmgym.train.interfaces import Parts
-from lmgym.train.stages import Stage
+from lmgym.train.stage import Stage
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,10 +17,23 @@ class Recipe(Parts):
     stages: Sequence[Stage]
 
     def __post_init__(self) -> None:
-        if self.reward_kl is not None and any(term.reference for term in self.loss):
-            raise RecipeError("a KL both in the reward and in the loss counts it twice: set one of the two to 0")
-        if self.store is None and any(stage.needs().store for stage in self.unrolled()):
-            raise RecipeError("several updates per step draw from a store, and this recipe has none: add a store")
+        for stage in self.unrolled():
+            parts = stage.parts_of(self)
+            drawn = [term for term in parts.loss if term.source == "store"]
+            if parts.reward_kl is not None and any(term.reference for term in parts.loss):
+                raise RecipeError("a KL both in the reward and in the loss counts it twice: set one of the two to 0")
+            if parts.store is None and stage.needs().store:
+                raise RecipeError("several updates per step draw from a store, and this recipe has none: add a store")
+            if parts.store is None and drawn:
+                raise RecipeError(f"the loss {drawn[0].name!r} is of stored episodes: give the recipe a store")
+            if any(term.reference for term in drawn):
+                raise RecipeError("stored episodes have no reference log-probs: set reference=False in their loss")
+            if drawn and stage.needs().store:
+                raise RecipeError("stored episodes join the fresh ones in one update: set updates_per_step to 1")
+            if any(getattr(parts, name) != getattr(self, name) for name in ("context", "temperature", "stop")):
+                raise RecipeError(
+                    f"the stage {stage.name!r} samples as the recipe does: set context, temperature and stop there"
+                )
 
     def on_split(self, split: str) -> Recipe:
         """Return the recipe with its evaluations on `split`."""

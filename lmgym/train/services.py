@@ -8,7 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from lmgym.policy.local.policy import LocalPolicy
 from lmgym.policy.local.score import score
@@ -17,7 +19,7 @@ from lmgym.rollout.engine import Engine
 from lmgym.rollout.following import following
 from lmgym.rollout.picture_folder import PICTURES, RunPictures, picture_digests
 from lmgym.rollout.planner import Planner
-from lmgym.train.batch import Batch
+from lmgym.train.batch import Batch, micro_batches
 from lmgym.train.collate import Trained, collate
 from lmgym.train.ranks import ranks
 from lmgym.train.state import InstancePool, RunConfig
@@ -65,6 +67,26 @@ class Services:
         chosen = self.policy.model if model is None else model
         temperature, mask = self.temperature, batch.weight != 0
         return score(chosen, batch.ids, batch.attention, temperature=temperature, mask=mask, media=batch.media)
+
+    @torch.no_grad()
+    def likelihoods(self, rows: Sequence[tuple[Sequence[int], Sequence[int]]], *, tokens: int = 4096) -> list[Tensor]:
+        """Return the log-probs (L,) of each row's answer ids after its prompt ids, under the policy at temperature 1.
+
+        The rows are shared out over the processes, in passes of `tokens` padded tokens. They are text alone.
+        """
+        lengths = torch.tensor([len(prompt) + len(answer) for prompt, answer in rows])
+        scores: list[tuple[int, list[float]]] = []
+        for part in self.ranks.share(micro_batches(lengths, tokens) if rows else []):
+            chosen = [rows[n] for n in part.tolist()]
+            ids = pad_sequence([torch.tensor([*prompt, *answer]) for prompt, answer in chosen], batch_first=True)
+            inside = torch.arange(ids.shape[1]) < lengths[part][:, None]
+            wanted = inside & (torch.arange(ids.shape[1]) >= torch.tensor([len(p) for p, _ in chosen])[:, None])
+            device = self.policy.device
+            logprobs = self.policy.score(ids.to(device), inside.to(device), temperature=1.0, mask=wanted.to(device))[0]
+            columns = zip(part.tolist(), logprobs.cpu(), wanted, strict=True)
+            scores += [(number, row[mask].tolist()) for number, row, mask in columns]
+        whole = dict(self.ranks.gathered(scores))
+        return [torch.tensor(whole[number]) for number in range(len(rows))]
 
     def batch(self, episodes: Sequence[Trajectory], trained: Trained, *, ends: bool) -> Batch:
         """Return episodes as a batch, with their pictures."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,7 +16,7 @@ from torch import Tensor, nn
 from lmgym.errors import RecipeError
 from lmgym.policy.local.forward import final_norm_of
 from lmgym.train.batch import Batch, micro_batches
-from lmgym.train.interfaces import Optimiser, ScoredBatch, Term
+from lmgym.train.interfaces import Optimiser, ScoredBatch, StatefulLoss, Term
 from lmgym.train.math import aggregation
 from lmgym.train.ranks import ALONE, Ranks, added
 from lmgym.train.schedule import StageProgress
@@ -37,6 +38,7 @@ class Updater:
     ranks: Ranks = ALONE
 
     def __post_init__(self) -> None:
+        self.terms = copy.deepcopy(list(self.terms))  # losses with state are this stage's own
         self.weights = nn.ModuleList([self.model, *self.beside])
         self.optimisers = optimisers(self.weights, self.spec)
         self.device = next(self.model.parameters()).device
@@ -67,6 +69,9 @@ class Updater:
                 norms.append(self._step(part, progress, sums, ratios))
                 ratios.first = False
         check_finite(self.weights.parameters())
+        for term in self.terms:
+            if isinstance(term.loss, StatefulLoss):
+                term.loss.update(batch)
         sums = added(self.ranks.gathered([dict(sums)]))
         ratios = Ratios.of_all(self.ranks.gathered([ratios]))
         tokens = sums.pop("trained_tokens")
@@ -83,7 +88,8 @@ class Updater:
         """Take an optimiser step; add to `sums` over tokens and return the gradient norm before clipping."""
         counted = [term.tokens(batch) for term in self.terms]
         factors = [
-            aggregation(mask, batch.episode, term.aggregation, longest=term.longest) * term.coef(progress)
+            aggregation(mask, batch.episode, term.aggregation, longest=term.longest)
+            * (term.coef(progress) * term.rows(batch)[:, None])
             for term, mask in zip(self.terms, counted, strict=True)
         ]
         scales = [
@@ -112,7 +118,8 @@ class Updater:
     def _backward(self, batch: Batch, shares: list[Share], sums: dict[str, float], ratios: Ratios) -> None:
         """Accumulate the gradient of a micro-batch; `shares` has the factors of each term in loss and figures."""
         logprobs, entropy, *value = self.scored(batch)
-        old = logprobs.detach() if self.scores_old else batch.logprobs
+        stored = batch.stored[:, None]
+        old = torch.where(stored, batch.logprobs, logprobs.detach()) if self.scores_old else batch.logprobs
         own = replace(batch, logprobs=old)
         scored = ScoredBatch(batch=own, logprobs=logprobs, entropy=entropy, value=value[0] if value else None)
         loss = torch.zeros((), dtype=torch.float64, device=self.device)
@@ -126,7 +133,7 @@ class Updater:
         loss.backward()  # type: ignore[no-untyped-call]
         sums["trained_tokens"] += int(batch.mask.sum())
         sums["entropy"] += float(entropy.detach()[batch.mask].double().sum())
-        ratios.see((logprobs.detach() - batch.logprobs)[batch.mask])
+        ratios.see((logprobs.detach() - batch.logprobs)[batch.mask & ~stored])
 
     def scored(self, batch: Batch) -> tuple[Tensor, ...]:
         """Return log-probs, entropies and possibly values (B, T), in the precision of this stage."""
@@ -134,14 +141,24 @@ class Updater:
             return self.score(batch)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return step count and optimisers."""
-        return {"steps": self.steps, "optimisers": [optimiser.state_dict() for optimiser in self.optimisers]}
+        """Return step count, optimisers and the state of losses."""
+        return {
+            "steps": self.steps,
+            "optimisers": [optimiser.state_dict() for optimiser in self.optimisers],
+            "losses": [loss.state_dict() for loss in self._stateful()],
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a checkpoint."""
         self.steps = state["steps"]
-        for optimiser, saved in zip(self.optimisers, state["optimisers"], strict=True):
-            optimiser.load_state_dict(saved)
+        for part, saved in zip(self.optimisers, state["optimisers"], strict=True):
+            part.load_state_dict(saved)
+        for loss, saved in zip(self._stateful(), state["losses"], strict=True):
+            loss.load_state_dict(saved)
+
+    def _stateful(self) -> list[StatefulLoss]:
+        """Return the losses that keep a state."""
+        return [term.loss for term in self.terms if isinstance(term.loss, StatefulLoss)]
 
 
 ADVICE = "the weights before this step are in the last checkpoint; try a smaller lr"

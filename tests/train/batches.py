@@ -8,9 +8,9 @@ import torch
 
 from lmgym.train.batch import Batch
 
-BOOLEAN = {"cut", "invalid"}
+BOOLEAN = {"cut", "invalid", "stored"}
 INTEGER = {"ids", "turn", "episode", "segment", "group", "seat", "parent", "forked", "version"}
-ROW = {"episode", "segment", "group", "seat", "parent", "forked", "version", "boot", "cut"}
+ROW = {"episode", "segment", "group", "seat", "parent", "forked", "version", "boot", "cut", "stored"}
 
 
 def make_batch(mask, **columns) -> Batch:

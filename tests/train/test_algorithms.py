@@ -18,7 +18,7 @@ RECIPE = '''"""Nothing: an algorithm that only evaluates."""
 from dataclasses import dataclass
 
 from lmgym.train.recipe import Recipe
-from lmgym.train.stages import Evaluate
+from lmgym.train.stage import Evaluate
 
 
 @dataclass(frozen=True, kw_only=True)

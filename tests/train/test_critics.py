@@ -23,7 +23,7 @@ from lmgym.train.parts.tasks import Uniform
 from lmgym.train.recipe import Recipe
 from lmgym.train.schedule import StageProgress
 from lmgym.train.services import Services
-from lmgym.train.stages import Evaluate
+from lmgym.train.stage import Evaluate
 from lmgym.train.state import InstancePool, RunConfig
 from tests.train.chain import SPEC, chain_policy
 

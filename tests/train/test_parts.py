@@ -10,7 +10,18 @@ from lmgym.train import curve
 from lmgym.train.figures import of_demonstrations, of_play
 from lmgym.train.interfaces import NoTasks
 from lmgym.train.log import Log, read_metrics, replace_file
-from lmgym.train.parts.filters import drop_flat_groups, drop_lone_episodes, keep_best, keep_top, mask_truncated
+from lmgym.train.parts.filters import (
+    drop_flat_groups,
+    drop_lone_episodes,
+    drop_one_sided,
+    drop_outside,
+    keep_best,
+    keep_top,
+    keep_uncertain,
+    keep_varied,
+    mask_truncated,
+    mask_void,
+)
 from lmgym.train.parts.rewards import invalid_cost, limit_ends
 from lmgym.train.schedule import Until, linear
 from lmgym.train.state import InstancePool
@@ -42,6 +53,38 @@ def test_cut_episodes_are_masked_turn_by_turn():
     found = [episode("a", "1", 0, 0, truncated=True), episode("b", "1", 1)]
     assert mask_truncated(found).mask == {("a", 0), ("a", 1)}
     assert not mask_truncated(found).drop
+
+
+def played(group: str, *successes: bool):
+    return [episode(f"{group}{n}", group, float(won), info={"success": won}) for n, won in enumerate(successes)]
+
+
+def test_groups_are_kept_by_their_successes():
+    found = [*played("a", True, True), *played("b", True, False, False, False), *played("c", False, False)]
+    assert drop_one_sided(found).drop == {"a0", "a1", "c0", "c1"}
+    assert drop_outside(found, low=0.0, high=0.9).drop == {"a0", "a1"}
+    assert drop_outside(found, low=0.3, high=1.0).drop == {"b0", "b1", "b2", "b3", "c0", "c1"}
+
+
+def test_groups_are_kept_by_their_variance():
+    found = [
+        episode(f"{g}{n}", g, r) for g, rs in {"a": (0, 1), "b": (0, 3), "c": (2, 2)}.items() for n, r in enumerate(rs)
+    ]
+    assert keep_varied(found, share=0.3).drop == {"a0", "a1", "c0", "c1"}
+    assert keep_varied(found, share=0.7).drop == {"c0", "c1"}
+
+
+def test_turns_are_kept_by_their_entropy():
+    turns = [replace(TURN, completion=Completion(text="x", ids=(1, 2), entropy=(e, e + 0.2))) for e in (0.5, 0.1, 0.9)]
+    found = [replace(EPISODE, id="a", turns=(*turns, TURN)), replace(EPISODE, id="b", turns=(turns[1],))]
+    assert keep_uncertain(found, share=0.5).mask == {("a", 1), ("b", 0)}
+    assert keep_uncertain(found, share=0.1).mask == {("a", 0), ("a", 1), ("b", 0)}
+
+
+def test_episodes_with_an_invalid_action_are_masked():
+    found = [replace(EPISODE, id="a", turns=(TURN, replace(TURN, info={"valid": False}))), episode("b", "1", 1)]
+    assert mask_void(found).mask == {("a", 0), ("a", 1)}
+    assert not mask_void(found).drop
 
 
 def test_an_invalid_action_costs():

@@ -18,7 +18,8 @@ from lmgym.train import source
 from lmgym.train.parts.filters import drop_flat_groups
 from lmgym.train.parts.tasks import Uniform
 from lmgym.train.preflight import check
-from lmgym.train.stages import Evaluate, Sft
+from lmgym.train.stage import Evaluate
+from lmgym.train.stages import Sft
 from lmgym.train.state import InstancePool
 from tests.train import tt
 from tests.train.chain import SPEC, chain_policy

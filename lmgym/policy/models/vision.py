@@ -134,6 +134,10 @@ class Media:
         """Return the pictures of the rows `index`."""
         return Media(tuple(self.rows[i] for i in index), self.gallery)
 
+    def joined(self, other: Media) -> Media:
+        """Return the pictures of these rows, then those of `other`."""
+        return Media(self.rows + other.rows, self.gallery)
+
     def before(self, ends: Sequence[int]) -> Media:
         """Return the pictures that begin before the end of their row, `ends` holding one end for each row."""
         pairs = zip(self.rows, ends, strict=True)

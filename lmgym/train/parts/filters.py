@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from statistics import fmean, pstdev
 from typing import Literal
 
 from lmgym.train.interfaces import FilterResult
@@ -98,3 +99,49 @@ def mask_stumbles(trajectories: Sequence[Trajectory]) -> FilterResult:
             (t.id, number) for t in trajectories for number, turn in enumerate(t.turns) if turn.info.get("stumble")
         )
     )
+
+
+def mask_void(trajectories: Sequence[Trajectory]) -> FilterResult:
+    """Exclude episodes with an invalid action from training; they still count in the statistics of their group.
+
+    A void turn (SimpleTIR) is here a turn that the environment took for no action.
+    """
+    void = (t for t in trajectories if not all(turn.info.get("valid", True) for turn in t.turns))
+    return FilterResult(mask=frozenset((t.id, turn) for t in void for turn in range(len(t.turns))))
+
+
+def drop_outside(trajectories: Sequence[Trajectory], *, low: float, high: float) -> FilterResult:
+    """Drop groups whose success rate is below `low` or above `high`: those too hard or too easy to learn from."""
+    dropped: set[str] = set()
+    for members in groups(trajectories).values():
+        rate = sum(trajectory.success for trajectory in members) / len(members)
+        if not low <= rate <= high:
+            dropped |= {trajectory.id for trajectory in members}
+    return FilterResult(drop=frozenset(dropped))
+
+
+def drop_one_sided(trajectories: Sequence[Trajectory]) -> FilterResult:
+    """Drop groups that lack a success or a failure."""
+    sides = ((members, {trajectory.success for trajectory in members}) for members in groups(trajectories).values())
+    return FilterResult(drop=frozenset(t.id for members, kinds in sides if len(kinds) < 2 for t in members))
+
+
+def keep_varied(trajectories: Sequence[Trajectory], *, share: float) -> FilterResult:
+    """Keep the `share` of groups whose returns vary most, at least one, and drop the rest; ties stay in order."""
+    members = list(groups(trajectories).values())
+    spreads = [pstdev(trajectory.reward for trajectory in group) for group in members]
+    ranked = sorted(range(len(members)), key=lambda number: -spreads[number])
+    kept = [t for number in ranked[: max(1, round(share * len(members)))] for t in members[number]]
+    return _all_but(kept, trajectories)
+
+
+def keep_uncertain(trajectories: Sequence[Trajectory], *, share: float) -> FilterResult:
+    """Exclude all but the `share` of turns with the highest mean entropy of their tokens from training (DART)."""
+    entropies = {
+        (t.id, number): fmean(turn.completion.entropy)
+        for t in trajectories
+        for number, turn in enumerate(t.turns)
+        if turn.completion.entropy
+    }
+    ranked = sorted(entropies, key=lambda turn: -entropies[turn])
+    return FilterResult(mask=frozenset(ranked[max(1, round(share * len(ranked))) :]))

@@ -2,9 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from lmgym.train.interfaces import Reward
+from lmgym.train.schedule import StageProgress
+from lmgym.train.services import Services
 from lmgym.types import Trajectory, Turn
+
+
+def each(change: Callable[[Trajectory], Trajectory]) -> Reward:
+    """Return the reward that changes every episode on its own."""
+
+    def changed(trajectories: Sequence[Trajectory], services: Services, progress: StageProgress) -> list[Trajectory]:
+        return [change(trajectory) for trajectory in trajectories]
+
+    return changed
+
+
+def with_rewards(trajectory: Trajectory, rewards: Sequence[float], *, name: str) -> Trajectory:
+    """Return the trajectory with these rewards of its turns (one each), as the only term `name`."""
+    pairs = zip(trajectory.turns, rewards, strict=True)
+    turns = (replace(turn, reward=reward, terms={name: reward}) for turn, reward in pairs)
+    return replace(trajectory, turns=tuple(turns))
 
 
 def invalid_cost(trajectory: Trajectory, *, cost: float) -> Trajectory:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lmgym.errors import RecipeError
+from lmgym.train.interfaces import Tasks
+from lmgym.train.services import Services
 from lmgym.train.state import InstancePool
-from lmgym.types import Job
+from lmgym.types import Job, Trajectory
 
 
 @dataclass(frozen=True)
-class Uniform:
+class Uniform(Tasks):
     """Passes over all instances of the split, each pass in a new order that depends on the seed alone."""
 
     instances: int  # per step
@@ -29,24 +33,114 @@ class Uniform:
 
     def draw(self, step: int, pool: InstancePool) -> list[Job]:
         """Return the jobs of a step, grouped by instance."""
-        positions = range(step * self.instances, (step + 1) * self.instances)
-        return [self._job(step, position, attempt, pool) for position in positions for attempt in range(self.tries)]
+        numbers = range(step * self.instances, (step + 1) * self.instances)
+        groups = (
+            group_jobs(pool, step, place, number, self.index(number, pool), tries=self.tries, budget=self.budget)
+            for place, number in enumerate(numbers)
+        )
+        return [job for group in groups for job in group]
 
-    def _job(self, step: int, number: int, attempt: int, pool: InstancePool) -> Job:
+    def index(self, number: int, pool: InstancePool) -> int:
+        """Return the instance of draw `number`, counted over all steps."""
         size = pool.size if self.first is None else min(self.first, pool.size)
         lap, position = divmod(number, size)
-        group = f"{pool.stage}-{step}-{number % self.instances}"
-        return Job(
+        return int(order(pool.seed, lap, size)[position])
+
+
+@dataclass(frozen=True)
+class Ramp(Tasks):
+    """Raises the turn limit of other tasks in steps (ScalingInter: Xi et al. 2025, AgentGym-RL)."""
+
+    tasks: Tasks
+    limits: Sequence[tuple[int, int]]  # (step from which it holds, maximum number of turns), in the order of steps
+
+    def __post_init__(self) -> None:
+        starts = [start for start, _ in self.limits]
+        if not starts or starts[0] != 0 or starts != sorted(set(starts)) or min(turns for _, turns in self.limits) < 1:
+            raise RecipeError(f"turn limits begin at step 0, in the order of steps, with 1 turn or more: {self.limits}")
+
+    def draw(self, step: int, pool: InstancePool) -> list[Job]:
+        """Return the jobs of the other tasks with the turn limit of the step."""
+        turns = [turns for start, turns in self.limits if start <= step][-1]
+        return [replace(job, budget=turns) for job in self.tasks.draw(step, pool)]
+
+
+@dataclass
+class Band(Tasks):
+    """Passes over instances, leaving out those whose success rate so far is outside a band.
+
+    An instance is judged after `attempts` episodes. If none is left, all are played again.
+    """
+
+    uniform: Uniform
+    low: float  # rate below which an instance is left out
+    high: float = 1.0  # rate above which it is left out
+    attempts: int = 8
+    next: int = 0  # number of the next draw
+    results: dict[int, tuple[int, int]] = field(default_factory=dict)  # by instance: successes, episodes
+
+    def draw(self, step: int, pool: InstancePool) -> list[Job]:
+        """Return the jobs of the next instances within the band."""
+        jobs: list[Job] = []
+        for place in range(self.uniform.instances):
+            size = pool.size if self.uniform.first is None else min(self.uniform.first, pool.size)
+            numbers = range(self.next, self.next + 2 * size)
+            number = next((n for n in numbers if self._within(self.uniform.index(n, pool))), self.next)
+            self.next = number + 1
+            index, tries, budget = self.uniform.index(number, pool), self.uniform.tries, self.uniform.budget
+            jobs += group_jobs(pool, step, place, number, index, tries=tries, budget=budget)
+        return jobs
+
+    def observe(self, trajectories: Sequence[Trajectory], services: Services) -> None:
+        """Count successes and episodes of each instance."""
+        for trajectory in trajectories:
+            assert trajectory.index is not None
+            successes, episodes = self.results.get(trajectory.index, (0, 0))
+            self.results[trajectory.index] = (successes + trajectory.success, episodes + 1)
+
+    def _within(self, index: int) -> bool:
+        successes, episodes = self.results.get(index, (0, 0))
+        return episodes < self.attempts or self.low <= successes / episodes <= self.high
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the results and the next draw."""
+        return {"next": self.next, "results": dict(self.results)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore the state of a checkpoint."""
+        self.next, self.results = state["next"], dict(state["results"])
+
+
+def group_jobs(
+    pool: InstancePool,
+    step: int,
+    place: int,
+    number: int,
+    index: int,
+    *,
+    tries: int,
+    budget: int | None = None,
+    prompt: str | None = None,
+    tags: Mapping[str, Any] | None = None,
+) -> list[Job]:
+    """Return the tries of an instance: group `place` of its step; the draw's `number` seeds their common chance."""
+    group = f"{pool.stage}-{step}-{place}"
+    return [
+        Job(
             task=pool.task,
             split=pool.split,
             options=pool.options,
-            index=int(order(pool.seed, lap, size)[position]),
+            index=index,
             seed=int(np.random.default_rng([pool.seed, number]).integers(1 << 31)),
             attempt=attempt,
-            budget=self.budget,
+            budget=budget,
+            prompt=prompt,
+            tags=tags or {},
             id=f"{group}-{attempt}",
             group=group,
         )
+        for attempt in range(tries)
+    ]
 
 
 @cache
