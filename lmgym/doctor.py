@@ -21,6 +21,7 @@ from lmgym.errors import InstanceError, MissingExtra
 
 USES = {  # what an extra is for, besides the tasks that name it
     "train": "training, local models",
+    "smollm2": "the policy smollm2",
     "eval": "endpoints",
     "anthropic": "anthropic: endpoints",
     "litellm": "litellm: endpoints",

@@ -27,6 +27,7 @@ LAYERS = {  # module or package -> its layer; the longest name wins
     "lmgym": "root",
     "lmgym.types": "core",
     "lmgym.errors": "core",
+    "lmgym.cache": "core",
     "lmgym.hosts": "core",
     "lmgym.policy.base": "core",
     "lmgym.policy.endpoints.calls": "core",

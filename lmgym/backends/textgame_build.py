@@ -18,8 +18,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from lmgym.backends.cache import cache_folders
 from lmgym.backends.textgame import Story, undisturbed
+from lmgym.cache import cache_folders
 from lmgym.errors import BackendError
 
 FORMAT = 1  # of the cache: a new one forgets the old files

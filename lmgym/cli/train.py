@@ -53,7 +53,7 @@ def train(
     algorithm: Annotated[str, typer.Argument(help="Name, as `--list` has it, or path of a .py file with a recipe.")],
     task: Annotated[str, typer.Argument(help="Id or folder of the task.")],
     model: Annotated[
-        str | None, typer.Option(help="Policy: tiny, tiny:10m, tiny-vl or hf:PATH. [default: the preset's, or tiny]")
+        str | None, typer.Option(help="Policy: tiny[:10m], tiny-vl, smollm2, hf:PATH. [default: the preset's, or tiny]")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of weights, games and sampling.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Run folder. [default: runs/ALGORITHM-TASK-MODEL-SEED]")] = None,

@@ -19,8 +19,8 @@ from lmgym.evaluation.settings import RULES, ToolMode, context_rule
 from lmgym.policy.endpoints.secrets import Secrets, without_secrets
 
 MODELS = (
-    "tiny, hf:PATH, run:FOLDER, http://HOST/v1#MODEL, anthropic:MODEL, litellm:PROVIDER/MODEL, cmd:PROGRAM, oracle, "
-    "demonstrator, random, null, human, python:MODULE:FUNCTION."
+    "tiny, smollm2, hf:PATH, run:FOLDER, http://HOST/v1#MODEL, anthropic:MODEL, litellm:PROVIDER/MODEL, cmd:PROGRAM, "
+    "oracle, demonstrator, random, null, human, python:MODULE:FUNCTION."
 )
 CONCURRENCY = {"remote": 32, "local": 64, "scripted": 64}  # episodes at once, unless set
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from lmgym.errors import PolicyError
 from lmgym.evaluation.settings import Settings
 from lmgym.policy.base import Policy
-from lmgym.policy.load import REMOTE
+from lmgym.policy.load import LOCAL, REMOTE
 from lmgym.rollout.episode_state import SeatConfig
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def kind_of(model: str) -> Literal["remote", "local", "scripted"]:
     kind = model.partition(":")[0].partition("?")[0]
     if kind in REMOTE:
         return "remote"
-    return "local" if kind in ("tiny", "tiny-vl", "hf") or run_folder(model) is not None else "scripted"
+    return "local" if kind in LOCAL or run_folder(model) is not None else "scripted"
 
 
 def run_folder(model: str) -> Path | None:

@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from lmgym.policy.models.vision import Vision
 
 KINDS = (
-    "tiny, tiny:10m, tiny?seed=N, tiny?words=webshop, tiny-vl, hf:NAME_OR_PATH, http://HOST/v1#MODEL, anthropic:MODEL, "
-    "litellm:PROVIDER/MODEL, cmd:PROGRAM, oracle, demonstrator, random, null, human, python:module:function"
+    "tiny, tiny:10m, tiny?seed=N, tiny?words=webshop, tiny-vl, smollm2, hf:NAME_OR_PATH, http://HOST/v1#MODEL, "
+    "anthropic:MODEL, litellm:PROVIDER/MODEL, cmd:PROGRAM, oracle, demonstrator, random, null, human, "
+    "python:module:function"
 )
+LOCAL = ("tiny", "tiny-vl", "smollm2", "hf")  # kinds with weights: they also score and learn
 REMOTE = ("http", "https", "anthropic", "litellm", "cmd")  # kinds that are computed outside this process
 TRUST = "?trust_remote_code=1"  # suffix of hf: names whose own Python code may run
 
@@ -57,7 +59,7 @@ def load_policy(
         return scripted.python(rest)
     if kind in REMOTE:
         return load_remote(name)
-    if kind.partition("?")[0] in ("tiny", "tiny-vl") or kind == "hf":
+    if kind.partition("?")[0] in LOCAL:
         return load_local(
             name, sampling=sampling, device=device, dtype=dtype, context=context, seed=seed, options=options
         )
@@ -119,7 +121,7 @@ def load_local(
     seed: int = 0,
     options: Mapping[str, Any] | None = None,
 ) -> LocalPolicy:
-    """Load `tiny`, `tiny-vl` or `hf:`: a policy that also scores and learns."""
+    """Load `tiny`, `tiny-vl`, `smollm2` or `hf:`: a policy that also scores and learns."""
     try:
         import torch
 
@@ -129,7 +131,12 @@ def load_local(
     dtypes = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
     if dtype is not None and dtype not in dtypes:
         raise PolicyError(f"unknown dtype {dtype!r}; choose one of {', '.join(dtypes)}")
-    model, tokenizer, vision = _hugging_face(name[3:]) if name.startswith("hf:") else _tiny(name, seed)
+    if name == "smollm2":
+        from lmgym.policy.models.smollm2 import smollm2_folder
+
+        model, tokenizer, vision = _hugging_face(str(smollm2_folder()))
+    else:
+        model, tokenizer, vision = _hugging_face(name[3:]) if name.startswith("hf:") else _tiny(name, seed)
     return LocalPolicy(
         model,
         tokenizer,

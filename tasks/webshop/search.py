@@ -23,7 +23,7 @@ import numpy as np
 import Stemmer
 from numpy.typing import NDArray
 
-from lmgym.backends.cache import cache_folders
+from lmgym.cache import cache_folders
 
 FORMAT = 1  # of the cache: a new one forgets the old files
 HITS = 50

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lmgym.backends.cache import cache_folders
+from lmgym.cache import cache_folders
 
 
 @pytest.fixture
