@@ -13,6 +13,7 @@ FAMILIES = (
     "kuhn_poker",
     "leduc_poker",
     "maze",
+    "retail_desk",
     "sokoban",
     "text_nav",
     "visual_search",
