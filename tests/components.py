@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 
 from lmgym.backends.browser.process import executable
+from lmgym.backends.sandbox.bubblewrap import unavailable
 from lmgym.errors import MissingExtra
 
 ALL = "LMGYM_ALL"
@@ -22,6 +23,7 @@ NOT_INSTALLABLE = (  # phrases in the reasons of skips that stay skips
     "LMGYM_REMOTE_URL",  # a remote server; tests/serve starts its own
     "has no instances",  # official splits without their files
     "leave to make namespaces",  # a property of the machine, not a package
+    "may not make namespaces",
 )
 
 
@@ -32,6 +34,12 @@ def chromium() -> str:
         return executable()
     except MissingExtra as error:
         pytest.skip(str(error), allow_module_level=True)
+
+
+def bubblewrap() -> None:
+    """Skip the calling test, or the module being imported, if bubblewrap cannot run here."""
+    if reason := unavailable():
+        pytest.skip(reason, allow_module_level=True)
 
 
 def stays_skipped(reason: str) -> bool:

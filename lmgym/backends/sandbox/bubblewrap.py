@@ -1,0 +1,152 @@
+"""The default engine: bubblewrap's namespaces, with control groups, a filter of system calls and a small disk."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from lmgym.backends.sandbox import cgroup, inside, seccomp
+from lmgym.backends.sandbox.channel import PipeChannel
+from lmgym.backends.sandbox.limits import Box
+from lmgym.errors import BackendError, MissingExtra
+
+LAUNCHER = Path(__file__).with_name("launcher.py")
+BASES = ("/mnt", "/media", "/srv", "/var/tmp")  # some folder to mount on, in a namespace of the sandbox's own
+PYTHON = "/opt/python"  # where the Python of lmgym stands inside
+USERS = 1_000_000_000  # first of the users of sandboxes, if root starts them
+ETC = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "nsswitch.conf", "mime.types")
+ETC_NETWORK = ("resolv.conf", "hosts", "ssl", "ca-certificates")
+MASKED = ("kcore", "keys", "latency_stats", "timer_list", "sched_debug", "kallsyms", "kmsg", "interrupts")
+NUMBERS = itertools.count()
+
+
+class Bubblewrap(PipeChannel):
+    """An agent in namespaces of its own."""
+
+    def __init__(self, box: Box) -> None:
+        if missing := unavailable():
+            raise MissingExtra(f"no bubblewrap sandbox here: {missing}")
+        for path in box.trees.values():
+            if os.geteuid() == 0 and not path.stat().st_mode & 0o004:
+                raise BackendError(
+                    f"{path} is closed to others, and sandboxes do not run as root: chmod -R a+rX {path}"
+                )
+        limits = box.limits
+        self._filter = os.memfd_create("seccomp")
+        os.write(self._filter, seccomp.program())
+        os.lseek(self._filter, 0, os.SEEK_SET)
+        self._group = cgroup.ControlGroup(
+            cgroup.parents(), memory=limits.memory + limits.disk, processes=limits.processes
+        )
+        try:
+            order = json.dumps(_order(box, self._group, self._filter))
+            command = [sys.executable, "-I", "-S", str(LAUNCHER), order]
+            super().__init__(command, descriptors=(self._filter,))
+        except OSError as error:
+            self._group.remove()
+            raise BackendError(f"bubblewrap does not start: {error}") from error
+        finally:
+            os.close(self._filter)
+
+    def close(self) -> None:
+        """Kill all processes and remove the control group; the mounts go with the processes."""
+        super().close()
+        self._group.remove()
+
+
+def _order(box: Box, group: cgroup.ControlGroup, filter_descriptor: int) -> dict[str, object]:
+    """Return the launcher's order."""
+    limits, base = box.limits, next(each for each in BASES if Path(each).is_dir())
+    trees = {PYTHON: Path(sys.base_prefix), **box.trees}
+    arguments = [
+        *("--unshare-all", "--unshare-user", "--disable-userns", "--as-pid-1", "--new-session", "--cap-drop", "ALL"),
+        *(["--share-net"] if box.network else []),
+        *("--uid", "1000", "--gid", "1000", "--hostname", "sandbox", "--clearenv"),
+        *_view(box),
+    ]
+    for number, inner in enumerate(trees):
+        arguments += ["--ro-bind", f"{base}/tree{number}", inner]
+    arguments += _no_packages()
+    arguments += ["--ro-bind", f"{base}/passwd", "/etc/passwd", "--ro-bind", f"{base}/group", "/etc/group"]
+    arguments += ["--proc", "/proc", "--dev", "/dev"]
+    for name in MASKED:
+        if Path("/proc", name).exists():
+            arguments += ["--ro-bind", "/dev/null", f"/proc/{name}"]
+    writable = inside.writable(box)
+    for number, folder in enumerate(writable):
+        arguments += ["--bind", f"{base}/disk/{number}", folder]
+    arguments += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/"]
+    arguments += ["--seccomp", str(filter_descriptor), "--", *inside.command(box, f"{PYTHON}/bin/python3")]
+    return {
+        "groups": [str(folder) for folder in group.folders],
+        "user": USERS + os.getpid() * 256 + next(NUMBERS) % 256 if os.geteuid() == 0 else None,
+        "base": base,
+        "disk": limits.disk,
+        "inodes": limits.files + len(writable) + 1,
+        "folders": {
+            str(number): 0o1777 if folder in ("/tmp", "/dev/shm") else 0o755 for number, folder in enumerate(writable)
+        },
+        "trees": [str(path) for path in trees.values()],
+        "files": inside.accounts(),
+        "arguments": arguments,
+    }
+
+
+def _view(box: Box) -> Iterator[str]:
+    """Yield the arguments that show a root file system: the system's folders of the host, or an image's."""
+    root = Path(box.image or "/")
+    system = ["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"]
+    names = sorted(path.name for path in root.iterdir()) if box.image else system
+    for name in names:
+        path = root / name
+        if path.is_symlink():
+            yield from ("--symlink", str(path.readlink()), f"/{name}")
+        elif path.is_dir() and name not in ("proc", "dev", "sys", "tmp", "etc"):
+            yield from ("--ro-bind", str(path), f"/{name}")
+    for name in (*ETC, *(ETC_NETWORK if box.network else ())):
+        path = root / "etc" / name
+        if path.exists():
+            yield from ("--ro-bind", str(path), f"/etc/{name}")
+
+
+def _no_packages() -> Iterator[str]:
+    """Yield the arguments that hide Python packages installed on the host: a box shows those it needs."""
+    roots = {"/usr": Path("/usr"), PYTHON: Path(sys.base_prefix)}
+    for inner, outer in roots.items():
+        for pattern in ("lib/python3*/*-packages", "local/lib/python3*/*-packages"):
+            for folder in outer.glob(pattern):
+                path = f"{inner}/{folder.relative_to(outer)}"
+                yield from ("--tmpfs", path, "--remount-ro", path)
+
+
+@cache
+def unavailable() -> str:
+    """Return why bubblewrap cannot run here, and what to do; "" if it can."""
+    if shutil.which("bwrap") is None:
+        return "bwrap is not installed: apt-get install bubblewrap"
+    try:
+        seccomp.program()
+    except MissingExtra as error:
+        return str(error)
+    test = subprocess.run(
+        ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "true"], capture_output=True, text=True, check=False
+    )
+    return f"bwrap may not make namespaces: {test.stderr.strip()}" if test.returncode else ""
+
+
+def missing() -> list[str]:
+    """Return the protections that this machine does not allow, a sentence each."""
+    groups = cgroup.parents()
+    lines = []
+    if "memory" not in groups:
+        lines.append("no limit on the memory of all processes together: no control group may be made")
+    if "pids" not in groups and os.geteuid() == 0:
+        lines.append("no limit on processes: no control group may be made")
+    return lines
