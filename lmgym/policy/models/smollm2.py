@@ -91,6 +91,6 @@ def dequantise(path: Path, folder: Path) -> None:
         settings.pop("quantization_config", None)  # a model with it refuses to be saved
         model = LlamaForCausalLM(LlamaConfig(**settings))
         model.load_state_dict(source.state_dict())
-        model.generation_config = GenerationConfig(eos_token_id=tokenizer.eos_token_id)
+        model.generation_config = GenerationConfig(eos_token_id=tokenizer.eos_token_id)  # type: ignore[no-untyped-call]
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
