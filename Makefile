@@ -8,7 +8,7 @@ SIZE ?= small
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: FORCE help baseline test test-slow test-whole check lint tasks bench bench-trl curves eval serve board docs play list golden cards tokenizer clean
+.PHONY: FORCE help baseline test test-slow test-whole check lint tasks bench bench-trl curves systems eval serve board docs play list golden cards tokenizer clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -92,6 +92,9 @@ bench-trl: .venv/.dev ## time GRPO steps here and in TRL: ARGS='--turns 6 1 --pr
 
 curves: .venv/.train ## draw learning curves of all baselines: SIZE=small|full ARGS='--tune'
 	$(BIN)/lmgym curves --size $(SIZE) --write baselines/README.md $(ARGS)
+
+systems: .venv/.train ## run published systems against their ablations: ARGS='arpo supo', ARGS=--trial
+	$(BIN)/lmgym systems $(if $(findstring --trial,$(ARGS)),,--write baselines/recipes/README.md) $(ARGS)
 
 golden: .venv/.dev ## record the golden episodes of a task: TASK=wordle
 	$(BIN)/lmgym golden $(TASK) --write

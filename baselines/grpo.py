@@ -9,7 +9,7 @@ Xiong et al. 2025 (positive advantages only, as in RAFT: `negative_advantage_wei
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 
 import torch
@@ -88,6 +88,11 @@ def _scale(batch: Batch, std: bool) -> Tensor:
     _, member = torch.unique(group, return_inverse=True)
     most = torch.zeros_like(returns).scatter_reduce(0, member, wide, "amax")
     return most[member]
+
+
+def options(args: bc.Learning) -> Args:
+    """Return GRPO's options, with the values of those that `args` has as well."""
+    return Args(**{each.name: getattr(args, each.name) for each in fields(Args) if hasattr(args, each.name)})
 
 
 def terms(args: Args) -> list[Term]:

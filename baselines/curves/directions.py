@@ -146,16 +146,21 @@ def make_all(
     Raise RecipeError before the first run if a folder has a run with other arguments.
     """
     for each, seed in product(directions, seeds):
-        check(start_of(each, seed, folder), start_words(each, seed, folder), settings)
-        for arm in each.arms:
-            check(run_of(each, arm, seed, folder), words(each, arm, seed, folder), settings)
+        check_all(each, seed, folder, settings)
     with ThreadPoolExecutor(at_once) as pool:
-        jobs = [pool.submit(_make, each, seed, folder, tell) for each, seed in product(directions, seeds)]
+        jobs = [pool.submit(make_seed, each, seed, folder, tell) for each, seed in product(directions, seeds)]
         for job in jobs:
             job.result()
 
 
-def _make(direction: Direction, seed: int, folder: Path, tell: Callable[[str], None]) -> None:
+def check_all(direction: Direction, seed: int, folder: Path, settings: Settings) -> None:
+    """Raise RecipeError if a folder of the start run or of an arm has a run with other arguments."""
+    check(start_of(direction, seed, folder), start_words(direction, seed, folder), settings)
+    for arm in direction.arms:
+        check(run_of(direction, arm, seed, folder), words(direction, arm, seed, folder), settings)
+
+
+def make_seed(direction: Direction, seed: int, folder: Path, tell: Callable[[str], None]) -> None:
     """Make the recordings, the start run and the arms of one seed."""
     before, after = ([r for r in direction.recordings if r.by == by] for by in ("demonstrator", "start"))
     for recording in before:

@@ -22,6 +22,7 @@ from lmgym.cli import (
     replay,
     serve,
     submit,
+    systems,
     tasks,
     tokenizer,
     train,
@@ -72,6 +73,7 @@ app.command()(view.view)
 app.command()(serve.serve)
 app.command()(record.record)
 app.command()(curves.curves)
+app.command()(systems.systems)
 app.command()(submit.submit)
 app.command()(verify.verify)
 app.add_typer(board.app, name="board")

@@ -51,7 +51,7 @@ def curves(
         raise RecipeError(f"nothing to run: {size} has no such task with such an algorithm")
     console = Console(soft_wrap=True)
     make = partial(
-        comparison.make_all, folder=out, rates=_rates(), at_once=at_once, tell=_teller(console), settings=settings
+        comparison.make_all, folder=out, rates=_rates(), at_once=at_once, tell=teller(console), settings=settings
     )
     if tune:
         _try(chosen, out, make)
@@ -88,7 +88,7 @@ def _command(size: str, **named: list[str] | None) -> str:
     return f"make curves SIZE={size}" + (f" ARGS={shlex.quote(shlex.join(words))}" if words else "")
 
 
-def _teller(console: Console) -> Callable[[str], None]:
+def teller(console: Console) -> Callable[[str], None]:
     """Return what prints a name with the seconds since."""
     begun = time.perf_counter()
     return lambda name: console.print(f"{time.perf_counter() - begun:6.0f} s  {name}")
@@ -160,7 +160,7 @@ def _directions(out: Path, names: list[str] | None, *, at_once: int, write: Path
         available = ", ".join(each.name for each in directions.DIRECTIONS)
         raise RecipeError(f"no direction is {' or '.join(names or [])}; known: {available}")
 
-    directions.make_all(chosen, seeds, out, at_once=at_once, tell=_teller(console), settings=settings)
+    directions.make_all(chosen, seeds, out, at_once=at_once, tell=teller(console), settings=settings)
     tables = [
         directions.table(each, [directions.read(each, arm, seed, out) for arm in each.arms for seed in seeds])
         for each in chosen

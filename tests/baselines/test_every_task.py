@@ -48,7 +48,7 @@ WITHOUT_BROWSER = [name for name, id_ in TASKS.items() if registry.find(id_).pla
 
 
 def test_all_nine_are_there():
-    assert set(STEP) == set(algorithms())
+    assert set(STEP) == {name for name, module in algorithms().items() if ".recipes." not in module}
 
 
 def missing(name: str, task: str, folder: Path) -> str:

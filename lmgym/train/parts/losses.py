@@ -48,6 +48,19 @@ def surrogate(
     return -term, {"clipped": (term != rho * advantage).float()}
 
 
+def open_surrogate(scored: ScoredBatch, *, low: float, high: float) -> tuple[Tensor, Mapping[str, Tensor]]:
+    """Return PPO's clipped loss, with a gradient where it is clipped from above; (B, T).
+
+    With A > 0 and a ratio r above 1 + high, the surrogate (1 + high) A r / sg(r) has the clipped value and the gradient
+    (1 + high) A grad log pi (Dong et al. 2025, AEPO).
+    """
+    advantage, rho = scored.batch.advantage, ratio(scored.logprobs, scored.batch.logprobs)
+    above = (advantage > 0) & (rho > 1.0 + high)
+    term = clipped(rho, advantage, low=low, high=high)
+    kept = (1.0 + high) * advantage * rho / rho.detach()
+    return -torch.where(above, kept, term), {"clipped_above": above.float()}
+
+
 def unit_surrogate(
     scored: ScoredBatch, *, unit: Unit, low: float, high: float, dual: float | None = None
 ) -> tuple[Tensor, Mapping[str, Tensor]]:

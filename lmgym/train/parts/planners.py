@@ -1,12 +1,17 @@
-"""Planners used in training: they replace actions of the player."""
+"""Planners used in training: they replace actions of the player, fork episodes and fill groups."""
 
 from __future__ import annotations
 
+import itertools
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
-from lmgym.rollout.planner import Node, Planner, Replace
+from lmgym.rollout.episode_state import number_of
+from lmgym.rollout.planner import CONTINUE, Continue, Fork, Group, Node, Planner, Replace, Stop
+from lmgym.types import Job, Turn
 
 STUMBLE = {"stumble": True}
 
@@ -54,6 +59,88 @@ class Wander(Planner):
             return None
         chance = np.random.default_rng([node.job.seed, node.job.attempt, number, 1])
         return Replace(actions[int(chance.integers(len(actions)))])
+
+
+@dataclass(frozen=True)
+class EntropyFork(Planner):
+    """Samples uncertain answers once more, until a group has `paths` episodes (Dong et al. 2025, ARPO).
+
+    After each answer but an episode's first, dH is the mean entropy (nats) of its first `tokens` tokens minus that of
+    the first answer. With probability clip(base + weight dH, 0, 1) a fork shares the turns before the answer and
+    samples it anew; each answer is forked at most once. Groups that end with fewer episodes get new tries.
+    """
+
+    paths: int  # episodes of a group, forks included
+    roots: int  # tries of a group, as drawn
+    base: float = 0.5
+    weight: float = 0.2  # per nat
+    tokens: int = 20
+
+    def tries(self, group: Group) -> int:
+        """Return how many of the group's episodes are no forks."""
+        return self.roots
+
+    def after_step(self, node: Node) -> Continue | Stop | Fork:
+        """Fork before the latest answer, drawn from the episode's id and the number of the turn."""
+        number, forks = len(node.turns) - 1, len(node.group.jobs) - node.group.roots
+        if number <= len(node.job.prefix) or forks >= self.paths - self.tries(node.group):
+            return CONTINUE
+        chance = np.random.default_rng([number_of(node.job.id), node.job.seed, number])
+        return Fork(1, turn=number) if chance.random() < self.probability(node) else CONTINUE
+
+    def probability(self, node: Node) -> float:
+        """Return the probability of a fork at the latest answer."""
+        rise = first_entropy(node.turns[-1], self.tokens) - first_entropy(node.turns[0], self.tokens)
+        return min(1.0, max(0.0, self.base + self.weight * rise))
+
+    def after_group(self, group: Group) -> Iterable[Job]:
+        """Return the tries that are missing."""
+        return group.tries(self.paths - len(group.jobs))
+
+
+@dataclass(frozen=True)
+class BalancedFork(EntropyFork):
+    """Divides a group into tries and forks by the entropies of its first try, and spreads the forks (AEPO).
+
+    With H_root the entropy of the try's first answer and H_tool of its later ones, paths x sigmoid(beta (H_root - mean
+    H_tool)) episodes are tries, at least `roots`; a group is drawn with one. A fork is 1 - c / in_a_row times as likely
+    after c forks in a row on its path.
+    """
+
+    beta: float = 1.0  # per nat
+    in_a_row: int = 3
+
+    def tries(self, group: Group) -> int:
+        """Return the number of tries; `paths` until the first try has ended."""
+        ended = next((each for each in group.trajectories if each.id == group.jobs[0].id), None)
+        if ended is None:
+            return self.paths
+        first, *later = (first_entropy(turn, self.tokens) for turn in ended.turns)
+        fall = self.beta * (sum(later) / len(later) - first) if later else 0.0
+        return min(self.paths, max(self.roots, round(self.paths / (1.0 + math.exp(min(fall, 50.0))))))
+
+    def probability(self, node: Node) -> float:
+        """Return ARPO's probability, less after forks in a row."""
+        forked, job, number = set[int](), node.job, len(node.turns) - 1
+        ancestors = {each.id: each for each in node.group.jobs}
+        while True:
+            forked |= {len(each.prefix) for each in node.group.jobs if each.parent == job.id}
+            if job.parent is None:
+                break
+            forked.add(len(job.prefix))
+            job = ancestors[job.parent]
+        run = next(count for count in itertools.count() if number - 1 - count not in forked)
+        return super().probability(node) * max(0.0, 1.0 - run / self.in_a_row)
+
+    def after_group(self, group: Group) -> Iterable[Job]:
+        """Return the tries that are missing: those of the division, then those that were not used for forks."""
+        return group.tries((self.tries(group) if group.roots < self.tries(group) else self.paths) - len(group.jobs))
+
+
+def first_entropy(turn: Turn, tokens: int) -> float:
+    """Return the mean entropy in nats of the first `tokens` tokens of an answer; 0 for one that was not sampled."""
+    entropy = turn.completion.entropy[:tokens]
+    return sum(entropy) / max(1, len(entropy))
 
 
 def splice(first: str, second: str, chance: np.random.Generator) -> str:

@@ -79,18 +79,28 @@ class Paths:
 
     def spread(self, of_paths: Tensor) -> Tensor:
         """Spread values of paths (E,) over the tokens of all turns on each path, by their weights; (B, T)."""
-        own = (self.weight() * of_paths.double().cpu()).tolist()
+        credit = self._through(self.weight() * of_paths.double().cpu())
+        return (credit * self._scale()).to(self.batch.reward) * self.batch.mask
+
+    def mean(self, of_paths: Tensor) -> Tensor:
+        """Return the mean of the values (E,) of the paths through each token; (B, T)."""
+        values = of_paths.double().cpu()
+        return (self._through(values) / self._through(torch.ones_like(values))).to(self.batch.reward) * self.batch.mask
+
+    def _through(self, of_paths: Tensor) -> Tensor:
+        """Return the sum of the values (E,) of the paths through each token; (B, T) float64."""
+        own = of_paths.tolist()
         subtree = list(own)  # of a path and all its forks
         for number in sorted(range(len(self)), key=self._depth, reverse=True):
             if self.parent[number] >= 0:
                 subtree[self.parent[number]] += subtree[number]
-        credit = torch.zeros(self.batch.mask.shape, dtype=torch.float64)
+        total = torch.zeros(self.batch.mask.shape, dtype=torch.float64)
         turn = self.batch.turn.cpu()
         for row, number in enumerate(self.batch.episode.tolist()):
-            credit[row] = own[number]
+            total[row] = own[number]
             for at, forks in self.forks[number].items():
-                credit[row] += (turn[row] < at).double() * sum(subtree[each] for each in forks)
-        return (credit * self._scale()).to(self.batch.reward) * self.batch.mask
+                total[row] += (turn[row] < at).double() * sum(subtree[each] for each in forks)
+        return total
 
     def shares(self) -> Tensor:
         """Return token weights for credit functions that look along a single path, such as GAE; (B, T)."""

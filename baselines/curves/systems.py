@@ -1,0 +1,141 @@
+"""Experiments of published systems: each recipe against its own ablation, one row of a table a system.
+
+An experiment is the `EXPERIMENT` of an algorithm's file, a Direction whose first arm is the system and whose second is
+the ablation. Both begin with the same imitated policy, end at the same number of sampled action tokens and have no
+tuning trial. Rows of systems that are not run keep what the table said before.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+
+from lmgym.baselines.curves import directions
+from lmgym.baselines.curves.comparison import REPORTS, Settings, commits
+from lmgym.baselines.curves.directions import RL, Arm, Direction
+from lmgym.errors import LmgymError, RecipeError
+from lmgym.evaluation.stats import Interval, student
+from lmgym.train import algorithms
+from lmgym.train.log import read_metrics
+
+RATES = ("--lr", "3e-4", "--final-norm-lr", "0.045")  # what the trials of the curves chose for GRPO
+COLUMNS = (
+    *("system", "the paper's claim", "compared", "task", "seeds", "start", "system", "ablation", "difference"),
+    *("verdict", "tokens", "seconds", "command", "commit"),
+)
+NOT_RUN = "not run"
+
+
+def arm(name: str, algorithm: str, *words: str, options: Sequence[str] = ()) -> Arm:
+    """Return an arm that trains from the start policy, at the rates of all arms unless `words` has others."""
+    return Arm(name=name, algorithm=algorithm, words=(*RL, *RATES, *words), options=options)
+
+
+def experiments(names: Sequence[str] = ()) -> dict[str, Direction]:
+    """Return the experiments of these algorithms, or of all that have one; a name may be the path of a .py file."""
+    everything = {name: getattr(algorithms.load(name), "EXPERIMENT", None) for name in names or algorithms.algorithms()}
+    for name, direction in everything.items():
+        if names and direction is None:
+            raise RecipeError(f"{name} has no EXPERIMENT; baselines/recipes/arpo.py has one")
+    return {each.name: each for each in everything.values() if each is not None}
+
+
+def trial(direction: Direction) -> Direction:
+    """Return the experiment with budgets that only show that its runs start."""
+    return replace(direction, warmup=1, tokens=100, episodes=4)
+
+
+def make_all(
+    chosen: Sequence[Direction],
+    seeds: Sequence[int],
+    folder: Path,
+    *,
+    at_once: int,
+    tell: Callable[[str], None],
+    settings: Settings,
+) -> dict[str, str]:
+    """Make the missing runs, `at_once` at a time, and return the errors by system; other systems go on.
+
+    Raise RecipeError before the first run if a folder has a run with other arguments.
+    """
+    for direction, seed in product(chosen, seeds):
+        directions.check_all(direction, seed, folder, settings)
+    errors: dict[str, str] = {}
+
+    def one(direction: Direction, seed: int) -> None:
+        try:
+            directions.make_seed(direction, seed, folder, tell)
+        except LmgymError as error:
+            errors[direction.name] = str(error)
+
+    with ThreadPoolExecutor(at_once) as pool:
+        for job in [pool.submit(one, *pair) for pair in product(chosen, seeds)]:
+            job.result()
+    return errors
+
+
+def difference(direction: Direction, seeds: Sequence[int], folder: Path) -> tuple[list[list[float]], Interval]:
+    """Return success at the start and at the end of the first two arms by seed, and the paired difference, in points.
+
+    The interval is Student's over seeds.
+    """
+    first, second = ([directions.read(direction, arm, seed, folder) for seed in seeds] for arm in direction.arms[:2])
+    start = [100 * line.success[0] for line in first]
+    ends = [[100 * line.success[-1] for line in lines] for lines in (first, second)]
+    return [start, *ends], student([a - b for a, b in zip(*ends, strict=True)])
+
+
+def verdict(gap: Interval) -> str:
+    """Return what the interval of system less ablation says about the claim."""
+    if gap.low > 0:
+        return "as the paper says"
+    return "against" if gap.high < 0 else "not told apart"
+
+
+def row(direction: Direction, seeds: Sequence[int], folder: Path) -> str | None:
+    """Return the system's row of the table; None unless all its runs are finished."""
+    runs = [run for seed in seeds for run in directions.runs(direction, seed, folder)]
+    if not all((run / REPORTS).exists() for run in runs):
+        return None
+    means, gap = difference(direction, seeds, folder)
+    interval = "" if math.isnan(gap.low) else f" [{gap.low:+.1f}, {gap.high:+.1f}]"
+    seconds = sum(value for run in runs for line in read_metrics(run) for name, value in _seconds(line))
+    cells = (
+        *described(direction),
+        str(len(seeds)),
+        *(f"{np.mean(values):.1f} %" for values in means),
+        f"{gap.mean:+.1f}{interval}",
+        verdict(gap),
+        f"{direction.tokens:,}" if direction.tokens else "by steps",
+        f"{seconds:,.0f}",
+        f"`make systems ARGS={direction.name}`",
+        commits(runs).removeprefix("commits ").removeprefix("commit "),
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def _seconds(line: Mapping[str, float]) -> list[tuple[str, float]]:
+    return [(name, value) for name, value in line.items() if name.startswith("seconds_")]
+
+
+def described(direction: Direction) -> tuple[str, ...]:
+    """Return the cells of a row that no run changes: name, claim, arms and task."""
+    compared = " against ".join(arm.name for arm in direction.arms[:2])
+    options = f" ({', '.join(direction.options)})" if direction.options else ""
+    return direction.name, direction.claim, compared, direction.task + options
+
+
+def table(everything: Mapping[str, Direction], rows: Mapping[str, str], previous: str = "") -> str:
+    """Return the table: the new `rows`, those of the `previous` table, and for the rest that they are not run."""
+    before = {line.split("|")[1].strip(): line for line in previous.splitlines() if line.count("|") > len(COLUMNS)}
+    lines = [f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
+    for name, direction in sorted(everything.items()):
+        empty = [*described(direction), *("",) * 5, NOT_RUN, *("",) * 2, f"`make systems ARGS={name}`", ""]
+        lines.append(rows.get(name) or before.get(name) or f"| {' | '.join(empty)} |")
+    return "\n".join(lines)

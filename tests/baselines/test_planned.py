@@ -1,0 +1,69 @@
+"""Recipes whose episodes a planner or a context changes: two steps on their task, and the same bits when resumed."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+
+from lmgym.train import loop
+from lmgym.train.log import read_metrics
+from tests.train.test_resume_critics import bits
+from tests.train.victim import toy_policy
+
+SHORT = {"warmup": 1, "warmup_episodes": 2, "evaluate": 2, "steps": 2, "autocast": False}
+CASES = {
+    "arpo": ("alfworld", {}, {"instances": 2, "group": 4, "roots": 2, "budget": 3}),
+    "aepo": ("alfworld", {}, {"instances": 2, "group": 4, "budget": 3}),
+}
+
+
+class Interrupted(Exception):
+    """Stands for the end of the process."""
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_two_steps_on_its_task_and_the_same_bits_when_resumed(name, tmp_path, monkeypatch):
+    task, options, changes = CASES[name]
+    module = importlib.import_module(f"lmgym.baselines.recipes.{name}")
+
+    def train(folder, *, resume=False):
+        args = module.Args(**{**SHORT, **changes})
+        recipe = replace(module.recipe(args), filter=[])  # a toy policy's groups are flat
+        return loop.run(
+            recipe,
+            toy_policy(),
+            task=task,
+            options=options,
+            folder=tmp_path / folder,
+            resume=resume,
+            save_seconds=0.0,
+            lockstep=True,
+            quiet=True,
+        )
+
+    train("whole")
+    rows = [row for row in read_metrics(tmp_path / "whole") if row["stage"] == "rl" and "evaluated_success" not in row]
+    assert len(rows) == 2
+    assert all(row["trained_tokens"] > 0 for row in rows)
+    figures = [value for row in rows for value in row.values() if isinstance(value, float)]
+    assert all(math.isfinite(value) for value in figures)
+    save = loop.Training.save
+
+    def dying(self):
+        """Die after the first step of RL, before its checkpoint is written."""
+        if self.cursor.step == 1 and self.recipe.unrolled()[self.cursor.stage].name == "rl":
+            raise Interrupted
+        save(self)
+
+    monkeypatch.setattr(loop.Training, "save", dying)
+    with pytest.raises(Interrupted):
+        train("cut")
+    monkeypatch.setattr(loop.Training, "save", save)
+    train("cut", resume=True)
+    whole, cut = bits(tmp_path / "whole"), bits(tmp_path / "cut")
+    assert len(whole) == len(cut) > 10
+    assert all(torch.equal(a, b) for a, b in zip(whole, cut, strict=True))

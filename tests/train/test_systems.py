@@ -1,0 +1,152 @@
+"""Experiments of systems: what is run, and what a row says."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from lmgym.baselines.curves import directions, systems
+from lmgym.cli import main
+from lmgym.cli.systems import MARKERS
+from lmgym.errors import RecipeError
+from lmgym.evaluation.stats import student
+
+RECIPE = '''
+"""A system in one file."""
+from lmgym.baselines import grpo
+from lmgym.baselines.curves.directions import Direction
+from lmgym.baselines.curves.systems import arm
+from lmgym.baselines.grpo import Args, recipe
+
+SMALL = ("--instances", "2", "--group", "2", "--budget", "2", "--evaluate", "2")
+EXPERIMENT = Direction(
+    name="mine",
+    claim="six is a crowd",
+    task="guess_number",
+    options=("highest=6", "max_turns=2"),
+    arms=(arm("two", {path!r}, *SMALL), arm("three", {path!r}, *SMALL, "--group", "3")),
+    model="tiny:1m",
+    warmup=7,
+    tokens=70_000,
+)
+'''
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+    """The path of a recipe with an experiment; its runs are made in this process and counted."""
+    path = tmp_path / "mine.py"
+    path.write_text(RECIPE.replace("{path!r}", repr(str(path))))
+    made = []
+
+    def make(folder, arguments, out):
+        if (out / "reports.json").exists():
+            return
+        made.append(out.name)
+        run(monkeypatch, *arguments)
+
+    monkeypatch.setattr(directions, "make", make)
+    return path, made
+
+
+def run(monkeypatch, *words: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["lmgym", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return ended.value.code or 0
+
+
+def test_an_experiment_is_run_once_and_its_row_written(mine, tmp_path, monkeypatch, capsys):
+    path, made = mine
+    words = ("systems", str(path), "--trial", "--seeds", "1", "--out", str(tmp_path / "runs"))
+    assert run(monkeypatch, *words) == 0
+    assert made == ["mine-start-0", "mine-two-0", "mine-three-0"]
+    assert run(monkeypatch, *words) == 0
+    assert len(made) == 3
+    rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| mine | six is a crowd |")]
+    assert len(rows) == 2
+    assert rows[0] == rows[1]
+    cells = [cell.strip() for cell in rows[0].split("|")[1:-1]]
+    assert len(cells) == len(systems.COLUMNS)
+    assert cells[2:5] == ["two against three", "guess_number (highest=6, max_turns=2)", "1"]
+    assert cells[9:11] == ["not told apart", "100"]
+
+
+def test_a_failing_system_is_named_and_the_others_go_on(mine, tmp_path, monkeypatch, capsys):
+    path, made = mine
+    other = tmp_path / "other.py"
+    text = path.read_text().replace('"mine"', '"other"').replace(str(path), str(other))
+    other.write_text(text.replace('task="guess_number"', 'task="guess_number"').replace("highest=6", "highest=none"))
+    words = ("systems", str(other), str(path), "--trial", "--seeds", "1", "--out", str(tmp_path / "runs"))
+
+    def make(folder, arguments, out, before=directions.make):
+        if out.name.startswith("other"):
+            raise RecipeError("other-start-0 ended with 1: highest")
+        before(folder, arguments, out)
+
+    monkeypatch.setattr(directions, "make", make)
+    assert run(monkeypatch, *words) == 1
+    printed = capsys.readouterr().out
+    assert "other: other-start-0 ended with 1: highest" in printed
+    assert "| other | six is a crowd | two against three | guess_number (highest=none, max_turns=2) |  |" in printed
+    assert made == ["mine-start-0", "mine-two-0", "mine-three-0"]
+
+
+def finished(direction, seeds: dict[int, tuple[float, float]], folder: Path) -> None:
+    """Write what `row` reads of finished runs: the success of both arms at the end, by seed."""
+    for seed, ends in seeds.items():
+        for path, success in zip(directions.runs(direction, seed, folder), (0.4, *ends), strict=True):
+            path.mkdir(parents=True)
+            (path / "reports.json").write_text("{}")
+            (path / "run.json").write_text(json.dumps({"commit": "0123456789", "arguments": {}}))
+            line = {"stage": "after RL", "evaluated_success": success, "environment_steps": 5, "seconds_evaluate": 2.0}
+            (path / "metrics.jsonl").write_text(json.dumps(line) + "\n")
+
+
+@pytest.mark.parametrize(
+    ("ends", "verdict"),
+    [
+        (((0.6, 0.5), (0.7, 0.6), (0.62, 0.5)), "as the paper says"),
+        (((0.5, 0.6), (0.6, 0.7), (0.5, 0.62)), "against"),
+        (((0.6, 0.5), (0.5, 0.6), (0.6, 0.5)), "not told apart"),
+    ],
+)
+def test_the_verdict_is_that_of_the_interval_over_seeds(mine, tmp_path, ends, verdict):
+    (direction,) = systems.experiments([str(mine[0])]).values()
+    finished(direction, dict(enumerate(ends)), tmp_path / "runs")
+    cells = [cell.strip() for cell in systems.row(direction, range(3), tmp_path / "runs").split("|")[1:-1]]
+    gap = student([100 * (a - b) for a, b in ends])
+    assert cells[5] == "40.0 %"
+    assert cells[8] == f"{gap.mean:+.1f} [{gap.low:+.1f}, {gap.high:+.1f}]"
+    assert cells[9] == verdict
+    assert cells[11:] == ["18", "`make systems ARGS=mine`", "0123456"]  # nine runs of two seconds
+    assert systems.row(direction, range(4), tmp_path / "runs") is None  # a seed is missing
+
+
+def test_rows_of_systems_that_were_not_run_again_stay(mine, tmp_path):
+    (direction,) = systems.experiments([str(mine[0])]).values()
+    finished(direction, {0: (0.6, 0.5)}, tmp_path / "runs")
+    line = systems.row(direction, range(1), tmp_path / "runs")
+    empty = systems.table({"mine": direction}, {})
+    assert empty.splitlines()[-1].split("|")[10].strip() == systems.NOT_RUN
+    full = systems.table({"mine": direction}, {"mine": line}, empty)
+    assert systems.table({"mine": direction}, {}, full) == full
+    assert systems.table({}, {}, full).splitlines() == full.splitlines()[:2]  # a system that is gone
+
+
+def test_the_rows_of_the_repository_are_of_the_experiments_as_they_are():
+    text = (Path(systems.__file__).parents[1] / "recipes" / "README.md").read_text()
+    rows = text.partition(MARKERS[0])[2].partition(MARKERS[1])[0].strip().splitlines()
+    assert len(rows) > 2
+    everything = systems.experiments()
+    for row in rows[2:]:
+        cells = tuple(cell.strip() for cell in row.split("|")[1:5])
+        assert cells == systems.described(everything[cells[0]]), "run `make systems` for it again"
+
+
+def test_an_algorithm_without_an_experiment_is_refused():
+    with pytest.raises(RecipeError, match="bc has no EXPERIMENT"):
+        systems.experiments(["bc"])
