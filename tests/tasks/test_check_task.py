@@ -8,6 +8,7 @@ from tests.components import chromium
 
 FAMILIES = (
     "click_target",
+    "connect_four",
     "frozen_lake",
     "guess_number",
     "kuhn_poker",
@@ -16,6 +17,7 @@ FAMILIES = (
     "retail_desk",
     "sokoban",
     "text_nav",
+    "tic_tac_toe",
     "visual_search",
     "wordle",
 )

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import math
 import random
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
 
-from lmgym.env.games.state import OVER, GameState, Strategy
+from lmgym.env.games.state import OVER, GameState, Strategy, uniform
+from lmgym.errors import InstanceError
 
 EXPLORATION = 2.0  # c of UCT, and rollouts of a leaf: the values of MARS (thu-nics/MARS)
 ROLLOUTS = 10
+SEARCH = re.compile(r"mcts:([1-9]\d{0,4})")
+
+Rollout = Callable[[GameState, random.Random], float]  # payoff of player 0 after random play
 
 
 class Opponent(Protocol):
@@ -55,6 +61,22 @@ def perfect(state: GameState) -> list[float]:
     return [(value == best) / values.count(best) for value in values]
 
 
+@lru_cache(maxsize=1 << 17)
+def best_payoff(state: GameState, player: int, strategy: Strategy) -> float:
+    """Return the mean payoff of `player` who plays best against a strategy; for small games without hidden parts."""
+    if state.player == OVER:
+        return state.payoff() if player == 0 else -state.payoff()
+    values = [best_payoff(state.after(action), player, strategy) for action in state.actions()]
+    if state.player == player:
+        return max(values)
+    return sum(chance * value for chance, value in zip(strategy(state), values, strict=True))
+
+
+def best_response(state: GameState, strategy: Strategy) -> str:
+    """Return the first best action of the player on turn against a strategy of the other."""
+    return max(state.actions(), key=lambda action: best_payoff(state.after(action), state.player, strategy))
+
+
 @dataclass
 class _SearchNode:
     """A position in a search tree."""
@@ -70,6 +92,7 @@ class TreeSearch:
     """UCT with random rollouts, for games without hidden information or chance; it plays the most visited action."""
 
     simulations: int
+    rollout: Rollout
 
     def choose(self, state: GameState, rng: np.random.Generator) -> str:
         """Search, and return the most visited action."""
@@ -90,7 +113,7 @@ class TreeSearch:
             leaf.children = {action: _SearchNode(leaf.state.after(action)) for action in actions}
             leaf = next(iter(leaf.children.values()))
             path.append(leaf)
-        payoff = sum(_rollout(leaf.state, chance) for _ in range(ROLLOUTS)) / ROLLOUTS
+        payoff = sum(self.rollout(leaf.state, chance) for _ in range(ROLLOUTS)) / ROLLOUTS
         for node in path:
             node.visits += 1
             node.total += payoff
@@ -108,9 +131,19 @@ def _promising(node: _SearchNode) -> _SearchNode:
     return max(node.children.values(), key=bound)
 
 
-def _rollout(state: GameState, chance: random.Random) -> float:
+def rollout(state: GameState, chance: random.Random) -> float:
     """Return the payoff of player 0 after random play."""
     while state.player != OVER:
         actions = state.actions()
         state = state.after(actions[int(chance.random() * len(actions))])
     return state.payoff()
+
+
+def board_opponent(name: str, *, task: str, names: Sequence[str], rollout: Rollout = rollout) -> Opponent:
+    """Return the player "random", "minimax" or "mcts:N"; `names` are those that the task has."""
+    if (search := SEARCH.fullmatch(name)) and "mcts:N" in names:
+        return TreeSearch(int(search[1]), rollout)
+    strategies = {"random": uniform, "minimax": perfect}
+    if name not in names or name not in strategies:
+        raise InstanceError(f"unknown opponent {name!r} for {task}; choose {', '.join(names)}")
+    return StrategyPlayer(strategies[name])
