@@ -35,7 +35,7 @@ FORCE:
 	@touch $@
 
 .venv/.dev: .venv/.train
-	@PYTHON=$(PYTHON) .ci/debian-packages web sandbox
+	@PYTHON=$(PYTHON) .ci/debian-packages web sandbox desktop
 	$(BIN)/pip install -q -c constraints.txt -e '.[dev]'
 	@touch $@
 

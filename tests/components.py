@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 
 from lmgym.backends.browser.process import executable
+from lmgym.backends.desktop.packages import check_installed
 from lmgym.backends.sandbox.bubblewrap import unavailable
 from lmgym.errors import MissingExtra
 
@@ -40,6 +41,14 @@ def bubblewrap() -> None:
     """Skip the calling test, or the module being imported, if bubblewrap cannot run here."""
     if reason := unavailable():
         pytest.skip(reason, allow_module_level=True)
+
+
+def desktop() -> None:
+    """Skip the calling test, or the module being imported, if a program or package of desktop tasks is missing."""
+    try:
+        check_installed()
+    except MissingExtra as error:
+        pytest.skip(str(error), allow_module_level=True)
 
 
 def stays_skipped(reason: str) -> bool:

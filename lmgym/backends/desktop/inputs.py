@@ -1,0 +1,154 @@
+"""Inputs, into which every action format is translated, and the desktop's way to perform them."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, get_args
+
+from lmgym.backends.desktop.display import BUTTONS, WHEEL
+from lmgym.backends.desktop.keys import keysym
+from lmgym.backends.desktop.session import Desktop
+
+Pointing = Literal["move", "click", "button_down", "button_up", "drag", "scroll"]
+Typing = Literal["type", "press", "hotkey", "key_down", "key_up"]
+Kind = Literal[Pointing, Typing, "wait", "look", "done", "fail"]
+Coordinates = Literal["pixel", "unit", "thousand"]
+LONGEST_TEXT = 5_000  # characters typed by one input
+MOST_INPUTS = 50  # of one action
+MOST_KEYS = 20  # of one input
+MOST_CLICKS = 5
+MOST_TURNS = 100  # of the wheel
+LONGEST_WAIT = 10.0  # seconds
+STEPS = 8  # places that a drag passes
+
+
+class InvalidAction(ValueError):
+    """An action that is not understood or not possible; the message is for the policy."""
+
+
+@dataclass(frozen=True)
+class Input:
+    """One input; `points` are in the units of the policy's coordinates, or empty for the pointer's present place."""
+
+    kind: Kind
+    points: tuple[tuple[float, float], ...] = ()
+    element: int | None = None  # number of an element of the last observation, in place of a point
+    button: str = "left"
+    count: int = 1  # clicks, presses or turns of the wheel
+    direction: str = "down"
+    text: str = ""
+    keys: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+def check_coordinates(name: str) -> None:
+    """Raise InvalidAction if the convention is unknown."""
+    if name not in get_args(Coordinates):
+        raise InvalidAction(f"coordinates is one of {', '.join(get_args(Coordinates))}; got {name!r}")
+
+
+def pixel(point: tuple[float, float], coordinates: Coordinates, size: tuple[int, int]) -> tuple[int, int]:
+    """Return a point in pixels; raise InvalidAction if it is outside of the screen."""
+    scales: Mapping[str, tuple[float, float]] = {
+        "pixel": (1.0, 1.0),
+        "unit": (size[0] - 1, size[1] - 1),
+        "thousand": ((size[0] - 1) / 1000, (size[1] - 1) / 1000),
+    }
+    x, y = (value * scale for value, scale in zip(point, scales[coordinates], strict=True))
+    if not (math.isfinite(x) and math.isfinite(y) and 0 <= x < size[0] and 0 <= y < size[1]):
+        raise InvalidAction(f"({point[0]:g}, {point[1]:g}) is outside of the screen ({coordinates} coordinates)")
+    return round(min(x, size[0] - 1)), round(min(y, size[1] - 1))
+
+
+def check(inputs: Sequence[Input], desktop: Desktop) -> None:
+    """Raise InvalidAction if any of the inputs cannot be performed; points are in pixels."""
+    if not 1 <= len(inputs) <= MOST_INPUTS:
+        raise InvalidAction(f"an action has 1 to {MOST_INPUTS} inputs; got {len(inputs)}")
+    for each in inputs:
+        if len(each.text) > LONGEST_TEXT:
+            raise InvalidAction(f"{len(each.text)} characters are more than {LONGEST_TEXT}")
+        if not desktop.display.can_type(each.text):
+            raise InvalidAction("the text has characters that no key types, such as control characters")
+        if len(each.keys) > MOST_KEYS:
+            raise InvalidAction(f"{len(each.keys)} keys are more than {MOST_KEYS}")
+        for key in each.keys:
+            if not keysym(key):
+                raise InvalidAction(f"unknown key {key[:40]!r}")
+        if each.button not in BUTTONS:
+            raise InvalidAction(f"button is one of {', '.join(BUTTONS)}; got {each.button[:40]!r}")
+        if each.direction not in WHEEL:
+            raise InvalidAction(f"direction is one of {', '.join(WHEEL)}; got {str(each.direction)[:40]!r}")
+        most = MOST_TURNS if each.kind == "scroll" else MOST_KEYS if each.kind == "press" else MOST_CLICKS
+        if not 0 <= each.count <= most:
+            raise InvalidAction(f"{each.kind} is repeated 0 to {most} times; got {each.count}")
+        if not 0 <= each.seconds <= LONGEST_WAIT:
+            raise InvalidAction(f"seconds are between 0 and {LONGEST_WAIT:g}; got {each.seconds:g}")
+
+
+def perform(each: Input, desktop: Desktop) -> None:
+    """Perform one checked input, whose points are in pixels, and wait until the screen rests."""
+    display = desktop.display
+    points = [(round(x), round(y)) for x, y in each.points]
+    if points:
+        display.move(*points[0])
+        if each.kind in ("click", "drag", "scroll", "button_down"):
+            display.sync()
+    number = BUTTONS[each.button]
+    if each.kind == "click":
+        for _ in range(each.count):
+            display.button(number, down=True)
+            display.button(number, down=False)
+    elif each.kind == "button_down":
+        display.button(number, down=True)
+    elif each.kind == "button_up":
+        display.button(number, down=False)
+    elif each.kind == "drag":
+        _drag(desktop, points, number)
+    elif each.kind == "scroll":
+        for _ in range(each.count):
+            display.button(WHEEL[each.direction], down=True)
+            display.button(WHEEL[each.direction], down=False)
+    elif each.kind == "type":
+        display.type(each.text, partial(desktop.rest, longest=1.0))
+    elif each.kind == "press":
+        for key in each.keys * each.count:
+            display.key(keysym(key), down=True)
+            display.key(keysym(key), down=False)
+    elif each.kind == "hotkey":
+        _hotkey(desktop, each.keys)
+    elif each.kind == "key_down":
+        display.key(keysym(each.keys[0]), down=True)
+    elif each.kind == "key_up":
+        display.key(keysym(each.keys[0]), down=False)
+    elif each.kind == "wait":
+        time.sleep(each.seconds)
+    display.sync()
+    desktop.rest()
+
+
+def _hotkey(desktop: Desktop, keys: Sequence[str]) -> None:
+    symbols = [keysym(key.lower() if len(key) == 1 and len(keys) > 1 else key) for key in keys]
+    for symbol in symbols:
+        desktop.display.key(symbol, down=True)
+    for symbol in reversed(symbols):
+        desktop.display.key(symbol, down=False)
+
+
+def _drag(desktop: Desktop, points: Sequence[tuple[int, int]], number: int) -> None:
+    """Press at the first point, or where the pointer is, pass the others in small steps, and release."""
+    display = desktop.display
+    path = list(points) if len(points) > 1 else [display.pointer(), *points]
+    display.move(*path[0])
+    display.button(number, down=True)
+    display.sync()
+    for (x0, y0), (x1, y1) in zip(path, path[1:], strict=False):
+        for step in range(1, STEPS + 1):
+            display.move(x0 + (x1 - x0) * step // STEPS, y0 + (y1 - y0) * step // STEPS)
+            display.sync()
+            desktop.display.wait_for_change(0.01)
+    desktop.rest(longest=1.0)
+    display.button(number, down=False)

@@ -1,0 +1,239 @@
+"""One desktop behind synchronous calls: applications, screen, accessibility tree, input, and rest."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgym.backends.desktop.display import FRAME_BUFFER, AppWindow, Display, wait_until
+from lmgym.backends.desktop.folders import DesktopFolder
+from lmgym.backends.desktop.home import fill_home, store_template, template_folder, write_settings
+from lmgym.backends.desktop.packages import check_installed
+from lmgym.backends.desktop.places import placed
+from lmgym.backends.desktop.shell import EXITS, HOME, REQUESTS, RUNTIME, SERVERS, STARTER, SandboxedShell
+from lmgym.backends.desktop.tree import AccessibilityBus, TreeNode
+from lmgym.errors import BackendError
+
+SIZE = (1280, 800)  # pixels of the screen
+STARTUP = 60.0  # seconds for the servers or a window
+QUIET = 0.06  # seconds without drawing and without work, after which the screen rests
+LONGEST = 5.0  # seconds that an action may keep the screen busy
+TICKS = os.sysconf("SC_CLK_TCK")
+OFFICE_PROGRAM = "/usr/lib/libreoffice/program/soffice.bin"  # without its start script, which looks for Java
+OFFICE = ("--norestore", "--nologo", "--nofirststartwizard", "--nolockcheck")
+CRASHES = (128 + signal.SIGABRT, 128 + signal.SIGSEGV, 128 + signal.SIGKILL, 128 + signal.SIGBUS)
+
+
+@dataclass(frozen=True)
+class Launch:
+    """An application to start with a file of the home folder, and the title its window is known by."""
+
+    program: str
+    arguments: tuple[str, ...] = ()
+    title: str = ""  # part of the title to wait for; "": any new window
+
+
+class Desktop:
+    """A running desktop. Failures of any of its parts raise BackendError and leave it unusable."""
+
+    def __init__(self, size: tuple[int, int] = SIZE) -> None:
+        """Start the display, the window manager and the buses."""
+        check_installed()
+        self.size = size
+        self._folder = DesktopFolder()
+        self._parts: list[SandboxedShell] = []
+        self._pid = os.getpid()
+        self._release = weakref.finalize(self, _end, self._pid, self._folder, self._parts)
+        if not template_folder().exists():
+            self._make_template()
+        fill_home(self._folder.home)
+        script = SERVERS.format(width=size[0], height=size[1], runtime=RUNTIME)
+        servers = self._sandbox(script)
+        sockets = (self._folder.runtime / "bus", self._folder.sockets / "X0", self._folder.runtime / FRAME_BUFFER)
+        wait_until(lambda: all(path.exists() for path in sockets) or not servers.alive, STARTUP, "the desktop")
+        self.display = Display(sockets[1], sockets[2])
+        self._accessibility = AccessibilityBus(sockets[0], self._folder.runtime, RUNTIME)
+        self._applications = self._sandbox(STARTER)
+        self._terminal = False  # an application that runs any command has been started
+        self._touched = False
+
+    @property
+    def home(self) -> Path:
+        """The home folder, as this process names it."""
+        return self._folder.home
+
+    @property
+    def owned(self) -> bool:
+        """True in the process that started the desktop, False in a forked child."""
+        return self._pid == os.getpid()
+
+    @property
+    def alive(self) -> bool:
+        """True while all sandboxes of the desktop run."""
+        return all(part.alive for part in self._parts)
+
+    def processes(self) -> list[int]:
+        """Return the ids of all processes of the desktop."""
+        return [pid for part in self._parts for pid in part.processes()]
+
+    # Applications --------------------------------------------------------------------------------------------
+
+    def reset(self, furnish: Callable[[Path], None], launches: Sequence[Launch]) -> None:
+        """Restore the home folder, let `furnish` add files to it, and start applications.
+
+        Applications of the last episode are ended; the display and the buses stay.
+        """
+        if self._touched:
+            self._parts.remove(self._applications)
+            self._applications.kill()
+            self._restart_settings_daemons()
+            for name in (EXITS, Path(REQUESTS).name):
+                (self._folder.runtime / name).unlink(missing_ok=True)
+            fill_home(self.home)
+            self._applications = self._sandbox(STARTER)
+            wait_until(lambda: not self.display.windows(), STARTUP, "the empty desktop")
+            self.display.release_all()
+            self.display.unlock_capitals()
+        self._touched, self._terminal = True, False
+        furnish(self.home)
+        self.display.move(self.size[0] // 2, self.size[1] // 2)
+        for launch in launches:
+            self.launch(launch)
+
+    def launch(self, launch: Launch) -> None:
+        """Start an application and wait for its window and for rest."""
+        before = {(window.title, window.program) for window in self.display.windows()}
+        program, arguments = launch.program, list(launch.arguments)
+        if program == "soffice":
+            program, arguments = OFFICE_PROGRAM, [*OFFICE, *arguments]
+        elif program == "mousepad":
+            arguments = ["--disable-server", *arguments]
+        elif program == "lxterminal":
+            arguments = ["--no-remote", *arguments]
+            self._terminal = True
+        self._applications.launch(program, arguments)
+
+        def there() -> bool:
+            self._check()
+            windows = self.display.windows()
+            if launch.title:
+                return any(launch.title in window.title for window in windows)
+            return any((window.title, window.program) not in before for window in windows)
+
+        wait_until(there, STARTUP, f"the window {launch.title!r} of {program}")
+        self.rest(longest=2 * LONGEST)
+
+    def run(self, program: str, arguments: Sequence[str], *, seconds: float = STARTUP) -> None:
+        """Run a program without a window beside the applications and wait for its end."""
+        marker = self._folder.runtime / EXITS
+        count = _lines(marker)
+        self._applications.launch(program, arguments)
+        wait_until(lambda: _lines(marker) > count, seconds, f"the end of {program}")
+
+    # Screen --------------------------------------------------------------------------------------------------
+
+    def screenshot(self) -> NDArray[np.uint8]:
+        """Return the screen, (height, width, 3)."""
+        self._check()
+        return self.display.screenshot()
+
+    def tree(self) -> list[TreeNode]:
+        """Return the accessibility tree of what shows: one node per application, with its windows below."""
+        self._check()
+        return placed(self._accessibility.read())
+
+    def windows(self) -> list[AppWindow]:
+        """Return the open windows, the lowest first."""
+        self._check()
+        return self.display.windows()
+
+    def rest(self, longest: float = LONGEST) -> bool:
+        """Wait until nothing is drawn and no application works; return False if that took too long."""
+        self._check()
+        end, quiet_since, (work, _) = time.monotonic() + longest, time.monotonic(), self._work()
+        while time.monotonic() < end:
+            self.display.wait_for_change(QUIET / 4)
+            changed, before = self.display.changed(), work
+            work, running = self._work()
+            now = time.monotonic()
+            if changed or running or work > before:
+                quiet_since = now
+            elif now - quiet_since >= QUIET and self._accessibility.responsive():
+                return True
+        return False
+
+    # Inside --------------------------------------------------------------------------------------------------
+
+    def _check(self) -> None:
+        """Raise BackendError if a part has died."""
+        if not self.alive:
+            raise BackendError("a part of the desktop has ended")
+        if not self._terminal:  # in a terminal, ending an application is an action like any other
+            with suppress(FileNotFoundError):
+                for line in (self._folder.runtime / EXITS).read_text().splitlines():
+                    name, _, code = line.partition(" ")
+                    if int(code or 0) in CRASHES:
+                        raise BackendError(f"{name} has crashed with exit code {code}")
+
+    def _work(self) -> tuple[int, bool]:
+        """Return the processor time that all parts have used, in clock ticks, and whether one waits for a processor."""
+        total, running = 0, False
+        for pid in self.processes():
+            with suppress(OSError, IndexError):
+                fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+                total += int(fields[11]) + int(fields[12])
+                running |= fields[0] in "RD"
+        return total, running
+
+    def _sandbox(self, script: str) -> SandboxedShell:
+        folders = {HOME: self._folder.home, RUNTIME: self._folder.runtime, "/tmp/.X11-unix": self._folder.sockets}
+        shell = SandboxedShell(self._folder, script, folders)
+        self._parts.append(shell)
+        return shell
+
+    def _restart_settings_daemons(self) -> None:
+        """End the daemons that keep the last home folder's settings in memory; the bus starts them again."""
+        for pid in self._parts[0].processes():
+            with suppress(OSError):
+                if Path(f"/proc/{pid}/comm").read_text().strip() in ("xfconfd", "dconf-service"):
+                    os.kill(pid, signal.SIGKILL)
+
+    def _make_template(self) -> None:
+        """Let LibreOffice make its profile, which takes seconds, and keep it."""
+        write_settings(self._folder.home)
+        shell = self._sandbox(STARTER)
+        shell.launch(OFFICE_PROGRAM, ["--headless", "--terminate_after_init", *OFFICE])
+        marker = self._folder.runtime / EXITS
+        wait_until(marker.exists, 2 * STARTUP, "LibreOffice's profile")
+        shell.kill()
+        self._parts.remove(shell)
+        for name in (EXITS, Path(REQUESTS).name):
+            (self._folder.runtime / name).unlink()
+        store_template(self._folder.home)
+
+    def close(self) -> None:
+        """End all processes and remove the folder."""
+        if self._release.alive:
+            self.display.close()
+            self._accessibility.close()
+            self._release()
+
+
+def _lines(path: Path) -> int:
+    return path.read_text().count("\n") if path.exists() else 0
+
+
+def _end(pid: int, folder: DesktopFolder, parts: list[SandboxedShell]) -> None:
+    if pid == os.getpid():  # a forked child leaves its parent's desktop alone
+        for part in parts:
+            part.kill()
+        folder.remove()

@@ -1,0 +1,136 @@
+"""A bash in bubblewrap that starts programs of a desktop, and the two scripts that it runs.
+
+The display, the window manager and the buses run in one sandbox, the applications in a second one with process ids of
+its own: what an application does, such as `kill -9 -1` in a terminal, ends applications only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from lmgym.backends.desktop.folders import DesktopFolder
+from lmgym.errors import BackendError
+
+HOME = "/home/user"
+RUNTIME = "/run/user"
+REQUESTS = f"{RUNTIME}/requests"  # a pipe inside: programs to start, one a line
+EXITS = "exits"  # file in the runtime folder: a line for each application that ended, its name and exit code
+ENVIRONMENT = {
+    "PATH": "/usr/bin:/bin",
+    "HOME": HOME,
+    "USER": "user",
+    "LANG": "C.UTF-8",
+    "TZ": "UTC",
+    "DISPLAY": ":0",
+    "XDG_RUNTIME_DIR": RUNTIME,
+    "XDG_CURRENT_DESKTOP": "XFCE",
+    "DBUS_SESSION_BUS_ADDRESS": f"unix:path={RUNTIME}/bus",
+    "SAL_USE_VCLPLUGIN": "gtk3",
+    "SAL_NO_FONT_LOOKUP": "1",
+    "GDK_BACKEND": "x11",
+    "GDK_CORE_DEVICE_EVENTS": "1",  # XTEST without smooth scrolling
+    "GSETTINGS_BACKEND": "keyfile",
+    "GTK_MODULES": "gail:atk-bridge",
+    "NO_AT_SPI_SCREEN_READER": "1",
+}
+# What applications read of /etc: the rest is the machine's own, and this user may be root
+ETC = (
+    *("alternatives", "at-spi2", "dbus-1", "fonts", "gtk-3.0", "ld.so.cache", "libreoffice", "localtime", "magic"),
+    *("mime.types", "nsswitch.conf", "X11", "xdg", "bash.bashrc"),
+)
+# Ends, with all its processes, when any of its parts does or when the owner's end of the pipe is closed.
+SERVERS = """
+Xvfb :0 -screen 0 {width}x{height}x24 -fbdir {runtime} -nolisten tcp -noreset -ac -dpi 96 -s 0 >/dev/null 2>&1 &
+dbus-daemon --session --address=unix:path={runtime}/bus --nofork --nopidfile --nosyslog >/dev/null 2>&1 &
+for try in {{1..1000}}; do [ -S /tmp/.X11-unix/X0 ] && [ -S {runtime}/bus ] && break; sleep 0.01; done
+openbox >/dev/null 2>&1 &
+/usr/libexec/at-spi-bus-launcher --launch-immediately >/dev/null 2>&1 &
+cat >/dev/null <&0 &
+wait -n
+"""
+STARTER = f"""
+mkfifo {REQUESTS}
+while :; do while IFS= read -r line; do eval "$line &"; done <{REQUESTS}; done &
+while IFS= read -r line; do eval "$line"; done
+"""
+
+
+class SandboxedShell:
+    """A bash in a sandbox of its own, without network, and all processes below it."""
+
+    def __init__(
+        self, folder: DesktopFolder, script: str, writable: Mapping[str, Path], limits: Sequence[str] = ()
+    ) -> None:
+        """Start `script`; `writable` maps paths inside to folders outside."""
+        command = ["bwrap", "--unshare-all", "--new-session", "--clearenv", "--as-pid-1", "--cap-drop", "ALL"]
+        command += ["--uid", "1000", "--gid", "1000", "--hostname", "desktop"]
+        command += ["--ro-bind", "/usr", "/usr"]
+        for name in ETC:
+            command += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
+        for name in ("passwd", "group"):
+            command += ["--ro-bind", str(folder.accounts / name), f"/etc/{name}"]
+        for name in ("bin", "lib", "lib64", "sbin"):
+            if Path(f"/usr/{name}").is_dir():
+                command += ["--symlink", f"usr/{name}", f"/{name}"]
+        command += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--dir", "/run", "--dir", "/var"]
+        for inside, outside in writable.items():
+            command += ["--bind", str(outside), inside]
+        for name, value in ENVIRONMENT.items():
+            command += ["--setenv", name, value]
+        command += ["--chdir", HOME, "--", "bash", "-c", script]
+        try:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            )
+        except OSError as error:
+            raise BackendError(f"bwrap does not start: {error}") from error
+        folder.note(self._process.pid)
+
+    @property
+    def alive(self) -> bool:
+        """True while the sandbox runs."""
+        return self._process.poll() is None
+
+    def processes(self) -> list[int]:
+        """Return the ids of all processes in the sandbox."""
+        return _below(self._process.pid)
+
+    def launch(self, name: str, arguments: Sequence[str]) -> None:
+        """Start a program in the background; its exit is noted in EXITS."""
+        command = shlex.join([name, *arguments])
+        note = f"echo {shlex.quote(Path(name).name)} $? >>{RUNTIME}/{EXITS}"
+        self._write(f"( {command} >/dev/null 2>&1 </dev/null; {note} ) &\n")
+
+    def _write(self, line: str) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(line.encode())
+            self._process.stdin.flush()
+        except OSError as error:
+            raise BackendError("the sandbox of the desktop's applications has ended") from error
+
+    def kill(self) -> None:
+        """End all processes of the sandbox."""
+        for pid in (self._process.pid, *self.processes()):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        self._process.wait()
+        if self._process.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._process.stdin.close()
+
+
+def _below(pid: int) -> list[int]:
+    """Return all descendants of a process, those that its other threads started included."""
+    children = []
+    with contextlib.suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with contextlib.suppress(OSError):
+                children += [int(child) for child in (task / "children").read_text().split()]
+    return [*children, *(below for child in children for below in _below(child))]

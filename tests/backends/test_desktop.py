@@ -1,0 +1,151 @@
+"""The desktop itself: real applications on a real display."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from lmgym.backends.desktop import view
+from lmgym.backends.desktop.calls import inputs_of_call
+from lmgym.backends.desktop.folders import sweep
+from lmgym.backends.desktop.inputs import check, perform
+from lmgym.backends.desktop.session import Desktop, Launch
+from lmgym.errors import BackendError
+from tests import components
+
+components.desktop()
+
+
+@pytest.fixture(scope="module")
+def desktop() -> Iterator[Desktop]:
+    running = Desktop()
+    yield running
+    running.close()
+
+
+def act(desktop: Desktop, *actions: tuple[str, *tuple[object, ...]]) -> None:
+    for name, *arguments in actions:
+        inputs = inputs_of_call(name, arguments, {})
+        check(inputs, desktop)
+        for each in inputs:
+            perform(each, desktop)
+
+
+def watch(desktop: Desktop) -> None:
+    for _ in range(100):
+        desktop.rest()
+        desktop.tree()
+        time.sleep(0.02)
+
+
+def with_file(name: str, content: str = "") -> Callable[[Path], None]:
+    def furnish(home: Path) -> None:
+        (home / name).write_text(content)
+
+    return furnish
+
+
+def nothing(home: Path) -> None:
+    """Add no files."""
+
+
+def test_text_of_any_script_is_typed_whole_and_saved(desktop: Desktop) -> None:
+    text = "Grüße, 漢字 🙂 Ω ≤ “quoted” {[|]} ABC\tend\n" + "".join(map(chr, range(0x400, 0x412)))
+    desktop.reset(with_file("note.txt"), [Launch("mousepad", ("note.txt",), "note.txt")])
+    for line, part in enumerate(text.split("\n")):
+        act(desktop, *([("press", "enter")] if line else []), ("type", part))
+    act(desktop, ("hotkey", "ctrl+s"))
+    assert (desktop.home / "note.txt").read_text() == text
+
+
+def test_tree_names_the_menus_the_text_and_where_they_are(desktop: Desktop) -> None:
+    desktop.reset(with_file("a.txt", "seven words"), [Launch("mousepad", ("a.txt",))])
+    chosen = view.elements(desktop.tree(), desktop.size)
+    text = view.describe(chosen)
+    assert "'seven words'" in text
+    number = next(i for i, node in enumerate(chosen) if node.role == "menu" and node.name == "File")
+    before = desktop.screenshot()
+    act(desktop, ("click", *chosen[number].centre))
+    assert (desktop.screenshot() != before).any()
+    assert "menu-item 'Save As...'" in view.describe(view.elements(desktop.tree(), desktop.size)).replace(
+        "Save _As", ""
+    )
+    picture = view.marked(desktop.screenshot(), chosen)
+    assert picture.shape == (800, 1280, 3)
+    assert (picture != desktop.screenshot()).any()
+
+
+def test_reset_leaves_nothing_of_the_last_episode(desktop: Desktop) -> None:
+    desktop.reset(with_file("old.txt"), [Launch("mousepad", ("old.txt",))])
+    act(desktop, ("type", "x"), ("hotkey", "alt+f"))
+    (desktop.home / ".bashrc").write_text("exit 1")
+    desktop.reset(nothing, [])
+    assert not desktop.windows()
+    assert not (desktop.home / "old.txt").exists()
+    assert "exit" not in (desktop.home / ".bashrc").read_text()
+
+
+def test_what_a_terminal_kills_are_applications_only(desktop: Desktop) -> None:
+    desktop.reset(nothing, [Launch("mousepad"), Launch("lxterminal")])
+    act(desktop, ("type", "id -un; cat /etc/shadow; ls /root; ping -c1 127.0.0.1\n"))
+    terminal = next(node for root in desktop.tree() for node in root.walk() if node.role == "terminal")
+    assert "user\n" in (terminal.text or "")
+    assert "root:" not in (terminal.text or "")
+    act(desktop, ("type", "kill -9 -1\n"), ("wait", 0.5))
+    assert desktop.windows() == []
+    assert desktop.alive
+
+
+def test_a_killed_part_raises_backend_error() -> None:
+    for name in ("Xvfb", "openbox", "dbus-daemon"):
+        broken = Desktop()
+        broken.reset(nothing, [])
+        pids = [pid for pid in broken.processes() if Path(f"/proc/{pid}/comm").read_text().strip() == name]
+        os.kill(pids[0], signal.SIGKILL)
+        with pytest.raises(BackendError):
+            watch(broken)
+        broken.close()
+
+
+def test_a_killed_application_raises_backend_error(desktop: Desktop) -> None:
+    desktop.reset(nothing, [Launch("mousepad")])
+    pid = next(p for p in desktop.processes() if Path(f"/proc/{p}/comm").read_text().strip() == "mousepad")
+    os.kill(pid, signal.SIGKILL)
+    with pytest.raises(BackendError, match="mousepad has crashed"):
+        watch(desktop)
+
+
+def test_a_killed_owner_leaves_nothing_after_the_next_start() -> None:
+    code = (
+        "from lmgym.backends.desktop.session import Desktop, Launch; d = Desktop(); d.reset(lambda h: None, []);"
+        "print(d.home.parent, *d.processes(), flush=True); import time; time.sleep(100)"
+    )
+    owner = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert owner.stdout is not None
+    folder, *pids = owner.stdout.readline().split()
+    assert len(pids) > 4
+    owner.kill()
+    owner.wait()
+    owner.stdout.close()
+    sweep()
+    for _ in range(200):
+        left = [pid for pid in pids if _runs(pid)]
+        if not left:
+            break
+        time.sleep(0.02)
+    assert not left
+    assert not Path(folder).exists()
+
+
+def _runs(pid: str) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
