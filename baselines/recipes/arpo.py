@@ -75,5 +75,5 @@ def recipe(args: Args) -> Recipe:
         tasks=Uniform(args.instances, tries=args.roots, budget=args.budget),
         planner=EntropyFork(paths=args.group, roots=args.roots, base=args.base, weight=args.weight),
         credit=credit,
-        replays=True,
+        requires=frozenset({"replay"}),
     )
