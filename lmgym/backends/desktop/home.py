@@ -11,8 +11,8 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from lmgym.backends.cache import cache_folders
 from lmgym.backends.desktop.shell import REQUESTS
+from lmgym.cache import cache_folders
 
 VERSION = 1  # of the template: raise it when a file below changes
 PROFILE = ".config/libreoffice/4/user/registrymodifications.xcu"
