@@ -18,7 +18,7 @@ from torch import Tensor
 from lmgym.baselines import bc
 from lmgym.errors import RecipeError
 from lmgym.train.batch import Batch
-from lmgym.train.interfaces import Term
+from lmgym.train.interfaces import Credit, Term
 from lmgym.train.math import Aggregation, Penalty, group_normal
 from lmgym.train.parts.credit import beside_same_state, penalize_invalid, within_groups
 from lmgym.train.parts.filters import drop_flat_groups, drop_lone_episodes
@@ -33,8 +33,8 @@ from lmgym.train.stages import Rl
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(bc.Learning):
-    """Options of GRPO."""
+class Grouped(bc.Learning):
+    """Options of algorithms that play groups and train by the clipped surrogate, whatever their credit."""
 
     steps: Count | None = 60
     seconds: NonNegative | None = None  # time limit
@@ -42,8 +42,6 @@ class Args(bc.Learning):
     group: int = 8  # attempts per instance
     budget: int | None = 16  # maximum number of turns in training; evaluations keep the task's own limit
     lr: Rate = 3e-4
-    std: bool = True  # divide advantages by the group's standard deviation
-    negative_advantage_weight: NonNegative = 1.0  # factor of advantages below zero; 1: the paper, 0: RAFT
     clip: NonNegative = 0.2  # lower clip range of the ratio
     clip_high: NonNegative = 0.28  # upper clip range of the ratio
     dual: AboveOne | None = 3.0  # dual clip: floor of the surrogate for negative advantages; None: off
@@ -59,6 +57,14 @@ class Args(bc.Learning):
     importance_most: float | None = None
     rescore: bool | None = None  # recompute old log-probs with the trainer; None: unless both are fp32
     invalid_cost: NonNegative = 0.0  # penalty in the reward of an invalid action
+
+
+@dataclass(frozen=True, kw_only=True)
+class Args(Grouped):
+    """Options of GRPO."""
+
+    std: bool = True  # divide advantages by the group's standard deviation
+    negative_advantage_weight: NonNegative = 1.0  # factor of advantages below zero; 1: the paper, 0: RAFT
     state_advantage_weight: NonNegative = 0.0  # weight of the advantage within the same state (GiGPO)
     invalid_penalty: NonNegative = 0.0  # subtracted from the advantage of an invalid action, which is then capped at 0
 
@@ -95,7 +101,7 @@ def options(args: bc.Learning) -> Args:
     return Args(**{each.name: getattr(args, each.name) for each in fields(Args) if hasattr(args, each.name)})
 
 
-def terms(args: Args) -> list[Term]:
+def terms(args: Grouped) -> list[Term]:
     """Return the surrogate and, if its weight is not 0, the divergence."""
     kind, longest = args.aggregation, args.longest
     clip = partial(surrogate, low=args.clip, high=args.clip_high, dual=args.dual)
@@ -106,10 +112,10 @@ def terms(args: Args) -> list[Term]:
     return loss
 
 
-def recipe(args: Args) -> Recipe:
-    """Return imitation and GRPO, with the same evaluation before and after."""
+def grouped(args: Grouped, credit: Credit) -> Recipe:
+    """Return imitation, then groups of attempts trained by the surrogate with `credit`, between two evaluations."""
     if args.group < 2:
-        raise RecipeError(f"GRPO compares the attempts of a group: group must be at least 2; got {args.group}")
+        raise RecipeError(f"groups have attempts to compare: group must be at least 2; got {args.group}")
     rl = Rl(
         until=Until(steps=args.steps, seconds=args.seconds),
         optimiser=bc.optimiser(args),
@@ -119,14 +125,20 @@ def recipe(args: Args) -> Recipe:
         tasks=Uniform(args.instances, tries=args.group, budget=args.budget),
         reward=[each(partial(invalid_cost, cost=args.invalid_cost))] if args.invalid_cost else [],
         filter=[*([drop_flat_groups] if args.drop_flat else []), drop_lone_episodes],
-        credit=partial(
-            credit,
-            std=args.std,
-            negative_weight=args.negative_advantage_weight,
-            state_weight=args.state_advantage_weight,
-            invalid_penalty=args.invalid_penalty,
-        ),
+        credit=credit,
         importance=importance(args.importance, args.importance_least, args.importance_most),
         loss=terms(args),
         stages=bc.around(args, rl),
     )
+
+
+def recipe(args: Args) -> Recipe:
+    """Return GRPO."""
+    advantages = partial(
+        credit,
+        std=args.std,
+        negative_weight=args.negative_advantage_weight,
+        state_weight=args.state_advantage_weight,
+        invalid_penalty=args.invalid_penalty,
+    )
+    return grouped(args, advantages)

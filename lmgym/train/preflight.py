@@ -43,6 +43,8 @@ def _check_parts(parts: Parts, need: Needs, task: str, options: Mapping[str, Any
         raise RecipeError(f"{name} is not deterministic, and this recipe replays episodes from one of their turns")
     if "answer" in parts.requires and not runner.tells_answer(task):
         raise RecipeError(f"{name} tells no answer, and this recipe rewards turns that make the answer more likely")
+    if "text" in parts.requires and runner.pictured(task, options):
+        raise RecipeError(f"{name} shows pictures, and this recipe scores text alone")
     if parts.reward_terms and (missing := parts.reward_terms - (given := runner.reward_terms(task, options))):
         terms = ", ".join(sorted(given))
         raise RecipeError(f"this recipe reads the reward term {min(missing)!r}, and {name} gives {terms}")

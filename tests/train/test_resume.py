@@ -48,12 +48,9 @@ def whole(tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(
-    "moments", [("update",), pytest.param(("checkpoint", "rollout", "update"), marks=pytest.mark.slow)]
-)
-def test_a_run_killed_again_and_again_ends_with_the_same_bits(whole, tmp_path, moments):
+def test_a_run_killed_again_and_again_ends_with_the_same_bits(whole, tmp_path):
     folder = tmp_path / "run"
-    for moment in moments:
+    for moment in ("checkpoint", "rollout", "update"):
         assert victim(folder, moment).wait() == -signal.SIGKILL, moment
     train(folder, resume=True)
     assert figures(folder) == figures(whole)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -12,6 +13,7 @@ from lmgym.train.batch import Batch
 from lmgym.train.interfaces import ScoredBatch
 from lmgym.train.math import Penalty, clipped, divergence, ratio
 from lmgym.train.parts.credit import Level, valued_tokens
+from lmgym.train.parts.turns import Turns
 
 Unit = Literal[
     "token", "turn", "sequence", "geometric"
@@ -102,3 +104,41 @@ def value_loss(
     bounded = (near - batch.target).square()
     loss = torch.maximum(error, bounded) / 2
     return loss * valued_tokens(batch, level), {"value_clipped": (bounded > error).float()}
+
+
+@dataclass
+class EntropyWindow:
+    """The distance of each turn's entropy to a window around the mean that turn had so far (EPO: Xu et al. 2025).
+
+    H is the mean entropy of a turn's tokens in one episode, Hist(h) the mean over all updates of that of turn number h:
+    max(0, H - high Hist(h)) + max(0, low Hist(h) - H) on every token of the turn. A turn without a history has 0.
+    """
+
+    low: float
+    high: float
+    history: dict[int, tuple[float, int]] = field(default_factory=dict)  # by turn: sum of means, updates
+
+    def __call__(self, scored: ScoredBatch) -> tuple[Tensor, Mapping[str, Tensor]]:
+        """Return the distance on every token; (B, T)."""
+        turns = Turns(scored.batch)
+        own = turns.mean(scored.entropy)
+        pairs = [self.history.get(number, (torch.nan, 1)) for number in turns.number.tolist()]
+        usual = own.new_tensor([total / count for total, count in pairs])
+        distance = torch.relu(own - self.high * usual) + torch.relu(self.low * usual - own)
+        return turns.spread(torch.where(usual.isnan(), 0.0, distance)), {}
+
+    def update(self, batch: Batch) -> None:
+        """Add the mean entropy of each turn, as it was sampled."""
+        turns = Turns(batch)
+        means = turns.mean(batch.entropy)
+        for number in turns.number.unique().tolist():
+            total, count = self.history.get(number, (0.0, 0))
+            self.history[number] = (total + float(means[turns.number == number].mean()), count + 1)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the history."""
+        return {"history": dict(self.history)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore the history."""
+        self.history = dict(state["history"])

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from lmgym.train.interfaces import Reward
 from lmgym.train.schedule import StageProgress
-from lmgym.train.services import Services
+from lmgym.train.services import Services, view
 from lmgym.types import Trajectory, Turn
 
 
@@ -46,3 +46,26 @@ def limit_ends(trajectory: Trajectory) -> Trajectory:
     if not trajectory.truncated or trajectory.stop != "max_turns":
         return trajectory
     return replace(trajectory, truncated=False, terminated=True)
+
+
+def information_gain(
+    trajectories: Sequence[Trajectory], services: Services, progress: StageProgress, *, prefix: str
+) -> list[Trajectory]:
+    """Return the episodes with the gain of each turn as its reward; the last turn has the whole return instead.
+
+    The gain is what the turn adds to the probability of `info["answer"]`, the geometric mean over its tokens, that the
+    policy gives after `prefix` (IGPO: Wang et al. 2025). A turn that writes the answer, or a part of it between bars,
+    gains nothing.
+    """
+    words = services.policy.template.vocabulary.words
+    rows = [([*view(t, n), *words(prefix)], words(t.info["answer"])) for t in trajectories for n in range(len(t.turns))]
+    rows = [(prompt[-(services.policy.context - len(answer)) :], answer) for prompt, answer in rows]
+    likely = [float(logprobs.double().mean().exp()) for logprobs in services.likelihoods(rows)]
+    gained = []
+    for trajectory in trajectories:
+        own, likely = likely[: len(trajectory.turns)], likely[len(trajectory.turns) :]
+        parts = [part.strip().lower() for part in trajectory.info["answer"].split("|")]
+        written = [any(part in turn.completion.text.lower() for part in parts) for turn in trajectory.turns]
+        gains = [0.0 if written[n] else own[n + 1] - own[n] for n in range(len(own) - 1)]
+        gained.append(with_rewards(trajectory, [*gains, trajectory.reward][: len(own)], name="gain"))
+    return gained

@@ -35,6 +35,12 @@ class Turns:
         self.reward = batch.reward.new_zeros(len(keys), dtype=torch.float64)
         self.reward.index_add_(0, self.place[batch.mask], batch.reward[batch.mask].double())
 
+    def mean(self, values: Tensor) -> Tensor:
+        """Return the mean of `values` (B, T) over the tokens of each turn, with gradient; (N,)."""
+        place = self.place[self.batch.mask]
+        total = values.new_zeros(len(self.number)).index_add(0, place, values[self.batch.mask])
+        return total / torch.bincount(place, minlength=len(self.number))
+
     def to_go(self, values: Tensor, *, gamma: float = 1.0) -> Tensor:
         """Return the sum of `values` (N,) from each turn to the end of its episode, discounted by `gamma` a turn."""
         total = values.clone()

@@ -1,0 +1,94 @@
+"""IGPO: gains telescope, an answer that is written gains nothing, and a turn that helps is reinforced."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import partial
+
+import pytest
+import torch
+
+from lmgym.baselines.recipes import igpo
+from lmgym.policy.local.policy import LocalPolicy
+from lmgym.train.interfaces import ScoredBatch
+from lmgym.train.math import aggregation
+from lmgym.train.parts.losses import surrogate
+from lmgym.train.parts.rewards import information_gain
+from lmgym.train.schedule import StageProgress
+from lmgym.types import Completion
+from tests.train.batches import make_batch
+from tests.train.chain import chain_policy
+from tests.train.test_parts import EPISODE, TURN
+
+HERE = StageProgress(0, 0.0)
+
+
+class Scorer:
+    """Services whose policy finds the answer likelier the more tokens it has seen: P = 1 - 1 / tokens."""
+
+    def __init__(self) -> None:
+        self.policy: LocalPolicy = chain_policy()
+
+    def likelihoods(self, rows):
+        return [torch.full((len(answer),), math.log(1 - 1 / len(prompt))) for prompt, answer in rows]
+
+
+def turn(text: str, *, tokens: int):
+    completion = Completion(text=text, prompt_ids=(1,) * (tokens - 1), ids=(2,), fresh=False)
+    return replace(TURN, completion=completion, action=text)
+
+
+def played(*texts: str):
+    turns = tuple(turn(text, tokens=4) for text in texts)
+    turns = (*turns[:-1], replace(turns[-1], reward=1.0))
+    return replace(EPISODE, turns=turns, info={"answer": "c | d"})
+
+
+def test_the_gains_of_an_episode_telescope_to_the_last_probability():
+    (gained,) = information_gain([played("a", "b", "a")], Scorer(), HERE, prefix="")
+    rewards = [each.reward for each in gained.turns]
+    seen = [3, 7, 11]  # tokens before each answer: three new ones, and the four of every turn before
+    assert sum(rewards[:-1]) == pytest.approx((1 - 1 / seen[-1]) - (1 - 1 / seen[0]))
+    assert rewards[0] == pytest.approx(1 / 3 - 1 / 7)
+    assert rewards[-1] == 1.0
+    assert [each.terms for each in gained.turns] == [{"gain": reward} for reward in rewards]
+
+
+def test_a_turn_that_writes_the_answer_gains_nothing():
+    (gained,) = information_gain([played("it is D", "b", "a")], Scorer(), HERE, prefix="")
+    assert [each.reward == 0 for each in gained.turns] == [True, False, False]
+
+
+def test_episodes_of_one_turn_and_of_none_keep_their_return():
+    one, none = information_gain([played("a"), replace(EPISODE, info={"answer": "c"})], Scorer(), HERE, prefix="")
+    assert [each.reward for each in one.turns] == [1.0]
+    assert none.turns == ()
+
+
+def step(loss_of, reward, steps: int = 60) -> float:
+    """The probability that the first turn takes token 1 after training on the rewards of turns, from one half."""
+    logits = torch.zeros(2, requires_grad=True)
+    ids = torch.tensor([[0, 1, 0, 1], [0, 0, 0, 1]])
+    batch = make_batch([[0, 1, 0, 1]] * 2, ids=ids, turn=[[-1, 0, -1, 1]] * 2, reward=reward)
+    batch = replace(batch, advantage=igpo.credit(batch, gamma=1.0))
+    for _ in range(steps):
+        logprobs = torch.log_softmax(logits, -1)[ids] * torch.tensor([[0, 1, 0, 0]])
+        losses, _ = loss_of(ScoredBatch(batch=batch, logprobs=logprobs, entropy=torch.zeros(2, 4)))
+        (losses * batch.mask * aggregation(batch.mask, batch.episode, "seq_sum")).sum().backward()
+        with torch.no_grad():
+            logits -= 0.5 * logits.grad
+            logits.grad.zero_()
+    return float(torch.softmax(logits.detach(), -1)[1])
+
+
+def test_a_turn_that_makes_the_answer_likelier_is_reinforced_and_not_the_other_way():
+    reward = torch.tensor([[0, 0.4, 0, 0.0], [0, -0.2, 0, 0.0]])  # neither wins: GRPO would learn nothing
+    clip = partial(surrogate, low=1e9, high=1e9)
+
+    def turned(scored):
+        tokens, figures = clip(scored)
+        return -tokens, figures
+
+    assert step(clip, reward) > 0.8
+    assert step(turned, reward) < 0.2

@@ -1,0 +1,127 @@
+"""Every recipe takes two steps on its task, resumes with the same bits, and refuses a task that lacks what it needs.
+
+A new recipe is one file in baselines/recipes, one line in CASES, and its mechanism in a test of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from lmgym.baselines import recipes
+from lmgym.errors import RecipeError
+from lmgym.evaluation import runner
+from lmgym.policy.load import load_local
+from lmgym.train import algorithms, curve, loop, preflight
+from lmgym.train.loop import Training
+from tests.baselines.test_planned import CASES as PLANNED
+from tests.train.test_resume import figures, weights
+from tests.train.victim import toy_policy
+
+FOLDER = Path(recipes.__file__).parent
+NAMES = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "__init__")
+BEGUN = {"warmup": 1, "warmup_episodes": 2, "evaluate": 1, "autocast": False}
+GROUPS = {**BEGUN, "steps": 2, "instances": 2, "group": 2, "budget": 3, "minibatches": 1}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """The task that a recipe is tried on."""
+
+    task: str
+    options: dict[str, Any] = field(default_factory=dict)  # of the task
+    args: dict[str, Any] = field(default_factory=lambda: GROUPS)  # as little as it takes
+    lacking: str = ""  # task that the recipe refuses; empty: it runs on any
+    words: str = ""  # of the refusal
+    model: str = ""  # other than the toy
+
+
+CASES = {
+    "epo": Case(task="alfworld", args={**GROUPS, "first_turn": 1, "drop_flat": False}),
+    "gigpo": Case(task="alfworld"),
+    "gra": Case(
+        task="webshop",
+        options={"products": 500, "progress": 0.5},
+        args={**GROUPS, "drop_flat": False},
+        lacking="guess_number",
+        words="reads the reward term 'progress', and lmgym/GuessNumber-v0 gives reward",
+    ),
+    "igpo": Case(task="wordle", lacking="alfworld", words="ALFWorld-v0 tells no answer"),
+    "scaling_inter": Case(
+        task="alfworld", args={**GROUPS, "budget": None, "limits": "2,3", "every": 1, "drop_flat": False}
+    ),
+}
+
+
+class Interrupted(Exception):
+    """The end of a run in its midst."""
+
+
+def run(name: str, folder: Path, *, resume: bool = False) -> None:
+    """Run a recipe with the settings of its case."""
+    case, module = CASES[name], algorithms.load(name)
+    policy = load_local(case.model, seed=0, device="cpu") if case.model else toy_policy()
+    loop.run(
+        module.recipe(module.Args(**case.args)),
+        policy,
+        task=runner.id_of(case.task),
+        options=case.options,
+        folder=folder,
+        resume=resume,
+        save_seconds=0.0,
+        lockstep=True,
+        train_instances=8,
+        quiet=True,
+    )
+
+
+def test_every_recipe_has_a_case():
+    assert sorted({*CASES, *PLANNED}) == NAMES
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_recipe_takes_two_steps_and_resumes_with_the_same_bits(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(curve, "draw", lambda folder: folder)  # half of the time
+    save = Training.save
+
+    def dying(self):
+        save(self)
+        if self.cursor.step == 1 and self.cursor.stage > 0:  # after its first step of RL
+            raise Interrupted
+
+    run(name, tmp_path / "whole")
+    rows = figures(tmp_path / "whole")
+    steps = [row for row in rows if row["stage"] != "sft" and "evaluated_success" not in row]
+    assert len(steps) >= 2
+    assert any(row.get("trained_tokens") for row in steps), steps
+    assert all(math.isfinite(value) for row in rows for value in row.values() if isinstance(value, float))
+    monkeypatch.setattr(Training, "save", dying)
+    with pytest.raises(Interrupted):
+        run(name, tmp_path / "cut")
+    monkeypatch.setattr(Training, "save", save)
+    run(name, tmp_path / "cut", resume=True)
+    assert figures(tmp_path / "cut") == rows
+    assert torch.equal(weights(tmp_path / "cut"), weights(tmp_path / "whole"))
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.lacking])
+def test_a_recipe_refuses_a_task_that_lacks_what_it_needs(name, tmp_path):
+    case, module = CASES[name], algorithms.load(name)
+    with pytest.raises(RecipeError, match=case.words) as caught:
+        preflight.check(module.recipe(module.Args()), runner.id_of(case.lacking), {}, tmp_path, sees=True)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_recipe_is_short_and_tells_its_source(name):
+    text = (FOLDER / f"{name}.py").read_text()
+    assert len(text.splitlines()) <= 80
+    docstring = text.split('"""')[1]
+    assert f"lmgym train {name} " in docstring
+    assert "Deviations" in docstring
+    assert "et al. 20" in docstring
