@@ -34,6 +34,7 @@ def test_archer_learns(tmp_path):
     assert after > before + 0.2
 
 
+@pytest.mark.slow
 def test_archer_does_not_learn_the_other_way(tmp_path, monkeypatch):
     monkeypatch.setattr(archer, "reinforce", turned(archer.reinforce))
     before, after = successes(archer, TWINS, tmp_path / "run")

@@ -106,7 +106,7 @@ def test_other_vision_families_pass(entered: Entered, tmp_path: Path, family: st
     assert score_again(path, policy)["drawn"] == 1.0
 
 
-@pytest.mark.parametrize("limit", [24, 32, 40])
+@pytest.mark.parametrize("limit", [24, *(pytest.param(n, marks=pytest.mark.slow) for n in (32, 40))])
 def test_another_seat_summarises_where_the_record_does(entered: Entered, limit: int) -> None:
     seat = ("--seat", "black=tiny?seed=4", "--context", f"summarise:{limit}", "--max-tokens", "24")
     path, policy = entered(DUELS, "tiny", *seat)

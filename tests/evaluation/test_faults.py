@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from lmgym.evaluation import report as reports
 from lmgym.evaluation import runner
 from lmgym.evaluation.budget import Budget
@@ -54,6 +56,7 @@ def timeless(report: Report) -> list[Outcome]:
     return [replace(outcome, seconds=0.0) for outcome in report.outcomes]
 
 
+@pytest.mark.slow
 def test_faults_of_the_server_change_no_score(tmp_path):
     with serving(peek, together=200) as clean:  # the first replies wait until two hundred requests are there
         expected, account, _ = play(tmp_path / "clean", clean, "test/Jars-v0", 200)

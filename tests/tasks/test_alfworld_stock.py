@@ -108,6 +108,7 @@ def assert_same(paths: list[Path], folder: Path, *, wander: int, seconds: int) -
     assert sum(bool(said[-1][2]) for _, said in played) > len(played) / 2
 
 
+@pytest.mark.slow
 def test_own_games_are_the_stock_engine_s(tmp_path: Path) -> None:
     games = [*households(tmp_path, len(TYPES)), *households(tmp_path, 1, shared=True)]
     assert_same(games, tmp_path, wander=6, seconds=250)

@@ -48,9 +48,12 @@ def whole(tmp_path_factory) -> Path:
     return folder
 
 
-def test_a_run_killed_again_and_again_ends_with_the_same_bits(whole, tmp_path):
+@pytest.mark.parametrize(
+    "moments", [("update",), pytest.param(("checkpoint", "rollout", "update"), marks=pytest.mark.slow)]
+)
+def test_a_run_killed_again_and_again_ends_with_the_same_bits(whole, tmp_path, moments):
     folder = tmp_path / "run"
-    for moment in ("checkpoint", "rollout", "update"):
+    for moment in moments:
         assert victim(folder, moment).wait() == -signal.SIGKILL, moment
     train(folder, resume=True)
     assert figures(folder) == figures(whole)

@@ -50,6 +50,8 @@ CASES = {
     ),
 }
 
+QUICK = ("archer", "ppo", "refuel", "ilql", "grpo, adapters")  # in the default suite: each kind of state once
+
 
 def adapted(folder: Path):
     """A policy that learns by adapters on a base in `folder`."""
@@ -97,7 +99,9 @@ def figures(folder: Path) -> list[dict[str, object]]:
     return [{name: value for name, value in row.items() if not name.startswith("seconds")} for row in rows]
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in CASES]
+)
 def test_an_interrupted_run_ends_with_the_same_bits(tmp_path, monkeypatch, name):
     module, changes = CASES[name]
     if (make := POLICIES.get(name.rpartition(", ")[2])) is not None:
