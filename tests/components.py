@@ -16,11 +16,12 @@ from lmgym.errors import MissingExtra
 ALL = "LMGYM_ALL"
 NOT_INSTALLABLE = (  # phrases in the reasons of skips that stay skips
     "en_core_web_sm",  # spaCy's model, which no package index carries
-    "LMGYM_TEST_DATA",  # official files of ALFWorld, LMRL-Gym and WebShop
+    "LMGYM_TEST_DATA",  # official files of ALFWorld, LMRL-Gym, tau2-bench and WebShop
     "the official games at hand",
     "WEBSHOP_DATA",
     "SCREENSPOT_DATA",
     "LMRL_DATA",
+    "TAU2_DATA",
     "LMGYM_REMOTE_URL",  # a remote server; tests/serve starts its own
     "has no instances",  # official splits without their files
     "leave to make namespaces",  # a property of the machine, not a package

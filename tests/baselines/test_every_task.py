@@ -36,9 +36,11 @@ LEARNT = ("trained_tokens", "critic_tokens", "critic_q_loss", "value_loss")
 
 
 def firsts() -> dict[str, str]:
-    """The first task of each folder, by the folder's name."""
+    """The first task of each folder that does not live on official data alone, by the folder's name."""
     found: dict[str, str] = {}
     for spec in registry.specs().values():
+        if not spec.remote and not any(spec.splits.values()):
+            continue
         found.setdefault(spec.entry_point.split(".")[2], spec.id)
     return found
 

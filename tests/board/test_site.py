@@ -638,6 +638,8 @@ OFFICIAL = {
     "lmgym/WebShopOfficial-v0",
 }  # data that is not shipped
 OFFICIAL |= {"lmgym/ScreenSpot-v0", "lmgym/WebArena-v0", "lmgym/WebArenaJudged-v0"}
+OFFICIAL |= {f"lmgym/Tau2{name}Official-v0" for name in ("Retail", "RetailJudged", "Airline", "Mock")}
+OFFICIAL |= {"lmgym/Tau2TelecomOfficial-v0", "lmgym/Tau2TelecomSoloOfficial-v0"}
 PARTLY = {"lmgym/MiniWoB-v0"}  # some of its pages have no oracle
 
 

@@ -36,6 +36,10 @@ class UserAudit:
         self.latest = heard(words)
         self.agent_words += f" {self.latest}"
 
+    def hear_source(self, text: str) -> None:
+        """Take what the user learnt elsewhere, such as from a tool of its own."""
+        self.agent_words += f" {heard(text)}"
+
     def hear_user(self, answer: str, *, broken: bool = False, excused: bool = False) -> None:
         """Take what the user told the agent.
 

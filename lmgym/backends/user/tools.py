@@ -83,9 +83,13 @@ def _object_misfit(value: Mapping[str, Any], schema: Mapping[str, Any], path: st
     properties = schema["properties"]
     if missing := [name for name in schema["required"] if name not in value]:
         return f"argument {missing[0]!r}{where} is missing"
-    if extra := [name for name in value if name not in properties]:
-        return f"unknown argument {extra[0][:80]!r}{where}; the arguments are {', '.join(properties) or 'none'}"
-    each = (misfit(item, properties[name], f"{path}.{name}" if path else name) for name, item in value.items())
+    if not path and (extra := [name for name in value if name not in properties]):  # inner objects may have more
+        return f"unknown argument {extra[0][:80]!r}; the arguments are {', '.join(properties) or 'none'}"
+    each = (
+        misfit(value[name], properties[name], f"{path}.{name}" if path else name)
+        for name in properties
+        if name in value
+    )
     return next((problem for problem in each if problem), None)
 
 
