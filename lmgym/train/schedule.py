@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -28,6 +29,11 @@ def constant(value: float) -> Schedule:
 def linear(first: float, last: float) -> Schedule:
     """Return a schedule that goes linearly from `first` to `last` over the stage."""
     return lambda progress: first + (last - first) * progress.share
+
+
+def cosine(first: float, last: float, *, steps: int) -> Schedule:
+    """Return a schedule that goes from `first` to `last` along half a cosine in `steps` steps, and stays there."""
+    return lambda at: first + (last - first) * (1 - math.cos(math.pi * min(1.0, at.step / steps))) / 2
 
 
 @dataclass(frozen=True, kw_only=True)

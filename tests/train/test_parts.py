@@ -13,7 +13,6 @@ from lmgym.train.log import Log, read_metrics, replace_file
 from lmgym.train.parts.filters import (
     drop_flat_groups,
     drop_lone_episodes,
-    drop_one_sided,
     drop_outside,
     keep_best,
     keep_top,
@@ -61,7 +60,6 @@ def played(group: str, *successes: bool):
 
 def test_groups_are_kept_by_their_successes():
     found = [*played("a", True, True), *played("b", True, False, False, False), *played("c", False, False)]
-    assert drop_one_sided(found).drop == {"a0", "a1", "c0", "c1"}
     assert drop_outside(found, low=0.0, high=0.9).drop == {"a0", "a1"}
     assert drop_outside(found, low=0.3, high=1.0).drop == {"b0", "b1", "b2", "b3", "c0", "c1"}
 

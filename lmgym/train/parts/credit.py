@@ -194,3 +194,29 @@ def whitened(credit: Credit, *, floor: float = 0.0) -> Credit:
         return whiten(credit(batch), batch.mask, floor=floor)
 
     return white
+
+
+def own_returns(batch: Batch) -> Tensor:
+    """Return each episode's return on all its tokens, for episodes whose return is an advantage already; (B, T)."""
+    return (batch.returns()[batch.episode][:, None] * batch.mask).to(batch.reward)
+
+
+def covariance_clipped(credit: Credit, *, share: float, low: float, high: float) -> Credit:
+    """Return the credit function without the advantage of some tokens that move with their log-probs (Clip-Cov).
+
+    Of the tokens whose (log-prob - mean) (advantage - mean) is between `low` and `high`, a random `share` of all
+    trained tokens gets 0 and thereby no gradient (Cui et al. 2025). The log-probs are those before the update; the draw
+    depends on the version of the weights.
+    """
+
+    def clipped(batch: Batch) -> Tensor:
+        advantage, mask = credit(batch), batch.mask
+        logprobs, values = batch.logprobs[mask].double(), advantage[mask].double()
+        covariance = (logprobs - logprobs.mean()) * (values - values.mean())
+        within = ((covariance >= low) & (covariance <= high)).nonzero()[:, 0].cpu()
+        chance = torch.Generator().manual_seed(int(batch.version.max()))
+        chosen = within[torch.randperm(len(within), generator=chance)[: round(share * len(values))]]
+        kept = torch.ones(len(values), dtype=torch.bool).index_fill(0, chosen, value=False)
+        return advantage.masked_scatter(mask, torch.where(kept.to(values.device), values, 0.0).to(advantage))
+
+    return within_groups(clipped) if compares_groups(credit) else clipped

@@ -120,12 +120,6 @@ def drop_outside(trajectories: Sequence[Trajectory], *, low: float, high: float)
     return FilterResult(drop=frozenset(dropped))
 
 
-def drop_one_sided(trajectories: Sequence[Trajectory]) -> FilterResult:
-    """Drop groups that lack a success or a failure."""
-    sides = ((members, {trajectory.success for trajectory in members}) for members in groups(trajectories).values())
-    return FilterResult(drop=frozenset(t.id for members, kinds in sides if len(kinds) < 2 for t in members))
-
-
 def keep_varied(trajectories: Sequence[Trajectory], *, share: float) -> FilterResult:
     """Keep the `share` of groups whose returns vary most, at least one, and drop the rest; ties stay in order."""
     members = list(groups(trajectories).values())

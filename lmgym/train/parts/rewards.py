@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from lmgym.train.interfaces import Reward
-from lmgym.train.schedule import StageProgress
+from lmgym.train.schedule import Schedule, StageProgress
 from lmgym.train.services import Services, view
 from lmgym.types import Trajectory, Turn
 
@@ -69,3 +69,16 @@ def information_gain(
         gains = [0.0 if written[n] else own[n + 1] - own[n] for n in range(len(own) - 1)]
         gained.append(with_rewards(trajectory, [*gains, trajectory.reward][: len(own)], name="gain"))
     return gained
+
+
+def action_bonus(
+    trajectories: Sequence[Trajectory], services: Services, progress: StageProgress, *, amount: float, weight: Schedule
+) -> list[Trajectory]:
+    """Return the episodes with `amount` for each valid action, 1 at most, times `weight`, in the last turn."""
+    rewarded = []
+    for trajectory in trajectories:
+        valid = sum(turn.info.get("valid", True) for turn in trajectory.turns)
+        extra = weight(progress) * min(1.0, amount * valid)
+        last = [replace(t, reward=t.reward + extra, terms={**t.terms, "actions": extra}) for t in trajectory.turns[-1:]]
+        rewarded.append(replace(trajectory, turns=(*trajectory.turns[:-1], *last)))
+    return rewarded

@@ -111,6 +111,49 @@ class Band(Tasks):
         self.next, self.results = state["next"], dict(state["results"])
 
 
+@dataclass
+class Bank(Tasks):
+    """Plays an instance less often the more often it was won, and not much longer than its longest success (DART).
+
+    With s its success rate so far it has round(tries (1 - s)) episodes, `fewest` at least, of `margin` turns more than
+    its longest success at most.
+    """
+
+    uniform: Uniform
+    fewest: int
+    margin: int
+    results: dict[int, tuple[int, int, int]] = field(default_factory=dict)  # successes, episodes, longest success
+
+    def draw(self, step: int, pool: InstancePool) -> list[Job]:
+        """Return the jobs of the next instances."""
+        jobs: list[Job] = []
+        uniform = self.uniform
+        for place in range(uniform.instances):
+            number = step * uniform.instances + place
+            index = uniform.index(number, pool)
+            won, episodes, longest = self.results.get(index, (0, 0, 0))
+            tries = max(self.fewest, round(uniform.tries * (1 - won / max(1, episodes))))
+            limits = [turns for turns in (uniform.budget, longest and longest + self.margin) if turns]
+            jobs += group_jobs(pool, step, place, number, index, tries=tries, budget=min(limits, default=None))
+        return jobs
+
+    def observe(self, trajectories: Sequence[Trajectory], services: Services) -> None:
+        """Count successes and episodes of each instance, and keep the turns of its longest success."""
+        for trajectory in trajectories:
+            assert trajectory.index is not None
+            won, episodes, longest = self.results.get(trajectory.index, (0, 0, 0))
+            turns = len(trajectory.turns) if trajectory.success else 0
+            self.results[trajectory.index] = (won + trajectory.success, episodes + 1, max(longest, turns))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the results."""
+        return {"results": dict(self.results)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore the state of a checkpoint."""
+        self.results = dict(state["results"])
+
+
 def group_jobs(
     pool: InstancePool,
     step: int,
