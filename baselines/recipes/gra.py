@@ -2,7 +2,7 @@
 
     lmgym train gra webshop --option progress=0.5
 
-Sun et al. 2025, Gated reward accumulation for long-horizon multi-turn RL. With the terms of the reward in the order of
+Sun et al. 2025, Stabilizing long-term multi-turn RL with gated rewards. With the terms of the reward in the order of
 their priority, r1 the outcome, an episode earns
 
     R = r1 + sum over l >= 2 of 1[r(k) >= tau(k) for all k < l] r(l),

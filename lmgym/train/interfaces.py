@@ -57,7 +57,12 @@ class Tasks:
         raise NotImplementedError
 
     def observe(self, trajectories: Sequence[Trajectory], services: Services) -> None:
-        """Learn from the episodes of a step, with the recipe's rewards and before its filters."""
+        """Learn from the episodes of a step as they were played, before the recipe's rewards and filters."""
+
+    @property
+    def prompt(self) -> str | None:
+        """System prompt of evaluations; None for the task's own."""
+        return None
 
     def state_dict(self) -> dict[str, Any]:
         """Return what was learned, for a checkpoint."""

@@ -215,6 +215,8 @@ class Training:
         jobs = runner.episodes(
             pool.task, split=stage.split, size=size, count=stage.episodes, seed=pool.seed, options=pool.options
         )
+        if (prompt := self.learner.tasks.prompt) is not None:
+            jobs = [replace(job, prompt=prompt) for job in jobs]
         with clock("evaluate"), self.learner.answering(stage.by):
             engine, ranks = self.services.engine(stage.planner), self.services.ranks
             mine = runner.outcomes(self.policy, ranks.share_groups(jobs), engine=engine)

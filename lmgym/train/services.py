@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -12,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from lmgym.policy.base import Conversation, Policy
 from lmgym.policy.local.policy import LocalPolicy
 from lmgym.policy.local.score import score
 from lmgym.rollout.context import Context, Full
@@ -21,9 +24,10 @@ from lmgym.rollout.picture_folder import PICTURES, RunPictures, picture_digests
 from lmgym.rollout.planner import Planner
 from lmgym.train.batch import Batch, micro_batches
 from lmgym.train.collate import Trained, collate
+from lmgym.train.log import writing
 from lmgym.train.ranks import ranks
 from lmgym.train.state import InstancePool, RunConfig
-from lmgym.types import Completion, Trajectory, Turn, pictures_in
+from lmgym.types import Completion, Message, Trajectory, Turn, pictures_in
 
 
 class Services:
@@ -47,6 +51,8 @@ class Services:
         policy.use_pictures(self.pictures)
         self.sampled = 0  # tokens made by `sample` since the last `counted`
         self._opened = opened
+        self._judged: dict[str, str] = {}  # answers by a digest of model and text
+        self._judges: dict[str, Policy] = {}
         self._engines: dict[int, Engine] = {}  # by planner
 
     def engine(self, planner: Planner | None = None) -> Engine:
@@ -87,6 +93,42 @@ class Services:
             scores += [(number, row[mask].tolist()) for number, row, mask in columns]
         whole = dict(self.ranks.gathered(scores))
         return [torch.tensor(whole[number]) for number in range(len(rows))]
+
+    def judge(self, texts: Sequence[str], *, model: str | None = None, max_tokens: int = 64) -> list[str]:
+        """Return the answers of a policy to texts: of `model` at temperature 0, or of the run's own as it is now.
+
+        The main process asks. An answer is asked for once and kept in `judged.jsonl` of the run's folder.
+        """
+        own = f"{self.policy.name} {self.policy.version}"
+        keys = [hashlib.sha256(f"{model or own}\n{max_tokens}\n{text}".encode()).hexdigest()[:32] for text in texts]
+        path = self.folder / "judged.jsonl"
+        if self.ranks.main and not self._judged and path.exists():
+            self._judged = dict(json.loads(line) for line in path.read_text().splitlines() if line.endswith("]"))
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._judged}
+        if missing and self.ranks.main:
+            questions = [
+                Conversation(
+                    messages=(Message(role="user", text=text),), noise=(int(key[:12], 16),), max_tokens=max_tokens
+                )
+                for key, text in missing.items()
+            ]
+            answers = self._judging(model).act(questions)
+            self._judged |= {key: answer.text for key, answer in zip(missing, answers, strict=True)}
+            with writing(path), path.open("a") as file:
+                file.writelines(json.dumps([key, self._judged[key]]) + "\n" for key in missing)
+        return self.ranks.agreed([self._judged.get(key, "") for key in keys])
+
+    def _judging(self, model: str | None) -> Policy:
+        """Return the run's policy, or that of `model`, which is loaded once."""
+        if model is None:
+            return self.policy
+        if model not in self._judges:
+            from lmgym.train.load import load_policy
+
+            judge = self._judges[model] = load_policy(model, 0.0, self.pool.seed)
+            if hasattr(judge, "close"):
+                self._opened.callback(judge.close)
+        return self._judges[model]
 
     def batch(self, episodes: Sequence[Trajectory], trained: Trained, *, ends: bool) -> Batch:
         """Return episodes as a batch, with their pictures."""

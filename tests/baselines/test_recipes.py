@@ -56,6 +56,7 @@ CASES = {
     "spear": Case(task="alfworld", options={"max_turns": 4}, args={**GROUPS, "void": False, "imitated": 2}),
     "epo": Case(task="alfworld", options={"max_turns": 4}, args={**GROUPS, "first_turn": 1, "drop_flat": False}),
     "gigpo": Case(task="alfworld", options={"max_turns": 4}),
+    "inspo": Case(task="wordle", args={**GROUPS, "every": 1, "drop_flat": False}),
     "gra": Case(
         task="webshop",
         options={"products": 500, "progress": 0.5},

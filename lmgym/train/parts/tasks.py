@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,19 @@ import numpy.typing as npt
 
 from lmgym.errors import RecipeError
 from lmgym.train.interfaces import Tasks
+from lmgym.train.parts.filters import groups
 from lmgym.train.services import Services
 from lmgym.train.state import InstancePool
 from lmgym.types import Job, Trajectory
+
+EXAMPLES, TRANSCRIPT = 3, 400  # episodes shown to a reflector, and characters of each
+REFLECTION = """An agent gets this instruction:
+{best}
+
+These episodes went badly:
+{episodes}
+
+Write a better instruction in one sentence."""
 
 
 @dataclass(frozen=True)
@@ -152,6 +163,82 @@ class Bank(Tasks):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore the state of a checkpoint."""
         self.results = dict(state["results"])
+
+
+@dataclass
+class Population(Tasks):
+    """Plays each group under one of several system prompts, the better ones more often (INSPO).
+
+    An instruction's weight is the moving average of the mean returns of its groups, at `rate`; it is drawn with the
+    softmax of weights over `temperature`. After every `every` steps a policy rewrites the best one, given the worst
+    episodes since, and the new one takes the place of the worst, with the mean weight of the others.
+    """
+
+    uniform: Uniform
+    instructions: list[str]
+    temperature: float = 0.1  # of the softmax, in units of return
+    rate: float = 0.2
+    every: int = 10  # steps; 0: never
+    reflector: str | None = None  # model string of the policy that rewrites; None: the one that is trained
+    weights: dict[str, float] = field(default_factory=dict)  # by instruction
+    worst: list[tuple[float, str]] = field(default_factory=list)  # return and transcript, since the last rewriting
+    steps: int = 0
+
+    @property
+    def prompt(self) -> str | None:
+        """The best instruction so far."""
+        return max(self.instructions, key=lambda each: self.weights.get(each, 0.0))
+
+    def draw(self, step: int, pool: InstancePool) -> list[Job]:
+        """Return the jobs of a step, each group with its instruction."""
+        jobs: list[Job] = []
+        scaled = np.array([self.weights.get(each, 0.0) for each in self.instructions]) / self.temperature
+        chances = np.exp(scaled - scaled.max())
+        for place in range(self.uniform.instances):
+            number = step * self.uniform.instances + place
+            chosen = np.random.default_rng([pool.seed, number, 5]).choice(len(scaled), p=chances / chances.sum())
+            index, tries, budget = self.uniform.index(number, pool), self.uniform.tries, self.uniform.budget
+            prompt = self.instructions[int(chosen)]
+            jobs += group_jobs(pool, step, place, number, index, tries=tries, budget=budget, prompt=prompt)
+        return jobs
+
+    def observe(self, trajectories: Sequence[Trajectory], services: Services) -> None:
+        """Credit the instructions with the returns of their groups, and perhaps replace one."""
+        for members in groups(trajectories).values():
+            prompt, mean = members[0].prompt or "", fmean(each.reward for each in members)
+            before = self.weights.get(prompt, mean)
+            self.weights[prompt] = (1 - self.rate) * before + self.rate * mean
+        told = [(each.reward, transcript(each)) for each in trajectories]
+        self.worst = sorted([*self.worst, *told])[:EXAMPLES]
+        self.steps += 1
+        if self.every and self.steps % self.every == 0 and len(self.instructions) > 1:
+            self._evolve(services)
+
+    def _evolve(self, services: Services) -> None:
+        question = REFLECTION.format(best=self.prompt, episodes="\n\n".join(text for _, text in self.worst))
+        (answer,) = services.judge([question], model=self.reflector)
+        new = " ".join(answer.split())
+        if new and new not in self.instructions:
+            ranked = sorted(self.instructions, key=lambda each: self.weights.get(each, 0.0))
+            self.weights[new] = fmean(self.weights.get(each, 0.0) for each in ranked[1:])
+            self.instructions = [*ranked[1:], new]
+        self.worst = []
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return instructions, weights, episodes and the number of steps."""
+        state = {"instructions": list(self.instructions), "weights": dict(self.weights)}
+        return {**state, "worst": list(self.worst), "steps": self.steps}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore the state of a checkpoint."""
+        self.instructions, self.weights = list(state["instructions"]), dict(state["weights"])
+        self.worst, self.steps = list(state["worst"]), state["steps"]
+
+
+def transcript(trajectory: Trajectory) -> str:
+    """Return an episode in words, cut to its last characters."""
+    lines = (f"{turn.observation.text}\n> {turn.completion.text}" for turn in trajectory.turns)
+    return "\n".join(lines)[-TRANSCRIPT:]
 
 
 def group_jobs(
