@@ -1,4 +1,4 @@
-"""A model as the user of RetailDesk over an endpoint: evaluation, resume, pass^k, the audit, an entry and its verdict."""
+"""A model as the user of RetailDesk over an endpoint: evaluation, resume, pass^k, audit, entry and verdict."""
 
 from __future__ import annotations
 
