@@ -128,6 +128,7 @@ class Info(Struct, omit_defaults=True):
     seat_scores: dict[str, float] | UnsetType = UNSET
     figures: dict[str, float] | UnsetType = UNSET
     answer: str | UnsetType = UNSET  # if revealed
+    prompts: dict[str, str] | UnsetType = UNSET  # by seat, after Reset
     more: dict[str, Any] = {}  # entries that the task's spec declares public
 
 
@@ -144,7 +145,7 @@ class StepAnswer(Struct, omit_defaults=True):
     reward: float = 0.0
     terminated: bool = False
     truncated: bool = False
-    tools: list[dict[str, Any]] = []  # after Reset
+    tools: list[dict[str, Any]] | UnsetType = UNSET  # of the seat on turn, if they differ from the answer before
 
 
 class CutAnswer(Struct, omit_defaults=True):

@@ -191,8 +191,10 @@ def _entry(
         active = {FIRST_SEAT, *(turn.seat for episode in episodes for turn in episode.turns)}
         seats = tuple(seat for seat in first if seat in active)
     prompt = first[FIRST_SEAT].prompt
-    settings = dict(signature.settings) | ({} if prompt is None else {"prompt": prompt})
+    own = first[FIRST_SEAT].info.get("prompts", {}).get(FIRST_SEAT)  # the task's, which replay makes again
+    settings = dict(signature.settings) | ({} if prompt in (None, own) else {"prompt": prompt})
     others = {seat: name for seat, name in settings.pop("seats", {}).items() if seat in seats}
+    user = "; ".join(f"{seat}: {name}" for seat, name in sorted(others.items())) or signature.user
     entry = Entry(
         schema=1,
         licence="CC0-1.0",
@@ -208,7 +210,7 @@ def _entry(
         date=signature.date,
         policy=signature.policy,
         seats=seats,
-        user=signature.user if len(seats) > 1 else None,
+        user=user if len(seats) > 1 else None,
         settings=settings | ({"seats": others} if others else {}),
         identity="",
         claim=Claim(

@@ -67,6 +67,24 @@ def parse_json_call(action: str) -> Call | None:
     return None
 
 
+def parse_json_calls(action: str) -> list[Call]:
+    """Return the calls of an action in order: those of its `<tool_call>` tags, else those of its last lines.
+
+    Tasks whose spec has `parallel_calls` execute all of them; a single call may have any form of `parse_json_call`.
+    """
+    tagged = [text.partition("</tool_call>") for text in action.split("<tool_call>")[1:]]
+    texts = [text for text, closing, _ in tagged if closing]
+    if not texts:
+        lines = [line.strip() for line in action.splitlines() if line.strip() and not line.startswith("```")]
+        first = next((n for n in range(len(lines), 0, -1) if not lines[n - 1].startswith("{")), 0)
+        texts = lines[first:]
+    calls = [call for text in texts if (call := _json_call(text.strip())) is not None]
+    if calls and len(calls) == len(texts):
+        return calls
+    single = parse_json_call(action)
+    return [] if single is None else [single]
+
+
 def parse_function_call(action: str) -> Call | None:
     """Return the call `name("literal", key=2)`, bare, fenced or on the last line; only literals are arguments."""
     for text in (*_inside(action, "action"), action.strip().rpartition("\n")[2]):

@@ -137,9 +137,13 @@ class TextEnv(gymnasium.Env[Observation, str]):
         """Return the action of `seat`, which the caller does not play."""
         raise InstanceError(f"{self.task.id} has no scripted player for seat {seat!r}")
 
-    def tools(self) -> list[dict[str, Any]]:
-        """Return the JSON schemas of the tools, if actions are tool calls."""
+    def tools(self, seat: str = FIRST_SEAT) -> list[dict[str, Any]]:
+        """Return the JSON schemas of the tools that `seat` has in the present state, if its actions are tool calls."""
         return []
+
+    def prompts(self) -> Mapping[str, str]:
+        """Return the system prompts of the open episode by seat; seats without one are left out."""
+        return {}
 
     def answer(self) -> str | None:
         """Return the hidden answer of the instance, for credit assignment that needs it."""
@@ -176,6 +180,8 @@ class TextEnv(gymnasium.Env[Observation, str]):
         info: dict[str, Any] = {"instance": self.instance_name, "valid": True, "reward_terms": {}}
         if (answer := self.answer()) is not None:
             info["answer"] = answer
+        if prompts := self.prompts():
+            info["prompts"] = dict(prompts)
         reply, earned = self._play_others(reply)
         if any(earned.values()):
             info["seat_rewards"] = earned
@@ -266,6 +272,8 @@ class TextEnv(gymnasium.Env[Observation, str]):
 
     def _play_others(self, reply: Reply) -> tuple[Reply, dict[str, float]]:
         """Play the scripted seats until the agent is on turn; return the last reply and all rewards by seat."""
+        if reply.seat not in (FIRST_SEAT, *self.task.seats):
+            raise ValueError(f"{self.task.id}: seat {reply.seat!r} is on turn; list it in the spec's seats")
         earned: dict[str, float] = {}
         while self.others != "caller" and reply.seat != FIRST_SEAT and not reply.done:
             seat, self._seat = reply.seat, reply.seat

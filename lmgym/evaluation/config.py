@@ -15,7 +15,7 @@ from lmgym.evaluation.budget import Budget
 from lmgym.evaluation.policies import default_max_tokens, kind_of
 from lmgym.evaluation.prices import Price, costs_by, find_price
 from lmgym.evaluation.runner import id_of
-from lmgym.evaluation.settings import RULES, ToolMode, context_rule
+from lmgym.evaluation.settings import RULES, SCRIPTED, ToolMode, context_rule
 from lmgym.policy.endpoints.secrets import Secrets, without_secrets
 
 MODELS = (
@@ -83,7 +83,7 @@ class EvalConfig:
     @property
     def models(self) -> list[str]:
         """Model strings of all seats, the agent's first."""
-        return [self.model, *self.seats.values()]
+        return [self.model, *(model for model in self.seats.values() if model != SCRIPTED)]
 
     @property
     def max_answer(self) -> int:

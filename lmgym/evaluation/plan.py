@@ -18,11 +18,11 @@ from lmgym.evaluation.cache import Calls
 from lmgym.evaluation.config import EvalConfig
 from lmgym.evaluation.estimate import PILOT, Estimate, Weighed, estimate
 from lmgym.evaluation.play import Evaluation
-from lmgym.evaluation.policies import LoadPolicy, Policies, build_policies, kind_of, run_folder
+from lmgym.evaluation.policies import LoadPolicy, Policies, build_policies, check_template, kind_of, run_folder
 from lmgym.evaluation.protocol import protocol
 from lmgym.evaluation.record import CALLS, FACTS, Record, read_facts
 from lmgym.evaluation.runner import Outcome
-from lmgym.evaluation.settings import Settings, ToolMode, context_rule
+from lmgym.evaluation.settings import SCRIPTED, Settings, ToolMode, context_rule
 from lmgym.policy.base import Policy
 from lmgym.policy.endpoints.secrets import Secrets
 from lmgym.policy.load import load_policy, load_remote
@@ -66,7 +66,7 @@ class EvalPlan:
             context=config.context,
             tools=_tool_mode(config, jobs[0].task),
             prompt=config.system,
-            seats=dict(config.seats),
+            seats=_seats(config, jobs[0].task),
             request=_request(config),
         )
         return cls(config=config, jobs=jobs, settings=settings)
@@ -188,7 +188,10 @@ class EvalPlan:
                 costs=config.costs(model),
             )
 
-        return build_policies(config.model, self.settings, connect, load, local, key=config.key_env)
+        policies = build_policies(config.model, self.settings, connect, load, local, key=config.key_env)
+        if config.tools == "template" and config.model in local:
+            check_template(local[config.model])
+        return policies
 
 
 def _jobs(config: EvalConfig, task: str) -> list[Job]:
@@ -207,6 +210,16 @@ def _jobs(config: EvalConfig, task: str) -> list[Job]:
             seed=config.seed,
         )
     return [replace(job, prompt=config.system) for job in jobs]
+
+
+def _seats(config: EvalConfig, task: str) -> dict[str, str]:
+    """Return the models of other seats; those named `scripted` stay with the task's own players."""
+    spec = find(task)
+    if unknown := sorted(set(config.seats) - set(spec.seats)):
+        listed = f"choose from {', '.join(spec.seats)}" if spec.seats else "it has the agent's only"
+        if not spec.remote:
+            raise RecipeError(f"{spec.id} has no seat {unknown[0]!r}: {listed}")
+    return {seat: model for seat, model in config.seats.items() if model != SCRIPTED}
 
 
 def _tool_mode(config: EvalConfig, task: str) -> ToolMode:

@@ -103,11 +103,12 @@ def build_policies(
 
     try:
         agent = build(model)
-        if settings.tools == "template":
-            check_template(agent)
         if kind_of(model) != "scripted":
             agent = ActionPolicy(agent, tools=settings.tools)
-        return Policies(agent=agent, seats={seat: build(name) for seat, name in settings.seats.items()}, remote=remote)
+        seats = {seat: build(name) for seat, name in settings.seats.items()}
+        if settings.tools == "text":  # for every seat; else each policy offers tools in its own way
+            seats = {seat: ActionPolicy(policy, tools="text") for seat, policy in seats.items()}
+        return Policies(agent=agent, seats=seats, remote=remote)
     except BaseException:
         for policy in remote:
             policy.close()
@@ -116,14 +117,7 @@ def build_policies(
 
 def check_template(policy: Policy) -> None:
     """Raise PolicyError if a local model's chat template ignores the tools it is given."""
-    from lmgym.policy.base import Conversation
     from lmgym.policy.local.policy import LocalPolicy
-    from lmgym.policy.tools import wrapped
-    from lmgym.types import Message
 
-    assert isinstance(policy, LocalPolicy), "tools are offered by template to local models only"
-    messages = (Message(role="user", text="?"),)
-    probe = tuple(wrapped([{"name": "probe", "description": "probe", "parameters": {"type": "object"}}]))
-    with_tools, without = (policy.prompt(Conversation(messages=messages, tools=tools))[0] for tools in (probe, ()))
-    if with_tools == without:
+    if isinstance(policy, LocalPolicy) and not policy.template.shows_tools:
         raise PolicyError(f"the chat template of {policy.name} shows no tools: offer them in words, --tools text")

@@ -12,6 +12,7 @@ from lmgym.errors import RecipeError
 from lmgym.rollout.context import Context, Full, MarkovState, Stub, Summarise, Window
 
 ToolMode = Literal["none", "native", "template", "text"]
+SCRIPTED = "scripted"  # in place of a seat's model: the task's own player
 RULES = "full, window:TURNS[:STRIDE], stub:KEEP, markov, summarise:TOKENS"
 
 

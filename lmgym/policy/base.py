@@ -27,6 +27,7 @@ class Conversation:
     noise: tuple[int, ...] = (0,)  # names the stream of sampling noise: (job, attempt, seat, turn ...)
     hints: Mapping[str, Any] = field(default_factory=dict)  # those that the policy `wants`
     tools: tuple[Mapping[str, Any], ...] = ()  # JSON schemas, if actions are tool calls
+    parallel_calls: bool = False  # an answer may hold several tool calls
     max_tokens: int | None = None  # of the answer; None leaves it to the policy
 
 

@@ -1,15 +1,19 @@
-"""Tool calls, thinking, and the ways to offer tools to a policy."""
+"""Tool calls, thinking, and the ways to offer tools to a policy.
+
+An episode records the tools of a seat in the info of the turns at which they change.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from lmgym.policy.base import Conversation, Policy, Session, TakesPictures
-from lmgym.types import Completion, Message
+from lmgym.types import Completion, Message, Turn
 
+TOOLS = "tools"  # key in a turn's info: the schemas that were offered at it, if they differ from the turn before
 OPEN, CLOSE = "<think>", "</think>"
 OFFER = """You act by calling tools. Answer with one JSON object alone on the last line:
 {"name": "the tool", "arguments": {"its parameter": "value"}}
@@ -45,6 +49,25 @@ def action_of_call(content: str, name: str, arguments: Any) -> str:
         arguments = parsed if isinstance(parsed, dict) else arguments
     call = json.dumps({"name": name, "arguments": {} if arguments is None else arguments}, ensure_ascii=False)
     return f"{content.strip()}\n{call}" if content.strip() else call
+
+
+def tools_by_turn(turns: Iterable[Turn]) -> list[tuple[Mapping[str, Any], ...]]:
+    """Return the tools that a seat was offered at each of its turns."""
+    offered: list[tuple[Mapping[str, Any], ...]] = []
+    for turn in turns:
+        before = offered[-1] if offered else ()
+        offered.append(tuple(turn.info.get(TOOLS, before)))
+    return offered
+
+
+def calls_of_action(action: str) -> tuple[str, list[tuple[str, Mapping[str, Any]]]]:
+    """Return the words of an action and the calls of its last lines, each written by `action_of_call`."""
+    calls: list[tuple[str, Mapping[str, Any]]] = []
+    words = action
+    while (call := call_of_action(words)) is not None:
+        words, name, arguments = call
+        calls.insert(0, (name, arguments))
+    return words, calls
 
 
 def call_of_action(action: str) -> tuple[str, str, Mapping[str, Any]] | None:
@@ -87,7 +110,7 @@ def with_tools_in_prompt(conversation: Conversation) -> Conversation:
 
 @dataclass
 class ActionPolicy:
-    """A policy whose tools are offered as a run says, and whose thinking is separated from its action."""
+    """A policy whose tools are offered as a run says."""
 
     policy: Policy
     tools: str = "native"  # "text": in the system prompt; "none": not at all; else as the policy itself does
@@ -109,7 +132,7 @@ class ActionPolicy:
 
     def act(self, conversations: Sequence[Conversation]) -> list[Completion]:
         """Answer each conversation, in order."""
-        return [_without_thinking(answer) for answer in self.policy.act(list(map(self.offer, conversations)))]
+        return self.policy.act(list(map(self.offer, conversations)))
 
     def count(self, messages: Sequence[Message]) -> int:
         """Return the number of tokens in a full rendering of `messages`."""
@@ -128,9 +151,7 @@ class ActionPolicy:
         """Return the conversation for the inner policy."""
         if self.tools == "text":
             return with_tools_in_prompt(conversation)
-        if not conversation.tools:
-            return conversation
-        return replace(conversation, tools=() if self.tools == "none" else tuple(wrapped(conversation.tools)))
+        return replace(conversation, tools=()) if self.tools == "none" and conversation.tools else conversation
 
 
 @dataclass
@@ -146,7 +167,7 @@ class ActionSession:
 
     def step(self) -> list[tuple[Hashable, Completion]]:
         """Advance and return what finished."""
-        return [(key, _without_thinking(answer)) for key, answer in self.session.step()]
+        return self.session.step()
 
     def drop(self, key: Hashable) -> None:
         """Forget `key`."""
@@ -155,8 +176,3 @@ class ActionSession:
     def __len__(self) -> int:
         """Return the number of conversations put and not finished."""
         return len(self.session)
-
-
-def _without_thinking(answer: Completion) -> Completion:
-    thinking, words = split_thinking(answer.text)
-    return replace(answer, text=words, thinking=answer.thinking or thinking) if thinking else answer

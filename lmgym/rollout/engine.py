@@ -203,6 +203,7 @@ class EngineRun:
             number=number,
             seats={name: self._seat_state(name, job) for name in self.policies},
             exact=spec.goldens == "exact",
+            parallel_calls=spec.parallel_calls,
             tries=tries,
         )
         episode.slot = self.pool.acquire(setting, self.engine.player or spec.player)

@@ -54,7 +54,7 @@ class StepResult:
     terminated: bool = False
     truncated: bool = False
     hints: Mapping[str, Any] = field(default_factory=dict)  # for the seat on turn
-    tools: tuple[Mapping[str, Any], ...] = ()  # after a reset only
+    tools: tuple[Mapping[str, Any], ...] = ()  # of the seat on turn; empty after the end
     pictures: Mapping[str, bytes] = field(default_factory=dict)  # PNG by digest
 
 
@@ -76,7 +76,7 @@ class EnvHandle:
         self.hint_names = hint_names
         self.hinted.clear()
         observation, info = self.env.reset(seed=seed, options=dict(options))
-        return self._result((observation, 0.0, False, False, info), None, tuple(self.task.tools()))
+        return self._result((observation, 0.0, False, False, info), None)
 
     def step(self, action: str, reseed: int | None = None) -> StepResult:
         """Play an action of the seat on turn; `reseed` seeds the chance of the rest of the episode."""
@@ -109,7 +109,7 @@ class EnvHandle:
         """Close the environment."""
         self.env.close()
 
-    def _result(self, answer: Answer, actor: str | None, tools: tuple[Mapping[str, Any], ...] = ()) -> StepResult:
+    def _result(self, answer: Answer, actor: str | None) -> StepResult:
         """Let scripted seats play until a seat of the engine is on turn or the episode ends; return the result."""
         observation, reward, terminated, truncated, info = answer
         earned = {seat: gain for seat, gain in info.get("seat_rewards", {}).items() if seat != actor}
@@ -122,7 +122,8 @@ class EnvHandle:
                 info["reward_terms"] = terms
             earned = {seat: earned.get(seat, 0.0) + gains.get(seat, 0.0) for seat in {**earned, **gains}}
         pictures = [encode(picture) for picture in observation.get("images", ())]
-        hint_names = () if terminated or truncated else self.hint_names.get(info["seat"], ())
+        ended = terminated or truncated
+        hint_names = () if ended else self.hint_names.get(info["seat"], ())
         self.latest = StepResult(
             observation=Message(role="user", text=observation["text"], images=tuple(name for name, _ in pictures)),
             seat=info["seat"],
@@ -133,7 +134,7 @@ class EnvHandle:
             terminated=terminated,
             truncated=truncated,
             hints={name: self.ask(name) for name in hint_names},
-            tools=tools,
+            tools=() if ended else tuple(self.task.tools(info["seat"])),
             pictures=dict(pictures),
         )
         return self.latest

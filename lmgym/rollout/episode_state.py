@@ -11,6 +11,7 @@ from typing import Any
 
 from lmgym.errors import ReplayError
 from lmgym.policy.base import Conversation, Policy, extends
+from lmgym.policy.tools import TOOLS
 from lmgym.rollout.context import Context, History, with_request
 from lmgym.rollout.env_handle import StepResult
 from lmgym.rollout.fork import PLY, RESEED, fork, seat_id
@@ -48,6 +49,8 @@ class SeatState:
     rendered: tuple[Message, ...] = ()  # messages that the last turn answered
     completions: list[Completion] = field(default_factory=list)  # of the current segment
     income: float = 0.0  # earned before the seat's first turn
+    tools: tuple[Mapping[str, Any], ...] = ()  # for its next turn
+    offered: tuple[Mapping[str, Any], ...] = ()  # at its last turn
 
     def extends(self, messages: Sequence[Message]) -> bool:
         """Return True if `messages` continue the last prompt and its reply with user messages only."""
@@ -87,6 +90,7 @@ class EpisodeState:
     number: int  # in the order of jobs
     seats: dict[str, SeatState]
     exact: bool  # replayed turns must show the same observations and rewards
+    parallel_calls: bool = False  # an action may hold several tool calls
     tries: int = 1
     slot: int = -1
     position: int = 0  # in the prefix
@@ -97,7 +101,6 @@ class EpisodeState:
     current: SeatState = field(init=False)  # the seat on turn
     latest: StepResult = field(init=False)
     reset_info: Mapping[str, Any] = field(init=False)
-    tools: tuple[Mapping[str, Any], ...] = ()
     pending: PendingAction | None = None
     messages: tuple[Message, ...] = ()  # that the seat on turn answers
     summary: str | None = None  # request for a summary that the policy is answering
@@ -138,7 +141,8 @@ class EpisodeState:
                 turn, seat.income = _with_income(turn, seat.income), 0.0
             seat.history.append(turn)
         elif not result.truncated:
-            self.reset_info, self.tools = result.info, result.tools
+            self.reset_info = result.info
+            self._set_prompts(result.info.get("prompts", {}))
         for name, amount in result.earned.items():
             if name in self.seats:
                 self.seats[name].earn(amount)
@@ -149,6 +153,8 @@ class EpisodeState:
         self.latest = result
         self.current = self.seats.get(result.seat) or self.current
         self.current.history.observation = result.observation
+        if not (result.terminated or result.truncated):
+            self.current.tools = result.tools
 
     def ask(self, context: Context, *, max_tokens: int | None) -> Conversation:
         """Return the conversation for the policy on turn, which asks for a summary if the context requests one."""
@@ -156,7 +162,7 @@ class EpisodeState:
         messages = context.messages(seat.history)
         self.summary = context.request(seat.history, messages, seat.policy.count)
         self.messages = tuple(messages if self.summary is None else with_request(messages, self.summary))
-        if not seat.extends(self.messages):
+        if seat.tools != seat.offered or not seat.extends(self.messages):
             seat.completions = []
         return Conversation(
             messages=self.messages,
@@ -164,7 +170,8 @@ class EpisodeState:
             # the same sampling noise whenever the job is played
             noise=(number_of(self.job.id), self.job.attempt, number_of(seat.name), len(seat.history.turns)),
             hints=self.latest.hints,
-            tools=self.tools,
+            tools=seat.tools,
+            parallel_calls=self.parallel_calls,
             max_tokens=max_tokens,
         )
 
@@ -200,7 +207,7 @@ class EpisodeState:
                 f"{self.job.id}: turn {self.position} answered {turn.observation.text!r}, "
                 f"but the environment showed {seat.history.observation.text!r}"
             )
-        self.messages = tuple(messages)
+        self.messages, seat.offered = tuple(messages), seat.tools
         action = self._action(turn.completion, turn.observation, turn.kind, fresh=turn.fresh)
         if self.job.parent is None:
             seat.completions = []  # recorded elsewhere: the rendering is unknown
@@ -210,6 +217,12 @@ class EpisodeState:
         action.text, action.turn, action.reseed = turn.action, turn, turn.info.get(RESEED)
         self.pending = action
         return action
+
+    def _set_prompts(self, prompts: Mapping[str, str]) -> None:
+        """Give the task's own system prompts to the seats that have no other."""
+        for name, seat in self.seats.items():
+            if seat.history.prompt is None and name in prompts:
+                seat.history.prompt = Message(role="system", text=prompts[name])
 
     def trajectories(self) -> list[Trajectory]:
         """Return each seat's view of the episode so far, the agent's first."""
@@ -288,6 +301,9 @@ class EpisodeState:
         info: Mapping[str, Any] = {} if result is None else result.info
         if len(self.seats) > 1:
             info = {**info, PLY: sum(len(seat.history.turns) for seat in self.seats.values())}
+        seat = self.current
+        if seat.tools != seat.offered:
+            info, seat.offered = {**info, TOOLS: seat.tools}, seat.tools
         if action.info or action.reseed is not None:
             reseed = {} if action.reseed is None else {RESEED: action.reseed}
             info = {**info, **action.info, **reseed}

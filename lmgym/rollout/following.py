@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lmgym.policy.base import Conversation, extends
+from lmgym.policy.tools import tools_by_turn
 from lmgym.rollout.context import Context, Count, History, with_request
 from lmgym.types import Completion, Message, Trajectory
 
@@ -10,7 +11,7 @@ from lmgym.types import Completion, Message, Trajectory
 def following(trajectory: Trajectory, context: Context, count: Count) -> Conversation | None:
     """Return the conversation after the last turn, as the engine would put it; None if the seat was not on turn.
 
-    `context` is the one the trajectory was played with. Tools offered in the episode are left out.
+    `context` is the one the trajectory was played with; the tools are those of the last turn.
     """
     turns = trajectory.turns
     if trajectory.final is None or not turns:
@@ -34,4 +35,4 @@ def following(trajectory: Trajectory, context: Context, count: Count) -> Convers
             completions = []
         if turn.completion.ids:
             completions.append(turn.completion)
-    return Conversation(messages=tuple(messages), spoken=tuple(completions))
+    return Conversation(messages=tuple(messages), spoken=tuple(completions), tools=tools_by_turn(turns)[-1])

@@ -17,6 +17,7 @@ from lmgym.env import registry
 from lmgym.env.pictures import encode
 from lmgym.env.spec import TaskSpec
 from lmgym.errors import InstanceError, LmgymError
+from lmgym.types import FIRST_SEAT
 
 LOG = logging.getLogger("lmgym.serve")
 
@@ -50,6 +51,7 @@ class EnvSession:
         self.config = config
         self.advice: dict[str, Iterator[str]] = {}
         self.begun = False  # True after the first reset
+        self.tools: list[dict[str, Any]] = []  # as last sent
         self.env: Any = None
         self.error: LmgymError | None = None  # why the environment did not open
         try:
@@ -100,9 +102,8 @@ class EnvSession:
             options["instance"] = call.instance
         observation, info = self.env.reset(seed=call.seed, options=options)
         self.begun = True
-        answer = self._step_answer(observation, info)
-        answer.tools = self.task.tools()
-        return answer
+        self.tools = []
+        return self._step_answer(observation, info)
 
     def step(self, call: wire.Step) -> wire.StepAnswer:
         """Play an action."""
@@ -149,9 +150,15 @@ class EnvSession:
         public = {name: value for name, value in info.items() if name in wire.BASE}
         if "answer" not in self.config.reveals:
             public.pop("answer", None)
+        if "prompts" in public and "seats" not in self.config.reveals:  # another seat's prompt may tell the answer
+            public["prompts"] = {seat: text for seat, text in public["prompts"].items() if seat == FIRST_SEAT}
         public["more"] = {name: info[name] for name in self.config.spec.public_info if name in info}
         pictures = [base64.b64encode(encode(picture)[1]).decode() for picture in observation.get("images", ())]
-        return wire.StepAnswer(observation["text"], wire.Info(**public), pictures)
+        answer = wire.StepAnswer(observation["text"], wire.Info(**public), pictures)
+        tools = [] if "score" in info else self.task.tools(info["seat"])
+        if tools != self.tools:
+            answer.tools = self.tools = tools
+        return answer
 
 
 def _reported(error: BaseException) -> LmgymError:

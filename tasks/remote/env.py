@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from msgspec import UnsetType
+from msgspec import UNSET, UnsetType
 from numpy.typing import NDArray
 
 from lmgym.backends import wire
@@ -23,6 +23,7 @@ from lmgym.env.spaces import MAX_TEXT, Images, clean
 from lmgym.env.spec import TaskSpec
 from lmgym.errors import InstanceError
 from lmgym.tasks.remote import SPEC
+from lmgym.types import FIRST_SEAT
 
 URL = "LMGYM_REMOTE_URL"
 MAX_TURNS = 10_000  # highest limit that a server accepts; the actual limit is applied locally
@@ -91,7 +92,7 @@ class RemoteEnv(TextEnv):
         call = wire.Reset(self._session.name, None if seed is None else operator.index(seed), index, instance)
         played = self._session.ask(call, wire.StepAnswer)
         self._over, self._reseed = False, None
-        self._tools = played.tools
+        self._tools = []
         observation, info = self._observed(played)
         self._answer = info.get("answer")
         return observation, info
@@ -161,8 +162,8 @@ class RemoteEnv(TextEnv):
             raise self._session.malformed("no action for a seat")
         return advice
 
-    def tools(self) -> list[dict[str, Any]]:
-        """Return the schemas of the tools of this episode."""
+    def tools(self, seat: str = FIRST_SEAT) -> list[dict[str, Any]]:
+        """Return the schemas of the tools of the seat on turn."""
         return self._tools
 
     def answer(self) -> str | None:
@@ -191,6 +192,8 @@ class RemoteEnv(TextEnv):
         observation: Observation = {"text": answer.text}
         if self.PICTURES is not None:
             observation["images"] = self._pictures(answer.images, self.PICTURES)
+        if answer.tools is not UNSET:
+            self._tools = answer.tools
         seat_rewards = answer.info.seat_rewards or {}
         if not all(map(math.isfinite, (answer.reward, *answer.info.reward_terms.values(), *seat_rewards.values()))):
             raise self._session.malformed("a reward that is not finite")

@@ -139,9 +139,10 @@ def test_a_seat_that_was_never_on_turn_is_not_in_the_entry(
     lmgym: Commands, monkeypatch: pytest.MonkeyPatch, model: str, plugin: Path
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(plugin), str(ROOT)]))
-    entry = entered(lmgym, JARS, model, "--seat", "black=null")
-    assert (entry.user, entry.seats, "seats" in entry.settings) == (None, ("agent",), False)
-    lmgym("verify", "leaderboards/entries/test--FewJars-v0/honest.json", "--workers", "1")
+    entry = entered(lmgym, DUELS, model, "--seat", "red=null", "--seat", "black=null")
+    assert (entry.user, set(entry.seats)) == ("black: null", {"agent", "black"})
+    assert entry.settings["seats"] == {"black": "null"}
+    lmgym("verify", "leaderboards/entries/test--FewDuels-v0/honest.json", "--workers", "1")
 
 
 @pytest.mark.parametrize(

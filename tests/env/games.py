@@ -21,8 +21,9 @@ RACE = TaskSpec(
     splits={"train": 10},
     score="1 when won",
     references={},
+    seats=("black",),
 )
-GALLERY = replace(RACE, id="test/Gallery-v0", entry_point=f"{__name__}:Gallery", max_turns=4)
+GALLERY = replace(RACE, id="test/Gallery-v0", entry_point=f"{__name__}:Gallery", max_turns=4, seats=())
 ALL_UNICODE = "".join(chr(code) for code in (0, 9, 10, 0x7F, 0xE9, 0x5D0, 0x202E, 0x6F22, 0xFFFF, 0x1F642, 0x10FFFF))
 
 

@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmgym.env.actions import Call, parse_command, parse_function_call, parse_json_call, parse_number, parse_tag
+from lmgym.env.actions import (
+    Call,
+    parse_command,
+    parse_function_call,
+    parse_json_call,
+    parse_json_calls,
+    parse_number,
+    parse_tag,
+)
 from lmgym.env.hostile import HOSTILE
 
 PIECES = [
@@ -43,6 +51,7 @@ def read(text):
         parse_number(text),
         parse_number(text, tag="a"),
         parse_command(text),
+        parse_json_calls(text),
         parse_json_call(text),
         parse_function_call(text),
     )
@@ -62,6 +71,24 @@ def test_hostile_text_is_no_call(text):
     *_, by_json, by_function = read(text)
     assert by_json is None or by_json.name == "x"
     assert by_function is None or by_function.name in ("f", "__import__")
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ('{"name": "a"}\n{"name": "b"}', ["a", "b"]),
+        ('Both.\n```json\n{"name": "a"}\n\n{"name": "b"}\n```', ["a", "b"]),
+        ('<tool_call>{"name": "a"}</tool_call> and <tool_call>\n{"name": "b"}\n</tool_call>', ["a", "b"]),
+        ('{\n "name": "a"\n}', ["a"]),
+        ('{"name": "a"}\nthen I wait', ["a"]),
+        ('{"name": "a"}\n{"name": ', ["a"]),
+        ("no call", []),
+        ("<tool_call>" * 100_000, []),
+    ],
+    ids=["lines", "fence", "tags", "over lines", "prose after", "cut off", "none", "hostile"],
+)
+def test_several_json_calls_are_read_in_order(text, names):
+    assert [call.name for call in parse_json_calls(text)] == names
 
 
 @given(st.text(), JSON)

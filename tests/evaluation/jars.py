@@ -47,7 +47,7 @@ class Jars(TextEnv):
             return Reply("over", done=True, score=float(jar == self.coin))
         return Reply("coin" if jar == self.coin else "empty")
 
-    def tools(self) -> list[dict[str, Any]]:
+    def tools(self, seat: str = "agent") -> list[dict[str, Any]]:
         return [
             {"name": "peek", "description": "Look into a jar.", "parameters": JAR},
             {"name": "answer", "description": "Name the jar and end.", "parameters": JAR},

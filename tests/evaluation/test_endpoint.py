@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import pytest
 
+from lmgym.env.actions import parse_json_calls
 from lmgym.errors import BackendError, PolicyError
 from lmgym.evaluation import runner
 from lmgym.evaluation.budget import Budget
@@ -183,6 +184,22 @@ def test_tools_in_words_reach_an_endpoint_that_has_none(tmp_path):
         report = runner.evaluate(ActionPolicy(policy, tools="text"), jobs, engine=Engine())
     assert 0 < report.success.mean < 1
     assert all(outcome.invalid == 0 and outcome.turns == 1 for outcome in report.outcomes)
+
+
+def test_several_calls_reach_a_task_that_takes_several():
+    names = ["peek", "answer"]
+    calls = [{"id": name, "type": "function", "function": {"name": name, "arguments": "{}"}} for name in names]
+    tools = tuple({"name": name} for name in names)
+    message = {"content": "Both.", "tool_calls": calls}
+    with serving(lambda body: message) as server, closing(load_remote(server.model)) as policy:
+        one, several = (
+            policy.act([Conversation(messages=(PROMPT,), tools=tools, parallel_calls=parallel)])[0]
+            for parallel in (False, True)
+        )
+    assert [body["parallel_tool_calls"] for body in server.bodies] == [False, True]
+    assert (one.text.count("\n"), one.usage["calls_left_out"]) == (1, 1)
+    assert [call.name for call in parse_json_calls(several.text)] == names
+    assert (several.text.partition("\n")[0], "calls_left_out" in several.usage) == ("Both.", False)
 
 
 def test_a_policy_that_is_closed_says_so_and_closes_twice():

@@ -208,6 +208,21 @@ def test_a_model_in_another_seat_is_recorded_and_not_paid_twice(lmgym):
     assert facts["settings"]["seats"] == {"black": server.model}
 
 
+def test_a_seat_that_the_task_lacks_is_refused(lmgym):
+    code, printed = lmgym("test/Duel-v0", "--model", "null", "--seat", "white=null")
+    assert (code, "test/Duel-v0 has no seat 'white': choose from black" in printed) == (2, True)
+    code, printed = lmgym("test/Jars-v0", "--model", "null", "--seat", "user=null")
+    assert (code, "test/Jars-v0 has no seat 'user': it has the agent's only" in printed) == (2, True)
+    assert not Path("runs").exists()
+
+
+def test_the_scripted_player_may_be_named(lmgym):
+    assert lmgym("test/Duel-v0", "--model", "null", "--seat", "black=scripted", "--out", "named")[0] == 0
+    assert lmgym("test/Duel-v0", "--model", "null", "--out", "unnamed")[0] == 0
+    settings = [json.loads(Path(folder, FACTS).read_text())["settings"] for folder in ("named", "unnamed")]
+    assert settings[0] == settings[1]
+
+
 def test_a_local_model_gets_tools_by_template_or_as_text(lmgym):
     from lmgym.policy.load import load_local
 
@@ -225,7 +240,11 @@ def test_a_local_model_gets_tools_by_template_or_as_text(lmgym):
     assert "You act by calling tools." in prompts["text"]
     assert '{"type": "function", "function": {"name": "peek", "description": "Look into a jar."' in prompts["template"]
     assert "peek" not in prompts["none"]
-    code, printed = lmgym(*words, "--model", "tiny")
+    assert lmgym(*words, "--model", "tiny", "--out", "own")[0] == 0  # no place for tools in its template: in words
+    (trajectory,) = episodes.read(Path("own", "episodes.jsonl"))
+    tiny = load_local("tiny")
+    assert "You act by calling tools." in tiny.tokenizer.decode(trajectory.turns[0].completion.prompt_ids)
+    code, printed = lmgym(*words, "--model", "tiny", "--tools", "template")
     assert (code, "shows no tools: offer them in words, --tools text" in printed) == (2, True)
     assert lmgym(*words, "--model", "tiny", "--tools", "native")[0] == 2
 

@@ -203,7 +203,20 @@ def test_usage_counts_what_the_server_counts():
     assert chat.read_reply(answer(content="go", usage={"prompt_tokens": "9"})).usage == {}
     assert chat.read_reply(answer(content="go", usage={"prompt_tokens": -9, "completion_tokens": 10**30})).usage == {}
     two = [tool_call(name, "{}") for name in "ab"]
-    assert chat.read_reply(answer(content=None, tool_calls=two)).usage == {"calls_left_out": 1}
+    assert chat.read_reply(answer(content=None, tool_calls=two)).more == ('{"name": "b", "arguments": {}}',)
+
+
+def test_several_calls_and_their_results_are_native_where_a_task_takes_several():
+    messages = (QUESTION, model(f"{CALL}\n{CALL.splitlines()[-1]}"), user("empty, and empty"))
+    offered = Conversation(messages=messages, tools=TOOLS, parallel_calls=True)
+    call, first, last = chat.messages_of(offered)[1:]
+    assert call["content"] == "I look."
+    assert [each["id"] for each in call["tool_calls"]] == [first["tool_call_id"], last["tool_call_id"]]
+    assert [first["role"], last["role"], last["content"]] == ["tool", "tool", "empty, and empty"]
+    assert CHAT.body(offered)["parallel_tool_calls"]
+    uses, results = ANTHROPIC.body(offered)["messages"][1:]
+    assert [part["id"] for part in uses["content"][1:]] == [part["tool_use_id"] for part in results["content"]]
+    assert ANTHROPIC.body(offered)["tool_choice"]["disable_parallel_tool_use"] is False
 
 
 @pytest.mark.parametrize(

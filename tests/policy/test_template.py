@@ -112,7 +112,9 @@ def test_words_that_were_replaced_or_never_sampled_make_the_turn_fresh():
 
 def test_guarded_tools_are_rendered():
     made = copy.deepcopy(tokenizer("tiny"))
-    made.chat_template = "{% if tools %}{{ tools[0].name }} {{ tools[0].about }}{% endif %}" + made.chat_template
+    made.chat_template = (
+        "{% if tools %}{{ tools[0].function.name }} {{ tools[0].function.about }}{% endif %}" + made.chat_template
+    )
     template = ChatTemplate(made)
     tool = {"name": "open", "about": "opens <|end|>"}
     ids, _ = template.extend(Conversation(messages=conversation("look").messages, tools=(tool,)))

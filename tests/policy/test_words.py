@@ -10,8 +10,16 @@ from hypothesis import strategies as st
 
 from lmgym.env.actions import parse_json_call
 from lmgym.policy.base import Conversation
-from lmgym.policy.tools import ActionPolicy, action_of_call, call_of_action, split_thinking, with_tools_in_prompt
-from lmgym.types import Completion, Message
+from lmgym.policy.load import load_local
+from lmgym.policy.tools import (
+    ActionPolicy,
+    action_of_call,
+    call_of_action,
+    calls_of_action,
+    split_thinking,
+    with_tools_in_prompt,
+)
+from lmgym.types import Message
 from tests.rollout.fakes import Bytes
 
 PEEK = {"name": "peek", "description": "Look.", "parameters": {"type": "object"}}
@@ -82,21 +90,37 @@ def test_tools_told_in_words_stand_in_the_system_prompt():
     assert with_tools_in_prompt(Conversation(messages=(QUESTION,))).messages == (QUESTION,)
 
 
-def test_a_local_answer_loses_its_thinking_and_keeps_its_ids():
-    policy = ActionPolicy(
-        Bytes(answer=lambda conversation: f"<think>{len(conversation.tools)} tools</think>go"), tools="none"
-    )
-    session = policy.session()
-    session.put("a", Conversation(messages=(QUESTION,), tools=(PEEK,)))
-    ((_, answer),) = session.step()
-    assert (answer.text, answer.thinking) == ("go", "0 tools")
-    assert bytes(answer.ids[:-1]).decode() == "<think>0 tools</think>go"
-    assert isinstance(answer, Completion)
+def test_a_local_answer_loses_its_thinking_and_keeps_its_ids(monkeypatch):
+    policy = load_local("tiny")
+    monkeypatch.setattr(policy, "text", lambda answer: "<think>why</think>go")
+    (answer,) = policy.act([Conversation(messages=(QUESTION,), max_tokens=3)])
+    assert (answer.text, answer.thinking) == ("go", "why")
+    assert 0 < len(answer.ids) == len(answer.logprobs) <= 3
+
+
+def test_tools_are_left_out_where_none_are_offered():
+    policy = Bytes(answer=lambda conversation: f"{len(conversation.tools)} tools")
+    (answer,) = ActionPolicy(policy, tools="none").act([Conversation(messages=(QUESTION,), tools=(PEEK,))])
+    assert answer.text == "0 tools"
+
+
+def test_a_template_without_a_place_for_tools_has_them_in_words():
+    """The rendering is that of `--tools text`, whoever asks for it: a session, an evaluation or an encoding."""
+    policy = load_local("tiny")
+    offered = Conversation(messages=(QUESTION,), tools=(PEEK,))
+    assert policy.prompt(offered) == policy.prompt(with_tools_in_prompt(offered))
+    assert policy.prompt(offered) != policy.prompt(Conversation(messages=(QUESTION,)))
+    (answer,) = policy.act([offered])
+    assert list(answer.prompt_ids) == policy.prompt(offered)[0]
+
+
+def test_an_action_may_hold_several_calls():
+    two = "\n".join(action_of_call("", name, {"jar": number}) for number, name in enumerate(("peek", "answer")))
+    assert calls_of_action(f"Look.\n{two}") == ("Look.", [("peek", {"jar": 0}), ("answer", {"jar": 1})])
+    assert calls_of_action("go") == ("go", [])
 
 
 def test_a_policy_that_sees_is_given_its_pictures_through_the_wrapper():
-    from lmgym.policy.load import load_local
-
     inner, pictures = load_local("tiny-vl"), {"00": b"png"}
     ActionPolicy(inner).use_pictures(pictures)
     assert inner.gallery.pictures is pictures

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from lmgym.env.actions import parse_json_calls
 from lmgym.env.env import Reply, TextEnv
 from lmgym.env.spec import TaskSpec
 from lmgym.errors import BackendError
@@ -24,8 +25,11 @@ SPEC = TaskSpec(
     score="1 when won",
     references={},
 )
-TRIO = replace(RACE, id="test/Trio-v0", entry_point=f"{__name__}:Trio")
-VARIANTS = (RACE, GALLERY, TRIO)
+TRIO = replace(RACE, id="test/Trio-v0", entry_point=f"{__name__}:Trio", seats=("black", "red"))
+PHONE = replace(
+    RACE, id="test/Phone-v0", entry_point=f"{__name__}:Phone", seats=("user",), parallel_calls=True, max_turns=3
+)
+VARIANTS = (RACE, GALLERY, TRIO, PHONE)
 made: list[Dice] = []  # in this process
 closed: list[Dice] = []
 
@@ -113,3 +117,32 @@ class Trio(TextEnv):
 
     def scripted(self, seat: str) -> str:
         return f"{seat} {self.turn}"
+
+
+class Phone(TextEnv):
+    """Agent and user speak in turn; each has a tool of its own, and the agent's second one appears with its turn 2."""
+
+    SPEC = PHONE
+
+    def begin(self, index: int) -> Reply:
+        self.index, self.turn = index, 0
+        return Reply(f"call {index}")
+
+    def act(self, action: str) -> Reply:
+        self.turn += 1
+        names = " ".join(call.name for call in parse_json_calls(action))
+        return Reply(f"{self.turn} {names}".strip(), seat=("agent", "user")[self.turn % 2], score=0.0)
+
+    def prompts(self) -> dict[str, str]:
+        return {"agent": f"You answer call {self.index}.", "user": "You have a problem."}
+
+    def tools(self, seat: str = "agent") -> list[dict[str, Any]]:
+        names = ["restart"] if seat == "user" else ["refund", "close"][: 1 + (self.turn >= 2)]
+        return [{"name": name, "description": f"{name} it", "parameters": {"type": "object"}} for name in names]
+
+    def scripted(self, seat: str) -> str:
+        return "help"
+
+    def demonstrator(self) -> Iterator[str]:
+        while True:
+            yield '{"name": "refund", "arguments": {}}'

@@ -16,6 +16,7 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec import UNSET
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from lmgym.backends import wire
@@ -25,9 +26,11 @@ from lmgym.env.spec import TaskSpec
 from lmgym.errors import BackendError, InstanceError, MissingExtra
 from lmgym.serve.catalogue import Catalogue, tellable
 from lmgym.serve.clients import Client, Clients, Limits, tokens_of
+from lmgym.serve.env_session import EnvSession, SessionConfig
 from lmgym.serve.server import Serving
 
 from ..env.games import RACE, Race
+from ..rollout.games import PHONE
 from .conftest import OTHER, TOKEN, Asking, said, served
 
 SECRET = "/srv/secret place/answers.json"
@@ -691,8 +694,19 @@ def test_listed_tasks_say_what_may_be_chosen(games):
 
 
 def test_the_wire_names_all_that_info_may_hold():
-    names = "instance valid reward_terms seat seat_rewards points score success seat_scores answer"
+    names = "instance valid reward_terms seat seat_rewards points score success seat_scores figures answer prompts"
     assert set(wire.Info.__struct_fields__) - {"more"} == set(names.split())
+
+
+@pytest.mark.parametrize(("reveals", "seats"), [((), {"agent"}), (("seats",), {"agent", "user"})])
+def test_prompts_of_other_seats_and_new_tools_are_sent_as_the_task_says(reveals, seats):
+    config = SessionConfig(spec=PHONE, split="train", options={"others": "caller"}, reveals=frozenset(reveals))
+    session = EnvSession(config)
+    answer = session.reset(wire.Reset("s", 0, 4, None))
+    assert set(answer.info.prompts) == seats
+    answers = [answer, *(session.step(wire.Step("s", "a", None)) for _ in range(4))]
+    tools = [None if each.tools is UNSET else [tool["name"] for tool in each.tools] for each in answers]
+    assert tools == [["refund"], ["restart"], ["refund", "close"], ["restart"], ["refund", "close"]]
 
 
 def test_limits_are_above_nothing():

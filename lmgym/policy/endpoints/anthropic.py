@@ -8,9 +8,18 @@ from typing import Any
 
 from lmgym.policy.base import Conversation
 from lmgym.policy.endpoints.calls import ParsedReply, RawReply, RequestOptions
-from lmgym.policy.endpoints.chat import DIGEST, Pictures, broken, encoded, reply_of, token_counts
+from lmgym.policy.endpoints.chat import (
+    DIGEST,
+    Pictures,
+    broken,
+    encoded,
+    native_calls,
+    reply_of,
+    results_of,
+    token_counts,
+)
 from lmgym.policy.endpoints.status import parsed_result
-from lmgym.policy.tools import call_of_action, functions, split_thinking
+from lmgym.policy.tools import functions, split_thinking
 from lmgym.types import Finish, Message
 
 # all others: stop
@@ -44,7 +53,9 @@ class AnthropicMessages:
                 "system": system or None,
                 "messages": _turns(conversation),
                 "tools": tools or None,
-                "tool_choice": {"type": "auto", "disable_parallel_tool_use": True} if tools else None,
+                "tool_choice": {"type": "auto", "disable_parallel_tool_use": not conversation.parallel_calls}
+                if tools
+                else None,
             }
         )
 
@@ -100,18 +111,20 @@ def _usage(usage: Any) -> dict[str, int]:
 def _turns(conversation: Conversation) -> list[dict[str, Any]]:
     """Return the messages as alternating turns, which the API demands."""
     turns: list[dict[str, Any]] = []
-    pending = ""  # id of the call whose result comes next
+    pending: list[str] = []  # ids of the calls whose result comes next
     for number, message in enumerate(conversation.messages):
-        call = call_of_action(message.text) if conversation.tools and message.role == "assistant" else None
         if message.role == "system":
             continue
-        if call is not None:
-            pending = f"call{number:05d}"
-            words, tool, arguments = call
-            parts = [*_text(words), {"type": "tool_use", "id": pending, "name": tool, "input": arguments}]
+        words, calls = native_calls(conversation, number)
+        if calls:
+            pending = [name for name, _, _ in calls]
+            uses = ({"type": "tool_use", "id": name, "name": tool, "input": given} for name, tool, given in calls)
+            parts = [*_text(words), *uses]
         elif pending and message.role == "user":
-            parts = [{"type": "tool_result", "tool_use_id": pending, "content": _content(message)}]
-            pending = ""
+            *others, last = results_of(pending, "")
+            parts = [{"type": "tool_result", "tool_use_id": name, "content": _text(text)} for name, text in others]
+            parts.append({"type": "tool_result", "tool_use_id": last[0], "content": _content(message)})
+            pending = []
         else:
             parts = _content(message) or [{"type": "text", "text": "(nothing)"}]  # the API rejects empty turns
         if turns and turns[-1]["role"] == message.role:

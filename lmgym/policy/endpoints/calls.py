@@ -75,6 +75,7 @@ class ParsedReply:
     """The content of a reply."""
 
     text: str  # the action
+    more: tuple[str, ...] = ()  # tool calls after the first
     thinking: str = ""
     finish: Finish = "stop"
     usage: Mapping[str, Any] = field(default_factory=dict)  # tokens "in" and "out", of which "cached" and "thinking"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from lmgym.errors import PolicyError
 from lmgym.policy.base import Conversation
 from lmgym.policy.endpoints.calls import MAX_TOOL_CALLS, ParsedReply, RawReply, RequestOptions, TransientError
 from lmgym.policy.endpoints.status import parsed_result, result_of, status_of
-from lmgym.policy.tools import action_of_call, call_of_action, split_thinking, wrapped
+from lmgym.policy.tools import action_of_call, call_of_action, calls_of_action, split_thinking, wrapped
 from lmgym.types import Finish
 
 DIGEST = "picture"  # member of a part that names a picture by its digest until it is sent
@@ -34,7 +34,8 @@ class ChatCompletions:
 
     def body(self, conversation: Conversation) -> dict[str, Any]:
         """Return the complete request, with pictures by their digests."""
-        tools = {"tools": wrapped(conversation.tools), "parallel_tool_calls": False} if conversation.tools else {}
+        parallel = conversation.parallel_calls
+        tools = {"tools": wrapped(conversation.tools), "parallel_tool_calls": parallel} if conversation.tools else {}
         return self.options.body(
             {
                 "model": self.model,
@@ -68,25 +69,49 @@ class ChatCompletions:
 def messages_of(conversation: Conversation) -> list[dict[str, Any]]:
     """Return the messages; where tools are offered, calls and their results are in native form."""
     messages: list[dict[str, Any]] = []
-    pending = ""  # id of the call whose result comes next
+    pending: list[str] = []  # ids of the calls whose result comes next
     for number, message in enumerate(conversation.messages):
-        call = call_of_action(message.text) if conversation.tools and message.role == "assistant" else None
+        words, calls = native_calls(conversation, number)
         pictures = [{"type": "image_url", DIGEST: digest} for digest in message.images]
-        if call is not None:
-            pending = f"call{number:05d}"
-            words, tool, arguments = call
-            function = {"name": tool, "arguments": json.dumps(arguments, ensure_ascii=False)}
-            calls = [{"id": pending, "type": "function", "function": function}]
-            messages.append({"role": "assistant", "content": words or None, "tool_calls": calls})
+        if calls:
+            pending = [name for name, _, _ in calls]
+            native = [_native_call(*call) for call in calls]
+            messages.append({"role": "assistant", "content": words or None, "tool_calls": native})
         elif pending and message.role == "user":
-            messages.append({"role": "tool", "tool_call_id": pending, "content": message.text})
+            results = results_of(pending, message.text)
+            messages += ({"role": "tool", "tool_call_id": name, "content": text} for name, text in results)
             if pictures:
                 messages.append({"role": "user", "content": pictures})
-            pending = ""
+            pending = []
         else:
             content = [{"type": "text", "text": message.text}, *pictures] if pictures else message.text
             messages.append({"role": message.role, "content": content})
     return messages
+
+
+def native_calls(conversation: Conversation, number: int) -> tuple[str, list[tuple[str, str, Mapping[str, Any]]]]:
+    """Return the words of message `number`, and id, name and arguments of the tool calls in it."""
+    message = conversation.messages[number]
+    if not conversation.tools or message.role != "assistant":
+        return message.text, []
+    if conversation.parallel_calls:
+        words, calls = calls_of_action(message.text)
+    else:
+        call = call_of_action(message.text)
+        words, calls = (message.text, []) if call is None else (call[0], [call[1:]])
+    names = (f"call{number:05d}" + (f"-{place}" if place else "") for place in range(len(calls)))
+    return words, [(name, *call) for name, call in zip(names, calls, strict=True)]
+
+
+def _native_call(name: str, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    function = {"name": tool, "arguments": json.dumps(arguments, ensure_ascii=False)}
+    return {"id": name, "type": "function", "function": function}
+
+
+def results_of(calls: Sequence[str], text: str) -> list[tuple[str, str]]:
+    """Return ids of calls with their results: an environment answers several calls in one text, given to the last."""
+    *first, last = calls
+    return [*((name, "The result of the last call has the results of all.") for name in first), (last, text)]
 
 
 def encoded(digest: str, pictures: Pictures) -> str:
@@ -153,6 +178,7 @@ def reply_of(
 ) -> ParsedReply:
     """Return the parsed reply whose action is the first of `calls` (name, arguments), or `text` if there are none.
 
+    The other calls are in `more`, for tasks that take several.
     Lone surrogates are replaced, because no server and no file accepts them.
     """
     if len(calls) > MAX_TOOL_CALLS:
@@ -161,9 +187,9 @@ def reply_of(
         if not isinstance(name, str):
             raise broken("the reply calls a tool without a name", name)
     text = action_of_call(text, *calls[0]) if calls else text
-    text, thinking = (part.encode("utf-8", "replace").decode() for part in (text, thinking))
-    skipped = {"calls_left_out": len(calls) - 1} if len(calls) > 1 else {}
-    return ParsedReply(text=text, thinking=thinking, finish=finish, usage={**usage, **skipped})
+    more = [action_of_call("", *call) for call in calls[1:]]
+    text, thinking, *more = (part.encode("utf-8", "replace").decode() for part in (text, thinking, *more))
+    return ParsedReply(text=text, more=tuple(more), thinking=thinking, finish=finish, usage=usage)
 
 
 def broken(problem: str, part: object) -> TransientError:

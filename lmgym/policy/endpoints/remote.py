@@ -130,7 +130,12 @@ class RemotePolicy:
         except (TransientError, RequestRejected) as error:
             return Completion(text="", finish="broken", usage={"fault": str(error)})
         usage = {**reply.usage, "seconds": stored.seconds, "call": key[:16]}
-        return Completion(text=reply.text, thinking=reply.thinking, finish=reply.finish, usage=usage)
+        text = reply.text
+        if conversation.parallel_calls:
+            text = "\n".join((text, *reply.more))
+        elif reply.more:
+            usage["calls_left_out"] = len(reply.more)
+        return Completion(text=text, thinking=reply.thinking, finish=reply.finish, usage=usage)
 
     async def _joined_call(self, key: str, body: Mapping[str, Any], draw: Sequence[int]) -> StoredReply:
         """Return the reply to a call; an equal call under way is joined."""
@@ -209,7 +214,8 @@ class RemotePolicy:
     def _read(self, raw: RawReply) -> ParsedReply:
         """Parse a reply, strike out secrets and add the cost."""
         reply = self.provider.dialect.read(raw)
-        reply = replace(reply, text=self.secrets.struck(reply.text), thinking=self.secrets.struck(reply.thinking))
+        text, thinking, *more = map(self.secrets.struck, (reply.text, reply.thinking, *reply.more))
+        reply = replace(reply, text=text, thinking=thinking, more=tuple(more))
         cost = self.costs(reply.usage)
         return reply if cost is None else replace(reply, usage={**reply.usage, "cost": cost})
 

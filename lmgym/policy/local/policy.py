@@ -27,6 +27,7 @@ from lmgym.policy.local.score import score, states
 from lmgym.policy.local.session import LocalSession
 from lmgym.policy.local.template import ChatTemplate
 from lmgym.policy.models.vision import Gallery, Media, Vision
+from lmgym.policy.tools import tools_by_turn
 from lmgym.types import Completion, Message, Picture, Trajectory, Turn
 
 if TYPE_CHECKING:
@@ -159,11 +160,13 @@ class LocalPolicy:
         spoken: list[Completion] = []
         turns: list[Turn] = []
         before: Sequence[Message] = ()
-        for turn, messages in zip(trajectory.turns, views, strict=False):
-            if not _continues(turns, messages, before):
+        tools = tools_by_turn(trajectory.turns)
+        for number, (turn, messages) in enumerate(zip(trajectory.turns, views, strict=False)):
+            if not _continues(turns, messages, before) or tools[number] != tools[number - 1]:
                 spoken = []
             if not turn.completion.ids:
-                turn = self._encoded(turn, messages, spoken)
+                conversation = Conversation(messages=tuple(messages), spoken=tuple(spoken), tools=tools[number])
+                turn = self._encoded(turn, conversation)
             if turn.fresh:
                 spoken = []
             spoken.append(turn.completion)
@@ -172,16 +175,16 @@ class LocalPolicy:
         trajectory = replace(trajectory, turns=tuple(turns))
         if trajectory.final is None or trajectory.final_ids or len(views) <= len(turns):
             return trajectory
-        last = Conversation(messages=tuple(views[-1]), spoken=tuple(spoken))
+        offered = tools[-1] if tools else ()
+        last = Conversation(messages=tuple(views[-1]), spoken=tuple(spoken), tools=offered)
         ids, fresh = self.prompt(last)
         if (turns and not _continues(turns, views[-1], before)) or (fresh and spoken):
             return trajectory
         pictures = self.pictures(last, ids, fresh=fresh)
         return replace(trajectory, final_ids=tuple(ids), final_pictures=pictures)
 
-    def _encoded(self, turn: Turn, messages: Sequence[Message], spoken: Sequence[Completion]) -> Turn:
-        """Return `turn` with ids for its observation and its text."""
-        conversation = Conversation(messages=tuple(messages), spoken=tuple(spoken))
+    def _encoded(self, turn: Turn, conversation: Conversation) -> Turn:
+        """Return `turn`, which answers `conversation`, with ids for its observation and its text."""
         prompt, fresh = self.prompt(conversation)
         pictures = self.pictures(conversation, prompt, fresh=fresh)
         ids = self.template.answer(turn.completion.text)

@@ -21,6 +21,7 @@ from lmgym.policy.local.sampling import Adjust, Sampling, draw
 from lmgym.policy.local.template import ChatTemplate
 from lmgym.policy.models.vision import PICTURE_IDS, Gallery, rotary_positions, with_picture_ids
 from lmgym.policy.noise import stream, uniform
+from lmgym.policy.tools import split_thinking
 from lmgym.types import Completion, Finish, Picture, pictures_in
 
 BUDGET = 4096  # tokens of one forward pass; a longer prompt is a pass by itself
@@ -73,8 +74,10 @@ class BatchRow:
     def completion(self, text: str, finish: Finish) -> Completion:
         """Return the finished answer."""
         begin = len(self.ids) - len(self.logprobs) - len(self.prompt)
+        thinking, words = split_thinking(text)
         return Completion(
-            text=text,
+            text=words,
+            thinking=thinking,
             prompt_ids=self.prompt,
             ids=tuple(self.answer),
             logprobs=tuple(self.logprobs),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from jinja2.exceptions import TemplateError
@@ -18,6 +19,7 @@ from lmgym.policy.base import Conversation
 from lmgym.policy.local.rendering import BoundedTemplate
 from lmgym.policy.local.vocabulary import MARKS, Vocabulary
 from lmgym.policy.models.vision import Gallery
+from lmgym.policy.tools import with_tools_in_prompt, wrapped
 from lmgym.types import Message, Picture
 
 if TYPE_CHECKING:
@@ -68,15 +70,17 @@ class ChatTemplate:
 
     def extend(self, conversation: Conversation) -> tuple[list[int], bool]:
         """Return the new prompt ids, and True if they are a full rendering."""
-        messages = conversation.messages
-        if not messages:
+        if not conversation.messages:
             raise PolicyError("a conversation needs at least one message")
+        if conversation.tools:
+            conversation = self._with_tools(conversation)
+        messages = conversation.messages
         if self._gallery is None and any(message.images for message in messages):
             raise PolicyError(TEXT_ONLY)
         mark = self.vocabulary.mark([message.text for message in messages])
         tools = None
         if conversation.tools:
-            schemas = json.dumps([dict(tool) for tool in conversation.tools], ensure_ascii=False)
+            schemas = json.dumps(wrapped(conversation.tools), ensure_ascii=False)
             tools = self.vocabulary.guard(schemas, mark, own=False)
         key = RenderKey(mark, tools)
         delta = self._delta(conversation, key)
@@ -98,6 +102,20 @@ class ChatTemplate:
     def count(self, messages: Sequence[Message]) -> int:
         """Return the number of tokens in a full rendering of `messages`."""
         return len(self.extend(Conversation(messages=tuple(messages)))[0])
+
+    @cached_property
+    def shows_tools(self) -> bool:
+        """True if the template writes the tools that it is given."""
+        tools = wrapped([{"name": "probe", "description": PROBE[0], "parameters": {"type": "object"}}])
+        messages = [{"role": "user", "content": PROBE[1]}]
+        try:
+            return self._apply(messages, tools=tools) != self._apply(messages)
+        except PolicyError:
+            return False
+
+    def _with_tools(self, conversation: Conversation) -> Conversation:
+        """Return the conversation with its tools in words if the template does not show them."""
+        return conversation if self.shows_tools else with_tools_in_prompt(conversation)
 
     def _with_pictures(self, text: str, images: Sequence[str]) -> str:
         """Replace what the template wrote for each of `images` by all its placeholders."""

@@ -31,5 +31,5 @@ class FewCorners(Corners):
 
     SPEC = PICTURES
 
-    def tools(self) -> list[dict[str, Any]]:
+    def tools(self, seat: str = "agent") -> list[dict[str, Any]]:
         return [{"name": "name", "description": "Name <b>one</b> corner.", "parameters": {"type": "object"}}]
