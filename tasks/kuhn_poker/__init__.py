@@ -11,6 +11,7 @@ SPEC = TaskSpec(
     max_turns=6,
     splits={"train": 120, "test": 120},
     score="chips won, from 0 for two lost to 1 for two won; 0.5 is even",
+    seats=("opponent",),
     references={"null": 0.25, "random": 0.4632, "oracle": 0.5},
     source="rules of H. W. Kuhn (1950); rewards of MARS (arXiv 2510.15414) and TextArena; equilibrium by our CFR+",
     overlap="the game has six deals and two seats: every split has them all, ten times",

@@ -11,6 +11,7 @@ SPEC = TaskSpec(
     max_turns=12,
     splits={"train": 240, "test": 240},
     score="chips won, from 0 for thirteen lost to 1 for thirteen won; 0.5 is even",
+    seats=("opponent",),
     references={"null": 0.4615, "random": 0.4728, "oracle": 0.5},
     source="rules of Southey et al. (UAI 2005); rewards of MARS and TextArena; equilibrium by our CFR+",
     overlap="the game has 120 deals and two seats: every split has them all",

@@ -96,8 +96,10 @@ class RetailDesk(TextEnv):
             self.next_words = self.customer.reply(self.latest_words)
         return self.next_words
 
-    def tools(self) -> list[dict[str, Any]]:
-        """Return the schemas of the agent's tools."""
+    def tools(self, seat: str = FIRST_SEAT) -> list[dict[str, Any]]:
+        """Return the schemas of the agent's tools; the customer has none."""
+        if seat != FIRST_SEAT:
+            return []
         return [dict(tool.schema) for tool in tools_of(DeskTools({})).values()]
 
     def fingerprint(self) -> str:

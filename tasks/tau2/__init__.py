@@ -11,6 +11,7 @@ SPEC = TaskSpec(
     entry_point="lmgym.tasks.tau2.env:Tau2",
     summary="tau2-bench's retail domain: cancel, change, return and exchange orders of a simulated user.",
     max_turns=200,
+    seats=("user", "judge"),
     splits={"train": 0, "test": 0, "base": 0},
     score="1 when every check that the task's reward_basis names holds after a proper end",
     references={

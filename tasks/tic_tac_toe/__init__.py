@@ -11,6 +11,7 @@ SPEC = TaskSpec(
     max_turns=15,
     splits={"train": 100, "test": 100},
     score="1 for a win, 0.5 for a draw, 0 for a loss",
+    seats=("opponent",),
     references={"null": 0.0, "random": 0.5, "oracle": 0.9799},
     source="rules of the common game; rewards of MARS (arXiv 2510.15414) and TextArena",
     overlap="a board game has one start: an instance says who begins and, by its seed, how the opponent plays",
