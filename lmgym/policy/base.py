@@ -6,11 +6,13 @@ engine asks the environment for, and read them from `Conversation.hints`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from lmgym.types import Completion, Message
+from lmgym.types import Completion, Message, Turn
+
+TOOLS = "tools"  # key in a turn's info: the schemas that were offered at it, if they differ from the turn before
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +31,15 @@ class Conversation:
     tools: tuple[Mapping[str, Any], ...] = ()  # JSON schemas, if actions are tool calls
     parallel_calls: bool = False  # an answer may hold several tool calls
     max_tokens: int | None = None  # of the answer; None leaves it to the policy
+
+
+def tools_by_turn(turns: Iterable[Turn]) -> list[tuple[Mapping[str, Any], ...]]:
+    """Return the tools that a seat was offered at each of its turns."""
+    offered: list[tuple[Mapping[str, Any], ...]] = []
+    for turn in turns:
+        before = offered[-1] if offered else ()
+        offered.append(tuple(turn.info.get(TOOLS, before)))
+    return offered
 
 
 def extends(messages: Sequence[Message], before: Sequence[Message], answer: Message | None) -> bool:

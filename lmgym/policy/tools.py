@@ -1,19 +1,15 @@
-"""Tool calls, thinking, and the ways to offer tools to a policy.
-
-An episode records the tools of a seat in the info of the turns at which they change.
-"""
+"""Tool calls, thinking, and the ways to offer tools to a policy."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from lmgym.policy.base import Conversation, Policy, Session, TakesPictures
-from lmgym.types import Completion, Message, Turn
+from lmgym.types import Completion, Message
 
-TOOLS = "tools"  # key in a turn's info: the schemas that were offered at it, if they differ from the turn before
 OPEN, CLOSE = "<think>", "</think>"
 OFFER = """You act by calling tools. Answer with one JSON object alone on the last line:
 {"name": "the tool", "arguments": {"its parameter": "value"}}
@@ -49,15 +45,6 @@ def action_of_call(content: str, name: str, arguments: Any) -> str:
         arguments = parsed if isinstance(parsed, dict) else arguments
     call = json.dumps({"name": name, "arguments": {} if arguments is None else arguments}, ensure_ascii=False)
     return f"{content.strip()}\n{call}" if content.strip() else call
-
-
-def tools_by_turn(turns: Iterable[Turn]) -> list[tuple[Mapping[str, Any], ...]]:
-    """Return the tools that a seat was offered at each of its turns."""
-    offered: list[tuple[Mapping[str, Any], ...]] = []
-    for turn in turns:
-        before = offered[-1] if offered else ()
-        offered.append(tuple(turn.info.get(TOOLS, before)))
-    return offered
 
 
 def calls_of_action(action: str) -> tuple[str, list[tuple[str, Mapping[str, Any]]]]:

@@ -10,8 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from lmgym.errors import ReplayError
-from lmgym.policy.base import Conversation, Policy, extends
-from lmgym.policy.tools import TOOLS
+from lmgym.policy.base import TOOLS, Conversation, Policy, extends
 from lmgym.rollout.context import Context, History, with_request
 from lmgym.rollout.env_handle import StepResult
 from lmgym.rollout.fork import PLY, RESEED, fork, seat_id

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from lmgym.policy.base import Conversation, extends
-from lmgym.policy.tools import tools_by_turn
+from lmgym.policy.base import Conversation, extends, tools_by_turn
 from lmgym.rollout.context import Context, Count, History, with_request
 from lmgym.types import Completion, Message, Trajectory
 

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from lmgym.policy.base import tools_by_turn
 from lmgym.policy.load import load_local
 from lmgym.policy.local.policy import LocalPolicy
 from lmgym.policy.scripted import hinted
-from lmgym.policy.tools import ActionPolicy, tools_by_turn
+from lmgym.policy.tools import ActionPolicy
 from lmgym.rollout import episodes
 from lmgym.rollout.context import Full, views
 from lmgym.rollout.engine import Engine

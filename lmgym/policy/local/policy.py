@@ -17,7 +17,7 @@ from torch import Tensor
 from transformers.utils import logging
 
 from lmgym.errors import PolicyError
-from lmgym.policy.base import Conversation, extends
+from lmgym.policy.base import Conversation, extends, tools_by_turn
 from lmgym.policy.local.decoder import Decoder, FusedDecoder, PairedDecoder
 from lmgym.policy.local.forward import head_of, is_supported, network
 from lmgym.policy.local.kv_cache import KVCache
@@ -27,7 +27,6 @@ from lmgym.policy.local.score import score, states
 from lmgym.policy.local.session import LocalSession
 from lmgym.policy.local.template import ChatTemplate
 from lmgym.policy.models.vision import Gallery, Media, Vision
-from lmgym.policy.tools import tools_by_turn
 from lmgym.types import Completion, Message, Picture, Trajectory, Turn
 
 if TYPE_CHECKING:
