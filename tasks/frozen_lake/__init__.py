@@ -13,7 +13,7 @@ SPEC = TaskSpec(
     score="1 when the goal is reached",
     references={"null": 0.0, "random": 0.2928, "oracle": 0.8425},
     source="rules of Gymnasium's FrozenLake (MIT); maps and symbols in the manner of RAGEN (arXiv 2504.20073)",
-    public={"slippery": (True, False), "protocol": ("single", "ragen"), "side": range(3, 9)},
+    public={"slippery": (True, False), "protocol": ("single", "ragen", "twice"), "side": range(3, 9)},
 )
 VARIANTS = (
     replace(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from importlib.resources import files
 from string import Template
@@ -17,14 +18,19 @@ from lmgym.tasks.frozen_lake.lake import ACTIONS, best_play, lake
 PROMPT = Template(files(__package__).joinpath("prompt.md").read_text(encoding="utf-8").strip())
 ICE = " The ice is slippery: a step goes where you want one time in three, and as often to either side of that."
 NUMBERS = {name.lower(): number for number, name in enumerate(ACTIONS)}
-PROTOCOLS = ("single", "ragen")
+PROTOCOLS = ("single", "ragen", "twice")
+ANSWER = "Answer with one of: Left, Down, Right, Up."
+WAY = "Answer with a whole way to the goal, such as: Right, Right, Down."
+AGAIN = "There may be a mistake in this way. Answer with the whole way once more, corrected if need be."
+LONGEST = 30  # steps of a way that are taken
 
 
 class FrozenLake(TextEnv):
     """Reach the goal: reward and score 1; a hole ends the episode with 0.
 
     Slips come from `np_random`, so the tries of a group, which share the seed, share them too. `protocol="ragen"`
-    takes up to five actions an answer and ten in all; `side` is the length of the square map in tiles.
+    takes up to five actions an answer and ten in all; `protocol="twice"` takes a whole way as an answer, twice, without
+    telling how the first ended: the second is scored. `side` is the length of the square map in tiles.
     """
 
     SPEC = SPEC
@@ -45,12 +51,16 @@ class FrozenLake(TextEnv):
         self.left = self.task.max_turns  # steps
         board = self.lake.draw(self.cell, "P")
         state = self.turns.describe(board) if self.protocol == "ragen" else board
-        return Reply(f"{PROMPT.substitute(ice=ICE if self.slippery else '')}\n\n{state}")
+        self.first: float | None = None  # reward of the first of two ways
+        answer = WAY if self.protocol == "twice" else ANSWER
+        return Reply(f"{PROMPT.substitute(ice=ICE if self.slippery else '', answer=answer)}\n\n{state}")
 
     def act(self, action: str) -> Reply:
         """Walk, and perhaps slip."""
         if self.protocol == "ragen":
             return self._act_in_turns(action)
+        if self.protocol == "twice":
+            return self._attempt(action)
         number = NUMBERS.get(parse_command(action).lower())
         self.left = max(self.left - 1, 1)
         if number is None:
@@ -59,6 +69,9 @@ class FrozenLake(TextEnv):
 
     def oracle(self) -> Iterator[str]:
         """Play what reaches the goal most often in the turns and steps that are left."""
+        if self.protocol == "twice":
+            yield from self._best_ways()
+            return
         ragen = self.protocol == "ragen"
         turns, steps, most = (TURNS, PER_EPISODE, PER_TURN) if ragen else (self.left, self.left, 1)
         plan = best_play(self.lake, slippery=self.slippery, turns=turns, steps=steps, per_turn=most)
@@ -86,6 +99,32 @@ class FrozenLake(TextEnv):
         won = self.cell == self.lake.goal
         mark = "√" if won else "X" if over else "P"
         return Reply(self.lake.draw(self.cell, mark), reward=float(won), done=over, score=float(won) if over else None)
+
+    def _attempt(self, answer: str) -> Reply:
+        """Walk a whole way from the start; what follows its end is ignored."""
+        names = re.findall("|".join(NUMBERS), answer[:1000].lower())[:LONGEST]
+        self.cell = self.lake.start
+        for name in names:
+            if self._walk(NUMBERS[name]):
+                break
+        won, self.cell = float(self.cell == self.lake.goal), self.lake.start
+        board, reward = self.lake.draw(self.cell, "P"), {"attempt": won}
+        if self.first is None:
+            self.first = won
+            return Reply(f"{board}\n{AGAIN}", reward=reward, valid=bool(names))
+        figures = {"first_attempt": self.first}
+        return Reply(board, reward=reward, done=True, score=won, valid=bool(names), figures=figures)
+
+    def _best_ways(self) -> Iterator[str]:
+        """Yield the shortest way over firm ice, twice."""
+        plan = best_play(self.lake, slippery=False, turns=LONGEST, steps=LONGEST, per_turn=1)
+        cell, names, left = self.lake.start, [], LONGEST
+        while cell != self.lake.goal:
+            (action,) = plan.sequences[plan.answer[left, left, cell[0] * self.side + cell[1]]]
+            names.append(ACTIONS[action])
+            cell, left = self.lake.outcomes(cell, action, slippery=False)[0], left - 1
+        yield ", ".join(names)
+        yield ", ".join(names)
 
     def _act_in_turns(self, answer: str) -> Reply:
         actions = self.turns.actions(answer)

@@ -53,6 +53,13 @@ CASES = {
     "dart": Case(
         task="miniwob", options=WEB, args={**GROUPS, "budget": 1, "warmup_episodes": 1, "group": 3}, trains=False
     ),
+    "score": Case(
+        task="frozen_lake",
+        options={"protocol": "twice", "slippery": False},
+        args={**GROUPS, "first_steps": 2},
+        lacking="frozen_lake",
+        words="reads the reward term 'attempt', and lmgym/FrozenLake-v0 gives reward",
+    ),
     "spear": Case(task="alfworld", options={"max_turns": 4}, args={**GROUPS, "void": False, "imitated": 2}),
     "epo": Case(task="alfworld", options={"max_turns": 4}, args={**GROUPS, "first_turn": 1, "drop_flat": False}),
     "gigpo": Case(task="alfworld", options={"max_turns": 4}),

@@ -82,3 +82,14 @@ def action_bonus(
         last = [replace(t, reward=t.reward + extra, terms={**t.terms, "actions": extra}) for t in trajectory.turns[-1:]]
         rewarded.append(replace(trajectory, turns=(*trajectory.turns[:-1], *last)))
     return rewarded
+
+
+def improved(trajectory: Trajectory, *, first: float, alpha: float) -> Trajectory:
+    """Return two attempts with the rewards `first` r(y1) and r(y2) + `alpha` (r(y2) - r(y1)) (SCoRe).
+
+    The bonus belongs to the second attempt alone. An episode that was cut after the first stays as it is.
+    """
+    if len(trajectory.turns) != 2:
+        return trajectory
+    one, two = (turn.reward for turn in trajectory.turns)
+    return with_rewards(trajectory, (first * one, two + alpha * (two - one)), name="attempt")

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from lmgym.train.batch import Batch
 from lmgym.train.math import group_normal
+from lmgym.train.parts.credit import within_groups
 
 By = Literal["group", "turn"]  # turns that are compared: all of the (group, seat), or those with the same number
 
@@ -63,3 +64,10 @@ class Turns:
         """Return `values` (N,) on all trained tokens of their turn; (B, T)."""
         padded = torch.cat([values, values.new_zeros(1)])  # place -1 reads the last
         return padded[self.place].to(self.batch.reward)
+
+
+@within_groups
+def by_number(batch: Batch) -> Tensor:
+    """Return each turn's own reward less the mean of the group's turns with the same number; (B, T)."""
+    turns = Turns(batch)
+    return turns.spread(turns.normal(turns.reward, by="turn", std=False))
