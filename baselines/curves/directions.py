@@ -60,6 +60,7 @@ class Direction:
     common: Sequence[str] = ()  # arguments of `lmgym train`, for the start run and all arms
     model: str = "tiny:1m"
     warmup: int  # steps of imitation in the start run, from the demonstrator's recordings if there are any
+    start: Sequence[str] = ()  # further arguments of the start run
     tokens: int | None = None  # action tokens at which an arm ends
     every: int = 0  # tokens between evaluations
     episodes: int = 200  # per evaluation
@@ -220,6 +221,7 @@ def start_words(direction: Direction, seed: int, folder: Path) -> list[str]:
         *("--out", str(start_of(direction, seed, folder)), "--steps", str(direction.warmup)),
         *("--evaluate", str(direction.episodes), *_options(direction.options), *direction.common),
         *(["--recorded", str(data_of(direction, seed, folder))] if demonstrated else []),
+        *direction.start,
     ]
 
 

@@ -9,25 +9,36 @@ from dataclasses import replace
 import pytest
 import torch
 
+from lmgym.policy.load import load_local
 from lmgym.train import loop
 from lmgym.train.log import read_metrics
+from tests.components import chromium
 from tests.train.test_resume_critics import bits
 from tests.train.victim import toy_policy
 
 SHORT = {"warmup": 1, "warmup_episodes": 2, "evaluate": 2, "steps": 2, "autocast": False}
 CASES = {
+    "supo": ("webshop", {"products": 500}, {"instances": 2, "group": 2, "limit": 300, "budget": 3}),
+    "webagent_r1": ("webforms", {}, {"instances": 1, "group": 2, "budget": 2}),
+    "mgpo": ("lmgym/VisualSearchMGPO-v0", {}, {"instances": 2, "group": 2}),
     "arpo": ("alfworld", {}, {"instances": 2, "group": 4, "roots": 2, "budget": 3}),
     "aepo": ("alfworld", {}, {"instances": 2, "group": 4, "budget": 3}),
 }
+
+
+SEES = ("mgpo",)
+BROWSER = ("webagent_r1",)
 
 
 class Interrupted(Exception):
     """Stands for the end of the process."""
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_two_steps_on_its_task_and_the_same_bits_when_resumed(name, tmp_path, monkeypatch):
+def trainer(name, tmp_path):
+    """Return a function that trains the recipe in a folder."""
     task, options, changes = CASES[name]
+    if name in BROWSER:
+        chromium()
     module = importlib.import_module(f"lmgym.baselines.recipes.{name}")
 
     def train(folder, *, resume=False):
@@ -35,7 +46,7 @@ def test_two_steps_on_its_task_and_the_same_bits_when_resumed(name, tmp_path, mo
         recipe = replace(module.recipe(args), filter=[])  # a toy policy's groups are flat
         return loop.run(
             recipe,
-            toy_policy(),
+            load_local("tiny-vl", seed=0, device="cpu") if name in SEES else toy_policy(),
             task=task,
             options=options,
             folder=tmp_path / folder,
@@ -45,12 +56,23 @@ def test_two_steps_on_its_task_and_the_same_bits_when_resumed(name, tmp_path, mo
             quiet=True,
         )
 
-    train("whole")
+    return train
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_two_steps_on_its_task(name, tmp_path):
+    trainer(name, tmp_path)("whole")
     rows = [row for row in read_metrics(tmp_path / "whole") if row["stage"] == "rl" and "evaluated_success" not in row]
     assert len(rows) == 2
     assert all(row["trained_tokens"] > 0 for row in rows)
     figures = [value for row in rows for value in row.values() if isinstance(value, float)]
     assert all(math.isfinite(value) for value in figures)
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in BROWSER)) for n in CASES])
+def test_a_run_resumed_ends_with_the_same_bits(name, tmp_path, monkeypatch):
+    train = trainer(name, tmp_path)
+    train("whole")
     save = loop.Training.save
 
     def dying(self):

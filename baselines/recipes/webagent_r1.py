@@ -1,0 +1,77 @@
+"""WebAgent-R1: keep the newest page in full and a stub of the others, and average the loss by turn.
+
+    lmgym train webagent_r1 webforms --model tiny
+
+Wei et al. 2025, WebAgent-R1: Training Web Agents via End-to-End Multi-Turn Reinforcement Learning. After imitation,
+each task is played n times in parallel browsers; at every turn all pages but the newest are replaced by a constant, and
+each answer is scored under the context it was sampled with. The loss of M-GRPO is
+
+    -1/n sum_i 1/H_i sum_h 1/|a_ih| sum_t min(r A_i, clip(r, 1 - e, 1 + e) A_i) + beta KL(pi || pi_start)
+
+over H_i turns of |a_ih| tokens, where A_i is the outcome, normalised within the group.
+
+Deviations: play and updates alternate; thoughts are trained like all tokens. The released trainer hides observations
+from attention while it scores; here they are seen, as they were by the sampler.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from lmgym.baselines import bc, grpo
+from lmgym.baselines.curves.directions import Direction
+from lmgym.baselines.curves.systems import arm
+from lmgym.rollout.context import Stub
+from lmgym.train.batch import Batch
+from lmgym.train.interfaces import Credit
+from lmgym.train.parts.credit import within_groups
+from lmgym.train.ranges import Count, NonNegative, PositiveInt, Rate
+from lmgym.train.recipe import Recipe
+
+EXPERIMENT = Direction(
+    name="webagent_r1",
+    claim="stubs for old pages are no worse than all pages in full, at the same number of tokens",
+    task="webforms",
+    arms=(arm("stubs", "webagent_r1"), arm("all pages", "webagent_r1", "--keep", "25")),
+    common=("--train-instances", "200"),
+    warmup=60,
+    tokens=40_000,
+    episodes=64,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Args(bc.Learning):
+    """Options of WebAgent-R1."""
+
+    steps: Count | None = 60
+    instances: PositiveInt = 8  # per step
+    group: int = 8  # attempts per instance
+    keep: PositiveInt = 1  # newest pages in full
+    kl: NonNegative = 0.001  # weight of the divergence from the start policy
+    budget: int | None = 15  # maximum number of turns in training; evaluations keep the task's own limit
+    lr: Rate = 3e-4
+
+
+@within_groups
+def by_turn(batch: Batch, *, credit: Credit) -> Tensor:
+    """Return advantages whose mean over the tokens of an episode is the mean over its turns of token means; (B, T)."""
+    turns = int(batch.turn.max()) + 2
+    key = batch.episode[:, None] * turns + batch.turn + 1  # of (episode, turn); (B, T)
+    size = torch.bincount(key[batch.mask], minlength=int(key.max()) + 1).double()
+    episode = torch.arange(len(size)) // turns
+    count = int(episode.max()) + 1
+    tokens = size.new_zeros(count).index_add(0, episode, size)
+    spoken = size.new_zeros(count).index_add(0, episode, (size > 0).double())
+    factor = (tokens / spoken.clamp(min=1))[episode] / size.clamp(min=1)
+    return credit(batch) * factor[key].to(batch.reward)
+
+
+def recipe(args: Args) -> Recipe:
+    """Return imitation and WebAgent-R1, with the same evaluation before and after."""
+    base = grpo.recipe(grpo.options(args))
+    return replace(base, context=Stub(args.keep, text="simplified html"), credit=partial(by_turn, credit=base.credit))
