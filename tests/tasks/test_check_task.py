@@ -8,6 +8,7 @@ from tests.components import chromium
 
 FAMILIES = (
     "click_target",
+    "doctor",
     "connect_four",
     "frozen_lake",
     "guess_number",
