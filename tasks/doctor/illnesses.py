@@ -30,16 +30,16 @@ SHARED = 5  # illnesses i and i XOR 5 share a remedy
 
 
 @dataclass(frozen=True)
-class Finding:
-    """A thing that a patient has or has not."""
+class Symptom:
+    """A finding that a patient has or has not."""
 
     has: str
     has_not: str
     pattern: re.Pattern[str]  # of a question about it
 
 
-def _finding(has: str, has_not: str, pattern: str) -> Finding:
-    return Finding(f"Yes, {has}.", f"No, {has_not}.", re.compile(pattern))
+def _finding(has: str, has_not: str, pattern: str) -> Symptom:
+    return Symptom(f"Yes, {has}.", f"No, {has_not}.", re.compile(pattern))
 
 
 FINDINGS = (

@@ -69,9 +69,8 @@ class RetailDesk(TextEnv):
         self.desk = DeskTools(data)
         self.desk_tools = tools_of(self.desk)
         self.customer = ScriptedCustomer(self.goal)
-        script = instructions(self.goal, CUSTOMER_PROMPT)
         self.audit = UserAudit(
-            instructions=script,
+            instructions=instructions(self.goal, CUSTOMER_PROMPT),
             entities=ENTITIES,
             unknown=self.goal.unknown,
             matters=[re.compile(RAISED[matter.kind]) for matter in self.goal.matters],
@@ -84,7 +83,7 @@ class RetailDesk(TextEnv):
         self.opened = False
         self.latest_words = GREETING
         self.next_words: str | None = None  # of the scripted customer
-        return Reply(f"{script}\n\nThe desk: {GREETING}", seat=USER)
+        return Reply(f"The desk: {GREETING}", seat=USER)
 
     def act(self, action: str) -> Reply:
         """Take the words of the customer, or the words or tool call of the agent."""
@@ -96,11 +95,13 @@ class RetailDesk(TextEnv):
             self.next_words = self.customer.reply(self.latest_words)
         return self.next_words
 
+    def prompts(self) -> dict[str, str]:
+        """Return the instructions of a model in the customer's seat."""
+        return {USER: instructions(self.goal, CUSTOMER_PROMPT)}
+
     def tools(self, seat: str = FIRST_SEAT) -> list[dict[str, Any]]:
         """Return the schemas of the agent's tools; the customer has none."""
-        if seat != FIRST_SEAT:
-            return []
-        return [dict(tool.schema) for tool in tools_of(DeskTools({})).values()]
+        return [dict(tool.schema) for tool in tools_of(DeskTools({})).values()] if seat == FIRST_SEAT else []
 
     def fingerprint(self) -> str:
         """Return the database as text."""

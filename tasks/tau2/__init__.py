@@ -12,6 +12,7 @@ SPEC = TaskSpec(
     summary="tau2-bench's retail domain: cancel, change, return and exchange orders of a simulated user.",
     max_turns=200,
     seats=("user", "judge"),
+    parallel_calls=True,
     splits={"train": 0, "test": 0, "base": 0},
     score="1 when every check that the task's reward_basis names holds after a proper end",
     references={

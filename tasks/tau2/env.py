@@ -99,7 +99,7 @@ class Tau2(TextEnv):
         self.transcript = Transcript()
         self.steps = self.errors = self.gold_position = 0
         self.checks: dict[str, float] = {}
-        self.greeted: set[str] = set()  # seats that have had their prompt
+        self.greeted = False  # True once the agent has had its prompt
         self.side = UserSide(self.job, self.world, kind=self.user_kind, recording=self.recording)
         history = history_of(self.job)
         replay_history(self.world, history)
@@ -135,6 +135,13 @@ class Tau2(TextEnv):
         if seat == JUDGE:
             raise InstanceError(f"{self.task.id} needs a model as judge: lmgym eval ... --seat judge=MODEL")
         return self.side.answer()
+
+    def prompts(self) -> dict[str, str]:
+        """Return the instructions of a model in the user's seat."""
+        if self.solo:
+            return {}
+        texts = {"guidelines": self.official.guidelines(), "scenario": scenario_text(self.job)}
+        return {USER: template("user.md").substitute(texts)}
 
     def tools(self, seat: str = FIRST_SEAT) -> list[dict[str, Any]]:
         """Return the schemas of a seat's tools."""
@@ -208,13 +215,10 @@ class Tau2(TextEnv):
         return Reply(self._first(FIRST_SEAT, words))
 
     def _first(self, seat: str, words: str) -> str:
-        """Return what a seat hears, before it has had its prompt with the prompt."""
-        if seat in self.greeted:
+        """Return what a seat hears; the agent's first observation begins with the policy."""
+        if seat == USER or self.greeted:
             return words
-        self.greeted.add(seat)
-        if seat == USER:
-            texts = {"guidelines": self.official.guidelines(), "scenario": scenario_text(self.job)}
-            return template("user.md").substitute(texts, words=words)
+        self.greeted = True
         return template("prompt.md").substitute(policy=self.official.policy(workflow=self.workflow), words=words)
 
     def _remember(self, history: list[Mapping[str, Any]]) -> None:
