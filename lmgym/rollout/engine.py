@@ -366,4 +366,7 @@ class EngineRun:
                 self._ask(episode)
             else:
                 action = episode.say(completion)
+                patch = self.engine.planner.before_action(episode, action.text)
+                if patch is not None:
+                    action.text, action.info = patch.text, patch.info
                 self.pool.send(episode.slot, "step", action.text, action.reseed)

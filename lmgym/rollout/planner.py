@@ -1,4 +1,4 @@
-"""Planners decide what is played: four hooks and their answers.
+"""Planners decide what is played: five hooks and their answers.
 
 Planners keep no state of an episode or a group: the Node and its Group have it. Rewinding is a Fork that stops.
 """
@@ -113,6 +113,13 @@ class Planner:
 
     def before_step(self, node: Node) -> Replace | None:
         """Return text to play in place of the seat on turn; None lets its policy act."""
+        return None
+
+    def before_action(self, node: Node, answer: str) -> Replace | None:
+        """Return the action that the environment gets for an answer of the policy; None for the answer itself.
+
+        The turn keeps the sampled words, which the next prompts show, and is trained like any other.
+        """
         return None
 
     def after_step(self, node: Node) -> Continue | Stop | Fork:

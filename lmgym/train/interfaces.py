@@ -87,8 +87,8 @@ Credit = Callable[[Batch], Tensor]  # advantages (B, T)
 Weights = Callable[[Batch, Tensor], Tensor]  # factors of advantages from log-probs of trainer less sampler; (B, T)
 Loss = Callable[[ScoredBatch], tuple[Tensor, Mapping[str, Tensor]]]  # token losses (B, T); figures (B, T) for the log
 Source = Literal["fresh", "store"]  # the episodes of the step, or those drawn from the store
-Requirement = Literal["replay", "answer", "text", "pictures"]
-# of a task: deterministic; tells its answers; shows no pictures; shows pictures
+Requirement = Literal["replay", "answer", "text", "pictures", "expert"]
+# of a task: deterministic; tells its answers; shows no pictures; shows pictures; has a demonstrator or an oracle
 
 
 @runtime_checkable

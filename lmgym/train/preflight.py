@@ -43,6 +43,8 @@ def _check_parts(parts: Parts, need: Needs, task: str, options: Mapping[str, Any
         raise RecipeError(f"{name} is not deterministic, and this recipe replays episodes from one of their turns")
     if "pictures" in parts.requires and not runner.pictured(task, options):
         raise RecipeError(f"{name} shows no pictures, and this recipe learns where to look in them")
+    if "expert" in parts.requires and not runner.demonstrates(task):
+        raise RecipeError(f"{name} has neither demonstrator nor oracle, and this recipe corrects actions by one")
     if "answer" in parts.requires and not runner.tells_answer(task):
         raise RecipeError(f"{name} tells no answer, and this recipe rewards turns that make the answer more likely")
     if "text" in parts.requires and runner.pictured(task, options):

@@ -18,8 +18,9 @@ from tests.train.victim import toy_policy
 
 SHORT = {"warmup": 1, "warmup_episodes": 2, "evaluate": 2, "steps": 2, "autocast": False}
 CASES = {
+    "ui_s1": ("webforms", {"max_turns": 3}, {"instances": 1, "group": 2, "budget": 2}),
     "supo": ("webshop", {"products": 500}, {"instances": 2, "group": 2, "limit": 300, "budget": 3}),
-    "webagent_r1": ("webforms", {}, {"instances": 1, "group": 2, "budget": 2}),
+    "webagent_r1": ("webforms", {"max_turns": 3}, {"instances": 1, "group": 2, "budget": 2}),
     "mgpo": ("lmgym/VisualSearchMGPO-v0", {}, {"instances": 2, "group": 2}),
     "arpo": ("alfworld", {}, {"instances": 2, "group": 4, "roots": 2, "budget": 3}),
     "aepo": ("alfworld", {}, {"instances": 2, "group": 4, "budget": 3}),
@@ -27,7 +28,7 @@ CASES = {
 
 
 SEES = ("mgpo",)
-BROWSER = ("webagent_r1",)
+BROWSER = ("webagent_r1", "ui_s1")
 
 
 class Interrupted(Exception):

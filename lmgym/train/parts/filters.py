@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from statistics import fmean, pstdev
+from statistics import fmean, pstdev, stdev
 from typing import Literal
 
 from lmgym.train.interfaces import FilterResult
@@ -30,6 +30,13 @@ def drop_flat_groups(trajectories: Sequence[Trajectory], *, below: float = 1e-6)
         if max(returns) - min(returns) <= below:
             flat |= {trajectory.id for trajectory in members}
     return FilterResult(drop=frozenset(flat))
+
+
+def drop_even(trajectories: Sequence[Trajectory], *, least: float) -> FilterResult:
+    """Drop groups whose rewards of the first turn have a sample deviation of `least` or less (UI-S1)."""
+    sets = [members for members in groups(trajectories).values() if len(members) > 1]
+    even = [members for members in sets if stdev(each.turns[0].reward for each in members) <= least]
+    return FilterResult(drop=frozenset(each.id for members in even for each in members))
 
 
 def drop_lone_episodes(trajectories: Sequence[Trajectory]) -> FilterResult:

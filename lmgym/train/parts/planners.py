@@ -62,6 +62,32 @@ class Wander(Planner):
 
 
 @dataclass(frozen=True)
+class Patch(Planner):
+    """Keeps every episode on the expert's path (Lu et al. 2025, UI-S1).
+
+    The environment gets the demonstrator's action whatever the policy answers; the turn's info has it as `expert`. The
+    episode is cut after an answer that differs from it once `patches` answers have differed before.
+    """
+
+    patches: int
+    wants = frozenset({"demonstrator"})
+
+    def before_action(self, node: Node, answer: str) -> Replace | None:
+        """Return the demonstrator's action; the policy's own if there is none."""
+        expert = node.hints.get("demonstrator")
+        return None if expert is None else Replace(expert, info={"expert": expert})
+
+    def after_step(self, node: Node) -> Continue | Stop | Fork:
+        """Cut the episode once more answers than `patches` have differed."""
+        return Stop("patches") if sum(not matches(turn) for turn in node.turns) > self.patches else CONTINUE
+
+
+def matches(turn: Turn) -> bool:
+    """Return True if an answer is the expert's action; answers without an expert count."""
+    return str(turn.info.get("expert", turn.completion.text)).strip() == turn.completion.text.strip()
+
+
+@dataclass(frozen=True)
 class EntropyFork(Planner):
     """Samples uncertain answers once more, until a group has `paths` episodes (Dong et al. 2025, ARPO).
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from lmgym.train.interfaces import Reward
+from lmgym.train.parts.planners import matches
 from lmgym.train.schedule import Schedule, StageProgress
 from lmgym.train.services import Services, view
 from lmgym.types import Trajectory, Turn
+
+CALL = re.compile(r"\w+(?=\()|^\w+")  # the name of a call, or the first word of a command
 
 
 def each(change: Callable[[Trajectory], Trajectory]) -> Reward:
@@ -93,3 +97,19 @@ def improved(trajectory: Trajectory, *, first: float, alpha: float) -> Trajector
         return trajectory
     one, two = (turn.reward for turn in trajectory.turns)
     return with_rewards(trajectory, (first * one, two + alpha * (two - one)), name="attempt")
+
+
+def step_reward(turn: Turn) -> float:
+    """Return 0.1 format + 0.9 action of an answer beside the expert's, as `Patch` recorded it (UI-S1)."""
+    own, expert = (CALL.search(text.strip()) for text in (turn.completion.text, str(turn.info.get("expert", ""))))
+    kind = 0.5 if own and expert and own[0] == expert[0] else 0.1
+    return (0.1 + 0.9 * (1.0 if matches(turn) else kind)) if own else 0.0
+
+
+def to_go_by_expert(trajectory: Trajectory, *, gamma: float) -> Trajectory:
+    """Return the trajectory with the sum of step rewards from each turn to the next mismatch as its rewards."""
+    later, returns = 0.0, list[float]()
+    for turn in reversed(trajectory.turns):
+        later = step_reward(turn) + (gamma * later if matches(turn) else 0.0)
+        returns.append(later)
+    return with_rewards(trajectory, returns[::-1], name="to_go")
