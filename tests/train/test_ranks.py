@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from lmgym.env import registry
+from lmgym.train.log import read_metrics
 from tests.train import together
 from tests.train.chain import SPEC
 from tests.train.test_resume_critics import bits
@@ -80,6 +81,17 @@ def test_two_processes_killed_and_resumed_end_with_the_same_bits(processes):
     assert all(state["deaths"] >= 2 for state in states)
     found = [bits(folder / name) for name in ("whole", "cut")]
     assert len(found[0]) == len(found[1]) > 20
+    assert all(torch.equal(a, b) for a, b in zip(*found, strict=True))
+
+
+def test_two_processes_with_a_store_agree_and_end_with_the_same_bits_when_resumed(processes):
+    folder, states = processes
+    first, second = (state["stored"] for state in states)
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    assert any(row.get("stored_episodes") for row in read_metrics(folder / "stored whole"))
+    assert all(state["stored deaths"] >= 1 for state in states)
+    found = [bits(folder / name) for name in ("stored whole", "stored cut")]
+    assert len(found[0]) == len(found[1])
     assert all(torch.equal(a, b) for a, b in zip(*found, strict=True))
 
 

@@ -14,7 +14,9 @@ import torch
 from torch import nn
 
 from lmgym.baselines import archer, bc, grpo, ilql, ppo
+from lmgym.baselines.recipes import spear
 from lmgym.env import registry
+from lmgym.policy.local.policy import LocalPolicy
 from lmgym.rollout.planner import Group, Planner
 from lmgym.train import loop, source
 from lmgym.train.collate import collate
@@ -189,6 +191,16 @@ def valuing(folder: Path, resume: bool = False) -> loop.RunResult:
     )
 
 
+def storing(folder: Path, resume: bool = False) -> LocalPolicy:
+    """A policy after a short run of SPEAR, whose store joins the fresh episodes."""
+    args = {"warmup": 0, "steps": 4, "instances": 4, "group": 4, "evaluate": 2, "bonus": 0.2, "ramp": 9, "void": False}
+    recipe, policy = spear.recipe(spear.Args(**args, autocast=False, minibatches=1)), chain_policy()
+    stages = [bc.sft(bc.Args(steps=4, episodes=8, **IMITATION)), *recipe.stages[1:]]
+    recipe = replace(recipe, stages=stages)
+    loop.run(recipe, policy, task=SPEC.id, folder=folder, quiet=True, lockstep=True, save_seconds=0.0, resume=resume)
+    return policy
+
+
 def main(folder: Path) -> None:
     """Write the gradients and what runs came to."""
     known = MappingProxyType({**registry.specs(), SPEC.id: SPEC})
@@ -210,6 +222,8 @@ def main(folder: Path) -> None:
         "groups": of_groups(folder),
         "deaths": interrupted(folder, lambda resume: valuing(folder / "cut", resume)),
         "weights": policy.model.state_dict(),
+        "stored": storing(folder / "stored whole").model.state_dict(),
+        "stored deaths": interrupted(folder, lambda resume: storing(folder / "stored cut", resume)),
         "lonely": [report.state_dict() for report in lonely.reports.values()],
         "outcomes": [[o.index for o in report.outcomes] for report in result.reports.values()],
     }
