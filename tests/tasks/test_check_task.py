@@ -15,6 +15,7 @@ FAMILIES = (
     "kuhn_poker",
     "leduc_poker",
     "maze",
+    "negotiate",
     "retail_desk",
     "sokoban",
     "text_nav",
