@@ -18,6 +18,7 @@ from tests.train.victim import toy_policy
 
 SHORT = {"warmup": 1, "warmup_episodes": 2, "evaluate": 2, "steps": 2, "autocast": False}
 CASES = {
+    "practitioner": ("alfworld", {}, {"instances": 2, "group": 2, "budget": 2}),
     "ui_s1": ("webforms", {"max_turns": 3}, {"instances": 1, "group": 2, "budget": 2}),
     "supo": ("webshop", {"products": 500}, {"instances": 2, "group": 2, "limit": 300, "budget": 3}),
     "webagent_r1": ("webforms", {"max_turns": 3}, {"instances": 1, "group": 2, "budget": 2}),
