@@ -146,5 +146,5 @@ def test_a_recipe_is_short_and_tells_its_source(name):
     assert len(text.splitlines()) <= 80
     docstring = text.split('"""')[1]
     assert f"lmgym train {name} " in docstring
-    assert "Deviations" in docstring
+    assert "Deviation" in docstring
     assert "et al. 20" in docstring
