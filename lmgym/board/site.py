@@ -45,7 +45,7 @@ FAMILIES = {  # task folders by section of the front page; the rest are "Other t
     "Text games": ("wordle", "guess_number", "textworld", "alfworld", "text_nav"),
     "Web": ("webshop", "webforms", "miniwob"),
     "Pictures": ("click_target", "visual_search"),
-    "Games": ("kuhn_poker", "leduc_poker", "tic_tac_toe", "connect_four"),
+    "Games": ("kuhn_poker", "leduc_poker", "tic_tac_toe", "connect_four", "mini_hanabi"),
     "Grid worlds": ("frozen_lake", "maze", "sokoban"),
     "Users": ("retail_desk", "tau2", "doctor", "negotiate", "try_again"),
 }

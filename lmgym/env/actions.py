@@ -17,6 +17,8 @@ from lmgym.env.spaces import clean
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d{1,18}(?:\.\d{1,18})?(?![\w.]*\w)")
 PREFIX = re.compile(r"(?:action\s{0,3}:|>)\s*", re.IGNORECASE)
 ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+BRACKETS = re.compile(r"\[([^\[\]]{0,100})\]")
+LATEST = 10_000  # characters, from the end, in which brackets are looked for
 LONGEST = 100_000  # characters of a function call: Python's parser needs much memory for each
 LARGEST = 1e300  # number in an argument; Python refuses to print much larger ones
 DEEPEST = 50  # levels of lists and objects in an argument
@@ -55,6 +57,17 @@ def parse_command(action: str) -> str:
     line = " ".join((stripped.splitlines() or [""])[-1].split())
     prefix = PREFIX.match(line)
     return line[prefix.end() :] if prefix else line
+
+
+def parse_choice(action: str) -> str:
+    """Return an answer's choice in lower case: in `<answer>`, in its only [brackets], or the last line."""
+    if "<" not in action and "[" not in action:
+        return parse_command(action).lower()
+    text = parse_tag(action, "answer")
+    if text is None:
+        choices = set(BRACKETS.findall(action[-LATEST:]))
+        text = parse_command(action) if not choices else choices.pop() if len(choices) == 1 else ""
+    return text.strip().removeprefix("<").removesuffix(">").strip().lower()
 
 
 def parse_json_call(action: str) -> Call | None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from lmgym.env.actions import parse_command, parse_tag
+from lmgym.env.actions import parse_choice
 from lmgym.env.env import Reply, TextEnv
 from lmgym.env.games.opponents import Opponent
 from lmgym.env.games.state import OVER, GameState
@@ -18,19 +17,6 @@ OPPONENT = "opponent"  # name of the other seat
 SEATS = ("first", "second")
 FREE = {"game": 2, "mars": 0, "textarena": 1}  # reward scheme -> invalid answers in a row without consequence
 FORMAT = -10.0  # MARS' penalty for an invalid answer, which also ends the game
-BRACKETS = re.compile(r"\[([^\[\]]{0,100})\]")
-LONGEST = 10_000  # characters, from the end, in which brackets are looked for
-
-
-def parse_choice(action: str) -> str:
-    """Return an answer's choice in lower case: in `<answer>`, in its only [brackets], or the last line."""
-    if "<" not in action and "[" not in action:
-        return parse_command(action).lower()
-    text = parse_tag(action, "answer")
-    if text is None:
-        choices = set(BRACKETS.findall(action[-LONGEST:]))
-        text = parse_command(action) if not choices else choices.pop() if len(choices) == 1 else ""
-    return text.strip().removeprefix("<").removesuffix(">").strip().lower()
 
 
 class TwoPlayerEnv(TextEnv):
