@@ -26,7 +26,7 @@ FAMILIES = (
     "wordle",
 )
 IN_CHROMIUM = ("lmgym/WebForms-v0", "lmgym/WebFormsArena-v0", "lmgym/WebShopBrowser-v0")
-SLOW = ("lmgym/ClickTargetDesktop-v0", "lmgym/VisualSearchLarge-v0", "lmgym/SimpleHanabi-v0")
+SLOW = ("lmgym/ClickTargetDesktop-v0", "lmgym/VisualSearchLarge-v0")
 WITHOUT_FILES = ("lmgym/ScreenSpot-v0", "lmgym/TextNavOfficial-v0", "lmgym/TryAgainReasoningGym-v0")
 IDS = [spec.id for spec in specs().values() if spec.name in FAMILIES and spec.id not in WITHOUT_FILES]
 
