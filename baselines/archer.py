@@ -26,6 +26,8 @@ import torch
 from torch import Tensor, nn
 
 from lmgym.baselines import bc
+from lmgym.baselines.curves.directions import Direction
+from lmgym.baselines.curves.systems import arm
 from lmgym.errors import RecipeError
 from lmgym.train.batch import Batch, micro_batches
 from lmgym.train.critics import Base, Estimator, Point, Trunk, mlp, states_at
@@ -42,6 +44,15 @@ from lmgym.train.stages import FitCritic, Rl
 from lmgym.types import Trajectory
 
 BLIND = "ArCHer's critic sees no pictures: use grpo, rloo or ppo"
+
+EXPERIMENT = Direction(
+    name="archer",
+    claim="a critic of whole utterances beats the policy gradient of episodes at equal tokens",
+    task="guess_number",
+    arms=(arm("archer", "archer", "--fit", "5"), arm("rloo (REINFORCE)", "rloo")),
+    warmup=12,
+    tokens=30_000,
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,6 +26,8 @@ import torch
 from torch import Tensor
 
 from lmgym.baselines import bc
+from lmgym.baselines.curves.directions import Direction
+from lmgym.baselines.curves.systems import arm
 from lmgym.errors import RecipeError
 from lmgym.rollout.episode_state import number_of
 from lmgym.rollout.fork import fork
@@ -39,6 +41,15 @@ from lmgym.train.schedule import Until
 from lmgym.train.services import Services
 from lmgym.train.stages import Rl
 from lmgym.types import Job, Trajectory
+
+EXPERIMENT = Direction(
+    name="refuel",
+    claim="regressing differences of returns beats the policy gradient of episodes at equal tokens",
+    task="guess_number",
+    arms=(arm("refuel", "refuel"), arm("rloo (REINFORCE)", "rloo")),
+    warmup=12,
+    tokens=30_000,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
