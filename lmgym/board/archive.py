@@ -15,7 +15,7 @@ from lmgym.board import history, parsing
 from lmgym.board.entry import Entry, folder_name
 from lmgym.board.removed import table_name
 from lmgym.board.store import BoardStore
-from lmgym.board.workers import WorkerPool, can_isolate
+from lmgym.board.workers import TIMEOUT, WorkerPool, can_isolate
 from lmgym.errors import SubmissionError
 from lmgym.evaluation.protocol import protocol
 
@@ -71,7 +71,8 @@ def _holds(entry: Entry, path: Path, new: str) -> str:
         return "not known: cannot be replayed here"
     order = {"task": new, "split": entry.split, "seats": list(entry.seats), "exact": spec.goldens == "exact"}
     lines = parsing.lines(entries.episodes_path(path))
-    with closing(WorkerPool(order, isolated=spec.runs_code).run(lines)) as answers:
+    pool = WorkerPool(order, isolated=spec.isolated, timeout=max(TIMEOUT, spec.replay_timeout))
+    with closing(pool.run(lines)) as answers:
         for _, answer in answers:
             if "refused" in answer:
                 return f"no: {answer['refused']}"

@@ -17,7 +17,7 @@ from lmgym.board import parsing
 from lmgym.board.entry import Entry, RecordedEpisode
 from lmgym.board.validate import valid_episodes, validate_entry
 from lmgym.board.verdict import Level, Verdict, figures, outcomes, own_figures
-from lmgym.board.workers import WorkerPool, can_isolate
+from lmgym.board.workers import TIMEOUT, WorkerPool, can_isolate
 from lmgym.errors import SubmissionError
 from lmgym.evaluation.protocol import Protocol, promise
 from lmgym.types import FIRST_SEAT
@@ -89,7 +89,9 @@ def replay_all(
     order = {"task": entry.task, "split": entry.split, "seats": list(entry.seats), "exact": exact}
     names = list(rules.names())
     rows: dict[int, dict[str, Any]] = {}
-    pool = WorkerPool(order, workers=workers, isolated=rules.spec.runs_code)
+    pool = WorkerPool(
+        order, workers=workers, isolated=rules.spec.isolated, timeout=max(TIMEOUT, rules.spec.replay_timeout)
+    )
     with closing(pool.run(parsing.lines(entries.episodes_path(path)))) as answers:
         for number, answer in answers:
             if "refused" in answer:

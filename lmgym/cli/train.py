@@ -69,6 +69,9 @@ def train(
     evaluate_every: Annotated[int, typer.Option(min=0, help="Action tokens between evaluations; 0: none.")] = 0,
     evaluate_split: Annotated[str | None, typer.Option(help="Split of all evaluations. [default: test]")] = None,
     keep_episodes: Annotated[list[int] | None, typer.Option(help="Step whose episodes are kept; repeatable.")] = None,
+    lockstep: Annotated[
+        bool, typer.Option(help="Wait for the slowest environment: the same bits with threads and processes.")
+    ] = True,
     untuned: Annotated[bool, typer.Option("--untuned", help="Ignore the presets of baselines/tuned.toml.")] = False,
     names: Annotated[
         bool, typer.Option("--list", callback=list_algorithms, is_eager=True, help="List the algorithms and exit.")
@@ -108,6 +111,7 @@ def train(
         evaluate_every=evaluate_every,
         evaluate_split=evaluate_split,
         keep_episodes=keep_episodes or (),
+        lockstep=lockstep,
         **dataclasses.asdict(args),
     )
     if ranks().main:

@@ -39,11 +39,19 @@ class TaskSpec:
     standard: Standard = field(default_factory=Standard)
     part_of: str = ""  # id of the task that this is a page, game or level of, and whose card it shares
     runs_code: bool = False  # actions are executed as code: strangers' actions are replayed in a sandbox only
+    sandboxed: bool = False  # with `runs_code`: they run in sandboxes of the task, so replays need none around them
+    call_timeout: float = 0.0  # seconds that a reset or a step may take, if more than the engine allows
+    replay_timeout: float = 0.0  # seconds that the replay of an episode may take, if more than `lmgym verify` allows
     # options that strangers may set, with the allowed values
     public: Mapping[str, range | tuple[Any, ...]] = field(default_factory=dict)
     public_info: tuple[str, ...] = ()  # the task's own keys of info that strangers may see
     partial: str = ""  # name of a score above 0, if others count it as success: reports show its share
     remote: bool = False  # played on a server that has the instances: no goldens, table or entries of its own
+
+    @property
+    def isolated(self) -> bool:
+        """Return True if strangers' episodes may be replayed only inside a sandbox."""
+        return self.runs_code and not self.sandboxed
 
     @property
     def name(self) -> str:

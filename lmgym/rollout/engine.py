@@ -40,7 +40,9 @@ class Engine:
     concurrency: int = 64  # episodes played at the same time
     lockstep: bool = False  # each call to a policy waits for all running environments and keeps the order of jobs
     player: Kind | None = None  # where environments run; None: as their SPECs say
-    timeout: float | None = 600.0  # seconds for one call to an environment in a thread or a process
+    timeout: float | None = (
+        600.0  # seconds for one call to an environment in a thread or a process; SPECs may ask for more
+    )
     processes: int | None = None  # at most; None: one per core
     max_tokens: int | None = None  # of an answer; None leaves it to the policy
     pictures: MutableMapping[str, bytes] = field(default_factory=dict)  # PNGs by digest, as messages name them
@@ -206,7 +208,7 @@ class EngineRun:
             parallel_calls=spec.parallel_calls,
             tries=tries,
         )
-        episode.slot = self.pool.acquire(setting, self.engine.player or spec.player)
+        episode.slot = self.pool.acquire(setting, self.engine.player or spec.player, timeout=spec.call_timeout)
         self.episodes[episode.slot] = episode
         options: dict[str, Any] = {} if job.index is None else {"index": job.index}
         if job.instance is not None:

@@ -55,8 +55,8 @@ class EnvPool:
         self._idle: dict[int, tuple[Kind, str]] = {}  # by slot, the longest idle first
         self._slots = 0
 
-    def acquire(self, setting: Opener, kind: Kind) -> int:
-        """Return a slot with an environment of this setting: an idle one, or a new one."""
+    def acquire(self, setting: Opener, kind: Kind, *, timeout: float = 0.0) -> int:
+        """Return a slot with an idle or new environment; `timeout` seconds raise the limit of its calls."""
         name = (kind, setting.key())
         for slot, idle in self._idle.items():
             if idle == name:
@@ -65,17 +65,19 @@ class EnvPool:
         if len(self._idle) >= self.spare:
             self.retire(next(iter(self._idle)))
         slot, self._slots = self._slots, self._slots + 1
+        limit = None if self.timeout is None else max(self.timeout, timeout)
         worker: Worker = self._inline
         if kind == "thread":
-            worker = Threaded(EnvHost(), self._outbox)
+            worker = Threaded(EnvHost(), self._outbox, limit)
             self._threads.append(worker)
         elif kind == "shared":
-            worker = self._shared = self._shared or Threaded(EnvHost(), self._outbox)
+            worker = self._shared = self._shared or Threaded(EnvHost(), self._outbox, self.timeout)
         elif kind == "process" and len(self._remote) < self.processes:
-            worker = Threaded(ProcessHost(self.timeout), self._outbox)
+            worker = Threaded(ProcessHost(limit), self._outbox)
             self._remote.append(worker)
         elif kind == "process":
             worker = min(self._remote, key=lambda remote: len(remote.slots))
+            worker.allow(limit)
         self._worker[slot] = worker
         worker.slots.add(slot)
         self._name[slot] = name
@@ -128,9 +130,15 @@ class EnvPool:
         """Return a fault for each thread whose call has timed out; the thread itself is abandoned."""
         if self.timeout is None:
             return []
-        error = BackendError(f"a call to an environment took longer than {self.timeout:g} seconds")
-        late = [worker for worker in self._threads if worker.overdue(self.timeout)]
-        return [self._retire_all(Fault(tuple(worker.slots), error)) for worker in late]
+        faults = [
+            Fault(
+                tuple(worker.slots),
+                BackendError(f"a call to an environment took longer than {worker.timeout:g} seconds"),
+            )
+            for worker in self._threads
+            if worker.overdue()
+        ]
+        return [self._retire_all(fault) for fault in faults]
 
     def unblock(self, seconds: float) -> None:
         """Leave the shared thread to a call that takes longer than `seconds`; the other environments get a new one."""

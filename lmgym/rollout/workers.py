@@ -71,8 +71,9 @@ class Inline:
 class Threaded:
     """Runs the calls of its slots in a thread, one after the other."""
 
-    def __init__(self, host: EnvHost | ProcessHost, outbox: Outbox) -> None:
+    def __init__(self, host: EnvHost | ProcessHost, outbox: Outbox, timeout: float | None = None) -> None:
         self.slots: set[int] = set()
+        self.timeout = timeout  # seconds for one call; None: no limit
         self._host = host
         self._outbox = outbox
         self._inbox: SimpleQueue[Call | None] = SimpleQueue()
@@ -85,10 +86,17 @@ class Threaded:
         """Run a call after those before it; None ends the thread."""
         self._inbox.put(call)
 
-    def overdue(self, timeout: float) -> bool:
-        """Return True if the running call takes longer than `timeout` seconds."""
+    def overdue(self) -> bool:
+        """Return True if the running call takes longer than it may."""
         running = self._running
-        return running is not None and time.monotonic() - running[2] > (call_timeout(running[1], timeout) or 0.0)
+        if running is None or (limit := call_timeout(running[1], self.timeout)) is None:
+            return False
+        return time.monotonic() - running[2] > limit
+
+    def allow(self, timeout: float | None) -> None:
+        """Raise the limit of a call in a process to `timeout` seconds; None: no limit."""
+        if isinstance(self._host, ProcessHost):
+            self._host.allow(timeout)
 
     def split(self, seconds: float) -> Threaded | None:
         """Return a new worker that takes over every slot but the one whose call takes longer than `seconds`.
@@ -101,7 +109,7 @@ class Threaded:
             slot, _, since = self._running
             if time.monotonic() - since <= seconds:
                 return None
-            rest = Threaded(self._host.split(slot), self._outbox)
+            rest = Threaded(self._host.split(slot), self._outbox, self.timeout)
             rest.slots, self.slots = self.slots - {slot}, self.slots & {slot}
             calls = [self._inbox.get() for _ in range(self._inbox.qsize())]
         for call in calls:
@@ -151,7 +159,7 @@ class ProcessHost:
     """An EnvHost in a spawned process, which is started at first use and again after its death."""
 
     def __init__(self, timeout: float | None) -> None:
-        self._timeout = timeout
+        self._timeout = timeout  # seconds for one call; None: no limit
         self._process: BaseProcess | None = None
         self._pipe: Connection | None = None
 
@@ -179,6 +187,11 @@ class ProcessHost:
             raise RuntimeError(f"an environment's process raised:\n{answer}")
         result: StepResult | None = answer
         return result
+
+    def allow(self, timeout: float | None) -> None:
+        """Raise the limit of a call to `timeout` seconds; None: no limit."""
+        limited = self._timeout is not None and timeout is not None
+        self._timeout = max(self._timeout or 0.0, timeout or 0.0) if limited else None
 
     def kill(self) -> None:
         """Kill the process; a call that waits for its answer raises Lost."""

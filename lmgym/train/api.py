@@ -40,6 +40,7 @@ def run(
     evaluate_every: int = 0,
     evaluate_split: str | None = None,
     keep_episodes: Collection[int] = (),
+    lockstep: bool = True,
     quiet: bool = False,
     **args: Any,
 ) -> RunResult:
@@ -89,6 +90,6 @@ def run(
         tokens=tokens,
         train_instances=train_instances,
         evaluate_every=evaluate_every,
-        lockstep=spec.player != "inline",
+        lockstep=lockstep and spec.player != "inline",
         quiet=quiet,
     )

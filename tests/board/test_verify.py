@@ -138,6 +138,12 @@ def test_an_entry_that_cannot_be_replayed_stays_reported(
     assert reason in verdict.reason
 
 
+def test_a_task_with_sandboxes_of_its_own_is_replayed_outside_of_one() -> None:
+    spec = replace(protocol("wordle").spec, runs_code=True)
+    assert spec.isolated
+    assert not replace(spec, sandboxed=True).isolated
+
+
 @pytest.mark.skipif(not workers.can_isolate(), reason="needs bubblewrap, and leave to make namespaces")
 def test_a_sandbox_has_no_network_and_nothing_to_write_to() -> None:
     script = "import os, socket\nprint(os.listdir('/sys/class/net') if os.path.isdir('/sys/class/net') else [])\n"
