@@ -69,9 +69,7 @@ def train(
     evaluate_every: Annotated[int, typer.Option(min=0, help="Action tokens between evaluations; 0: none.")] = 0,
     evaluate_split: Annotated[str | None, typer.Option(help="Split of all evaluations. [default: test]")] = None,
     keep_episodes: Annotated[list[int] | None, typer.Option(help="Step whose episodes are kept; repeatable.")] = None,
-    lockstep: Annotated[
-        bool, typer.Option(help="Wait for the slowest environment: the same bits with threads and processes.")
-    ] = True,
+    lockstep: Annotated[bool, typer.Option(help="Same bits with threads; waits for the slowest.")] = True,
     untuned: Annotated[bool, typer.Option("--untuned", help="Ignore the presets of baselines/tuned.toml.")] = False,
     names: Annotated[
         bool, typer.Option("--list", callback=list_algorithms, is_eager=True, help="List the algorithms and exit.")
@@ -85,10 +83,7 @@ def train(
     preset = Tuned(model or PLAIN) if untuned else tuned(algorithm, spec.id, model)
     folder = out or run_folder(algorithm, spec.name, preset.model, seed)
     console.print(f"training {preset.model} by {algorithm} on {spec.id}, seed {seed}, in {folder}", soft_wrap=True)
-    if preset.args:
-        values = {"model": preset.model, **preset.args}
-        words = [f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in values.items()]
-        console.print(f"tuned for this task: {' '.join(words)} (baselines/tuned.toml; --untuned leaves it out)")
+    _print_preset(console, preset)
     args = read_args(algorithms.load(algorithm).Args, context.args, preset.args)
     from lmgym.train.api import run
     from lmgym.train.load import is_guided
@@ -122,6 +117,14 @@ def train(
         model = f"run:{result.folder}" if guided else f"hf:{result.policy}"
         level = "".join(f" --option {pair}" for pair in option or [])
         console.print(f"next:  lmgym eval {task}{level} --model {model}", soft_wrap=True)
+
+
+def _print_preset(console: Console, preset: Tuned) -> None:
+    """Print the settings tuned for the task, if there are any."""
+    if preset.args:
+        values = {"model": preset.model, **preset.args}
+        words = [f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in values.items()]
+        console.print(f"tuned for this task: {' '.join(words)} (baselines/tuned.toml; --untuned leaves it out)")
 
 
 def _options_table(algorithm: str) -> Table:

@@ -64,8 +64,7 @@ def run(
             f"options such as {next(iter(args))} belong to a named algorithm; this recipe is made already"
         )
     assert isinstance(recipe, Recipe)
-    if evaluate_split is not None:
-        recipe = recipe.on_split(evaluate_split)
+    recipe = recipe if evaluate_split is None else recipe.on_split(evaluate_split)
     if threads is not None:
         torch.set_num_threads(threads)
     if not isinstance(model, LocalPolicy):
