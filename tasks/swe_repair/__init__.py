@@ -1,0 +1,23 @@
+"""SWERepair: find and repair a bug in a small Python repository, in a sandbox, judged by its tests."""
+
+from lmgym.env.spec import TaskSpec
+
+TRAIN = 1_000_000  # instances are made when they are first opened
+SPEC = TaskSpec(
+    id="lmgym/SWERepair-v0",
+    entry_point="lmgym.tasks.swe_repair.env:SWERepair",
+    summary="Repair a bug in a small Python repository from an issue; its tests decide, in a fresh sandbox.",
+    max_turns=40,
+    splits={"train": TRAIN, "test": 130},
+    score="1 when all tests that the bug broke pass again and no other test fails",
+    references={"null": 0.0, "oracle": 1.0},
+    extras=("swe",),
+    player="thread",
+    source="packages of our own; bugs by the procedural families of SWE-smith (MIT, arXiv 2504.21798)",
+    goldens="outcome",
+    public={
+        "protocol": ("bash", "tools", "r2e"),
+        "level": ("all", "easy", "medium", "hard"),
+        "rewards": ("sparse", "dense"),
+    },
+)

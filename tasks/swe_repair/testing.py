@@ -1,0 +1,76 @@
+"""Runs of a repository's tests: the status of each, and whether the log can be trusted."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lmgym.backends.sandbox import Sandbox
+
+PLUGIN = str(Path(__file__).with_name("report_plugin.py"))
+LIMIT = 30.0  # seconds of one run: our suites take less than one
+SUCCESS = {"PASSED", "XFAIL"}  # of a test that has to pass; a test that passed before may be skipped as well
+BAD = ("ERROR", "FAILED")
+
+
+@dataclass(frozen=True)
+class TestRun:
+    """What a run of the tests showed."""
+
+    __test__ = False  # pytest looks for classes of this name
+    statuses: Mapping[str, str]  # by test; the worst of several
+    trusted: bool  # the run ended by itself, and its exit code agrees with the log
+    timed_out: bool = False
+    facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of failing tests, by test
+
+    def succeeded(self, test: str) -> bool:
+        """Return True if a test that must pass did; a test missing from the log did not."""
+        return self.trusted and self.statuses.get(test) in SUCCESS
+
+    def kept(self, test: str) -> bool:
+        """Return True if a test that passed before still does, or is skipped."""
+        return self.trusted and self.statuses.get(test) in {*SUCCESS, "SKIPPED"}
+
+
+def run_tests(sandbox: Sandbox, arguments: Sequence[str] = (), *, hash_seed: int = 0, limit: float = LIMIT) -> TestRun:
+    """Run pytest in the sandbox's folder and return what it reported."""
+    token, path = secrets.token_hex(16), f"/tmp/{secrets.token_hex(8)}"  # not part of any observation
+    command = ["python3", "-m", "pytest", "-q", "-p", "report_plugin", "--continue-on-collection-errors", *arguments]
+    done = sandbox.run(
+        command,
+        stdin=f"{token} {path}\n".encode(),
+        timeout=limit,
+        environment={"PYTHONHASHSEED": str(hash_seed), "PYTEST_PLUGINS": ""},
+    )
+    try:
+        report = sandbox.read(path).decode("utf-8", "replace")
+    except OSError:
+        report = ""
+    return read_report(report, token, done.code, done.timed_out)
+
+
+def read_report(report: str, token: str, code: int, timed_out: bool = False) -> TestRun:
+    """Return the run that a report describes; `code` is the exit status of the process."""
+    statuses: dict[str, str] = {}
+    facts: dict[str, Mapping[str, Any]] = {}
+    ends: list[int] = []
+    for line in report.splitlines():
+        stamp, _, text = line.partition(" ")
+        if stamp != token:
+            continue
+        record = json.loads(text)
+        if "exit" in record:
+            ends.append(record["exit"])
+            continue
+        test, status = record["test"], record["status"]
+        if statuses.get(test) not in BAD:
+            statuses[test] = status
+        if status in BAD:
+            facts.setdefault(test, record)
+    failing = any(status in BAD for status in statuses.values())
+    trusted = not timed_out and ends == [code] and code in (0, 1) and (code == 1) == failing and bool(statuses)
+    return TestRun(statuses, trusted, timed_out, facts)

@@ -1,0 +1,96 @@
+"""Repositories in sandboxes: the box they stand in, how their files get there, and the first and only commit."""
+
+from __future__ import annotations
+
+import io
+import sys
+import tarfile
+from collections.abc import Mapping
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from lmgym.backends.sandbox import Box, Limits, Sandbox
+from lmgym.errors import BackendError, MissingExtra
+
+ROOT = "/testbed"
+TOOLS = "/opt/tools"  # pytest and what it needs, from the Python of lmgym
+TOOL_NAMES = ("pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments")
+HIDDEN = ("ensurepip", "lib2to3")  # parts of the standard library that carry copies of libraries, or nothing useful
+EPOCH = 1_700_000_000  # seconds: the time of all files and of the commit
+SECONDS = 60.0  # of one command
+AUTHOR = ("maintainer", "maintainer@example.org")
+START = (
+    "git init -q --template= -b main . && git add -A && git commit -q -m 'Current state' && rm -rf .git/logs "
+    "&& find .git -exec touch -h -d @1700000000 {} +"
+)
+IGNORED = "__pycache__/\n*.py[cod]\n.pytest_cache/\n"
+PYTEST_SETTINGS = '[tool.pytest.ini_options]\ntestpaths = ["tests"]\npythonpath = ["."]\n'
+
+
+@cache
+def box(plugin: str = "") -> Box:
+    """Return the box of a repository; `plugin` is the host path of a pytest plugin that it can load."""
+    trees = {f"{TOOLS}/{path.name}": path for name in TOOL_NAMES for path in [_installed(name)]}
+    empty = Path(__file__).with_name("empty")
+    library = f"lib/python{sys.version_info.major}.{sys.version_info.minor}"
+    trees |= {
+        f"/opt/python/{library}/{name}": empty for name in HIDDEN if Path(sys.base_prefix, library, name).is_dir()
+    }
+    if plugin:
+        trees[f"{TOOLS}/{Path(plugin).name}"] = Path(plugin)
+    environment = {
+        "PYTHONPATH": TOOLS,
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTEST_ADDOPTS": "-p no:cacheprovider",
+        "PAGER": "cat",
+        "GIT_PAGER": "cat",
+        "COLUMNS": "100",
+        "GIT_CONFIG_NOSYSTEM": "1",
+    }
+    for role in ("AUTHOR", "COMMITTER"):
+        environment |= {f"GIT_{role}_NAME": AUTHOR[0], f"GIT_{role}_EMAIL": AUTHOR[1], f"GIT_{role}_DATE": f"{EPOCH} +0000"}
+    return Box(limits=Limits(seconds=SECONDS), folder=ROOT, trees=trees, environment=environment)
+
+
+def _installed(name: str) -> Path:
+    """Return the folder or file of an installed package."""
+    spec = find_spec(name)
+    if spec is None or spec.origin is None:
+        raise MissingExtra(f"repositories are tested with {name}: pip install 'lmgym[swe]'")
+    path = Path(spec.origin)
+    return path.parent if path.name == "__init__.py" else path
+
+
+def archive(files: Mapping[str, str]) -> bytes:
+    """Return files by path as a tar archive, with constant times and owners."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        for name, text in sorted(files.items()):
+            data = text.encode()
+            member = tarfile.TarInfo(name)
+            member.size, member.mtime, member.mode = len(data), EPOCH, 0o644
+            tar.addfile(member, io.BytesIO(data))
+    return buffer.getvalue()
+
+
+def put(sandbox: Sandbox, files: Mapping[str, str]) -> None:
+    """Write files below the sandbox's folder."""
+    done = sandbox.run(["tar", "-xf", "-"], stdin=archive(files))
+    if done.code:
+        raise BackendError(f"repository cannot be written into the sandbox: {done.text.strip()[-300:]}")
+
+
+def commit(sandbox: Sandbox) -> str:
+    """Make a repository of the folder whose only commit holds the present files; return the commit's id."""
+    done = sandbox.run(f"{START} && git rev-parse HEAD")
+    if done.code:
+        raise BackendError(f"git does not start in the sandbox: {done.text.strip()[-300:]}")
+    return done.text.strip()
+
+
+def difference(sandbox: Sandbox, base: str) -> str:
+    """Return the unified diff between the commit `base` and the folder; "" where the repository is gone."""
+    sandbox.kill()
+    done = sandbox.run(f"git add -A && git -c core.quotepath=off diff --cached --no-color --no-ext-diff --no-textconv {base} --")
+    return done.text if done.code == 0 and not done.dropped else ""
