@@ -101,7 +101,11 @@ def remove_bases(chance: random.Random, node: cst.CSTNode) -> cst.CSTNode:
     kept = [base for base in node.bases if chance.random() >= LIKELIHOOD]
     if kept:
         kept[-1] = kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
-    return node.with_changes(bases=kept) if len(kept) < len(node.bases) else node
+    if len(kept) == len(node.bases):
+        return node
+    if kept or node.keywords:
+        return node.with_changes(bases=kept)
+    return node.with_changes(bases=[], lpar=cst.MaybeSentinel.DEFAULT, rpar=cst.MaybeSentinel.DEFAULT)
 
 
 def remove_methods(chance: random.Random, node: cst.CSTNode) -> cst.CSTNode:

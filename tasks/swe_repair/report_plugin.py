@@ -14,11 +14,13 @@ from typing import Any
 import pytest
 
 LONGEST = 300  # characters of a value
+_ORDER = sys.stdin.readline().split()  # before pytest takes standard input away
 
 
 def pytest_configure(config: Any) -> None:
-    """Start the report."""
-    token, path = sys.stdin.readline().split()
+    """Start the report, and forget the token."""
+    token, path = _ORDER
+    _ORDER.clear()
     config.pluginmanager.register(Reporter(token, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)))
 
 
@@ -53,6 +55,7 @@ class Reporter:
                 "line": own[-1].lineno + 1 if own else 0,
                 "exception": kind.__name__,
                 "message": str(call.excinfo.value)[:LONGEST],
+                "parameters": {name: _shortened(value) for name, value in self._parameters(item).items()},
                 **(self.compared if issubclass(kind, AssertionError) else {}),
             }
         yield
@@ -63,6 +66,10 @@ class Reporter:
         if status is not None:
             facts = self.facts if status in ("FAILED", "ERROR") else {}
             self._write({"test": report.nodeid, "status": status, **facts})
+
+    def _parameters(self, item: Any) -> dict[str, Any]:
+        callspec = getattr(item, "callspec", None)
+        return dict(callspec.params) if callspec is not None else {}
 
     def _status(self, report: Any) -> str | None:
         expected = hasattr(report, "wasxfail")

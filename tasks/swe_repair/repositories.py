@@ -43,3 +43,8 @@ def names(split: str) -> tuple[str, ...]:
     """Return the names of our packages of a split, sorted."""
     every = sorted(path.name for path in FOLDER.iterdir() if path.is_dir())
     return TEST if split == "test" else tuple(name for name in every if name not in TEST)
+
+
+def named(name: str) -> Repository:
+    """Return a repository by its name."""
+    return own(name)

@@ -15,14 +15,14 @@ from lmgym.errors import BackendError, MissingExtra
 
 ROOT = "/testbed"
 TOOLS = "/opt/tools"  # pytest and what it needs, from the Python of lmgym
-TOOL_NAMES = ("pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments")
+TOOL_NAMES = ("pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "pygments")
 HIDDEN = ("ensurepip", "lib2to3")  # parts of the standard library that carry copies of libraries, or nothing useful
 EPOCH = 1_700_000_000  # seconds: the time of all files and of the commit
 SECONDS = 60.0  # of one command
 AUTHOR = ("maintainer", "maintainer@example.org")
 START = (
     "git init -q --template= -b main . && git add -A && git commit -q -m 'Current state' && rm -rf .git/logs "
-    "&& find .git -exec touch -h -d @1700000000 {} +"
+    "&& find . -exec touch -h -d @1700000000 {} +"
 )
 IGNORED = "__pycache__/\n*.py[cod]\n.pytest_cache/\n"
 PYTEST_SETTINGS = '[tool.pytest.ini_options]\ntestpaths = ["tests"]\npythonpath = ["."]\n'

@@ -1,0 +1,43 @@
+"""Write the shipped instances: `python -m lmgym.tasks.swe_repair.shipped`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+
+from lmgym.tasks.swe_repair import SPEC, instances, repositories
+from lmgym.tasks.swe_repair.instances import PASSING, SHIPPED, Repair
+
+TRAINING = 26  # instances of training that open at once: two for each family
+PATIENCE = 30  # attempts with the family of an index; rare families have few bugs
+
+
+def main() -> None:
+    """Write the lists of passing tests and the instances; those that are in the file stay as they are."""
+    names = [*repositories.names("train"), *repositories.names("test")]
+    PASSING.unlink(missing_ok=True)
+    PASSING.write_text(json.dumps({name: instances.passing(name) for name in names}, indent=0) + "\n")
+    lines = SHIPPED.read_text(encoding="utf-8").splitlines() if SHIPPED.is_file() else []
+    present = {(record["split"], record["index"]): record["patch"] for record in map(json.loads, lines)}
+    taken = set(present.values())
+    for split, count in (("test", SPEC.splits["test"]), ("train", TRAINING)):
+        for index in range(count):
+            if (split, index) in present:
+                continue
+            repair = instances.made(split, "all", index, taken=frozenset(taken), patience=PATIENCE)
+            taken.add(repair.patch)
+            lines.append(json.dumps(_line(repair, split, index)))
+            SHIPPED.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+            sys.stdout.write(f"{split}/{index} {repair.instance_id}\n")
+            sys.stdout.flush()
+
+
+def _line(repair: Repair, split: str, index: int) -> dict[str, object]:
+    record = asdict(repair)
+    del record["pass_to_pass"]
+    return {"split": split, "of_level": "all", "index": index, **record}
+
+
+if __name__ == "__main__":
+    main()
