@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from lmgym.backends.cache import cache_folders
+from lmgym.cache import cache_folders
 from lmgym.backends.sandbox import open_sandbox
 from lmgym.errors import InstanceError
 from lmgym.tasks.swe_repair import diffs, repositories, workspace

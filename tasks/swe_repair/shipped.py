@@ -21,7 +21,7 @@ def main() -> None:
     lines = SHIPPED.read_text(encoding="utf-8").splitlines() if SHIPPED.is_file() else []
     present = {(record["split"], record["index"]): record["patch"] for record in map(json.loads, lines)}
     taken = set(present.values())
-    for split, count in (("test", SPEC.splits["test"]), ("train", TRAINING)):
+    for split, count in (("train", TRAINING), ("test", SPEC.splits["test"])):
         for index in range(count):
             if (split, index) in present:
                 continue
