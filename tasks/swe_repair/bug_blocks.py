@@ -38,7 +38,9 @@ class _Remover(cst.CSTTransformer):
         super().__init__()
         self.chance, self.kind = chance, kind
 
-    def on_leave(self, original_node: cst.CSTNode, updated_node: cst.CSTNode) -> cst.CSTNode | Removed:
+    def on_leave(  # type: ignore[override]  # libcst wants the type of the node back
+        self, original_node: cst.CSTNode, updated_node: cst.CSTNode
+    ) -> cst.CSTNode | Removed:
         if isinstance(updated_node, cst.IndentedBlock) and not updated_node.body:
             return updated_node.with_changes(body=[cst.parse_statement("pass")])
         hit = self.kind(original_node) and self.chance.random() < LIKELIHOOD
@@ -126,7 +128,9 @@ class _Unreferred(cst.CSTTransformer):
         super().__init__()
         self.names = names
 
-    def on_leave(self, original_node: cst.CSTNode, updated_node: cst.CSTNode) -> cst.CSTNode | Removed:
+    def on_leave(  # type: ignore[override]  # libcst wants the type of the node back
+        self, original_node: cst.CSTNode, updated_node: cst.CSTNode
+    ) -> cst.CSTNode | Removed:
         if isinstance(updated_node, cst.IndentedBlock) and not updated_node.body:
             return updated_node.with_changes(body=[cst.parse_statement("pass")])
         refers = isinstance(updated_node, cst.SimpleStatementLine) and contains(updated_node, self._refers)

@@ -56,7 +56,9 @@ def _swapped(node: cst.BinaryOperation | cst.BooleanOperation) -> cst.BaseExpres
 
 def _grouped(node: cst.BaseExpression) -> cst.BaseExpression:
     """Return an operand in parentheses where another place might tear it apart."""
-    loose = isinstance(node, cst.BinaryOperation | cst.BooleanOperation | cst.Comparison | cst.IfExp | cst.UnaryOperation)
+    loose = isinstance(
+        node, cst.BinaryOperation | cst.BooleanOperation | cst.Comparison | cst.IfExp | cst.UnaryOperation
+    )
     if not loose or node.lpar:
         return node
     return node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])

@@ -95,7 +95,9 @@ def broken(code: str, name: str, family: Family, seed: str) -> str | None:
     target = next(definition for qualified, definition, _ in definitions if qualified == name)
     chance = random.Random(seed)
     for _ in range(TRIES):
-        changed = module.deep_replace(target, family.rewrite(chance, target)).code  # type: ignore[arg-type]
+        rewritten = module.deep_replace(target, family.rewrite(chance, target))
+        assert isinstance(rewritten, cst.Module)
+        changed = rewritten.code
         if changed != code and _compiles(changed):
             return changed
     return None

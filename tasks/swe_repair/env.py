@@ -14,6 +14,7 @@ from lmgym.tasks.swe_repair import SPEC, TRAIN, instances, workspace
 from lmgym.tasks.swe_repair.instances import LEVELS, Repair
 from lmgym.tasks.swe_repair.judge import Verdict, judge
 from lmgym.tasks.swe_repair.protocols import PARSERS, Step, call, perform, schemas, submitted
+from lmgym.types import FIRST_SEAT
 
 MOST_ERRORS = 3  # format errors in a row that end the episode, as in mini-swe-agent
 TERMS = ("valid", "located", "edited", "tested", "submitted")  # each paid once
@@ -94,7 +95,7 @@ class SWERepair(TextEnv):
         else:
             yield call(self.protocol, Step("submit", {}))
 
-    def tools(self) -> list[dict[str, Any]]:
+    def tools(self, seat: str = FIRST_SEAT) -> list[dict[str, Any]]:
         """Return the schemas of the tools, in their protocol."""
         return schemas() if self.protocol == "tools" else []
 

@@ -16,8 +16,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from lmgym.cache import cache_folders
 from lmgym.backends.sandbox import open_sandbox
+from lmgym.cache import cache_folders
 from lmgym.errors import InstanceError
 from lmgym.tasks.swe_repair import diffs, repositories, workspace
 from lmgym.tasks.swe_repair.issues import written
@@ -184,8 +184,8 @@ def _cached(split: str, level: str, index: int) -> Repair | None:
     for folder in cache_folders("swe"):
         with suppress(OSError, ValueError, TypeError):
             record = json.loads((folder / _file(split, level, index)).read_text(encoding="utf-8"))
-            lists = {name: tuple(record.pop(name)) for name in ("fail_to_pass", "pass_to_pass")}
-            return Repair(**record, **lists)
+            record |= {name: tuple(record[name]) for name in ("fail_to_pass", "pass_to_pass")}
+            return Repair(**record)
     return None
 
 

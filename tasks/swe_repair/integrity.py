@@ -18,7 +18,18 @@ NAMES = {  # builtins that reach beyond the library
     *("__builtins__", "__import__", "__loader__", "__spec__", "breakpoint", "compile", "delattr", "eval", "exec"),
     *("exit", "getattr", "globals", "input", "locals", "memoryview", "open", "print", "quit", "setattr", "vars"),
 }
-PLAIN = {"__init__", "__name__", "__class__", "__new__", "__eq__", "__lt__", "__le__", "__hash__", "__repr__", "__str__"}
+PLAIN = {
+    "__init__",
+    "__name__",
+    "__class__",
+    "__new__",
+    "__eq__",
+    "__lt__",
+    "__le__",
+    "__hash__",
+    "__repr__",
+    "__str__",
+}
 
 
 def violations(repository: Repository, before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
@@ -48,9 +59,13 @@ def _reaches(tree: ast.AST, own: str) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom) and not node.level:
             if (node.module or "").partition(".")[0] not in {*PURE, own}:
                 yield f"import {node.module}"
-        elif isinstance(node, ast.Name) and node.id in NAMES:
-            yield node.id
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in ("SystemExit", "KeyboardInterrupt"):
+        elif (
+            isinstance(node, ast.Name)
+            and node.id in NAMES
+            or isinstance(node, ast.Name)
+            and isinstance(node.ctx, ast.Load)
+            and node.id in ("SystemExit", "KeyboardInterrupt")
+        ):
             yield node.id
         elif isinstance(node, ast.Attribute) and node.attr.startswith("__") and node.attr not in PLAIN:
             yield f".{node.attr}"

@@ -61,9 +61,7 @@ class Failure:
     given: str  # the names that the steps use without defining them; "" if there are none
 
 
-def written(
-    name: str, patch: str, repository: Repository, failing: Sequence[str], run: TestRun, *, place: bool
-) -> str:
+def written(name: str, patch: str, repository: Repository, failing: Sequence[str], run: TestRun, *, place: bool) -> str:
     """Return the text of an issue, the same for the same instance; with `place` it names the file."""
     chance = random.Random(name)
     secrets = [line for line in diffs.changed_lines(patch) if len(line) >= 8]

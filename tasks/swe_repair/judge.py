@@ -28,7 +28,17 @@ STRATEGIES = (  # in the order of the SWE-bench harness; the folder is restored 
     "git apply --verbose --reject {}",
     "patch --batch --fuzz=5 -p1 -i {}",
 )
-FORBIDDEN = ("conftest.py", "sitecustomize.py", "usercustomize.py", "*.pth", "*.pyc", "*.so", "pytest.ini", "*.cfg", "*.toml")
+FORBIDDEN = (
+    "conftest.py",
+    "sitecustomize.py",
+    "usercustomize.py",
+    "*.pth",
+    "*.pyc",
+    "*.so",
+    "pytest.ini",
+    "*.cfg",
+    "*.toml",
+)
 
 
 @dataclass(frozen=True)
@@ -65,7 +75,7 @@ def judge(repair: Repair, patch: str) -> Verdict:
         impossible = altered(repository, repair.fail_to_pass)
         _replace(sandbox, {**others, **sources, **impossible})
         fooled = run_tests(sandbox, sorted(impossible))
-        if not fooled.trusted or any(map(fooled.succeeded, _altered_tests(repair, fooled))):
+        if not fooled.trusted or any(map(fooled.succeeded, _altered_tests(repair))):
             return Verdict(False, "tests that cannot pass do")
     return verdict
 
@@ -142,7 +152,7 @@ def altered(repository: Repository, failing: tuple[str, ...]) -> dict[str, str]:
     return files
 
 
-def _altered_tests(repair: Repair, run: TestRun) -> list[str]:
+def _altered_tests(repair: Repair) -> list[str]:
     """Return the tests of the altered files whose own code compares for equality."""
     repository = named(repair.repository)
     tests = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Mapping
@@ -142,7 +143,8 @@ def rendered(result: Result) -> str:
     """Return a command's result as mini-swe-agent shows it."""
     text = SECONDS.sub("in 0.00s", result.text)
     if result.timed_out:
-        return f"<returncode>-1</returncode>\n<exception>\nThe command was stopped after its time limit.\n</exception>\n{_output(text)}"
+        reason = "<exception>\nThe command was stopped after its time limit.\n</exception>"
+        return f"<returncode>-1</returncode>\n{reason}\n{_output(text)}"
     return f"<returncode>{result.code}</returncode>\n{_output(text)}"
 
 
@@ -170,8 +172,6 @@ def submitted(result: Result) -> str | None:
 
 def call(protocol: str, step: Step) -> str:
     """Return a step in a protocol's words; "bash" has commands only."""
-    import json
-
     if protocol == "bash":
         return f"```mswea_bash_command\n{step.arguments['command']}\n```"
     if protocol == "tools":

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -33,7 +34,9 @@ class Reporter:
     """Writes one JSON line for each phase of a test that decides its status."""
 
     def __init__(self, token: str, file: int) -> None:
-        self._write = lambda record: os.write(file, f"{token} {json.dumps(record)}\n".encode())
+        self._write: Callable[[dict[str, Any]], int] = lambda record: os.write(
+            file, f"{token} {json.dumps(record)}\n".encode()
+        )
         self.compared: dict[str, str] = {}
         self.facts: dict[str, Any] = {}
 

@@ -23,7 +23,9 @@ class Repository:
     def modules(self) -> list[str]:
         """Return the paths of the source files that may get a bug."""
         return [
-            path for path in sorted(self.files) if path.startswith(f"{self.source}/") and path.endswith(".py") and self.files[path]
+            path
+            for path in sorted(self.files)
+            if path.startswith(f"{self.source}/") and path.endswith(".py") and self.files[path]
         ]
 
 

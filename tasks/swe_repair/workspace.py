@@ -10,7 +10,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from lmgym.backends.sandbox import Box, Limits, Sandbox
+from lmgym.backends.sandbox import Box, Sandbox, SandboxLimits
 from lmgym.errors import BackendError, MissingExtra
 
 ROOT = "/testbed"
@@ -49,8 +49,12 @@ def box(plugin: str = "") -> Box:
         "GIT_CONFIG_NOSYSTEM": "1",
     }
     for role in ("AUTHOR", "COMMITTER"):
-        environment |= {f"GIT_{role}_NAME": AUTHOR[0], f"GIT_{role}_EMAIL": AUTHOR[1], f"GIT_{role}_DATE": f"{EPOCH} +0000"}
-    return Box(limits=Limits(seconds=SECONDS), folder=ROOT, trees=trees, environment=environment)
+        environment |= {
+            f"GIT_{role}_NAME": AUTHOR[0],
+            f"GIT_{role}_EMAIL": AUTHOR[1],
+            f"GIT_{role}_DATE": f"{EPOCH} +0000",
+        }
+    return Box(limits=SandboxLimits(seconds=SECONDS), folder=ROOT, trees=trees, environment=environment)
 
 
 def _installed(name: str) -> Path:
@@ -92,5 +96,7 @@ def commit(sandbox: Sandbox) -> str:
 def difference(sandbox: Sandbox, base: str) -> str:
     """Return the unified diff between the commit `base` and the folder; "" where the repository is gone."""
     sandbox.kill()
-    done = sandbox.run(f"git add -A && git -c core.quotepath=off diff --cached --no-color --no-ext-diff --no-textconv {base} --")
+    done = sandbox.run(
+        f"git add -A && git -c core.quotepath=off diff --cached --no-color --no-ext-diff --no-textconv {base} --"
+    )
     return done.text if done.code == 0 and not done.dropped else ""
