@@ -12,8 +12,8 @@ from lmgym.env.env import Reply, TextEnv
 from lmgym.errors import InstanceError
 from lmgym.tasks.swe_repair import SPEC, TRAIN, instances, workspace
 from lmgym.tasks.swe_repair.instances import LEVELS, Repair
-from lmgym.tasks.swe_repair.judge import Verdict, judge
-from lmgym.tasks.swe_repair.protocols import PARSERS, Step, call, perform, schemas, submitted
+from lmgym.tasks.swe_repair.judge import Judgement, judge
+from lmgym.tasks.swe_repair.protocols import PARSERS, AgentStep, call, perform, schemas, submitted
 from lmgym.types import FIRST_SEAT
 
 MOST_ERRORS = 3  # format errors in a row that end the episode, as in mini-swe-agent
@@ -87,13 +87,13 @@ class SWERepair(TextEnv):
         """Apply the reverse of the bug, and submit."""
         repair = self._playing()[1]
         command = f"git apply <<'END_OF_PATCH'\n{repair.solution}END_OF_PATCH\n"
-        yield call(self.protocol, Step("run", {"command": command}))
+        yield call(self.protocol, AgentStep("run", {"command": command}))
         if self.protocol == "bash":
-            yield call("bash", Step("run", {"command": f"git diff > {SUBMISSION}"}))
+            yield call("bash", AgentStep("run", {"command": f"git diff > {SUBMISSION}"}))
             finish = f"echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT && cat {SUBMISSION}"
-            yield call("bash", Step("run", {"command": finish}))
+            yield call("bash", AgentStep("run", {"command": finish}))
         else:
-            yield call(self.protocol, Step("submit", {}))
+            yield call(self.protocol, AgentStep("submit", {}))
 
     def tools(self, seat: str = FIRST_SEAT) -> list[dict[str, Any]]:
         """Return the schemas of the tools, in their protocol."""
@@ -107,12 +107,12 @@ class SWERepair(TextEnv):
 
     def _end(self, patch: str) -> Reply:
         """Judge a submission."""
-        verdict: Verdict = judge(self._playing()[1], patch)
+        verdict: Judgement = judge(self._playing()[1], patch)
         score = float(verdict.resolved)
         reward = self._reward({"submitted"} if patch.strip() else set(), score)
         return Reply(f"Submitted: {verdict.reason}.", done=True, score=score, reward=reward)
 
-    def _events(self, step: Step, valid: bool, text: str, result: Result | None, repair: Repair) -> set[str]:
+    def _events(self, step: AgentStep, valid: bool, text: str, result: Result | None, repair: Repair) -> set[str]:
         """Return the dense terms that a step earns."""
         if not valid:
             return set()

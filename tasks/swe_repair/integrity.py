@@ -1,4 +1,4 @@
-"""What a repair of a pure Python library may not contain: ways to reach the tests, the log or the process.
+"""Limits of a repair of a pure Python library: no ways to reach the tests, the log or the process.
 
 Names that the repository uses itself are allowed. A library that opens files may therefore still open files.
 """

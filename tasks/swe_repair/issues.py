@@ -52,7 +52,7 @@ PLACE = ("It seems to come from `{path}`.", "My guess is that `{path}` is to bla
 
 @dataclass(frozen=True)
 class Failure:
-    """What one failing test shows."""
+    """Behaviour that one failing test shows."""
 
     steps: tuple[str, ...]  # lines that lead to the call
     call: str

@@ -42,8 +42,8 @@ FORBIDDEN = (
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What the judge makes of a patch."""
+class Judgement:
+    """Outcome of a judged patch."""
 
     resolved: bool
     reason: str  # in a few words
@@ -51,21 +51,21 @@ class Verdict:
     kept: float = 0.0  # share of the tests that have to pass still
 
 
-def judge(repair: Repair, patch: str) -> Verdict:
+def judge(repair: Repair, patch: str) -> Judgement:
     """Return the verdict on a unified diff against the broken repository."""
     if not patch.strip():
-        return Verdict(False, "empty patch")
+        return Judgement(False, "empty patch")
     if len(patch) > LONGEST:
-        return Verdict(False, f"patch of more than {LONGEST} characters")
+        return Judgement(False, f"patch of more than {LONGEST} characters")
     repository = named(repair.repository)
     with open_sandbox(workspace.box(PLUGIN)) as sandbox:
         workspace.put(sandbox, repair.files)
         workspace.commit(sandbox)
         if not apply(sandbox, patch):
-            return Verdict(False, "the patch does not apply")
+            return Judgement(False, "the patch does not apply")
         sources = _sources(sandbox, repository)
         if problems := violations(repository, repair.files, sources):
-            return Verdict(False, problems[0])
+            return Judgement(False, problems[0])
         others = {path: text for path, text in repository.files.items() if not path.startswith(f"{repository.source}/")}
         _replace(sandbox, {**others, **sources})
         run = run_tests(sandbox, ["tests"])
@@ -76,7 +76,7 @@ def judge(repair: Repair, patch: str) -> Verdict:
         _replace(sandbox, {**others, **sources, **impossible})
         fooled = run_tests(sandbox, sorted(impossible))
         if not fooled.trusted or any(map(fooled.succeeded, _altered_tests(repair))):
-            return Verdict(False, "tests that cannot pass do")
+            return Judgement(False, "tests that cannot pass do")
     return verdict
 
 
@@ -91,15 +91,15 @@ def apply(sandbox: Sandbox, patch: str) -> bool:
     return False
 
 
-def _of_run(repair: Repair, run: TestRun) -> Verdict:
+def _of_run(repair: Repair, run: TestRun) -> Judgement:
     fixed = sum(map(run.succeeded, repair.fail_to_pass)) / len(repair.fail_to_pass)
     kept = sum(map(run.kept, repair.pass_to_pass)) / max(len(repair.pass_to_pass), 1)
     if run.timed_out:
-        return Verdict(False, "the tests do not end")
+        return Judgement(False, "the tests do not end")
     if not run.trusted:
-        return Verdict(False, "the log of the tests does not agree with their exit code")
+        return Judgement(False, "the log of the tests does not agree with their exit code")
     resolved = fixed == 1.0 and (kept == 1.0 or not repair.pass_to_pass)
-    return Verdict(resolved, "resolved" if resolved else "tests fail", fixed, kept)
+    return Judgement(resolved, "resolved" if resolved else "tests fail", fixed, kept)
 
 
 def _sources(sandbox: Sandbox, repository: Repository) -> dict[str, str]:

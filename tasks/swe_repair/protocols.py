@@ -22,44 +22,46 @@ PAGE = 200  # lines of a view
 
 
 @dataclass(frozen=True)
-class Step:
+class AgentStep:
     """An action of a policy: a command, an edit, or the end."""
 
     kind: str  # "run", "view", "edit", "search", "submit" or "error"
     arguments: Mapping[str, str]
 
 
-def parse_bash(action: str) -> Step:
+def parse_bash(action: str) -> AgentStep:
     """Return the command of exactly one fenced block."""
     blocks = FENCE.findall(action)
     if len(blocks) != 1:
-        return Step("error", {"message": f"Expected exactly one ```mswea_bash_command block, found {len(blocks)}."})
-    return Step("run", {"command": blocks[0]})
+        return AgentStep(
+            "error", {"message": f"Expected exactly one ```mswea_bash_command block, found {len(blocks)}."}
+        )
+    return AgentStep("run", {"command": blocks[0]})
 
 
 NAMES = {"bash": "run", "run": "run", "view": "view", "edit": "edit", "search": "search", "submit": "submit"}
 NEEDED = {"run": ("command",), "view": ("path",), "edit": ("path", "old", "new"), "search": ("pattern",), "submit": ()}
 
 
-def parse_tools(action: str) -> Step:
+def parse_tools(action: str) -> AgentStep:
     """Return the step of a JSON tool call."""
     call = parse_json_call(action)
     if call is None:
-        return Step("error", {"message": 'Answer with one JSON call {"name": ..., "arguments": {...}}.'})
+        return AgentStep("error", {"message": 'Answer with one JSON call {"name": ..., "arguments": {...}}.'})
     return _checked(NAMES.get(call.name, call.name), call.arguments)
 
 
-def parse_r2e(action: str) -> Step:
+def parse_r2e(action: str) -> AgentStep:
     """Return the step of one `<function=NAME><parameter=KEY>VALUE</parameter></function>` call."""
     calls = FUNCTION.findall(action)
     if len(calls) != 1:
-        return Step("error", {"message": f"Expected exactly one <function=...> call, found {len(calls)}."})
+        return AgentStep("error", {"message": f"Expected exactly one <function=...> call, found {len(calls)}."})
     name, body = calls[0]
     values = {key: value.strip("\n") for key, value in PARAMETER.findall(body)}
     if name in ("execute_bash", "bash"):
         return _checked("run", {"command": values.get("command", values.get("cmd"))})
     if name in ("finish", "submit"):
-        return Step("submit", {})
+        return AgentStep("submit", {})
     if name == "search":
         return _checked("search", {"pattern": values.get("search_term"), "path": values.get("path", ".")})
     if name == "file_editor":
@@ -69,17 +71,19 @@ def parse_r2e(action: str) -> Step:
         if command == "str_replace":
             names = {"path": "path", "old": "old_str", "new": "new_str"}
             return _checked("edit", {key: values.get(source) for key, source in names.items()})
-        return Step("error", {"message": f"file_editor takes view or str_replace, not {command!r}."})
-    return Step("error", {"message": f"Unknown function {name!r}: use file_editor, execute_bash, search or finish."})
+        return AgentStep("error", {"message": f"file_editor takes view or str_replace, not {command!r}."})
+    return AgentStep(
+        "error", {"message": f"Unknown function {name!r}: use file_editor, execute_bash, search or finish."}
+    )
 
 
-def _checked(kind: str, arguments: Mapping[str, Any]) -> Step:
+def _checked(kind: str, arguments: Mapping[str, Any]) -> AgentStep:
     if kind not in NEEDED:
-        return Step("error", {"message": f"Unknown tool {kind!r}: use view, edit, search, run or submit."})
+        return AgentStep("error", {"message": f"Unknown tool {kind!r}: use view, edit, search, run or submit."})
     for name in NEEDED[kind]:
         if not isinstance(arguments.get(name), str):
-            return Step("error", {"message": f"{kind} needs the text argument {name!r}."})
-    return Step(kind, {name: value for name, value in arguments.items() if isinstance(value, str)})
+            return AgentStep("error", {"message": f"{kind} needs the text argument {name!r}."})
+    return AgentStep(kind, {name: value for name, value in arguments.items() if isinstance(value, str)})
 
 
 PARSERS = {"bash": parse_bash, "tools": parse_tools, "r2e": parse_r2e}
@@ -111,7 +115,7 @@ def schemas() -> list[dict[str, Any]]:
     ]
 
 
-def perform(sandbox: Sandbox, step: Step) -> tuple[bool, str, Result | None]:
+def perform(sandbox: Sandbox, step: AgentStep) -> tuple[bool, str, Result | None]:
     """Do a step other than the end; return whether it was valid, the observation, and a command's result."""
     arguments = step.arguments
     if step.kind == "error":
@@ -170,7 +174,7 @@ def submitted(result: Result) -> str | None:
     return rest if result.code == 0 and first.strip() == SUBMIT else None
 
 
-def call(protocol: str, step: Step) -> str:
+def call(protocol: str, step: AgentStep) -> str:
     """Return a step in a protocol's words; "bash" has commands only."""
     if protocol == "bash":
         return f"```mswea_bash_command\n{step.arguments['command']}\n```"

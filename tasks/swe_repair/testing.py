@@ -19,7 +19,7 @@ BAD = ("ERROR", "FAILED")
 
 @dataclass(frozen=True)
 class TestRun:
-    """What a run of the tests showed."""
+    """Outcome of a run of the tests."""
 
     __test__ = False  # pytest looks for classes of this name
     statuses: Mapping[str, str]  # by test; the worst of several
