@@ -33,9 +33,7 @@ def parse_bash(action: str) -> AgentStep:
     """Return the command of exactly one fenced block."""
     blocks = FENCE.findall(action)
     if len(blocks) != 1:
-        return AgentStep(
-            "error", {"message": f"Expected exactly one ```mswea_bash_command block, found {len(blocks)}."}
-        )
+        return AgentStep("error", {"message": f"Expected one ```mswea_bash_command block, found {len(blocks)}."})
     return AgentStep("run", {"command": blocks[0]})
 
 
@@ -72,9 +70,7 @@ def parse_r2e(action: str) -> AgentStep:
             names = {"path": "path", "old": "old_str", "new": "new_str"}
             return _checked("edit", {key: values.get(source) for key, source in names.items()})
         return AgentStep("error", {"message": f"file_editor takes view or str_replace, not {command!r}."})
-    return AgentStep(
-        "error", {"message": f"Unknown function {name!r}: use file_editor, execute_bash, search or finish."}
-    )
+    return AgentStep("error", {"message": f"No function {name!r}: use file_editor, execute_bash, search or finish."})
 
 
 def _checked(kind: str, arguments: Mapping[str, Any]) -> AgentStep:
