@@ -64,6 +64,7 @@ def train(
     ] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="CPU threads; a resumed run must have the same.")] = None,
     lora: Annotated[int | None, typer.Option(min=1, help="Train adapters of this rank only; hf: models.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(min=1, help="Limit of an answer. [default: the task's]")] = None,
     tokens: Annotated[int | None, typer.Option(min=1, help="Stop playing after this many action tokens.")] = None,
     train_instances: Annotated[int | None, typer.Option(min=1, help="Train on this many instances.")] = None,
     evaluate_every: Annotated[int, typer.Option(min=0, help="Action tokens between evaluations; 0: none.")] = 0,
@@ -105,6 +106,7 @@ def train(
         train_instances=train_instances,
         evaluate_every=evaluate_every,
         evaluate_split=evaluate_split,
+        max_tokens=max_tokens,
         keep_episodes=keep_episodes or (),
         lockstep=lockstep,
         **dataclasses.asdict(args),
@@ -139,6 +141,7 @@ def settings(words: Sequence[str]) -> RunSettings:
     """Return the arguments that run.json records for the words of `lmgym train`, without running it."""
     from lmgym.baselines.curves.comparison import RunSettings
     from lmgym.cli import app
+    from lmgym.train.api import answer_limit
 
     group: Any = typer.main.get_command(app)
     context = group.commands[words[0]].make_context(words[0], list(words[1:]))
@@ -149,8 +152,12 @@ def settings(words: Sequence[str]) -> RunSettings:
     arguments = {name: given[name] for name in names}
     arguments |= {name: given[name] for name in ("dtype", "threads") if given[name] is not None}
     arguments |= {"task": spec.id, "options": task_options(given["option"] or []), "policy": preset.model}
-    arguments |= dataclasses.asdict(read_args(kind, context.args, preset.args))
-    defaults = {field.name: field.default for field in dataclasses.fields(kind)}
+    args = read_args(kind, context.args, preset.args)
+    recipe = algorithms.load(given["algorithm"]).recipe(args)
+    arguments |= dataclasses.asdict(args) | {
+        "max_tokens": answer_limit(recipe, given["max_tokens"], least=spec.answer_tokens)
+    }
+    defaults = {"max_tokens": 32, **{field.name: field.default for field in dataclasses.fields(kind)}}
     return RunSettings(json.loads(json.dumps(arguments, default=str)), defaults)
 
 

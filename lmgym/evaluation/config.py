@@ -12,7 +12,7 @@ from typer import Option as Opt
 
 from lmgym.errors import PolicyError, RecipeError
 from lmgym.evaluation.budget import Budget
-from lmgym.evaluation.policies import default_max_tokens, kind_of
+from lmgym.evaluation.policies import kind_of
 from lmgym.evaluation.prices import Price, costs_by, find_price
 from lmgym.evaluation.runner import id_of
 from lmgym.evaluation.settings import RULES, SCRIPTED, ToolMode, context_rule
@@ -37,7 +37,9 @@ class EvalConfig:
     tries: Annotated[int, Opt(help="Episodes per instance.")] = 1
     k: Annotated[int | None, Opt("--k", help="Show pass@k and pass^k; at most the number of tries.")] = None
     temperature: Annotated[float, Opt(help="Sampling temperature.")] = 1.0
-    max_tokens: Annotated[int | None, Opt(min=1, help="Token limit per answer; default 32 local, 2048 remote.")] = None
+    max_tokens: Annotated[
+        int | None, Opt(min=1, help="Token limit per answer; default 2048 remote, else the task's.")
+    ] = None
     context: Annotated[str, Opt(help=f"History shown to the model: {RULES}.")] = "full"
     tools: Annotated[str, Opt(help="Tool calling: auto, native, template, text or none.")] = "auto"
     system: Annotated[str | None, Opt(help="System prompt, or @FILE.")] = None
@@ -84,11 +86,6 @@ class EvalConfig:
     def models(self) -> list[str]:
         """Model strings of all seats, the agent's first."""
         return [self.model, *(model for model in self.seats.values() if model != SCRIPTED)]
-
-    @property
-    def max_answer(self) -> int:
-        """Limit of tokens in an answer."""
-        return self.max_tokens or default_max_tokens(self.model)
 
     @property
     def max_episodes(self) -> int:

@@ -18,7 +18,15 @@ from lmgym.evaluation.cache import Calls
 from lmgym.evaluation.config import EvalConfig
 from lmgym.evaluation.estimate import PILOT, Estimate, Weighed, estimate
 from lmgym.evaluation.play import Evaluation
-from lmgym.evaluation.policies import LoadPolicy, Policies, build_policies, check_template, kind_of, run_folder
+from lmgym.evaluation.policies import (
+    LoadPolicy,
+    Policies,
+    build_policies,
+    check_template,
+    default_max_tokens,
+    kind_of,
+    run_folder,
+)
 from lmgym.evaluation.protocol import protocol
 from lmgym.evaluation.record import CALLS, FACTS, Record, read_facts
 from lmgym.evaluation.runner import Outcome
@@ -62,7 +70,7 @@ class EvalPlan:
             tries=tries,
             seed=config.seed,
             temperature=config.temperature,
-            max_tokens=config.max_answer,
+            max_tokens=config.max_tokens or default_max_tokens(config.model, least=find(jobs[0].task).answer_tokens),
             context=config.context,
             tools=_tool_mode(config, jobs[0].task),
             prompt=config.system,
@@ -161,7 +169,7 @@ class EvalPlan:
         """Estimate the whole run from the outcomes of its first episodes."""
         turns = self.settings.options.get("max_turns") or find(self.settings.task).max_turns
         played = [outcome for outcome in pilot if not outcome.voided]
-        return estimate(played, len(self.jobs), max_turns=turns, max_tokens=self.config.max_answer)
+        return estimate(played, len(self.jobs), max_turns=turns, max_tokens=self.settings.max_tokens or 0)
 
     def _calls(self, folder: Path, budget: Budget) -> Calls | None:
         """Open the log of calls if any policy is remote."""

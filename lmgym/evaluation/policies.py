@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -65,9 +66,17 @@ def run_folder(model: str) -> Path | None:
     return None
 
 
-def default_max_tokens(model: str) -> int:
-    """Return the limit of tokens in an answer for a model string that comes without one."""
-    return MAX_TOKENS[kind_of(model)]
+def default_max_tokens(model: str, *, least: int = 0) -> int:
+    """Return the limit of tokens in an answer for a model string without one: that of its training run, if it has one.
+
+    `least` is what the task needs of a local model.
+    """
+    folder, kind = run_folder(model), kind_of(model)
+    if folder is not None:
+        arguments = json.loads((folder / "run.json").read_text(encoding="utf-8")).get("arguments", {})
+        if isinstance(limit := arguments.get("max_tokens"), int):
+            return limit
+    return max(MAX_TOKENS[kind], least if kind == "local" else 0)
 
 
 def build_policies(

@@ -140,6 +140,11 @@ def replays(task: str, options: Mapping[str, Any]) -> bool:
     return deterministic
 
 
+def seats_of(task: str) -> tuple[str, ...]:
+    """Return the seats of a task beside the agent's."""
+    return find(task).seats
+
+
 def demonstrates(task: str) -> bool:
     """Return True if a task has a demonstrator or an oracle, at least for some instances."""
     return has_demonstrator(find(task))

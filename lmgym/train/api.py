@@ -39,6 +39,7 @@ def run(
     train_instances: int | None = None,
     evaluate_every: int = 0,
     evaluate_split: str | None = None,
+    max_tokens: int | None = None,
     keep_episodes: Collection[int] = (),
     lockstep: bool = True,
     quiet: bool = False,
@@ -64,7 +65,9 @@ def run(
             f"options such as {next(iter(args))} belong to a named algorithm; this recipe is made already"
         )
     assert isinstance(recipe, Recipe)
-    recipe = recipe if evaluate_split is None else recipe.on_split(evaluate_split)
+    if evaluate_split is not None:
+        recipe = recipe.on_split(evaluate_split)
+    recipe = dataclasses.replace(recipe, max_tokens=answer_limit(recipe, max_tokens, least=spec.answer_tokens))
     if threads is not None:
         torch.set_num_threads(threads)
     if not isinstance(model, LocalPolicy):
@@ -75,7 +78,12 @@ def run(
     if lora is not None:
         adapt(model.model, rank=lora, seed=seed)
     settings = {"algorithm": name, "dtype": dtype, "threads": torch.get_num_threads(), "lora": lora}
-    settings |= {"tokens": tokens, "evaluate_split": evaluate_split, "train_instances": train_instances}
+    settings |= {
+        "max_tokens": recipe.max_tokens,
+        "tokens": tokens,
+        "evaluate_split": evaluate_split,
+        "train_instances": train_instances,
+    }
     return loop.run(
         recipe,
         model,
@@ -92,3 +100,8 @@ def run(
         lockstep=lockstep and spec.player != "inline",
         quiet=quiet,
     )
+
+
+def answer_limit(recipe: Recipe, chosen: int | None, *, least: int) -> int:
+    """Return the limit of tokens in an answer: as chosen, else the recipe's, else what the task needs, `least`."""
+    return chosen or recipe.max_tokens or least

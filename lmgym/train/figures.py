@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from lmgym.evaluation.report import own_figures
 from lmgym.evaluation.runner import Report
 from lmgym.train.parts.filters import drop_flat_groups, groups
+from lmgym.train.seats import is_trained
 from lmgym.types import Trajectory
 
 
 def of_play(trajectories: Sequence[Trajectory]) -> dict[str, float]:
-    """Return means over the episodes of a step."""
+    """Return means over the episodes of a step, of each seat that is trained."""
+    trajectories = [trajectory for trajectory in trajectories if is_trained(trajectory)]
     count = len(trajectories)
     turns = [turn for trajectory in trajectories for turn in trajectory.turns]
     own = [turn for trajectory in trajectories for turn in trajectory.turns[trajectory.forked_at :]]

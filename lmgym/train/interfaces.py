@@ -23,6 +23,7 @@ from lmgym.train.math import Aggregation
 from lmgym.train.parts.kl import RewardKl
 from lmgym.train.ranges import Count, NonNegative, Positive, PositiveInt, Rate, check_ranges
 from lmgym.train.schedule import Schedule, StageProgress, constant
+from lmgym.train.seats import Seat
 from lmgym.train.services import Services
 from lmgym.train.state import InstancePool
 from lmgym.types import Job, Trajectory
@@ -243,7 +244,9 @@ class Parts:
     blind: str | None = None  # why the critic sees no pictures and what to use instead; None: it sees them
     store: Callable[[], Store] | None = None  # makes the store; None: a step learns from the episodes it played
     store_credit: Credit = no_credit  # of the store's episodes, where a term of the loss has the source "store"
+    seats: Mapping[str, Seat] = field(default_factory=dict)  # players of other seats; the task's own take the rest
     temperature: float = 1.0
+    max_tokens: int | None = None  # of an answer; None: as the task's spec says
     stop: tuple[str, ...] = ()  # strings that end an answer; empty: those of the policy's own sampling
     requires: frozenset[Requirement] = frozenset()  # checked of the task before any work is done
     reward_terms: frozenset[str] = frozenset()  # names of reward terms that the task must give

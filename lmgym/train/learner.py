@@ -28,6 +28,7 @@ from lmgym.train.log import Stopwatch, writing
 from lmgym.train.parts.importance import figures as of_weights
 from lmgym.train.parts.kl import RewardKl, kl_estimate
 from lmgym.train.schedule import StageProgress
+from lmgym.train.seats import Seats, is_trained
 from lmgym.train.services import Services
 from lmgym.train.update import Score, Updater, logprobs_of
 from lmgym.types import Job, Trajectory
@@ -57,6 +58,7 @@ class Learner:
     def __init__(self, parts: Parts, services: Services) -> None:
         self.parts, self.services, self.policy = parts, services, services.policy
         self.tasks: Tasks = copy.deepcopy(parts.tasks)  # the recipe's own stays as it is
+        self.seats = Seats(parts.seats, self.policy, seed=services.pool.seed)
         self.critic: Critic | None = None
         self.store: Store | None = parts.store() if parts.store else None
         self.reward_kl: RewardKl | None = parts.reward_kl() if parts.reward_kl else None
@@ -118,7 +120,8 @@ class Learner:
     ) -> tuple[list[Trajectory], int]:
         """Return the episodes of jobs, in their order, and the number of jobs that were given up."""
         mine = self.services.ranks.share_groups(jobs)
-        played = by(self.services.engine(planner), self.policy, mine) if mine else []
+        seats = self.seats.begin_step() if by is source.played else {}  # a demonstrator plays the task's own players
+        played = by(self.services.engine(planner, seats), self.policy, mine) if mine else []
         episodes = source.in_order(self.services.gathered(played), jobs)
         return episodes, len({(j.group, j.attempt) for j in jobs} - {(e.group, e.attempt) for e in episodes})
 
@@ -155,6 +158,7 @@ class Learner:
             for change in reward:
                 episodes = change(episodes, self.services, step.progress)
         with step.clock("collate"):
+            episodes = [episode for episode in episodes if is_trained(episode)]
             kept, out = [t for t in episodes if any(turn.completion.ids for turn in t.turns)], Turns()
             for judge in filters:
                 if kept:
@@ -255,7 +259,7 @@ class Learner:
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state for a checkpoint."""
-        names = ("updater", "critic", "store", "reference", "reward_kl", "tasks")
+        names = ("updater", "critic", "store", "reference", "reward_kl", "tasks", "seats")
         parts = {name: getattr(self, name) for name in names}
         return {name: None if part is None else part.state_dict() for name, part in parts.items()}
 
@@ -264,7 +268,12 @@ class Learner:
         if state["critic"] is not None and self.parts.critic is not None:
             self.critic = self.parts.critic(self.services)
             self.critic.load_state_dict(state["critic"])
-        for part, name in ((self.store, "store"), (self.reward_kl, "reward_kl"), (self.tasks, "tasks")):
+        for part, name in (
+            (self.store, "store"),
+            (self.reward_kl, "reward_kl"),
+            (self.tasks, "tasks"),
+            (self.seats, "seats"),
+        ):
             if part is not None:
                 part.load_state_dict(state[name])
         self._pending = state

@@ -101,7 +101,10 @@ class Training:
     ) -> None:
         self.recipe, self.policy, self.pool, self.folder, self.config = recipe, policy, pool, folder, config
         stop = recipe.stop or policy.sampling.stop
-        policy.sampling = replace(policy.sampling, temperature=recipe.temperature, seed=pool.seed, stop=stop)
+        limit = recipe.max_tokens or policy.sampling.max_tokens
+        policy.sampling = replace(
+            policy.sampling, temperature=recipe.temperature, seed=pool.seed, stop=stop, max_tokens=limit
+        )
         self.services = Services(
             policy,
             pool,
@@ -218,7 +221,8 @@ class Training:
         if (prompt := self.learner.tasks.prompt) is not None:
             jobs = [replace(job, prompt=prompt) for job in jobs]
         with clock("evaluate"), self.learner.answering(stage.by):
-            engine, ranks = self.services.engine(stage.planner), self.services.ranks
+            seats = self.learner.seats.configs() if stage.others == "seats" else {}
+            engine, ranks = self.services.engine(stage.planner, seats), self.services.ranks
             mine = runner.outcomes(self.policy, ranks.share_groups(jobs), engine=engine)
             outcomes = dict(ranks.gathered(mine.items()))
         self.policy.sampling = training

@@ -49,6 +49,9 @@ def _check_parts(parts: Parts, need: Needs, task: str, options: Mapping[str, Any
         raise RecipeError(f"{name} tells no answer, and this recipe rewards turns that make the answer more likely")
     if "text" in parts.requires and runner.pictured(task, options):
         raise RecipeError(f"{name} shows pictures, and this recipe scores text alone")
+    if unknown := sorted(set(parts.seats) - set(runner.seats_of(task))):
+        listed = ", ".join(runner.seats_of(task)) or "the agent's only"
+        raise RecipeError(f"{name} has no seat {unknown[0]!r}, which this recipe plays; its seats are {listed}")
     if parts.reward_terms and (missing := parts.reward_terms - (given := runner.reward_terms(task, options))):
         terms = ", ".join(sorted(given))
         raise RecipeError(f"this recipe reads the reward term {min(missing)!r}, and {name} gives {terms}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +19,7 @@ from lmgym.policy.local.policy import LocalPolicy
 from lmgym.policy.local.score import score
 from lmgym.rollout.context import Context, Full
 from lmgym.rollout.engine import Engine
+from lmgym.rollout.episode_state import SeatConfig
 from lmgym.rollout.following import following
 from lmgym.rollout.picture_folder import PICTURES, RunPictures, picture_digests
 from lmgym.rollout.planner import Planner
@@ -53,20 +54,22 @@ class Services:
         self._opened = opened
         self._judged: dict[str, str] = {}  # answers by a digest of model and text
         self._judges: dict[str, Policy] = {}
-        self._engines: dict[int, Engine] = {}  # by planner
+        self._engines: dict[tuple[int, int], Engine] = {}  # by planner and seats
 
-    def engine(self, planner: Planner | None = None) -> Engine:
-        """Return the engine of a planner; its environments are kept until the run ends."""
-        if id(planner) not in self._engines:
+    def engine(self, planner: Planner | None = None, seats: Mapping[str, SeatConfig] | None = None) -> Engine:
+        """Return the engine of a planner and other seats; its environments are kept until the run ends."""
+        key = id(planner), id(seats) if seats else 0
+        if key not in self._engines:
             new = Engine(
                 context=self.context,
                 planner=planner or Planner(),
+                seats=seats or {},
                 concurrency=self.config.concurrency,
                 lockstep=self.config.lockstep,
                 pictures=self.pictures,
             )
-            self._engines[id(planner)] = self._opened.enter_context(new)
-        return self._engines[id(planner)]
+            self._engines[key] = self._opened.enter_context(new)
+        return self._engines[key]
 
     def score(self, batch: Batch, model: Any = None) -> tuple[Tensor, Tensor]:
         """Return log-probs and entropies (B, T) of tokens with a weight, under `model` or the policy."""

@@ -14,6 +14,7 @@ from lmgym.policy.scripted import hinted
 from lmgym.rollout import dataset
 from lmgym.rollout.context import Context, Full, views
 from lmgym.rollout.engine import Engine
+from lmgym.rollout.fork import episode_id
 from lmgym.train.interfaces import Filter
 from lmgym.train.parts.tasks import order
 from lmgym.types import Completion, Job, Trajectory
@@ -27,7 +28,7 @@ def played(engine: Engine, policy: Policy, jobs: Sequence[Job]) -> list[Trajecto
 def in_order(episodes: Iterable[Trajectory], jobs: Sequence[Job]) -> list[Trajectory]:
     """Return episodes in the order of their jobs, followed by those that a planner added."""
     places = {job.id: place for place, job in enumerate(jobs)}
-    return sorted(episodes, key=lambda t: (places.get(t.id, len(places)), t.id))
+    return sorted(episodes, key=lambda t: (places.get(episode_id(t.id, t.seat), len(places)), t.id))
 
 
 def demonstrated(engine: Engine, policy: LocalPolicy, jobs: Sequence[Job]) -> list[Trajectory]:

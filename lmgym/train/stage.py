@@ -78,6 +78,7 @@ class Evaluate(Stage):
     temperature: float | None = None  # None: that of the training
     by: Literal["policy", "critic"] = "policy"  # critic: the policy guided by the critic
     planner: Planner | None = None  # None: every episode is played to its end, whatever the training plays
+    others: Literal["scripted", "seats"] = "scripted"  # players of other seats: the task's own, or the recipe's
 
     def __post_init__(self) -> None:
         if self.episodes < 1:

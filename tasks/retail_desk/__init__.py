@@ -7,6 +7,7 @@ SPEC = TaskSpec(
     entry_point="lmgym.tasks.retail_desk.env:RetailDesk",
     summary="Serve a customer of a shop in a dialogue, with seventeen tools and a policy that often says no.",
     max_turns=60,
+    answer_tokens=128,
     seats=("user",),
     splits={"train": 2_000, "test": 100},
     score="1 when the database is as it should be and the customer was told the numbers asked for",

@@ -11,6 +11,7 @@ SPEC = TaskSpec(
     entry_point="lmgym.tasks.tau2.env:Tau2",
     summary="tau2-bench's retail domain: cancel, change, return and exchange orders of a simulated user.",
     max_turns=200,
+    answer_tokens=256,
     seats=("user", "judge"),
     parallel_calls=True,
     splits={"train": 0, "test": 0, "base": 0},

@@ -31,6 +31,7 @@ _MGPO = replace(
 _VIGORL = replace(
     SPEC,
     id="lmgym/VisualSearchViGoRL-v0",
+    answer_tokens=128,
     summary="Visual search with thoughts that point at coordinates, and a zoom tool (ViGoRL).",
     max_turns=6,
     references={"null": 0.0, "random": 0.27, "oracle": 1.0},

@@ -1,0 +1,150 @@
+"""Seats in training: who plays them, whose turns are learnt from, and what a resumed run restores."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from lmgym.baselines import grpo
+from lmgym.errors import RecipeError
+from lmgym.evaluation.policies import default_max_tokens
+from lmgym.rollout.episodes import read
+from lmgym.train import checkpoint, loop
+from lmgym.train.api import run
+from lmgym.train.log import read_metrics
+from lmgym.train.seats import Seat, Seats, Snapshots
+from tests.rollout.conftest import plugin
+from tests.train.victim import toy_policy
+
+__all__ = ["plugin"]
+pytestmark = pytest.mark.usefixtures("plugin")
+RACE = "test/Race-v0"
+ARGS = grpo.Args(warmup=2, warmup_episodes=4, steps=3, instances=2, group=2, minibatches=1, evaluate=2, drop_flat=False)
+
+
+def recipe(**seats: Seat):
+    made = replace(grpo.recipe(ARGS), seats=seats, max_tokens=2).on_split("train")
+    return replace(made, filter=())
+
+
+def train(folder: Path, *, resume: bool = False, **seats: Seat) -> loop.RunResult:
+    return loop.run(
+        recipe(**seats),
+        toy_policy(),
+        task=RACE,
+        options={"max_turns": 3},
+        folder=folder,
+        resume=resume,
+        save_seconds=0.0,
+        keep_episodes=range(2, 5),
+        quiet=True,
+    )
+
+
+def played(folder: Path) -> list:
+    return [episode for file in sorted((folder / "episodes").glob("*.jsonl")) for episode in read(file)]
+
+
+def weights(folder: Path) -> torch.Tensor:
+    return torch.cat([w.flatten() for w in checkpoint.load(folder / "checkpoints")["model"].values()])
+
+
+def rl_rows(folder: Path) -> list[dict]:
+    return [row for row in read_metrics(folder) if row["stage"] == "rl"]
+
+
+def test_self_play_trains_a_trajectory_of_each_seat(tmp_path):
+    train(tmp_path / "run", black=Seat())
+    episodes = played(tmp_path / "run")
+    assert {episode.seat for episode in episodes} == {"agent", "black"}
+    assert not any("trained" in episode.tags for episode in episodes)
+    assert [row["episodes"] for row in rl_rows(tmp_path / "run")] == [8] * 3  # 2 instances x 2 tries x 2 seats
+    sampled = [
+        sum(len(turn.completion.ids) for each in played_in(tmp_path, n) for turn in each.turns) for n in (2, 3, 4)
+    ]
+    assert [row["trained_tokens"] for row in rl_rows(tmp_path / "run")] == sampled
+
+
+def played_in(tmp_path: Path, step: int) -> list:
+    return list(read(tmp_path / "run" / "episodes" / f"{step:06d}.jsonl"))
+
+
+@pytest.mark.parametrize(
+    "seat", [Seat(trained=False), Seat(player="start"), Seat(player=Snapshots()), Seat(player="null")]
+)
+def test_turns_of_an_untrained_seat_are_never_in_the_batch(tmp_path, seat):
+    train(tmp_path / "run", black=seat)
+    for step, row in enumerate(rl_rows(tmp_path / "run"), 2):
+        episodes = played_in(tmp_path, step)
+        assert {(e.seat, e.tags.get("trained", True)) for e in episodes} == {("agent", True), ("black", False)}
+        own = [each for each in episodes if each.seat == "agent"]
+        assert row["trained_tokens"] == sum(len(turn.completion.ids) for each in own for turn in each.turns)
+        assert row["episodes"] == len(own) == 4
+
+
+def test_evaluations_and_demonstrations_keep_the_tasks_own_players(tmp_path):
+    """The scripted opponent says 1: an untrained player in its seat would not."""
+    scripted, named = tmp_path / "scripted", tmp_path / "named"
+    train(scripted, black=Seat(player="scripted"))
+    train(named, black=Seat(player="null"))
+    before = [next(row for row in read_metrics(folder) if row["stage"] == "before RL") for folder in (scripted, named)]
+    assert before[0]["evaluated_score"] == before[1]["evaluated_score"]
+    assert {episode.seat for episode in played(scripted)} == {"agent"}
+
+
+def test_the_start_stays_while_the_policy_learns_and_snapshots_are_drawn(tmp_path):
+    policy = toy_policy()
+    seats = Seats({"a": Seat(player="start"), "b": Seat(player=Snapshots(every=1, size=2))}, policy, seed=0)
+    start = policy.model.lm_head.weight.detach().clone()
+    drawn = []
+    for step in range(6):
+        configs = seats.begin_step()
+        drawn.append(float((configs["b"].policy.model.lm_head.weight - start).mean()))
+        assert torch.equal(configs["a"].policy.model.lm_head.weight, start)
+        assert {config.trained for config in configs.values()} == {False}
+        with torch.no_grad():
+            policy.model.lm_head.weight += 1.0
+        assert step - 1 - 1e-3 < round(drawn[-1]) <= step  # one of the two latest snapshots
+    assert len(set(drawn)) > 2
+
+
+@pytest.mark.parametrize("stop", [4, 5])
+def test_a_resumed_run_has_the_same_bits(tmp_path, monkeypatch, stop):
+    seats = {"black": Seat(player=Snapshots(every=1, size=2))}
+    train(tmp_path / "whole", **seats)
+    save, saves = checkpoint.save, []
+
+    def interrupted(*args, **more):
+        save(*args, **more)
+        saves.append(None)
+        if len(saves) == stop:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(checkpoint, "save", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path / "run", **seats)
+    train(tmp_path / "run", resume=True, **seats)
+    assert torch.equal(weights(tmp_path / "run"), weights(tmp_path / "whole"))
+
+
+def test_a_seat_that_the_task_lacks_is_refused_before_any_work(tmp_path):
+    with pytest.raises(
+        RecipeError, match="test/Race-v0 has no seat 'user', which this recipe plays; its seats are black"
+    ):
+        train(tmp_path / "run", user=Seat())
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(("chosen", "limit"), [(5, 5), (None, 128)])
+def test_answers_are_as_long_as_chosen_or_as_the_task_needs(tmp_path, chosen, limit):
+    args = {"warmup": 0, "steps": 1, "instances": 1, "group": 2, "evaluate": 1, "budget": 1}
+    args |= {"options": {"max_turns": 1}, "model": toy_policy(), "preset": False, "quiet": True, "keep_episodes": [0]}
+    result = run("grpo", task="retail_desk", out=tmp_path / "run", max_tokens=chosen, **args)
+    answers = [turn.completion for episode in played(result.folder) for turn in episode.turns]
+    assert max(len(answer.ids) for answer in answers) == limit
+    assert json.loads((result.folder / "run.json").read_text())["arguments"]["max_tokens"] == limit
+    assert default_max_tokens(f"run:{result.folder}") == limit  # lmgym eval --model run:FOLDER
