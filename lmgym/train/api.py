@@ -61,20 +61,13 @@ def run(
         values = module.Args(**{**chosen.args, **args})
         args, recipe = dataclasses.asdict(values), module.recipe(values)
     elif args:
-        raise RecipeError(
-            f"options such as {next(iter(args))} belong to a named algorithm; this recipe is made already"
-        )
-    assert isinstance(recipe, Recipe)
-    if evaluate_split is not None:
-        recipe = recipe.on_split(evaluate_split)
+        raise RecipeError(f"options such as {next(iter(args))} belong to a named algorithm, and this is a recipe")
+    recipe = recipe if evaluate_split is None else recipe.on_split(evaluate_split)
     recipe = dataclasses.replace(recipe, max_tokens=answer_limit(recipe, max_tokens, least=spec.answer_tokens))
-    if threads is not None:
-        torch.set_num_threads(threads)
+    torch.set_num_threads(threads or torch.get_num_threads())
     if not isinstance(model, LocalPolicy):
         dtype = dtype or ("bfloat16" if halves(torch.device("cuda" if torch.cuda.is_available() else "cpu")) else None)
-        rank = os.environ.get("LOCAL_RANK")  # set by a launcher of several processes
-        device = f"cuda:{rank}" if rank is not None and torch.cuda.is_available() else None
-        model = load_local(chosen.model, seed=seed, dtype=dtype, device=device)
+        model = load_local(chosen.model, seed=seed, dtype=dtype, device=_own_device())
     if lora is not None:
         adapt(model.model, rank=lora, seed=seed)
     settings = {"algorithm": name, "dtype": dtype, "threads": torch.get_num_threads(), "lora": lora}
@@ -100,6 +93,12 @@ def run(
         lockstep=lockstep and spec.player != "inline",
         quiet=quiet,
     )
+
+
+def _own_device() -> str | None:
+    """Return the device of this process among several, as a launcher numbers them; None where there is one process."""
+    rank = os.environ.get("LOCAL_RANK")
+    return f"cuda:{rank}" if rank is not None and torch.cuda.is_available() else None
 
 
 def answer_limit(recipe: Recipe, chosen: int | None, *, least: int) -> int:
