@@ -77,8 +77,7 @@ def train(
     ] = False,
 ) -> None:
     """Train a policy by an algorithm; `lmgym train ALGORITHM --help` lists the options that it adds."""
-    console = Console()
-    options = task_options(option or [])
+    console, options = Console(), task_options(option or [])
     spec = runner.spec_of(task, options)
     algorithms.check(algorithm)
     preset = Tuned(model or PLAIN) if untuned else tuned(algorithm, spec.id, model)
@@ -116,8 +115,8 @@ def train(
         console.print(f"files: {result.folder}/ (metrics.jsonl, curve.png, tensorboard/, checkpoints/, policy/)")
         if guided := is_guided(algorithm):
             console.print("policy/ is imitation alone; the values that guide it are in checkpoints/", soft_wrap=True)
-        model = f"run:{result.folder}" if guided else f"hf:{result.policy}"
         level = "".join(f" --option {pair}" for pair in option or [])
+        model = f"run:{result.folder}" if guided else f"hf:{result.policy}"
         console.print(f"next:  lmgym eval {task}{level} --model {model}", soft_wrap=True)
 
 

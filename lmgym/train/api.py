@@ -71,12 +71,8 @@ def run(
     if lora is not None:
         adapt(model.model, rank=lora, seed=seed)
     settings = {"algorithm": name, "dtype": dtype, "threads": torch.get_num_threads(), "lora": lora}
-    settings |= {
-        "max_tokens": recipe.max_tokens,
-        "tokens": tokens,
-        "evaluate_split": evaluate_split,
-        "train_instances": train_instances,
-    }
+    settings |= {"max_tokens": recipe.max_tokens, "tokens": tokens}
+    settings |= {"evaluate_split": evaluate_split, "train_instances": train_instances}
     return loop.run(
         recipe,
         model,
