@@ -62,6 +62,7 @@ def run(
         args, recipe = dataclasses.asdict(values), module.recipe(values)
     elif args:
         raise RecipeError(f"options such as {next(iter(args))} belong to a named algorithm, and this is a recipe")
+    assert isinstance(recipe, Recipe)
     recipe = recipe if evaluate_split is None else recipe.on_split(evaluate_split)
     recipe = dataclasses.replace(recipe, max_tokens=answer_limit(recipe, max_tokens, least=spec.answer_tokens))
     torch.set_num_threads(threads or torch.get_num_threads())
