@@ -1,0 +1,178 @@
+"""Attacks on a sandbox: none gets out or past a limit, and the sandbox goes on afterwards.
+
+Each attack prints what it achieved; `HELD` in the output means that the protection did its work.
+"""
+
+import os
+import socket
+import subprocess
+
+import pytest
+
+from lmgym.backends.sandbox import cgroup
+
+pytestmark = pytest.mark.slow
+
+LIBC = "import ctypes, os; libc = ctypes.CDLL(None, use_errno=True)\n"
+
+
+def call(number, *arguments):
+    """Return a program that makes a system call and prints HELD if the kernel refuses it."""
+    words = ", ".join(str(each) for each in (number, *arguments))
+    return f"{LIBC}print('HELD' if libc.syscall({words}) == -1 else 'ESCAPED', ctypes.get_errno())"
+
+
+def refused(body):
+    """Return a program that prints HELD if `body` raises OSError."""
+    inner = "\n".join(f"    {line}" for line in body.splitlines())
+    outcome = "except OSError as error:\n    print('HELD', error)\nelse:\n    print('ESCAPED')"
+    return f"import os, socket\ntry:\n{inner}\n{outcome}"
+
+
+PROGRAMS = {  # Python; x86-64's numbers of system calls
+    "mount": call(165, "b'none'", "b'/tmp'", "b'tmpfs'", 0, 0),
+    "unmount": call(166, "b'/proc'", 0),
+    "unshare user": call(272, 0x10000000),
+    "unshare mounts": call(272, 0x20000),
+    "clone3": call(435, 0, 88),
+    "setns": call(308, 0, 0),
+    "pivot_root": call(155, "b'/tmp'", "b'/tmp'"),
+    "chroot": call(161, "b'/tmp'"),
+    "ptrace": call(101, 16, 1, 0, 0),
+    "process_vm_readv": call(310, 1, 0, 0, 0, 0, 0),
+    "keyctl": call(250, 0, -3, 1),
+    "add_key": call(248, "b'user'", "b'x'", "b'y'", 1, -3),
+    "bpf": call(321, 0, 0, 0),
+    "io_uring": call(425, 8, "ctypes.create_string_buffer(120)"),
+    "perf_event_open": call(298, 0, 0, -1, -1, 0),
+    "userfaultfd": call(323, 1),
+    "reboot": call(169, 0xFEE1DEAD, 672274793, 0, 0),
+    "module": call(313, 0, "b''", 0),
+    "kernel log": call(103, 3, "ctypes.create_string_buffer(9)", 8),
+    "handles": call(304, -100, 0, 0),
+    "host name": call(170, "b'x'", 1),
+    "clock": call(227, 0, "ctypes.create_string_buffer(16)"),
+    "swap": call(167, "b'/tmp/x'", 0),
+    "io ports": call(172, 3),
+    "type into a terminal": f"{LIBC}import pty\nm, s = pty.openpty()\nlibc.setsid()\nlibc.ioctl(s, 0x540E, 0)\n"
+    "print('HELD' if libc.ioctl(s, 0x5412, b'x') == -1 else 'ESCAPED')",
+    "type with high bits": f"{LIBC}import pty\nm, s = pty.openpty()\nlibc.setsid()\nlibc.ioctl(s, 0x540E, 0)\n"
+    "print('HELD' if libc.syscall(16, s, ctypes.c_ulong(0x100005412), b'x') == -1 else 'ESCAPED')",
+    "device node": refused("os.mknod('/tmp/mem', 0o20666, os.makedev(1, 1))"),
+    "root": refused("os.setuid(0)"),
+    "foreign owner": refused("open('/tmp/o', 'w').close()\nos.chown('/tmp/o', 0, 0)"),
+    "vsock": refused("socket.socket(40, 1)"),
+    "packets": refused("socket.socket(17, 3)"),
+    "raw sockets": refused("socket.socket(2, 3, 1)"),
+    "kernel crypto": refused("socket.socket(38, 5)"),
+    "TCP": refused("socket.create_connection(('192.0.2.1', 80), 2)"),
+    "metadata address": refused("socket.create_connection(('169.254.169.254', 80), 2)"),
+    "DNS": refused("socket.getaddrinfo('example.org', 80)"),
+    "container daemon": refused("s = socket.socket(1)\ns.connect('/var/run/docker.sock')"),
+    "memory of process 1": refused("open('/proc/1/mem', 'rb').read(1)"),
+    "descriptors of process 1": refused("os.listdir('/proc/1/fd')"),
+    "root of process 1": refused("os.listdir('/proc/1/root/')"),
+    "kernel settings": refused("open('/proc/sys/kernel/core_pattern', 'w').write('|/bin/true')"),
+    "sysrq": refused("open('/proc/sysrq-trigger', 'w').write('h')"),
+    "host's shadow": refused("open('/etc/shadow').read()"),
+    "host's root folder": refused("os.listdir('/root')"),
+    "host's sys": refused("os.listdir('/sys/fs/cgroup')"),
+    "write to the system": refused("open('/usr/bin/evil', 'w')"),
+    "write to devices": refused("open('/dev/evil', 'w')"),
+    "write to the root": refused("open('/evil', 'w')"),
+    "limits raised": "import resource as r\ntry:\n    r.setrlimit(r.RLIMIT_NPROC, (10**6, 10**6))\n"
+    "except ValueError:\n    print('HELD')",
+    "signals to process 1": "import os\nfor n in (2, 9, 15, 19):\n    os.kill(1, n)\nprint('HELD')",
+    "disk": refused("for n in range(99):\n    open(f'/tmp/big{n}', 'wb').write(bytes(1 << 20))"),
+    "shared memory": refused("for n in range(99):\n    open(f'/dev/shm/big{n}', 'wb').write(bytes(1 << 20))"),
+    "inodes": refused("for n in range(9999):\n    open(f'/tmp/i{n}', 'w').close()"),
+    "huge file": "import signal; signal.signal(25, signal.SIG_IGN)\n"
+    + refused("os.truncate(open('/tmp/h', 'w').fileno(), 1 << 40)"),
+}
+
+
+@pytest.mark.parametrize("attack", PROGRAMS)
+def test_a_program_is_held(sandbox, attack):
+    result = sandbox.run(["python3", "-c", PROGRAMS[attack]], timeout=20)
+    assert "HELD" in result.text
+    assert "ESCAPED" not in result.text
+    sandbox.run("rm -rf /tmp/* /dev/shm/*")
+    assert sandbox.run("echo on").text == "on\n"
+
+
+@pytest.mark.parametrize(
+    "bomb",
+    [
+        ":(){ :|:& };:; sleep 9",
+        "python3 -c 'x = bytearray(900 << 20)'; echo code $?",
+        "for i in $(seq 30); do python3 -c 'x = bytearray(30 << 20); import time; time.sleep(9)' & done; wait",
+        "setsid sh -c 'sleep 77 & sleep 77' & sleep 9",
+        "yes",
+        "kill -9 -1",
+        "printf '\\033]0;title\\007\\033[2J\\000\\001'",
+    ],
+)
+def test_a_bomb_is_held(sandbox, bomb):
+    result = sandbox.run(bomb, timeout=1.5)
+    assert len(result.stdout) <= sandbox.box.limits.output
+    if "900 <<" in bomb:
+        assert "code 137" in result.text
+    sandbox.kill()
+    assert sandbox.run("pgrep -c sleep; echo on").text == "0\non\n"
+
+
+def test_abstract_sockets_of_the_host_are_not_reached(sandbox):
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(f"\0lmgym-{os.getpid()}")
+        server.listen()
+        program = refused(f"s = socket.socket(1)\ns.connect('\\0lmgym-{os.getpid()}')")
+        assert "HELD" in sandbox.run(["python3", "-c", program]).text
+
+
+def test_setuid_programs_and_core_dumps_do_nothing(sandbox):
+    assert sandbox.run("cp /usr/bin/id i; chmod u+s i; ./i -u; ulimit -c").text == "1000\n0\n"
+    assert "NoNewPrivs:\t1" in sandbox.run("cat /proc/self/status").text
+
+
+def test_links_lead_nowhere_on_the_host(sandbox):
+    sandbox.run("ln -s /etc/shadow s; ln -s ../../../../../root r; mkfifo p; ln -s /dev/zero z")
+    for path in ("s", "r/.bashrc", "p", "z", "../../../../etc/shadow"):
+        with pytest.raises(OSError, match="."):
+            sandbox.read(path)
+    with pytest.raises(OSError, match="."):
+        sandbox.write("r/x", b"")
+    sandbox.run("rm s r p z")
+
+
+def test_a_sparse_file_does_not_swell_the_archive(sandbox):
+    sandbox.run("for i in 1 2 3; do truncate -s 15M sparse$i; done")
+    with pytest.raises(OSError, match="sparse"):
+        sandbox.save()
+    sandbox.run("rm sparse*")
+    assert sandbox.run("echo on").text == "on\n"
+
+
+def test_control_without_the_sandboxs_network_namespace_a_socket_is_reached():
+    """Control: the host's own bubblewrap with the network shared reaches an abstract socket."""
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(f"\0lmgym-control-{os.getpid()}")
+        server.listen()
+        program = refused(f"s = socket.socket(1)\ns.connect('\\0lmgym-control-{os.getpid()}')")
+        words = ["bwrap", "--unshare-all", "--share-net", "--ro-bind", "/", "/", "--dev", "/dev", "/usr/bin/python3"]
+        done = subprocess.run([*words, "-c", program], capture_output=True, text=True, check=False)
+        assert "ESCAPED" in done.stdout
+
+
+@pytest.mark.parametrize("attack", ["add_key", "vsock", "kernel crypto", "unshare user"])
+def test_control_without_the_filter_the_kernel_answers_otherwise(attack):
+    """Control: in plain bubblewrap, without the filter of system calls, the refusal is gone or another one."""
+    words = ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "/usr/bin/python3"]
+    done = subprocess.run([*words, "-c", PROGRAMS[attack]], capture_output=True, text=True, check=False)
+    assert "ESCAPED" in done.stdout or "HELD 1" not in done.stdout
+
+
+def test_groups_of_the_dead_are_swept():
+    for parent in cgroup.parents().values():
+        (parent / "lmgym-4000000-1-0").mkdir(exist_ok=True)
+    assert cgroup.sweep() == len(set(cgroup.parents().values()))
+    assert not any((parent / "lmgym-4000000-1-0").exists() for parent in cgroup.parents().values())
