@@ -16,7 +16,7 @@ SPEC = TaskSpec(
     source="rules of the common game; rewards of MARS (arXiv 2510.15414) and TextArena",
     overlap="a board game has one start: an instance says who begins and, by its seed, how the opponent plays",
     public={
-        "opponent": ("random", "minimax", "mcts:100", "mcts:1000"),
+        "opponent": ("random", "minimax"),
         "seat": ("both", "first", "second"),
         "reward": ("game", "mars", "textarena"),
     },

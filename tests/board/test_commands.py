@@ -182,4 +182,4 @@ def test_entries_of_this_repository_name_no_path() -> None:
     for path in entries.all_paths(ROOT / "leaderboards/entries"):
         words = path.read_bytes() + b"".join(parsing.lines(entries.episodes_path(path)))
         assert str(Path.home()).encode() + b"/" not in words
-        assert b"/tmp/" not in words
+        assert b"/tmp/" not in words.replace(b"/tmp/patch.txt", b"")  # a file in the sandbox of SWERepair
