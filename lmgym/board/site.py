@@ -44,6 +44,7 @@ REFERENCES = ("null", "random", "oracle")  # the scale of a card
 FAMILIES = {  # task folders by section of the front page; the rest are "Other tasks"
     "Text games": ("wordle", "guess_number", "textworld", "alfworld", "text_nav"),
     "Web": ("webshop", "webforms", "miniwob"),
+    "Desktop": ("desktop",),
     "Pictures": ("click_target", "visual_search"),
     "Games": ("kuhn_poker", "leduc_poker", "tic_tac_toe", "connect_four", "mini_hanabi"),
     "Grid worlds": ("frozen_lake", "maze", "sokoban"),

@@ -4,7 +4,7 @@ import pytest
 
 from lmgym.env.registry import specs
 from lmgym.env.testing import check_task
-from tests.components import chromium
+from tests.components import chromium, desktop
 
 FAMILIES = (
     "click_target",
@@ -48,3 +48,10 @@ def test_a_task_keeps_what_every_task_promises(task):
 def test_a_task_in_chromium_keeps_what_every_task_promises(task):
     chromium()
     check_task(task)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_a_task_on_the_desktop_keeps_what_every_task_promises():
+    desktop()
+    check_task("lmgym/Desktop-v0")

@@ -14,7 +14,7 @@ from pathlib import Path
 from lmgym.backends.desktop.shell import REQUESTS
 from lmgym.cache import cache_folders
 
-VERSION = 1  # of the template: raise it when a file below changes
+VERSION = 2  # of the template: raise it when a file below changes
 PROFILE = ".config/libreoffice/4/user/registrymodifications.xcu"
 
 GTK = """[Settings]

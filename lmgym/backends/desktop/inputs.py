@@ -11,7 +11,7 @@ from typing import Literal, get_args
 
 from lmgym.backends.desktop.display import BUTTONS, WHEEL
 from lmgym.backends.desktop.keys import keysym
-from lmgym.backends.desktop.session import Desktop
+from lmgym.backends.desktop.session import QUIET, Desktop
 
 Pointing = Literal["move", "click", "button_down", "button_up", "drag", "scroll"]
 Typing = Literal["type", "press", "hotkey", "key_down", "key_up"]
@@ -23,6 +23,8 @@ MOST_KEYS = 20  # of one input
 MOST_CLICKS = 5
 MOST_TURNS = 100  # of the wheel
 LONGEST_WAIT = 10.0  # seconds
+ACTIVATION = 0.3  # seconds: GTK presses a button 0.25 s after its key; a timer is no work that could be seen
+SLOW_KEYS = frozenset({"enter", "return", "Return", "space", " ", "\n", "alt", "Alt_L"})
 STEPS = 8  # places that a drag passes
 
 
@@ -127,7 +129,8 @@ def perform(each: Input, desktop: Desktop) -> None:
     elif each.kind == "wait":
         time.sleep(each.seconds)
     display.sync()
-    desktop.rest()
+    slow = each.kind in ("press", "hotkey", "type") and ("\n" in each.text or not SLOW_KEYS.isdisjoint(each.keys))
+    desktop.rest(quiet=ACTIVATION if slow else QUIET)
 
 
 def _hotkey(desktop: Desktop, keys: Sequence[str]) -> None:

@@ -156,8 +156,11 @@ class Desktop:
         self._check()
         return self.display.windows()
 
-    def rest(self, longest: float = LONGEST) -> bool:
-        """Wait until nothing is drawn and no application works; return False if that took too long."""
+    def rest(self, longest: float = LONGEST, quiet: float = QUIET) -> bool:
+        """Wait for `quiet` seconds in which nothing is drawn and no application works.
+
+        Return False if that took longer than `longest` seconds.
+        """
         self._check()
         end, quiet_since, (work, _) = time.monotonic() + longest, time.monotonic(), self._work()
         while time.monotonic() < end:
@@ -167,7 +170,7 @@ class Desktop:
             now = time.monotonic()
             if changed or running or work > before:
                 quiet_since = now
-            elif now - quiet_since >= QUIET and self._accessibility.responsive():
+            elif now - quiet_since >= quiet and self._accessibility.responsive():
                 return True
         return False
 

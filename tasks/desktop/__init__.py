@@ -1,0 +1,24 @@
+"""Desktop: goals on a real desktop with Debian's applications, judged by the files and settings in the end."""
+
+from lmgym.env.spec import TaskSpec
+
+SPEC = TaskSpec(
+    id="lmgym/Desktop-v0",
+    entry_point="lmgym.tasks.desktop.env:DesktopTask",
+    summary="Edit texts, manage files, change settings and use a terminal on a real desktop.",
+    max_turns=25,
+    splits={"train": 5_000, "test": 13},
+    score="1 when files and settings are as the goal says and no other file changed, or an impossible goal is reported",
+    references={"null": 0.0, "random": 0.0, "oracle": 1.0},
+    extras=("gui",),
+    player="thread",
+    source="generated; goals of our own, applications of Debian",
+    goldens="outcome",
+    deterministic=False,
+    runs_code=True,
+    public={
+        "observe": ("axtree", "none"),
+        "pixels": ("none", "screenshot", "som"),
+        "coordinates": ("pixel", "unit", "thousand"),
+    },
+)

@@ -1,0 +1,89 @@
+"""Goals on the desktop: the oracle, doing nothing, saving, and other files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from lmgym.env.registry import build, find
+from lmgym.tasks.desktop.families import FAMILIES
+from tests import components
+
+components.desktop()
+FEW = ("append_line", "create_folder", "count_lines", "edit_missing_file")
+
+
+@pytest.fixture(scope="module")
+def task() -> Iterator[Any]:
+    with closing(build(find("lmgym/Desktop-v0")).unwrapped) as env:
+        yield env
+
+
+def play(task: Any, actions: Any) -> dict[str, Any]:
+    info: dict[str, Any] = {}
+    for action in actions:
+        _, _, over, _, info = task.step(action)
+        if over:
+            break
+    return info
+
+
+def opened(task: Any, family: str, index: int = 0) -> None:
+    task.family = family
+    task.reset(seed=0, options={"index": index})
+
+
+@pytest.mark.parametrize("family", FEW)
+def test_oracle_wins(task: Any, family: str) -> None:
+    opened(task, family)
+    assert play(task, task.oracle())["score"] == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", FAMILIES)
+def test_oracle_wins_every_family_on_five_instances(task: Any, family: str) -> None:
+    for index in range(5):
+        opened(task, family, index)
+        assert play(task, task.oracle())["score"] == 1, index
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", FAMILIES)
+def test_doing_nothing_and_giving_up_on_what_can_be_done_score_zero(task: Any, family: str) -> None:
+    for action in ("done()", "fail()"):
+        opened(task, family)
+        score = play(task, [action])["score"]
+        assert score == (not task.goal.feasible and action == "fail()")
+
+
+def test_what_is_not_saved_or_changes_another_file_scores_zero(task: Any) -> None:
+    opened(task, "append_line")
+    *typed, save, done = task.oracle()
+    assert play(task, [*typed, done])["score"] == 0
+    opened(task, "append_line")
+    (task.desktop.home / "Documents" / "other.txt").write_text("x")
+    assert play(task, [*typed, save, done])["score"] == 0
+
+
+def test_malformed_actions_are_answered(task: Any) -> None:
+    opened(task, "count_lines")
+    actions = [
+        "click(1e18, 2)",
+        "click(element=99999)",
+        "press('no such key')",
+        "type('\\x00')",
+        "hotkey([])",
+        "drag(1)",
+    ]
+    actions += ["drag(1)", "wait(1e9)", "scroll('sideways')", "click(1, 2, button='left ')", f"type({'x' * 6000!r})"]
+    for action in actions:
+        observation, _, over, _, info = task.step(action)
+        assert observation["text"].startswith("Error: ")
+        assert not over
+        assert not info["valid"]
+    for action in ("hotkey('ctrl+alt+backspace')", "hotkey('ctrl+alt+f1')", "hotkey('alt+f4')", "type('exit\\n')"):
+        assert task.step(action)[4]["valid"]
+    assert play(task, ["done()"])["score"] == 0

@@ -1,0 +1,122 @@
+"""Action formats of computer use."""
+
+from __future__ import annotations
+
+import random
+from contextlib import suppress
+
+import pytest
+
+from lmgym.backends.desktop.inputs import Input, InvalidAction, pixel
+from lmgym.backends.desktop.keys import keysym
+from lmgym.env.hostile import HOSTILE
+from lmgym.tasks.desktop.parsing import parse
+
+CLICK = [Input("click", ((10.0, 20.0),))]
+SAVE = [Input("hotkey", keys=("ctrl", "s"))]
+TYPED = [Input("type", text="añ 漢")]
+
+
+@pytest.mark.parametrize(
+    ("action", "inputs"),
+    [
+        ("click(10, 20)", CLICK),
+        ("I will click.\nclick(x=10, y=20)", CLICK),
+        ('{"name": "click", "arguments": {"x": 10, "y": 20}}', CLICK),
+        ('{"action_type": "CLICK", "parameters": {"x": 10, "y": 20}}', CLICK),
+        ('{"action": "left_click", "coordinate": [10, 20]}', CLICK),
+        ('{"name": "computer", "arguments": {"action": "left_click", "coordinate": [10, 20]}}', CLICK),
+        ('{"type": "click", "x": 10, "y": 20, "button": "left"}', CLICK),
+        ("pyautogui.click(10, 20)", CLICK),
+        ("```python\nimport pyautogui\npyautogui.click(x=10, y=20)\n```", CLICK),
+        ("click(element=3)", [Input("click", element=3)]),
+        ('hotkey("ctrl+s")', SAVE),
+        ('pyautogui.hotkey("ctrl", "s")', SAVE),
+        ('{"action_type": "HOTKEY", "parameters": {"keys": ["ctrl", "s"]}}', SAVE),
+        ('{"action": "key", "text": "ctrl+s"}', SAVE),
+        ('{"type": "keypress", "keys": ["ctrl", "s"]}', SAVE),
+        ('type("añ 漢")', TYPED),
+        ('pyautogui.write("añ 漢", interval=0.1)', TYPED),
+        ('{"action_type": "TYPING", "parameters": {"text": "añ 漢"}}', TYPED),
+        ('{"action": "type", "text": "añ 漢"}', TYPED),
+        ('{"type": "type", "text": "añ 漢"}', TYPED),
+        ("DONE", [Input("done")]),
+        ("```FAIL```", [Input("fail")]),
+        ('{"action_type": "DONE"}', [Input("done")]),
+        ("pyautogui.scroll(-3)", [Input("scroll", count=3)]),
+        ('{"action_type": "SCROLL", "parameters": {"dx": 0, "dy": 2}}', [Input("scroll", direction="up", count=2)]),
+        (
+            '{"type": "drag", "path": [{"x": 1, "y": 2}, {"x": 3, "y": 4}]}',
+            [Input("drag", ((1.0, 2.0), (3.0, 4.0)))],
+        ),
+        (
+            '{"action": "left_click_drag", "start_coordinate": [1, 2], "coordinate": [3, 4]}',
+            [Input("drag", ((1.0, 2.0), (3.0, 4.0)))],
+        ),
+        (
+            "pyautogui.moveTo(1, 2)\ntime.sleep(0.5)\npyautogui.dragTo(3, 4, button='left')",
+            [Input("move", ((1.0, 2.0),)), Input("wait", seconds=0.5), Input("drag", ((3.0, 4.0),))],
+        ),
+    ],
+)
+def test_formats_name_the_same_inputs(action: str, inputs: list[Input]) -> None:
+    assert parse(action) == inputs
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        "pyautogui.click(__import__('os').getpid(), 1)",
+        "pyautogui.click(1, 2); os.system('true')",
+        "for i in range(9): pyautogui.click(1, 2)",
+        "pyautogui.write('a' * 10)",
+        "pyautogui.alert('x')",
+        "click(1)",
+        'click("1", "2")',
+        "click(1, 2, 3, 4, 5, 6)",
+        '{"action_type": "EXEC", "parameters": {}}',
+        '{"type": "click", "x": NaN, "y": 1}',
+        '{"action": "left_click", "coordinate": [1]}',
+        '{"action": "left_click", "coordinate": {"x": 1}}',
+        '{"name": "rm", "arguments": {}}',
+    ],
+)
+def test_anything_else_is_refused(action: str) -> None:
+    with pytest.raises(InvalidAction):
+        parse(action)
+
+
+def test_hostile_and_mutated_texts_are_parsed_or_refused() -> None:
+    rng = random.Random(0)
+    bases = ["click(10, 20)", '{"type": "drag", "path": [{"x": 1, "y": 2}]}', "pyautogui.hotkey('ctrl', 's')"]
+    mutated = []
+    for _ in range(500):
+        characters = list(rng.choice(bases))
+        for _ in range(rng.randint(1, 4)):
+            characters[rng.randrange(len(characters))] = rng.choice(
+                ["(", '"', "1e999", "-1", "{", "\ud800", "\x00", "null", "[]"]
+            )
+        mutated.append("".join(characters))
+    for text in (*HOSTILE, *mutated):
+        with suppress(InvalidAction):
+            assert parse(text)
+
+
+def test_three_conventions_of_coordinates_name_the_same_pixel() -> None:
+    size = (1001, 501)
+    assert pixel((250, 125), "pixel", size) == pixel((0.25, 0.25), "unit", size) == pixel((250, 250), "thousand", size)
+
+
+@pytest.mark.parametrize("point", [(-1, 0), (0, 501), (1e9, 1), (float("nan"), 1)])
+def test_points_outside_of_the_screen_are_refused(point: tuple[float, float]) -> None:
+    with pytest.raises(InvalidAction, match="outside"):
+        pixel(point, "pixel", (1001, 501))
+
+
+@pytest.mark.parametrize(
+    ("name", "symbol"),
+    [("enter", 0xFF0D), ("ctrl", 0xFFE3), ("a", 0x61), ("F5", 0xFFC2), ("é", 0xE9), ("漢", 0x1006F22)],
+)
+def test_names_of_keys_are_translated(name: str, symbol: int) -> None:
+    assert keysym(name) == symbol
+    assert not keysym("no such key")
