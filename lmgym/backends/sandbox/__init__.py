@@ -1,4 +1,4 @@
-"""Sandboxes for programs that a policy writes: `open_sandbox` starts one, whatever engine this machine has."""
+"""Sandboxes for programs that a policy writes: `open_sandbox` starts one."""
 
 from __future__ import annotations
 

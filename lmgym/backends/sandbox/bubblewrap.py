@@ -1,4 +1,4 @@
-"""The default engine: bubblewrap's namespaces, with control groups, a filter of system calls and a small disk."""
+"""The engine: bubblewrap's namespaces, with control groups, a filter of system calls and a small disk."""
 
 from __future__ import annotations
 
@@ -100,15 +100,13 @@ def _order(box: Box, group: cgroup.ControlGroup, filter_descriptor: int) -> dict
 
 
 def _view(box: Box) -> Iterator[str]:
-    """Yield the arguments that show a root file system: the system's folders of the host, or an image's."""
-    root = Path(box.image or "/")
-    system = ["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"]
-    names = sorted(path.name for path in root.iterdir()) if box.image else system
-    for name in names:
+    """Yield the arguments that show the system's folders of the host."""
+    root = Path("/")
+    for name in ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"):
         path = root / name
         if path.is_symlink():
             yield from ("--symlink", str(path.readlink()), f"/{name}")
-        elif path.is_dir() and name not in ("proc", "dev", "sys", "tmp", "etc"):
+        elif path.is_dir():
             yield from ("--ro-bind", str(path), f"/{name}")
     for name in (*ETC, *(ETC_NETWORK if box.network else ())):
         path = root / "etc" / name

@@ -71,6 +71,12 @@ def _remove(folder: Path) -> None:
 
 
 @cache
+def sweep_once() -> None:
+    """Sweep on the first call in this process."""
+    sweep()
+
+
+@cache
 def parents() -> dict[str, Path]:
     """Return the folder of each controller in which this process may make groups; none for those it may not."""
     folders: dict[str, Path] = {}
@@ -112,10 +118,10 @@ def _enable(folder: Path, controller: str) -> bool:
 
 
 def sweep() -> int:
-    """Remove the groups whose owner is gone; return their number."""
-    count = 0
-    for parent in set(parents().values()):
-        for folder in parent.glob(f"{PREFIX}*"):
+    """Remove the groups whose owner is gone, wherever in the hierarchies it ran; return their number."""
+    count, unified = 0, (ROOT / "cgroup.controllers").exists()
+    for mount in {ROOT if unified else ROOT / folder.relative_to(ROOT).parts[0] for folder in parents().values()}:
+        for folder in mount.rglob(f"{PREFIX}*"):
             if not alive(folder.name[len(PREFIX) :].rpartition("-")[0]):
                 _remove(folder)
                 count += 1

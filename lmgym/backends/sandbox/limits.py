@@ -11,7 +11,7 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class SandboxLimits:
-    """SandboxLimits on all programs of one sandbox together."""
+    """Limits on all programs of one sandbox together."""
 
     seconds: float = 60.0  # of one command, unless the call names another limit
     memory: int = 512 * MIB  # bytes of all processes; files have `disk` on top of it
@@ -28,7 +28,6 @@ class Box:
     limits: SandboxLimits = field(default_factory=SandboxLimits)
     folder: str = "/work"  # where commands start: empty and writable, as are /tmp, /dev/shm and the home folder
     trees: Mapping[str, Path] = field(default_factory=dict)  # what of the host all may read, by path inside
-    image: str = ""  # a root file system: a folder for bubblewrap, an image's name for Docker; "": the standard one
     network: bool = False  # reach the network of the host
     environment: Mapping[str, str] = field(default_factory=dict)  # variables beside PATH, HOME, LANG, TZ and so on
 

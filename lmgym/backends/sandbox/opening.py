@@ -1,27 +1,17 @@
-"""Choose the engine that runs a sandbox."""
+"""Start a sandbox."""
 
 from __future__ import annotations
-
-import os
 
 from lmgym.backends.sandbox import bubblewrap, cgroup
 from lmgym.backends.sandbox.limits import Box
 from lmgym.backends.sandbox.sandbox import Sandbox
-from lmgym.errors import BackendError
-
-VARIABLE = "LMGYM_SANDBOX"
-ENGINES = ("bubblewrap", "docker")
 
 
-def open_sandbox(box: Box | None = None, *, engine: str | None = None) -> Sandbox:
-    """Start a sandbox.
+def open_sandbox(box: Box | None = None) -> Sandbox:
+    """Start a sandbox in bubblewrap; the first one also removes the control groups that dead processes left.
 
-    `engine` is "bubblewrap", "docker", or the address of a Docker daemon ("unix://", "tcp://" or "ssh://"); by default
-    what $LMGYM_SANDBOX says, else bubblewrap. Raises MissingExtra if the engine is not there, BackendError if it fails.
+    Raises MissingExtra if bubblewrap cannot run here, BackendError if it fails.
     """
     box = box or Box()
-    name = engine or os.environ.get(VARIABLE) or ENGINES[0]
-    if name != "bubblewrap":
-        raise BackendError(f"unknown sandbox engine {name!r}; choose {' or '.join(ENGINES)}")
-    cgroup.sweep()
+    cgroup.sweep_once()
     return Sandbox(bubblewrap.Bubblewrap(box), box)

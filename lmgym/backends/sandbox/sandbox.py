@@ -1,4 +1,4 @@
-"""One sandbox: commands, sessions and files in it, whatever engine runs it."""
+"""One sandbox: commands, sessions and files in it."""
 
 from __future__ import annotations
 

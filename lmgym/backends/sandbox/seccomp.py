@@ -1,4 +1,4 @@
-"""The system calls that a sandbox may make, as a filter for bubblewrap and as a profile for Docker.
+"""The system calls that a sandbox may make, as a filter for bubblewrap.
 
 The list is Docker's default one without ptrace, process_vm_*, io_uring, fanotify, name_to_handle_at and file systems'
 own calls. Beyond it: four families of sockets only (a virtual machine's host answers on AF_VSOCK, which no network
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import json
 import os
 from ctypes.util import find_library
 from dataclasses import dataclass
@@ -131,32 +130,3 @@ def _add(library: Any, context: int, action: int, name: str, comparison: Conditi
         rules[0] = _Argument(comparison.argument, comparison.operator, *values)
     code = library.seccomp_rule_add_array(context, action, number, 0 if comparison is None else 1, rules)
     assert code == 0, f"libseccomp refuses a rule for {name}: {os.strerror(-code)}"
-
-
-def profile() -> str:
-    """Return the same filter as a profile of Docker, JSON."""
-    operators = {EQUAL: "SCMP_CMP_EQ", MASKED: "SCMP_CMP_MASKED_EQ"}
-
-    def rule(name: str, comparison: Condition) -> dict[str, Any]:
-        argument = {
-            "index": comparison.argument,
-            "op": operators[comparison.operator],
-            "value": comparison.mask or comparison.value,
-            "valueTwo": comparison.value if comparison.mask else 0,
-        }
-        return {"names": [name], "action": "SCMP_ACT_ALLOW", "args": [argument]}
-
-    return json.dumps(
-        {
-            "defaultAction": "SCMP_ACT_ERRNO",
-            "archMap": [
-                {"architecture": "SCMP_ARCH_X86_64", "subArchitectures": []},
-                {"architecture": "SCMP_ARCH_AARCH64", "subArchitectures": []},
-            ],
-            "syscalls": [
-                {"names": allowed(), "action": "SCMP_ACT_ALLOW"},
-                *(rule(name, comparison) for name, comparison in _conditional()),
-                {"names": ["clone3"], "action": "SCMP_ACT_ERRNO", "errnoRet": errno.ENOSYS},
-            ],
-        }
-    )

@@ -1,4 +1,4 @@
-"""A sandbox for the tests of one engine."""
+"""A sandbox for the tests."""
 
 import pytest
 
@@ -10,15 +10,14 @@ BOX = Box(
 )
 
 
-@pytest.fixture(scope="module", params=["bubblewrap"])
-def engine(request):
+@pytest.fixture(scope="module")
+def bwrap():
     bubblewrap()
-    return request.param
 
 
 @pytest.fixture(scope="module")
-def shared(engine):
-    with open_sandbox(BOX, engine=engine) as sandbox:
+def shared(bwrap):
+    with open_sandbox(BOX) as sandbox:
         yield sandbox
 
 

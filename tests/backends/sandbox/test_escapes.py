@@ -172,7 +172,21 @@ def test_control_without_the_filter_the_kernel_answers_otherwise(attack):
 
 
 def test_groups_of_the_dead_are_swept():
+    cgroup.sweep()  # what other tests left
     for parent in cgroup.parents().values():
         (parent / "lmgym-4000000-1-0").mkdir(exist_ok=True)
     assert cgroup.sweep() == len(set(cgroup.parents().values()))
     assert not any((parent / "lmgym-4000000-1-0").exists() for parent in cgroup.parents().values())
+
+
+def test_groups_below_another_parent_are_swept():
+    """The owner may have run in a group of its own, which this process does not."""
+    cgroup.sweep()
+    folders = {parent / "another" for parent in cgroup.parents().values()}
+    for folder in folders:
+        (folder / "lmgym-4000000-1-0").mkdir(parents=True)
+    try:
+        assert cgroup.sweep() == len(folders)
+    finally:
+        for folder in folders:
+            folder.rmdir()

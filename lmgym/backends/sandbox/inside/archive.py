@@ -79,6 +79,7 @@ def unpack(folders: list[str], source: Incoming) -> None:
                 later.append((path, member))
             elif member.issym():
                 os.symlink(member.linkname, path)
+                os.utime(path, (member.mtime, member.mtime), follow_symlinks=False)
             elif member.islnk():
                 os.link(_inside(folders, member.linkname), path, follow_symlinks=False)
             elif member.isfifo():
