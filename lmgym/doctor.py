@@ -15,6 +15,8 @@ from typing import Literal
 
 from lmgym import __version__
 from lmgym.backends.browser import process
+from lmgym.backends.desktop.packages import check_installed
+from lmgym.backends.sandbox import bubblewrap
 from lmgym.env.registry import build, specs
 from lmgym.env.spec import TaskSpec
 from lmgym.errors import InstanceError, MissingExtra
@@ -53,6 +55,8 @@ def doctor() -> list[Check]:
         *_extras(),
         _chromium(),
         _program("bwrap", package="bubblewrap", needed_by="lmgym verify, which replays entries in a sandbox"),
+        _sandbox(),
+        _desktop(),
         *_official_data(),
     ]
 
@@ -121,7 +125,7 @@ def _installed(package: str) -> bool:
 
 
 def _chromium() -> Check:
-    users = ", ".join(dict.fromkeys(spec.name for spec in _tasks() if "web" in spec.extras))
+    users = _users("web")
     try:
         return Check(name="Chromium", status="ok", detail=process.executable(), needed_by=users)
     except MissingExtra as error:
@@ -140,6 +144,29 @@ def _program(name: str, *, package: str, needed_by: str) -> Check:
         needed_by=needed_by,
         fix=f"apt-get install {package}",
     )
+
+
+def _sandbox() -> Check:
+    needed_by = _users("swe")
+    if reason := bubblewrap.unavailable():
+        fix = "apt-get install bubblewrap libseccomp2, on a machine that allows user namespaces"
+        return Check(name="sandbox", status="missing", detail=reason, needed_by=needed_by, fix=fix)
+    detail = "; ".join(["bubblewrap", *bubblewrap.missing()])
+    return Check(name="sandbox", status="ok", detail=detail, needed_by=needed_by)
+
+
+def _desktop() -> Check:
+    try:
+        check_installed()
+    except MissingExtra as error:
+        needs, _, fix = str(error).partition(": ")
+        return Check(name="desktop", status="missing", detail=needs, needed_by=_users("gui"), fix=fix)
+    return Check(name="desktop", status="ok", detail="programs and packages", needed_by=_users("gui"))
+
+
+def _users(extra: str) -> str:
+    """Return the names of the tasks that need an extra."""
+    return ", ".join(dict.fromkeys(spec.name for spec in _tasks() if extra in spec.extras))
 
 
 def _official_data() -> Iterator[Check]:

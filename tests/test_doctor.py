@@ -19,7 +19,9 @@ def check(name: str) -> doctor.Check:
 def test_every_missing_thing_says_who_needs_it_and_how_to_get_it():
     checks = doctor.doctor()
     assert len({each.name for each in checks}) == len(checks)
-    assert {"lmgym", "threads", "disk", "GPU", "Chromium", "bubblewrap"} <= {each.name for each in checks}
+    assert {"lmgym", "threads", "disk", "GPU", "Chromium", "bubblewrap", "sandbox", "desktop"} <= {
+        each.name for each in checks
+    }
     assert all(each.needed_by and each.fix for each in checks if each.status == "missing")
 
 
@@ -43,6 +45,15 @@ def test_a_missing_program_names_its_debian_package(monkeypatch, program):
     found = check(program)
     assert found.status == "missing"
     assert f"apt-get install {program.lower()}" in found.fix
+
+
+def test_a_sandbox_and_a_desktop_say_what_they_lack(monkeypatch):
+    monkeypatch.setattr(doctor.bubblewrap, "unavailable", lambda: "bwrap is not installed: apt-get install bubblewrap")
+    monkeypatch.setenv("PATH", "")
+    assert check("sandbox").detail.startswith("bwrap is not installed")
+    assert "swe_repair" in check("sandbox").needed_by
+    assert check("desktop").fix.startswith("apt-get install bubblewrap xvfb")
+    assert "desktop" in check("desktop").needed_by
 
 
 def test_official_data_is_counted_or_missing(monkeypatch, tmp_path):
