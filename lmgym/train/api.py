@@ -73,7 +73,7 @@ def run(
         adapt(model.model, rank=lora, seed=seed)
     settings = {"algorithm": name, "dtype": dtype, "threads": torch.get_num_threads(), "lora": lora}
     settings |= {"max_tokens": recipe.max_tokens, "tokens": tokens}
-    settings |= {"evaluate_split": evaluate_split, "train_instances": train_instances}
+    settings |= {"evaluate_split": evaluate_split, "train_instances": train_instances, "lockstep": lockstep}
     return loop.run(
         recipe,
         model,
