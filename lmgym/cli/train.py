@@ -147,7 +147,7 @@ def settings(words: Sequence[str]) -> RunSettings:
     given, spec = context.params, find(context.params["task"])
     kind = algorithms.load(given["algorithm"]).Args
     preset = Tuned(given["model"] or PLAIN) if given["untuned"] else tuned(given["algorithm"], spec.id, given["model"])
-    names = ("algorithm", "seed", "lora", "tokens", "evaluate_split", "train_instances")
+    names = ("algorithm", "seed", "lora", "tokens", "evaluate_split", "train_instances", "lockstep")
     arguments = {name: given[name] for name in names}
     arguments |= {name: given[name] for name in ("dtype", "threads") if given[name] is not None}
     arguments |= {"task": spec.id, "options": task_options(given["option"] or []), "policy": preset.model}
@@ -156,7 +156,7 @@ def settings(words: Sequence[str]) -> RunSettings:
     arguments |= dataclasses.asdict(args) | {
         "max_tokens": answer_limit(recipe, given["max_tokens"], least=spec.answer_tokens)
     }
-    defaults = {"max_tokens": 32, **{field.name: field.default for field in dataclasses.fields(kind)}}
+    defaults = {"max_tokens": 32, "lockstep": True, **{field.name: field.default for field in dataclasses.fields(kind)}}
     return RunSettings(json.loads(json.dumps(arguments, default=str)), defaults)
 
 
