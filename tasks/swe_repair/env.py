@@ -7,13 +7,16 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
+from lmgym.backends.coding.files import put
+from lmgym.backends.coding.patches import difference
+from lmgym.backends.coding.steps import perform, submitted
 from lmgym.backends.sandbox import Result, Sandbox, open_sandbox
+from lmgym.env.coding import PARSERS, AgentStep, call, schemas
 from lmgym.env.env import Reply, TextEnv
 from lmgym.errors import InstanceError
 from lmgym.tasks.swe_repair import SPEC, TRAIN, instances, workspace
 from lmgym.tasks.swe_repair.instances import LEVELS, Repair
 from lmgym.tasks.swe_repair.judge import Judgement, judge
-from lmgym.tasks.swe_repair.protocols import PARSERS, AgentStep, call, perform, schemas, submitted
 from lmgym.types import FIRST_SEAT
 
 MOST_ERRORS = 3  # format errors in a row that end the episode, as in mini-swe-agent
@@ -59,7 +62,7 @@ class SWERepair(TextEnv):
         self.close()
         self.repair = instances.find(self.split, self.level, index)
         self.sandbox = open_sandbox(workspace.box())
-        workspace.put(self.sandbox, self.repair.files)
+        put(self.sandbox, self.repair.files)
         self.base = workspace.commit(self.sandbox)
         self.errors = 0
         self.paid: set[str] = set()
@@ -70,8 +73,8 @@ class SWERepair(TextEnv):
         sandbox, repair = self._playing()
         step = PARSERS[self.protocol](action)
         if step.kind == "submit":
-            return self._end(workspace.difference(sandbox, self.base))
-        valid, text, result = perform(sandbox, step)
+            return self._end(difference(sandbox, self.base))
+        valid, text, result = perform(sandbox, step.kind, step.arguments)
         self.errors = 0 if step.kind != "error" else self.errors + 1
         if self.errors >= MOST_ERRORS:
             return Reply(text, valid=False, done=True, score=0.0, reward=self._reward(set()))

@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from lmgym.backends.coding.files import put
 from lmgym.backends.sandbox import open_sandbox
 from lmgym.cache import cache_folders
 from lmgym.errors import InstanceError
@@ -102,7 +103,7 @@ def passing(name: str) -> tuple[str, ...]:
         return tuple(recorded[name])
     repository = repositories.named(name)
     with open_sandbox(workspace.box(PLUGIN)) as sandbox:
-        workspace.put(sandbox, repository.files)
+        put(sandbox, repository.files)
         runs = [run_tests(sandbox, hash_seed=seed) for seed in HASH_SEEDS]
     if not runs[0].trusted and not runs[0].statuses:
         raise InstanceError(f"the tests of {name} do not run")
@@ -156,7 +157,7 @@ def validated(files: Mapping[str, str], before: tuple[str, ...]) -> TestRun | No
     hashes, must agree.
     """
     with open_sandbox(workspace.box(PLUGIN)) as sandbox:
-        workspace.put(sandbox, files)
+        put(sandbox, files)
         first: TestRun | None = None
         for seed in HASH_SEEDS:
             run = run_tests(sandbox, hash_seed=seed)

@@ -13,6 +13,8 @@ import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from lmgym.backends.coding.files import put
+from lmgym.backends.coding.patches import apply
 from lmgym.backends.sandbox import Sandbox, open_sandbox
 from lmgym.errors import BackendError
 from lmgym.tasks.swe_repair import workspace
@@ -22,12 +24,6 @@ from lmgym.tasks.swe_repair.repositories import Repository, named
 from lmgym.tasks.swe_repair.testing import PLUGIN, TestRun, run_tests
 
 LONGEST = 1_000_000  # characters of a patch
-STRATEGIES = (  # in the order of the SWE-bench harness; the folder is restored in between
-    "git apply --verbose {}",
-    "git apply --verbose --3way {}",
-    "git apply --verbose --reject {}",
-    "patch --batch --fuzz=5 -p1 -i {}",
-)
 FORBIDDEN = (
     "conftest.py",
     "sitecustomize.py",
@@ -59,7 +55,7 @@ def judge(repair: Repair, patch: str) -> Judgement:
         return Judgement(False, f"patch of more than {LONGEST} characters")
     repository = named(repair.repository)
     with open_sandbox(workspace.box(PLUGIN)) as sandbox:
-        workspace.put(sandbox, repair.files)
+        put(sandbox, repair.files)
         workspace.commit(sandbox)
         if not apply(sandbox, patch):
             return Judgement(False, "the patch does not apply")
@@ -78,17 +74,6 @@ def judge(repair: Repair, patch: str) -> Judgement:
         if not fooled.trusted or any(map(fooled.succeeded, _altered_tests(repair))):
             return Judgement(False, "tests that cannot pass do")
     return verdict
-
-
-def apply(sandbox: Sandbox, patch: str) -> bool:
-    """Apply a patch to the sandbox's folder by the first strategy that works; return False if none does."""
-    path = "/tmp/model.patch"
-    sandbox.write(path, patch.encode("utf-8", "replace"))
-    for strategy in STRATEGIES:
-        if sandbox.run(strategy.format(path)).code == 0:
-            return True
-        sandbox.run("git checkout -q -f HEAD -- . && git clean -fdq")
-    return False
 
 
 def _of_run(repair: Repair, run: TestRun) -> Judgement:
@@ -123,7 +108,7 @@ def _replace(sandbox: Sandbox, files: Mapping[str, str]) -> None:
     done = sandbox.run("find . -mindepth 1 -delete")
     if done.code:
         raise BackendError(f"the judge cannot clear its folder: {done.text[-300:]}")
-    workspace.put(sandbox, files)
+    put(sandbox, files)
 
 
 class _Impossible(ast.NodeTransformer):

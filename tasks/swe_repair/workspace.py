@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import sys
-import tarfile
-from collections.abc import Mapping
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from lmgym.backends.coding.files import EPOCH
 from lmgym.backends.sandbox import Box, Sandbox, SandboxLimits
 from lmgym.errors import BackendError, MissingExtra
 
@@ -17,7 +15,6 @@ ROOT = "/testbed"
 TOOLS = "/opt/tools"  # pytest and what it needs, from the Python of lmgym
 TOOL_NAMES = ("pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "pygments")
 HIDDEN = ("ensurepip", "lib2to3")  # parts of the standard library that carry copies of libraries, or nothing useful
-EPOCH = 1_700_000_000  # seconds: the time of all files and of the commit
 SECONDS = 60.0  # of one command
 AUTHOR = ("maintainer", "maintainer@example.org")
 START = (
@@ -66,37 +63,9 @@ def _installed(name: str) -> Path:
     return path.parent if path.name == "__init__.py" else path
 
 
-def archive(files: Mapping[str, str]) -> bytes:
-    """Return files by path as a tar archive, with constant times and owners."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as tar:
-        for name, text in sorted(files.items()):
-            data = text.encode()
-            member = tarfile.TarInfo(name)
-            member.size, member.mtime, member.mode = len(data), EPOCH, 0o644
-            tar.addfile(member, io.BytesIO(data))
-    return buffer.getvalue()
-
-
-def put(sandbox: Sandbox, files: Mapping[str, str]) -> None:
-    """Write files below the sandbox's folder."""
-    done = sandbox.run(["tar", "-xf", "-"], stdin=archive(files))
-    if done.code:
-        raise BackendError(f"repository cannot be written into the sandbox: {done.text.strip()[-300:]}")
-
-
 def commit(sandbox: Sandbox) -> str:
     """Make a repository of the folder whose only commit holds the present files; return the commit's id."""
     done = sandbox.run(f"{START} && git rev-parse HEAD")
     if done.code:
         raise BackendError(f"git does not start in the sandbox: {done.text.strip()[-300:]}")
     return done.text.strip()
-
-
-def difference(sandbox: Sandbox, base: str) -> str:
-    """Return the unified diff between the commit `base` and the folder; "" where the repository is gone."""
-    sandbox.kill()
-    done = sandbox.run(
-        f"git add -A && git -c core.quotepath=off diff --cached --no-color --no-ext-diff --no-textconv {base} --"
-    )
-    return done.text if done.code == 0 and not done.dropped else ""

@@ -5,14 +5,16 @@ from contextlib import closing
 
 import pytest
 
+from lmgym.backends.coding.files import put
+from lmgym.backends.coding.steps import rendered
 from lmgym.backends.sandbox import open_sandbox
+from lmgym.env.coding import parse_bash, parse_r2e, parse_tools
 from lmgym.env.registry import build
 from lmgym.tasks.swe_repair import instances, repositories, workspace
 from lmgym.tasks.swe_repair.diffs import applied, reverse, unified
 from lmgym.tasks.swe_repair.instances import Repair
 from lmgym.tasks.swe_repair.integrity import violations
 from lmgym.tasks.swe_repair.judge import judge
-from lmgym.tasks.swe_repair.protocols import parse_bash, parse_r2e, parse_tools, rendered
 from lmgym.tasks.swe_repair.testing import read_report
 from tests.components import bubblewrap
 
@@ -140,7 +142,7 @@ def test_the_solution_is_nowhere_in_the_sandbox():
     repair = bug()
     line = "right = self.expression(strength + 1)"
     with open_sandbox(workspace.box()) as sandbox:
-        workspace.put(sandbox, repair.files)
+        put(sandbox, repair.files)
         workspace.commit(sandbox)
         assert sandbox.run("git log --all --format=%H | wc -l").text.strip() == "1"
         assert sandbox.run("git reflog").text == ""

@@ -1,0 +1,1 @@
+"""Sandboxes of coding agents: their steps, their files and their patches."""
