@@ -22,7 +22,8 @@ from lmgym.train.parts.tasks import Uniform
 from lmgym.train.ranges import Count, Fraction, NonNegative, Positive, PositiveInt, Rate, check_ranges
 from lmgym.train.recipe import Recipe
 from lmgym.train.schedule import Until, linear
-from lmgym.train.stage import Evaluate, Stage
+from lmgym.train.seats import Seat
+from lmgym.train.stage import Evaluate, Others, Stage
 from lmgym.train.stages import Sft
 
 
@@ -46,6 +47,7 @@ class Args:
     autocast: bool | None = None  # bfloat16 in the update; None: if the hardware supports it
     checkpointing: bool = False  # recompute activations in the backward pass
     evaluate: int = 256  # episodes of the evaluation
+    seats: str = ""  # other seats to imitate as well, by commas; the policy then plays them in the evaluation
 
     def __post_init__(self) -> None:
         check_ranges(self)
@@ -107,8 +109,8 @@ class Learning(Begun):
     minibatches: PositiveInt = 4  # optimiser steps per epoch
 
 
-def around(args: Begun, *stages: Stage) -> list[Stage]:
-    """Return imitation and `stages`, with the same evaluation before and after the latter."""
+def around(args: Begun, *stages: Stage, others: Others = "scripted") -> list[Stage]:
+    """Return imitation and `stages`, with the same evaluation before and after the latter, against `others`."""
     imitation = Args(
         steps=args.warmup,
         seconds=args.warmup_seconds,
@@ -121,7 +123,7 @@ def around(args: Begun, *stages: Stage) -> list[Stage]:
         autocast=args.autocast,
         checkpointing=args.checkpointing,
     )
-    before, after = (Evaluate(name=f"{when} RL", episodes=args.evaluate) for when in ("before", "after"))
+    before, after = (Evaluate(name=f"{when} RL", episodes=args.evaluate, others=others) for when in ("before", "after"))
     return [sft(imitation), before, *stages, after]
 
 
@@ -142,4 +144,6 @@ def optimiser(args: Learning) -> Optimiser:
 
 def recipe(args: Args) -> Recipe:
     """Return imitation and an evaluation."""
-    return Recipe(stages=[sft(args), Evaluate(name="after BC", episodes=args.evaluate)])
+    seats = {name.strip(): Seat(imitated=True) for name in args.seats.split(",") if name.strip()}
+    others: Others = "seats" if seats else "scripted"
+    return Recipe(stages=[sft(args), Evaluate(name="after BC", episodes=args.evaluate, others=others)], seats=seats)

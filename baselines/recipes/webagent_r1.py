@@ -19,16 +19,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 
-import torch
-from torch import Tensor
-
 from lmgym.baselines import bc, grpo
 from lmgym.baselines.curves.directions import Direction
 from lmgym.baselines.curves.systems import arm
 from lmgym.rollout.context import Stub
-from lmgym.train.batch import Batch
-from lmgym.train.interfaces import Credit
-from lmgym.train.parts.credit import within_groups
+from lmgym.train.parts.turns import by_turn
 from lmgym.train.ranges import Count, NonNegative, PositiveInt, Rate
 from lmgym.train.recipe import Recipe
 
@@ -55,20 +50,6 @@ class Args(bc.Learning):
     kl: NonNegative = 0.001  # weight of the divergence from the start policy
     budget: int | None = 15  # maximum number of turns in training; evaluations keep the task's own limit
     lr: Rate = 3e-4
-
-
-@within_groups
-def by_turn(batch: Batch, *, credit: Credit) -> Tensor:
-    """Return advantages whose mean over the tokens of an episode is the mean over its turns of token means; (B, T)."""
-    turns = int(batch.turn.max()) + 2
-    key = batch.episode[:, None] * turns + batch.turn + 1  # of (episode, turn); (B, T)
-    size = torch.bincount(key[batch.mask], minlength=int(key.max()) + 1).double()
-    episode = torch.arange(len(size)) // turns
-    count = int(episode.max()) + 1
-    tokens = size.new_zeros(count).index_add(0, episode, size)
-    spoken = size.new_zeros(count).index_add(0, episode, (size > 0).double())
-    factor = (tokens / spoken.clamp(min=1))[episode] / size.clamp(min=1)
-    return credit(batch) * factor[key].to(batch.reward)
 
 
 def recipe(args: Args) -> Recipe:

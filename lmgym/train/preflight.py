@@ -11,6 +11,7 @@ from lmgym.evaluation import runner
 from lmgym.train import source
 from lmgym.train.interfaces import Needs, Parts
 from lmgym.train.recipe import Recipe
+from lmgym.types import FIRST_SEAT
 
 
 def check(recipe: Recipe, task: str, options: Mapping[str, Any], folder: Path, *, sees: bool = False) -> None:
@@ -49,7 +50,7 @@ def _check_parts(parts: Parts, need: Needs, task: str, options: Mapping[str, Any
         raise RecipeError(f"{name} tells no answer, and this recipe rewards turns that make the answer more likely")
     if "text" in parts.requires and runner.pictured(task, options):
         raise RecipeError(f"{name} shows pictures, and this recipe scores text alone")
-    if unknown := sorted(set(parts.seats) - set(runner.seats_of(task))):
+    if unknown := sorted(set(parts.seats) - {FIRST_SEAT, *runner.seats_of(task)}):
         listed = ", ".join(runner.seats_of(task)) or "the agent's only"
         raise RecipeError(f"{name} has no seat {unknown[0]!r}, which this recipe plays; its seats are {listed}")
     if parts.reward_terms and (missing := parts.reward_terms - (given := runner.reward_terms(task, options))):

@@ -1,4 +1,6 @@
-"""Players of a task's other seats in training: the policy itself, frozen copies of it, or any policy by its string.
+"""Players of a task's seats in training: the policy itself, frozen copies of it, or any policy by its string.
+
+The seat "agent" is the policy's unless a recipe names another player for it.
 
 Evaluations keep the task's own players unless a stage says otherwise. Turns of a player that is not trained are never
 in a batch.
@@ -16,6 +18,7 @@ from torch import Tensor
 
 from lmgym.policy.base import Policy
 from lmgym.policy.local.policy import LocalPolicy
+from lmgym.policy.scripted import hinted
 from lmgym.rollout.episode_state import SeatConfig
 from lmgym.train.ranges import PositiveInt, check_ranges
 from lmgym.types import Trajectory
@@ -41,6 +44,7 @@ class Seat:
     player: str | Snapshots = SELF
     prompt: str | None = None  # system prompt; None: the task's own
     trained: bool = True  # of `self` only; all other players are frozen
+    imitated: bool = False  # imitation includes the seat's turns, played by the task's demonstrator
 
     @property
     def learns(self) -> bool:
@@ -60,6 +64,11 @@ class Seats:
         self._seats = {name: seat for name, seat in seats.items() if seat.player != SCRIPTED}
         self._policy, self._seed = policy, seed
         self._configs: dict[str, SeatConfig] = {}
+        self.demonstrators = {
+            name: SeatConfig(policy=hinted("demonstrator"), prompt=seat.prompt)
+            for name, seat in seats.items()
+            if seat.imitated
+        }
         self._frozen: dict[str, LocalPolicy] = {}  # by seat: at the start, or of the snapshot in play
         self._snapshots: dict[str, list[dict[str, Tensor]]] = {}  # by seat, oldest first
         self._steps = 0  # played so far
@@ -97,7 +106,7 @@ class Seats:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore the state of a checkpoint."""
         self._steps, self._snapshots = state["steps"], state["snapshots"]
-        if self._steps:
+        if self._steps or state["start"]:  # an evaluation may have made the players before the first step
             self.configs()
         for name, weights in state["start"].items():
             self._frozen[name].model.load_state_dict(weights)

@@ -18,6 +18,7 @@ from lmgym.train.learner import Learner, StepContext
 from lmgym.train.schedule import Until
 from lmgym.types import Trajectory
 
+Others = Literal["scripted", "seats"]  # players of other seats in an evaluation: the task's own, or the recipe's
 Played = tuple[list[Trajectory], int]  # episodes in the order of their jobs; jobs that were given up
 
 
@@ -78,7 +79,7 @@ class Evaluate(Stage):
     temperature: float | None = None  # None: that of the training
     by: Literal["policy", "critic"] = "policy"  # critic: the policy guided by the critic
     planner: Planner | None = None  # None: every episode is played to its end, whatever the training plays
-    others: Literal["scripted", "seats"] = "scripted"  # players of other seats: the task's own, or the recipe's
+    others: Others = "scripted"
 
     def __post_init__(self) -> None:
         if self.episodes < 1:

@@ -1,5 +1,7 @@
 """ALFWorld: household tasks in text; procedural households, and the official games where they are present."""
 
+from dataclasses import replace
+
 from lmgym.env.spec import TaskSpec
 
 _SOURCE = (
@@ -41,4 +43,13 @@ OFFICIAL = TaskSpec(
     options={"source": "official"},
     public={"instructions": (True, False)},
 )
-VARIANTS = (OFFICIAL,)
+ADVISED = replace(
+    SPEC,
+    id="lmgym/ALFWorldAdvised-v0",
+    entry_point="lmgym.tasks.alfworld.advised:AdvisedALFWorld",
+    summary="ALFWorld with an adviser, a second seat that names a strategy before each command.",
+    seats=("adviser",),
+    references={"null": 0.0, "oracle": 1.0},
+    part_of=SPEC.id,
+)
+VARIANTS = (OFFICIAL, ADVISED)

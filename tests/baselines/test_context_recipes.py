@@ -15,6 +15,7 @@ from lmgym.train.collate import collate, turns_out
 from lmgym.train.math import aggregation
 from lmgym.train.parts.filters import mask_truncated
 from lmgym.train.parts.tasks import Uniform
+from lmgym.train.parts.turns import by_turn
 from lmgym.train.preflight import check
 from lmgym.train.state import InstancePool
 from tests.train.batches import make_batch
@@ -92,7 +93,7 @@ def test_the_loss_is_a_mean_over_turns_of_means_over_tokens():
     turn = torch.tensor([[-1, 0, -1, -1], [-1, 1, 1, 1], [-1, 0, 0, -1]])
     values = torch.tensor([[0, 2.0, 0, 0], [0, 1.0, 5.0, 3.0], [0, 4.0, 8.0, 0]])
     batch = make_batch((turn >= 0).tolist(), turn=turn, episode=[0, 0, 1], segment=[0, 1, 0])
-    weighted = webagent_r1.by_turn(batch, credit=lambda _: values)
+    weighted = by_turn(batch, credit=lambda _: values)
     loss = float((weighted * aggregation(batch.mask, batch.episode, "seq_mean")).sum())
     expected = np.mean([np.mean([2.0, np.mean([1.0, 5.0, 3.0])]), np.mean([4.0, 8.0])])
     assert loss == pytest.approx(expected)

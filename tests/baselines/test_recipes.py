@@ -63,6 +63,13 @@ CASES = {
     ),
     "spear": Case(task="alfworld", options={"max_turns": 4}, args={**GROUPS, "void": False, "imitated": 2}),
     "epo": Case(task="alfworld", options={"max_turns": 4}, args={**GROUPS, "first_turn": 1, "drop_flat": False}),
+    "epo_adviser": Case(
+        task="lmgym/ALFWorldAdvised-v0",
+        options={"max_turns": 3},
+        args={**BEGUN, "steps": 2, "instances": 2},
+        lacking="alfworld",
+        words="lmgym/ALFWorld-v0 has no seat 'adviser', which this recipe plays",
+    ),
     "gigpo": Case(task="alfworld", options={"max_turns": 4}),
     "inspo": Case(task="wordle", args={**GROUPS, "every": 1, "drop_flat": False}),
     "gra": Case(

@@ -112,6 +112,17 @@ def test_the_start_stays_while_the_policy_learns_and_snapshots_are_drawn(tmp_pat
     assert len(set(drawn)) > 2
 
 
+def test_players_made_by_an_evaluation_before_the_first_step_are_restored():
+    policy, resumed = toy_policy(), toy_policy()
+    seats = Seats({"agent": Seat(player="start")}, policy, seed=0)
+    seats.configs()
+    with torch.no_grad():
+        resumed.model.lm_head.weight += 1.0
+    again = Seats({"agent": Seat(player="start")}, resumed, seed=0)
+    again.load_state_dict(seats.state_dict())
+    assert torch.equal(again.configs()["agent"].policy.model.lm_head.weight, policy.model.lm_head.weight)
+
+
 @pytest.mark.parametrize("stop", [4, 5])
 def test_a_resumed_run_has_the_same_bits(tmp_path, monkeypatch, stop):
     seats = {"black": Seat(player=Snapshots(every=1, size=2))}

@@ -5,13 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Literal
 
+import numpy as np
+
+from lmgym.rollout.episode_state import number_of
 from lmgym.train.interfaces import Reward
 from lmgym.train.parts.planners import matches
 from lmgym.train.schedule import Schedule, StageProgress
 from lmgym.train.services import Services, view
 from lmgym.types import Trajectory, Turn
 
+CRITICAL = """{episode}
+
+The episode above was won. The numbered lines are answers of one player, the rest is what the player read.
+Which answers were critical for it? Give their numbers."""
+NUMBER = re.compile(r"\d+")
 CALL = re.compile(r"\w+(?=\()|^\w+")  # the name of a call, or the first word of a command
 
 
@@ -113,3 +122,42 @@ def to_go_by_expert(trajectory: Trajectory, *, gamma: float) -> Trajectory:
         later = step_reward(turn) + (gamma * later if matches(turn) else 0.0)
         returns.append(later)
     return with_rewards(trajectory, returns[::-1], name="to_go")
+
+
+def critical_turns(
+    trajectories: Sequence[Trajectory],
+    services: Services,
+    progress: StageProgress,
+    *,
+    seat: str,
+    judge: str,
+    chosen: Literal["judged", "random"] = "judged",
+) -> list[Trajectory]:
+    """Return the episodes, those of `seat` with 1 for a critical turn, a tenth of the return for the last, else 0.
+
+    The policy `judge` reads each won episode with numbered answers and names the critical ones (EPO: Liu et al. 2025).
+    random: as many turns are drawn instead.
+    """
+    won = [t for t in trajectories if t.seat == seat and t.reward > 0]
+    answers = services.judge([CRITICAL.format(episode=numbered(t)) for t in won], model=judge)
+    named = {t.id: {int(n) for n in NUMBER.findall(answer)} for t, answer in zip(won, answers, strict=True)}
+    rewarded = []
+    for trajectory in trajectories:
+        turns = range(1, len(trajectory.turns) + 1)
+        critical = named.get(trajectory.id, set()) & {*turns}
+        if chosen == "random":
+            chance = np.random.default_rng([number_of(trajectory.id), trajectory.seed])
+            critical = set(chance.choice(turns, len(critical), replace=False).tolist()) if critical else set()
+        rewards = [*(float(n in critical) for n in turns[:-1]), trajectory.reward / 10][: len(turns)]
+        own = trajectory.seat == seat
+        rewarded.append(with_rewards(trajectory, rewards, name="critical") if own else trajectory)
+    return rewarded
+
+
+def numbered(trajectory: Trajectory) -> str:
+    """Return the observations and numbered answers of an episode as text; each answer is on one line."""
+    lines = [
+        f"{turn.observation.text}\n[{number}] {' '.join(turn.completion.text.split())}"
+        for number, turn in enumerate(trajectory.turns, 1)
+    ]
+    return "\n".join([*lines, trajectory.final.text if trajectory.final else ""])

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from lmgym.train.batch import Batch
+from lmgym.train.interfaces import Credit
 from lmgym.train.math import group_normal
 from lmgym.train.parts.credit import within_groups
 
@@ -71,3 +72,17 @@ def by_number(batch: Batch) -> Tensor:
     """Return each turn's own reward less the mean of the group's turns with the same number; (B, T)."""
     turns = Turns(batch)
     return turns.spread(turns.normal(turns.reward, by="turn", std=False))
+
+
+@within_groups
+def by_turn(batch: Batch, *, credit: Credit) -> Tensor:
+    """Return advantages whose mean over the tokens of an episode is the mean over its turns of token means; (B, T)."""
+    turns = int(batch.turn.max()) + 2
+    key = batch.episode[:, None] * turns + batch.turn + 1  # of (episode, turn); (B, T)
+    size = torch.bincount(key[batch.mask], minlength=int(key.max()) + 1).double()
+    episode = torch.arange(len(size)) // turns
+    count = int(episode.max()) + 1
+    tokens = size.new_zeros(count).index_add(0, episode, size)
+    spoken = size.new_zeros(count).index_add(0, episode, (size > 0).double())
+    factor = (tokens / spoken.clamp(min=1))[episode] / size.clamp(min=1)
+    return credit(batch) * factor[key].to(batch.reward)
