@@ -36,9 +36,8 @@ class AdvisedALFWorld(ALFWorld):
             self._advising, words = False, " ".join(action.split())[:LONGEST]
             return Reply(f"{self._scene}\nStrategy: {words or '(none)'}", valid=bool(words))
         reply = super().act(action)
-        others = {ADVISER: reply.reward} if reply.reward else {}
-        if reply.done:
-            return Reply(reply.text, reward=reply.reward, done=True, score=reply.score, others=others)
+        if reply.done:  # won
+            return Reply(reply.text, reward=1.0, done=True, score=reply.score, others={ADVISER: 1.0})
         return self._to_adviser(reply.text, command=" ".join(action.split())[:LONGEST], valid=reply.valid)
 
     def prompts(self) -> dict[str, str]:
