@@ -8,7 +8,7 @@ log-probabilities stand beside them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from lmgym.errors import SubmissionError
 from lmgym.evaluation.protocol import Protocol
 from lmgym.evaluation.settings import context_rule
 from lmgym.policy.base import Conversation, SimpleSession
+from lmgym.rollout.answers import AnswerFormat, action_of
 from lmgym.rollout.engine import Engine
 from lmgym.rollout.episode_state import SeatConfig, number_of
 from lmgym.rollout.picture_folder import PictureFolder
@@ -50,10 +51,10 @@ def audit(
         for seat in entry.seats:
             for number, turn in enumerate(turn for turn in episode.turns if turn.seat == seat):
                 record[number_of(job.id), job.attempt, number_of(seat), number] = turn
-    agent = RecordedPolicy(auditor, record, settings.max_tokens)
+    agent = RecordedPolicy(auditor, record, settings.max_tokens, answers=settings.answers)
     seats = {seat: SeatConfig(policy=RecordedPolicy(None, record, None)) for seat in entry.seats if seat != FIRST_SEAT}
     concurrency = 1 if seats else ALONE  # other seats count tokens by the record of a single episode
-    seats[FIRST_SEAT] = SeatConfig(prompt=settings.prompt, policy=agent)
+    seats[FIRST_SEAT] = SeatConfig(prompt=settings.prompt, policy=agent, answers=settings.answers)
     rows = []
     stated: list[float] = []
     owner: list[int] = []
@@ -86,6 +87,8 @@ class RecordedPolicy:
     auditor: Auditor | None  # None: a seat whose policy is not audited
     turns: Mapping[tuple[int, ...], RecordedTurn]  # by the name of the sampling noise
     limit: int | None  # tokens per answer
+    _: KW_ONLY
+    answers: AnswerFormat = "plain"
     name: str = "recorded"
     version: int = 0
     wants: frozenset[str] = frozenset()
@@ -127,10 +130,12 @@ class RecordedPolicy:
                         f"policy's {self.auditor.policy.context}"
                     )
             return Completion(text="", finish="context")
-        text = turn.action if turn.action is not None else turn.words or ""
+        text = turn.words if turn.words is not None else turn.action or ""
         pictures: tuple[Picture, ...] = ()
         if self.auditor is not None:
             _check_answer(self.auditor, turn, text, conversation, limit=self.limit)
+            if turn.action is not None and (meant := action_of(text, self.answers)) != turn.action:
+                raise SubmissionError(f"the action of {text[:40]!r} is {meant[:40]!r}, not {turn.action[:40]!r}")
             pictures = self.auditor.pictures(conversation, turn.prompt, fresh=turn.fresh)
         return Completion(
             text=text,

@@ -20,6 +20,7 @@ from msgspec import Meta
 from lmgym.board import parsing
 from lmgym.errors import SubmissionError
 from lmgym.evaluation.settings import ToolMode
+from lmgym.rollout.answers import AnswerFormat
 from lmgym.types import FIRST_SEAT, Message
 
 SUFFIX = ".episodes.jsonl.zst"
@@ -55,7 +56,7 @@ class RecordedTurn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     action: str | None  # None: a summary, which the environment does not receive
     reward: float = 0.0  # everything the seat earned until its next turn
     seat: str = FIRST_SEAT
-    words: str | None = None  # text of a summary; other turns say their action
+    words: str | None = None  # text of a summary, or of an answer if the action is a part of it
     prompt: tuple[TokenId, ...] = ()  # new ids before the answer
     ids: tuple[TokenId, ...] = ()  # ids of the answer
     logprobs: tuple[Annotated[float, Meta(le=0)], ...] = ()
@@ -140,6 +141,7 @@ class EntrySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     context: Line = "full"
     tools: ToolMode = "none"
     prompt: str | None = None  # system prompt
+    answers: AnswerFormat = "plain"  # the part of the agent's answers that is the action
     seats: dict[SeatName, Line] = {}  # public policy name by seat
     request: dict[str, Any] = {}  # further members of the requests to an endpoint
 

@@ -27,6 +27,7 @@ from lmgym.board.entry import (
 from lmgym.errors import InstanceError, RecipeError, SubmissionError
 from lmgym.evaluation.protocol import OFFICIAL_TESTS, Protocol, protocol, trains_on
 from lmgym.evaluation.settings import context_rule
+from lmgym.rollout.answers import action_of
 from lmgym.types import FIRST_SEAT
 
 WINDOWS = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?")  # file names that Windows reserves, with any suffix
@@ -193,7 +194,9 @@ def _check_turn(turn: RecordedTurn, where: str, entry: Entry) -> None:
     if turn.action is None and not str(entry.settings.get("context", "")).startswith("summarise"):
         raise SubmissionError(f"{where} is a summary, but this entry's context rule asks for none")
     if turn.action is not None and turn.words is not None:
-        raise SubmissionError(f"{where} has words beside its action: {turn.words[:40]!r}")
+        answers = settings_of(entry).answers if turn.seat == FIRST_SEAT else "plain"
+        if turn.action == turn.words or action_of(turn.words, answers) != turn.action:
+            raise SubmissionError(f"{where} has words that are not an answer with its action: {turn.words[:40]!r}")
     limit = entry.settings.get("max_tokens")
     if limit is not None and len(turn.ids) > limit:
         raise SubmissionError(f"{where} has {len(turn.ids)} tokens; this entry's limit is {limit}")

@@ -27,6 +27,7 @@ class TaskSpec:
     score: str  # meaning of score 1, in a sentence
     references: Mapping[str, float | str]  # known scores by origin: null, random, oracle, published
     extras: tuple[str, ...] = ()  # of setup.cfg that the task needs
+    instructions: str = ""  # for models that are not trained on the task, if observations do not say how to act
     answer_tokens: int = 32  # limit of an answer of a local model, unless one is set
     seats: tuple[str, ...] = ()  # beside the agent's, such as "user" or "black"
     parallel_calls: bool = False  # an action may hold several tool calls, executed in order

@@ -17,6 +17,7 @@ from lmgym.evaluation.prices import Price, costs_by, find_price
 from lmgym.evaluation.runner import id_of
 from lmgym.evaluation.settings import RULES, SCRIPTED, ToolMode, context_rule
 from lmgym.policy.endpoints.secrets import Secrets, without_secrets
+from lmgym.rollout.answers import AnswerFormat
 
 MODELS = (
     "tiny, smollm2, hf:PATH, run:FOLDER, http://HOST/v1#MODEL, anthropic:MODEL, litellm:PROVIDER/MODEL, cmd:PROGRAM, "
@@ -43,6 +44,9 @@ class EvalConfig:
     context: Annotated[str, Opt(help=f"History shown to the model: {RULES}.")] = "full"
     tools: Annotated[str, Opt(help="Tool calling: auto, native, template, text or none.")] = "auto"
     system: Annotated[str | None, Opt(help="System prompt, or @FILE.")] = None
+    answers: Annotated[
+        str, Opt(help="Form of an answer: plain (the action alone) or action (it ends in Action: ...).")
+    ] = "plain"
     seats: Annotated[Mapping[str, str], Opt("--seat", help="Policy of another seat, SEAT=MODEL; repeatable.")] = field(
         default_factory=dict
     )
@@ -75,6 +79,8 @@ class EvalConfig:
             raise RecipeError(f"--episodes and --tries must be at least 1; got {self.episodes} and {self.tries}")
         if self.tools not in modes:
             raise RecipeError(f"unknown --tools {self.tools!r}; choose from {', '.join(modes)}")
+        if self.answers not in get_args(AnswerFormat):
+            raise RecipeError(f"unknown --answers {self.answers!r}; choose from {', '.join(get_args(AnswerFormat))}")
         if len(set(map(id_of, self.tasks))) < len(self.tasks):
             raise RecipeError(f"a task is named twice: {' '.join(self.tasks)}")
         context_rule(self.context)

@@ -34,6 +34,7 @@ from lmgym.evaluation.settings import SCRIPTED, Settings, ToolMode, context_rule
 from lmgym.policy.base import Policy
 from lmgym.policy.endpoints.secrets import Secrets
 from lmgym.policy.load import load_policy, load_remote
+from lmgym.rollout.answers import AnswerFormat, system_prompt
 from lmgym.rollout.engine import Engine
 from lmgym.types import Job
 
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from lmgym.policy.endpoints.remote import RemotePolicy
 
 RUNS = Path("runs/eval")
+PLAYERS = ("oracle", "demonstrator", "random", "null")
+THINKING_TOKENS = 256  # least limit of an answer that may begin with thoughts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +65,7 @@ class EvalPlan:
                 f"neither pass@{config.k} nor pass^{config.k} can be estimated without bias from {tries} tries of an "
                 f"instance: evaluate with --tries {max(config.k, 1)}"
             )
+        least = _answer_tokens(config, jobs[0].task)
         settings = Settings(
             task=jobs[0].task,
             split=jobs[0].split,
@@ -70,10 +74,11 @@ class EvalPlan:
             tries=tries,
             seed=config.seed,
             temperature=config.temperature,
-            max_tokens=config.max_tokens or default_max_tokens(config.model, least=find(jobs[0].task).answer_tokens),
+            max_tokens=config.max_tokens or default_max_tokens(config.model, least=least),
             context=config.context,
             tools=_tool_mode(config, jobs[0].task),
-            prompt=config.system,
+            prompt=_prompt(config, jobs[0].task),
+            answers=_answers(config, jobs[0].task),
             seats=_seats(config, jobs[0].task),
             request=_request(config),
         )
@@ -139,7 +144,7 @@ class EvalPlan:
                 jobs=self.jobs[:PILOT] if config.pilot else self.jobs,
                 engine=Engine(
                     context=context_rule(config.context),
-                    seats=policies.seat_configs(),
+                    seats=policies.seat_configs(self.settings.answers),
                     concurrency=config.max_episodes,
                     pictures=record.pictures,
                 ),
@@ -217,7 +222,26 @@ def _jobs(config: EvalConfig, task: str) -> list[Job]:
             tries=config.tries,
             seed=config.seed,
         )
-    return [replace(job, prompt=config.system) for job in jobs]
+    return [replace(job, prompt=_prompt(config, job.task)) for job in jobs]
+
+
+def _prompt(config: EvalConfig, task: str) -> str | None:
+    return system_prompt(config.system, find(task).instructions, _answers(config, task))
+
+
+def _answer_tokens(config: EvalConfig, task: str) -> int:
+    """Return the tokens that a local model's answer needs: the task's, more if it may think before the action."""
+    least = find(task).answer_tokens
+    return max(least, THINKING_TOKENS) if config.answers == "action" else least
+
+
+def _answers(config: EvalConfig, task: str) -> AnswerFormat:
+    """Return the format of the agent's answers. Raises RecipeError where it does not fit the policy or the task."""
+    if config.answers == "action" and config.model in PLAYERS:
+        raise RecipeError(f"--answers action is for models; {config.model} answers with the action alone")
+    if config.answers == "action" and offers_tools(find(task)):
+        raise RecipeError(f"--answers action is for actions in words; those of {task} are tool calls, see --tools")
+    return cast(AnswerFormat, config.answers)
 
 
 def _seats(config: EvalConfig, task: str) -> dict[str, str]:

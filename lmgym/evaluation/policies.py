@@ -12,7 +12,9 @@ from lmgym.errors import PolicyError
 from lmgym.evaluation.settings import Settings
 from lmgym.policy.base import Policy
 from lmgym.policy.load import LOCAL, REMOTE
+from lmgym.rollout.answers import AnswerFormat
 from lmgym.rollout.episode_state import SeatConfig
+from lmgym.types import FIRST_SEAT
 
 if TYPE_CHECKING:
     from lmgym.policy.endpoints.calls import RequestOptions
@@ -38,9 +40,10 @@ class Policies:
     seats: Mapping[str, Policy] = field(default_factory=dict)  # other seats
     remote: list[RemotePolicy] = field(default_factory=list)
 
-    def seat_configs(self) -> dict[str, SeatConfig]:
-        """Return the other seats as an engine takes them."""
-        return {seat: SeatConfig(policy=policy, trained=False) for seat, policy in self.seats.items()}
+    def seat_configs(self, answers: AnswerFormat) -> dict[str, SeatConfig]:
+        """Return the seats as an engine takes them; `answers` is the format of the agent's answers."""
+        agent = {FIRST_SEAT: SeatConfig(policy=self.agent, answers=answers)}
+        return agent | {seat: SeatConfig(policy=policy, trained=False) for seat, policy in self.seats.items()}
 
     def close(self) -> None:
         """Close connections and programs."""

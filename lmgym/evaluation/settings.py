@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from lmgym.errors import RecipeError
+from lmgym.rollout.answers import AnswerFormat
 from lmgym.rollout.context import Context, Full, MarkovState, Stub, Summarise, Window
 
 ToolMode = Literal["none", "native", "template", "text"]
@@ -31,12 +32,16 @@ class Settings:
     context: str = "full"
     tools: ToolMode = "none"  # how tools are offered
     prompt: str | None = None  # system prompt of the agent
+    answers: AnswerFormat = "plain"  # the part of the agent's answers that is the action
     seats: Mapping[str, str] = field(default_factory=dict)  # user simulator or opponent, by seat
     request: Mapping[str, Any] = field(default_factory=dict)  # extra fields of an endpoint's request
 
     def identity(self) -> str:
         """Return the digest of all fields, 32 hexadecimal digits."""
-        text = json.dumps(asdict(self), sort_keys=True, ensure_ascii=True, default=plain)
+        fields = asdict(self)
+        if self.answers == "plain":
+            del fields["answers"]  # identities from before the field still hold
+        text = json.dumps(fields, sort_keys=True, ensure_ascii=True, default=plain)
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
     def state_dict(self) -> dict[str, Any]:

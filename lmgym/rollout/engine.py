@@ -219,7 +219,13 @@ class EngineRun:
         config = self.engine.seats.get(name, SeatConfig())
         text = job.prompt if name == FIRST_SEAT and job.prompt is not None else config.prompt
         prompt = None if text is None else Message(role="system", text=text)
-        return SeatState(name=name, policy=self.policies[name], trained=config.trained, history=History(EMPTY, prompt))
+        return SeatState(
+            name=name,
+            policy=self.policies[name],
+            trained=config.trained,
+            history=History(EMPTY, prompt),
+            answers=config.answers,
+        )
 
     # Environments ----------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from lmgym.errors import ReplayError
 from lmgym.policy.base import TOOLS, Conversation, Policy, extends
+from lmgym.rollout.answers import AnswerFormat, action_of
 from lmgym.rollout.context import Context, History, with_request
 from lmgym.rollout.env_handle import StepResult
 from lmgym.rollout.fork import PLY, RESEED, fork, seat_id
@@ -35,6 +36,7 @@ class SeatConfig:
     policy: Policy | None = None  # None: the policy of the run
     prompt: str | None = None  # system prompt of the seat
     trained: bool = True  # False: its trajectories carry the tag "trained": False
+    answers: AnswerFormat = "plain"  # the part of its answers that is the action
 
 
 @dataclass(slots=True)
@@ -45,6 +47,7 @@ class SeatState:
     policy: Policy
     trained: bool
     history: History
+    answers: AnswerFormat = "plain"
     rendered: tuple[Message, ...] = ()  # messages that the last turn answered
     completions: list[Completion] = field(default_factory=list)  # of the current segment
     income: float = 0.0  # earned before the seat's first turn
@@ -291,9 +294,8 @@ class EpisodeState:
         if completion.ids:
             seat.completions.append(completion)
         seat.rendered = self.messages
-        return PendingAction(
-            observation=observation, completion=completion, text=completion.text, fresh=fresh, kind=kind
-        )
+        text = completion.text if kind == "summary" else action_of(completion.text, seat.answers)
+        return PendingAction(observation=observation, completion=completion, text=text, fresh=fresh, kind=kind)
 
     def _turn(self, action: PendingAction, result: StepResult | None) -> Turn:
         """Return the turn of an action and its result; a summary has no result."""

@@ -1,8 +1,11 @@
 """ALFWorld: household tasks in text; procedural households, and the official games where they are present."""
 
 from dataclasses import replace
+from importlib.resources import files
 
 from lmgym.env.spec import TaskSpec
+
+_COMMANDS = files(__package__).joinpath("prompt.md").read_text(encoding="utf-8").strip().replace("$put", "move O to R")
 
 _SOURCE = (
     "rules, grammar and room layouts read at run time from the alfworld package (MIT; Shridhar et al. 2021, "
@@ -17,6 +20,7 @@ SPEC = TaskSpec(
     score="1 when the goal holds",
     references={"null": 0.0, "random": 0.014, "demonstrator": 1.0, "oracle": 1.0},
     extras=("alfworld",),
+    instructions=_COMMANDS,
     player="inline",
     deterministic=True,
     source=_SOURCE,
@@ -37,6 +41,7 @@ OFFICIAL = TaskSpec(
         "BUTLER": "0.37 on valid_unseen, best of 8 (arXiv 2010.03768, as quoted by ReAct)",
     },
     extras=("alfworld",),
+    instructions=_COMMANDS,
     player="inline",
     deterministic=True,
     source=f"game files of ALFWorld (MIT) under $ALFWORLD_DATA; {_SOURCE}",

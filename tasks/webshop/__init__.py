@@ -1,9 +1,11 @@
 """WebShop: buy in a simulated shop what an instruction asks for; a procedural shop, and the official one."""
 
 from dataclasses import replace
+from importlib.resources import files
 
 from lmgym.env.spec import TaskSpec
 
+_ACTIONS = files(__package__).joinpath("prompt.md").read_text(encoding="utf-8").strip()
 _RULES = "rules and reward of WebShop (MIT; Yao et al. 2022, arXiv 2207.01206); engine, catalogue and words our own"
 _PAPER: dict[str, float | str] = {
     "learned, IL": "success 0.29 (arXiv 2207.01206, 1.18 M products, human goals)",
@@ -19,6 +21,7 @@ SPEC = TaskSpec(
     score="the share of the wanted attributes, options and price limit that the purchase meets, times the kind's match",
     references={"null": 0.0, "random": 0.219, "first hit": 0.54, "demonstrator": 0.903, "oracle": 1.0},
     extras=("webshop",),
+    instructions=_ACTIONS,
     source=_RULES,
     held_out=("test",),
     options={"mode": "brief", "length": 4, "nouns": "own"},
@@ -56,6 +59,7 @@ BROWSER = replace(
     max_turns=30,
     references={"null": 0.0, "random": 0.0, "oracle": 1.0},
     extras=("webshop", "web"),
+    instructions="",  # the first page has them
     player="thread",
     options={"length": 10, "nouns": "own"},
     public={

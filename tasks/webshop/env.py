@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from importlib import resources
 from typing import Any
 
 from lmgym.env.actions import parse_command
@@ -147,7 +146,7 @@ class WebShop(TextEnv):
         )
         page = MODES[self.mode](self.session)
         self._shown, self._said = [page], []
-        return Reply(f"{_prompt()}\n\n{page}" if self.instructions else page)
+        return Reply(f"{self.task.instructions}\n\n{page}" if self.instructions else page)
 
     def _answer(self, text: str, valid: bool, images: tuple[Any, ...] = ()) -> Reply:
         """Return the reply to an action and its reward, which is 0 if the action failed, even if it bought."""
@@ -215,7 +214,3 @@ class WebShop(TextEnv):
         if self.session is None:
             raise InstanceError(f"{self.task.id}: call reset() first")
         return self.session
-
-
-def _prompt() -> str:
-    return resources.files(__package__).joinpath("prompt.md").read_text(encoding="utf-8").strip()

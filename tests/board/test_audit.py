@@ -266,7 +266,7 @@ def test_greedy_words_under_a_samplers_name_surprise_too_little(tiny: LocalPolic
         (lambda ply: msgspec.structs.replace(ply, ids=(), logprobs=(), entropy=()), "has no token ids to score"),
         (lambda ply: msgspec.structs.replace(ply, finish="context"), "does not end as this policy ends one"),
         (lambda ply: msgspec.structs.replace(ply, finish="filter"), r"does not end as this policy ends one \(filter\)"),
-        (lambda ply: msgspec.structs.replace(ply, action="50", words=ply.action), "the ids of '50' spell "),
+        (lambda ply: msgspec.structs.replace(ply, action="50", words=ply.action), "the action of .* not '50'"),
     ],
     ids=["logprobs", "prompt", "fresh", "ids", "none", "finish", "filter", "action"],
 )

@@ -82,6 +82,7 @@ def test_a_policy_that_thinks_and_calls_tools_is_reproduced(
         (DUELS, ("--temperature", "0")),
         (JARS, ("--tools", "none", "--max-tokens", "7", "--context", "markov")),
         (DUELS, ("--system", "")),
+        (DUELS, ("--answers", "action")),
     ],
 )
 def test_ids_of_a_policy_pass_under_every_setting(

@@ -159,7 +159,7 @@ FORGERIES: dict[str, tuple[Change, str]] = {
     ),
     "more tokens than there are": (lambda _, es: es[0].update(tokens_in=10**19), field("tokens_in")),
     "more parameters than there are": (lambda e, _: e["policy"].update(parameters=10**19), field("policy.parameters")),
-    "words beside an action": (turn(words="crane"), "turn 0 has words beside its action: 'crane'"),
+    "words beside an action": (turn(words="crane"), "turn 0 has words that are not an answer with its action: 'crane'"),
     "a summary that no rule asks for": (turn(action=None), "is a summary, but this entry's context rule asks for none"),
     "an action passed off as a summary": (with_summary, "turn 1 answers another observation than the env"),
     "a summary passed off as an action": (summary_as_action, "turn 2 answers another observation than the"),

@@ -10,10 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from lmgym.board import entry as entries
 from lmgym.board.entry import Entry
+from lmgym.board.verify import verify
+from lmgym.errors import SubmissionError
 from tests.board.conftest import Commands
 from tests.board.forge import validated
 from tests.board.test_audit_settings import DUELS, JARS, ROOT, plugin
@@ -99,6 +102,21 @@ def test_other_settings_are_handed_in(
 ) -> None:
     Path("marked.txt").write_bytes(b"\xef\xbb\xbfBe brief.\r\n")
     assert entered(lmgym, JARS, model, *words).settings[setting] == value
+
+
+def test_an_answer_with_thoughts_is_verified_by_its_action(lmgym: Commands, monkeypatch: Any, plugin: Path) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(plugin), str(ROOT)]))
+    with serving(lambda body: {"content": "I take two.\nAction: 12"}) as server:
+        entry = entered(lmgym, DUELS, server.model, "--answers", "action")
+    assert entry.settings["answers"] == "action"
+    (path,) = entries.all_paths(Path("leaderboards/entries"))
+    turns = [turn for episode in entries.read_episodes(path) for turn in episode.turns if turn.seat == "agent"]
+    assert {(turn.action, turn.words) for turn in turns} == {("12", "I take two.\nAction: 12")}
+    lmgym("verify", str(path), "--workers", "1")
+    forged = msgspec.structs.replace(entry, settings={})
+    path.write_bytes(entries.canonical(msgspec.structs.replace(forged, identity=entries.identity(forged))))
+    with pytest.raises(SubmissionError, match="words that are not an answer with its action: 'I take two"):
+        verify(path, workers=1)
 
 
 @pytest.mark.parametrize(
