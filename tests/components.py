@@ -6,11 +6,14 @@ models that no command installs.
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from lmgym.backends.browser.process import executable
 from lmgym.backends.desktop.packages import check_installed
-from lmgym.backends.sandbox.bubblewrap import unavailable
+from lmgym.backends.sandbox import bubblewrap as bubblewrap_engine
+from lmgym.backends.sandbox import daemon
 from lmgym.errors import MissingExtra
 
 ALL = "LMGYM_ALL"
@@ -26,6 +29,7 @@ NOT_INSTALLABLE = (  # phrases in the reasons of skips that stay skips
     "has no instances",  # official splits without their files
     "leave to make namespaces",  # a property of the machine, not a package
     "may not make namespaces",
+    "no Docker daemon",  # not every machine lets one start
 )
 
 
@@ -40,7 +44,15 @@ def chromium() -> str:
 
 def bubblewrap() -> None:
     """Skip the calling test, or the module being imported, if bubblewrap cannot run here."""
-    if reason := unavailable():
+    if reason := bubblewrap_engine.unavailable():
+        pytest.skip(reason, allow_module_level=True)
+
+
+def docker() -> None:
+    """Skip the calling test, or the module being imported, without the daemon of `.ci/docker`: no other is touched."""
+    if daemon.HOST not in os.environ:
+        pytest.skip(f"no Docker daemon of the tests' own: .ci/docker run sets {daemon.HOST}", allow_module_level=True)
+    if reason := daemon.unavailable():
         pytest.skip(reason, allow_module_level=True)
 
 

@@ -83,7 +83,7 @@ def _order(box: Box, group: cgroup.ControlGroup, filter_descriptor: int) -> dict
     for number, folder in enumerate(writable):
         arguments += ["--bind", f"{base}/disk/{number}", folder]
     arguments += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/"]
-    arguments += ["--seccomp", str(filter_descriptor), "--", *inside.command(box, f"{PYTHON}/bin/python3")]
+    arguments += ["--seccomp", str(filter_descriptor), "--", *_agent(box)]
     return {
         "groups": [str(folder) for folder in group.folders],
         "user": USERS + os.getpid() * 256 + next(NUMBERS) % 256 if os.geteuid() == 0 else None,
@@ -97,6 +97,10 @@ def _order(box: Box, group: cgroup.ControlGroup, filter_descriptor: int) -> dict
         "files": inside.accounts(),
         "arguments": arguments,
     }
+
+
+def _agent(box: Box) -> list[str]:
+    return inside.command(box, f"{PYTHON}/bin/python3", processes=box.limits.processes)
 
 
 def _view(box: Box) -> Iterator[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import re
 import signal
 import time
 from functools import cache
@@ -17,6 +18,7 @@ from lmgym.backends.sandbox.owner import alive, owner
 
 ROOT = Path("/sys/fs/cgroup")
 PREFIX = "lmgym-"
+NAME = re.compile(PREFIX + r"\d+-\d*-\d+")  # process, its start, number
 CONTROLLERS = ("memory", "pids")
 SLACK = 8  # processes of the sandbox itself
 NUMBERS = itertools.count()
@@ -122,7 +124,7 @@ def sweep() -> int:
     count, unified = 0, (ROOT / "cgroup.controllers").exists()
     for mount in {ROOT if unified else ROOT / folder.relative_to(ROOT).parts[0] for folder in parents().values()}:
         for folder in mount.rglob(f"{PREFIX}*"):
-            if not alive(folder.name[len(PREFIX) :].rpartition("-")[0]):
+            if NAME.fullmatch(folder.name) and not alive(folder.name[len(PREFIX) :].rpartition("-")[0]):
                 _remove(folder)
                 count += 1
     return count

@@ -30,6 +30,9 @@ class Box:
     trees: Mapping[str, Path] = field(default_factory=dict)  # what of the host all may read, by path inside
     network: bool = False  # reach the network of the host
     environment: Mapping[str, str] = field(default_factory=dict)  # variables beside PATH, HOME, LANG, TZ and so on
+    image: str = ""  # Docker's engine: an image to start from, all of it writable; "": a system of the host's files
+    python: str = "python3"  # with `image`: a Python of at least version 3.10 in it, which the agent runs on
+    root: bool = False  # with `image`: programs are root, with no rights beyond the container's files
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,16 +2,39 @@
 
 from __future__ import annotations
 
-from lmgym.backends.sandbox import bubblewrap, cgroup
+import os
+from typing import Literal
+
+from lmgym.backends.sandbox import bubblewrap, cgroup, daemon
+from lmgym.backends.sandbox.docker import Docker
 from lmgym.backends.sandbox.limits import Box
 from lmgym.backends.sandbox.sandbox import Sandbox
+from lmgym.errors import InstanceError
+
+ENGINE = "LMGYM_SANDBOX"  # which engine, unless the call or the box says: bubblewrap or docker
+Engine = Literal["bubblewrap", "docker"]
+ENGINES = ("bubblewrap", "docker")
 
 
-def open_sandbox(box: Box | None = None) -> Sandbox:
-    """Start a sandbox in bubblewrap; the first one also removes the control groups that dead processes left.
+def engine_of(box: Box, engine: str | None = None) -> str:
+    """Return the engine of a box: the one named, Docker for an image, that of LMGYM_SANDBOX, or bubblewrap."""
+    name = engine or ("docker" if box.image else os.environ.get(ENGINE) or "bubblewrap")
+    if name not in ENGINES:
+        raise InstanceError(f"unknown sandbox engine {name!r}; choose {' or '.join(ENGINES)}")
+    if box.image and name != "docker":
+        raise InstanceError(f"image {box.image!r} needs the engine docker; got {name}")
+    return name
 
-    Raises MissingExtra if bubblewrap cannot run here, BackendError if it fails.
+
+def open_sandbox(box: Box | None = None, *, engine: Engine | None = None) -> Sandbox:
+    """Start a sandbox; the first one of an engine also removes what dead processes left.
+
+    Raises MissingExtra if the engine cannot run here, InstanceError if the box's image does not exist, BackendError if
+    it fails.
     """
     box = box or Box()
+    if engine_of(box, engine) == "docker":
+        daemon.sweep_once()
+        return Sandbox(Docker(box), box)
     cgroup.sweep_once()
     return Sandbox(bubblewrap.Bubblewrap(box), box)

@@ -1,4 +1,4 @@
-"""The system calls that a sandbox may make, as a filter for bubblewrap.
+"""The system calls that a sandbox may make, as a filter for bubblewrap and a profile for Docker.
 
 The list is Docker's default one without ptrace, process_vm_*, io_uring, fanotify, name_to_handle_at and file systems'
 own calls. Beyond it: four families of sockets only (a virtual machine's host answers on AF_VSOCK, which no network
@@ -97,6 +97,22 @@ def _library() -> Any:
     library.seccomp_export_bpf.argtypes = [ctypes.c_void_p, ctypes.c_int]
     library.seccomp_release.argtypes = [ctypes.c_void_p]
     return library
+
+
+def profile() -> dict[str, Any]:
+    """Return the filter as a profile for Docker."""
+    rules: list[dict[str, Any]] = [{"names": allowed(), "action": "SCMP_ACT_ALLOW"}]
+    for name, condition in _conditional():
+        masked = condition.operator == MASKED
+        argument = {
+            "index": condition.argument,
+            "value": condition.mask if masked else condition.value,
+            "valueTwo": condition.value if masked else 0,
+            "op": "SCMP_CMP_MASKED_EQ" if masked else "SCMP_CMP_EQ",
+        }
+        rules.append({"names": [name], "action": "SCMP_ACT_ALLOW", "args": [argument]})
+    rules.append({"names": ["clone3"], "action": "SCMP_ACT_ERRNO", "errnoRet": errno.ENOSYS})
+    return {"defaultAction": "SCMP_ACT_ERRNO", "defaultErrnoRet": errno.EPERM, "syscalls": rules}
 
 
 @cache

@@ -80,7 +80,7 @@ PROGRAMS = {  # Python; x86-64's numbers of system calls
     "write to the system": refused("open('/usr/bin/evil', 'w')"),
     "write to devices": refused("open('/dev/evil', 'w')"),
     "write to the root": refused("open('/evil', 'w')"),
-    "limits raised": "import resource as r\ntry:\n    r.setrlimit(r.RLIMIT_NPROC, (10**6, 10**6))\n"
+    "limits raised": "import resource as r\ntry:\n    r.setrlimit(r.RLIMIT_FSIZE, (10**12, 10**12))\n"
     "except ValueError:\n    print('HELD')",
     "signals to process 1": "import os\nfor n in (2, 9, 15, 19):\n    os.kill(1, n)\nprint('HELD')",
     "disk": refused("for n in range(99):\n    open(f'/tmp/big{n}', 'wb').write(bytes(1 << 20))"),

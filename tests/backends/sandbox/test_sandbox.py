@@ -139,8 +139,8 @@ def test_files(sandbox):
         sandbox.write("/usr/bin/python", b"")
 
 
-def test_files_are_saved_and_restored(bwrap):
-    with open_sandbox(BOX) as one, open_sandbox(BOX) as two:
+def test_files_are_saved_and_restored(engine):
+    with open_sandbox(BOX, engine=engine) as one, open_sandbox(BOX, engine=engine) as two:
         one.run(
             "mkdir -m 700 d; echo 1 > d/f; ln d/f hard; ln -s d/f soft; ln -s /etc/passwd o; mkfifo pipe; touch /tmp/t"
         )
@@ -154,10 +154,10 @@ def test_files_are_saved_and_restored(bwrap):
             assert sandbox.run("cat soft; pgrep -c sleep").text == "1\n0\n"
 
 
-def test_files_of_the_host_are_shown(bwrap, tmp_path):
+def test_files_of_the_host_are_shown(engine, tmp_path):
     tmp_path.chmod(0o755)
     (tmp_path / "note.txt").write_text("hello")
-    with open_sandbox(Box(trees={"/data": tmp_path}, folder="/testbed")) as sandbox:
+    with open_sandbox(Box(trees={"/data": tmp_path}, folder="/testbed"), engine=engine) as sandbox:
         assert sandbox.run("pwd; cat /data/note.txt; echo > /data/x").text.startswith("/testbed\nhello")
         assert not (tmp_path / "x").exists()
 
@@ -167,18 +167,18 @@ def test_packages_of_the_host_are_not_seen(sandbox):
     assert sandbox.run("ls /opt/python/lib/python3*/site-packages").stdout == b""
 
 
-def test_a_closed_sandbox(bwrap):
-    sandbox = open_sandbox(Box(limits=SandboxLimits(memory=64 << 20)))
+def test_a_closed_sandbox(engine):
+    sandbox = open_sandbox(Box(limits=SandboxLimits(memory=64 << 20)), engine=engine)
     sandbox.close()
     sandbox.close()
     with pytest.raises(BackendError, match="closed"):
         sandbox.run("true")
 
 
-def test_the_sandbox_ends_with_its_owner(bwrap):
+def test_the_sandbox_ends_with_its_owner(engine):
     program = (
         "import os, signal; from lmgym.backends.sandbox import open_sandbox\n"
-        "box = open_sandbox()\n"
+        f"box = open_sandbox(engine='{engine}')\n"
         "box.run('sleep 987 & sleep 0.1')\n"
         "os.kill(os.getpid(), signal.SIGKILL)"
     )

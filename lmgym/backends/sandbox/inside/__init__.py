@@ -21,12 +21,14 @@ sys.modules[name].main()
 
 
 def writable(box: Box) -> list[str]:
-    """Return the folders that programs may write to."""
-    return [box.folder, HOME, "/tmp", "/dev/shm"]
+    """Return the folders that programs may write to; of an image, where that is everything, those that are saved."""
+    return [box.folder, "/tmp", "/dev/shm"] if box.image else [box.folder, HOME, "/tmp", "/dev/shm"]
 
 
 def environment(box: Box) -> dict[str, str]:
     """Return the variables of every program inside."""
+    if box.image:
+        return {"LANG": "C.UTF-8", "TZ": "UTC", "TERM": "dumb", "PYTHONHASHSEED": "0", **box.environment}
     return {
         "PATH": "/opt/python/bin:/usr/local/bin:/usr/bin:/bin",
         "HOME": HOME,
@@ -40,12 +42,13 @@ def environment(box: Box) -> dict[str, str]:
     }
 
 
-def command(box: Box, python: str) -> list[str]:
-    """Return the command that starts the agent."""
+def command(box: Box, python: str, *, processes: int | None) -> list[str]:
+    """Return the command that starts the agent; `processes` is the limit of its user, if it shares that with nobody."""
     settings = {
         "writable": writable(box),
         "environment": environment(box),
-        "processes": box.limits.processes,
+        "inherit": bool(box.image),
+        "processes": processes,
         "disk": box.limits.disk,
     }
     package = __name__

@@ -106,7 +106,8 @@ class Agent(Loop):
         return reader
 
     def _environment(self, more: Mapping[str, str]) -> dict[str, str]:
-        return dict(self.settings["environment"], **more)
+        base = os.environ if self.settings["inherit"] else {}  # what an image says
+        return {**base, **self.settings["environment"], **more}
 
     def do_open(
         self, payload: bytes, kind: str, folder: str, environment: dict[str, str], split: bool, output: int

@@ -211,7 +211,8 @@ class Loop:
         os.setsid()
         os.chdir(folder)
         for resource_, limit in ((resource.RLIMIT_NPROC, "processes"), (resource.RLIMIT_FSIZE, "disk")):
-            resource.setrlimit(resource_, (self.settings[limit], self.settings[limit]))
+            if self.settings[limit] is not None:
+                resource.setrlimit(resource_, (self.settings[limit], self.settings[limit]))
         os.nice(5)
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
