@@ -120,8 +120,8 @@ def _libraries(paths: set[Path]) -> Iterator[Path]:
     """Yield the shared libraries of programs, links to them included."""
     programs = [str(path) for path in paths if _is_program(path)]
     done = subprocess.run(["ldd", *programs], capture_output=True, text=True, check=False)
-    for found in set(re.findall(r"(?:=> |^\t)(/\S+) \(0x", done.stdout, re.MULTILINE)):
-        path = Path(found)
+    for library in set(re.findall(r"(?:=> |^\t)(/\S+) \(0x", done.stdout, re.MULTILINE)):
+        path = Path(library)
         while path.is_symlink():
             yield path
             path = path.parent / path.readlink()
