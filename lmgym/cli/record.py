@@ -24,6 +24,7 @@ def record(
     wander: Annotated[
         str | None, typer.Option(help="Turns FIRST:LAST at which a random admissible action is played, without a mark.")
     ] = None,
+    wander_share: Annotated[float, typer.Option(min=0, max=1, help="Share of these turns.")] = 1.0,
     temperature: Annotated[float, typer.Option(help="Sampling temperature.")] = 1.0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the environments and of sampling.")] = 0,
     option: Annotated[list[str] | None, typer.Option(help="Task option, NAME=VALUE; repeatable.")] = None,
@@ -53,7 +54,7 @@ def record(
     policy = load_policy(model, temperature, seed)
     planner: Planner = Stumble(stumble) if stumble else Planner()
     if wander is not None:
-        planner = Wander(*_turns(wander))
+        planner = Wander(*_turns(wander), share=wander_share)
     with Engine(planner=planner, pictures=PictureFolder(out.parent / PICTURES)) as engine:
         order = {job.id: number for number, job in enumerate(jobs)}
         recorded = sorted(engine.run(policy, jobs), key=lambda episode: order[episode.id])

@@ -17,6 +17,7 @@ from lmgym.cli.options import read_args, task_options
 from lmgym.env.registry import find, load, options_of
 from lmgym.env.spec import TaskSpec
 from lmgym.evaluation import runner
+from lmgym.evaluation.settings import RULES
 from lmgym.train import algorithms
 from lmgym.train.presets import PLAIN, Tuned, run_folder, tuned
 
@@ -65,6 +66,9 @@ def train(
     threads: Annotated[int | None, typer.Option(min=1, help="CPU threads; a resumed run must have the same.")] = None,
     lora: Annotated[int | None, typer.Option(min=1, help="Train adapters of this rank only; hf: models.")] = None,
     max_tokens: Annotated[int | None, typer.Option(min=1, help="Limit of an answer. [default: the task's]")] = None,
+    history: Annotated[
+        str | None, typer.Option("--context", help=f"History shown to the policy: {RULES}. [default: the recipe's]")
+    ] = None,
     tokens: Annotated[int | None, typer.Option(min=1, help="Stop playing after this many action tokens.")] = None,
     train_instances: Annotated[int | None, typer.Option(min=1, help="Train on this many instances.")] = None,
     evaluate_every: Annotated[int, typer.Option(min=0, help="Action tokens between evaluations; 0: none.")] = 0,
@@ -106,6 +110,7 @@ def train(
         evaluate_every=evaluate_every,
         evaluate_split=evaluate_split,
         max_tokens=max_tokens,
+        context=history,
         keep_episodes=keep_episodes or (),
         lockstep=lockstep,
         **dataclasses.asdict(args),
@@ -150,13 +155,19 @@ def settings(words: Sequence[str]) -> RunSettings:
     names = ("algorithm", "seed", "lora", "tokens", "evaluate_split", "train_instances", "lockstep")
     arguments = {name: given[name] for name in names}
     arguments |= {name: given[name] for name in ("dtype", "threads") if given[name] is not None}
+    arguments |= {"context": given["history"]}
     arguments |= {"task": spec.id, "options": task_options(given["option"] or []), "policy": preset.model}
     args = read_args(kind, context.args, preset.args)
     recipe = algorithms.load(given["algorithm"]).recipe(args)
     arguments |= dataclasses.asdict(args) | {
         "max_tokens": answer_limit(recipe, given["max_tokens"], least=spec.answer_tokens)
     }
-    defaults = {"max_tokens": 32, "lockstep": True, **{field.name: field.default for field in dataclasses.fields(kind)}}
+    defaults = {
+        "max_tokens": 32,
+        "lockstep": True,
+        "context": None,
+        **{field.name: field.default for field in dataclasses.fields(kind)},
+    }
     return RunSettings(json.loads(json.dumps(arguments, default=str)), defaults)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 from lmgym.errors import RecipeError
@@ -14,7 +15,7 @@ from lmgym.rollout.context import Context, Full, MarkovState, Stub, Summarise, W
 
 ToolMode = Literal["none", "native", "template", "text"]
 SCRIPTED = "scripted"  # in place of a seat's model: the task's own player
-RULES = "full, window:TURNS[:STRIDE], stub:KEEP, markov, summarise:TOKENS"
+RULES = "full, window:TURNS[:STRIDE], stub:KEEP, markov, latest, summarise:TOKENS"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,14 +82,15 @@ def context_rule(text: str) -> Context:
     name, *words = text.split(":")
     try:
         numbers = [int(word) for word in words]
-        kinds: dict[str, type[Context]] = {
+        kinds: dict[str, Callable[..., Context]] = {
             "full": Full,
             "window": Window,
             "stub": Stub,
             "markov": MarkovState,
+            "latest": partial(MarkovState, task=False),
             "summarise": Summarise,
         }
-        if any(number < 1 for number in numbers) or (name == "markov" and numbers):
+        if any(number < 1 for number in numbers) or (name in ("markov", "latest") and numbers):
             raise ValueError
         return kinds[name](*numbers)
     except (ValueError, KeyError, TypeError) as error:

@@ -12,6 +12,7 @@ import torch
 
 from lmgym.errors import RecipeError
 from lmgym.evaluation import runner
+from lmgym.evaluation.settings import context_rule
 from lmgym.policy.load import load_local
 from lmgym.policy.local.lora import adapt
 from lmgym.policy.local.policy import LocalPolicy
@@ -40,6 +41,7 @@ def run(
     evaluate_every: int = 0,
     evaluate_split: str | None = None,
     max_tokens: int | None = None,
+    context: str | None = None,
     keep_episodes: Collection[int] = (),
     lockstep: bool = True,
     quiet: bool = False,
@@ -65,6 +67,7 @@ def run(
     assert isinstance(recipe, Recipe)
     recipe = recipe if evaluate_split is None else recipe.on_split(evaluate_split)
     recipe = dataclasses.replace(recipe, max_tokens=answer_limit(recipe, max_tokens, least=spec.answer_tokens))
+    recipe = recipe if context is None else dataclasses.replace(recipe, context=context_rule(context))
     torch.set_num_threads(threads or torch.get_num_threads())
     if not isinstance(model, LocalPolicy):
         dtype = dtype or ("bfloat16" if halves(torch.device("cuda" if torch.cuda.is_available() else "cpu")) else None)
@@ -72,7 +75,7 @@ def run(
     if lora is not None:
         adapt(model.model, rank=lora, seed=seed)
     settings = {"algorithm": name, "dtype": dtype, "threads": torch.get_num_threads(), "lora": lora}
-    settings |= {"max_tokens": recipe.max_tokens, "tokens": tokens}
+    settings |= {"max_tokens": recipe.max_tokens, "tokens": tokens, "context": context}
     settings |= {"evaluate_split": evaluate_split, "train_instances": train_instances, "lockstep": lockstep}
     return loop.run(
         recipe,

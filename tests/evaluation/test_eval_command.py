@@ -337,11 +337,11 @@ def test_an_identity_does_not_depend_on_the_hash_seed():
 def test_context_rules_are_parsed(lmgym):
     from lmgym.evaluation.settings import context_rule
 
-    rules = ["full", "window:8", "window:8:4", "stub:2", "markov", "summarise:500"]
+    rules = ["full", "window:8", "window:8:4", "stub:2", "markov", "latest", "summarise:500"]
     assert [context_rule(rule) for rule in rules] == [
-        *(Full(), Window(8), Window(8, 4), Stub(2), MarkovState(), Summarise(500))
+        *(Full(), Window(8), Window(8, 4), Stub(2), MarkovState(), MarkovState(task=False), Summarise(500))
     ]
-    for rule in ("windows", "window", "window:0", "window:a", "markov:1", "full:3", "window:1:2:3:4"):
+    for rule in ("windows", "window", "window:0", "window:a", "markov:1", "latest:1", "full:3", "window:1:2:3:4"):
         code, printed = lmgym("guess_number", "--model", "oracle", "--context", rule)
         assert (code, "choose from full, window:TURNS" in printed) == (2, True), rule
 

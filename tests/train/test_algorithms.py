@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 
@@ -11,6 +12,7 @@ import lmgym.train
 from lmgym.baselines import recipes
 from lmgym.cli import main
 from lmgym.errors import RecipeError
+from lmgym.rollout import dataset
 from lmgym.train import algorithms, log
 
 RECIPE = '''"""Nothing: an algorithm that only evaluates."""
@@ -58,6 +60,16 @@ def test_a_file_by_its_path_is_run_from_python(tmp_path):
     assert len(result.reports["alone"].outcomes) == 2
     with pytest.raises(RecipeError, match="does not exist"):
         algorithms.load(str(tmp_path / "missing.py"))
+
+
+def test_a_run_shows_the_policy_the_history_that_it_is_given(tmp_path):
+    steps = {"warmup": 0, "steps": 1, "instances": 2, "group": 2, "budget": 3, "evaluate": 1, "keep_episodes": [0]}
+    where = {"task": "guess_number", "model": "tiny:1m", "out": tmp_path / "run", "quiet": True}
+    lmgym.train.run("grpo", context="latest", **where, **steps)
+    episodes = list(dataset.read(tmp_path / "run" / "episodes"))
+    assert any(len(episode.turns) == 3 for episode in episodes)
+    assert all(turn.fresh for episode in episodes for turn in episode.turns)
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["arguments"]["context"] == "latest"
 
 
 def test_an_option_without_a_named_algorithm_is_refused(tmp_path):

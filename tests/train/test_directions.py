@@ -96,6 +96,14 @@ def test_a_wanderer_is_himself_outside_of_his_turns_and_nothing_tells():
     assert not any("stumble" in turn.info for each in episodes for turn in each.turns)
 
 
+def test_a_share_of_a_wanderers_turns_is_random():
+    jobs = Uniform(100).draw(0, InstancePool(task=SPEC.id, size=1000))
+    episodes = source.demonstrated(Engine(planner=Wander(0, 9, share=0.5)), chain_policy(), jobs)
+    firsts = [each.turns[0] for each in episodes]
+    wrong = sum(turn.action != "acb"[int(turn.observation.text)] for turn in firsts)
+    assert 25 <= wrong <= 50  # 0.5 of 3/4, of 100 first turns
+
+
 def test_tables_go_between_their_own_markers():
     first, last = WAYS
     assert between(f"a{first}old{last}b", "new", *WAYS) == f"a{first}\nnew\n{last}b"

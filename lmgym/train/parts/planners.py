@@ -41,7 +41,7 @@ class Stumble(Planner):
 
 @dataclass(frozen=True)
 class Wander(Planner):
-    """Plays random admissible actions from turn `first` up to turn `last`, without marking them in the record.
+    """Plays random admissible actions in a share of the turns from `first` up to `last`, without marking them.
 
     The resulting data is good in one part of each episode only; a learner has to combine parts of different episodes.
     Tasks that list no admissible actions are unaffected.
@@ -49,6 +49,7 @@ class Wander(Planner):
 
     first: int
     last: int  # exclusive
+    share: float = 1.0  # of these turns
 
     wants = frozenset({"admissible"})
 
@@ -58,7 +59,8 @@ class Wander(Planner):
         if not self.first <= number < self.last or not actions:
             return None
         chance = np.random.default_rng([node.job.seed, node.job.attempt, number, 1])
-        return Replace(actions[int(chance.integers(len(actions)))])
+        action = actions[int(chance.integers(len(actions)))]
+        return Replace(action) if chance.random() < self.share else None
 
 
 @dataclass(frozen=True)
