@@ -117,12 +117,17 @@ def train(
     )
     if ranks().main:
         console.print(closing_table(result, spec, options, algorithm))
-        console.print(f"files: {result.folder}/ (metrics.jsonl, curve.png, tensorboard/, checkpoints/, policy/)")
-        if guided := is_guided(algorithm):
-            console.print("policy/ is imitation alone; the values that guide it are in checkpoints/", soft_wrap=True)
-        level = "".join(f" --option {pair}" for pair in option or [])
-        model = f"run:{result.folder}" if guided else f"hf:{result.policy}"
-        console.print(f"next:  lmgym eval {task}{level} --model {model}", soft_wrap=True)
+        _print_files(console, result, task, option or [], guided=is_guided(algorithm))
+
+
+def _print_files(console: Console, result: RunResult, task: str, options: Sequence[str], *, guided: bool) -> None:
+    """Print the folder of a run and the command that evaluates its policy."""
+    console.print(f"files: {result.folder}/ (metrics.jsonl, curve.png, tensorboard/, checkpoints/, policy/)")
+    if guided:
+        console.print("policy/ is imitation alone; the values that guide it are in checkpoints/", soft_wrap=True)
+    level = "".join(f" --option {pair}" for pair in options)
+    model = f"run:{result.folder}" if guided else f"hf:{result.policy}"
+    console.print(f"next:  lmgym eval {task}{level} --model {model}", soft_wrap=True)
 
 
 def _print_preset(console: Console, preset: Tuned) -> None:
