@@ -1,1 +1,1 @@
-"""Games of two players: positions, exact solvers, opponents, and the environment that tasks build on."""
+"""Games with a second seat: positions, solvers, opponents, questions, and the environments that tasks build on."""
