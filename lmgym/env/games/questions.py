@@ -19,6 +19,13 @@ BEYOND = 3  # content words that no phrase needs to cover
 FIELDS = {"~": "pattern", "?": "phrasings", "=": "members"}
 NEGATIONS = re.compile(r"\b(not|isnt|doesnt|cant|arent|never|without|non|no)\b")
 EXCEPTIONS = re.compile(r"\b(except|anything but|other than|besides|apart from|unlike)\b")
+SIMPLER = (  # turns of phrase whose words say nothing about the member
+    (re.compile(r"^(the|this|that|your) (animal|creature|item|device|fruit|vegetable|plant|vehicle|material)\b"), "it"),
+    (re.compile(r"\b(small|little|light|big|large|long) enough (to|for|that)\b"), ""),
+    (re.compile(r"\btoo (\w+) (to|for)\b.*"), r"\1"),
+    (re.compile(r"\bon (the|its) (outside|inside)\b"), ""),
+    (re.compile(r"\b(in|at|from) (a|an|the) (\w+ )?(store|shop|supermarket|mall)\b"), r"\3"),
+)
 AROUND = """
 it its this that they these the a an some any one of be being is are object objects thing things something item type
 kind sort piece word answer secret you youre your my im i thinking think about mean called named known as possibly
@@ -102,6 +109,8 @@ class Table:
         names = self._names(rest) if words[0] in ("is", "are", "could") or {"be", "mean"} & set(words) else ()
         if names:
             return Question(frozenset(names), names=names)
+        for pattern, replacement in SIMPLER:
+            rest = pattern.sub(replacement, rest)
         return None if EXCEPTIONS.search(rest) else self._statement(rest)
 
     def _names(self, rest: str) -> tuple[str, ...]:
