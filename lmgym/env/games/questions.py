@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import zip_longest
 
 LONGEST = 40  # words of a question
 LETTERS = 1_000  # of a question
@@ -26,6 +27,7 @@ SIMPLER = (  # turns of phrase whose words say nothing about the member
     (re.compile(r"\bon (the|its) (outside|inside)\b"), ""),
     (re.compile(r"\b(in|at|from) (a|an|the) (\w+ )?(store|shop|supermarket|mall)\b"), r"\3"),
 )
+PARTS = re.compile(r"\b(have|has|with|contain|contains|come with|comes with)\b")
 AROUND = """
 it its this that they these the a an some any one of be being is are object objects thing things something item type
 kind sort piece word answer secret you youre your my im i thinking think about mean called named known as possibly
@@ -128,6 +130,7 @@ class Table:
                 chosen.append((start, end, predicate))
         if not chosen:
             return None
+        chosen = _without_modifiers(sorted(chosen, key=lambda each: each[0]), rest)
         beyond = rest
         for start, end, _ in chosen:
             beyond = beyond[:start] + "|" * (end - start) + beyond[end:]
@@ -135,7 +138,7 @@ class Table:
         negations = len(NEGATIONS.findall(beyond.replace("|", " ")))
         if len(outside) - negations > BEYOND:
             return None
-        predicates = list(dict.fromkeys(predicate for *_, predicate in sorted(chosen, key=lambda each: each[0])))
+        predicates = list(dict.fromkeys(predicate for *_, predicate in chosen))
         return _combined(predicates, either="or" in beyond.split(), negated=negations % 2 == 1, table=self.members)
 
     def _phrases(self, rest: str) -> Iterator[tuple[int, int, Predicate]]:
@@ -153,6 +156,20 @@ class Table:
             sign = 1 if match["more"] else -1
             yes = frozenset(name for name, value in sized.items() if value is not None and sign * (value - limit) > 0)
             yield (*match.span(), Predicate(match[0], (), (), yes, unknown))
+
+
+def _without_modifiers(chosen: Sequence[tuple[int, int, Predicate]], rest: str) -> list[tuple[int, int, Predicate]]:
+    """Leave out the adjectives of a part: "does it have a long tail" asks for the tail."""
+    parts = PARTS.search(rest)
+    return [
+        each
+        for each, after in zip_longest(chosen, chosen[1:])
+        if parts is None
+        or each[0] < parts.start()
+        or after is None
+        or " " in rest[each[0] : each[1]]
+        or rest[each[1] : after[0]] not in (" ", " of ")
+    ]
 
 
 def _combined(predicates: Sequence[Predicate], *, either: bool, negated: bool, table: Sequence[str]) -> Question:
