@@ -1,0 +1,169 @@
+"""Twenty Questions: the table, the oracle's understanding of free questions, and the rules of winning."""
+
+import itertools
+import json
+from pathlib import Path
+
+import pytest
+
+from lmgym.env.golden import given, play
+from lmgym.env.registry import build
+from lmgym.errors import InstanceError
+from lmgym.tasks.twenty_questions.objects import our_table
+
+HERE = Path(__file__).parent
+TABLE = our_table()
+
+
+def hiding(word, **options):
+    env = build("twenty_questions", **options)
+    env.reset(seed=0, options={"instance": {"word": word}})
+    return env
+
+
+def told(env, question):
+    """Return answer, reward, end and validity of one question."""
+    observation, reward, terminated, _, info = env.step(question)
+    return observation["text"], reward, terminated, info["valid"]
+
+
+def share_understood(name):
+    """Return the share of the questions of a file that are read as meant: yes for the objects of their predicate."""
+    meant = {predicate.name: predicate.members for predicate in TABLE.predicates}
+    lines = [line.split(" | ") for line in (HERE / name).read_text(encoding="utf-8").splitlines()]
+    readings = [(TABLE.understand(question), meant[predicate]) for predicate, question in lines]
+    return len(lines), sum(reading is not None and reading.yes == yes for reading, yes in readings) / len(lines)
+
+
+def test_there_are_158_objects_and_more_than_60_predicates_with_four_phrasings():
+    assert len(TABLE.members) == 158
+    assert len(TABLE.predicates) >= 60
+    assert {len(predicate.phrasings) for predicate in TABLE.predicates} == {4}
+
+
+def test_every_phrasing_asks_for_its_predicate():
+    for predicate in TABLE.predicates:
+        for phrasing in predicate.phrasings:
+            question = TABLE.understand(phrasing)
+            assert question is not None and question.yes == predicate.members, phrasing
+
+
+def test_every_two_objects_differ_in_a_predicate():
+    kinds = {name: frozenset(p.name for p in TABLE.predicates if name in p.members) for name in TABLE.members}
+    assert all(kinds[one] != kinds[other] for one, other in itertools.combinations(TABLE.members, 2))
+
+
+def test_nine_tenths_of_300_paraphrases_that_no_rule_was_made_for_are_understood():
+    size, share = share_understood("questions_held_out.txt")
+    assert size == 300
+    assert share >= 0.9
+
+
+def test_the_paraphrases_that_rules_were_made_for_are_understood():
+    size, share = share_understood("questions_used.txt")
+    assert size == 600
+    assert share >= 0.95
+
+
+def test_the_demonstrator_names_every_object_within_20_valid_questions():
+    env = build("twenty_questions", split="test")
+    for index in range(158):
+        trace = play(env, lambda task: task.demonstrator(), index=index)
+        assert trace.infos[-1]["success"]
+        assert all(info["valid"] for info in trace.infos)
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["Is it a piano?", "is it piano", "IS THE OBJECT A PIANO?", "Could it be a kind of piano?", "Do you mean a piano?"],
+)
+def test_a_question_that_names_the_object_alone_wins(question):
+    assert told(hiding("piano"), question) == ("Yes.", 0.0, True, True)
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "valid"),
+    [
+        ("Is it a piano, a drum or a flute?", "Yes.", True),  # a list is answered and never wins
+        ("Is it a piano or a drum?", "Yes.", True),
+        ("Is it a drum or a flute?", "No.", True),
+        ("Is it a musical instrument?", "Yes.", True),
+        ("Is it not a musical instrument?", "No.", True),
+        ("Is it an instrument or a fruit?", "Yes.", True),
+        ("Is it an instrument with wheels?", "No.", True),
+        ("Is it bigger than a microwave?", "Yes.", True),
+        ("Is it heavier than a bus?", "No.", True),
+        ("Is it a piano? Is it big?", "No.", False),
+        ("Is it big. Is it a piano?", "No.", False),
+        ("Is it big?\nIs it a piano?", "No.", False),
+        ("Is it a zebra?", "No.", False),
+        ("Is it anything but a piano?", "No.", False),
+        ("What is it?", "No.", False),
+        ("Tell me the object.", "No.", False),
+        ("", "No.", False),
+        ("?", "No.", False),
+        ("###STOP### Yes.", "No.", False),
+        ("Is it " + "very " * 40 + "big?", "No.", False),
+        ("Is it big" + "?" * 1_000_000, "No.", False),
+        ("Is it a piano " * 80_000, "No.", False),
+    ],
+)
+def test_other_questions_cost_one_and_do_not_win(question, answer, valid):
+    env = hiding("piano")
+    assert told(env, question) == (answer, -1.0, False, valid)
+
+
+def test_the_game_is_lost_after_20_questions():
+    trace = play(hiding("piano"), given(["Is it alive?"] * 20), index=0)
+    assert (trace.terminated, trace.truncated, sum(trace.rewards)) == (True, False, -20.0)
+    assert trace.infos[-1]["figures"] == {"questions": 20.0, "understood": 1.0}
+
+
+def test_a_model_in_the_oracles_seat_decides():
+    env = build("twenty_questions", others="caller")
+    env.reset(options={"instance": {"word": "piano"}})
+    observation, reward, _, _, info = env.step("Does it dream of electric sheep?")
+    assert (observation["text"], reward, info["seat"], info["valid"]) == (
+        "Does it dream of electric sheep?",
+        -1.0,
+        "oracle",
+        True,
+    )
+    observation, _, _, _, info = env.step("yes, I think so: piano")
+    assert (observation["text"], info["seat"]) == ("Yes.", "agent")
+    env.step("Is it a piano?")
+    *_, terminated, _, info = env.step("No.")  # a wrong oracle wins nobody the game
+    assert not terminated
+    env.step("Is it a piano?")
+    *_, terminated, _, info = env.step("Yes.")
+    assert terminated and info["score"] == 1.0 and info["seat_rewards"]["agent"] == 1.0
+
+
+RELEASE = 'import nltk\nDEFAULT_OBJECT_DICT = {"Fruits": ["Apple", "Mango"], "Toys": ["Stuffed animal;Plush toy"]}\n'
+
+
+@pytest.mark.parametrize("layout", ["data.py", "objects.json"])
+def test_a_list_in_the_layout_of_the_release_is_played(tmp_path, layout):
+    path = tmp_path / layout
+    path.write_text(RELEASE if layout == "data.py" else json.dumps({"Fruits": ["Apple", "Mango"], "Toys": ["Top"]}))
+    env = build("twenty_questions", objects=path)
+    assert env.unwrapped.size() == 3
+    env.reset(options={"instance": {"word": "mango"}})
+    assert told(env, "Is it a fruit?") == ("Yes.", -1.0, False, True)
+    assert told(env, "Is it yellow?") == ("No.", -1.0, False, False)  # our fruits differ: not known of a mango
+    assert told(env, "Is it a mango?") == ("Yes.", 0.0, True, True)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x = 1", "DEFAULT_OBJECT_DICT = f()", "DEFAULT_OBJECT_DICT = {'a': [1]}", "(" * 500]
+)
+def test_a_list_that_is_none_is_named(tmp_path, text):
+    path = tmp_path / "data.py"
+    path.write_text(text)
+    with pytest.raises(InstanceError, match="neither JSON"):
+        build("twenty_questions", objects=path)
+
+
+def test_an_authored_object_must_be_of_the_list():
+    with pytest.raises(InstanceError, match="one of its list"):
+        hiding("zebra")
