@@ -45,7 +45,8 @@ def test_every_phrasing_asks_for_its_predicate():
     for predicate in TABLE.predicates:
         for phrasing in predicate.phrasings:
             question = TABLE.understand(phrasing)
-            assert question is not None and question.yes == predicate.members, phrasing
+            assert question is not None, phrasing
+            assert question.yes == predicate.members, phrasing
 
 
 def test_every_two_objects_differ_in_a_predicate():
@@ -136,7 +137,8 @@ def test_a_model_in_the_oracles_seat_decides():
     assert not terminated
     env.step("Is it a piano?")
     *_, terminated, _, info = env.step("Yes.")
-    assert terminated and info["score"] == 1.0 and info["seat_rewards"]["agent"] == 1.0
+    assert terminated
+    assert info["score"] == info["seat_rewards"]["agent"] == 1.0
 
 
 RELEASE = 'import nltk\nDEFAULT_OBJECT_DICT = {"Fruits": ["Apple", "Mango"], "Toys": ["Stuffed animal;Plush toy"]}\n'
