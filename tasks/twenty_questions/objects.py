@@ -53,25 +53,25 @@ def official_table(path: str | os.PathLike[str]) -> Table:
         for entry in names:
             name, *others = (each.strip().lower() for each in entry.split(";"))
             aliases[name], categories[name] = tuple(others), _category(category, our_categories)
-    known = {
+    shared = {
         name: ours.owners[plain(each)]
         for name in aliases
         for each in (name, *aliases[name])
         if plain(each) in ours.owners
     }
-    predicates = tuple(_carried_over(each, categories, known, our_categories) for each in ours.predicates)
+    predicates = tuple(_carried_over(each, categories, shared, our_categories) for each in ours.predicates)
     sizes = _sizes()
-    cm, kg = ({name: sizes[our_name][at] for name, our_name in known.items()} for at in (0, 1))
+    cm, kg = ({name: sizes[our_name][at] for name, our_name in shared.items()} for at in (0, 1))
     return Table(aliases, predicates, _scales(aliases, cm, kg))
 
 
 def _carried_over(
-    predicate: Predicate, categories: Mapping[str, str], known: Mapping[str, str], ours: Mapping[str, list[str]]
+    predicate: Predicate, categories: Mapping[str, str], shared: Mapping[str, str], ours: Mapping[str, list[str]]
 ) -> Predicate:
     """Return a predicate of our table for the objects of a list."""
     yes, unknown = set(), set()
     for name, category in categories.items():
-        alike = [known[name]] if name in known else ours.get(category, [])
+        alike = [shared[name]] if name in shared else ours.get(category, [])
         votes = {each in predicate.members for each in alike}
         if votes == {True}:
             yes.add(name)

@@ -71,10 +71,10 @@ class Scale:
     @cached_property
     def pattern(self) -> re.Pattern[str]:
         """Pattern of a comparison: `more` or `less`, and the `other` thing."""
-        known = "|".join(map(re.escape, sorted(self.values, key=len, reverse=True)))
+        things = "|".join(map(re.escape, sorted(self.values, key=len, reverse=True)))
         return re.compile(
             rf"\b(?:(?P<more>{self.more})|(?P<less>{self.less})) than "
-            rf"(?:(?:a|an|the|your|my|most|average|normal|typical|that of|of) )*(?P<other>{known})(?:e?s)?\b"
+            rf"(?:(?:a|an|the|your|my|most|average|normal|typical|that of|of) )*(?P<other>{things})(?:e?s)?\b"
         )
 
 
