@@ -68,7 +68,7 @@ test: .venv/.dev ## run the default test suite on all cores
 	$(BIN)/python -m pytest -n auto
 
 test-slow: .venv/.dev ## run the tests marked slow
-	$(BIN)/python -m pytest -m slow -n auto --dist worksteal
+	.ci/docker run $(BIN)/python -m pytest -m slow -n auto --dist worksteal
 
 test-whole: .venv/.dev ## run the tests marked whole: every case that slow tests sample
 	$(BIN)/python -m pytest -m whole -n auto --dist worksteal
@@ -85,7 +85,7 @@ tasks: .venv/.dev ## check every task with lmgym check
 check: lint test tasks ## run lint, test and tasks
 
 bench: .venv/.dev ## measure speeds beside other libraries
-	$(BIN)/python tests/bench $(ARGS)
+	.ci/docker run $(BIN)/python tests/bench $(ARGS)
 
 bench-trl: .venv/.dev ## time GRPO steps here and in TRL: ARGS='--turns 6 1 --precision bf16 fp32'
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.bench.beside_trl $(ARGS)

@@ -70,6 +70,7 @@ def become(folder: Path, runtime: Path, listener: socket.socket | None) -> None:
     ]
     if listener is not None:
         os.dup2(listener.fileno(), 3)
+        os.set_inheritable(3, True)  # it may have been 3 before
         os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS="1")
         certificates = os.environ["LMGYM_DOCKER_CERTIFICATES"]
         options += ["--host=fd://", "--tlsverify"]

@@ -16,7 +16,7 @@ from typing import Literal
 from lmgym import __version__
 from lmgym.backends.browser import process
 from lmgym.backends.desktop.packages import check_installed
-from lmgym.backends.sandbox import bubblewrap
+from lmgym.backends.sandbox import bubblewrap, daemon
 from lmgym.env.registry import build, specs
 from lmgym.env.spec import TaskSpec
 from lmgym.errors import InstanceError, MissingExtra
@@ -56,6 +56,7 @@ def doctor() -> list[Check]:
         _chromium(),
         _program("bwrap", package="bubblewrap", needed_by="lmgym verify, which replays entries in a sandbox"),
         _sandbox(),
+        _docker(),
         _desktop(),
         *_official_data(),
     ]
@@ -153,6 +154,14 @@ def _sandbox() -> Check:
         return Check(name="sandbox", status="missing", detail=reason, needed_by=needed_by, fix=fix)
     detail = "; ".join(["bubblewrap", *bubblewrap.missing()])
     return Check(name="sandbox", status="ok", detail=detail, needed_by=needed_by)
+
+
+def _docker() -> Check:
+    needed_by = "sandboxes that start from an image, LMGYM_SANDBOX=docker"
+    if reason := daemon.unavailable():
+        fix = f"apt-get install docker.io and pip install 'lmgym[swe]', or set ${daemon.HOST}"
+        return Check(name="Docker", status="missing", detail=reason, needed_by=needed_by, fix=fix)
+    return Check(name="Docker", status="ok", detail=daemon.description(), needed_by=needed_by)
 
 
 def _desktop() -> Check:

@@ -10,6 +10,7 @@ import argparse
 import statistics
 
 import peers
+import sandboxes
 import serving
 import speeds
 import web
@@ -17,7 +18,7 @@ import webshop
 from rich.console import Console
 from rich.table import Table
 
-SECTIONS = ("import", "tasks", "peers", "alfworld", "webshop", "web", "sampler", "serving")
+SECTIONS = ("import", "tasks", "peers", "alfworld", "webshop", "web", "sandboxes", "sampler", "serving")
 
 
 def imports(console: Console) -> None:
@@ -114,6 +115,16 @@ def served(console: Console, seconds: float) -> None:
     console.print(serving.UNEQUAL)
 
 
+def boxes(console: Console, seconds: float) -> None:
+    """Print how fast sandboxes run commands and start, by engine."""
+    columns = ("engine", "at once", "run p50 (ms)", "p99", "shell p50 (ms)", "p99", "runs/s in all", "starts/s in all")
+    table = Table(*columns, title="sandboxes, each with a thread of its own; a start includes the end")
+    for engine, number, *figures in sandboxes.rates(seconds):
+        table.add_row(engine, str(number), *(f"{each:,.2f}" for each in figures))
+    reasons = [f"{engine}: {reason}" for engine, reason in sandboxes.available().items() if reason]
+    console.print(table, *reasons, sep="\n")
+
+
 def main() -> None:
     """Run the sections that were asked for, all by default."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -136,6 +147,8 @@ def main() -> None:
         webshops(console, arguments.seconds)
     if "web" in wanted:
         browsers(console, arguments.seconds)
+    if "sandboxes" in wanted:
+        boxes(console, arguments.seconds)
     if "sampler" in wanted:
         sampler(console)
     if "serving" in wanted:

@@ -11,11 +11,13 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+from lmgym.backends.sandbox import tunnel
 from lmgym.backends.sandbox.owner import alive, owner
 from lmgym.errors import BackendError, MissingExtra
 
 HOST = "LMGYM_DOCKER_HOST"  # address of the daemon; else DOCKER_HOST, else the machine's own
 SANDBOX, OWNER, IMAGE = "lmgym.sandbox", "lmgym.owner", "lmgym.image"  # labels
+VERSION = "1.41"  # of the interface: Docker 20.10 and later, Podman 4 and later
 TIMEOUT = 120.0  # seconds of one request
 WAITING = 5.0  # seconds until a daemon that is asked for the first time must answer
 _CLIENTS: dict[int, Any] = {}  # by process: a forked one must not share connections
@@ -39,19 +41,25 @@ def _connect() -> Any:
         import docker
     except ImportError as error:
         raise MissingExtra("sandboxes in Docker need its Python package: pip install 'lmgym[swe]'") from error
-    environment = dict(os.environ)
-    if host := environment.get(HOST):
-        environment["DOCKER_HOST"] = host
-    address = environment.get("DOCKER_HOST", "unix:///var/run/docker.sock")
+    connection = None
     try:
-        settings = docker.utils.kwargs_from_env(environment=environment)
-        connection = docker.APIClient(
-            **settings, version="auto", timeout=WAITING, use_ssh_client=address.startswith("ssh://")
-        )
+        settings = docker.utils.kwargs_from_env(environment={**os.environ, "DOCKER_HOST": address()})
+        if settings.get("base_url", "").startswith("ssh://"):
+            settings = {"base_url": f"unix://{tunnel.forward(address())}"}
+        connection = docker.APIClient(**settings, version=VERSION, timeout=WAITING)
+        connection.trust_env = False  # else REQUESTS_CA_BUNDLE would take the place of the daemon's authority
+        connection.ping()
         connection.timeout = TIMEOUT
     except (docker.errors.DockerException, OSError) as error:
-        raise MissingExtra(f"no Docker daemon answers at {address}: {_first_line(error)}") from error
+        if connection is not None:
+            connection.close()
+        raise MissingExtra(f"no Docker daemon answers at {address()}: {_first_line(error)}") from error
     return connection
+
+
+def address() -> str:
+    """Return the daemon's address."""
+    return os.environ.get(HOST) or os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
 
 
 def forget() -> None:
@@ -69,6 +77,18 @@ def unavailable() -> str:
     except MissingExtra as error:
         return str(error)
     return ""
+
+
+def description() -> str:
+    """Return the daemon's version and address, and what it does not protect."""
+    with requests("describe itself") as connection:
+        facts = connection.info()
+    parts = [f"{facts['ServerVersion']} at {address()}"]
+    if not facts.get("PidsLimit", True) or not facts.get("MemoryLimit", True):
+        parts.append("no limits on memory or processes: its kernel has no control groups for them")
+    if not any("userns" in each or "rootless" in each for each in facts.get("SecurityOptions") or ()):
+        parts.append("root in a container is the machine's root, without capabilities")
+    return "; ".join(parts)
 
 
 @contextlib.contextmanager

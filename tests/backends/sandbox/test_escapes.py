@@ -81,7 +81,7 @@ PROGRAMS = {  # Python; x86-64's numbers of system calls
     "write to devices": refused("open('/dev/evil', 'w')"),
     "write to the root": refused("open('/evil', 'w')"),
     "limits raised": "import resource as r\ntry:\n    r.setrlimit(r.RLIMIT_FSIZE, (10**12, 10**12))\n"
-    "except ValueError:\n    print('HELD')",
+    "except ValueError:\n    print('HELD')\nelse:\n    print('ESCAPED')",
     "signals to process 1": "import os\nfor n in (2, 9, 15, 19):\n    os.kill(1, n)\nprint('HELD')",
     "disk": refused("for n in range(99):\n    open(f'/tmp/big{n}', 'wb').write(bytes(1 << 20))"),
     "shared memory": refused("for n in range(99):\n    open(f'/dev/shm/big{n}', 'wb').write(bytes(1 << 20))"),

@@ -1,0 +1,61 @@
+"""Speeds of sandboxes by engine: one command, in a fresh process and in a shell, and starts; alone and 16 at once."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+from lmgym.backends.sandbox import Box, Sandbox, bubblewrap, daemon, open_sandbox
+
+AT_ONCE = (1, 16)
+COMMANDS = 50  # a sandbox
+
+
+def available() -> dict[str, str]:
+    """Return why each engine cannot run here; "" if it can."""
+    return {"bubblewrap": bubblewrap.unavailable(), "docker": daemon.unavailable()}
+
+
+def rates(seconds: float) -> Iterator[tuple[str, int, float, float, float, float, float, float]]:
+    """Yield engine, sandboxes at once, ms of a command and of a shell's (median, p99 of each), commands/s, starts/s."""
+    for engine, reason in available().items():
+        for number in () if reason else AT_ONCE:
+            yield (engine, number, *_rates(engine, number, seconds))
+
+
+def _rates(engine: str, number: int, seconds: float) -> tuple[float, float, float, float, float, float]:
+    with ThreadPoolExecutor(number) as threads:
+        boxes = list(threads.map(lambda _: open_sandbox(Box(), engine=engine), range(number)))
+        begun = time.perf_counter()
+        runs = [each for times in threads.map(_runs, boxes) for each in times]
+        throughput = len(runs) / (time.perf_counter() - begun)
+        shells = [each for times in threads.map(_shells, boxes) for each in times]
+        list(threads.map(Sandbox.close, boxes))
+        begun, count = time.perf_counter(), 0
+        while time.perf_counter() - begun < seconds:
+            list(threads.map(lambda _: open_sandbox(Box(), engine=engine).close(), range(number)))
+            count += number
+        return *_spread(runs), *_spread(shells), throughput, count / (time.perf_counter() - begun)
+
+
+def _runs(sandbox: Sandbox) -> list[float]:
+    return [_timed(lambda: sandbox.run("true")) for _ in range(COMMANDS)]
+
+
+def _shells(sandbox: Sandbox) -> list[float]:
+    shell = sandbox.shell()
+    shell.run("true")
+    return [_timed(lambda: shell.run("true")) for _ in range(COMMANDS)]
+
+
+def _timed(act: Callable[[], object]) -> float:
+    begun = time.perf_counter()
+    act()
+    return time.perf_counter() - begun
+
+
+def _spread(times: list[float]) -> tuple[float, float]:
+    """Return the median and the 99th percentile in ms."""
+    return statistics.median(times) * 1e3, statistics.quantiles(times, n=100)[98] * 1e3
