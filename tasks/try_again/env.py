@@ -11,11 +11,11 @@ from zlib import crc32
 import numpy as np
 
 from lmgym.env.actions import parse_tag
+from lmgym.env.answers import same
 from lmgym.env.env import Reply, TextEnv
 from lmgym.env.spec import TaskSpec
 from lmgym.errors import InstanceError
 from lmgym.tasks.try_again import SPEC
-from lmgym.tasks.try_again.checker import same
 from lmgym.tasks.try_again.problems import FAMILIES, LEVELS, problem
 
 PROMPT = Template(files(__package__).joinpath("prompt.md").read_text(encoding="utf-8").strip())

@@ -2,11 +2,11 @@
 
 import pytest
 
+from lmgym.env.answers import same
 from lmgym.env.golden import given, play
 from lmgym.env.registry import build
 from lmgym.env.testing import check_task
 from lmgym.errors import InstanceError
-from lmgym.tasks.try_again.checker import same
 from lmgym.tasks.try_again.problems import FAMILIES
 
 noisy = pytest.mark.filterwarnings(  # of packages that the generators use
