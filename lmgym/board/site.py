@@ -49,6 +49,7 @@ FAMILIES = {  # task folders by section of the front page; the rest are "Other t
     "Games": ("kuhn_poker", "leduc_poker", "tic_tac_toe", "connect_four", "mini_hanabi"),
     "Grid worlds": ("frozen_lake", "maze", "sokoban"),
     "Software engineering": ("swe_repair",),
+    "Tools": ("python_math",),
     "Users": ("retail_desk", "tau2", "doctor", "negotiate", "try_again"),
 }
 ADDRESS = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+(/[A-Za-z0-9._~%/-]*)?")

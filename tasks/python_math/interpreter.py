@@ -1,0 +1,95 @@
+"""The Python that a policy's programs run in: a session in a sandbox of the environment's own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lmgym.backends.sandbox import Box, Result, SandboxLimits, open_sandbox
+from lmgym.errors import BackendError
+
+LONGEST = 20_000  # characters of a program
+ANSWER = "/work/.final_answer"  # written by the helper
+HELPER = f"""def final_answer(value):
+    with open({ANSWER!r}, "w") as file:
+        file.write(str(value))
+"""
+
+
+@dataclass(frozen=True)
+class ProgramRun:
+    """The outcome of a program."""
+
+    output: str
+    error: str = ""
+    answer: str | None = None  # given by final_answer
+
+    @property
+    def text(self) -> str:
+        """Output and error together."""
+        return "\n".join(part for part in (self.output.strip("\n"), self.error.strip("\n")) if part)
+
+
+class Interpreter:
+    """A Python session in a sandbox, which `reset` empties and programs cannot leave."""
+
+    def __init__(self, *, seconds: float, helper: bool, fresh: bool) -> None:
+        """Start the sandbox. `fresh`: every program gets a Python of its own, as a script does."""
+        self.seconds, self.helper, self.fresh = seconds, helper, fresh
+        limits = SandboxLimits(seconds=seconds, processes=16, disk=16 << 20, files=1000, output=1 << 16)
+        self.sandbox = open_sandbox(Box(limits=limits))
+        self.empty = self.sandbox.save()
+        self._start()
+
+    def _start(self) -> None:
+        self.session = self.sandbox.python(split=True)
+        self.used = self.started = False
+
+    def reset(self) -> None:
+        """Forget all variables, files and processes."""
+        if self.used:
+            self.sandbox.kill()
+            if self.sandbox.save() != self.empty:  # restoring costs more than looking
+                self._restore()
+            self._start()
+
+    def run(self, code: str) -> ProgramRun:
+        """Run a program. Whatever it does wrong is its error."""
+        if len(code) > LONGEST:
+            return ProgramRun("", f"The program has {len(code)} characters; {LONGEST} are allowed.")
+        self.used = True
+        if self.fresh and self.started:
+            self.session.close()
+            self.started = False
+        if self.helper and not self.started:
+            self.session.run(HELPER)
+        result = self.session.run(code)
+        self.started = not result.ended
+        return ProgramRun(*_texts(result, self.seconds), self._answer())
+
+    def close(self) -> None:
+        """Remove the sandbox."""
+        self.sandbox.close()
+
+    def _restore(self) -> None:
+        try:
+            self.sandbox.restore(self.empty)
+        except OSError as error:
+            raise BackendError(f"the sandbox cannot be emptied: {error}") from error
+
+    def _answer(self) -> str | None:
+        if not self.helper:
+            return None
+        try:
+            return self.sandbox.read(ANSWER, limit=1000).decode("utf-8", "replace")
+        except OSError:
+            return None
+
+
+def _texts(result: Result, seconds: float) -> tuple[str, str]:
+    """Return the output and the error of a program; how far it came before its time was over is chance."""
+    if result.timed_out:
+        return "", f"TimeoutError: stopped after {seconds:g} seconds"
+    error = result.stderr.decode("utf-8", "replace")
+    if result.ended and not error:
+        error = f"Python ended with code {result.code}"
+    return result.text, error
