@@ -71,6 +71,13 @@ CASES = {
         words="lmgym/ALFWorld-v0 has no seat 'adviser', which this recipe plays",
     ),
     "gigpo": Case(task="alfworld", options={"max_turns": 4}),
+    "retool": Case(
+        task="python_math",
+        args={**BEGUN, "steps": 2, "critic_steps": 1, "instances": 2, "budget": 2, "minibatches": 1},
+    ),
+    "simpletir": Case(
+        task="python_math", options={"protocol": "simpletir"}, args={**GROUPS, "budget": 2}, trains=False
+    ),
     "inspo": Case(task="wordle", args={**GROUPS, "every": 1, "drop_flat": False}),
     "gra": Case(
         task="webshop",
