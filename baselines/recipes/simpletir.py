@@ -76,5 +76,5 @@ def recipe(args: Args) -> Recipe:
     void: dict[str, list[Filter]] = {"episode": [mask_void], "turn": [turn], "drop": [drop], "train": []}
     band = partial(drop_outside, low=args.hardest, high=args.easiest)
     flat: list[Filter] = [partial(drop_flat_groups, below=1e-3)] if args.drop_flat else []
-    filters = [*void[args.void], band, *flat, drop_lone_episodes, mask_overlong]
+    filters: list[Filter] = [*void[args.void], band, *flat, drop_lone_episodes, mask_overlong]
     return replace(grpo.grouped(args, partial(grpo.credit, std=True)), filter=filters)
