@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 def compare(
     before: Annotated[Path, typer.Argument(help="Run A: its folder, or a folder of runs on several tasks.")],
     after: Annotated[Path, typer.Argument(help="Run B: another policy on the same tasks.")],
+    across: Annotated[list[str] | None, typer.Option(help="Task option that may differ; repeatable.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for comparison.json, .md and .html.")] = None,
 ) -> None:
     """Compare two runs over their common instances: paired differences, exact tests, detectable differences."""
@@ -28,7 +29,7 @@ def compare(
     from lmgym.evaluation.compare import compare_all, page
     from lmgym.rollout.picture_folder import write_whole
 
-    result = compare_all(report.read_all(before), report.read_all(after))
+    result = compare_all(report.read_all(before), report.read_all(after), across=across or ())
     document = page(result)
     console = Console()
     console.print(Text(pages.visible(document.title), style="bold"))

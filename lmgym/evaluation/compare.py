@@ -111,10 +111,16 @@ def holm(ps: Sequence[float]) -> list[float]:
 # Comparisons ---------------------------------------------------------------------------------------------------
 
 
-def compare(before: Report, after: Report) -> Comparison:
-    """Compare two reports over common instances. Raises InstanceError if task, split or options differ."""
+def compare(before: Report, after: Report, *, across: Sequence[str] = ()) -> Comparison:
+    """Compare two reports over common instances.
+
+    Raises InstanceError if task, split or options differ, apart from the options named in `across`.
+    """
     for name in ("task", "split", "options"):
-        mine, theirs = (json.dumps(getattr(report, name), sort_keys=True, default=str) for report in (before, after))
+        sides = [getattr(report, name) for report in (before, after)]
+        if name == "options":
+            sides = [{key: value for key, value in side.items() if key not in across} for side in sides]
+        mine, theirs = (json.dumps(side, sort_keys=True, default=str) for side in sides)
         if mine != theirs:
             raise InstanceError(f"the runs differ in {name} and cannot be compared: {mine} and {theirs}")
     names = [{outcome.index for outcome in report.played} for report in (before, after)]
@@ -131,8 +137,15 @@ def compare(before: Report, after: Report) -> Comparison:
         voided=(len(before.outcomes) - len(before.played), len(after.outcomes) - len(after.played)),
         success=_difference(old, new, "success"),
         score=_difference(old, new, "score"),
-        settings=differing_settings(before, after),
+        settings=(*_options(before, after, across), *differing_settings(before, after)),
     )
+
+
+def _options(before: Report, after: Report, names: Sequence[str]) -> list[tuple[str, str, str]]:
+    """Return the values of these options in both reports."""
+    chosen = ({name: one.options[name] for name in names if name in one.options} for one in (before, after))
+    sides = [_flatten(values) for values in chosen]
+    return [(f"option {name}", *(side.get(name, "default") for side in sides)) for name in names]
 
 
 def differing_settings(before: Report, after: Report) -> tuple[tuple[str, str, str], ...]:
@@ -203,13 +216,16 @@ class Comparisons:
         return {**values, "profiles": {"thresholds": list(THRESHOLDS), **values["profiles"]}}
 
 
-def compare_all(before: Sequence[Report], after: Sequence[Report]) -> Comparisons:
-    """Compare task by task, with p values adjusted by Holm's method. Raises InstanceError without a common task."""
+def compare_all(before: Sequence[Report], after: Sequence[Report], *, across: Sequence[str] = ()) -> Comparisons:
+    """Compare task by task, with p values adjusted by Holm's method; options in `across` may differ.
+
+    Raises InstanceError without a common task.
+    """
     old, new = _by_task(before), _by_task(after)
     common = [name for name in old if name in new]
     if not common:
         raise InstanceError(f"the runs have no task and split in common: {sorted(old)} and {sorted(new)}")
-    comparisons = [compare(old[name], new[name]) for name in common]
+    comparisons = [compare(old[name], new[name], across=across) for name in common]
     adjusted = zip(*(holm([getattr(one, name).p for one in comparisons]) for name in ("success", "score")), strict=True)
     samples = _samples([(old[name], new[name]) for name in common]) if len(common) > 1 else None
     return Comparisons(

@@ -34,6 +34,15 @@ def test_other_tasks_and_options_do_not_compare(other):
         compare(report([[1]]), report([[1]], **other))
 
 
+def test_an_option_compared_across_may_differ_and_is_named_with_both_values():
+    before, after = report([[1], [1]]), report([[0], [1]], options={"tool": "off"})
+    found = compare(before, after, across=["tool"])
+    assert (found.success.before, found.success.after) == (1.0, 0.5)
+    assert found.settings == (("option tool", "default", '"off"'),)
+    with pytest.raises(InstanceError, match="options"):
+        compare(before, report([[0]], options={"tool": "off", "level": 2}), across=["tool"])
+
+
 def test_settings_that_differ_are_named_with_both_values():
     settings = {"temperature": 1.0, "context": "full", "seats": {"user": "simulator-1"}, "instances": "0-9", "seed": 0}
     other = {**settings, "temperature": 0.0, "seats": {"user": "simulator-2", "rival": "x" * 80}, "instances": "0"}
