@@ -61,6 +61,20 @@ def links(batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
     return positions, torch.where(last, end_of[episode], following), cut
 
 
+def distinct(batch: Batch) -> tuple[Tensor, Tensor]:
+    """Return the first of each set of equal rows (D,), and for every row its place among them (B,).
+
+    Where a policy sees the newest observation alone, most rows of a batch are equal. Rows with pictures all differ.
+    """
+    every = torch.arange(len(batch), device=batch.ids.device)
+    if batch.media is not None:
+        return every, every
+    texts = torch.where(batch.attention, batch.ids, -1)
+    _, copy_of = torch.unique(texts, dim=0, return_inverse=True)
+    first = torch.full((int(copy_of.max()) + 1,), len(batch), device=every.device)
+    return first.scatter_reduce(0, copy_of, every, "amin"), copy_of
+
+
 def with_known_ends(batch: Batch) -> Batch:
     """Drop the last trained token of truncated episodes whose final observation is missing, and all after it.
 
@@ -129,7 +143,8 @@ class TokenCritic(Critic):
             return counts
         ranks, sums, norms = self.services.ranks, dict[str, float](), list[float]()
         for part in minibatches(batch, self.steps, seed=[*seed, 0]):
-            for rows in ranks.share(micro_batches(part.lengths, self.tokens // ranks.size, part.episode)):
+            budget = self.tokens * len(part) // len(distinct(part)[0])  # equal rows are computed once
+            for rows in ranks.share(micro_batches(part.lengths, budget // ranks.size, part.episode)):
                 loss, figures = self.losses(self.chain(part.rows(rows).to(self.trunk.device)))
                 torch.autograd.backward(loss.sum() / part.mask.sum().to(loss))
                 for name, values in {"critic_loss": loss, **figures}.items():
@@ -148,11 +163,15 @@ class TokenCritic(Critic):
     def chain(self, batch: Batch) -> Chain:
         """Return the tokens of a batch with their states."""
         positions, following, cut = links(batch)
-        ends = cut * batch.mask.shape[1] + batch.lengths[cut] - 1
+        width = batch.mask.shape[1]
+        ends = cut * width + batch.lengths[cut] - 1
         at = torch.cat([positions - 1, ends])  # the state before a token is the one after the token before it
-        states = self.trunk(batch.ids, batch.attention, batch.media).flatten(0, 1)[at]
+        rows, copy_of = distinct(batch)
+        read = batch.rows(rows)
+        at = copy_of[at // width] * read.ids.shape[1] + at % width
+        states = self.trunk(read.ids, read.attention, read.media).flatten(0, 1)[at]
         with torch.no_grad():
-            slow = states if self.trunk.model is None else self.slow(batch)[at]
+            slow = states if self.trunk.model is None else self.slow(read)[at]
         return Chain(
             states=states,
             slow=slow,

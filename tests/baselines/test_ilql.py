@@ -12,7 +12,7 @@ from torch import nn
 from lmgym.baselines import ilql, mc
 from lmgym.errors import RecipeError
 from lmgym.policy.local.score import states
-from lmgym.rollout.context import Window
+from lmgym.rollout.context import MarkovState, Window
 from lmgym.rollout.engine import Engine
 from lmgym.train import source
 from lmgym.train.collate import collate
@@ -20,7 +20,7 @@ from lmgym.train.parts.tasks import Uniform
 from lmgym.train.schedule import StageProgress
 from lmgym.train.services import Services
 from lmgym.train.state import InstancePool, RunConfig
-from lmgym.train.token_critic import DONE, Chain, links, with_known_ends
+from lmgym.train.token_critic import DONE, Chain, distinct, links, with_known_ends
 from tests import oracles_values
 from tests.train.batches import make_batch
 from tests.train.chain import SPEC, chain_policy
@@ -246,6 +246,21 @@ def episodes_of(services, context=None):
 
 def small(module, **changes):
     return module.Args(**{"base": "small", "lr": 3e-3, "minibatches": 1, "autocast": False, **changes})
+
+
+@pytest.mark.parametrize("base", ["small", "own", "policy"])
+def test_equal_rows_are_computed_once_and_have_the_states_of_all(services, base):
+    batch = collate(episodes_of(services, MarkovState(task=False)), ends=True)
+    rows, copy_of = distinct(batch)
+    assert len(rows) < len(batch)
+    assert all(torch.equal(batch.ids[row], batch.ids[rows[copy]]) for row, copy in enumerate(copy_of.tolist()))
+    made = ilql.Implicit(services, small(ilql, base=base))
+    chain = made.chain(batch)
+    positions, _, cut = links(batch)
+    every = made.trunk(batch.ids, batch.attention).flatten(0, 1)
+    ends = cut * batch.mask.shape[1] + batch.lengths[cut] - 1
+    assert (chain.states - every[torch.cat([positions - 1, ends])]).abs().max() < 1e-5
+    assert (chain.slow - chain.states).abs().max() < 1e-5  # the target network begins as the other
 
 
 @pytest.mark.parametrize(("module", "critic"), [(ilql, ilql.Implicit), (mc, mc.MonteCarlo)])
