@@ -19,7 +19,7 @@ from lmgym.env.spec import TaskSpec
 from lmgym.evaluation import runner
 from lmgym.evaluation.settings import RULES
 from lmgym.train import algorithms
-from lmgym.train.presets import PLAIN, Tuned, run_folder, tuned
+from lmgym.train.presets import PLAIN, Tuned, run_folder, time_limits, tuned
 
 if TYPE_CHECKING:
     from lmgym.baselines.curves.comparison import RunSettings
@@ -71,6 +71,7 @@ def train(
     ] = None,
     tokens: Annotated[int | None, typer.Option(min=1, help="Stop playing after this many action tokens.")] = None,
     train_instances: Annotated[int | None, typer.Option(min=1, help="Train on this many instances.")] = None,
+    minutes: Annotated[float | None, typer.Option(help="Time limit of the run; none with --steps.")] = None,
     evaluate_every: Annotated[int, typer.Option(min=0, help="Action tokens between evaluations; 0: none.")] = 0,
     evaluate_split: Annotated[str | None, typer.Option(help="Split of all evaluations. [default: test]")] = None,
     keep_episodes: Annotated[list[int] | None, typer.Option(help="Step whose episodes are kept; repeatable.")] = None,
@@ -86,9 +87,9 @@ def train(
     algorithms.check(algorithm)
     preset = Tuned(model or PLAIN) if untuned else tuned(algorithm, spec.id, model)
     folder = out or run_folder(algorithm, spec.name, preset.model, seed)
-    console.print(f"training {preset.model} by {algorithm} on {spec.id}, seed {seed}, in {folder}", soft_wrap=True)
-    _print_preset(console, preset)
-    args = read_args(algorithms.load(algorithm).Args, context.args, preset.args)
+    _print_preset(console, preset, f"training {preset.model} by {algorithm} on {spec.id}, seed {seed}, in {folder}")
+    kind = algorithms.load(algorithm).Args
+    args = read_args(kind, context.args, preset.args | _limits(console, kind, minutes, context.args))
     from lmgym.train.api import run
     from lmgym.train.load import is_guided
     from lmgym.train.ranks import ranks
@@ -120,6 +121,19 @@ def train(
         _print_files(console, result, task, option or [], guided=is_guided(algorithm))
 
 
+def _limits(console: Console, kind: type[Any], minutes: float | None, words: Sequence[str]) -> dict[str, float]:
+    """Return the time limits of the stages of a run, and print them; none where the words give its steps."""
+    if minutes is None or any(word.partition("=")[0] == "--steps" for word in words):
+        return {}
+    limits = time_limits(kind, minutes)
+    if not limits:
+        console.print("this algorithm has no time limits, so --minutes changes nothing", soft_wrap=True)
+        return limits
+    seconds = ", ".join(f"--{name.replace('_', '-')} {value:.0f}" for name, value in limits.items())
+    console.print(f"time limit {minutes:g} min: {seconds}; --steps N makes runs reproducible", soft_wrap=True)
+    return limits
+
+
 def _print_files(console: Console, result: RunResult, task: str, options: Sequence[str], *, guided: bool) -> None:
     """Print the folder of a run and the command that evaluates its policy."""
     console.print(f"files: {result.folder}/ (metrics.jsonl, curve.png, tensorboard/, checkpoints/, policy/)")
@@ -130,8 +144,9 @@ def _print_files(console: Console, result: RunResult, task: str, options: Sequen
     console.print(f"next:  lmgym eval {task}{level} --model {model}", soft_wrap=True)
 
 
-def _print_preset(console: Console, preset: Tuned) -> None:
-    """Print the settings tuned for the task, if there are any."""
+def _print_preset(console: Console, preset: Tuned, run: str) -> None:
+    """Print the line `run`, and the settings tuned for the task if there are any."""
+    console.print(run, soft_wrap=True)
     if preset.args:
         values = {"model": preset.model, **preset.args}
         words = [f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in values.items()]

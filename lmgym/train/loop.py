@@ -32,6 +32,7 @@ from lmgym.train.services import Services
 from lmgym.train.stage import Evaluate, LearningStage, Stage
 from lmgym.train.state import InstancePool, RunConfig, RunCursor, RunResult
 
+MEASURED = 10.0  # seconds of a stage after which its speed is reported
 ACTIONS = ("sampled_tokens", "demonstrated_tokens")  # figures of a step: tokens of played answers
 
 
@@ -179,6 +180,7 @@ class Training:
             self._write(stage.name, figures, clock)
             share = stage.until.progress(self.cursor.step, self.cursor.seconds).share
             self.log.show(stage.name, share, _words(figures))
+            self._fit(stage, since=elapsed)
             every, interim = config.evaluate_every, self.recipe.stages[-1].interim(stage)
             if every and interim and before // every < self.cursor.learned // every:
                 self._evaluate(interim)
@@ -194,6 +196,14 @@ class Training:
         if (selection := stage.selection(self.learner)) is not None:
             kept, size = selection
             self.log.say(f"{stage.name}: {kept} of {size} recorded episodes are kept ({kept / size:.1%})")
+
+    def _fit(self, stage: LearningStage, *, since: float) -> None:
+        """Report once how many steps fit into the time of the stage; `since` are its seconds before the last step."""
+        step, seconds = self.cursor.step, self.cursor.seconds
+        expected = stage.until.expected(step, seconds)
+        if expected is not None and seconds >= MEASURED and (step == 1 or since < MEASURED):
+            of = "" if stage.until.steps is None else f" of {stage.until.steps}"
+            self.log.say(f"{stage.name}: {seconds / step:.2f} s a step, so {expected}{of} steps in its time limit")
 
     def _count(self, figures: Mapping[str, float], plays: bool, *, seconds: float) -> None:
         """Advance the cursor by a step; `plays` is False if its episodes were read from a data set."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+
+from lmgym.errors import RecipeError
 
 PLAIN = "tiny"  # the default model
 
@@ -38,6 +40,18 @@ def tuned(algorithm: str, task: str, model: str | None) -> Tuned:
     """Return the preset of an algorithm on a task, by its id; one for another model than `model` does not apply."""
     preset = table().get(task.removeprefix("lmgym/"), {}).get(algorithm, Tuned())
     return preset if model in (None, preset.model) else Tuned(model or PLAIN)
+
+
+def time_limits(args: type[Any], minutes: float) -> dict[str, float]:
+    """Return values of the fields of `args` that limit a run to `minutes`; a tenth is for evaluations.
+
+    Imitation and learning get the same time, and their learning rates follow it. Empty if learning has no time limit.
+    """
+    if minutes <= 0:
+        raise RecipeError(f"--minutes must be above 0; got {minutes:g}")
+    names = [each.name for each in fields(args) if each.name in ("warmup_seconds", "seconds")]
+    names = names if "seconds" in names else []
+    return {name: 54.0 * minutes / len(names) for name in names}
 
 
 def run_folder(algorithm: str, task: str, model: str, seed: int) -> Path:

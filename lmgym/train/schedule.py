@@ -57,6 +57,13 @@ class Until:
         """Return True if a limit is reached."""
         return any(at >= limit for at, limit in self._limits(step, seconds))
 
+    def expected(self, step: int, seconds: float) -> int | None:
+        """Return how many steps the stage will take at the speed of its first `step`; None without a time limit."""
+        if self.seconds is None or not step or not seconds:
+            return None
+        in_time = max(step, math.ceil(step * self.seconds / seconds))  # the step that crosses the limit is finished
+        return in_time if self.steps is None else min(in_time, self.steps)
+
     def _limits(self, step: int, seconds: float) -> list[tuple[float, float]]:
         pairs = ((step, self.steps), (seconds, self.seconds))
         return [(at, limit) for at, limit in pairs if limit is not None]

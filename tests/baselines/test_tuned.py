@@ -5,16 +5,20 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import json
+import re
 import sys
 
 import pytest
 
-from lmgym.baselines import grpo
+from lmgym.baselines import bc, grpo
+from lmgym.baselines.recipes import supo
 from lmgym.cli import main
 from lmgym.cli.options import read_args
 from lmgym.env.registry import find
+from lmgym.errors import RecipeError
+from lmgym.train import loop
 from lmgym.train.algorithms import algorithms
-from lmgym.train.presets import PLAIN, Tuned, table, tuned
+from lmgym.train.presets import PLAIN, Tuned, table, time_limits, tuned
 
 TUNED = [(task, algorithm) for task, algorithms in table().items() for algorithm in algorithms]
 
@@ -61,3 +65,26 @@ def test_a_run_says_what_it_takes(tmp_path, monkeypatch, capsys, untuned: bool) 
     args = vars(grpo.Args()) if untuned else table()["ClickTarget-v0"]["grpo"].args
     assert kept["arguments"]["adam_eps"] == args["adam_eps"]
     assert ("tuned for this task: --model tiny-vl" in capsys.readouterr().out) is not untuned
+
+
+def test_minutes_are_shared_between_imitation_and_learning() -> None:
+    assert time_limits(grpo.Args, 15) == {"warmup_seconds": 405, "seconds": 405}  # and 90 s for evaluations
+    assert time_limits(bc.Args, 15) == {"seconds": 810}
+    assert time_limits(supo.Args, 15) == {}
+    with pytest.raises(RecipeError, match="above 0; got -1"):
+        time_limits(grpo.Args, -1)
+
+
+@pytest.mark.parametrize("steps", [[], ["--steps", "2"]])
+def test_minutes_limit_a_run_without_steps(tmp_path, monkeypatch, capsys, steps: list[str]) -> None:
+    few = ["--warmup", "0", "--instances", "2", "--group", "2", "--evaluate", "2", "--threads", "1", "--budget", "2"]
+    words = ["train", "grpo", "guess_number", "--model", "tiny:1m", *few, "--out", str(tmp_path / "run")]
+    monkeypatch.setattr(sys, "argv", ["lmgym", *words, *steps, "--minutes", "60", "--tokens", "10"])
+    monkeypatch.setattr(loop, "MEASURED", 0.0)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code
+    kept, printed = json.loads((tmp_path / "run" / "run.json").read_text())["arguments"], "".join(capsys.readouterr())
+    assert (kept["steps"], kept["seconds"]) == ((2, None) if steps else (60, 1620))
+    assert ("time limit 60 min: --warmup-seconds 1620, --seconds 1620;" in printed) is (not steps)
+    assert (re.search(r"rl: [0-9.]+ s a step, so \d+ of 60 steps in its time limit", printed) is None) is bool(steps)

@@ -102,6 +102,11 @@ def test_only_the_limit_of_the_task_counts_as_an_end():
 def test_a_stage_ends_at_the_first_of_its_limits():
     until = Until(steps=10, seconds=60)
     assert until.progress(3, 45).share == 0.75
+    assert until.expected(3, 45) == 4  # the fourth ends at the limit
+    assert until.expected(1, 1) == 10
+    assert until.expected(0, 0) is None
+    assert until.expected(1, 90) == 1
+    assert Until(steps=10).expected(3, 45) is None
     assert until.progress(8, 6).share == 0.8
     assert not until.reached(9, 59)
     assert until.reached(10, 0)
