@@ -80,7 +80,7 @@ def sources():
     found = {}
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*.py")):
-            if "packages" in path.parts:  # repositories that a task repairs
+            if {"packages", "own"} & set(path.parts):  # repositories that a task repairs, folders of tasks in a shell
                 continue
             parts = path.relative_to(ROOT).with_suffix("").parts
             parts = parts if folder == "lmgym" else ("lmgym", *parts)

@@ -1,0 +1,158 @@
+"""Terminal as an environment: a sandbox from a task folder, a protocol, and the folder's tests at the end."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from lmgym.backends.coding.steps import instructions, perform, submitted
+from lmgym.backends.sandbox import Sandbox
+from lmgym.env.coding import PARSERS, AgentStep, call, schemas
+from lmgym.env.env import Reply, TextEnv
+from lmgym.errors import InstanceError
+from lmgym.tasks.terminal import SPEC, folders, workspace
+from lmgym.tasks.terminal.folders import TaskFolder
+from lmgym.types import FIRST_SEAT
+
+MOST_ERRORS = 3  # format errors in a row that end the episode, as in mini-swe-agent
+SOLUTION = "~/solution"
+FINISH = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
+ENDINGS = {
+    "bash": f"When the job is done, run the command `{FINISH}`.",
+    "tools": "When the job is done, call submit().",
+    "r2e": "When the job is done, call finish().",
+}
+
+
+class Terminal(TextEnv):
+    """A job in a shell; the score is the reward that the task's tests write after the last action."""
+
+    SPEC = SPEC
+
+    def __init__(self, *, protocol: str = "bash", data: str | os.PathLike[str] | None = None, **common: Any) -> None:
+        """Choose the protocol and, for the split official, the data.
+
+        Args:
+            protocol: "bash" is mini-swe-agent's, "tools" takes JSON calls, "r2e" takes R2E-Gym's text calls.
+            data: the folder of task folders of the split official; None: that of TERMINAL_DATA.
+            common: options of every task: split, others, render_mode.
+        """
+        super().__init__(**common)
+        if protocol not in PARSERS:
+            raise InstanceError(f"protocol is one of {', '.join(PARSERS)}; got {protocol!r}")
+        self.protocol, self.data = protocol, data
+        self.prompt = Template(files(__package__).joinpath("prompt.md").read_text(encoding="utf-8"))
+        self.sandbox: Sandbox | None = None
+        self.folder: TaskFolder | None = None
+
+    def size(self) -> int:
+        """Return the number of task folders of the split."""
+        return len(self._paths())
+
+    def title(self, index: int) -> str | None:
+        """Return the name of an official task folder."""
+        return self._paths()[index].name if self.split == "official" else None
+
+    def index_of(self, title: str) -> int | None:
+        """Return the index of the official task folder of this name."""
+        names = [path.name for path in self._paths()]
+        return names.index(title) if title in names else None
+
+    def begin(self, index: int) -> Reply:
+        """Build the task's environment in a fresh sandbox."""
+        self.close()
+        self.folder = folders.read(self._paths()[index])
+        self.sandbox = workspace.start(self.folder)
+        self.errors = 0
+        protocol = instructions(self.protocol, folder=self.sandbox.box.folder, seconds=self.folder.seconds)
+        texts = {"instruction": self.folder.instruction.strip(), "protocol": protocol, "ending": ENDINGS[self.protocol]}
+        return Reply(self.prompt.substitute(texts).strip())
+
+    def act(self, action: str) -> Reply:
+        """Play one step."""
+        sandbox, _ = self._playing()
+        step = PARSERS[self.protocol](action)
+        if step.kind == "submit":
+            return self._end()
+        valid, text, result = perform(sandbox, step.kind, step.arguments)
+        self.errors = 0 if step.kind != "error" else self.errors + 1
+        if self.errors >= MOST_ERRORS:
+            return self._end(text, valid=False)
+        if self.protocol == "bash" and result is not None and submitted(result) is not None:
+            return self._end()
+        return Reply(text, valid=valid)
+
+    def score_if_cut(self) -> float:
+        """Run the tests, as at every end of an episode."""
+        return self._test().reward
+
+    def fingerprint(self) -> str:
+        """Return the name of the task folder."""
+        return self._open_folder().name
+
+    def oracle(self) -> Iterator[str]:
+        """Run the task's solution, and submit."""
+        solution = self._open_folder().path / "solution"
+        if not (solution / "solve.sh").is_file():
+            raise InstanceError(f"{self.task.id}: task {solution.parent.name} has no oracle: no solution/solve.sh")
+        commands = [_written(path, solution) for path in sorted(solution.rglob("*")) if path.is_file()]
+        for command in (*commands, f"bash {SOLUTION}/solve.sh"):
+            yield call(self.protocol, AgentStep("run", {"command": command}))
+        end = AgentStep("run", {"command": FINISH}) if self.protocol == "bash" else AgentStep("submit", {})
+        yield call(self.protocol, end)
+
+    def tools(self, seat: str = FIRST_SEAT) -> list[dict[str, Any]]:
+        """Return the schemas of the tools, in their protocol."""
+        return schemas() if self.protocol == "tools" else []
+
+    def close(self) -> None:
+        """Remove the sandbox."""
+        if self.sandbox is not None:
+            self.sandbox.close()
+        self.sandbox = None
+
+    def _paths(self) -> list[Path]:
+        return folders.official(self.data) if self.split == "official" else folders.own(self.split)
+
+    def _end(self, text: str = "", *, valid: bool = True) -> Reply:
+        verdict = self._test()
+        text = f"{text}\n" if text else ""
+        return Reply(
+            f"{text}Tested: {verdict.reason}.", valid=valid, done=True, score=verdict.reward, reward=verdict.reward
+        )
+
+    def _test(self) -> workspace.TestOutcome:
+        """Run the tests; the sandbox is closed with it."""
+        sandbox, folder = self._playing()
+        self.sandbox = None
+        return workspace.test(sandbox, folder)
+
+    def _open_folder(self) -> TaskFolder:
+        if self.folder is None:
+            raise InstanceError(f"{self.task.id}: call reset() first")
+        return self.folder
+
+    def _playing(self) -> tuple[Sandbox, TaskFolder]:
+        if self.sandbox is None:
+            raise InstanceError(f"{self.task.id}: call reset() first")
+        return self.sandbox, self._open_folder()
+
+
+def _written(path: Path, folder: Path) -> str:
+    """Return the command that writes a file of the solution."""
+    target = f"{SOLUTION}/{path.relative_to(folder).as_posix()}"
+    data = path.read_bytes()
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        text = ""
+    if text.endswith("\n") and "END_OF_FILE" not in text and "```" not in text and "\0" not in text:
+        body = f"cat > {target} <<'END_OF_FILE'\n{text}END_OF_FILE"
+    else:
+        body = f"base64 -d > {target} <<'END_OF_FILE'\n{base64.encodebytes(data).decode()}END_OF_FILE"
+    return f"mkdir -p $(dirname {target})\n{body}"

@@ -1,0 +1,134 @@
+"""The sandbox of a task folder: built from its Dockerfile, and tested once the agent is done."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from lmgym.backends.coding.files import EPOCH
+from lmgym.backends.sandbox import Box, Sandbox, open_sandbox
+from lmgym.cache import cache_folders
+from lmgym.errors import BackendError, InstanceError
+from lmgym.tasks.terminal.dockerfile import Copy, parse
+from lmgym.tasks.terminal.folders import TaskFolder
+
+BUILD_SECONDS = 600.0
+VERDICT = "/tmp/verifier"  # behind /logs/verifier
+LARGEST = 1 << 20  # bytes of a reward file
+ROOM = 64 << 20  # bytes that tests may write beyond the agent's disk, which may be full
+
+
+@dataclass(frozen=True)
+class TestOutcome:
+    """Reward of a task's tests."""
+
+    __test__ = False  # pytest looks for classes of this name
+    reward: float
+    reason: str  # in a few words
+
+
+def start(task: TaskFolder) -> Sandbox:
+    """Build a task's environment in a fresh sandbox. Raises InstanceError if the Dockerfile fails."""
+    if task.image and not task.dockerfile.is_file():
+        raise InstanceError(f"task {task.name} is the image {task.image}, which needs Docker: lmgym doctor says how")
+    build = parse(task.dockerfile, task.name)
+    limits = replace(task.limits, seconds=BUILD_SECONDS)
+    sandbox = open_sandbox(Box(limits=limits, folder=build.folder, environment=build.environment))
+    try:
+        for step in build.steps:
+            if isinstance(step, Copy):
+                for target, path in step.files.items():
+                    sandbox.write(target, path.read_bytes(), mode=0o755 if os.access(path, os.X_OK) else 0o644)
+                continue
+            done = sandbox.run(step.command, environment=step.environment)
+            if done.code:
+                why = f"takes longer than {BUILD_SECONDS:g} s" if done.timed_out else f"fails: {_last(done.text)}"
+                raise InstanceError(f"task {task.name}: RUN {_short(step.command)} {why}")
+        sandbox.kill()
+        sandbox.run(f"find . -exec touch -h -d @{EPOCH} {{}} +")
+    except OSError as error:
+        sandbox.close()
+        raise InstanceError(f"task {task.name}: the environment cannot be built: {error.strerror or error}") from error
+    except (InstanceError, BackendError):
+        sandbox.close()
+        raise
+    sandbox.box = replace(sandbox.box, limits=task.limits)
+    return sandbox
+
+
+def test(sandbox: Sandbox, task: TaskFolder) -> TestOutcome:
+    """Close the agent's sandbox and run the task's tests on its files in a fresh one.
+
+    The tests stand at /tests there, and programs of the agent run no more. A test script that does not end, is killed
+    or leaves no reward earns 0. Raises InstanceError if the reward is no number in [0, 1].
+    """
+    try:
+        sandbox.kill()
+        state = sandbox.save()
+    except OSError as error:
+        return TestOutcome(0.0, f"the files cannot be tested: {error.strerror or error}")
+    finally:
+        sandbox.close()
+    trees = {**sandbox.box.trees, "/tests": task.path / "tests", "/logs": _logs()}
+    limits = replace(task.limits, disk=task.disk + ROOM)
+    with open_sandbox(replace(sandbox.box, trees=trees, limits=limits)) as fresh:
+        try:
+            fresh.restore(state)
+            fresh.run(["rm", "-rf", VERDICT])
+            fresh.run(["mkdir", "-p", VERDICT])
+            environment = {"PYTHONNOUSERSITE": "1", **task.test_environment}
+            done = fresh.run(["bash", "/tests/test.sh"], timeout=task.test_seconds, environment=environment)
+        except OSError as error:
+            return TestOutcome(0.0, f"the files cannot be tested: {error.strerror or error}")
+        fresh.kill()
+        if done.timed_out or done.code > 128:
+            return TestOutcome(0.0, "the tests do not end" if done.timed_out else "the tests were killed")
+        return _reward(fresh, task)
+
+
+def _reward(sandbox: Sandbox, task: TaskFolder) -> TestOutcome:
+    """Return the reward that the tests wrote: a number in reward.txt, or in reward.json the only one or `reward`."""
+    for name in ("reward.json", "reward.txt"):
+        try:
+            text = sandbox.read(f"{VERDICT}/{name}", limit=LARGEST).decode("utf-8", "replace")
+        except OSError:
+            continue
+        try:
+            value = json.loads(text) if name.endswith("json") else float(text)
+            if isinstance(value, dict):
+                value = value.get("reward", *value.values()) if len(value) == 1 else value.get("reward")
+            reward = float(value)
+        except (ValueError, TypeError):
+            break
+        if not 0.0 <= reward <= 1.0:
+            raise InstanceError(f"task {task.name}: {name} is {text[:60]!r}; a reward is one number in [0, 1]")
+        return TestOutcome(reward, "resolved" if reward == 1.0 else f"reward {reward:g}")
+    return TestOutcome(0.0, "the tests leave no reward")
+
+
+@cache
+def _logs() -> Path:
+    """Return a folder to show as /logs: it is read-only there, and `verifier` leads to a writable one."""
+    folder = cache_folders("terminal")[-1] / "logs"
+    folder.mkdir(exist_ok=True)
+    folder.chmod(0o755)
+    link = folder / "verifier"
+    if not link.is_symlink():
+        fresh = folder / f".verifier-{os.getpid()}"
+        fresh.symlink_to(VERDICT)
+        fresh.replace(link)
+    return folder
+
+
+def _short(command: str | list[str]) -> str:
+    text = " ".join((command if isinstance(command, str) else shlex.join(command)).split())
+    return text if len(text) < 60 else f"{text[:57]}..."
+
+
+def _last(text: str) -> str:
+    lines = text.strip().splitlines()
+    return lines[-1][:200] if lines else "no message"
