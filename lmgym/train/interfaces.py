@@ -53,6 +53,8 @@ class Tasks:
     A run plays a copy, so a recipe can be used again. RL stages show it what they played.
     """
 
+    options: Mapping[str, Any] = {}  # of the task in these episodes, beside the run's
+
     def draw(self, step: int, pool: InstancePool) -> list[Job]:
         """Return the jobs of a step; the same for the same step and state."""
         raise NotImplementedError

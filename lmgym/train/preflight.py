@@ -40,6 +40,7 @@ def check(recipe: Recipe, task: str, options: Mapping[str, Any], folder: Path, *
 def _check_parts(parts: Parts, need: Needs, task: str, options: Mapping[str, Any]) -> None:
     """Raise RecipeError if the task lacks what the parts of a stage need."""
     name = runner.id_of(task)
+    runner.spec_of(task, parts.tasks.options)  # raises RecipeError for an option that the task does not have
     if "replay" in parts.requires and not runner.replays(task, options):
         raise RecipeError(f"{name} is not deterministic, and this recipe replays episodes from one of their turns")
     if "pictures" in parts.requires and not runner.pictured(task, options):

@@ -155,6 +155,14 @@ class ScriptedCustomer:
         return f"That is all, thank you. {STOP}"
 
 
+def facts(goal: Goal) -> str:
+    """Return everything that the customer tells when asked, and the questions, matter by matter."""
+    lines = list(goal.identity.values())
+    for matter in goal.matters:
+        lines += [OPENINGS[matter.kind], *matter.details.values(), *([matter.question] if matter.question else [])]
+    return "\n".join(lines)
+
+
 def instructions(goal: Goal, template: Template) -> str:
     """Return the system prompt for a model that plays the customer."""
     lines = []

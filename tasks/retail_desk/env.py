@@ -21,7 +21,7 @@ from lmgym.env.speech import parse_speech
 from lmgym.errors import InstanceError
 from lmgym.tasks.retail_desk import SPEC
 from lmgym.tasks.retail_desk.clerk import next_action
-from lmgym.tasks.retail_desk.customer import ScriptedCustomer, instructions
+from lmgym.tasks.retail_desk.customer import ScriptedCustomer, facts, instructions
 from lmgym.tasks.retail_desk.goals import LEVELS, Goal, make_goal
 from lmgym.tasks.retail_desk.shop import Data
 from lmgym.tasks.retail_desk.tools import DeskTools
@@ -50,16 +50,17 @@ RAISED = {
 class RetailDesk(TextEnv):
     """Help one customer; 1 if the database ends as the goal demands and all numbers asked for were told, else 0.
 
-    `level` is the difficulty, 1 to 4; 0 takes all levels in turn. The customer is the seat "user".
+    `level` is the difficulty, 1 to 4; 0 takes all levels in turn. The customer is the seat "user". With `upfront` the
+    agent gets everything that the customer knows with the first message.
     """
 
     SPEC = SPEC
 
-    def __init__(self, *, level: int = 0, **common: Any) -> None:
+    def __init__(self, *, level: int = 0, upfront: bool = False, **common: Any) -> None:
         super().__init__(**common)
         if level not in (0, *LEVELS):
             raise InstanceError(f"unknown level {level} for {self.task.id}; choose 0 to {LEVELS[-1]}")
-        self.level = level
+        self.level, self.upfront = level, upfront
 
     def begin(self, index: int) -> Reply:
         """Generate the shop and the customer, who opens the dialogue."""
@@ -134,7 +135,7 @@ class RetailDesk(TextEnv):
         text = f"The customer: {words or '(nothing)'}"
         if not self.opened:
             self.opened = True
-            text = f"{PROMPT}\n\n{text}"
+            text = f"{PROMPT}\n\n{text}" + (f"\n{facts(self.goal)}" if self.upfront else "")
         return Reply(text)
 
     def _of_agent(self, action: str) -> Reply:

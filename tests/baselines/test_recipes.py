@@ -70,6 +70,34 @@ CASES = {
         lacking="alfworld",
         words="lmgym/ALFWorld-v0 has no seat 'adviser', which this recipe plays",
     ),
+    "mua_rl": Case(
+        task="retail_desk",
+        options={"max_turns": 2},
+        args={**GROUPS, "budget": 1, "drop_flat": False, "user": "start"},
+        lacking="doctor",
+        words="lmgym/Doctor-v0 has no seat 'user', which this recipe plays",
+    ),
+    "doctor_agent_rl": Case(
+        task="doctor",
+        args={**GROUPS, "drop_flat": False},
+        lacking="wordle",
+        words="reads the reward term 'invalid', and lmgym/Wordle-v0 gives",
+    ),
+    "ufo": Case(
+        task="try_again",
+        args={**BEGUN, "steps": 2, "critic_steps": 1, "instances": 2, "tries": 2, "budget": 2, "minibatches": 1},
+    ),
+    "mars": Case(
+        task="kuhn_poker",
+        lacking="mini_hanabi",
+        words="lmgym/MiniHanabi-v0 has no seat 'opponent', which this recipe plays; its seats are partner",
+    ),
+    "refuel_user": Case(
+        task="negotiate",
+        args={**BEGUN, "steps": 2, "pairs": 3, "budget": 3, "minibatches": 1},
+        lacking="wordle",
+        words="lmgym/Wordle-v0 has no seat 'partner', which this recipe plays",
+    ),
     "gigpo": Case(task="alfworld", options={"max_turns": 4}),
     "retool": Case(
         task="python_math",

@@ -36,6 +36,7 @@ class Uniform(Tasks):
     tries: int = 1  # episodes per instance: a group
     budget: int | None = None  # maximum number of turns, below the task's own limit
     first: int | None = None  # use only the first instances of the split; None: all
+    options: Mapping[str, Any] = field(default_factory=dict)  # of the task in these episodes, beside the run's
 
     def __post_init__(self) -> None:
         optional = (number for number in (self.budget, self.first) if number is not None)
@@ -44,6 +45,7 @@ class Uniform(Tasks):
 
     def draw(self, step: int, pool: InstancePool) -> list[Job]:
         """Return the jobs of a step, grouped by instance."""
+        pool = replace(pool, options={**pool.options, **self.options})
         numbers = range(step * self.instances, (step + 1) * self.instances)
         groups = (
             group_jobs(pool, step, place, number, self.index(number, pool), tries=self.tries, budget=self.budget)
