@@ -78,14 +78,15 @@ def size(path: Path) -> int:
 
 def _encoded(policy: LocalPolicy, episodes: Iterable[Trajectory], context: Context) -> list[Trajectory]:
     """Return the encoded episodes that fit into the policy's context, each turn as the policy would have seen it."""
-    encoded = (_with_ids(trajectory, policy, context) for trajectory in episodes)
+    encoded = (with_ids(trajectory, policy, context) for trajectory in episodes)
     fitting = [trajectory for trajectory in encoded if 0 < _longest(trajectory) <= policy.context]
     if not fitting:
         raise RecipeError(f"no episode to imitate fits into the {policy.context} tokens of the policy's context")
     return fitting
 
 
-def _with_ids(trajectory: Trajectory, policy: LocalPolicy, context: Context) -> Trajectory:
+def with_ids(trajectory: Trajectory, policy: LocalPolicy, context: Context) -> Trajectory:
+    """Return the trajectory encoded by `policy`, each turn as `context` presents it unless it was played with ids."""
     if all(turn.completion.ids for turn in trajectory.turns):
         return policy.encode(trajectory)  # as it was presented when it was played
     return policy.encode(trajectory, views(context, trajectory, policy.count))

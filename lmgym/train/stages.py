@@ -248,7 +248,13 @@ class Generate(LearningStage):
         return of_demonstrations(episodes) if self.demonstrated else of_play(episodes)
 
     def learn(self, learner: Learner, episodes: list[Trajectory], step: StepContext) -> dict[str, float]:
-        """Write the episodes."""
-        kept, _, _ = learner.judged(episodes, (), self.filter, step)
+        """Write the episodes; those that a planner played from end to end are encoded first."""
+        context = learner.services.context
+        given = [bool(episode.turns) and all(turn.kind == "given" for turn in episode.turns) for episode in episodes]
+        whole = [
+            source.with_ids(episode, learner.policy, context) if planned else episode
+            for episode, planned in zip(episodes, given, strict=True)
+        ]
+        kept, _, _ = learner.judged(whole, (), self.filter, step)
         learner.write([dataset.labelled(episode, learner.policy) for episode in kept], self.into, step)
         return {"kept_episodes": float(len(kept))}

@@ -98,6 +98,13 @@ CASES = {
         lacking="wordle",
         words="lmgym/Wordle-v0 has no seat 'partner', which this recipe plays",
     ),
+    "vigorl": Case(
+        task="lmgym/VisualSearchViGoRL-v0",
+        args={**GROUPS, "trees": 2, "simulations": 3, "trace_steps": 1},
+        lacking="wordle",
+        words="lmgym/Wordle-v0 shows no pictures",
+        model="tiny-vl",
+    ),
     "gigpo": Case(task="alfworld", options={"max_turns": 4}),
     "retool": Case(
         task="python_math",
