@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from lmgym.baselines.recipes import mars
 from lmgym.rollout.engine import Engine
 from lmgym.rollout.episode_state import SeatConfig
+from lmgym.train.interfaces import ScoredBatch
 from lmgym.train.schedule import StageProgress
 from lmgym.types import Job
 from tests.train.batches import make_batch
@@ -64,3 +67,21 @@ def test_each_seat_keeps_its_own_trajectory_and_both_are_learnt_from():
     assert recipe.seats["opponent"].learns
     assert recipe.filter == []
     assert {term.name: term.coef(StageProgress(0, 0.0)) for term in recipe.loss}["kl"] == 0.2
+
+
+@pytest.mark.parametrize(("sign", "higher"), [(1.0, True), (-1.0, False)])
+def test_the_move_that_wins_becomes_likelier_in_both_roles_unless_the_sign_is_flipped(sign, higher):
+    logits = torch.zeros(2, 2, requires_grad=True)  # of two moves, by role
+    ids, seat = torch.tensor([[0, 0], [0, 1], [0, 0], [0, 1]]), torch.tensor([0, 0, 1, 1])
+    reward = torch.tensor([[0, -1.0], [0, -0.5], [0, 0.5], [0, 1.0]])  # the first role loses whatever it does
+    batch = make_batch([[0, 1]] * 4, ids=ids, turn=[[-1, 0]] * 4, reward=reward, seat=seat)
+    batch = replace(batch, advantage=mars.recipe(mars.Args()).credit(batch), logprobs=torch.full((4, 2), -0.6931))
+    clip = mars.recipe(mars.Args()).loss[0].loss
+    for _ in range(40):
+        logprobs = torch.log_softmax(logits, -1)[seat[:, None], ids]
+        losses, _ = clip(ScoredBatch(batch=batch, logprobs=logprobs, entropy=torch.zeros(4, 2)))
+        (sign * losses * batch.mask).mean().backward()
+        with torch.no_grad():
+            logits -= 0.5 * logits.grad
+            logits.grad.zero_()
+    assert ((torch.softmax(logits.detach(), -1)[:, 1] > 0.5) == higher).all()
