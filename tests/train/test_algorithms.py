@@ -13,7 +13,8 @@ from lmgym.baselines import recipes
 from lmgym.cli import main
 from lmgym.errors import RecipeError
 from lmgym.rollout import dataset
-from lmgym.train import algorithms, log
+from lmgym.train import algorithms, curve, log
+from tests.train.victim import toy_policy
 
 RECIPE = '''"""Nothing: an algorithm that only evaluates."""
 
@@ -50,6 +51,9 @@ def test_a_plugin_brings_an_algorithm_and_replaces_none(tmp_path, monkeypatch):
     (tmp_path / "elsewhere-1.dist-info" / "METADATA").write_text("Name: elsewhere\nVersion: 1\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     assert algorithms.load("plugged").__name__ == "elsewhere"
+    monkeypatch.setattr(curve, "draw", lambda folder: folder)
+    result = lmgym.train.run("plugged", task="guess_number", model=toy_policy(), out=tmp_path / "run", max_tokens=2)
+    assert len(result.reports["alone"].outcomes) == 3
     assert algorithms.algorithms()["grpo"] == "lmgym.baselines.grpo"
 
 
