@@ -73,7 +73,7 @@ CASES = {
     "mua_rl": Case(
         task="retail_desk",
         options={"max_turns": 2},
-        args={**GROUPS, "budget": 1, "drop_flat": False, "user": "start"},
+        args={**GROUPS, "warmup_episodes": 1, "instances": 1, "budget": 1, "drop_flat": False, "user": "start"},
         lacking="doctor",
         words="lmgym/Doctor-v0 has no seat 'user', which this recipe plays",
     ),
