@@ -1,0 +1,1 @@
+"""Chess: positions and legal moves, their notations, and the end of a game."""
