@@ -36,7 +36,7 @@ FORCE:
 	@touch $@
 
 .venv/.dev: .venv/.train
-	@PYTHON=$(PYTHON) .ci/debian-packages web sandbox desktop
+	@PYTHON=$(PYTHON) .ci/debian-packages web sandbox desktop games
 	$(BIN)/pip install -q -c constraints.txt -e '.[dev]'
 	@touch $@
 

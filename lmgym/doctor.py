@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from lmgym import __version__
+from lmgym.backends import stockfish
 from lmgym.backends.browser import process
 from lmgym.backends.desktop.packages import check_installed
 from lmgym.backends.sandbox import bubblewrap, daemon
@@ -58,6 +59,7 @@ def doctor() -> list[Check]:
         _sandbox(),
         _docker(),
         _desktop(),
+        _stockfish(),
         *_official_data(),
     ]
 
@@ -171,6 +173,14 @@ def _desktop() -> Check:
         needs, _, fix = str(error).partition(": ")
         return Check(name="desktop", status="missing", detail=needs, needed_by=_users("gui"), fix=fix)
     return Check(name="desktop", status="ok", detail="programs and packages", needed_by=_users("gui"))
+
+
+def _stockfish() -> Check:
+    try:
+        return Check(name="Stockfish", status="ok", detail=stockfish.executable(), needed_by="chess")
+    except MissingExtra as error:
+        detail, fix = str(error), f"apt-get install stockfish, or set ${stockfish.EXECUTABLE}"
+        return Check(name="Stockfish", status="missing", detail=detail, needed_by="chess", fix=fix)
 
 
 def _users(extra: str) -> str:

@@ -14,6 +14,7 @@ from lmgym.backends.browser.process import executable
 from lmgym.backends.desktop.packages import check_installed
 from lmgym.backends.sandbox import bubblewrap as bubblewrap_engine
 from lmgym.backends.sandbox import daemon
+from lmgym.backends.stockfish import executable as engine
 from lmgym.errors import MissingExtra
 
 ALL = "LMGYM_ALL"
@@ -60,6 +61,14 @@ def desktop() -> None:
     """Skip the calling test, or the module being imported, if a program or package of desktop tasks is missing."""
     try:
         check_installed()
+    except MissingExtra as error:
+        pytest.skip(str(error), allow_module_level=True)
+
+
+def stockfish() -> str:
+    """Return the path of Stockfish. Skip the calling test, or the module being imported, if there is none."""
+    try:
+        return engine()
     except MissingExtra as error:
         pytest.skip(str(error), allow_module_level=True)
 

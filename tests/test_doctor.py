@@ -38,10 +38,11 @@ def test_a_missing_package_names_its_extra_and_its_tasks(monkeypatch):
     assert check("extra board").status == "ok"
 
 
-@pytest.mark.parametrize("program", ["bubblewrap", "Chromium"])
+@pytest.mark.parametrize("program", ["bubblewrap", "Chromium", "Stockfish"])
 def test_a_missing_program_names_its_debian_package(monkeypatch, program):
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv(EXECUTABLE, raising=False)
+    monkeypatch.setenv("LMGYM_STOCKFISH", "/nonexistent")
     found = check(program)
     assert found.status == "missing"
     assert f"apt-get install {program.lower()}" in found.fix

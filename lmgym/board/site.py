@@ -46,7 +46,7 @@ FAMILIES = {  # task folders by section of the front page; the rest are "Other t
     "Web": ("webshop", "webforms", "miniwob"),
     "Desktop": ("desktop",),
     "Pictures": ("click_target", "visual_search"),
-    "Games": ("kuhn_poker", "leduc_poker", "tic_tac_toe", "connect_four", "mini_hanabi"),
+    "Games": ("kuhn_poker", "leduc_poker", "tic_tac_toe", "connect_four", "mini_hanabi", "chess"),
     "Grid worlds": ("frozen_lake", "maze", "sokoban"),
     "Software engineering": ("swe_repair", "terminal"),
     "Tools": ("python_math",),

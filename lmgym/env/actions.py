@@ -60,14 +60,19 @@ def parse_command(action: str) -> str:
 
 
 def parse_choice(action: str) -> str:
-    """Return an answer's choice in lower case: in `<answer>`, in its only [brackets], or the last line."""
+    """Return an answer's choice in lower case, as `parse_answer` finds it."""
+    return parse_answer(action).lower()
+
+
+def parse_answer(action: str) -> str:
+    """Return an answer: in `<answer>`, in its only [brackets], or the last line."""
     if "<" not in action and "[" not in action:
-        return parse_command(action).lower()
+        return parse_command(action)
     text = parse_tag(action, "answer")
     if text is None:
         choices = set(BRACKETS.findall(action[-LATEST:]))
         text = parse_command(action) if not choices else choices.pop() if len(choices) == 1 else ""
-    return text.strip().removeprefix("<").removesuffix(">").strip().lower()
+    return text.strip().removeprefix("<").removesuffix(">").strip()
 
 
 def parse_json_call(action: str) -> Call | None:

@@ -4,9 +4,10 @@ import pytest
 
 from lmgym.env.registry import specs
 from lmgym.env.testing import check_task
-from tests.components import chromium, desktop
+from tests.components import chromium, desktop, stockfish
 
 FAMILIES = (
+    "chess",
     "click_target",
     "doctor",
     "connect_four",
@@ -26,7 +27,7 @@ FAMILIES = (
     "wordle",
 )
 IN_CHROMIUM = ("lmgym/WebForms-v0", "lmgym/WebFormsArena-v0", "lmgym/WebShopBrowser-v0")
-SLOW = ("lmgym/ClickTargetDesktop-v0", "lmgym/VisualSearchLarge-v0")
+SLOW = ("lmgym/Chess-v0", "lmgym/ChessGreedy-v0", "lmgym/ClickTargetDesktop-v0", "lmgym/VisualSearchLarge-v0")
 WITHOUT_FILES = ("lmgym/ScreenSpot-v0", "lmgym/TextNavOfficial-v0", "lmgym/TryAgainReasoningGym-v0")
 IDS = [spec.id for spec in specs().values() if spec.name in FAMILIES and spec.id not in WITHOUT_FILES]
 
@@ -39,6 +40,8 @@ IDS = [spec.id for spec in specs().values() if spec.name in FAMILIES and spec.id
     ],
 )
 def test_a_task_keeps_what_every_task_promises(task):
+    if task == "lmgym/Chess-v0":
+        stockfish()
     check_task(task)
 
 

@@ -1,0 +1,158 @@
+"""Stockfish as a separate process, spoken to in UCI.
+
+With one thread, a fixed number of nodes and a new game before every search, a search depends on the position alone:
+any process of the same version finds the same lines. Limited strength, skill levels and time limits do not.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import shutil
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from lmgym.errors import BackendError, MissingExtra
+
+EXECUTABLE = "LMGYM_STOCKFISH"  # variable with the path of the program
+PLACES = ("stockfish", "/usr/games/stockfish")  # Debian's folder of games is not on root's PATH
+HASH = 1  # MiB; clearing more takes longer than the search
+PATIENCE = 60.0  # seconds without a line of output, after which a process counts as hung
+LINE = re.compile(rb"info .*?\bmultipv (\d+) score (cp|mate) (-?\d+).*? pv (\S+)")
+MATE = 100_000  # centipawns of a mate, less its distance in moves
+CHUNK = 1 << 16
+
+
+@dataclass(frozen=True)
+class Line:
+    """A first move that a search considered."""
+
+    move: str  # in UCI
+    value: int  # centipawns for the side on turn; a mate counts nearly MATE
+
+
+def executable() -> str:
+    """Return the path of Stockfish. Raises MissingExtra if there is none."""
+    if named := os.environ.get(EXECUTABLE):
+        if Path(named).is_file():
+            return named
+        raise MissingExtra(f"${EXECUTABLE} is {named!r}, which is no file")
+    for place in PLACES:
+        if path := shutil.which(place):
+            return path
+    raise MissingExtra(f"chess against Stockfish needs it: apt-get install stockfish, or set ${EXECUTABLE}")
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """Result of a search."""
+
+    best: str  # move to play, in UCI; with limited strength it may be in no line
+    lines: list[Line]  # best first
+
+
+class Stockfish:
+    """A process of Stockfish."""
+
+    def __init__(self, options: Mapping[str, int | str] | None = None) -> None:
+        self.options = {"Threads": 1, "Hash": HASH, **(options or {})}
+        self.name = ""  # as the engine calls itself, such as "Stockfish 15.1"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._rest = b""
+
+    @property
+    def pid(self) -> int | None:
+        """Number of the process; None if it does not run."""
+        return self._process.pid if self._process else None
+
+    def search(
+        self, fen: str, moves: Sequence[str], *, nodes: int = 0, milliseconds: int = 0, lines: int = 1
+    ) -> Analysis:
+        """Search the position after `moves` from `fen`; limit the nodes or the time.
+
+        Raises BackendError if the process is gone or hangs; start it first.
+        """
+        limit = f"nodes {nodes}" if nodes else f"movetime {milliseconds}"
+        played = f" moves {' '.join(moves)}" if moves else ""
+        orders = ("ucinewgame", f"setoption name MultiPV value {lines}", f"position fen {fen}{played}", f"go {limit}")
+        found: dict[int, Line] = {}
+        best = b""
+        for line in self._answers(orders, until=b"bestmove"):
+            best = line
+            if match := LINE.match(line):
+                value = int(match[3])
+                if match[2] == b"mate":
+                    value = MATE - value if value > 0 else -MATE - value
+                found[int(match[1])] = Line(match[4].decode(), value)
+        return Analysis(best.split()[1].decode(), [found[number] for number in sorted(found)])
+
+    def start(self) -> None:
+        """Start the process if it does not run, and read its name.
+
+        Raises BackendError if it does not answer, MissingExtra if Stockfish is not installed.
+        """
+        if self._process is not None:
+            if self._process.poll() is None:
+                return
+            self.close()
+        path = executable()
+        try:
+            self._process = subprocess.Popen(
+                [path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0
+            )
+        except OSError as error:
+            raise BackendError(f"Stockfish does not start: {error}") from error
+        self._rest = b""
+        for line in self._answers(("uci",), until=b"uciok"):
+            if line.startswith(b"id name "):
+                self.name = line.removeprefix(b"id name ").decode("utf-8", "replace").strip()
+        settings = [f"setoption name {name} value {value}" for name, value in self.options.items()]
+        self._answers((*settings, "isready"), until=b"readyok")
+
+    def close(self) -> None:
+        """End the process; it can be started again."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                with suppress(BrokenPipeError):
+                    pipe.close()
+        process.wait()
+
+    def _answers(self, orders: Sequence[str], *, until: bytes) -> list[bytes]:
+        """Send orders and return the lines of the answer to one that starts with `until`."""
+        process = self._process
+        if process is None or process.stdin is None:
+            raise BackendError("Stockfish does not run")
+        lines: list[bytes] = []
+        try:
+            process.stdin.write("".join(f"{order}\n" for order in orders).encode())
+            while not lines or not lines[-1].startswith(until):
+                lines.append(self._line(process))
+        except (OSError, EOFError) as error:
+            self.close()
+            raise BackendError(f"Stockfish {error or 'has died'}; reset the environment to start it again") from error
+        return lines
+
+    def _line(self, process: subprocess.Popen[bytes]) -> bytes:
+        """Return the next line of output. Raises EOFError at its end and TimeoutError if none comes."""
+        if process.stdout is None:
+            raise EOFError("has no output")
+        deadline = time.monotonic() + PATIENCE
+        while b"\n" not in self._rest:
+            ready, _, _ = select.select([process.stdout], [], [], max(0.0, deadline - time.monotonic()))
+            if not ready:
+                raise TimeoutError(f"has been silent for {PATIENCE:g} seconds")
+            chunk = os.read(process.stdout.fileno(), CHUNK)
+            if not chunk:
+                raise EOFError("has died")
+            self._rest += chunk
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line
