@@ -29,7 +29,7 @@ CHUNK = 1 << 16
 
 
 @dataclass(frozen=True)
-class Line:
+class CandidateLine:
     """A first move that a search considered."""
 
     move: str  # in UCI
@@ -53,7 +53,7 @@ class Analysis:
     """Result of a search."""
 
     best: str  # move to play, in UCI; with limited strength it may be in no line
-    lines: list[Line]  # best first
+    lines: list[CandidateLine]  # best first
 
 
 class Stockfish:
@@ -80,7 +80,7 @@ class Stockfish:
         limit = f"nodes {nodes}" if nodes else f"movetime {milliseconds}"
         played = f" moves {' '.join(moves)}" if moves else ""
         orders = ("ucinewgame", f"setoption name MultiPV value {lines}", f"position fen {fen}{played}", f"go {limit}")
-        found: dict[int, Line] = {}
+        lines_by_number: dict[int, CandidateLine] = {}
         best = b""
         for line in self._answers(orders, until=b"bestmove"):
             best = line
@@ -88,8 +88,8 @@ class Stockfish:
                 value = int(match[3])
                 if match[2] == b"mate":
                     value = MATE - value if value > 0 else -MATE - value
-                found[int(match[1])] = Line(match[4].decode(), value)
-        return Analysis(best.split()[1].decode(), [found[number] for number in sorted(found)])
+                lines_by_number[int(match[1])] = CandidateLine(match[4].decode(), value)
+        return Analysis(best.split()[1].decode(), [lines_by_number[number] for number in sorted(lines_by_number)])
 
     def start(self) -> None:
         """Start the process if it does not run, and read its name.

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lmgym.env.games.chess.game import Game
-from lmgym.env.games.chess.position import EMPTY, NEAR, RAYS, Move, Position
+from lmgym.env.games.chess.position import EMPTY, NEAR, RAYS, ChessPosition, Move
 from lmgym.errors import InstanceError
 
 PIECES = ("Q", "R", "QR", "RR")  # White's beside the king, by instance in turn
@@ -31,7 +31,7 @@ class Table(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def first_position(split: str, index: int) -> Position:
+def first_position(split: str, index: int) -> ChessPosition:
     """Draw the first position of an instance: pieces at random, White on turn, until legal and of this split."""
     rng = np.random.default_rng([STREAM[split], index])
     men = f"Kk{PIECES[index % len(PIECES)]}"
@@ -39,12 +39,12 @@ def first_position(split: str, index: int) -> Position:
         board = [EMPTY] * 64
         for square, piece in zip(rng.choice(64, len(men), replace=False), men, strict=True):
             board[int(square)] = piece
-        position = Position("".join(board))
+        position = ChessPosition("".join(board))
         if not position.impossible and _split_of(position) == split:
             return position
 
 
-def _split_of(position: Position) -> str:
+def _split_of(position: ChessPosition) -> str:
     """Return the split of a position: by the digest that it shares with its turned and mirrored images."""
     grid = np.array(list(position.board)).reshape(8, 8)
     images = [np.rot90(each, turns) for each in (grid, grid.T) for turns in range(4)]
@@ -52,7 +52,7 @@ def _split_of(position: Position) -> str:
     return "test" if hashlib.blake2b(first.encode(), digest_size=1).digest()[0] < TESTED else "train"
 
 
-def checked_ending(position: Position) -> Position:
+def checked_ending(position: ChessPosition) -> ChessPosition:
     """Return a position if it is one of the endgames with White on turn, else raise InstanceError."""
     men = "".join(sorted(position.board.replace(EMPTY, "")))
     if men not in {"".join(sorted(f"Kk{pieces}")) for pieces in PIECES} or not position.white:
@@ -65,19 +65,19 @@ def checked_ending(position: Position) -> Position:
 # The lone king -----------------------------------------------------------------------------------------------------
 
 
-def lone_king_move(position: Position) -> Move:
+def lone_king_move(position: ChessPosition) -> Move:
     """Return the lone king's best move, two plies deep: out of mate, towards captures, stalemate and the centre."""
     return max(position.moves, key=lambda move: (_worst(position.after(move)), -move.target))
 
 
-def _worst(position: Position) -> float:
+def _worst(position: ChessPosition) -> float:
     """Return the least value for Black after any move of White."""
     if len(position.board.replace(EMPTY, "")) == 2:
         return FAR
     return min((_standing(position.after(move)) for move in position.moves), default=0.0)
 
 
-def _standing(position: Position) -> float:
+def _standing(position: ChessPosition) -> float:
     """Return the value of a position for Black, who is on turn."""
     if not position.moves:
         return -FAR if position.in_check else FAR
@@ -158,7 +158,7 @@ def winning_move(game: Game) -> Move:
     return min(afters, key=lambda move: (game.met(afters[move]), _to_mate(afters[move])))
 
 
-def _to_mate(position: Position) -> int:
+def _to_mate(position: ChessPosition) -> int:
     """Return White's moves to mate where the lone king is on turn."""
     if not position.moves:
         return -1 if position.in_check else FAR

@@ -12,14 +12,14 @@ from lmgym.env.actions import parse_answer
 from lmgym.env.env import Reply, TextEnv
 from lmgym.env.games.chess.game import Game
 from lmgym.env.games.chess.notation import from_uci, read_move, san
-from lmgym.env.games.chess.position import EMPTY, START_FEN, Move, Position
+from lmgym.env.games.chess.position import EMPTY, START_FEN, ChessPosition, Move
 from lmgym.env.games.chess.search import best_move
 from lmgym.errors import InstanceError
 from lmgym.tasks.chess import ENDGAMES, SPEC
 from lmgym.tasks.chess.endings import checked_ending, first_position, winning_move
 from lmgym.tasks.chess.opponents import (
+    ChessPlayer,
     LimitedStockfish,
-    Opponent,
     RulePlayer,
     WeakenedStockfish,
     chess_opponent,
@@ -49,15 +49,15 @@ class ChessEnv(TextEnv):
 
     # Hooks of the two tasks ---------------------------------------------------------------------------------------
 
-    def opponent_named(self, name: str) -> Opponent:
+    def opponent_named(self, name: str) -> ChessPlayer:
         """Return the scripted opponent of this name. Raises InstanceError if there is none."""
         raise NotImplementedError
 
-    def opening(self, index: int) -> Position:
+    def opening(self, index: int) -> ChessPosition:
         """Return the first position of an instance."""
         raise NotImplementedError
 
-    def checked(self, position: Position) -> Position:
+    def checked(self, position: ChessPosition) -> ChessPosition:
         """Return an authored position, or raise InstanceError if the task does not have it."""
         raise NotImplementedError
 
@@ -76,7 +76,7 @@ class ChessEnv(TextEnv):
         fen = instance.get("fen")
         if not isinstance(fen, str):
             raise InstanceError(f"an instance of {self.task.id} is {{'fen': text}}; got {fen!r}")
-        position = self.checked(Position.from_fen(fen))
+        position = self.checked(ChessPosition.from_fen(fen))
         if not position.white or Game(position).ending:
             raise InstanceError(f"{self.task.id} starts with White on turn in a game that is not over; got {fen!r}")
         return self._start(position)
@@ -117,7 +117,7 @@ class ChessEnv(TextEnv):
         """End the processes of the opponent."""
         self.opponent.close()
 
-    def _start(self, position: Position) -> Reply:
+    def _start(self, position: ChessPosition) -> Reply:
         self.opponent.start()
         self.game = Game(position)
         self.illegal = self.refused = 0
@@ -169,15 +169,15 @@ class Chess(ChessEnv):
         super().__init__(opponent=opponent, **common)
         self.second: Stockfish | None = None  # the oracle's
 
-    def opponent_named(self, name: str) -> Opponent:
+    def opponent_named(self, name: str) -> ChessPlayer:
         """Return Stockfish, or a player by rule."""
         return chess_opponent(name, self.task.id)
 
-    def opening(self, index: int) -> Position:
+    def opening(self, index: int) -> ChessPosition:
         """Return the first position of chess."""
-        return Position.from_fen(START_FEN)
+        return ChessPosition.from_fen(START_FEN)
 
-    def checked(self, position: Position) -> Position:
+    def checked(self, position: ChessPosition) -> ChessPosition:
         """Return any position."""
         return position
 
@@ -222,18 +222,18 @@ class ChessEndgames(ChessEnv):
     def __init__(self, *, opponent: str = "minimax", **common: Any) -> None:
         super().__init__(opponent=opponent, **common)
 
-    def opponent_named(self, name: str) -> Opponent:
+    def opponent_named(self, name: str) -> ChessPlayer:
         """Return the player of the lone king."""
         rules = {"minimax": lone_king_moves, "random": random_moves}
         if name not in rules:
             raise InstanceError(f"unknown opponent {name!r} for {self.task.id}; choose {', '.join(rules)}")
         return RulePlayer(rules[name])
 
-    def opening(self, index: int) -> Position:
+    def opening(self, index: int) -> ChessPosition:
         """Return the first position of an endgame."""
         return first_position(self.split, index)
 
-    def checked(self, position: Position) -> Position:
+    def checked(self, position: ChessPosition) -> ChessPosition:
         """Return a position of one of the four endgames."""
         return checked_ending(position)
 

@@ -9,10 +9,10 @@ from typing import Protocol
 
 import numpy as np
 
-from lmgym.backends.stockfish import EXECUTABLE, Line, Stockfish, executable
+from lmgym.backends.stockfish import EXECUTABLE, CandidateLine, Stockfish, executable
 from lmgym.env.games.chess.game import Game
 from lmgym.env.games.chess.notation import from_uci
-from lmgym.env.games.chess.position import Move, Position
+from lmgym.env.games.chess.position import ChessPosition, Move
 from lmgym.env.games.chess.search import greedy_moves
 from lmgym.errors import InstanceError, MissingExtra
 from lmgym.tasks.chess.endings import lone_king_move
@@ -25,7 +25,7 @@ LEAST_ELO, MOST_ELO, MOST_SKILL = 1350, 2850, 20  # that Stockfish takes
 LIMITED = re.compile(r"(elo|skill):(\d{1,4})")
 
 
-class Opponent(Protocol):
+class ChessPlayer(Protocol):
     """A player of Black."""
 
     deterministic: bool  # it plays the same moves if the generator draws the same numbers
@@ -45,7 +45,7 @@ class RulePlayer:
 
     deterministic = True
 
-    def __init__(self, rule: Callable[[Position], Sequence[Move]]) -> None:
+    def __init__(self, rule: Callable[[ChessPosition], Sequence[Move]]) -> None:
         self.rule = rule
 
     def start(self) -> None:
@@ -60,12 +60,12 @@ class RulePlayer:
         """Do nothing: the player holds nothing."""
 
 
-def random_moves(position: Position) -> tuple[Move, ...]:
+def random_moves(position: ChessPosition) -> tuple[Move, ...]:
     """Return all legal moves."""
     return position.moves
 
 
-def lone_king_moves(position: Position) -> list[Move]:
+def lone_king_moves(position: ChessPosition) -> list[Move]:
     """Return the lone king's best move."""
     return [lone_king_move(position)]
 
@@ -85,8 +85,8 @@ class WeakenedStockfish:
 
     def choose(self, game: Game, rng: np.random.Generator) -> Move:
         """Draw a line."""
-        found = self.engine.search(game.first.fen, [move.uci for move in game.played], nodes=NODES, lines=LINES)
-        return from_uci(_drawn(found.lines, float(rng.random())).move)
+        analysis = self.engine.search(game.first.fen, [move.uci for move in game.played], nodes=NODES, lines=LINES)
+        return from_uci(_drawn(analysis.lines, float(rng.random())).move)
 
     def close(self) -> None:
         """End the engine."""
@@ -104,7 +104,7 @@ def start_version(engine: Stockfish) -> None:
         )
 
 
-def _drawn(lines: list[Line], draw: float) -> Line:
+def _drawn(lines: list[CandidateLine], draw: float) -> CandidateLine:
     """Return the line that a number in [0, 1) draws, by weights exp(value / TEMPERATURE)."""
     best = max(line.value for line in lines)
     weights = [math.exp((line.value - best) / TEMPERATURE) for line in lines]
@@ -142,7 +142,7 @@ class LimitedStockfish:
         self.engine.close()
 
 
-def chess_opponent(name: str, task: str) -> Opponent:
+def chess_opponent(name: str, task: str) -> ChessPlayer:
     """Return the opponent of whole games with this name. Raises InstanceError if there is none."""
     rules = {"greedy": greedy_moves, "random": random_moves}
     if name in rules:

@@ -5,7 +5,7 @@ import pytest
 
 from lmgym.env.games.chess.game import Game, insufficient
 from lmgym.env.games.chess.notation import from_uci, read_move, san
-from lmgym.env.games.chess.position import START_FEN, Position
+from lmgym.env.games.chess.position import START_FEN, ChessPosition
 from lmgym.env.games.chess.search import best_move, greedy_moves
 from lmgym.errors import InstanceError
 
@@ -29,7 +29,7 @@ def lines(position, depth):
 @pytest.mark.parametrize("fen", COUNTS)
 def test_the_legal_lines_of_a_standard_position_are_counted(fen):
     depth, count = COUNTS[fen]
-    position = Position.from_fen(fen)
+    position = ChessPosition.from_fen(fen)
     assert position.fen == fen
     assert lines(position, depth) == count
 
@@ -53,7 +53,7 @@ def test_random_games_are_openspiels():
 
 
 def test_moves_are_read_in_many_spellings_and_written_in_one():
-    position = Position.from_fen(KIWIPETE)
+    position = ChessPosition.from_fen(KIWIPETE)
     for text in ("O-O", "0-0", "e1g1", "O-O!"):
         assert san(position, read_move(position, text)) == "O-O"
     for text in ("dxe6", "dxe6+", "d5e6", "d5xe6"):
@@ -61,10 +61,10 @@ def test_moves_are_read_in_many_spellings_and_written_in_one():
     assert read_move(position, "Nd3").uci == "e5d3"
     for text in ("", "e5", "Ke9", "Nb5b5", "d7d8q", "--", "O-O-O-O", "♞f3", "e" * 100_000):
         assert read_move(position, text) is None
-    promoting = Position.from_fen("8/P6k/8/8/8/8/8/K7 w - - 0 1")
+    promoting = ChessPosition.from_fen("8/P6k/8/8/8/8/8/K7 w - - 0 1")
     assert read_move(promoting, "a8") is None
     assert {san(promoting, read_move(promoting, text)) for text in ("a8=N", "a8n", "a7a8n")} == {"a8=N"}
-    rooks = Position.from_fen("7k/8/8/R7/8/8/8/R3K3 w - - 0 1")
+    rooks = ChessPosition.from_fen("7k/8/8/R7/8/8/8/R3K3 w - - 0 1")
     assert read_move(rooks, "Ra3") is None
     assert {san(rooks, from_uci(uci)) for uci in ("a1a3", "a5a3")} == {"R1a3", "R5a3"}
     with pytest.raises(ValueError, match="UCI"):
@@ -72,9 +72,9 @@ def test_moves_are_read_in_many_spellings_and_written_in_one():
 
 
 def test_en_passant_is_told_only_where_it_is_legal():
-    assert Position.from_fen("4k3/8/8/8/4p3/8/3P4/4K3 w - - 0 1").after(from_uci("d2d4")).fen.split()[3] == "d3"
-    assert Position.from_fen("4k3/8/8/8/8/8/3P4/4K3 w - - 0 1").after(from_uci("d2d4")).fen.split()[3] == "-"
-    pinned = Position.from_fen("8/8/8/8/k3p2R/8/3P4/4K3 w - - 0 1")  # the capture would bare the king on its rank
+    assert ChessPosition.from_fen("4k3/8/8/8/4p3/8/3P4/4K3 w - - 0 1").after(from_uci("d2d4")).fen.split()[3] == "d3"
+    assert ChessPosition.from_fen("4k3/8/8/8/8/8/3P4/4K3 w - - 0 1").after(from_uci("d2d4")).fen.split()[3] == "-"
+    pinned = ChessPosition.from_fen("8/8/8/8/k3p2R/8/3P4/4K3 w - - 0 1")  # the capture would bare the king on its rank
     assert pinned.after(from_uci("d2d4")).fen.split()[3] == "-"
 
 
@@ -95,11 +95,11 @@ def test_en_passant_is_told_only_where_it_is_legal():
 )
 def test_an_impossible_position_is_refused(fen):
     with pytest.raises(InstanceError, match="not a position of chess"):
-        Position.from_fen(fen)
+        ChessPosition.from_fen(fen)
 
 
 def played(fen, moves):
-    game = Game(Position.from_fen(fen))
+    game = Game(ChessPosition.from_fen(fen))
     for text in moves.split():
         assert not game.ending
         game.play(read_move(game.position, text))
@@ -132,17 +132,17 @@ def test_a_game_ends_by_mate_stalemate_repetition_quiet_moves_and_lack_of_materi
     ],
 )
 def test_material_is_insufficient_where_no_mate_is_possible(men, dead):
-    assert insufficient(Position.from_fen(f"{men}/8/8/8/8/8/8 w - - 0 1")) is dead
+    assert insufficient(ChessPosition.from_fen(f"{men}/8/8/8/8/8/8 w - - 0 1")) is dead
 
 
 def test_players_by_rule_take_what_hangs_and_mate():
-    hanging = Position.from_fen("4k3/8/8/3q4/4P3/8/8/4K3 w - - 0 1")
+    hanging = ChessPosition.from_fen("4k3/8/8/3q4/4P3/8/8/4K3 w - - 0 1")
     assert [move.uci for move in greedy_moves(hanging)] == ["e4d5"]
-    defended = Position.from_fen("4k3/2p5/3p4/8/8/8/8/3QK3 w - - 0 1")
+    defended = ChessPosition.from_fen("4k3/2p5/3p4/8/8/8/8/3QK3 w - - 0 1")
     assert "d1d6" not in {move.uci for move in greedy_moves(defended)}
-    back_rank = Game(Position.from_fen("6k1/5ppp/8/8/8/8/8/R3K3 w Q - 0 1"))
+    back_rank = Game(ChessPosition.from_fen("6k1/5ppp/8/8/8/8/8/R3K3 w Q - 0 1"))
     assert {best_move(back_rank, 1).uci, greedy_moves(back_rank.position)[0].uci} == {"a1a8"}
-    in_two = Game(Position.from_fen("7k/8/5K2/8/8/8/8/R7 w - - 0 1"))
+    in_two = Game(ChessPosition.from_fen("7k/8/5K2/8/8/8/8/R7 w - - 0 1"))
     in_two.play(best_move(in_two, 3))
     in_two.play(in_two.position.moves[0])
     in_two.play(best_move(in_two, 3))

@@ -9,7 +9,7 @@ from itertools import islice
 
 import pytest
 
-from lmgym.env.games.chess.position import START_FEN, Position
+from lmgym.env.games.chess.position import START_FEN, ChessPosition
 from lmgym.env.golden import at_random, given, play
 from lmgym.env.registry import build
 from lmgym.errors import BackendError, InstanceError, MissingExtra
@@ -52,7 +52,7 @@ def test_being_mated_costs_one(opened):
     env = opened("lmgym/Chess-v0", opponent="greedy")
     env.reset(seed=0, options={"index": 0})
     env.step("f3")
-    env.unwrapped.game.__init__(Position.from_fen("rnbqkbnr/pppp1ppp/8/4p3/8/5P2/PPPPP1PP/RNBQKBNR w KQkq - 0 2"))
+    env.unwrapped.game.__init__(ChessPosition.from_fen("rnbqkbnr/pppp1ppp/8/4p3/8/5P2/PPPPP1PP/RNBQKBNR w KQkq - 0 2"))
     _, reward, terminated, _, info = env.step("g4")
     assert (reward, terminated, info["score"]) == (-1.0, True, 0.0)
     assert info["seat_scores"] == {"agent": 0.0, "opponent": 1.0}

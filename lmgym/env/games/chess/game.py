@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from lmgym.env.games.chess.position import START_FEN, Move, Position
+from lmgym.env.games.chess.position import START_FEN, ChessPosition, Move
 
 REPETITIONS = 3
 QUIET = 100  # moves of either side without a capture or a pawn's move
 
 
-def insufficient(position: Position) -> bool:
+def insufficient(position: ChessPosition) -> bool:
     """Return True if neither side can ever mate: kings with at most a knight, or with bishops of one colour."""
     men = [(piece.upper(), square) for square, piece in enumerate(position.board) if piece not in ".Kk"]
     if len(men) <= 1:
@@ -23,7 +23,7 @@ def insufficient(position: Position) -> bool:
 class Game:
     """The moves of a game from its first position. Threefold repetition and fifty quiet moves end it as a draw."""
 
-    position: Position = field(default_factory=lambda: Position.from_fen(START_FEN))
+    position: ChessPosition = field(default_factory=lambda: ChessPosition.from_fen(START_FEN))
     played: list[Move] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -39,13 +39,13 @@ class Game:
             self._seen.clear()
         self._seen[_key(self.position)] += 1
 
-    def met(self, position: Position) -> int:
+    def met(self, position: ChessPosition) -> int:
         """Return how many times a position has come up since the last capture or move of a pawn."""
         return self._seen[_key(position)]
 
     @property
     def ending(self) -> str:
-        """How the game ended, such as "checkmate"; empty while it goes on."""
+        """Reason why the game is over, such as "checkmate"; empty while it goes on."""
         position = self.position
         if not position.moves:
             return "checkmate" if position.in_check else "stalemate"
@@ -63,5 +63,5 @@ class Game:
         return -1.0 if self.position.white else 1.0
 
 
-def _key(position: Position) -> tuple[str, bool, str, int | None]:
+def _key(position: ChessPosition) -> tuple[str, bool, str, int | None]:
     return position.board, position.white, position.castling, position.en_passant

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import re
 
-from lmgym.env.games.chess.position import NAMES, PROMOTIONS, Move, Position
+from lmgym.env.games.chess.position import NAMES, PROMOTIONS, ChessPosition, Move
 
 SAN = re.compile(r"([KQRBN])?([a-h])?([1-8])?[x-]?([a-h][1-8])(?:=?([QRBNqrbn]))?")
 CASTLING = {"O-O": 2, "0-0": 2, "O-O-O": -2, "0-0-0": -2}  # files that the king moves
 SUFFIXES = "+#!?"
 
 
-def san(position: Position, move: Move) -> str:
+def san(position: ChessPosition, move: Move) -> str:
     """Write a legal move in SAN, with the sign of check or mate."""
     after = position.after(move)
     sign = "" if not after.in_check else "+" if after.moves else "#"
     return _body(position, move) + sign
 
 
-def _body(position: Position, move: Move) -> str:
+def _body(position: ChessPosition, move: Move) -> str:
     piece = position.board[move.start].upper()
     files = move.target - move.start
     if piece == "K" and abs(files) == 2:
@@ -48,7 +48,7 @@ def _distinction(name: str, rivals: list[str]) -> str:
     return name[1] if all(name[1] != rival[1] for rival in rivals) else name
 
 
-def read_move(position: Position, text: str) -> Move | None:
+def read_move(position: ChessPosition, text: str) -> Move | None:
     """Return the legal move that a text names in SAN or UCI; None if it names none, or several.
 
     Signs of check and comment may be missing or wrong, and more of the start may be named than is needed.
@@ -64,7 +64,7 @@ def read_move(position: Position, text: str) -> Move | None:
     piece, file, rank, target, promotion = match.groups()
     kinds = "KQRBNP" if piece is None and file and rank else piece or "P"  # UCI names any piece's start
     wanted = (promotion or "").lower()
-    found = [
+    matching = [
         move
         for move in position.moves
         if NAMES[move.target] == target
@@ -73,7 +73,7 @@ def read_move(position: Position, text: str) -> Move | None:
         and (rank is None or NAMES[move.start][1] == rank)
         and move.promotion == wanted
     ]
-    return found[0] if len(found) == 1 else None
+    return matching[0] if len(matching) == 1 else None
 
 
 def from_uci(text: str) -> Move:

@@ -91,7 +91,7 @@ def attacked(board: Sequence[str], square: int, by_white: bool) -> bool:
 
 
 @dataclass(frozen=True)
-class Position:
+class ChessPosition:
     """A position; immutable. `en_passant` is set only if a pawn may legally capture there."""
 
     board: str  # 64 pieces or EMPTY, from a1
@@ -102,7 +102,7 @@ class Position:
     number: int = 1  # of the move, counted for both sides together
 
     @classmethod
-    def from_fen(cls, fen: str) -> Position:
+    def from_fen(cls, fen: str) -> ChessPosition:
         """Read a position in Forsyth-Edwards notation. Raises InstanceError if it is malformed or impossible."""
         fields = fen.split()
         try:
@@ -162,7 +162,7 @@ class Position:
             if not (exposed or move[0] in lines or move[0] == king or move[1] == self.en_passant) or self._safe(move)
         )
 
-    def after(self, move: Move) -> Position:
+    def after(self, move: Move) -> ChessPosition:
         """Return the position after a legal move."""
         board = "".join(self._moved(move))
         piece = self.board[move.start]
@@ -173,9 +173,9 @@ class Position:
         halfmoves = self.halfmoves + 1 if quiet else 0
         number = self.number + (not self.white)
         if pawn and abs(move.start - move.target) == 16:
-            passed = Position(board, not self.white, rights)._capturable((move.start + move.target) // 2)
-            return Position(board, not self.white, rights, passed, halfmoves, number)
-        return Position(board, not self.white, rights, None, halfmoves, number)
+            passed = ChessPosition(board, not self.white, rights)._capturable((move.start + move.target) // 2)
+            return ChessPosition(board, not self.white, rights, passed, halfmoves, number)
+        return ChessPosition(board, not self.white, rights, None, halfmoves, number)
 
     def _candidates(self) -> Iterator[Move]:
         """Yield the moves that may leave the own king attacked."""
@@ -253,7 +253,7 @@ class Position:
         behind = target + (-8 if self.white else 8)
         if self.board[behind] != ("p" if self.white else "P"):
             return None
-        passed = Position(self.board, self.white, self.castling, target)
+        passed = ChessPosition(self.board, self.white, self.castling, target)
         starts = (each for each in STRIKES[not self.white][target] if self.board[each] == ("P" if self.white else "p"))
         return target if any(passed._safe(Move(start, target)) for start in starts) else None
 

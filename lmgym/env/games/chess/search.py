@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from lmgym.env.games.chess.game import Game
-from lmgym.env.games.chess.position import EMPTY, Move, Position, attacked
+from lmgym.env.games.chess.position import EMPTY, ChessPosition, Move, attacked
 
 WORTH = {"P": 100, "N": 300, "B": 320, "R": 500, "Q": 900, "K": 0}  # centipawns
 MATE = 100_000
@@ -13,7 +13,7 @@ ADVANCE, CENTRE = 6, 4  # centipawns: of a pawn by rank, of other pieces by step
 CORNER, NEARNESS = 10, 4  # of a bare king: by step towards the edge, by step of the other king towards it
 
 
-def greedy_moves(position: Position) -> list[Move]:
+def greedy_moves(position: ChessPosition) -> list[Move]:
     """Return the moves that mate, else those that win most at once: a piece taken, less the own one if it is attacked.
 
     Only the first answer of the other side counts, whatever its piece is worth.
@@ -23,7 +23,7 @@ def greedy_moves(position: Position) -> list[Move]:
     return [move for move, gain in gains.items() if gain == best]
 
 
-def _gain(position: Position, move: Move) -> int:
+def _gain(position: ChessPosition, move: Move) -> int:
     after = position.after(move)
     if after.in_check and not after.moves:
         return MATE
@@ -46,7 +46,7 @@ def best_move(game: Game, depth: int) -> Move:
     return best
 
 
-def _value(position: Position, depth: int, low: int, high: int) -> int:
+def _value(position: ChessPosition, depth: int, low: int, high: int) -> int:
     """Return the value for the side on turn; sooner mates are worse."""
     if (depth > 0 or position.in_check) and not position.moves:
         return -MATE - depth if position.in_check else 0
@@ -60,7 +60,7 @@ def _value(position: Position, depth: int, low: int, high: int) -> int:
     return low
 
 
-def _ordered(position: Position, moves: tuple[Move, ...]) -> list[Move]:
+def _ordered(position: ChessPosition, moves: tuple[Move, ...]) -> list[Move]:
     """Return moves with the best captures by the least pieces first."""
     board = position.board
 
