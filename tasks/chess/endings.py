@@ -23,7 +23,7 @@ FAR = 1000  # moves to mate if White is left without pieces
 Moves = npt.NDArray[np.uint8]  # White's moves to mate, by the squares of White's king, its piece and the lone king
 
 
-class Table(NamedTuple):
+class MateTable(NamedTuple):
     """Exact values of all positions of a king and one piece against a king."""
 
     lost: Moves  # where the lone king is on turn
@@ -91,7 +91,7 @@ def _standing(position: ChessPosition) -> float:
 
 
 @cache
-def table(piece: str) -> Table:
+def table(piece: str) -> MateTable:
     """Return White's moves to mate with king and `piece`, found by retrograde analysis."""
     near, rays = _king_squares(), _covered(piece)
     squares = np.arange(64)
@@ -105,7 +105,7 @@ def table(piece: str) -> Table:
     steps = [np.flatnonzero(near[square]) for square in range(64)]
     reach = rays[:, :, None, :] & ~_between()[None, :, :, :]  # [king, piece, lone king, to]
     reach &= (squares[:, None] != squares[None, :])[None, None]
-    values = Table(np.full((64, 64, 64), UNKNOWN, np.uint8), np.full((64, 64, 64), UNKNOWN, np.uint8))
+    values = MateTable(np.full((64, 64, 64), UNKNOWN, np.uint8), np.full((64, 64, 64), UNKNOWN, np.uint8))
     for depth in range(UNKNOWN):
         lost, won = apart & ~takes & (values.lost == UNKNOWN), values.won != UNKNOWN
         for square in range(64):
