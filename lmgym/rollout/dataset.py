@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -121,12 +122,18 @@ def _lines(path: Path) -> Iterator[Trajectory]:
     """Yield the episodes of a file of JSON lines; an incomplete last line is skipped."""
     opened = gzip.open if path.name.endswith(".gz") else open
     with opened(path, "rt", encoding="utf-8") as file:
-        for number, line in enumerate(file):
-            if line.startswith('{"id"'):  # as `episodes.dump` begins
-                if line.endswith("\n"):
-                    yield episodes.parse(line)
-            elif line.strip():
-                yield lmrl.episode(_json(line, f"{path.name}, line {number + 1}"), path.name, number)
+        # our episodes begin as `episodes.dump` begins
+        for ours, group in itertools.groupby(enumerate(file), key=lambda pair: pair[1].startswith('{"id"')):
+            if ours:
+                yield from (episodes.parse(line) for _, line in group if line.endswith("\n"))
+            else:
+                contents = ((number, _content(line, path.name, number)) for number, line in group)
+                yield from lmrl.lines(contents, path.name)
+
+
+def _content(line: str, name: str, number: int) -> Any:
+    """Return the JSON of a line; None if it is blank."""
+    return _json(line, f"{name}, line {number + 1}") if line.strip() else None
 
 
 def _json(text: str, place: str) -> Any:

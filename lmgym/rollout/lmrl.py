@@ -4,12 +4,14 @@
 |---|---|---|
 | `sequence` | Wordle, Twenty Questions | texts as [text, is_action]; `reward` of each but the first; `done` |
 | `text_history` | Text-Nav, maze (partly observed) | texts in turns; `rewards`, `dones` of each action or each text |
-| steps | maze (fully observed) | a list of `state`, `action`, `reward`, `done` |
+| steps | maze (fully observed), chess, endgames | a list of `state`, `action`, `reward`, `done` |
+| moves | chess (`train.jsonl`) | a step a line: `from_state`, `action`, `reward`, `done` |
 | questions | Twenty Questions, Guess My City | `lines` of "Question? Answer", `correct`, `word` |
 | sale | Car Dealer | `lines` of `role` and `text`, `buyer_info`, `output` where it came to one |
 
-A line holds one episode; a `.json` file holds a list of them, or lists by name (Car Dealer's by personality). Chess
-(one step per line, or arrays) and pairs of `in_text` and `out_text`, which have no rewards, are not supported.
+A line holds one episode; a `.json` file holds a list of them, or lists by name (Car Dealer's by personality). Moves of
+chess are an episode up to a line that is done or blank, and 200 of them at most, spaced letter by letter as the release
+reads them. Chess as arrays, and pairs of `in_text` and `out_text`, which have no rewards, are not supported.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from lmgym.types import Completion, Message, Trajectory, Turn
 Text = tuple[str, bool, float]  # text, whether it is an action, its reward
 
 QUESTIONS = 20  # of a game
+MOVES = 200  # of a game of chess; the rest is another episode, as in the release
 SELLER, BUYER = ("Seller", "Dealer"), "Buyer"  # the seller, whose part is learnt, has two names
 
 
@@ -47,6 +50,23 @@ def episode(content: Any, name: str, number: int) -> Trajectory:
         raise InstanceError(f"{place} is not an episode of lmgym or LMRL-Gym: {error!r}") from error
 
 
+def lines(contents: Iterable[tuple[int, Any]], name: str) -> Iterator[Trajectory]:
+    """Yield the episodes of a file of JSON lines, given as numbers and contents; None for a blank line."""
+    moves: list[Any] = []  # of a game of chess
+    first = 0
+    for number, content in contents:
+        if isinstance(content, Mapping) and "from_state" in content:
+            first = first if moves else number
+            moves.append(content)
+        elif content is not None:
+            yield episode(content, name, number)
+        if moves and (content is None or content.get("done") or len(moves) == MOVES):
+            yield episode(moves, name, first)
+            moves = []
+    if moves:
+        yield episode(moves, name, first)
+
+
 def items(content: Any, name: str) -> Iterator[Trajectory]:
     """Yield the episodes of a JSON value: a list, or lists by name."""
     lists = list(content.values()) if isinstance(content, Mapping) else [content]
@@ -59,8 +79,13 @@ def items(content: Any, name: str) -> Iterator[Trajectory]:
 def _read(content: Any) -> tuple[list[Text], bool]:
     """Return the texts of an episode in any layout, and True if it ended."""
     if isinstance(content, list):
-        steps = [[(step["state"], False, 0.0), (step["action"], True, step["reward"])] for step in content]
-        return [text for step in steps for text in step], bool(content[-1]["done"])
+        steps = [_move(step) if "from_state" in step else (step["state"], step["action"]) for step in content]
+        rewards = [step["reward"] for step in content]
+        texts = [
+            [(state, False, 0.0), (action, True, reward)]
+            for (state, action), reward in zip(steps, rewards, strict=True)
+        ]
+        return [text for pair in texts for text in pair], bool(content[-1]["done"])
     if "sequence" in content:
         texts = [(text, bool(is_action)) for text, is_action in content["sequence"]]
         return _rewarded(texts, [0.0, *content["reward"]]), bool(content["done"])
@@ -71,6 +96,11 @@ def _read(content: Any) -> tuple[list[Text], bool]:
             rewards = [rewards[place // 2] if is_action else 0.0 for place, (_, is_action) in enumerate(texts)]
         return _rewarded(texts, rewards), bool(content["dones"][-1])
     return _sale(content) if "buyer_info" in content else _questions(content)
+
+
+def _move(step: Mapping[str, Any]) -> tuple[str, str]:
+    """Return a position and a move of chess, spaced letter by letter."""
+    return " ".join(step["from_state"]), " ".join(step["action"]) + "\n"
 
 
 def _rewarded(texts: Sequence[tuple[str, bool]], rewards: Sequence[float]) -> list[Text]:

@@ -40,6 +40,11 @@ STEPS = [
     {"state": "at 5, 6\n", "action": "move down\n", "reward": -1.0, "done": False},
     {"state": "at 6, 6\n", "action": "move down\n", "reward": 0.0, "done": True},
 ]
+# chess/env/data.py: a step on a line, with other fields beside these; a blank line ends an episode as well
+MOVES = [
+    {"from_state": "8/k7 w", "action": "Qa1", "reward": 0, "done": False, "generated_by": "engine"},
+    {"from_state": "k7/8 w", "action": "Qa7#", "reward": 1, "done": True, "generated_by": "engine"},
+]
 # twenty_questions/env/data.py and guess_city/env/data.py: a list of these in one file
 QUESTIONS = {"lines": ["Is it alive? No.", "Is it big? I think so? Yes."], "correct": True, "word": ["Piano"]}
 # car_dealer/env/data.py; in one file, lists of these by personality
@@ -95,6 +100,17 @@ def test_each_layout_becomes_turns_with_rewards(tmp_path, content, first, second
         assert (episode.final and episode.final.text) == final
         assert (episode.terminated, episode.truncated) == (True, False)
         assert math.isnan(episode.score)
+
+
+def test_moves_of_chess_are_a_game_up_to_its_end_a_blank_line_or_two_hundred(tmp_path):
+    path = tmp_path / "train.jsonl"
+    first, last = (json.dumps(move) + "\n" for move in MOVES)
+    path.write_text(first + last + first + "\n" + first * 201)
+    done, blank, long, rest = dataset.read(path)
+    assert told(done) == [("8 / k 7   w", "Q a 1\n", 0.0), ("k 7 / 8   w", "Q a 7 #\n", 1.0)]
+    assert [len(each.turns) for each in (blank, long, rest)] == [1, 200, 1]
+    assert [each.terminated for each in (done, blank, long, rest)] == [True, False, False, False]
+    assert len({each.id for each in (done, blank, long, rest)}) == 4
 
 
 def test_a_game_of_questions_is_over_when_the_word_is_found_or_none_is_left(tmp_path):
