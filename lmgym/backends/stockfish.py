@@ -22,7 +22,7 @@ from lmgym.errors import BackendError, MissingExtra
 EXECUTABLE = "LMGYM_STOCKFISH"  # variable with the path of the program
 PLACES = ("stockfish", "/usr/games/stockfish")  # Debian's folder of games is not on root's PATH
 HASH = 1  # MiB; clearing more takes longer than the search
-PATIENCE = 60.0  # seconds without a line of output, after which a process counts as hung
+PATIENCE = 300.0  # seconds without a line of output, after which a process counts as hung
 LINE = re.compile(rb"info .*?\bmultipv (\d+) score (cp|mate) (-?\d+).*? pv (\S+)")
 MATE = 100_000  # centipawns of a mate, less its distance in moves
 CHUNK = 1 << 16
@@ -146,9 +146,10 @@ class Stockfish:
         if process.stdout is None:
             raise EOFError("has no output")
         deadline = time.monotonic() + PATIENCE
+        output = select.poll()  # unlike select.select, it takes file descriptors of any number
+        output.register(process.stdout, select.POLLIN)
         while b"\n" not in self._rest:
-            ready, _, _ = select.select([process.stdout], [], [], max(0.0, deadline - time.monotonic()))
-            if not ready:
+            if not output.poll(1000 * max(0.0, deadline - time.monotonic())):
                 raise TimeoutError(f"has been silent for {PATIENCE:g} seconds")
             chunk = os.read(process.stdout.fileno(), CHUNK)
             if not chunk:
