@@ -144,8 +144,8 @@ def compare(before: Report, after: Report, *, across: Sequence[str] = ()) -> Com
 def _options(before: Report, after: Report, names: Sequence[str]) -> list[tuple[str, str, str]]:
     """Return the values of these options in both reports."""
     chosen = ({name: one.options[name] for name in names if name in one.options} for one in (before, after))
-    sides = [_flatten(values) for values in chosen]
-    return [(f"option {name}", *(side.get(name, "default") for side in sides)) for name in names]
+    old, new = (_flatten(values) for values in chosen)
+    return [(f"option {name}", old.get(name, "default"), new.get(name, "default")) for name in names]
 
 
 def differing_settings(before: Report, after: Report) -> tuple[tuple[str, str, str], ...]:
