@@ -103,7 +103,8 @@ def _text(path: Path, name: str) -> str:
 
 
 def _table(path: Path, settings: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    return _value(path, settings, name, dict, {})
+    table: Mapping[str, Any] = _value(path, settings, name, dict, {})
+    return table
 
 
 def _value(path: Path, table: Mapping[str, Any], name: str, kind: type | tuple[type, ...], default: Any) -> Any:

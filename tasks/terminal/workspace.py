@@ -8,6 +8,7 @@ import shlex
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from lmgym.backends.coding.files import EPOCH
 from lmgym.backends.sandbox import Box, Sandbox, open_sandbox
@@ -98,7 +99,7 @@ def _reward(sandbox: Sandbox, task: TaskFolder) -> TestOutcome:
         except OSError:
             continue
         try:
-            value = json.loads(text) if name.endswith("json") else float(text)
+            value: Any = json.loads(text) if name.endswith("json") else float(text)
             if isinstance(value, dict):
                 value = value.get("reward", *value.values()) if len(value) == 1 else value.get("reward")
             reward = float(value)
