@@ -79,13 +79,8 @@ def items(content: Any, name: str) -> Iterator[Trajectory]:
 def _read(content: Any) -> tuple[list[Text], bool]:
     """Return the texts of an episode in any layout, and True if it ended."""
     if isinstance(content, list):
-        steps = [_move(step) if "from_state" in step else (step["state"], step["action"]) for step in content]
-        rewards = [step["reward"] for step in content]
-        texts = [
-            [(state, False, 0.0), (action, True, reward)]
-            for (state, action), reward in zip(steps, rewards, strict=True)
-        ]
-        return [text for pair in texts for text in pair], bool(content[-1]["done"])
+        steps = [text for step in content for text in _step(step)]
+        return steps, bool(content[-1]["done"])
     if "sequence" in content:
         texts = [(text, bool(is_action)) for text, is_action in content["sequence"]]
         return _rewarded(texts, [0.0, *content["reward"]]), bool(content["done"])
@@ -98,9 +93,13 @@ def _read(content: Any) -> tuple[list[Text], bool]:
     return _sale(content) if "buyer_info" in content else _questions(content)
 
 
-def _move(step: Mapping[str, Any]) -> tuple[str, str]:
-    """Return a position and a move of chess, spaced letter by letter."""
-    return " ".join(step["from_state"]), " ".join(step["action"]) + "\n"
+def _step(step: Mapping[str, Any]) -> list[Text]:
+    """Return what a step tells and its action; a position and a move of chess are spaced letter by letter."""
+    if "from_state" in step:
+        state, action = " ".join(step["from_state"]), " ".join(step["action"]) + "\n"
+    else:
+        state, action = step["state"], step["action"]
+    return [(state, False, 0.0), (action, True, step["reward"])]
 
 
 def _rewarded(texts: Sequence[tuple[str, bool]], rewards: Sequence[float]) -> list[Text]:

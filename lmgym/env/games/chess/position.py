@@ -69,7 +69,7 @@ class Move(NamedTuple):
 
 def attacked(board: Sequence[str], square: int, by_white: bool) -> bool:
     """Return True if a piece of one side attacks a square."""
-    king, queen, rook, bishop, knight, pawn = WHITE if by_white else BLACK
+    king, queen, rook, bishop, knight, pawn = tuple(WHITE if by_white else BLACK)
     for near in NEAR["N"][square]:
         if board[near] == knight:
             return True
