@@ -23,11 +23,14 @@ if TYPE_CHECKING:
     from lmgym.baselines.curves.comparison import Cell, Course, TrainingCurve
 
 START, END = "<!-- curves: made by `make curves` -->", "<!-- /curves -->"
+PAPER = "<!-- lmrl: made by `make curves SIZE=lmrl` -->", "<!-- /lmrl -->"
 WAYS = "<!-- directions: made by `make curves SIZE=directions` -->", "<!-- /directions -->"
 
 
 def curves(
-    size: Annotated[str, typer.Option(help="small: for two cores; full: every cell, 5 seeds; directions.")] = "small",
+    size: Annotated[
+        str, typer.Option(help="small: for two cores; full: every cell, 5 seeds; directions; lmrl.")
+    ] = "small",
     out: Annotated[Path, typer.Option(help="Folder of the runs; what is finished stays.")] = Path("runs/curves"),
     task: Annotated[list[str] | None, typer.Option(help="Only this task; may be repeated.")] = None,
     algorithm: Annotated[list[str] | None, typer.Option(help="Only this algorithm; may be repeated.")] = None,
@@ -35,16 +38,20 @@ def curves(
     tune: Annotated[bool, typer.Option("--tune", help="Try learning rates first, on another seed.")] = False,
     write: Annotated[Path | None, typer.Option(help="README between whose markers the table goes.")] = None,
     part: Annotated[str | None, typer.Option(help="Name in the markers and picture of a table of its own.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Seeds, for lmrl.")] = 3,
 ) -> None:
     """Make the runs, a table with intervals over seeds, and a picture."""
     from lmgym.baselines.curves import comparison
 
-    if size == "directions":
+    if size in ("directions", "lmrl"):
         if tune or algorithm or part:
-            raise RecipeError("directions have arms, rates and a table of their own: no --tune, --algorithm or --part")
-        _directions(out, task, at_once=at_once, write=write)
+            raise RecipeError(f"{size} has arms, rates and a table of its own: no --tune, --algorithm or --part")
+        if size == "lmrl":
+            _lmrl(out, task, at_once=at_once, write=write, seeds=range(seeds))
+        else:
+            _directions(out, task, at_once=at_once, write=write)
         return
-    courses, seeds = _plan(size)
+    courses, course_seeds = _plan(size)
     courses = [course for course in courses if not task or course.task in task]
     chosen = [(course, name) for course in courses for name in course.algorithms if not algorithm or name in algorithm]
     if not chosen:
@@ -59,7 +66,7 @@ def curves(
     cells = [
         comparison.Cell(course=course, algorithm=name, seed=seed, rate=best.get(_trial(course, name), 1.0))
         for course, name in chosen
-        for seed in seeds
+        for seed in course_seeds
     ]
     make(cells)
     results = [comparison.read(cell, out) for cell in cells]
@@ -130,7 +137,7 @@ def _plan(size: str) -> tuple[list[Course], range]:
     if size == "small":
         return small, range(3)
     if size != "full":
-        raise RecipeError(f"--size is small, full or directions; got {size!r}")
+        raise RecipeError(f"--size is small, full, directions or lmrl; got {size!r}")
     tasks = ("guess_number", "wordle", "textworld", "alfworld")
     return [Course(task=name, algorithms=ALL, warmup=200, tokens=1_000_000, episodes=256) for name in tasks], range(5)
 
@@ -174,3 +181,22 @@ def _directions(out: Path, names: list[str] | None, *, at_once: int, write: Path
     console.print(content, markup=False)
     if write is not None:
         write.write_text(between(write.read_text(), content, *WAYS))
+
+
+def _lmrl(out: Path, names: list[str] | None, *, at_once: int, write: Path | None, seeds: range) -> None:
+    """Make the runs of LMRL-Gym's tables, of which `names` are some, and the tables."""
+    from lmgym.baselines.curves import comparison, lmrl
+
+    console = Console(soft_wrap=True)
+    chosen = [each for each in lmrl.BENCHMARKS if not names or each.name in names]
+    if not chosen:
+        available = ", ".join(each.name for each in lmrl.BENCHMARKS)
+        raise RecipeError(f"no table is {' or '.join(names or [])}; known: {available}")
+    lmrl.make_all(chosen, seeds, out, at_once=at_once, tell=teller(console), settings=settings)
+    commits = comparison.commits(run for each in chosen for seed in seeds for run in lmrl.runs(each, seed, out))
+    command = _command("lmrl", task=names, seeds=[str(len(seeds))])
+    caption = f"Command: `{command}`, {commits}. Intervals: bootstrap over starts, 95 %; no tuning trials."
+    content = "\n\n".join([caption, *(lmrl.table(each, seeds, out) for each in chosen)])
+    console.print(content, markup=False)
+    if write is not None:
+        write.write_text(between(write.read_text(), content, *PAPER))

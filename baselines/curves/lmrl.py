@@ -1,0 +1,206 @@
+"""LMRL-Gym's returns on its maze, made anew: record data, imitate them, learn from them, and play its protocol.
+
+The player of the data takes the shortest way in 15 % of its moves and a random one in the others, as the paper says;
+episodes are cut after 20 moves, near the paper's mean length of 19.7. A policy is evaluated from each of the 25 starts,
+32 times, for at most 100 moves. All learners begin with the policy that imitates all of the data.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from lmgym.baselines.curves.comparison import Settings, call, check, interval, make
+from lmgym.env.registry import find
+
+REPORT = "report.json"  # of `lmgym eval`
+STARTS, TRIES = 25, 32  # of the paper's evaluation
+VALUES = (
+    *("--warmup", "0", "--episodes", "32", "--minibatches", "1", "--base", "small", "--lr", "0.003"),
+    *("--beta", "16", "--cql", "0", "--evaluate", "25"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method:
+    """A row of the table."""
+
+    name: str  # as the paper has it
+    algorithm: str
+    words: Sequence[str]  # arguments of the algorithm
+    recorded: bool = True  # learns from the data
+    guided: bool = False  # answers are those of the policy guided by values
+
+
+@dataclass(frozen=True, kw_only=True)
+class Benchmark:
+    """A table: a task, what a policy sees of it, and the paper's returns."""
+
+    name: str
+    task: str
+    context: str
+    published: Mapping[str, float]
+    data: Sequence[str]  # arguments of `lmgym record`
+    model: str = "tiny:1m"
+
+
+IMITATION = Method(
+    name="BC",
+    algorithm="bc",
+    words=("--steps", "150", "--episodes", "8", "--minibatches", "1", "--interject", "0", "--evaluate", "25"),
+)
+METHODS = (
+    Method(
+        name="%BC",
+        algorithm="filtered_bc",
+        words=(
+            *("--warmup", "0", "--steps", "60", "--instances", "8", "--group", "1", "--minibatches", "1"),
+            *("--share", "0.1", "--within", "all", "--evaluate", "25"),
+        ),
+    ),
+    Method(name="MC", algorithm="mc", guided=True, words=(*VALUES, "--steps", "150")),
+    Method(
+        name="ILQL",
+        algorithm="ilql",
+        guided=True,
+        words=(*VALUES, "--steps", "400", "--tau", "0.95", "--tau-target", "0.2"),
+    ),
+    Method(
+        name="PPO",
+        algorithm="ppo",
+        recorded=False,
+        words=(
+            *("--warmup", "0", "--steps", "40", "--instances", "25", "--tries", "4", "--budget", "100"),
+            *("--kl-reward", "0.1", "--evaluate", "25"),
+        ),
+    ),
+)
+RANDOM = ("--episodes", "25", "--tries", "50", "--wander", "0:", "--wander-share", "0.85", "--option", "max_turns=20")
+BENCHMARKS = (
+    Benchmark(
+        name="maze",
+        task="maze",
+        context="latest",
+        published={"BC": -72.1, "%BC": -56.4, "MC": -48.1, "ILQL": -6.97, "PPO": -37.7},
+        data=RANDOM,
+    ),
+    Benchmark(
+        name="maze-partial",
+        task="lmgym/MazePartial-v0",
+        context="window:20",
+        published={"BC": -79.5, "%BC": -82.9, "MC": -80.3, "ILQL": -52.9, "PPO": -91.7},
+        data=RANDOM,
+    ),
+)
+
+
+def make_all(
+    benchmarks: Sequence[Benchmark],
+    seeds: Sequence[int],
+    folder: Path,
+    *,
+    at_once: int,
+    tell: Callable[[str], None],
+    settings: Settings,
+) -> None:
+    """Make what is missing of every benchmark and seed, several of these in parallel.
+
+    Raise RecipeError before the first run if a folder has a run with other arguments.
+    """
+    pairs = [(benchmark, seed) for benchmark in benchmarks for seed in seeds]
+    for benchmark, seed in pairs:
+        for method in (IMITATION, *METHODS):
+            check(run_of(benchmark, method, seed, folder), words(benchmark, method, seed, folder), settings)
+    with ThreadPoolExecutor(at_once) as pool:
+        for job in [pool.submit(make_seed, benchmark, seed, folder, tell) for benchmark, seed in pairs]:
+            job.result()
+
+
+def make_seed(benchmark: Benchmark, seed: int, folder: Path, tell: Callable[[str], None]) -> None:
+    """Make the data, the runs and the evaluations of one seed."""
+    data = data_of(benchmark, seed, folder)
+    if not data.exists():
+        call(folder, record_words(benchmark, seed, folder), data.stem)
+    for method in (IMITATION, *METHODS):
+        run = run_of(benchmark, method, seed, folder)
+        make(folder, words(benchmark, method, seed, folder), run)
+        report = report_of(run)
+        if not report.exists():
+            resume = ["--resume"] if report.parent.exists() else []
+            call(folder, [*evaluation_words(benchmark, method, seed, folder), *resume], report.parent.name)
+        tell(run.name)
+
+
+def data_of(benchmark: Benchmark, seed: int, folder: Path) -> Path:
+    """Return the file of the data."""
+    return folder / f"{benchmark.name}-data-{seed}.jsonl"
+
+
+def run_of(benchmark: Benchmark, method: Method, seed: int, folder: Path) -> Path:
+    """Return the folder of a run."""
+    return folder / f"{benchmark.name}-{method.algorithm}-{seed}"
+
+
+def report_of(run: Path) -> Path:
+    """Return the file of the report on a run."""
+    return run.with_name(f"{run.name}-eval") / REPORT
+
+
+def record_words(benchmark: Benchmark, seed: int, folder: Path) -> list[str]:
+    """Return the arguments of `lmgym record`."""
+    out = data_of(benchmark, seed, folder)
+    return ["record", benchmark.task, "--out", str(out), "--seed", str(seed), *benchmark.data]
+
+
+def words(benchmark: Benchmark, method: Method, seed: int, folder: Path) -> list[str]:
+    """Return the arguments of `lmgym train`."""
+    start = benchmark.model if method is IMITATION else f"hf:{run_of(benchmark, IMITATION, seed, folder) / 'policy'}"
+    return [
+        *("train", method.algorithm, benchmark.task, "--model", start, "--seed", str(seed), "--threads", "1"),
+        *("--out", str(run_of(benchmark, method, seed, folder)), "--context", benchmark.context, *method.words),
+        *(["--recorded", str(data_of(benchmark, seed, folder))] if method.recorded else []),
+    ]
+
+
+def evaluation_words(benchmark: Benchmark, method: Method, seed: int, folder: Path) -> list[str]:
+    """Return the arguments of `lmgym eval`."""
+    run = run_of(benchmark, method, seed, folder)
+    return [
+        *("eval", benchmark.task, "--model", f"run:{run}" if method.guided else f"hf:{run / 'policy'}"),
+        *("--episodes", str(STARTS), "--tries", str(TRIES), "--seed", str(seed), "--context", benchmark.context),
+        *("--out", str(report_of(run).parent)),
+    ]
+
+
+def returns(report: Path) -> list[float]:
+    """Return the mean return from each start, in the order of the starts."""
+    outcomes = json.loads(report.read_text())["outcomes"]
+    starts = sorted({outcome["index"] for outcome in outcomes})
+    return [float(np.mean([o["reward"] for o in outcomes if o["index"] == start])) for start in starts]
+
+
+def table(benchmark: Benchmark, seeds: Sequence[int], folder: Path) -> str:
+    """Return a Markdown table of mean returns; intervals resample the starts, each as the mean over seeds."""
+    rows = [
+        f"**{benchmark.name}** ({find(benchmark.task).id}, `--context {benchmark.context}`)",
+        "",
+        "| algorithm | seeds | mean return | each seed | LMRL-Gym |",
+        "|---|---|---|---|---|",
+    ]
+    for method in (IMITATION, *METHODS):
+        found = np.array([returns(report_of(run_of(benchmark, method, seed, folder))) for seed in seeds])
+        mean, low, high = interval(found.mean(0))
+        each = ", ".join(f"{value:.1f}" for value in found.mean(1))
+        published = benchmark.published[method.name]
+        rows.append(f"| {method.name} | {len(seeds)} | {mean:.1f} [{low:.1f}, {high:.1f}] | {each} | {published} |")
+    return "\n".join(rows)
+
+
+def runs(benchmark: Benchmark, seed: int, folder: Path) -> list[Path]:
+    """Return the folders of all runs of a seed."""
+    return [run_of(benchmark, method, seed, folder) for method in (IMITATION, *METHODS)]

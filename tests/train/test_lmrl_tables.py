@@ -1,0 +1,74 @@
+"""LMRL-Gym's tables: the commands of every run, and the table that their reports make."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+
+import pytest
+
+from lmgym.baselines.curves import lmrl
+from lmgym.baselines.curves.lmrl import BENCHMARKS, IMITATION, METHODS
+from lmgym.cli import main
+from lmgym.cli.train import settings
+
+MAZE = BENCHMARKS[0]
+FEW = {
+    "bc": ("--episodes", "4", "--steps", "1"),
+    "filtered_bc": ("--instances", "4", "--steps", "1"),
+    "mc": ("--episodes", "4", "--steps", "1"),
+    "ilql": ("--episodes", "4", "--steps", "1"),
+    "ppo": ("--instances", "2", "--tries", "1", "--steps", "1", "--critic-steps", "1", "--budget", "3"),
+}
+
+
+@pytest.mark.parametrize("benchmark", BENCHMARKS, ids=lambda each: each.name)
+@pytest.mark.parametrize("method", [IMITATION, *METHODS], ids=lambda each: each.name)
+def test_every_row_has_a_published_return_and_the_history_of_its_task(benchmark, method, tmp_path):
+    arguments = settings(lmrl.words(benchmark, method, 1, tmp_path)).arguments
+    assert method.name in benchmark.published
+    assert arguments["context"] == benchmark.context
+    assert ("recorded" in arguments and arguments["recorded"] is not None) is method.recorded
+    assert f"--context {benchmark.context}" in " ".join(lmrl.evaluation_words(benchmark, method, 1, tmp_path))
+
+
+def test_a_table_has_the_mean_over_starts_and_seeds(tmp_path):
+    for seed, shift in ((0, 0.0), (1, -4.0)):
+        for method in (IMITATION, *METHODS):
+            path = lmrl.report_of(lmrl.run_of(MAZE, method, seed, tmp_path))
+            path.parent.mkdir()
+            outcomes = [
+                {"index": start, "reward": -10.0 * start + shift + miss} for start in (1, 2) for miss in (-1, 1)
+            ]
+            path.write_text(json.dumps({"outcomes": outcomes}))
+    text = lmrl.table(MAZE, range(2), tmp_path)
+    assert "| ILQL | 2 | -17.0 [-22.0, -12.0] | -15.0, -19.0 | -6.97 |" in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("benchmark", BENCHMARKS, ids=lambda each: each.name)
+def test_a_seed_is_made_by_the_real_commands(benchmark, tmp_path, monkeypatch):
+    """The commands in this process, with less of everything; what is finished is not made again."""
+    said = []
+
+    def call(folder, arguments, name):
+        said.append(name)
+        few = (*FEW[arguments[1]], "--evaluate", "2") if arguments[0] == "train" else ()
+        monkeypatch.setattr(sys, "argv", ["lmgym", *arguments, *few])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert not ended.value.code
+
+    few = ("--episodes", "25", "--tries", "1", "--wander", "0:", "--option", "max_turns=4")
+    monkeypatch.setattr(lmrl, "call", call)
+    monkeypatch.setattr(lmrl, "make", lambda folder, words, out: call(folder, words, out.name))
+    monkeypatch.setattr(lmrl, "TRIES", 1)
+    monkeypatch.setattr(lmrl, "STARTS", 2)
+    monkeypatch.setattr(lmrl, "METHODS", METHODS[1:])
+    benchmark = replace(benchmark, data=few)
+    told = []
+    lmrl.make_all([benchmark], [0], tmp_path, at_once=1, tell=told.append, settings=settings)
+    assert len(told) == 4
+    assert "| PPO | 1 |" in lmrl.table(benchmark, [0], tmp_path)
+    assert all(lmrl.report_of(run).exists() for run in lmrl.runs(benchmark, 0, tmp_path))
