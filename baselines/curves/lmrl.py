@@ -21,7 +21,7 @@ from lmgym.env.registry import find
 REPORT = "report.json"  # of `lmgym eval`
 STARTS, TRIES = 25, 32  # of the paper's evaluation
 VALUES = (
-    *("--warmup", "0", "--episodes", "32", "--minibatches", "1", "--base", "small", "--lr", "0.003"),
+    *("--warmup", "0", "--episodes", "32", "--minibatches", "1", "--base", "small", "--lr", "0.001"),
     *("--beta", "16", "--cql", "0", "--evaluate", "25"),
 )
 
@@ -68,7 +68,7 @@ METHODS = (
         name="ILQL",
         algorithm="ilql",
         guided=True,
-        words=(*VALUES, "--steps", "400", "--tau", "0.95", "--tau-target", "0.2"),
+        words=(*VALUES, "--steps", "1500", "--tau", "0.95"),
     ),
     Method(
         name="PPO",
