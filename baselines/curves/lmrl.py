@@ -193,9 +193,9 @@ def table(benchmark: Benchmark, seeds: Sequence[int], folder: Path) -> str:
         "|---|---|---|---|---|",
     ]
     for method in (IMITATION, *METHODS):
-        found = np.array([returns(report_of(run_of(benchmark, method, seed, folder))) for seed in seeds])
-        mean, low, high = interval(found.mean(0))
-        each = ", ".join(f"{value:.1f}" for value in found.mean(1))
+        means = np.array([returns(report_of(run_of(benchmark, method, seed, folder))) for seed in seeds])
+        mean, low, high = interval(means.mean(0))
+        each = ", ".join(f"{value:.1f}" for value in means.mean(1))
         published = benchmark.published[method.name]
         rows.append(f"| {method.name} | {len(seeds)} | {mean:.1f} [{low:.1f}, {high:.1f}] | {each} | {published} |")
     return "\n".join(rows)

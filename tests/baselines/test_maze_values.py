@@ -50,7 +50,7 @@ def after(cell: int, move: int) -> int | None:
 
 
 def counts() -> torch.Tensor:
-    """How often each move was made in each cell, (25, 4)."""
+    """Number of times that each move was made in each cell, (25, 4)."""
     table = torch.zeros(len(STARTS), len(MOVES), dtype=torch.float64)
     for cell, move in (step for episode in episodes() for step in episode):
         table[cell, move] += 1
