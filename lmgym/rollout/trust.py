@@ -25,7 +25,7 @@ def check_harmless(trajectory: Trajectory) -> None:
     unlisted = [name for name in options if strings[name] - listed.get(name, set())]
     if spec.remote:
         reason = f"calls the server {options.get('url', '')!r}"
-    elif spec.runs_code:
+    elif spec.isolated:
         reason = "runs its actions as code"
     elif imports or "others" in unlisted:
         name = imports[0] if imports else "others"

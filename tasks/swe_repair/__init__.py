@@ -15,6 +15,8 @@ SPEC = TaskSpec(
     player="thread",
     source="packages of our own; bugs by the procedural families of SWE-smith (MIT, arXiv 2504.21798)",
     goldens="outcome",
+    runs_code=True,
+    sandboxed=True,
     public={
         "protocol": ("bash", "tools", "r2e"),
         "level": ("all", "easy", "medium", "hard"),

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -23,6 +24,8 @@ PYTHON = "/opt/python"  # where the Python of lmgym stands inside
 USERS = 1_000_000_000  # first of the users of sandboxes, if root starts them
 ETC = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "nsswitch.conf", "mime.types")
 ETC_NETWORK = ("resolv.conf", "hosts", "ssl", "ca-certificates")
+LIBRARIES = ("*-linux-gnu*", "*.so*", "python3*", "git-core", "gcc", "file", "locale", "ssl", "perl*", "terminfo")
+SHARED = ("awk", "file", "gcc*", "git-core", "i18n", "locale", "mime", "misc", "perl*", "terminfo", "zoneinfo")
 MASKED = ("kcore", "keys", "latency_stats", "timer_list", "sched_debug", "kallsyms", "kmsg", "interrupts")
 NUMBERS = itertools.count()
 
@@ -64,11 +67,12 @@ class Bubblewrap(PipeChannel):
 def _order(box: Box, group: cgroup.ControlGroup, filter_descriptor: int) -> dict[str, object]:
     """Return the launcher's order."""
     limits, base = box.limits, next(each for each in BASES if Path(each).is_dir())
-    trees = {PYTHON: Path(sys.base_prefix), **box.trees}
+    trees = {**_python(), **box.trees}
     arguments = [
         *("--unshare-all", "--unshare-user", "--disable-userns", "--as-pid-1", "--new-session", "--cap-drop", "ALL"),
         *(["--share-net"] if box.network else []),
         *("--uid", "1000", "--gid", "1000", "--hostname", "sandbox", "--clearenv"),
+        *(word for name, value in _loader().items() for word in ("--setenv", name, value)),
         *_view(box),
     ]
     for number, inner in enumerate(trees):
@@ -99,33 +103,63 @@ def _order(box: Box, group: cgroup.ControlGroup, filter_descriptor: int) -> dict
     }
 
 
+def _python() -> dict[str, Path]:
+    """Return the Python of lmgym by path inside; of one in /usr no more than itself."""
+    prefix, name = Path(sys.base_prefix), f"lib/python{sys.version_info.major}.{sys.version_info.minor}"
+    if prefix != Path("/usr"):
+        return {PYTHON: prefix}
+    return {f"{PYTHON}/bin": prefix / "bin", f"{PYTHON}/{name}": prefix / name}
+
+
+def _loader() -> dict[str, str]:
+    """Return the variables with which a Python finds its own library, and not another release's of the system."""
+    shared = any(Path(sys.base_prefix, "lib").glob("libpython*.so*")) and sys.base_prefix != "/usr"
+    return {"LD_LIBRARY_PATH": f"{PYTHON}/lib"} if shared else {}
+
+
 def _agent(box: Box) -> list[str]:
+    box = replace(box, environment={**_loader(), **box.environment})
     return inside.command(box, f"{PYTHON}/bin/python3", processes=box.limits.processes)
 
 
 def _view(box: Box) -> Iterator[str]:
-    """Yield the arguments that show the system's folders of the host."""
+    """Yield the arguments that show the system's folders of the host.
+
+    Of /usr these are the parts that Debian's base programs need, not other software with its copies of Python packages.
+    """
     root = Path("/")
-    for name in ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"):
+    for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
         path = root / name
         if path.is_symlink():
             yield from ("--symlink", str(path.readlink()), f"/{name}")
         elif path.is_dir():
             yield from ("--ro-bind", str(path), f"/{name}")
+    for path in _usr():
+        yield from ("--ro-bind", str(path), str(path))
     for name in (*ETC, *(ETC_NETWORK if box.network else ())):
         path = root / "etc" / name
         if path.exists():
             yield from ("--ro-bind", str(path), f"/etc/{name}")
 
 
+@cache
+def _usr() -> list[Path]:
+    """Return the parts of /usr that are shown."""
+    usr = Path("/usr")
+    paths = [usr / name for name in ("bin", "sbin", "include", "lib32", "lib64", "libx32")]
+    for folder, patterns in (("lib", LIBRARIES), ("share", SHARED)):
+        paths += sorted(path for pattern in patterns for path in (usr / folder).glob(pattern))
+    return [path for path in paths if path.exists()]
+
+
 def _no_packages() -> Iterator[str]:
     """Yield the arguments that hide Python packages installed on the host: a box shows those it needs."""
-    roots = {"/usr": Path("/usr"), PYTHON: Path(sys.base_prefix)}
-    for inner, outer in roots.items():
-        for pattern in ("lib/python3*/*-packages", "local/lib/python3*/*-packages"):
-            for folder in outer.glob(pattern):
-                path = f"{inner}/{folder.relative_to(outer)}"
-                yield from ("--tmpfs", path, "--remount-ro", path)
+    for inner, outer in (("/usr", Path("/usr")), (PYTHON, Path(sys.base_prefix))):
+        if inner == PYTHON and outer == Path("/usr"):
+            continue
+        for folder in outer.glob("lib/python3*/*-packages"):
+            path = f"{inner}/{folder.relative_to(outer)}"
+            yield from ("--tmpfs", path, "--remount-ro", path)
 
 
 @cache

@@ -35,7 +35,7 @@ class Docker:
         self._response = self._socket = None
         with daemon.requests("start a container") as connection:
             try:
-                self._id = connection.create_container_from_config(_configuration(box, image))["Id"]
+                self._id = _create(connection, _configuration(box, image))
                 streams = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
                 self._response = connection.attach_socket(self._id, params=streams)
                 self._socket = getattr(self._response, "_sock", self._response)
@@ -99,6 +99,18 @@ class Docker:
         return f"the sandbox's container is gone: {lines[-1] if lines else 'killed, or its daemon was'}"
 
 
+def _create(connection: Any, configuration: dict[str, Any]) -> str:
+    """Create a container; without a limit of its disk where Docker's storage has no quotas. Return its id."""
+    import docker
+
+    try:
+        return str(connection.create_container_from_config(configuration)["Id"])
+    except docker.errors.APIError as error:
+        if not configuration["HostConfig"].pop("StorageOpt", None) or "storage" not in str(error.explanation):
+            raise
+    return str(connection.create_container_from_config(configuration)["Id"])
+
+
 def _configuration(box: Box, image: str) -> dict[str, Any]:
     """Return the body of the request that creates a container."""
     return {
@@ -129,6 +141,7 @@ def _host_configuration(box: Box) -> dict[str, Any]:
         "PidsLimit": limits.processes + SLACK,
         "Ulimits": [_ulimit("nofile", 1024), _ulimit("core", 0), _ulimit("memlock", 1 << 20)],
         "ReadonlyRootfs": not box.image,
+        "StorageOpt": {"size": str(limits.disk)} if box.image else {},
         "Tmpfs": {folder: _tmpfs(box, folder) for folder in (["/dev/shm"] if box.image else inside.writable(box))},
         "CapDrop": ["ALL"],
         "CapAdd": ROOT_NEEDS if box.root else [],

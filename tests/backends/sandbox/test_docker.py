@@ -9,7 +9,7 @@ import tarfile
 
 import pytest
 
-from lmgym.backends.sandbox import Box, SandboxLimits, daemon, images, open_sandbox
+from lmgym.backends.sandbox import Box, SandboxLimits, daemon, images, open_sandbox, opening
 from lmgym.errors import BackendError, InstanceError
 from tests.components import docker
 
@@ -156,3 +156,21 @@ def test_disk_of_one_box():
     with open_sandbox(Box(limits=limits), engine="docker") as sandbox:
         assert sandbox.run("head -c 9M /dev/zero > x").code != 0
         assert sandbox.run("rm x; head -c 7M /dev/zero > x").code == 0
+
+
+def test_a_warm_pool_has_the_next_sandbox_ready(monkeypatch):
+    monkeypatch.setenv("LMGYM_SANDBOX_WARM", "1")
+    before = containers()
+    pool = opening._pool(os.getpid(), 1)
+    with open_sandbox(engine="docker") as first:
+        first.write("mark", b"1")
+        ready = next(iter(pool._ready.values()))[0].result()
+        with open_sandbox(engine="docker") as second:
+            assert second is ready
+            assert second.run("ls").text == ""
+    pool.close()
+    opening._pool.cache_clear()
+    assert containers() == before
+    monkeypatch.setenv("LMGYM_SANDBOX_WARM", "many")
+    with pytest.raises(InstanceError, match="got 'many'"):
+        open_sandbox(engine="docker")

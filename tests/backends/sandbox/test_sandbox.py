@@ -167,6 +167,18 @@ def test_packages_of_the_host_are_not_seen(sandbox):
     assert sandbox.run("ls /opt/python/lib/python3*/site-packages").stdout == b""
 
 
+def test_the_python_inside_is_that_of_lmgym(sandbox):
+    code = "import sys, ssl, sqlite3, _ctypes; print(sys.version)"
+    assert sandbox.run(["python3", "-c", code]).text.strip() == sys.version
+
+
+def test_other_software_of_the_host_is_not_seen(sandbox):
+    """Its copies of Python packages could hold the solutions of repositories to repair."""
+    shown = set(sandbox.run("ls /usr").text.split())
+    assert shown <= {"bin", "include", "lib", "lib32", "lib64", "libexec", "libx32", "sbin", "share"}
+    assert sandbox.run("find / -path /proc -prune -o -name pip -type d -print 2>/dev/null").text == ""
+
+
 def test_a_closed_sandbox(engine):
     sandbox = open_sandbox(Box(limits=SandboxLimits(memory=64 << 20)), engine=engine)
     sandbox.close()
