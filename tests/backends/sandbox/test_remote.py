@@ -1,11 +1,13 @@
 """Docker on another endpoint: a second daemon, reached over TLS and by ssh."""
 
+import gc
 import os
 import shutil
 import socket
 import subprocess
 import tempfile
 import time
+import warnings
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ from lmgym.backends.sandbox import Box, daemon, open_sandbox
 from lmgym.errors import BackendError, MissingExtra
 from tests.components import docker
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 SCRIPT = Path(__file__).parents[3] / ".ci" / "docker"
 SSHD = """
 Port {port}
@@ -87,6 +89,9 @@ def elsewhere(monkeypatch):
 
     yield point
     daemon.forget()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # the package docker leaves sockets that did not connect
+        gc.collect()
 
 
 def play():
