@@ -120,6 +120,29 @@ def write_new_text(rng: Rng) -> DesktopGoal:
     )
 
 
+def combine_texts(rng: Rng) -> DesktopGoal:
+    """Append one text to another."""
+    first, second = (f"{name}.txt" for name in words(rng, 2))
+    top, bottom = _note(rng, 3), _note(rng, 3)
+
+    def plan() -> Iterator[str]:
+        yield call("hotkey", "ctrl+a")
+        yield call("hotkey", "ctrl+c")
+        yield call("hotkey", "alt+tab")
+        yield call("hotkey", "ctrl+end")
+        yield call("hotkey", "ctrl+v")
+        yield call("hotkey", "ctrl+s")
+
+    return DesktopGoal(
+        text=f"Both {first} and {second} are open. Add the text of {second} at the end of {first} and save {first}.",
+        files={first: top, second: bottom},
+        launches=_editor(first, second),
+        plan=plan,
+        reached=lambda home: content(home / first) == top + bottom,
+        changes=frozenset({first}),
+    )
+
+
 def show_line_numbers(rng: Rng) -> DesktopGoal:
     """Let the text editor show line numbers."""
     name, *_ = words(rng, 1)
@@ -268,8 +291,17 @@ def edit_missing_file(rng: Rng) -> DesktopGoal:
 FAMILIES: dict[str, Builder] = {
     family.__name__: family
     for family in (
-        *(append_line, rename_file, make_folders, add_title, count_lines, replace_word, show_line_numbers),
-        *(move_by_ending, delete_line, create_folder, write_new_text, make_executable),
+        *(
+            append_line,
+            combine_texts,
+            rename_file,
+            make_folders,
+            add_title,
+            count_lines,
+            replace_word,
+            show_line_numbers,
+        ),
+        *(show_line_numbers, move_by_ending, delete_line, create_folder, write_new_text, make_executable),
         edit_missing_file,
     )
 }

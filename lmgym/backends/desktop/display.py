@@ -23,6 +23,7 @@ from lmgym.errors import BackendError
 
 FRAME_BUFFER = "Xvfb_screen0"  # in Xvfb's -fbdir, in the format of xwd
 XWD_WORDS = 25  # of the header: big-endian, 32 bits
+POLL = 0.03  # seconds between two looks; each makes the X server work
 BUTTONS = {"left": 1, "middle": 2, "right": 3}
 WHEEL = {"up": 4, "down": 5, "left": 6, "right": 7}
 _CONNECTING = threading.Lock()
@@ -333,4 +334,4 @@ def wait_until(ready: Callable[[], bool], seconds: float, what: str) -> None:
     while not ready():
         if time.monotonic() > end:
             raise BackendError(f"{what} was not ready within {seconds:g} s")
-        time.sleep(0.005)
+        time.sleep(POLL)

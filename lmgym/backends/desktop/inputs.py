@@ -10,7 +10,7 @@ from functools import partial
 from typing import Literal, get_args
 
 from lmgym.backends.desktop.display import BUTTONS, WHEEL
-from lmgym.backends.desktop.keys import keysym
+from lmgym.backends.desktop.keys import is_window_key, keysym
 from lmgym.backends.desktop.session import QUIET, Desktop
 
 Pointing = Literal["move", "click", "button_down", "button_up", "drag", "scroll"]
@@ -137,6 +137,8 @@ def _hotkey(desktop: Desktop, keys: Sequence[str]) -> None:
     symbols = [keysym(key.lower() if len(key) == 1 and len(keys) > 1 else key) for key in keys]
     for symbol in symbols:
         desktop.display.key(symbol, down=True)
+    if any(map(is_window_key, symbols)):
+        desktop.rest(longest=1.0)  # openbox ends Alt+Tab at a release, and misses one that comes before its grab
     for symbol in reversed(symbols):
         desktop.display.key(symbol, down=False)
 

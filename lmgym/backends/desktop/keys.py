@@ -103,3 +103,8 @@ def character_keysym(character: str) -> int:
 def is_modifier(symbol: int) -> bool:
     """Return True for Shift, Control, Alt, Super and the like."""
     return 0xFFE1 <= symbol <= 0xFFEE
+
+
+def is_window_key(symbol: int) -> bool:
+    """Return True for Meta, Alt and Super, to which the window manager answers."""
+    return 0xFFE7 <= symbol <= 0xFFEC

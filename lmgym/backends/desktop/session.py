@@ -27,7 +27,6 @@ SIZE = (1280, 800)  # pixels of the screen
 STARTUP = 60.0  # seconds for the servers or a window
 QUIET = 0.06  # seconds without drawing and without work, after which the screen rests
 LONGEST = 5.0  # seconds that an action may keep the screen busy
-TICKS = os.sysconf("SC_CLK_TCK")
 OFFICE_PROGRAM = "/usr/lib/libreoffice/program/soffice.bin"  # without its start script, which looks for Java
 OFFICE = ("--norestore", "--nologo", "--nofirststartwizard", "--nolockcheck")
 CRASHES = (128 + signal.SIGABRT, 128 + signal.SIGSEGV, 128 + signal.SIGKILL, 128 + signal.SIGBUS)
@@ -188,13 +187,16 @@ class Desktop:
                         raise BackendError(f"{name} has crashed with exit code {code}")
 
     def _work(self) -> tuple[int, bool]:
-        """Return the processor time that all parts have used, in clock ticks, and whether one waits for a processor."""
+        """Return the processor time that all parts have used, in clock ticks, and whether a thread could run."""
         total, running = 0, False
         for pid in self.processes():
             with suppress(OSError, IndexError):
-                fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+                fields = _stat(f"/proc/{pid}/stat")
                 total += int(fields[11]) + int(fields[12])
                 running |= fields[0] in "RD"
+                if not running and fields[17] != "1":
+                    tasks = f"/proc/{pid}/task"
+                    running = any(_stat(f"{tasks}/{tid}/stat")[0] in "RD" for tid in os.listdir(tasks))
         return total, running
 
     def _sandbox(self, script: str) -> SandboxedShell:
@@ -229,6 +231,12 @@ class Desktop:
             self.display.close()
             self._accessibility.close()
             self._release()
+
+
+def _stat(path: str) -> list[str]:
+    """Return the fields of a process or a thread after its name: its state first."""
+    with open(path, encoding="ascii", errors="replace") as file:
+        return file.read().rpartition(")")[2].split()
 
 
 def _lines(path: Path) -> int:

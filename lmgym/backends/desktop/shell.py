@@ -15,11 +15,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lmgym.backends.desktop.folders import DesktopFolder
+from lmgym.backends.sandbox import cgroup, seccomp
 from lmgym.errors import BackendError
 
 HOME = "/home/user"
 RUNTIME = "/run/user"
 REQUESTS = f"{RUNTIME}/requests"  # a pipe inside: programs to start, one a line
+MEMORY = 2 << 30  # bytes of all processes of a sandbox
+PROCESSES = 400  # and threads
+FILE = 256 << 20  # bytes of one file
+JOIN = 'for i in $(seq "$1"); do echo $$ >"$2/cgroup.procs"; n=$1; shift 2; set -- "$n" "$@"; done; shift; exec "$@"'
 EXITS = "exits"  # file in the runtime folder: a line for each application that ended, its name and exit code
 ENVIRONMENT = {
     "PATH": "/usr/bin:/bin",
@@ -64,11 +69,13 @@ while IFS= read -r line; do eval "$line"; done
 class SandboxedShell:
     """A bash in a sandbox of its own, without network, and all processes below it."""
 
-    def __init__(
-        self, folder: DesktopFolder, script: str, writable: Mapping[str, Path], limits: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, folder: DesktopFolder, script: str, writable: Mapping[str, Path]) -> None:
         """Start `script`; `writable` maps paths inside to folders outside."""
-        command = ["bwrap", "--unshare-all", "--new-session", "--clearenv", "--as-pid-1", "--cap-drop", "ALL"]
+        cgroup.sweep_once()
+        self._group = cgroup.ControlGroup(cgroup.parents(), memory=MEMORY, processes=PROCESSES)
+        groups = [str(each) for each in self._group.folders]
+        command = ["sh", "-c", JOIN, "sh", str(len(groups)), *groups]
+        command += ["bwrap", "--unshare-all", "--new-session", "--clearenv", "--as-pid-1", "--cap-drop", "ALL"]
         command += ["--uid", "1000", "--gid", "1000", "--hostname", "desktop"]
         command += ["--ro-bind", "/usr", "/usr"]
         for name in ETC:
@@ -79,17 +86,37 @@ class SandboxedShell:
             if Path(f"/usr/{name}").is_dir():
                 command += ["--symlink", f"usr/{name}", f"/{name}"]
         command += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--dir", "/run", "--dir", "/var"]
+        command += ["--ro-bind-try", "/var/cache/fontconfig", "/var/cache/fontconfig"]
         for inside, outside in writable.items():
             command += ["--bind", str(outside), inside]
         for name, value in ENVIRONMENT.items():
             command += ["--setenv", name, value]
-        command += ["--chdir", HOME, "--", "bash", "-c", script]
+        filtered = os.memfd_create("seccomp")
+        os.write(filtered, seccomp.program())
+        os.lseek(filtered, 0, os.SEEK_SET)
+        command += [
+            "--seccomp",
+            str(filtered),
+            "--chdir",
+            HOME,
+            "--",
+            "bash",
+            "-c",
+            f"ulimit -f {FILE >> 10}\n{script}",
+        ]
         try:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=(filtered,),
             )
         except OSError as error:
+            self._group.remove()
             raise BackendError(f"bwrap does not start: {error}") from error
+        finally:
+            os.close(filtered)
         folder.note(self._process.pid)
 
     @property
@@ -99,7 +126,10 @@ class SandboxedShell:
 
     def processes(self) -> list[int]:
         """Return the ids of all processes in the sandbox."""
-        return _below(self._process.pid)
+        for folder in self._group.folders:
+            with contextlib.suppress(OSError):
+                return [int(pid) for pid in (folder / "cgroup.procs").read_text().split()]
+        return [self._process.pid, *_below(self._process.pid)]
 
     def launch(self, name: str, arguments: Sequence[str]) -> None:
         """Start a program in the background; its exit is noted in EXITS."""
@@ -117,10 +147,11 @@ class SandboxedShell:
 
     def kill(self) -> None:
         """End all processes of the sandbox."""
-        for pid in (self._process.pid, *self.processes()):
+        for pid in {self._process.pid, *self.processes()}:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         self._process.wait()
+        self._group.remove()
         if self._process.stdin is not None:
             with contextlib.suppress(OSError):
                 self._process.stdin.close()
