@@ -7,7 +7,7 @@ SPEC = TaskSpec(
     entry_point="lmgym.tasks.desktop.env:DesktopTask",
     summary="Edit texts, manage files, change settings and use a terminal on a real desktop.",
     max_turns=25,
-    splits={"train": 5_000, "test": 28},
+    splits={"train": 5_000, "test": 50},
     score="1 when files and settings are as the goal says and no other file changed, or an impossible goal is reported",
     references={"null": 0.0, "random": 0.0, "oracle": 1.0},
     extras=("gui",),
@@ -17,6 +17,7 @@ SPEC = TaskSpec(
     runs_code=True,
     sandboxed=True,
     public={
+        "level": (0, 1, 2, 3),
         "observe": ("axtree", "none"),
         "pixels": ("none", "screenshot", "som"),
         "coordinates": ("pixel", "unit", "thousand"),

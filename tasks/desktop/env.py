@@ -21,8 +21,9 @@ from lmgym.env.env import Reply, TextEnv
 from lmgym.env.spaces import Images
 from lmgym.errors import BackendError, InstanceError
 from lmgym.tasks.desktop import SPEC
-from lmgym.tasks.desktop.families import FAMILIES
+from lmgym.tasks.desktop.families import FAMILIES, LEVEL, LEVELS
 from lmgym.tasks.desktop.goals import snapshot
+from lmgym.tasks.desktop.moves import play
 from lmgym.tasks.desktop.parsing import parse
 
 STREAM = {"train": 71, "test": 72}
@@ -39,6 +40,7 @@ class DesktopTask(TextEnv):
         self,
         *,
         family: str = "",
+        level: int = 0,
         observe: str = "axtree",
         pixels: str = "none",
         coordinates: Coordinates = "pixel",
@@ -48,6 +50,7 @@ class DesktopTask(TextEnv):
 
         Args:
             family: one family of goals, such as "append_line"; "" for all families in turn.
+            level: 1 for families that take 2 to 4 actions, 2 for 5 to 10, 3 for 11 to 25; 0 for all.
             observe: "axtree" shows the accessibility tree, "none" the titles of windows only.
             pixels: "screenshot" adds a picture of the screen, "som" one with marks, "none" nothing.
             coordinates: units of places in actions: "pixel", "unit" (0 to 1) or "thousand" (0 to 1000).
@@ -58,17 +61,20 @@ class DesktopTask(TextEnv):
                 raise InstanceError(f"{name} is one of {', '.join(ALLOWED[name])}; got {value!r}")
         if family and family not in FAMILIES:
             raise InstanceError(f"family is one of {', '.join(FAMILIES)}, or empty; got {family!r}")
+        if level not in (0, *LEVELS):
+            raise InstanceError(f"level is 0 to {max(LEVELS)}; got {level!r}")
         if pixels != "none":
             self.PICTURES = Images(SIZE[1], SIZE[0])  # type: ignore[misc]  # of this environment
         super().__init__(**common)
-        self.family, self.observe, self.pixels = family, observe, pixels
+        self.families = [family] if family else [name for name in FAMILIES if level in (0, LEVEL[name])]
+        self.observe, self.pixels = observe, pixels
         self.coordinates: Coordinates = coordinates
         self._desktop: Desktop | None = None
         self._elements: list[TreeNode] | None = None
 
     def begin(self, index: int) -> Reply:
         """Draw a goal, restore the desktop and start the goal's applications."""
-        name = self.family or list(FAMILIES)[index % len(FAMILIES)]
+        name = self.families[index % len(self.families)]
         self.goal = FAMILIES[name](np.random.default_rng([STREAM[self.split], index]))
         if self._desktop is None or not self._desktop.alive or not self._desktop.owned:
             self.close()
@@ -113,13 +119,13 @@ class DesktopTask(TextEnv):
         return self._judged()
 
     def oracle(self) -> Iterator[str]:
-        """Yield the actions of the goal's plan, by keys."""
-        yield from self.goal.plan()
+        """Yield the actions of the goal's plan, by keys and by the names of elements."""
+        yield from play(self.goal.plan, self)
         yield "done()" if self.goal.feasible else "fail()"
 
     def fingerprint(self) -> str:
         """Return the goal's words and files."""
-        return repr((self.goal.text, self.goal.files))
+        return repr((self.goal.text, list(self.goal.files)))
 
     def pointing(self, x: float, y: float) -> str:
         """Return the action that clicks a pixel."""

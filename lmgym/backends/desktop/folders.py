@@ -23,9 +23,11 @@ class DesktopFolder:
     def __init__(self) -> None:
         """Create the folder, after removing those of dead owners."""
         sweep()
-        self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=_base()))
-        self._lock = os.open(self.path / LOCK, os.O_CREAT | os.O_RDWR)
+        unlocked = Path(tempfile.mkdtemp(prefix=f".{PREFIX}", dir=_base()))
+        self._lock = os.open(unlocked / LOCK, os.O_CREAT | os.O_RDWR)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
+        self.path = unlocked.with_name(unlocked.name[1:])  # a sweep meets it locked only
+        unlocked.rename(self.path)
         self.home = self.path / "home"
         self.runtime = self.path / "run"  # XDG_RUNTIME_DIR: the bus and the frame buffer
         self.sockets = self.path / "X11"

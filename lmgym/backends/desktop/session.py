@@ -26,6 +26,7 @@ from lmgym.errors import BackendError
 SIZE = (1280, 800)  # pixels of the screen
 STARTUP = 60.0  # seconds for the servers or a window
 QUIET = 0.06  # seconds without drawing and without work, after which the screen rests
+LOOK = 0.015  # seconds between two looks at the screen and the processes
 LONGEST = 5.0  # seconds that an action may keep the screen busy
 OFFICE_PROGRAM = "/usr/lib/libreoffice/program/soffice.bin"  # without its start script, which looks for Java
 OFFICE = ("--norestore", "--nologo", "--nofirststartwizard", "--nolockcheck")
@@ -123,10 +124,10 @@ class Desktop:
 
         def there() -> bool:
             self._check()
-            windows = self.display.windows()
-            if launch.title:
-                return any(launch.title in window.title for window in windows)
-            return any((window.title, window.program) not in before for window in windows)
+            window = self.display.focused()
+            if window is None:
+                return False
+            return launch.title in window.title if launch.title else (window.title, window.program) not in before
 
         wait_until(there, STARTUP, f"the window {launch.title!r} of {program}")
         self.rest(longest=2 * LONGEST)
@@ -158,18 +159,17 @@ class Desktop:
     def rest(self, longest: float = LONGEST, quiet: float = QUIET) -> bool:
         """Wait for `quiet` seconds in which nothing is drawn and no application works.
 
+        Looks are counted, not time: on a busy machine this process may sleep while applications do too.
         Return False if that took longer than `longest` seconds.
         """
         self._check()
-        end, quiet_since, (work, _) = time.monotonic() + longest, time.monotonic(), self._work()
+        looks, end, (work, _) = 0, time.monotonic() + longest, self._work()
         while time.monotonic() < end:
-            self.display.wait_for_change(QUIET / 4)
+            self.display.wait_for_change(LOOK)
             changed, before = self.display.changed(), work
             work, running = self._work()
-            now = time.monotonic()
-            if changed or running or work > before:
-                quiet_since = now
-            elif now - quiet_since >= quiet and self._accessibility.responsive():
+            looks = 0 if changed or running or work > before else looks + 1
+            if looks * LOOK >= quiet and self._accessibility.responsive():
                 return True
         return False
 

@@ -123,8 +123,9 @@ def sweep() -> int:
     """Remove the groups whose owner is gone, wherever in the hierarchies it ran; return their number."""
     count, unified = 0, (ROOT / "cgroup.controllers").exists()
     for mount in {ROOT if unified else ROOT / folder.relative_to(ROOT).parts[0] for folder in parents().values()}:
-        for folder in mount.rglob(f"{PREFIX}*"):
-            if NAME.fullmatch(folder.name) and not alive(folder.name[len(PREFIX) :].rpartition("-")[0]):
-                _remove(folder)
-                count += 1
+        for above, names, _ in os.walk(mount):  # which ignores groups that vanish meanwhile; rglob raises
+            for name in names:
+                if NAME.fullmatch(name) and not alive(name[len(PREFIX) :].rpartition("-")[0]):
+                    _remove(Path(above, name))
+                    count += 1
     return count

@@ -1,0 +1,157 @@
+"""Office files: written before an episode, read after it. What cannot be read counts as empty."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+Writer = Callable[[Path], object]
+Content = TypeVar("Content")
+LARGEST = 20 << 20  # bytes of a file, unpacked
+Rows = Sequence[Sequence[Any]]
+
+
+def workbook(*sheets: tuple[str, Rows]) -> Writer:
+    """Return a function that writes a spreadsheet of named sheets."""
+
+    def write(path: Path) -> None:
+        import openpyxl
+
+        book = openpyxl.Workbook()
+        book.remove(book.active)
+        for name, rows in sheets:
+            page = book.create_sheet(name)
+            for row in rows:
+                page.append(list(row))
+        book.save(path)
+
+    return write
+
+
+def document(*paragraphs: str) -> Writer:
+    """Return a function that writes a text document of plain paragraphs."""
+
+    def write(path: Path) -> None:
+        import docx
+
+        text = docx.Document()
+        for paragraph in paragraphs:
+            text.add_paragraph(paragraph)
+        text.save(str(path))
+
+    return write
+
+
+def deck(*slides: tuple[str, str]) -> Writer:
+    """Return a function that writes slides of a title and a body each."""
+
+    def write(path: Path) -> None:
+        import pptx
+
+        show = pptx.Presentation()
+        for title, body in slides:
+            slide = show.slides.add_slide(show.slide_layouts[1])
+            slide.shapes.title.text = title
+            slide.placeholders[1].text = body
+        show.save(str(path))
+
+    return write
+
+
+def pdf(*lines: str) -> Writer:
+    """Return a function that writes one page of lines; they are plain ASCII without brackets."""
+    drawing = "BT /F1 16 Tf 60 760 Td 24 TL " + " ".join(f"({line}) Tj T*" for line in lines) + " ET"
+    objects = (
+        "<</Type/Catalog/Pages 2 0 R>>",
+        "<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        "<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Contents 5 0 R/Resources<</Font<</F1 4 0 R>>>>>>",
+        "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+        f"<</Length {len(drawing)}>>\nstream\n{drawing}\nendstream",
+    )
+    file, places = "%PDF-1.4\n", []
+    for number, content in enumerate(objects, 1):
+        places.append(len(file))
+        file += f"{number} 0 obj\n{content}\nendobj\n"
+    table = "".join(f"{place:010d} 00000 n \n" for place in places)
+    file += f"xref\n0 6\n0000000000 65535 f \n{table}trailer\n<</Size 6/Root 1 0 R>>\nstartxref\n{len(file)}\n%%EOF\n"
+    return partial(Path.write_text, data=file, encoding="ascii")
+
+
+def read_cells(path: Path, sheet: str = "", *, formulas: bool = False) -> dict[str, Any]:
+    """Return the values, or the formulas, of a sheet's cells that are not empty; of the first sheet by default."""
+
+    def read() -> dict[str, Any]:
+        page = _book(path, formulas=formulas)[sheet] if sheet else _book(path, formulas=formulas).worksheets[0]
+        return {cell.coordinate: cell.value for row in page.iter_rows() for cell in row if cell.value is not None}
+
+    return _safely(path, read, {})
+
+
+def read_book(path: Path, look: Callable[[Any], Content], otherwise: Content) -> Content:
+    """Return what `look` finds in an openpyxl workbook."""
+    return _safely(path, lambda: look(_book(path, formulas=True)), otherwise)
+
+
+def read_document(path: Path, look: Callable[[Any], Content], otherwise: Content) -> Content:
+    """Return what `look` finds in a python-docx document."""
+
+    def read() -> Content:
+        import docx
+
+        return look(docx.Document(str(path)))
+
+    return _safely(path, read, otherwise)
+
+
+def read_paragraphs(path: Path) -> list[tuple[str, str]]:
+    """Return the style and the text of each paragraph of a document that has text."""
+    return read_document(path, lambda text: [(p.style.name, p.text) for p in text.paragraphs if p.text.strip()], [])
+
+
+def read_slides(path: Path) -> list[list[str]]:
+    """Return the texts of each slide, title first."""
+
+    def read() -> list[list[str]]:
+        import pptx
+
+        return [
+            [shape.text_frame.text for shape in slide.shapes if shape.has_text_frame and shape.text_frame.text]
+            for slide in pptx.Presentation(str(path)).slides
+        ]
+
+    return _safely(path, read, [])
+
+
+def read_pdf(path: Path) -> list[str]:
+    """Return the text of each page of a PDF file."""
+    from pypdf import PdfReader
+    from pypdf.errors import PyPdfError
+
+    if not path.is_file() or path.is_symlink() or path.stat().st_size > LARGEST:
+        return []
+    try:
+        return [page.extract_text() for page in PdfReader(path).pages]
+    except (PyPdfError, ValueError, KeyError, OSError):
+        return []
+
+
+def _book(path: Path, *, formulas: bool) -> Any:
+    import openpyxl
+
+    return openpyxl.load_workbook(path, data_only=not formulas)
+
+
+def _safely(path: Path, read: Callable[[], Content], otherwise: Content) -> Content:
+    """Return what `read` finds in a zipped file; `otherwise` if it is missing, too large, a link or damaged."""
+    try:
+        if path.is_symlink():
+            return otherwise
+        with zipfile.ZipFile(path) as packed:
+            if sum(part.file_size for part in packed.infolist()) > LARGEST:
+                return otherwise
+        return read()
+    except (OSError, zipfile.BadZipFile, KeyError, ValueError, TypeError, AttributeError, SyntaxError):
+        return otherwise
