@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import statistics
 
+import desktop
 import peers
 import sandboxes
 import serving
@@ -18,7 +19,7 @@ import webshop
 from rich.console import Console
 from rich.table import Table
 
-SECTIONS = ("import", "tasks", "peers", "alfworld", "webshop", "web", "sandboxes", "sampler", "serving")
+SECTIONS = ("import", "tasks", "peers", "alfworld", "webshop", "web", "sandboxes", "desktop", "sampler", "serving")
 
 
 def imports(console: Console) -> None:
@@ -96,6 +97,23 @@ def browsers(console: Console, seconds: float) -> None:
     console.print(table, "aim: 170 to 370 steps/s without pixels, 54 to 150 with")
 
 
+def desktops(console: Console, seconds: float) -> None:
+    """Print the start, reset, speed and memory of desktops, with 1, 4 and 8 at once."""
+    columns = (
+        "desktops",
+        "start (s)",
+        "reset, editor (s)",
+        "reset, Calc (s)",
+        "keys/s, picture",
+        "keys/s, tree",
+        "MiB each",
+    )
+    table = Table(*columns, title="desktops at once, a thread each; a key is typed and the screen rests")
+    for row in desktop.rows(seconds):
+        table.add_row(*row)
+    console.print(table, "aim: warm reset under 2 s")
+
+
 def sampler(console: Console) -> None:
     """Print sampled tokens/s of the session beside `generate` afresh each turn."""
     table = Table("sampler", "tokens/s", title="tiny, 64 environments, 10 turns, answers of 8 to 48 tokens")
@@ -149,6 +167,8 @@ def main() -> None:
         browsers(console, arguments.seconds)
     if "sandboxes" in wanted:
         boxes(console, arguments.seconds)
+    if "desktop" in wanted:
+        desktops(console, arguments.seconds)
     if "sampler" in wanted:
         sampler(console)
     if "serving" in wanted:
