@@ -5,9 +5,9 @@ from lmgym.env.spec import TaskSpec
 SPEC = TaskSpec(
     id="lmgym/Desktop-v0",
     entry_point="lmgym.tasks.desktop.env:DesktopTask",
-    summary="Edit texts, manage files, change settings and use a terminal on a real desktop.",
+    summary="Edit texts, sheets, documents and slides, manage files and use a terminal on a real desktop.",
     max_turns=25,
-    splits={"train": 5_000, "test": 50},
+    splits={"train": 5_000, "test": 94},
     score="1 when files and settings are as the goal says and no other file changed, or an impossible goal is reported",
     references={"null": 0.0, "random": 0.0, "oracle": 1.0},
     extras=("gui",),

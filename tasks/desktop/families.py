@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from itertools import chain, zip_longest
 from types import ModuleType
 
-from lmgym.tasks.desktop import filing, infeasible, terminals, texts
+from lmgym.tasks.desktop import combined, documents, filing, infeasible, sheets, slides, terminals, texts
 from lmgym.tasks.desktop.goals import Builder
 
 LEVELS = {1: range(2, 5), 2: range(5, 11), 3: range(11, 26)}  # actions, the final one included
-_AREAS = (texts, terminals, filing, infeasible)
+_QUICK = (texts, terminals, filing, infeasible)  # applications that start in a second
+_OFFICE = (sheets, documents, slides, combined)
 
 
 def _in_turns(areas: Sequence[ModuleType]) -> list[tuple[Builder, int]]:
@@ -18,6 +19,6 @@ def _in_turns(areas: Sequence[ModuleType]) -> list[tuple[Builder, int]]:
     return [pair for pair in chain(*zip_longest(*(area.FAMILIES.items() for area in areas))) if pair is not None]
 
 
-_ALL = _in_turns(_AREAS)
+_ALL = [*_in_turns(_QUICK), *_in_turns(_OFFICE)]
 FAMILIES: dict[str, Builder] = {build.__name__: build for build, _ in _ALL}
 LEVEL: dict[str, int] = {build.__name__: level for build, level in _ALL}
