@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from lmgym.env.registry import build, find
 from lmgym.tasks.desktop.families import FAMILIES, LEVEL, LEVELS
+from lmgym.viewer.play import PlaySession
 from tests import components
 
 components.desktop()
@@ -99,3 +101,17 @@ def test_malformed_actions_are_answered(task: Any) -> None:
     for action in ("hotkey('ctrl+alt+backspace')", "hotkey('ctrl+alt+f1')", "hotkey('alt+f4')", "type('exit\\n')"):
         assert task.step(action)[4]["valid"]
     assert play(task, ["done()"])["score"] == 0
+
+
+@pytest.mark.slow
+def test_clicks_and_keys_of_the_play_page_reach_the_desktop() -> None:
+    game = PlaySession(build(find("lmgym/Desktop-v0"), pixels="screenshot", family="append_line"), index=0)
+    with closing(game):
+        state = game.state()
+        x, y = next(map(int, place) for place in re.findall(r"menu 'File' at (\d+),(\d+)", state["text"]))
+        action = game.pointing(x, y)
+        assert action is not None
+        assert len(game.pictures) == 1
+        assert "'Save'" in game.act(0, action)["text"]
+        game.act(1, "press('escape')")
+        assert "hello 漢" in game.act(2, "type('hello 漢')")["text"]
