@@ -73,7 +73,7 @@ def make_heading(rng: Rng) -> DesktopGoal:
 
     def look(text: Any) -> bool:
         first, second, *_ = text.paragraphs
-        return first.style.name == "Heading 1" and second.style.name != "Heading 1"
+        return bool(first.style.name == "Heading 1" and second.style.name != "Heading 1")
 
     text = "Give the first paragraph of report.docx the style Heading 1."
     return _seen(text, _paragraphs(rng), look, key("ctrl+home"), key("ctrl+1"))

@@ -271,15 +271,15 @@ def set_up_project(rng: Rng) -> DesktopGoal:
         right = all(content(home / path) == text for path, text in files.items())
         return right and bool((home / name / "src/run.sh").stat().st_mode & stat.S_IXUSR)
 
-    commands = (f"mkdir {name}", f"cd {name}", "mkdir src out", f"echo '# {name}' >README.md", "cd src")
-    commands += ("echo '#!/bin/sh' >run.sh", f"echo 'echo \"{word}\"' >>run.sh", "cat run.sh", "chmod u+x run.sh")
-    commands += ("./run.sh >../out/result.txt", "cat ../out/result.txt")
+    commands = [f"mkdir {name}", f"cd {name}", "mkdir src out", f"echo '# {name}' >README.md", "cd src"]
+    commands += ["echo '#!/bin/sh' >run.sh", f"echo 'echo \"{word}\"' >>run.sh", "cat run.sh", "chmod u+x run.sh"]
+    commands += ["./run.sh >../out/result.txt", "cat ../out/result.txt"]
     text = (
         f"Make a project {name} in the home folder: README.md with the line '# {name}'; src/run.sh, an executable "
         f"script of the two lines '#!/bin/sh' and 'echo \"{word}\"'; and out/result.txt with the script's output."
     )
     folders = (name, f"{name}/src", f"{name}/out")
-    return _command(text, {}, commands, reached, *folders, *files)
+    return _command(text, {}, tuple(commands), reached, *folders, *files)
 
 
 FAMILIES: dict[Builder, int] = {

@@ -89,8 +89,8 @@ def capital_line(rng: Rng) -> DesktopGoal:
 def move_last_line(rng: Rng) -> DesktopGoal:
     """Move the last line of a text to its top."""
     file, lines = f"{words(rng, 1)[0]}.txt", note(rng, 5).splitlines()
-    plan = (key("ctrl+end"), key("shift+home"), key("ctrl+x"), key("backspace"), key("ctrl+home"))
-    plan += (key("ctrl+v"), key("enter"), SAVE)
+    keys = ("ctrl+end", "shift+home", "ctrl+x", "backspace", "ctrl+home", "ctrl+v", "enter")
+    plan = (*map(key, keys), SAVE)
     text = f"Move the last line of {file} to the top and save the file."
     return _edit(text, file, "\n".join(lines), "\n".join([lines[-1], *lines[:-1]]), *plan)
 
