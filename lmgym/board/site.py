@@ -42,7 +42,7 @@ LEADERS = 3  # systems in a card of the front page
 ACTION = 1000  # characters of an action on the page of its entry
 REFERENCES = ("null", "random", "oracle")  # the scale of a card
 FAMILIES = {  # task folders by section of the front page; the rest are "Other tasks"
-    "Text games": ("wordle", "guess_number", "twenty_questions", "textworld", "alfworld", "text_nav"),
+    "Text games": ("wordle", "guess_number", "twenty_questions", "guess_my_city", "textworld", "alfworld", "text_nav"),
     "Web": ("webshop", "webforms", "miniwob"),
     "Desktop": ("desktop",),
     "Pictures": ("click_target", "visual_search"),
@@ -50,7 +50,7 @@ FAMILIES = {  # task folders by section of the front page; the rest are "Other t
     "Grid worlds": ("frozen_lake", "maze", "sokoban"),
     "Software engineering": ("swe_repair", "terminal"),
     "Tools": ("python_math",),
-    "Users": ("retail_desk", "tau2", "doctor", "negotiate", "try_again"),
+    "Users": ("retail_desk", "tau2", "doctor", "negotiate", "car_dealer", "try_again"),
 }
 ADDRESS = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+(/[A-Za-z0-9._~%/-]*)?")
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from lmgym.env.actions import parse_command
 from lmgym.env.env import Reply, TextEnv
-from lmgym.env.games.questions import Question, Table, best_question, is_yes_or_no
+from lmgym.env.games.questions import OPENERS, Question, Table, best_question, is_single, plain
 from lmgym.errors import InstanceError
 from lmgym.types import FIRST_SEAT
 
@@ -17,6 +17,9 @@ QUESTIONS = 20
 COST = -1.0  # of a question
 YES, NO = "Yes.", "No."
 LATEST = 4_000  # characters of an action that are read, from the end
+OPEN_OPENERS = ("what", "which", "where", "how", "who", "when", "why", "tell")
+REFUSAL = "I would rather not say."
+MOST = 300  # letters of a free answer
 SAYS_YES = re.compile(r"\W*yes\b", re.IGNORECASE)
 
 
@@ -31,12 +34,17 @@ class GuessingEnv(TextEnv):
     RULES: ClassVar[str]  # for the agent
     ORACLE_RULES: ClassVar[str]  # for a model in the oracle's seat; "{member}" stands for what is hidden
     OPENING: ClassVar[str] = "Questions:\n"
+    OPEN: ClassVar[bool] = False  # questions may be open, and answers sentences
 
     table: Table
 
     def guess(self, member: str) -> str:
         """Return the question that names a member."""
         raise NotImplementedError
+
+    def open_answer(self, question: str) -> str | None:
+        """Return the scripted oracle's answer to an open question; None if it has none."""
+        return None
 
     def size(self) -> int:
         """Return the number of members: each is an instance."""
@@ -57,10 +65,12 @@ class GuessingEnv(TextEnv):
         """Take the agent's question, or the oracle's answer to it."""
         if self.seat == FIRST_SEAT:
             return self._asked(action)
-        return self._told(YES if SAYS_YES.match(action) else NO)
+        return self._told(self._censored(action) if self.OPEN else action)
 
     def scripted(self, seat: str) -> str:
         """Answer by the table; "No." to what is not understood."""
+        if self.question is None and (answer := self.open_answer(self.words)) is not None:
+            return answer
         return YES if self.question is not None and self.hidden in self.question.yes else NO
 
     def prompts(self) -> dict[str, str]:
@@ -103,23 +113,27 @@ class GuessingEnv(TextEnv):
         self.left = frozenset(self.table.members)  # members that agree with all answers
         self.asked = self.understood = 0
         self.question: Question | None = None
+        self.words = ""  # of the question
         return Reply(f"{self.RULES}\n{self.OPENING}")
 
     def _asked(self, action: str) -> Reply:
         self.asked += 1
-        words = _question(action)
+        self.words = words = self._question(action)
         if not words:
             self.question = None
             return self._told(NO, valid=False)
         self.question, self.seat = self.table.understand(words), ORACLE
-        understood = self.question is not None and self.hidden not in self.question.unknown
+        if self.question is None:
+            understood = self.open_answer(words) is not None
+        else:
+            understood = self.hidden not in self.question.unknown
         self.understood += understood
         valid = understood or self.others != "scripted"
         return Reply(words, reward={"question": COST}, valid=valid, seat=ORACLE)
 
     def _told(self, answer: str, *, valid: bool = True) -> Reply:
         """Tell the agent the answer; end the game if its question wins or was the last."""
-        yes = answer == YES
+        yes = SAYS_YES.match(answer) is not None
         won = yes and self.question is not None and self.question.names == (self.hidden,)
         if self.question is not None:
             holds = self.question.yes | self.question.unknown
@@ -128,7 +142,8 @@ class GuessingEnv(TextEnv):
         acting = self.seat
         self.seat = FIRST_SEAT
         done = won or self.asked >= QUESTIONS
-        reply = Reply(answer, done=done, score=float(won) if done else None, valid=valid)
+        text = answer if self.OPEN else YES if yes else NO
+        reply = Reply(text, done=done, score=float(won) if done else None, valid=valid)
         reply.figures = self._figures() if done else {}
         if acting == FIRST_SEAT:
             reply.reward = {"question": COST}
@@ -139,9 +154,14 @@ class GuessingEnv(TextEnv):
     def _figures(self) -> dict[str, float]:
         return {"questions": float(self.asked), "understood": self.understood / self.asked if self.asked else 1.0}
 
+    def _question(self, action: str) -> str:
+        """Return the question on the last line of an action; "" if there is none, or more than one anywhere."""
+        words = parse_command(action[-LATEST:])
+        marks = action[-LATEST:].rstrip("? \n").count("?")
+        return words if not marks and is_single(words, OPENERS + OPEN_OPENERS * self.OPEN) else ""
 
-def _question(action: str) -> str:
-    """Return the question on the last line of an action; "" if there is none, or more than one anywhere."""
-    words = parse_command(action[-LATEST:])
-    marks = action[-LATEST:].rstrip("? \n").count("?")
-    return words if not marks and is_yes_or_no(words) else ""
+    def _censored(self, answer: str) -> str:
+        """Return an answer in one line, cut to `MOST` letters; a refusal if it gives away what is hidden."""
+        text = " ".join(answer[:LATEST].split())[:MOST] or NO
+        names = (self.hidden, *self.table.aliases[self.hidden])
+        return REFUSAL if any(plain(name) in plain(text) for name in names) else text

@@ -8,7 +8,7 @@ that no phrase covers is not understood.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
@@ -104,7 +104,7 @@ class Table:
 
     def understand(self, question: str) -> Question | None:
         """Return what a question asks; None if it is no single yes-or-no question or says nothing that is known."""
-        if not is_yes_or_no(question):
+        if not is_single(question):
             return None
         words = plain(question).split()
         rest = " ".join(words[1:])
@@ -181,12 +181,12 @@ def _combined(predicates: Sequence[Predicate], *, either: bool, negated: bool, t
     return Question(yes - unknown, unknown, predicates=tuple(predicate.name for predicate in predicates))
 
 
-def is_yes_or_no(question: str) -> bool:
-    """Return True for one question of at most 40 words that begins as LMRL-Gym allows."""
+def is_single(question: str, openers: Collection[str] = OPENERS) -> bool:
+    """Return True for one question of at most 40 words; LMRL-Gym's openers make it one for yes or no."""
     text = question.strip().rstrip("? ")
     words = text.split(maxsplit=LONGEST)
     single = "?" not in text and re.search(r"[.!;]\s+\w+\s+\w", text) is None
-    return 0 < len(words) <= LONGEST and len(text) <= LETTERS and words[0].lower() in OPENERS and single
+    return 0 < len(words) <= LONGEST and len(text) <= LETTERS and words[0].lower() in openers and single
 
 
 def plain(text: str) -> str:
@@ -215,13 +215,15 @@ def read_predicates(
         members = _members(
             fields["members"], {**sets, **{f"*{each}": predicates[each].members for each in predicates}}, measures
         )
-        predicates[name] = Predicate(
-            name=name,
-            patterns=tuple(re.compile(rf"\b(?:{each})\b") for each in _alternatives(fields["pattern"])),
-            phrasings=tuple(f"{each.strip()}?" for each in fields["phrasings"].split("?") if each.strip()),
-            members=members,
-        )
+        phrasings = [f"{each.strip()}?" for each in fields["phrasings"].split("?") if each.strip()]
+        predicates[name] = predicate_of(name, fields["pattern"], phrasings, members)
     return tuple(predicates.values())
+
+
+def predicate_of(name: str, pattern: str, phrasings: Iterable[str], members: Iterable[str]) -> Predicate:
+    """Return a predicate whose pattern is a regular expression over plain words."""
+    patterns = tuple(re.compile(rf"\b(?:{each})\b") for each in _alternatives(pattern))
+    return Predicate(name, patterns, tuple(phrasings), frozenset(members))
 
 
 def _alternatives(pattern: str) -> list[str]:
@@ -245,9 +247,9 @@ def _members(
         return frozenset.intersection(*(_limited(limit, measures) for limit in limits))
     for part in map(str.strip, expression.split(",")):
         name = part.removeprefix("-")
-        named = sets.get(name) if name[0] in "@*" else frozenset({name}) & sets["@all"]
-        if not named:
+        if name not in sets and name not in sets["@all"]:
             raise ValueError(f"unknown member or set {part!r}")
+        named = sets.get(name, frozenset({name}))
         members = members - named if part.startswith("-") else members | named
     return frozenset(members)
 
