@@ -47,18 +47,17 @@ class City:
 @cache
 def our_cities() -> tuple[City, ...]:
     """Return the cities of our own list."""
-    return tuple(
-        City(name, tuple(aliases), country, float(millions), frozenset(_parts(sayings)))
-        for (name, *aliases), country, millions, sayings in (
-            (cells[0].split(";"), *cells[1:]) for cells in _cells("cities.txt")
-        )
-    )
+    cities = []
+    for names, country, millions, sayings in _cells("cities.txt"):
+        name, *aliases = names.split(";")
+        cities.append(City(name, tuple(aliases), country, float(millions), frozenset(_parts(sayings))))
+    return tuple(cities)
 
 
 @cache
 def countries() -> Mapping[str, Country]:
     """Return the countries by name and alias, in lower case."""
-    rows = {}
+    rows: dict[str, Country] = {}
     for names, demonyms, regions, languages, more in _cells("countries.txt"):
         name, *aliases = names.split(";")
         sets = frozenset([*_parts(regions), *_parts(more)])
@@ -105,8 +104,8 @@ def table_of(cities: Sequence[City]) -> Table:
     for city in our_cities():
         for saying in city.sayings or ():
             sets.setdefault(f"@{saying}", set())
-    for country in countries().values():
-        for name in country.sets:
+    for each in countries().values():
+        for name in each.sets:
             sets.setdefault(f"@{name}", set())
     for city in cities:
         country = countries().get(city.country.lower())
@@ -154,9 +153,10 @@ def _country_predicates(cities: Sequence[City]) -> list[Predicate]:
             speakers.setdefault(language, set()).add(city.name)
     made = []
     for name, members in places.items():
-        country = countries().get(name.lower()) or Country(name, (), (), (), frozenset())
+        home = countries().get(name.lower())
+        aliases = (*home.aliases, *home.demonyms) if home else ()
         the = "the " if name.startswith(("United", "Netherlands", "Philippines")) else ""
-        words = "|".join(plain(each) for each in (name, *country.aliases, *country.demonyms))
+        words = "|".join(plain(each) for each in (name, *aliases))
         questions = (
             f"Is it in {the}{name}?",
             f"Is the city located in {the}{name}?",
