@@ -121,10 +121,10 @@ class Recommender(TextEnv):
         lines = [f"{number} {'click' if click else 'skip'}" for number, click in zip(numbers, clicks, strict=True)]
         lines += [f"INSTRUCTION: {instruction}"] * bool(instruction) + ["LEAVE"] * leaves
         self.next_words, self.seat = "\n".join(lines), USER
-        shown = "\n".join(
+        slate_text = "\n".join(
             f"{number}. {item.title} ({item.category})" for number, item in zip(numbers, items, strict=True)
         )
-        return Reply(shown, seat=USER)
+        return Reply(slate_text, seat=USER)
 
     def _answered(self, text: str) -> Reply:
         self.seat = FIRST_SEAT

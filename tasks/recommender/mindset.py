@@ -29,7 +29,7 @@ FRESH = 0.5  # weight of the latest round in the mood
 
 @dataclass
 class Mindset:
-    """What the user likes now, is tired of and feels; mood is in [-1, 1]."""
+    """Tastes, fatigue and mood of a user; mood is in [-1, 1]."""
 
     likes: list[str]
     fatigue: dict[str, float] = field(default_factory=lambda: dict.fromkeys(CATEGORIES, 0.0))
