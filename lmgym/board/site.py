@@ -50,7 +50,7 @@ FAMILIES = {  # task folders by section of the front page; the rest are "Other t
     "Grid worlds": ("frozen_lake", "maze", "sokoban"),
     "Software engineering": ("swe_repair", "terminal"),
     "Tools": ("python_math",),
-    "Users": ("retail_desk", "tau2", "doctor", "negotiate", "car_dealer", "try_again"),
+    "Users": ("retail_desk", "tau2", "doctor", "negotiate", "car_dealer", "recommender", "try_again", "mint"),
 }
 ADDRESS = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+(/[A-Za-z0-9._~%/-]*)?")
 
