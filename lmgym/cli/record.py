@@ -39,6 +39,7 @@ def record(
     from lmgym.evaluation import runner
     from lmgym.rollout import dataset
     from lmgym.rollout.engine import Engine
+    from lmgym.rollout.lmrl_score import normalised
     from lmgym.rollout.picture_folder import PICTURES, PictureFolder
     from lmgym.rollout.planner import Planner
     from lmgym.train.load import load_policy
@@ -62,7 +63,8 @@ def record(
     mean = sum(episode.reward for episode in recorded) / len(recorded)
     success = sum(episode.success for episode in recorded) / len(recorded)
     text = f"wrote {out}: {len(recorded)} episodes, mean return {mean:.3f}, success {success:.3f}"
-    Console(soft_wrap=True).print(text)
+    scaled = normalised(spec.id, mean)
+    Console(soft_wrap=True).print(text + ("" if scaled is None else f", LMRL-Gym's normalised score {scaled:.1f}"))
 
 
 def _turns(span: str) -> tuple[int, int]:
