@@ -26,6 +26,8 @@ NOT_INSTALLABLE = (  # phrases in the reasons of skips that stay skips
     "SCREENSPOT_DATA",
     "LMRL_DATA",
     "TAU2_DATA",
+    "SWEBENCH_DATA",
+    "TERMINAL_DATA",
     "LMGYM_REMOTE_URL",  # a remote server; tests/serve starts its own
     "has no instances",  # official splits without their files
     "leave to make namespaces",  # a property of the machine, not a package

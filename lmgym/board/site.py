@@ -48,7 +48,7 @@ FAMILIES = {  # task folders by section of the front page; the rest are "Other t
     "Pictures": ("click_target", "visual_search"),
     "Games": ("kuhn_poker", "leduc_poker", "tic_tac_toe", "connect_four", "mini_hanabi", "chess"),
     "Grid worlds": ("frozen_lake", "maze", "sokoban"),
-    "Software engineering": ("swe_repair", "terminal"),
+    "Software engineering": ("swe_repair", "swebench", "terminal"),
     "Tools": ("python_math",),
     "Users": ("retail_desk", "tau2", "doctor", "negotiate", "car_dealer", "recommender", "try_again", "mint"),
 }

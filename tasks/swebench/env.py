@@ -1,0 +1,159 @@
+"""SWE-bench as an environment: a container of the instance's image, a protocol, and the judge at the end."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from importlib.resources import files
+from string import Template
+from typing import Any
+
+from lmgym.backends.coding.patches import difference
+from lmgym.backends.coding.steps import instructions, perform, submitted
+from lmgym.backends.sandbox import Sandbox, open_sandbox
+from lmgym.env.coding import PARSERS, AgentStep, call, schemas
+from lmgym.env.env import Reply, TextEnv
+from lmgym.errors import BackendError, InstanceError
+from lmgym.tasks.swebench import SPEC, predictions
+from lmgym.tasks.swebench.instances import Instance, load
+from lmgym.tasks.swebench.judge import LIMITS, ROOT, box, insert_bug, judge
+from lmgym.types import FIRST_SEAT
+
+MOST_ERRORS = 3  # format errors in a row that end the episode, as in mini-swe-agent
+SUBMISSION = "/tmp/patch.txt"
+FINISH = f"echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT && cat {SUBMISSION}"
+BASH_ENDING = f"""To submit, write your changes to a file by `git add -A && git diff --cached > {SUBMISSION}`, then run
+`{FINISH}`."""
+ENDINGS = {"bash": BASH_ENDING, "tools": "To submit, call submit().", "r2e": "To submit, call finish()."}
+TRACKED = "/tmp/tracked"
+FRESH = (  # one commit of the same files: no other one, no reflog and no remote holds the solution
+    f"git ls-files -z > {TRACKED} && rm -rf .git && git init -q && "
+    f"git update-index --add --remove -z --stdin < {TRACKED} && git add -A && git commit -q -m 'Current state' && "
+    f"rm -rf .git/logs {TRACKED} && git rev-parse HEAD"
+)
+START_SECONDS = 600.0
+
+
+class SWEBench(TextEnv):
+    """An issue of a real repository; the score is 1 if the submitted patch resolves it."""
+
+    SPEC = SPEC
+
+    def __init__(
+        self,
+        *,
+        protocol: str = "bash",
+        data: str | os.PathLike[str] | None = None,
+        image: str = "",
+        python: str = "",
+        predictions: str | os.PathLike[str] | None = None,
+        model: str = "lmgym",
+        **common: Any,
+    ) -> None:
+        """Choose the protocol, the instances and the images.
+
+        Args:
+            protocol: "bash" is mini-swe-agent's, "tools" takes JSON calls, "r2e" takes R2E-Gym's text calls.
+            data: instances, as a file, a folder or a name for `datasets`; None: those of SWEBENCH_DATA.
+            image: name of the images, with `{id}` for the instance; "": the official names.
+            python: path of a Python of at least 3.10 in the images; "": conda's in official ones, else python3.
+            predictions: a file of JSON lines that every submission is appended to.
+            model: model_name_or_path of the predictions.
+            common: options of every task: split, others, render_mode.
+        """
+        super().__init__(**common)
+        if protocol not in PARSERS:
+            raise InstanceError(f"protocol is one of {', '.join(PARSERS)}; got {protocol!r}")
+        self.protocol, self.data, self.image, self.python = protocol, data, image, python
+        self.predictions, self.model = predictions, model
+        self.prompt = Template(files(__package__).joinpath("prompt.md").read_text(encoding="utf-8"))
+        self.sandbox: Sandbox | None = None
+        self.instance: Instance | None = None
+
+    def size(self) -> int:
+        """Return the number of instances of the split."""
+        return len(load(self.data, self.split))
+
+    def title(self, index: int) -> str | None:
+        """Return the id of an instance."""
+        return load(self.data, self.split)[index].instance_id
+
+    def index_of(self, title: str) -> int | None:
+        """Return the index of the instance with this id."""
+        ids = [instance.instance_id for instance in load(self.data, self.split)]
+        return ids.index(title) if title in ids else None
+
+    def begin(self, index: int) -> Reply:
+        """Start a container of the instance's image."""
+        self.close()
+        self.instance = load(self.data, self.split)[index]
+        self.box = box(self.instance, image=self.image, python=self.python)
+        self.sandbox = open_sandbox(self.box)
+        if self.instance.synthetic:
+            insert_bug(self.sandbox, self.instance)
+        done = self.sandbox.run(FRESH, timeout=START_SECONDS)
+        if done.code:
+            raise BackendError(f"{self.instance.instance_id}: git does not start in {ROOT}: {done.text.strip()[-200:]}")
+        self.base = done.text.strip().splitlines()[-1]
+        self.errors = 0
+        texts = {
+            "repo": self.instance.repo,
+            "issue": self.instance.problem_statement.strip(),
+            "protocol": instructions(self.protocol, folder=ROOT, seconds=LIMITS.seconds),
+            "ending": ENDINGS[self.protocol],
+        }
+        return Reply(self.prompt.substitute(texts).strip())
+
+    def act(self, action: str) -> Reply:
+        """Play one step."""
+        sandbox, _ = self._playing()
+        step = PARSERS[self.protocol](action)
+        if step.kind == "submit":
+            return self._end(difference(sandbox, self.base))
+        valid, text, result = perform(sandbox, step.kind, step.arguments)
+        self.errors = 0 if step.kind != "error" else self.errors + 1
+        if self.errors >= MOST_ERRORS:
+            return Reply(text, valid=False, done=True, score=0.0)
+        if self.protocol == "bash" and result is not None and (patch := submitted(result)) is not None:
+            return self._end(patch)
+        return Reply(text, valid=valid)
+
+    def fingerprint(self) -> str:
+        """Return the instance's id."""
+        return self._playing()[1].instance_id
+
+    def oracle(self) -> Iterator[str]:
+        """Apply the solution, and submit."""
+        instance = self._playing()[1]
+        reverse = " -R" if instance.synthetic else ""
+        command = f"git apply{reverse} <<'END_OF_PATCH'\n{instance.patch.rstrip()}\nEND_OF_PATCH\n"
+        yield call(self.protocol, AgentStep("run", {"command": command}))
+        if self.protocol == "bash":
+            yield call("bash", AgentStep("run", {"command": f"git add -A && git diff --cached > {SUBMISSION}"}))
+            yield call("bash", AgentStep("run", {"command": FINISH}))
+        else:
+            yield call(self.protocol, AgentStep("submit", {}))
+
+    def tools(self, seat: str = FIRST_SEAT) -> list[dict[str, Any]]:
+        """Return the schemas of the tools, in their protocol."""
+        return schemas() if self.protocol == "tools" else []
+
+    def close(self) -> None:
+        """Remove the container."""
+        if self.sandbox is not None:
+            self.sandbox.close()
+        self.sandbox = None
+
+    def _end(self, patch: str) -> Reply:
+        """Judge a submission."""
+        instance = self._playing()[1]
+        if self.predictions is not None:
+            predictions.append(self.predictions, instance.instance_id, patch, model=self.model)
+        grade = judge(instance, patch, self.box)
+        score = float(grade.resolved)
+        return Reply(f"Submitted: {grade.reason or grade.status}.", done=True, score=score, reward=score)
+
+    def _playing(self) -> tuple[Sandbox, Instance]:
+        if self.sandbox is None or self.instance is None:
+            raise InstanceError(f"{self.task.id}: call reset() first")
+        return self.sandbox, self.instance

@@ -1,0 +1,157 @@
+"""Instances of SWE-bench and its relatives, by path or through `datasets`.
+
+Classic instances name a repository and a version; those of version 5 carry image, evaluation script and log parser.
+In SWE-smith `patch` is the bug, and the solution its reverse.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from lmgym.errors import InstanceError, MissingExtra
+from lmgym.tasks.swebench.repositories import SWE_BENCH
+
+WHERE = (
+    "set SWEBENCH_DATA, or data=, to a .jsonl, .json or .parquet file, a folder of `datasets`, "
+    "or a name such as SWE-bench/SWE-bench_Verified"
+)
+REQUIRED = ("instance_id", "repo", "patch", "problem_statement")
+
+
+@dataclass(frozen=True)
+class Instance:
+    """An issue of a repository, and the tests that decide."""
+
+    instance_id: str
+    repo: str
+    base_commit: str
+    version: str
+    patch: str  # solution, or the bug if `synthetic`
+    test_patch: str
+    problem_statement: str
+    fail_to_pass: tuple[str, ...]
+    pass_to_pass: tuple[str, ...]
+    image: str = ""  # that the data names
+    eval_script: str = ""
+    log_parser: str = ""
+    fail_only: bool = False  # a test that is not in the log passes
+    synthetic: bool = False  # of SWE-smith: the image holds the good version
+
+    def image_name(self, template: str = "") -> str:
+        """Return the image: by a template with `{id}`, as the data says, or by the official naming."""
+        if template:
+            return template.replace("{id}", self.instance_id.lower())
+        if self.image:
+            return self.image
+        owner, separator = ("swebench", "_1776_") if self.repo in SWE_BENCH else ("xingyaoww", "_s_")
+        return f"{owner}/sweb.eval.x86_64.{self.instance_id.lower().replace('__', separator)}:latest"
+
+
+def instance(record: Mapping[str, Any]) -> Instance:
+    """Return the instance of a record. Raises InstanceError for fields that are missing or of the wrong kind."""
+    name = str(record.get("instance_id", "without instance_id"))
+    for field in REQUIRED:
+        if not isinstance(record.get(field), str):
+            raise InstanceError(f"instance {name}: the field {field} is missing or no text")
+    script = _text(record, "eval_script")
+    image = _text(record, "image") or _text(record, "image_name")
+    return Instance(
+        instance_id=name,
+        repo=record["repo"],
+        base_commit=_text(record, "base_commit"),
+        version=_text(record, "version"),
+        patch=record["patch"],
+        test_patch=_text(record, "test_patch"),
+        problem_statement=record["problem_statement"],
+        fail_to_pass=_tests(name, record, "FAIL_TO_PASS"),
+        pass_to_pass=_tests(name, record, "PASS_TO_PASS"),
+        image=image,
+        eval_script=script,
+        log_parser=_text(record, "log_parser"),
+        fail_only="fail" in _text(record, "eval_type").lower() and "pass" not in _text(record, "eval_type").lower(),
+        synthetic="image_name" in record and "test_patch" not in record and not script,
+    )
+
+
+def _text(record: Mapping[str, Any], field: str) -> str:
+    value = record.get(field)
+    return "" if value is None else str(value)
+
+
+def _tests(name: str, record: Mapping[str, Any], field: str) -> tuple[str, ...]:
+    """Return a list of tests, given as a list or as JSON text."""
+    value = record.get(field, [])
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError as error:
+            raise InstanceError(f"instance {name}: {field} is no JSON list: {value[:60]!r}") from error
+    if not isinstance(value, Iterable) or isinstance(value, Mapping):
+        raise InstanceError(f"instance {name}: {field} is no list of tests: {value!r:.60}")
+    return tuple(str(test) for test in value)
+
+
+def load(data: str | os.PathLike[str] | None, split: str) -> list[Instance]:
+    """Return the instances of a split from `data` or `$SWEBENCH_DATA`. Raises InstanceError if there are none."""
+    source = os.fspath(data or os.environ.get("SWEBENCH_DATA") or "")
+    if not source:
+        raise InstanceError(f"lmgym/SWEBenchOfficial-v0 needs instances: {WHERE}")
+    return _loaded(source, split)
+
+
+@lru_cache(maxsize=4)
+def _loaded(source: str, split: str) -> list[Instance]:
+    path = Path(source)
+    if path.is_file() and path.suffix in (".jsonl", ".json"):
+        records = _json_records(path)
+    elif path.is_dir() and (path / f"{split}.jsonl").is_file():
+        records = _json_records(path / f"{split}.jsonl")
+    else:
+        records = _dataset(source, split)
+    instances = [instance(record) for record in records]
+    if not instances:
+        raise InstanceError(f"{source} has no instances: {WHERE}")
+    return instances
+
+
+def _json_records(path: Path) -> list[Mapping[str, Any]]:
+    try:
+        text = path.read_text(encoding="utf-8")
+        if path.suffix == ".json":
+            records = json.loads(text)
+            records = list(records.values()) if isinstance(records, dict) else records
+        else:
+            records = [json.loads(line) for line in text.splitlines() if line.strip()]
+    except (OSError, ValueError) as error:
+        raise InstanceError(f"{path} cannot be read as instances: {error}") from error
+    if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
+        raise InstanceError(f"{path} holds no list of instances")
+    return records
+
+
+def _dataset(source: str, split: str) -> Iterable[Mapping[str, Any]]:
+    """Return the records of a parquet file, a saved data set or one of the hub."""
+    try:
+        import datasets
+    except ImportError as error:
+        raise MissingExtra(f"{source} is read by `datasets`: pip install 'lmgym[train]'") from error
+    path = Path(source)
+    try:
+        if path.suffix == ".parquet":
+            rows = datasets.load_dataset("parquet", data_files={split: source}, split=split)
+        elif path.is_dir() and any((path / name).is_file() for name in ("dataset_dict.json", "state.json")):
+            saved = datasets.load_from_disk(source)
+            rows = saved[split] if isinstance(saved, dict) else saved
+        else:
+            rows = datasets.load_dataset(source, split=split)
+    except (OSError, ValueError, KeyError, ConnectionError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise InstanceError(f"split {split} of {source} cannot be loaded ({reason}): {WHERE}") from error
+    records: list[Mapping[str, Any]] = list(rows)
+    return records
