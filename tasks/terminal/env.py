@@ -16,6 +16,7 @@ from lmgym.env.coding import PARSERS, AgentStep, call, schemas
 from lmgym.env.env import Reply, TextEnv
 from lmgym.errors import InstanceError
 from lmgym.tasks.terminal import SPEC, folders, workspace
+from lmgym.tasks.terminal.container import TestOutcome
 from lmgym.tasks.terminal.folders import TaskFolder
 from lmgym.types import FIRST_SEAT
 
@@ -34,18 +35,30 @@ class Terminal(TextEnv):
 
     SPEC = SPEC
 
-    def __init__(self, *, protocol: str = "bash", data: str | os.PathLike[str] | None = None, **common: Any) -> None:
+    def __init__(
+        self,
+        *,
+        protocol: str = "bash",
+        data: str | os.PathLike[str] | None = None,
+        engine: str = "",
+        base: str = "",
+        **common: Any,
+    ) -> None:
         """Choose the protocol and, for the split official, the data.
 
         Args:
             protocol: "bash" is mini-swe-agent's, "tools" takes JSON calls, "r2e" takes R2E-Gym's text calls.
             data: the folder of task folders of the split official; None: that of TERMINAL_DATA.
+            engine: "bubblewrap", "docker", or "": Docker for tasks that name an image, else as LMGYM_SANDBOX says.
+            base: a local image in the place of the one that a Dockerfile starts from, in Docker.
             common: options of every task: split, others, render_mode.
         """
         super().__init__(**common)
         if protocol not in PARSERS:
             raise InstanceError(f"protocol is one of {', '.join(PARSERS)}; got {protocol!r}")
-        self.protocol, self.data = protocol, data
+        if engine not in ("", "bubblewrap", "docker"):
+            raise InstanceError(f"engine is bubblewrap or docker; got {engine!r}")
+        self.protocol, self.data, self.engine, self.base = protocol, data, engine, base
         self.prompt = Template(files(__package__).joinpath("prompt.md").read_text(encoding="utf-8"))
         self.sandbox: Sandbox | None = None
         self.folder: TaskFolder | None = None
@@ -67,7 +80,7 @@ class Terminal(TextEnv):
         """Build the task's environment in a fresh sandbox."""
         self.close()
         self.folder = folders.read(self._paths()[index])
-        self.sandbox = workspace.start(self.folder)
+        self.sandbox = workspace.start(self.folder, engine=self.engine, base=self.base)
         self.errors = 0
         protocol = instructions(self.protocol, folder=self.sandbox.box.folder, seconds=self.folder.seconds)
         texts = {"instruction": self.folder.instruction.strip(), "protocol": protocol, "ending": ENDINGS[self.protocol]}
@@ -126,7 +139,7 @@ class Terminal(TextEnv):
             f"{text}Tested: {verdict.reason}.", valid=valid, done=True, score=verdict.reward, reward=verdict.reward
         )
 
-    def _test(self) -> workspace.TestOutcome:
+    def _test(self) -> TestOutcome:
         """Run the tests; the sandbox is closed with it."""
         sandbox, folder = self._playing()
         self.sandbox = None

@@ -2,39 +2,37 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from lmgym.backends.coding.files import EPOCH
 from lmgym.backends.sandbox import Box, Sandbox, open_sandbox
+from lmgym.backends.sandbox.opening import engine_of
 from lmgym.cache import cache_folders
 from lmgym.errors import BackendError, InstanceError
+from lmgym.tasks.terminal import container
+from lmgym.tasks.terminal.container import TestOutcome
 from lmgym.tasks.terminal.dockerfile import Copy, parse
 from lmgym.tasks.terminal.folders import TaskFolder
 
 BUILD_SECONDS = 600.0
 VERDICT = "/tmp/verifier"  # behind /logs/verifier
-LARGEST = 1 << 20  # bytes of a reward file
 ROOM = 64 << 20  # bytes that tests may write beyond the agent's disk, which may be full
 
 
-@dataclass(frozen=True)
-class TestOutcome:
-    """Reward of a task's tests."""
+def start(task: TaskFolder, *, engine: str = "", base: str = "") -> Sandbox:
+    """Build a task's environment in a fresh sandbox. Raises InstanceError if that fails.
 
-    __test__ = False  # pytest looks for classes of this name
-    reward: float
-    reason: str  # in a few words
-
-
-def start(task: TaskFolder) -> Sandbox:
-    """Build a task's environment in a fresh sandbox. Raises InstanceError if the Dockerfile fails."""
-    if task.image and not task.dockerfile.is_file():
+    `engine` is "bubblewrap" or "docker"; "" takes Docker for a task that is an image, else what LMGYM_SANDBOX says.
+    `base` takes the place of the image that the Dockerfile starts from, in Docker.
+    """
+    only_image = not task.dockerfile.is_file()
+    if (engine or engine_of(Box(image=task.image if only_image else ""))) == "docker":
+        return container.start(task, base=base)
+    if only_image:
         raise InstanceError(f"task {task.name} is the image {task.image}, which needs Docker: lmgym doctor says how")
     build = parse(task.dockerfile, task.name)
     limits = replace(task.limits, seconds=BUILD_SECONDS)
@@ -62,6 +60,11 @@ def start(task: TaskFolder) -> Sandbox:
 
 
 def test(sandbox: Sandbox, task: TaskFolder) -> TestOutcome:
+    """Run a task's tests, and close the agent's sandbox."""
+    return container.test(sandbox, task) if sandbox.box.image else _in_a_fresh_sandbox(sandbox, task)
+
+
+def _in_a_fresh_sandbox(sandbox: Sandbox, task: TaskFolder) -> TestOutcome:
     """Close the agent's sandbox and run the task's tests on its files in a fresh one.
 
     The tests stand at /tests there, and programs of the agent run no more. A test script that does not end, is killed
@@ -86,29 +89,7 @@ def test(sandbox: Sandbox, task: TaskFolder) -> TestOutcome:
         except OSError as error:
             return TestOutcome(0.0, f"the files cannot be tested: {error.strerror or error}")
         fresh.kill()
-        if done.timed_out or done.code > 128:
-            return TestOutcome(0.0, "the tests do not end" if done.timed_out else "the tests were killed")
-        return _reward(fresh, task)
-
-
-def _reward(sandbox: Sandbox, task: TaskFolder) -> TestOutcome:
-    """Return the reward that the tests wrote: a number in reward.txt, or in reward.json the only one or `reward`."""
-    for name in ("reward.json", "reward.txt"):
-        try:
-            text = sandbox.read(f"{VERDICT}/{name}", limit=LARGEST).decode("utf-8", "replace")
-        except OSError:
-            continue
-        try:
-            value: Any = json.loads(text) if name.endswith("json") else float(text)
-            if isinstance(value, dict):
-                value = value.get("reward", *value.values()) if len(value) == 1 else value.get("reward")
-            reward = float(value)
-        except (ValueError, TypeError):
-            break
-        if not 0.0 <= reward <= 1.0:
-            raise InstanceError(f"task {task.name}: {name} is {text[:60]!r}; a reward is one number in [0, 1]")
-        return TestOutcome(reward, "resolved" if reward == 1.0 else f"reward {reward:g}")
-    return TestOutcome(0.0, "the tests leave no reward")
+        return container.outcome(fresh, task, done, VERDICT)
 
 
 @cache

@@ -10,7 +10,7 @@ from lmgym.backends.sandbox import cgroup
 from lmgym.env.registry import build
 from lmgym.errors import InstanceError
 from lmgym.tasks.terminal import dockerfile, folders, workspace
-from tests.components import bubblewrap
+from tests.components import bubblewrap, docker
 
 REWARD = "mkdir -p /logs/verifier; echo 1 > /logs/verifier/reward.txt\n"
 TOML = "[agent]\ntimeout_sec = 20\n[verifier]\ntimeout_sec = 20\n"
@@ -296,3 +296,64 @@ def test_own_tasks_are_in_the_wheel():
     patterns = Path(__file__).parents[2].joinpath("setup.cfg").read_text()
     suffixes = {path.suffix or path.name for path in folders.OWN.rglob("*") if path.is_file()}
     assert all(f"**/*{suffix}" in patterns or f"**/{suffix}" in patterns for suffix in suffixes), suffixes
+
+
+@pytest.mark.parametrize(("split", "index"), [("train", 2), ("test", 4)])
+def test_own_tasks_play_in_docker(split, index):
+    docker()
+    with closing(build("terminal", split=split, engine="docker", protocol="tools")) as env:
+        env.reset(options={"index": index})
+        for action in env.unwrapped.oracle():
+            observation, *_, info = env.step(action)
+        assert (info["score"], observation["text"]) == (1.0, "Tested: resolved.")
+        env.reset(options={"index": index})
+        observation, *_ = env.step('{"name": "run", "arguments": {"command": "ls /tests /logs; id -u"}}')
+        assert observation["text"].count("cannot access") == 2
+        assert env.unwrapped.cut()["score"] == 0.0
+
+
+def test_a_base_image_of_ones_own_and_a_prebuilt_image(tmp_path):
+    docker()
+    from lmgym.backends.sandbox import images
+
+    words = (
+        "FROM nowhere/at-all:1\nWORKDIR /srv\nRUN echo built > /srv/made && mkdir -p /root\nADD extra.txt /etc/extra\n"
+    )
+    check = "grep -q more /etc/extra && test -f /srv/done && test -f made && echo 1 > /logs/verifier/reward.txt\n"
+    path = folder(tmp_path, environment__Dockerfile=words, environment__extra_dot_txt="more", tests__test_dot_sh=check)
+    task = folders.read(path)
+    sandbox = workspace.start(task, engine="docker", base=images.base())
+    name = sandbox.box.image
+    try:
+        assert sandbox.box.folder == "/srv"
+        sandbox.run("touch done")
+        assert workspace.test(sandbox, task).reward == 1.0
+        toml = f"{TOML}[environment]\ndocker_image = '{name}'\n"
+        ready = folders.read(folder(tmp_path, "ready", task_dot_toml=toml, environment__Dockerfile=None))
+        with workspace.start(ready) as sandbox:
+            assert sandbox.run("cat made").text == "built\n"
+    finally:
+        images.delete(name)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [("FROM nowhere/at-all:1\n", "fails"), ("FROM base\nRUN exit 7\n", "fails"), ("NONSENSE\n", "fails")],
+)
+def test_a_dockerfile_that_fails_in_docker_is_one_line(tmp_path, words, message):
+    docker()
+    from lmgym.backends.sandbox import daemon, images
+
+    base = images.base() if "base" in words else ""
+    before = {row["Id"] for row in daemon.client().images()}
+    with pytest.raises(InstanceError, match=message) as caught:
+        workspace.start(folders.read(folder(tmp_path, environment__Dockerfile=words)), engine="docker", base=base)
+    assert "\n" not in str(caught.value)
+    assert {row["Id"] for row in daemon.client().images()} == before
+
+
+def test_a_missing_prebuilt_image_is_one_line(tmp_path):
+    docker()
+    toml = f"{TOML}[environment]\ndocker_image = 'none/such:1'\n"
+    with pytest.raises(InstanceError, match="no image 'none/such:1'"):
+        workspace.start(folders.read(folder(tmp_path, task_dot_toml=toml, environment__Dockerfile=None)))
