@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
 
 from lmgym.baselines.recipes import gra
+from lmgym.env.registry import build
 from lmgym.errors import RecipeError
+from tests.components import bubblewrap
 from tests.train.test_parts import EPISODE, TURN
 
 
@@ -35,3 +38,20 @@ def test_gates_stand_between_terms():
     with pytest.raises(RecipeError, match="numbers with commas"):
         gra.recipe(gra.Args(thresholds="half"))
     assert gra.recipe(gra.Args(direct=True)).reward == []
+
+
+def test_steps_of_swe_repair_count_behind_a_submission_only():
+    bubblewrap()
+    terms = ["repaired", "submitted", "edited", "located", "tested", "valid"]
+    thresholds = [0.0, 0.05, 0.0, 0.0, 0.0]
+    with closing(build("swe_repair", split="test", rewards="dense", protocol="tools")) as env:
+        env.reset(options={"index": 0})
+        turns = [env.step(action)[-1]["reward_terms"] for action in env.unwrapped.oracle()]
+    words = gra.Args(terms=",".join(terms), thresholds=",".join(map(str, thresholds)))
+    assert gra.recipe(words).reward_terms == set(terms) == set(turns[0])
+    complete, unfinished = (
+        gra.gated(of(*played), terms=terms, thresholds=thresholds) for played in (turns, turns[:-1])
+    )
+    assert sum(turn.reward for turn in complete.turns) == pytest.approx(1.0 + 4 * 0.05)
+    assert sum(turn.reward for turn in of(*turns[:-1]).turns) == pytest.approx(3 * 0.05)
+    assert sum(turn.reward for turn in unfinished.turns) == 0.0
