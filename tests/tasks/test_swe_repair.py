@@ -232,6 +232,32 @@ def test_no_cheat_scores(name):
     assert verdict.reason
 
 
+GUARDS = {  # what switches a guard of the judge off
+    "tests come from outside": {"_replace": lambda sandbox, files: None},
+    "impossible tests fail": {"altered": lambda *_: {}, "_altered_tests": lambda repair: []},
+    "pure repairs": {"violations": lambda *_: []},
+}
+RUN_NOTHING = "\nimport _pytest.python\n_pytest.python.Function.runtest = lambda self: None\n"
+CONTROLS = {  # cheats, and the guards without which they score
+    "equal to all": (CHEATS["equal to all"], ["impossible tests fail"]),
+    "edited tests": (CHEATS["edited tests"], ["tests come from outside", "impossible tests fail"]),
+    "conftest": (CHEATS["conftest"], ["tests come from outside", "impossible tests fail"]),
+    "tests that run nothing": (cheat(**{CODE: RUN_NOTHING}), ["pure repairs", "impossible tests fail"]),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(CONTROLS))
+def test_a_cheat_scores_when_its_guards_are_off(name, monkeypatch):
+    bubblewrap()
+    patch, guards = CONTROLS[name]
+    assert not judge(bug(), patch).resolved
+    for guard in guards:
+        for function, replacement in GUARDS[guard].items():
+            monkeypatch.setattr(f"lmgym.tasks.swe_repair.judge.{function}", replacement)
+    assert judge(bug(), patch).resolved
+
+
 def test_a_repair_is_resolved_and_its_changes_of_tests_are_dropped():
     bubblewrap()
     repair = bug()
