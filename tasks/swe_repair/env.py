@@ -15,6 +15,7 @@ from lmgym.env.coding import PARSERS, AgentStep, call, schemas
 from lmgym.env.env import Reply, TextEnv
 from lmgym.errors import InstanceError
 from lmgym.tasks.swe_repair import SPEC, TRAIN, instances, workspace
+from lmgym.tasks.swe_repair.hidden import visible
 from lmgym.tasks.swe_repair.instances import LEVELS, Repair
 from lmgym.tasks.swe_repair.judge import Judgement, judge
 from lmgym.types import FIRST_SEAT
@@ -62,7 +63,7 @@ class SWERepair(TextEnv):
         self.close()
         self.repair = instances.find(self.split, self.level, index)
         self.sandbox = open_sandbox(workspace.box())
-        put(self.sandbox, self.repair.files)
+        put(self.sandbox, visible(self.repair.files))
         self.base = workspace.commit(self.sandbox)
         self.errors = 0
         self.paid: set[str] = set()

@@ -18,6 +18,7 @@ from lmgym.backends.coding.patches import apply
 from lmgym.backends.sandbox import Sandbox, open_sandbox
 from lmgym.errors import BackendError
 from lmgym.tasks.swe_repair import workspace
+from lmgym.tasks.swe_repair.hidden import visible
 from lmgym.tasks.swe_repair.instances import Repair
 from lmgym.tasks.swe_repair.integrity import violations
 from lmgym.tasks.swe_repair.repositories import Repository, named
@@ -55,7 +56,7 @@ def judge(repair: Repair, patch: str) -> Judgement:
         return Judgement(False, f"patch of more than {LONGEST} characters")
     repository = named(repair.repository)
     with open_sandbox(workspace.box(PLUGIN)) as sandbox:
-        put(sandbox, repair.files)
+        put(sandbox, visible(repair.files))
         workspace.commit(sandbox)
         if not apply(sandbox, patch):
             return Judgement(False, "the patch does not apply")

@@ -12,10 +12,11 @@ from lmgym.env.coding import parse_bash, parse_r2e, parse_tools
 from lmgym.env.registry import build
 from lmgym.tasks.swe_repair import instances, repositories, workspace
 from lmgym.tasks.swe_repair.diffs import applied, reverse, unified
+from lmgym.tasks.swe_repair.hidden import hidden, visible
 from lmgym.tasks.swe_repair.instances import Repair
 from lmgym.tasks.swe_repair.integrity import violations
 from lmgym.tasks.swe_repair.judge import judge
-from lmgym.tasks.swe_repair.testing import read_report
+from lmgym.tasks.swe_repair.testing import PLUGIN, read_report, run_tests
 from tests.components import bubblewrap
 
 bugs = pytest.importorskip("lmgym.tasks.swe_repair.bugs", exc_type=ImportError)
@@ -50,6 +51,34 @@ def test_packages_are_as_large_as_promised():
         assert sum(files[path].count("\n") for path in modules) >= 300
         assert len(instances.passing(name)) >= 25
         assert "README.md" in files
+
+
+def test_about_a_third_of_the_tests_is_hidden():
+    for name in [*repositories.names("train"), *repositories.names("test")]:
+        files = repositories.own(name).files
+        rest = visible(files)
+        counts = [sum(text.count("\ndef test_") for text in each.values()) for each in (files, rest)]
+        assert 0.5 * counts[0] < counts[1] < 0.85 * counts[0], name
+        assert {path for path in files if files[path] != rest[path]} <= {path for path in files if "tests/" in path}
+        for path, text in rest.items():
+            if path.endswith(".py"):
+                compile(text, path, "exec")
+
+
+def test_a_repair_for_the_visible_tests_alone_fails():
+    bubblewrap()
+    repair = next(
+        each
+        for each in shipped("test")
+        if all(hidden(test.partition("::")[0], test.partition("::")[2].partition("[")[0]) for test in each.fail_to_pass)
+    )
+    with open_sandbox(workspace.box(PLUGIN)) as sandbox:
+        put(sandbox, visible(repair.files))
+        run = run_tests(sandbox)
+    assert run.trusted
+    assert "FAILED" not in run.statuses.values()
+    text = repair.files[repair.path]
+    assert judge(repair, unified(repair.path, text, f"{text}\nCHANGED = True\n")).reason == "tests fail"
 
 
 def test_every_family_occurs_in_both_splits():
