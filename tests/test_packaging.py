@@ -21,7 +21,22 @@ FOLDERS = {
     "leaderboards": "lmgym/leaderboards",
 }
 KEPT = ("archive", "curves", "entries", "verdicts", "history.jsonl")  # of leaderboards/: data of the repository
-SHIPPED = {".py", ".md", ".json", ".jsonl", ".txt", ".typed", ".html", ".css", ".js", ".svg", ".toml"}
+SHIPPED = {
+    ".py",
+    ".md",
+    ".json",
+    ".jsonl",
+    ".txt",
+    ".typed",
+    ".html",
+    ".css",
+    ".js",
+    ".svg",
+    ".toml",
+    ".sh",
+    ".csv",
+    ".env",
+}
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +72,7 @@ def test_wheel_holds_every_file_of_the_tree(wheel: Path) -> None:
         for folder, package in FOLDERS.items()
         for path in (ROOT / folder).rglob("*")
         if path.is_file()
-        and path.suffix in SHIPPED
+        and (path.suffix in SHIPPED or path.name == "Dockerfile")
         and "__pycache__" not in path.parts
         and not (folder == "leaderboards" and path.relative_to(ROOT / folder).parts[0] in KEPT)
     }
