@@ -109,7 +109,7 @@ def load(data: str | os.PathLike[str] | None, split: str) -> list[Instance]:
 def _loaded(source: str, split: str) -> list[Instance]:
     path = Path(source)
     if path.is_file() and path.suffix in (".jsonl", ".json"):
-        records = _json_records(path)
+        records: Iterable[Mapping[str, Any]] = _json_records(path)
     elif path.is_dir() and (path / f"{split}.jsonl").is_file():
         records = _json_records(path / f"{split}.jsonl")
     else:

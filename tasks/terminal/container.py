@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import Any
 
 from lmgym.backends.sandbox import Box, Result, Sandbox, open_sandbox
 from lmgym.errors import InstanceError
@@ -104,7 +105,7 @@ def outcome(sandbox: Sandbox, task: TaskFolder, done: Result, folder: str) -> Te
         except OSError:
             continue
         try:
-            value = json.loads(text) if name.endswith("json") else float(text)
+            value: Any = json.loads(text) if name.endswith("json") else float(text)
             if isinstance(value, dict):
                 value = value.get("reward", *value.values()) if len(value) == 1 else value.get("reward")
             reward = float(value)
