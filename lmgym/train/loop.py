@@ -28,11 +28,11 @@ from lmgym.train.log import Log, Stopwatch, replace_file, writing
 from lmgym.train.preflight import check
 from lmgym.train.ranks import ranks
 from lmgym.train.recipe import Recipe
+from lmgym.train.schedule import MEASURED
 from lmgym.train.services import Services
 from lmgym.train.stage import Evaluate, LearningStage, Stage
 from lmgym.train.state import InstancePool, RunConfig, RunCursor, RunResult
 
-MEASURED = 10.0  # seconds of a stage after which its speed is reported
 ACTIONS = ("sampled_tokens", "demonstrated_tokens")  # figures of a step: tokens of played answers
 
 

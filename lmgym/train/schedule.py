@@ -19,6 +19,7 @@ class StageProgress:
 
 
 Schedule = Callable[[StageProgress], float]
+MEASURED = 10.0  # seconds of a stage after which its speed is known
 
 
 def constant(value: float) -> Schedule:
@@ -49,8 +50,14 @@ class Until:
         check_ranges(self)
 
     def progress(self, step: int, seconds: float) -> StageProgress:
-        """Return the progress after `step` steps in `seconds`."""
-        shares = [1.0 if not limit else at / limit for at, limit in self._limits(step, seconds)]
+        """Return the progress after `step` steps in `seconds`.
+
+        It follows the steps alone while all of them fit into the time, or the speed is not measured yet, so that a time
+        limit changes no run that keeps it.
+        """
+        expected = self.expected(step, seconds) if seconds >= MEASURED else self.steps
+        limits = [(step, self.steps)] if self.steps is not None and expected == self.steps else self._limits(step, seconds)
+        shares = [1.0 if not limit else at / limit for at, limit in limits]
         return StageProgress(step, min(1.0, max(shares)))
 
     def reached(self, step: int, seconds: float) -> bool:

@@ -108,6 +108,9 @@ def test_a_stage_ends_at_the_first_of_its_limits():
     assert until.expected(1, 90) == 1
     assert Until(steps=10).expected(3, 45) is None
     assert until.progress(8, 6).share == 0.8
+    assert until.progress(1, 9).share == until.progress(1, 5).share == 0.1  # a slow start, not measured yet
+    assert until.progress(2, 12).share == 0.2  # all steps fit into the time, which changes nothing
+    assert Until(seconds=60).progress(3, 45).share == 0.75
     assert not until.reached(9, 59)
     assert until.reached(10, 0)
     assert until.reached(0, 60)
