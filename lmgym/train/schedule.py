@@ -56,7 +56,9 @@ class Until:
         limit changes no run that keeps it.
         """
         expected = self.expected(step, seconds) if seconds >= MEASURED else self.steps
-        limits = [(step, self.steps)] if self.steps is not None and expected == self.steps else self._limits(step, seconds)
+        limits = (
+            [(step, self.steps)] if self.steps is not None and expected == self.steps else self._limits(step, seconds)
+        )
         shares = [1.0 if not limit else at / limit for at, limit in limits]
         return StageProgress(step, min(1.0, max(shares)))
 
