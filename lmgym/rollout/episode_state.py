@@ -294,7 +294,8 @@ class EpisodeState:
         if completion.ids:
             seat.completions.append(completion)
         seat.rendered = self.messages
-        text = completion.text if kind == "summary" else action_of(completion.text, seat.answers)
+        whole = seat.answers == "plain" or kind == "summary"
+        text = completion.text if whole else action_of(completion.text, seat.answers)
         return PendingAction(observation=observation, completion=completion, text=text, fresh=fresh, kind=kind)
 
     def _turn(self, action: PendingAction, result: StepResult | None) -> Turn:

@@ -33,7 +33,7 @@ def test_an_address_that_others_reach_must_be_exposed(host):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("chess",), "unknown task"),
+        (("checkers",), "unknown task"),
         (("remote",), "is a client of a server"),
         (("wordle", "--reveal", "all"), "cannot reveal 'all'"),
         (("wordle", "--option", "wrods=x"), "unknown option 'wrods'"),
