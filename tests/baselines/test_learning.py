@@ -55,6 +55,7 @@ def test_grpo_does_not_learn_the_other_way(tmp_path, monkeypatch):
     assert after < before - 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [
@@ -77,6 +78,7 @@ def test_filtered_bc_learns(tmp_path):
     assert after > 0.9
 
 
+@pytest.mark.slow
 def test_filtered_bc_does_not_learn_the_other_way(tmp_path, monkeypatch):
     monkeypatch.setattr(filtered_bc, "nll", turned(filtered_bc.nll))
     before, after = successes(filtered_bc, FILTERED, tmp_path / "run")
@@ -92,12 +94,14 @@ def test_ppo_learns(tmp_path):
     assert after > 0.9
 
 
+@pytest.mark.slow
 def test_ppo_does_not_learn_the_other_way(tmp_path, monkeypatch):
     monkeypatch.setattr(ppo, "surrogate", turned(ppo.surrogate))
     before, after = successes(ppo, VALUED, tmp_path / "run")
     assert after < before - 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [
@@ -136,12 +140,14 @@ def test_rloo_learns(tmp_path):
     assert after > 0.85
 
 
+@pytest.mark.slow
 def test_rloo_does_not_learn_the_other_way(tmp_path, monkeypatch):
     monkeypatch.setattr(rloo, "reinforce", turned(rloo.reinforce))
     before, after = successes(rloo, LEFT_OUT, tmp_path / "run")
     assert after < before - 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [

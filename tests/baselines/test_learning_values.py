@@ -28,6 +28,7 @@ TWINS = archer.Args(
 )
 
 
+@pytest.mark.slow
 def test_archer_learns(tmp_path):
     before, after = successes(archer, TWINS, tmp_path / "run")
     assert 0.05 < before < 0.6
@@ -47,6 +48,7 @@ def test_refuel_learns(tmp_path):
     assert after > 0.8
 
 
+@pytest.mark.slow
 def test_refuel_does_not_learn_the_other_way(tmp_path, monkeypatch):
     monkeypatch.setattr(refuel, "regression", turned(refuel.regression))
     before, after = successes(refuel, PAIRED, tmp_path / "run")
@@ -60,6 +62,7 @@ def test_values_from_records_guide_the_policy_to_more(tmp_path, module, args, le
     assert after > before + least
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("module", "args", "critic"), [(mc, RETURNS, mc.MonteCarlo), (ilql, IMPLICIT, ilql.Implicit)])
 def test_values_learnt_the_other_way_guide_it_to_less(tmp_path, monkeypatch, module, args, critic):
     monkeypatch.setattr(critic, "losses", turned(critic.losses))

@@ -123,7 +123,7 @@ def test_a_strange_order_is_not_shown_or_cancelled():
     assert next(order for order in portal.state.orders if order["id"] == "1043")["status"] == "pending"
 
 
-@pytest.mark.parametrize("scoring", ["strict", "official"])
+@pytest.mark.parametrize("scoring", ["strict", pytest.param("official", marks=pytest.mark.slow)])
 def test_plans_of_our_arena_tasks_pass_and_doing_nothing_passes_official_na_only(scoring):
     env = build("lmgym/WebFormsArena-v0", scoring=scoring)
     idle = build("lmgym/WebFormsArena-v0", scoring=scoring, max_turns=1, observe="none")
