@@ -45,13 +45,16 @@ def tuned(algorithm: str, task: str, model: str | None) -> Tuned:
 def time_limits(args: type[Any], minutes: float) -> dict[str, float]:
     """Return values of the fields of `args` that limit a run to `minutes`; a tenth is for evaluations.
 
-    Imitation and learning get the same time, and their learning rates follow it. Empty if learning has no time limit.
+    Imitation gets 55 % of the rest, which is its share in the main job. Empty if learning has no time limit.
     """
     if minutes <= 0:
         raise RecipeError(f"--minutes must be above 0; got {minutes:g}")
-    names = [each.name for each in fields(args) if each.name in ("warmup_seconds", "seconds")]
-    names = names if "seconds" in names else []
-    return {name: 54.0 * minutes / len(names) for name in names}
+    names = {each.name for each in fields(args)}
+    if "seconds" not in names:
+        return {}
+    if "warmup_seconds" not in names:
+        return {"seconds": 54.0 * minutes}
+    return {"warmup_seconds": round(29.7 * minutes, 1), "seconds": round(24.3 * minutes, 1)}
 
 
 def run_folder(algorithm: str, task: str, model: str, seed: int) -> Path:

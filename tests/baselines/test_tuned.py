@@ -68,7 +68,7 @@ def test_a_run_says_what_it_takes(tmp_path, monkeypatch, capsys, untuned: bool) 
 
 
 def test_minutes_are_shared_between_imitation_and_learning() -> None:
-    assert time_limits(grpo.Args, 15) == {"warmup_seconds": 405, "seconds": 405}  # and 90 s for evaluations
+    assert time_limits(grpo.Args, 15) == {"warmup_seconds": 445.5, "seconds": 364.5}  # and 90 s for evaluations
     assert time_limits(bc.Args, 15) == {"seconds": 810}
     assert time_limits(supo.Args, 15) == {}
     with pytest.raises(RecipeError, match="above 0; got -1"):
@@ -85,6 +85,6 @@ def test_minutes_limit_a_run_without_steps(tmp_path, monkeypatch, capsys, steps:
         main()
     assert not ended.value.code
     kept, printed = json.loads((tmp_path / "run" / "run.json").read_text())["arguments"], "".join(capsys.readouterr())
-    assert (kept["steps"], kept["seconds"]) == ((2, None) if steps else (60, 1620))
-    assert ("time limit 60 min: --warmup-seconds 1620, --seconds 1620;" in printed) is (not steps)
+    assert (kept["steps"], kept["seconds"]) == ((2, None) if steps else (60, 1458))
+    assert ("time limit 60 min: --warmup-seconds 1782, --seconds 1458;" in printed) is (not steps)
     assert (re.search(r"rl: [0-9.]+ s a step, so \d+ of 60 steps in its time limit", printed) is None) is bool(steps)
