@@ -4,7 +4,6 @@ TASK ?= alfworld
 ALGO ?= grpo
 MODEL ?=
 ARGS ?=
-BUDGET ?= 15
 SIZE ?= small
 BIN := .venv/bin
 
@@ -40,8 +39,8 @@ FORCE:
 	$(BIN)/pip install -q -c constraints.txt -e '.[dev]'
 	@touch $@
 
-baseline: .venv/.train ## train a reference baseline in BUDGET minutes: TASK=alfworld ALGO=grpo ARGS='--seed 1'
-	$(BIN)/lmgym train $(ALGO) $(TASK) $(if $(MODEL),--model '$(MODEL)') --minutes $(BUDGET) $(ARGS)
+baseline: .venv/.train ## train a reference baseline: TASK=alfworld ALGO=grpo ARGS='--seed 1' BUDGET=15 (minutes)
+	$(BIN)/lmgym train $(ALGO) $(TASK) $(if $(MODEL),--model '$(MODEL)') $(if $(BUDGET),--minutes $(BUDGET)) $(ARGS)
 
 eval: .venv/.eval ## evaluate a policy: TASK=alfworld MODEL=oracle ARGS='--episodes 64'
 	$(BIN)/lmgym eval $(TASK) --model '$(or $(MODEL),tiny)' $(ARGS)
