@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.resources import files
 from string import Template
 from typing import Any
 
 from lmgym.backends.coding.files import put
 from lmgym.backends.coding.patches import difference
-from lmgym.backends.coding.steps import perform, submitted
-from lmgym.backends.sandbox import Result, Sandbox, open_sandbox
-from lmgym.env.coding import PARSERS, AgentStep, call, schemas
-from lmgym.env.env import Reply, TextEnv
+from lmgym.backends.coding.steps import perform
+from lmgym.backends.sandbox import Sandbox, open_sandbox
+from lmgym.env.coding import AgentStep, call
+from lmgym.env.coding_env import CodingEnv
+from lmgym.env.env import Reply
 from lmgym.errors import InstanceError
 from lmgym.tasks.swe_repair import SPEC, TRAIN, instances, workspace
 from lmgym.tasks.swe_repair.hidden import visible
 from lmgym.tasks.swe_repair.instances import LEVELS, Repair
 from lmgym.tasks.swe_repair.judge import Judgement, judge
-from lmgym.types import FIRST_SEAT
 
-MOST_ERRORS = 3  # format errors in a row that end the episode, as in mini-swe-agent
 TERMS = ("valid", "located", "edited", "tested", "submitted")  # each paid once
 PAY = 0.05
 SUBMISSION = "/tmp/patch.txt"
 
 
-class SWERepair(TextEnv):
+class SWERepair(CodingEnv[Sandbox]):
     """A bug in a small repository; the score is 1 if a fresh copy with the submitted diff passes its tests."""
 
     SPEC = SPEC
@@ -41,17 +41,15 @@ class SWERepair(TextEnv):
                 opened, it edited, tests run, and a submission that is not empty.
             common: options of every task: split, others, render_mode.
         """
-        super().__init__(**common)
+        super().__init__(protocol=protocol, **common)
         for name, value, allowed in (
-            ("protocol", protocol, tuple(PARSERS)),
             ("level", level, LEVELS),
             ("rewards", rewards, ("sparse", "dense")),
         ):
             if value not in allowed:
                 raise InstanceError(f"{name} is one of {', '.join(allowed)}; got {value!r}")
-        self.protocol, self.level, self.rewards = protocol, level, rewards
+        self.level, self.rewards = level, rewards
         self.prompt = Template(files(__package__).joinpath(f"prompt_{protocol}.md").read_text(encoding="utf-8"))
-        self.sandbox: Sandbox | None = None
         self.repair: Repair | None = None
 
     def size(self) -> int:
@@ -65,31 +63,36 @@ class SWERepair(TextEnv):
         self.sandbox = open_sandbox(workspace.box())
         put(self.sandbox, visible(self.repair.files))
         self.base = workspace.commit(self.sandbox)
-        self.errors = 0
         self.paid: set[str] = set()
         return Reply(self.prompt.substitute(issue=self.repair.problem_statement).strip())
 
-    def act(self, action: str) -> Reply:
-        """Play one step."""
-        sandbox, repair = self._playing()
-        step = PARSERS[self.protocol](action)
-        if step.kind == "submit":
-            return self._end(difference(sandbox, self.base))
-        valid, text, result = perform(sandbox, step.kind, step.arguments)
-        self.errors = 0 if step.kind != "error" else self.errors + 1
-        if self.errors >= MOST_ERRORS:
-            return Reply(text, valid=False, done=True, score=0.0, reward=self._reward(set()))
-        if self.protocol == "bash" and result is not None and (patch := submitted(result)) is not None:
-            return self._end(patch)
-        return Reply(text, valid=valid, reward=self._reward(self._events(step, valid, text, result, repair)))
+    def perform(self, step: AgentStep) -> tuple[bool, str, str | None]:
+        """Do a step in the sandbox."""
+        return perform(self.opened(), step.kind, step.arguments)
+
+    def submit(self, patch: str | None) -> Reply:
+        """Judge a submission."""
+        patch = difference(self.opened(), self.base) if patch is None else patch
+        verdict: Judgement = judge(self._opened_repair(), patch)
+        score = float(verdict.resolved)
+        reward = self._reward({"submitted"} if patch.strip() else set(), score)
+        return Reply(f"Submitted: {verdict.reason}.", done=True, score=score, reward=reward)
+
+    def respond(self, step: AgentStep, reply: Reply) -> Reply:
+        """Reward a step by the dense terms."""
+        return replace(reply, reward=self._reward(self._events(step, reply)))
+
+    def give_up(self, text: str) -> Reply:
+        """Return the last reply, with a reward in the form of the others."""
+        return replace(super().give_up(text), reward=self._reward(set()))
 
     def fingerprint(self) -> str:
         """Return the instance's id."""
-        return self._playing()[1].instance_id
+        return self._opened_repair().instance_id
 
     def oracle(self) -> Iterator[str]:
         """Apply the reverse of the bug, and submit."""
-        repair = self._playing()[1]
+        repair = self._opened_repair()
         command = f"git apply <<'END_OF_PATCH'\n{repair.solution}END_OF_PATCH\n"
         yield call(self.protocol, AgentStep("run", {"command": command}))
         if self.protocol == "bash":
@@ -99,34 +102,22 @@ class SWERepair(TextEnv):
         else:
             yield call(self.protocol, AgentStep("submit", {}))
 
-    def tools(self, seat: str = FIRST_SEAT) -> list[dict[str, Any]]:
-        """Return the schemas of the tools, in their protocol."""
-        return schemas() if self.protocol == "tools" else []
-
-    def close(self) -> None:
-        """Remove the sandbox."""
-        if self.sandbox is not None:
-            self.sandbox.close()
-        self.sandbox = None
-
-    def _end(self, patch: str) -> Reply:
-        """Judge a submission."""
-        verdict: Judgement = judge(self._playing()[1], patch)
-        score = float(verdict.resolved)
-        reward = self._reward({"submitted"} if patch.strip() else set(), score)
-        return Reply(f"Submitted: {verdict.reason}.", done=True, score=score, reward=reward)
-
-    def _events(self, step: AgentStep, valid: bool, text: str, result: Result | None, repair: Repair) -> set[str]:
+    def _events(self, step: AgentStep, reply: Reply) -> set[str]:
         """Return the dense terms that a step earns."""
-        if not valid:
+        if not reply.valid:
             return set()
+        repair = self._opened_repair()
         events = {"valid"}
         words = " ".join(step.arguments.values())
         if repair.path in words or repair.path.rpartition("/")[2] in words:
             events.add("located")
-        if "edited" not in self.paid and repair.path in self._playing()[0].run("git diff --name-only").text:
+        if "edited" not in self.paid and repair.path in self.opened().run("git diff --name-only").text:
             events.add("edited")
-        if "pytest" in words and result is not None and (" passed" in text or " failed" in text):
+        if (
+            "pytest" in words
+            and step.kind in ("run", "search")
+            and (" passed" in reply.text or " failed" in reply.text)
+        ):
             events.add("tested")
         return events
 
@@ -137,7 +128,7 @@ class SWERepair(TextEnv):
         self.paid |= fresh
         return {"repaired": score, **{term: PAY * (term in fresh) for term in TERMS}}
 
-    def _playing(self) -> tuple[Sandbox, Repair]:
-        if self.sandbox is None or self.repair is None:
-            raise InstanceError(f"{self.task.id}: call reset() first")
-        return self.sandbox, self.repair
+    def _opened_repair(self) -> Repair:
+        self.opened()
+        assert self.repair is not None
+        return self.repair

@@ -9,17 +9,16 @@ from string import Template
 from typing import Any
 
 from lmgym.backends.coding.patches import difference
-from lmgym.backends.coding.steps import instructions, perform, submitted
+from lmgym.backends.coding.steps import instructions, perform
 from lmgym.backends.sandbox import Sandbox, open_sandbox
-from lmgym.env.coding import PARSERS, AgentStep, call, schemas
-from lmgym.env.env import Reply, TextEnv
-from lmgym.errors import BackendError, InstanceError
+from lmgym.env.coding import AgentStep, call
+from lmgym.env.coding_env import CodingEnv
+from lmgym.env.env import Reply
+from lmgym.errors import BackendError
 from lmgym.tasks.swebench import SPEC, predictions
 from lmgym.tasks.swebench.instances import Instance, load
 from lmgym.tasks.swebench.judge import LIMITS, ROOT, box, insert_bug, judge
-from lmgym.types import FIRST_SEAT
 
-MOST_ERRORS = 3  # format errors in a row that end the episode, as in mini-swe-agent
 SUBMISSION = "/tmp/patch.txt"
 FINISH = f"echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT && cat {SUBMISSION}"
 BASH_ENDING = f"""To submit, write your changes to a file by `git add -A && git diff --cached > {SUBMISSION}`, then run
@@ -34,7 +33,7 @@ FRESH = (  # one commit of the same files: no other one, no reflog and no remote
 START_SECONDS = 600.0
 
 
-class SWEBench(TextEnv):
+class SWEBench(CodingEnv[Sandbox]):
     """An issue of a real repository; the score is 1 if the submitted patch resolves it."""
 
     SPEC = SPEC
@@ -61,13 +60,10 @@ class SWEBench(TextEnv):
             model: model_name_or_path of the predictions.
             common: options of every task: split, others, render_mode.
         """
-        super().__init__(**common)
-        if protocol not in PARSERS:
-            raise InstanceError(f"protocol is one of {', '.join(PARSERS)}; got {protocol!r}")
-        self.protocol, self.data, self.image, self.python = protocol, data, image, python
+        super().__init__(protocol=protocol, **common)
+        self.data, self.image, self.python = data, image, python
         self.predictions, self.model = predictions, model
         self.prompt = Template(files(__package__).joinpath("prompt.md").read_text(encoding="utf-8"))
-        self.sandbox: Sandbox | None = None
         self.instance: Instance | None = None
 
     def size(self) -> int:
@@ -95,7 +91,6 @@ class SWEBench(TextEnv):
         if done.code:
             raise BackendError(f"{self.instance.instance_id}: git does not start in {ROOT}: {done.text.strip()[-200:]}")
         self.base = done.text.strip().splitlines()[-1]
-        self.errors = 0
         texts = {
             "repo": self.instance.repo,
             "issue": self.instance.problem_statement.strip(),
@@ -104,27 +99,27 @@ class SWEBench(TextEnv):
         }
         return Reply(self.prompt.substitute(texts).strip())
 
-    def act(self, action: str) -> Reply:
-        """Play one step."""
-        sandbox, _ = self._playing()
-        step = PARSERS[self.protocol](action)
-        if step.kind == "submit":
-            return self._end(difference(sandbox, self.base))
-        valid, text, result = perform(sandbox, step.kind, step.arguments)
-        self.errors = 0 if step.kind != "error" else self.errors + 1
-        if self.errors >= MOST_ERRORS:
-            return Reply(text, valid=False, done=True, score=0.0)
-        if self.protocol == "bash" and result is not None and (patch := submitted(result)) is not None:
-            return self._end(patch)
-        return Reply(text, valid=valid)
+    def perform(self, step: AgentStep) -> tuple[bool, str, str | None]:
+        """Do a step in the sandbox."""
+        return perform(self.opened(), step.kind, step.arguments)
+
+    def submit(self, patch: str | None) -> Reply:
+        """Judge a submission."""
+        instance = self._opened_instance()
+        patch = difference(self.opened(), self.base) if patch is None else patch
+        if self.predictions is not None:
+            predictions.append(self.predictions, instance.instance_id, patch, model=self.model)
+        grade = judge(instance, patch, self.box)
+        score = float(grade.resolved)
+        return Reply(f"Submitted: {grade.reason or grade.status}.", done=True, score=score, reward=score)
 
     def fingerprint(self) -> str:
         """Return the instance's id."""
-        return self._playing()[1].instance_id
+        return self._opened_instance().instance_id
 
     def oracle(self) -> Iterator[str]:
         """Apply the solution, and submit."""
-        instance = self._playing()[1]
+        instance = self._opened_instance()
         reverse = " -R" if instance.synthetic else ""
         command = f"git apply{reverse} <<'END_OF_PATCH'\n{instance.patch.rstrip()}\nEND_OF_PATCH\n"
         yield call(self.protocol, AgentStep("run", {"command": command}))
@@ -134,26 +129,7 @@ class SWEBench(TextEnv):
         else:
             yield call(self.protocol, AgentStep("submit", {}))
 
-    def tools(self, seat: str = FIRST_SEAT) -> list[dict[str, Any]]:
-        """Return the schemas of the tools, in their protocol."""
-        return schemas() if self.protocol == "tools" else []
-
-    def close(self) -> None:
-        """Remove the container."""
-        if self.sandbox is not None:
-            self.sandbox.close()
-        self.sandbox = None
-
-    def _end(self, patch: str) -> Reply:
-        """Judge a submission."""
-        instance = self._playing()[1]
-        if self.predictions is not None:
-            predictions.append(self.predictions, instance.instance_id, patch, model=self.model)
-        grade = judge(instance, patch, self.box)
-        score = float(grade.resolved)
-        return Reply(f"Submitted: {grade.reason or grade.status}.", done=True, score=score, reward=score)
-
-    def _playing(self) -> tuple[Sandbox, Instance]:
-        if self.sandbox is None or self.instance is None:
-            raise InstanceError(f"{self.task.id}: call reset() first")
-        return self.sandbox, self.instance
+    def _opened_instance(self) -> Instance:
+        self.opened()
+        assert self.instance is not None
+        return self.instance

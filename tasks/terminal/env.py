@@ -10,17 +10,16 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from lmgym.backends.coding.steps import instructions, perform, submitted
+from lmgym.backends.coding.steps import instructions, perform
 from lmgym.backends.sandbox import Sandbox
-from lmgym.env.coding import PARSERS, AgentStep, call, schemas
-from lmgym.env.env import Reply, TextEnv
+from lmgym.env.coding import AgentStep, call
+from lmgym.env.coding_env import CodingEnv
+from lmgym.env.env import Reply
 from lmgym.errors import InstanceError
 from lmgym.tasks.terminal import SPEC, folders, workspace
 from lmgym.tasks.terminal.container import TestOutcome
 from lmgym.tasks.terminal.folders import TaskFolder
-from lmgym.types import FIRST_SEAT
 
-MOST_ERRORS = 3  # format errors in a row that end the episode, as in mini-swe-agent
 SOLUTION = "~/solution"
 FINISH = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 ENDINGS = {
@@ -30,7 +29,7 @@ ENDINGS = {
 }
 
 
-class Terminal(TextEnv):
+class Terminal(CodingEnv[Sandbox]):
     """A job in a shell; the score is the reward that the task's tests write after the last action."""
 
     SPEC = SPEC
@@ -53,14 +52,11 @@ class Terminal(TextEnv):
             base: a local image in the place of the one that a Dockerfile starts from, in Docker.
             common: options of every task: split, others, render_mode.
         """
-        super().__init__(**common)
-        if protocol not in PARSERS:
-            raise InstanceError(f"protocol is one of {', '.join(PARSERS)}; got {protocol!r}")
+        super().__init__(protocol=protocol, **common)
         if engine not in ("", "bubblewrap", "docker"):
             raise InstanceError(f"engine is bubblewrap or docker; got {engine!r}")
-        self.protocol, self.data, self.engine, self.base = protocol, data, engine, base
+        self.data, self.engine, self.base = data, engine, base
         self.prompt = Template(files(__package__).joinpath("prompt.md").read_text(encoding="utf-8"))
-        self.sandbox: Sandbox | None = None
         self.folder: TaskFolder | None = None
 
     def size(self) -> int:
@@ -81,24 +77,21 @@ class Terminal(TextEnv):
         self.close()
         self.folder = folders.read(self._paths()[index])
         self.sandbox = workspace.start(self.folder, engine=self.engine, base=self.base)
-        self.errors = 0
         protocol = instructions(self.protocol, folder=self.sandbox.box.folder, seconds=self.folder.seconds)
         texts = {"instruction": self.folder.instruction.strip(), "protocol": protocol, "ending": ENDINGS[self.protocol]}
         return Reply(self.prompt.substitute(texts).strip())
 
-    def act(self, action: str) -> Reply:
-        """Play one step."""
-        sandbox, _ = self._playing()
-        step = PARSERS[self.protocol](action)
-        if step.kind == "submit":
-            return self._end()
-        valid, text, result = perform(sandbox, step.kind, step.arguments)
-        self.errors = 0 if step.kind != "error" else self.errors + 1
-        if self.errors >= MOST_ERRORS:
-            return self._end(text, valid=False)
-        if self.protocol == "bash" and result is not None and submitted(result) is not None:
-            return self._end()
-        return Reply(text, valid=valid)
+    def perform(self, step: AgentStep) -> tuple[bool, str, str | None]:
+        """Do a step in the sandbox."""
+        return perform(self.opened(), step.kind, step.arguments)
+
+    def submit(self, patch: str | None) -> Reply:
+        """Run the tests."""
+        return self._end()
+
+    def give_up(self, text: str) -> Reply:
+        """Run the tests all the same."""
+        return self._end(text, valid=False)
 
     def score_if_cut(self) -> float:
         """Run the tests, as at every end of an episode."""
@@ -119,16 +112,6 @@ class Terminal(TextEnv):
         end = AgentStep("run", {"command": FINISH}) if self.protocol == "bash" else AgentStep("submit", {})
         yield call(self.protocol, end)
 
-    def tools(self, seat: str = FIRST_SEAT) -> list[dict[str, Any]]:
-        """Return the schemas of the tools, in their protocol."""
-        return schemas() if self.protocol == "tools" else []
-
-    def close(self) -> None:
-        """Remove the sandbox."""
-        if self.sandbox is not None:
-            self.sandbox.close()
-        self.sandbox = None
-
     def _paths(self) -> list[Path]:
         return folders.official(self.data) if self.split == "official" else folders.own(self.split)
 
@@ -141,7 +124,7 @@ class Terminal(TextEnv):
 
     def _test(self) -> TestOutcome:
         """Run the tests; the sandbox is closed with it."""
-        sandbox, folder = self._playing()
+        sandbox, folder = self.opened(), self._open_folder()
         self.sandbox = None
         return workspace.test(sandbox, folder)
 
@@ -149,11 +132,6 @@ class Terminal(TextEnv):
         if self.folder is None:
             raise InstanceError(f"{self.task.id}: call reset() first")
         return self.folder
-
-    def _playing(self) -> tuple[Sandbox, TaskFolder]:
-        if self.sandbox is None:
-            raise InstanceError(f"{self.task.id}: call reset() first")
-        return self.sandbox, self._open_folder()
 
 
 def _written(path: Path, folder: Path) -> str:

@@ -21,8 +21,8 @@ def instructions(protocol: str, *, folder: str, seconds: float) -> str:
     return Template(text).substitute(folder=folder, seconds=f"{seconds:g}").strip()
 
 
-def perform(sandbox: Sandbox, kind: str, arguments: Mapping[str, str]) -> tuple[bool, str, Result | None]:
-    """Do a step other than the end; return whether it was valid, the observation, and a command's result."""
+def perform(sandbox: Sandbox, kind: str, arguments: Mapping[str, str]) -> tuple[bool, str, str | None]:
+    """Do a step other than the end; return if it was valid, the observation, and what a command submits, if it does."""
     if kind == "error":
         return False, arguments["message"], None
     if kind in ("run", "search"):
@@ -33,8 +33,8 @@ def perform(sandbox: Sandbox, kind: str, arguments: Mapping[str, str]) -> tuple[
         except OSError as error:  # the working folder is gone
             return True, f"<returncode>-1</returncode>\n<exception>\n{error.strerror or error}\n</exception>", None
         if kind == "run":
-            return True, rendered(result), result
-        return result.code < 2, shortened(result.text) or "No match.", result
+            return True, rendered(result), submitted(result)
+        return result.code < 2, shortened(result.text) or "No match.", None
     try:
         text = sandbox.read(arguments["path"]).decode("utf-8", "replace")
     except (OSError, ValueError) as error:
