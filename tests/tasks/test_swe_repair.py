@@ -30,15 +30,8 @@ def bug():
     """Return a bug in exprkit that a repair needs one line for."""
     path, good = "exprkit/parser.py", repositories.own("exprkit").files["exprkit/parser.py"]
     patch = unified(path, good, good.replace("self.expression(strength + 1)", "self.expression(strength)"))
-    failing = tuple(
-        f"tests/test_{name}"
-        for name in (
-            "parser.py::test_left_associative",
-            "evaluator.py::test_arithmetic",
-            "algebra.py::test_show_drops_the_others",
-        )
-    )[:1]
-    return Repair("x", "exprkit", "op_change", "easy", patch, "issue", failing, ("tests/test_lexer.py::test_kinds",))
+    failing, passing = ("tests/test_parser.py::test_left_associative",), ("tests/test_lexer.py::test_numbers",)
+    return Repair("x", "exprkit", "op_change", "easy", patch, "issue", failing, passing)
 
 
 def test_packages_are_as_large_as_promised():
@@ -171,7 +164,7 @@ def test_the_solution_is_nowhere_in_the_sandbox():
     repair = bug()
     line = "right = self.expression(strength + 1)"
     with open_sandbox(workspace.box()) as sandbox:
-        put(sandbox, repair.files)
+        put(sandbox, visible(repair.files))
         workspace.commit(sandbox)
         assert sandbox.run("git log --all --format=%H | wc -l").text.strip() == "1"
         assert sandbox.run("git reflog").text == ""
@@ -193,7 +186,7 @@ PARSER = "exprkit/parser.py"
 
 def cheat(**changes):
     """Return the diff that appends to files or replaces them; a path's "/" and "." are written "__" and "_dot_"."""
-    files = bug().files
+    files = visible(bug().files)
     parts = []
     for path, text in changes.items():
         name = path.replace("__", "/").replace("_dot_", ".")
@@ -258,7 +251,7 @@ def test_no_cheat_scores(name):
     bubblewrap()
     verdict = judge(bug(), CHEATS[name])
     assert not verdict.resolved
-    assert verdict.reason
+    assert (verdict.reason == "the patch does not apply") == (name == "not a patch")  # all others reach the tests
 
 
 GUARDS = {  # what switches a guard of the judge off
