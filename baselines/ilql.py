@@ -91,10 +91,10 @@ class Implicit(TokenCritic):
     def losses(self, chain: Chain) -> tuple[Tensor, Mapping[str, Tensor]]:
         """Return the sum of the three losses."""
         count = len(chain.ids)
-        online, target = self.net.online, self.net.slow
+        place, online, target = chain.place[:count], self.net.online, self.net.slow
         with torch.no_grad():
-            slow = tuple(head(chain.slow[:count]) for head in target.q)
-        q, v = tuple(head(chain.states[:count]) for head in online.q), online.v(chain.states)[:, 0]
+            slow = tuple(head(chain.slow)[place] for head in target.q)
+        q, v = tuple(head(chain.states)[place] for head in online.q), online.v(chain.states)[chain.place, 0]
         of_q, of_v, of_cql = losses(q, v, slow, chain, gamma=self.args.gamma, tau=self.args.tau)
         figures = {"q_loss": of_q, "v_loss": of_v, "cql_loss": of_cql, "v": v[:count]}
         return of_q + of_v + self.args.cql * of_cql, figures

@@ -99,7 +99,7 @@ class MonteCarlo(TokenCritic):
     def losses(self, chain: Chain) -> tuple[Tensor, Mapping[str, Tensor]]:
         """Return half the squared error plus the weighted cross-entropy."""
         count = len(chain.ids)
-        q = self.net.online.q(chain.states)
+        q = self.net.online.q(chain.states)[chain.place]
         boot = (chain.behaviour * q[count:].detach()).sum(-1)
         goal = returns(chain, boot, gamma=self.args.gamma)
         of_q = (q[:count].gather(1, chain.ids[:, None])[:, 0] - goal).square() / 2

@@ -34,10 +34,14 @@ DONE = -1
 
 @dataclass(frozen=True, kw_only=True)
 class Chain:
-    """The N trained tokens of some episodes in the order sampled, then the E ends of truncated episodes."""
+    """The N trained tokens of some episodes in the order sampled, then the E ends of truncated episodes.
 
-    states: Tensor  # (N + E, H) before each token and at each end, by the online network
-    slow: Tensor  # (N + E, H) the same by the target network
+    Tokens of equal rows share a state, so that heads read each of the S states once.
+    """
+
+    states: Tensor  # (S, H) by the online network
+    slow: Tensor  # (S, H) the same by the target network
+    place: Tensor  # (N + E,) of the state before each token and at each end
     behaviour: Tensor  # (E, V) next-token probabilities of the policy at each end
     ids: Tensor  # (N,)
     reward: Tensor  # (N,)
@@ -168,13 +172,14 @@ class TokenCritic(Critic):
         at = torch.cat([positions - 1, ends])  # the state before a token is the one after the token before it
         rows, copy_of = distinct(batch)
         read = batch.rows(rows)
-        at = copy_of[at // width] * read.ids.shape[1] + at % width
+        at, place = (copy_of[at // width] * read.ids.shape[1] + at % width).unique(return_inverse=True)
         states = self.trunk(read.ids, read.attention, read.media).flatten(0, 1)[at]
         with torch.no_grad():
             slow = states if self.trunk.model is None else self.slow(read)[at]
         return Chain(
             states=states,
             slow=slow,
+            place=place,
             behaviour=self.behaviour(batch, cut),
             ids=batch.ids.flatten()[positions],
             reward=batch.reward.flatten()[positions],

@@ -34,6 +34,7 @@ def chain_of(reward, *, following=None, ids=None, behaviour=None) -> Chain:
     return Chain(
         states=torch.zeros(count, 1),
         slow=torch.zeros(count, 1),
+        place=torch.arange(count),
         behaviour=torch.zeros(0, 1) if behaviour is None else behaviour,
         ids=torch.zeros(count, dtype=torch.long) if ids is None else torch.tensor(ids),
         reward=torch.tensor(reward, dtype=torch.float64),
@@ -129,10 +130,10 @@ def maze_chain() -> Chain:
     ends = torch.tensor([n for episode in oracles_values.MAZE for n in range(len(episode) - 1, -1, -1)])
     following = torch.arange(1, len(steps) + 1)
     eye = torch.eye(oracles_values.STATES, dtype=torch.float64)
-    at = eye[[state for state, _, _ in steps]]
     return Chain(
-        states=at,
-        slow=at,
+        states=eye,
+        slow=eye,
+        place=torch.tensor([state for state, _, _ in steps]),
         behaviour=torch.zeros(0, 1),
         ids=torch.tensor([action for _, action, _ in steps]),
         reward=torch.tensor([reward for _, _, reward in steps], dtype=torch.float64),
@@ -149,7 +150,8 @@ def maze_q(tau: float, *, gamma: float = 0.9) -> torch.Tensor:
         table.requires_grad_()
     optimiser = torch.optim.SGD(tables, lr=0.5)
     for _ in range(1000):
-        q, v = tuple(chain.states @ table for table in tables[:2]), (chain.states @ tables[2])[:, 0]
+        q = tuple((chain.states @ table)[chain.place] for table in tables[:2])
+        v = (chain.states @ tables[2])[chain.place, 0]
         of_q, of_v, _ = ilql.losses(q, v, tuple(each.detach() for each in q), chain, gamma=gamma, tau=tau)
         optimiser.zero_grad()
         (of_q + of_v).sum().backward()
@@ -167,7 +169,7 @@ def test_ilql_puts_pieces_of_episodes_together_and_mc_does_not():
     assert int(found[crossing].argmax()) == 0
     chain = maze_chain()
     returns = mc.returns(chain, torch.zeros(0, dtype=torch.float64), gamma=0.9)
-    at_start = {int(a): float(g) for a, g, s in zip(chain.ids, returns, chain.states[:, start], strict=True) if s}
+    at_start = {int(a): float(g) for a, g, s in zip(chain.ids, returns, chain.place, strict=True) if s == start}
     assert max(at_start, key=at_start.get) == 1  # the short way home, the best that any episode from there did
 
 
@@ -259,7 +261,8 @@ def test_equal_rows_are_computed_once_and_have_the_states_of_all(services, base)
     positions, _, cut = links(batch)
     every = made.trunk(batch.ids, batch.attention).flatten(0, 1)
     ends = cut * batch.mask.shape[1] + batch.lengths[cut] - 1
-    assert (chain.states - every[torch.cat([positions - 1, ends])]).abs().max() < 1e-5
+    assert len(chain.states) < len(chain.place)
+    assert (chain.states[chain.place] - every[torch.cat([positions - 1, ends])]).abs().max() < 1e-5
     assert (chain.slow - chain.states).abs().max() < 1e-5  # the target network begins as the other
 
 
@@ -332,7 +335,7 @@ def test_an_episode_cut_unseen_is_learnt_up_to_its_last_token(services, module, 
     chain = made.chain(with_known_ends(batch))
     before = [batch.ids[row, : int(length) - 1] for row, length in enumerate(batch.lengths)]
     states_ = [made.trunk(ids[None], torch.ones(1, len(ids)))[0, -1] for ids in before]
-    assert (chain.states[len(chain.ids) :] - torch.stack(states_)).abs().max() < 1e-5
+    assert (chain.states[chain.place[len(chain.ids) :]] - torch.stack(states_)).abs().max() < 1e-5
     word = [replace(e, turns=e.turns[:1]) for e in unseen]
     one = collate([replace(e, turns=(replace(t, completion=replace(t.completion, ids=t.completion.ids[:1],
                    logprobs=(0.0,), entropy=(0.0,))),)) for e in word for t in e.turns], ends=True)  # fmt: skip

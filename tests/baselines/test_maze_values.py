@@ -82,8 +82,9 @@ def implicit(*, tau: float = 0.95, share: float = 0.05, sign: float = 1.0, steps
     ends = [after(*token) for token in tokens]
     eye = torch.eye(len(STARTS), dtype=torch.float64)
     chain = Chain(
-        states=eye[[cell for cell, _ in tokens]],
-        slow=eye[[cell for cell, _ in tokens]],
+        states=eye,
+        slow=eye,
+        place=torch.tensor([cell for cell, _ in tokens]),
         behaviour=torch.zeros(0, 1),
         ids=torch.tensor([move for _, move in tokens]),
         reward=torch.tensor([0.0 if end is None else -sign for end in ends], dtype=torch.float64),
@@ -96,8 +97,9 @@ def implicit(*, tau: float = 0.95, share: float = 0.05, sign: float = 1.0, steps
         table.requires_grad_()
     optimiser = torch.optim.Adam(tables, lr=0.1)
     for _ in range(steps):
-        q, v = tuple(chain.states @ table for table in tables[:2]), (chain.states @ tables[2])[:, 0]
-        slow = tuple(chain.slow @ table for table in targets)
+        q = tuple((chain.states @ table)[chain.place] for table in tables[:2])
+        v = (chain.states @ tables[2])[chain.place, 0]
+        slow = tuple((chain.slow @ table)[chain.place] for table in targets)
         of_q, of_v, _ = ilql.losses(q, v, slow, chain, gamma=GAMMA, tau=tau)
         optimiser.zero_grad()
         ((of_q + of_v) * weight).sum().backward()
@@ -119,8 +121,8 @@ def monte_carlo() -> torch.Tensor:
     following[cut] = torch.arange(len(cut)) + len(steps)
     reward = torch.tensor([0.0 if end is None else -1.0 for end in ends], dtype=torch.float64)
     cells, moves = torch.tensor([c for c, _ in steps]), torch.tensor([m for _, m in steps])
-    empty = torch.zeros(0, 1)
-    chain = Chain(states=empty, slow=empty, behaviour=empty, ids=moves, reward=reward, following=following)
+    empty, none = torch.zeros(0, 1), torch.zeros(0, dtype=torch.long)
+    chain = Chain(states=empty, slow=empty, place=none, behaviour=empty, ids=moves, reward=reward, following=following)
     number, q = counts(), torch.full((len(STARTS), len(MOVES)), -18.0, dtype=torch.float64)
     policy = number / number.sum(-1, keepdim=True)
     for _ in range(15):
