@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from lmgym.backends.browser.context import ActionRefused, IsolatedContext
 from lmgym.backends.browser.keys import unknown
-from lmgym.backends.browser.scripts import script
+from lmgym.backends.browser.scripts import DRAWN, script
 from lmgym.errors import BackendError
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class Actions:
     async def scroll(self, delta_x: float, delta_y: float) -> None:
         """Turn the wheel by pixels, right and down."""
         await self._page.mouse.wheel(_pixels(delta_x), _pixels(delta_y))
-        await self._context.frame_drawn()
+        await self._context.tab.devtools.send("Runtime.evaluate", {"expression": DRAWN, "awaitPromise": True})
 
     # By coordinate ---------------------------------------------------------------------------------------------
 
@@ -222,7 +222,8 @@ class Actions:
         """Go to another tab."""
         if not 0 <= index < len(self._context.tabs):
             raise ActionRefused(f"ValueError: there is no tab {index}; tabs are 0 to {len(self._context.tabs) - 1}")
-        await self._context.focus_tab(index)
+        self._context.active = index
+        await self._page.bring_to_front()
 
     # By word ---------------------------------------------------------------------------------------------------
 

@@ -59,15 +59,12 @@ def bind(name: str, positional: Sequence[Any], named: Mapping[str, Any], allowed
         bound = inspect.Signature(parameters).bind(*positional, **named).arguments
     except TypeError as error:
         raise ActionRefused(f"TypeError: {name}(): {error}") from error
-    return {key: _fitting(name, key, value, str(_annotation(parameters, key))) for key, value in bound.items()}
+    annotations = {parameter.name: str(parameter.annotation) for parameter in parameters}
+    return {key: _fitting(name, key, value, annotations[key]) for key, value in bound.items()}
 
 
 def _parameters(name: str) -> list[inspect.Parameter]:
     return list(inspect.signature(getattr(Actions, name)).parameters.values())[1:]
-
-
-def _annotation(parameters: Sequence[inspect.Parameter], name: str) -> Any:
-    return next(parameter.annotation for parameter in parameters if parameter.name == name)
 
 
 def _shown(parameter: inspect.Parameter) -> str:

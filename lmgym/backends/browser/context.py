@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, cast
 
 from lmgym.backends.browser.gate import EMPTY, Gate, Sites, origin
 from lmgym.backends.browser.process import BrowserProcess
-from lmgym.backends.browser.scripts import DRAWN, LAID_OUT, POINTED, REFUSE, TURN, WEBRTC, WORKERS
+from lmgym.backends.browser.scripts import LAID_OUT, POINTED, REFUSE, TURN, WEBRTC, WORKERS
 from lmgym.backends.browser.tab import Tab
 from lmgym.errors import BackendError
 
@@ -191,7 +191,8 @@ class IsolatedContext:
                     await tab.devtools.send("Runtime.evaluate", {"expression": LAID_OUT})
             self.check()
             passed = clock() - since
-            if not self._loading() and (not self._asking() or passed > ASKED):
+            asking = any(tab.asked or tab.opening for tab in self.tabs if not tab.page.is_closed())
+            if not self._loading() and (not asking or passed > ASKED):
                 break
             if passed > SETTLE:
                 for tab in list(self.tabs):
@@ -218,10 +219,6 @@ class IsolatedContext:
         self.refused["navigation"] += not allowed
         return allowed
 
-    async def frame_drawn(self) -> None:
-        """Wait until the active page is drawn, including the effect of wheel events."""
-        await self.tab.devtools.send("Runtime.evaluate", {"expression": DRAWN, "awaitPromise": True})
-
     async def open_tab(self) -> None:
         """Open an empty tab and make it active."""
         assert self._context is not None
@@ -240,11 +237,6 @@ class IsolatedContext:
         await self.tab.page.close()
         await self._lost_tabs()
 
-    async def focus_tab(self, index: int) -> None:
-        """Make another tab active."""
-        self.active = index
-        await self.tab.page.bring_to_front()
-
     async def _lost_tabs(self) -> None:
         """Drop closed tabs; open one if none is left."""
         here = self.tabs[self.active] if self.tabs else None
@@ -258,9 +250,6 @@ class IsolatedContext:
     def _loading(self) -> bool:
         moving = any(tab.moving or tab.fetching for tab in self.tabs if not tab.page.is_closed())
         return bool(moving or self.gate.in_flight or self._attaching)
-
-    def _asking(self) -> bool:
-        return any(tab.asked or tab.opening for tab in self.tabs if not tab.page.is_closed())
 
     async def _change(self, patience: float) -> None:
         """Wait until something changes, at most `patience` seconds."""

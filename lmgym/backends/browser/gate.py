@@ -157,14 +157,14 @@ class Gate:
             if "transfer-encoding" in headers or int(headers.get("content-length", 0)) > BODY:
                 return await _say(writer, Response(b"too much", "text/plain", 413))
             body = await reader.readexactly(int(headers.get("content-length", 0)))
-            return await self._forward(target, Request(method, _path(target), headers, body), reader, writer)
+            parts = urlsplit(target)
+            path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+            return await self._forward(target, Request(method, path, headers, body), writer)
         finally:
             self.in_flight -= 1
             self.settled.set()
 
-    async def _forward(
-        self, target: str, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> bool:
+    async def _forward(self, target: str, request: Request, writer: asyncio.StreamWriter) -> bool:
         place = origin(target)
         if (site := self.sites.served.get(place)) is not None:
             if request.path == EMPTY:
@@ -193,12 +193,6 @@ class Gate:
         writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
         with contextlib.closing(back):
             await asyncio.gather(_copy(reader, back), _copy(there, writer))
-
-
-def _path(target: str) -> str:
-    """Return path and query of an absolute address."""
-    parts = urlsplit(target)
-    return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
 
 
 async def _say(writer: asyncio.StreamWriter, response: Response) -> bool:

@@ -12,7 +12,6 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
@@ -112,7 +111,12 @@ class BrowserSession:
             name, arguments, wrong = "noop", {"wait_ms": self.tick}, str(error)
         else:
             wrong = ""
-        return self._run(partial(self._act, name=name, arguments=arguments)) or wrong
+
+        async def act(context: IsolatedContext) -> str:
+            action = getattr(Actions(context, self.files), name)
+            return await context.do(name, action(**arguments), self.tick)
+
+        return self._run(act) or wrong
 
     def wait(self) -> None:
         """Advance one tick."""
@@ -120,7 +124,7 @@ class BrowserSession:
 
     def evaluate(self, script: str, argument: Any = None) -> Any:
         """Run a script of the task in the active tab and return its result."""
-        return self._run(partial(_evaluate, script=script, argument=argument))
+        return self._run(lambda context: context.tab.page.evaluate(script, argument))
 
     def look(self, text: Text = "axtree", pixels: Pixels = "none", *, places: bool = False) -> PageView:
         """Return an observation of the active tab; with `places`, elements carry the coordinates of their centre."""
@@ -129,10 +133,6 @@ class BrowserSession:
     def pointing(self, x: float, y: float) -> str | None:
         """Return the call that clicks a pixel of the window, or None if actions take no coordinates."""
         return f"mouse_click({x:g}, {y:g})" if "mouse_click" in self.names else None
-
-    async def _act(self, context: IsolatedContext, *, name: str, arguments: Mapping[str, Any]) -> str:
-        action = getattr(Actions(context, self.files), name)
-        return await context.do(name, action(**arguments), self.tick)
 
     @property
     def messages(self) -> tuple[str, ...]:
@@ -161,9 +161,7 @@ class BrowserSession:
             self._release()
             self._release = None
 
-    def _run(
-        self, work: Callable[[IsolatedContext], Coroutine[Any, Any, Result]], patience: float | None = None
-    ) -> Result:
+    def _run(self, work: Work[Result], patience: float | None = None) -> Result:
         context = self._context
         if context is None or self._owner is None:
             raise BackendError("the browser session is not open")
@@ -204,10 +202,6 @@ async def _guarded(context: IsolatedContext, work: Work[Result]) -> Result:
         context.check()
         raise BackendError(f"the browser broke: {error.message.partition(chr(10))[0]}") from error
     return result
-
-
-async def _evaluate(context: IsolatedContext, *, script: str, argument: Any) -> Any:
-    return await context.tab.page.evaluate(script, argument)
 
 
 async def _look(

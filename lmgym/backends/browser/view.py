@@ -142,7 +142,9 @@ def _line(node: Mapping[str, Any], bid: str | None, above: str, place: PageEleme
         return None
     if role == "StaticText" and str(name).strip() in above:
         return None
-    attributes = [place_of(place)] if place is not None and place.visible and role != "RootWebArea" else []
+    attributes = []
+    if place is not None and place.visible and role != "RootWebArea":
+        attributes.append(f'at="{place.middle[0]:.0f},{place.middle[1]:.0f}"')
     extra = list(_attributes(node))
     if role == "generic" and not extra:
         return None
@@ -152,12 +154,6 @@ def _line(node: Mapping[str, Any], bid: str | None, above: str, place: PageEleme
     value = _value(node.get("value")) or ""
     line += f" value={value!r}" if value or role in ("textbox", "searchbox", "combobox") else ""
     return ", ".join([line, *attributes, *extra])
-
-
-def place_of(element: PageElement) -> str:
-    """Return the centre of an element as an attribute."""
-    x, y = element.middle
-    return f'at="{x:.0f},{y:.0f}"'
 
 
 def _attributes(node: Mapping[str, Any]) -> Iterator[str]:
