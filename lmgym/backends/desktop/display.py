@@ -9,7 +9,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -97,7 +97,13 @@ class Display:
 
     def windows(self) -> list[AppWindow]:
         """Return the open windows, the lowest first."""
-        return _guarded(lambda: [window for window in map(self._window, self._stack()) if window is not None])
+
+        def read() -> list[AppWindow]:
+            stack = self._property(self._root, "_NET_CLIENT_LIST_STACKING")
+            windows = (self._window(int(number)) for number in (() if stack is None else stack))
+            return [window for window in windows if window is not None]
+
+        return _guarded(read)
 
     def focused(self) -> AppWindow | None:
         """Return the window with the keyboard's focus."""
@@ -107,10 +113,6 @@ class Display:
             return self._window(int(value[0])) if value is not None and len(value) and value[0] else None
 
         return _guarded(read)
-
-    def _stack(self) -> Sequence[int]:
-        value = self._property(self._root, "_NET_CLIENT_LIST_STACKING")
-        return () if value is None else [int(number) for number in value]
 
     def _window(self, number: int) -> AppWindow | None:
         from Xlib import error
@@ -138,29 +140,6 @@ class Display:
 
         answer = window.get_full_property(self._display.intern_atom(name), X.AnyPropertyType)
         return None if answer is None else answer.value
-
-    def activate(self, title: str) -> bool:
-        """Raise and focus the top window whose title contains `title`; return False if there is none."""
-
-        def run() -> bool:
-            from Xlib import X
-            from Xlib.protocol import event
-
-            for number in reversed(self._stack()):
-                window = self._window(number)
-                if window is not None and title in window.title:
-                    target = self._display.create_resource_object("window", number)
-                    message = event.ClientMessage(
-                        window=target,
-                        client_type=self._display.intern_atom("_NET_ACTIVE_WINDOW"),
-                        data=(32, [2, 0, 0, 0, 0]),
-                    )
-                    self._root.send_event(message, event_mask=X.SubstructureRedirectMask | X.SubstructureNotifyMask)
-                    self._display.sync()
-                    return True
-            return False
-
-        return _guarded(run)
 
     # Input -------------------------------------------------------------------------------------------------
 

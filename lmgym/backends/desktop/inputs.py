@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, get_args
+from typing import Literal
 
 from lmgym.backends.desktop.display import BUTTONS, WHEEL
 from lmgym.backends.desktop.keys import is_window_key, keysym
@@ -45,12 +45,6 @@ class Input:
     text: str = ""
     keys: tuple[str, ...] = ()
     seconds: float = 0.0
-
-
-def check_coordinates(name: str) -> None:
-    """Raise InvalidAction if the convention is unknown."""
-    if name not in get_args(Coordinates):
-        raise InvalidAction(f"coordinates is one of {', '.join(get_args(Coordinates))}; got {name!r}")
 
 
 def pixel(point: tuple[float, float], coordinates: Coordinates, size: tuple[int, int]) -> tuple[int, int]:

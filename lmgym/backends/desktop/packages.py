@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from importlib.util import find_spec
 from pathlib import Path
@@ -30,12 +31,8 @@ MODULES = ("Xlib", "jeepney", "PIL")
 
 def check_installed() -> None:
     """Raise MissingExtra with the Debian packages and the extra that are missing."""
-    missing = [package for package, program in PROGRAMS.items() if not _present(program)]
+    missing = [package for package, program in PROGRAMS.items() if shutil.which(program, os.F_OK) is None]
     if missing:
         raise MissingExtra(f"desktop tasks need Debian packages: apt-get install {' '.join(missing)}")
     if any(find_spec(module) is None for module in MODULES):
         raise MissingExtra("desktop tasks need: pip install 'lmgym[gui]'")
-
-
-def _present(program: str) -> bool:
-    return Path(program).exists() if program.startswith("/") else shutil.which(program) is not None

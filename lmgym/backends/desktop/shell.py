@@ -94,16 +94,8 @@ class SandboxedShell:
         filtered = os.memfd_create("seccomp")
         os.write(filtered, seccomp.program())
         os.lseek(filtered, 0, os.SEEK_SET)
-        command += [
-            "--seccomp",
-            str(filtered),
-            "--chdir",
-            HOME,
-            "--",
-            "bash",
-            "-c",
-            f"ulimit -f {FILE >> 10}\n{script}",
-        ]
+        command += ["--seccomp", str(filtered), "--chdir", HOME, "--"]
+        command += ["bash", "-c", f"ulimit -f {FILE >> 10}\n{script}"]
         try:
             self._process = subprocess.Popen(
                 command,

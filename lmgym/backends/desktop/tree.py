@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from lmgym.backends.desktop.bus import Bus, BusCall
 from lmgym.errors import BackendError
@@ -29,6 +30,7 @@ STATES = {  # bits of the state set that observations name
     23: "selected",
 }
 EDITABLE, ENABLED, FOCUSABLE, SENSITIVE, SHOWING, MANAGES = (1 << bit for bit in (7, 8, 11, 24, 25, 31))
+STATE, ROLE, TEXT = ("Accessible", "GetState"), ("Accessible", "GetRole"), ("Text", "GetText", "ii", 0, -1)  # calls
 LIMIT = 400  # children of a node that are read
 DEEPEST = 40
 ROWS, COLUMNS = 60, 30  # of a large table that are read
@@ -94,6 +96,14 @@ class TreeNode:
         names = [name for bit, name in STATES.items() if self.states >> bit & 1]
         return names if self.states & SENSITIVE or self.kind in TEXTS else [*names, "disabled"]
 
+    def call(self, interface: str, method: str, signature: str | None = None, *body: Any) -> BusCall:
+        """Return the call of a method of one of AT-SPI's interfaces."""
+        return BusCall(*self.reference, ATSPI + interface, method, signature, body)
+
+    def get(self, name: str) -> BusCall:
+        """Return the call that reads a property."""
+        return BusCall(*self.reference, "org.freedesktop.DBus.Properties", "Get", "ss", (ACCESSIBLE, name))
+
     def walk(self) -> Iterator[TreeNode]:
         """Yield the node and all below it, in order."""
         yield self
@@ -136,7 +146,7 @@ class AccessibilityBus:
 
     def _describe(self, level: Sequence[TreeNode]) -> list[TreeNode]:
         """Read a level's nodes, drop those that do not show, and return the nodes below."""
-        answers = iter(self._bus.calls([call for node in level for call in (_state(node), _role(node))]))
+        answers = iter(self._bus.calls([call for node in level for call in (node.call(*STATE), node.call(*ROLE))]))
         showing = []
         for node in level:
             state, role = next(answers), next(answers)
@@ -157,14 +167,14 @@ class AccessibilityBus:
         named = [node for node in nodes if node.parent is not None]
         self._names_and_boxes(named)
         texts = [node for node in named if node.kind in TEXTS]
-        faces = self._bus.calls([BusCall(*node.reference, ACCESSIBLE, "GetInterfaces") for node in texts])
+        faces = self._bus.calls([node.call("Accessible", "GetInterfaces") for node in texts])
         texts = [node for node, face in zip(texts, faces, strict=True) if face and ATSPI + "Text" in face[0]]
-        for node, text in zip(texts, self._bus.calls([_text(node) for node in texts]), strict=True):
+        for node, text in zip(texts, self._bus.calls([node.call(*TEXT) for node in texts]), strict=True):
             node.text = str(text[0]) if text else None
 
     def _below(self, nodes: Sequence[TreeNode]) -> list[TreeNode]:
         managing = [node for node in nodes if node.states & MANAGES]
-        counts = self._bus.calls([_property(node, "ChildCount") for node in managing])
+        counts = self._bus.calls([node.get("ChildCount") for node in managing])
         large = [node for node, count in zip(managing, counts, strict=True) if not count or count[0][1] > LIMIT]
         plain = [node for node in nodes if all(node is not other for other in large)]
         below = []
@@ -188,9 +198,9 @@ class AccessibilityBus:
         places = itertools.product(
             range(first[0], min(last[0], first[0] + ROWS) + 1), range(first[1], min(last[1], first[1] + COLUMNS) + 1)
         )
-        cells = self._bus.calls([_in_table(table, "GetAccessibleAt", *place) for place in places])
+        cells = self._bus.calls([table.call("Table", "GetAccessibleAt", "ii", *place) for place in places])
         nodes = [TreeNode(cell[0], table.depth + 1, table, kind=CELL, role=ROLES[CELL]) for cell in cells if cell]
-        answers = iter(self._bus.calls([call for node in nodes for call in (_state(node), _text(node))]))
+        answers = iter(self._bus.calls([call for node in nodes for call in (node.call(*STATE), node.call(*TEXT))]))
         for node in nodes:
             state, text = next(answers), next(answers)
             node.states = state[0][0] | state[0][1] << 32 if state else 0
@@ -201,51 +211,24 @@ class AccessibilityBus:
 
     def _cell_at(self, table: TreeNode, x: int, y: int) -> tuple[int, int] | None:
         """Return the row and the column of the cell at a point of the screen."""
-        cell = self._bus.call(_at_point(table, x, y))
+        cell = self._bus.call(table.call("Component", "GetAccessibleAtPoint", "iiu", x, y, 0))
         if cell is None or cell[0][1] == NOTHING:
             return None
         index = self._bus.call(BusCall(cell[0][0], cell[0][1], ACCESSIBLE, "GetIndexInParent"))
         if index is None:
             return None
         row, column = self._bus.calls(
-            [_in_table(table, method, int(index[0])) for method in ("GetRowAtIndex", "GetColumnAtIndex")]
+            [table.call("Table", method, "i", int(index[0])) for method in ("GetRowAtIndex", "GetColumnAtIndex")]
         )
         return (int(row[0]), int(column[0])) if row and column and min(row[0], column[0]) >= 0 else None
 
     def _names_and_boxes(self, nodes: Sequence[TreeNode]) -> None:
-        answers = iter(self._bus.calls([call for node in nodes for call in (_property(node, "Name"), _extents(node))]))
+        calls = [call for node in nodes for call in (node.get("Name"), node.call("Component", "GetExtents", "u", 0))]
+        answers = iter(self._bus.calls(calls))
         for node in nodes:
             name, box = next(answers), next(answers)
             node.name, node.box = str(name[0][1]) if name else "", tuple(box[0]) if box else (0, 0, 0, 0)
 
 
-def _state(node: TreeNode) -> BusCall:
-    return BusCall(*node.reference, ACCESSIBLE, "GetState")
-
-
-def _role(node: TreeNode) -> BusCall:
-    return BusCall(*node.reference, ACCESSIBLE, "GetRole")
-
-
 def _children(reference: Reference) -> BusCall:
     return BusCall(*reference, ACCESSIBLE, "GetChildren")
-
-
-def _property(node: TreeNode, name: str) -> BusCall:
-    return BusCall(*node.reference, "org.freedesktop.DBus.Properties", "Get", "ss", (ACCESSIBLE, name))
-
-
-def _extents(node: TreeNode) -> BusCall:
-    return BusCall(*node.reference, ATSPI + "Component", "GetExtents", "u", (0,))
-
-
-def _text(node: TreeNode) -> BusCall:
-    return BusCall(*node.reference, ATSPI + "Text", "GetText", "ii", (0, -1))
-
-
-def _in_table(node: TreeNode, method: str, *numbers: int) -> BusCall:
-    return BusCall(*node.reference, ATSPI + "Table", method, "i" * len(numbers), numbers)
-
-
-def _at_point(node: TreeNode, x: int, y: int) -> BusCall:
-    return BusCall(*node.reference, ATSPI + "Component", "GetAccessibleAtPoint", "iiu", (x, y, 0))
