@@ -14,12 +14,7 @@ from msgspec import UNSET, Struct, UnsetType
 PATH = "/v1"
 TOKEN = "LMGYM_REMOTE_TOKEN"
 HINTS = ("oracle", "demonstrator", "admissible")  # `Ask.what`, if revealed
-SECRETS = (
-    *HINTS,
-    "answer",
-    "seats",
-    "instances",
-)  # seats: play other seats; instances: authored ones
+SECRETS = (*HINTS, "answer", "seats", "instances")  # seats: play other seats; instances: authored ones
 MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)  # errors of decoding untrusted JSON
 
 Shape = TypeVar("Shape")

@@ -87,7 +87,9 @@ def _order(box: Box, group: cgroup.ControlGroup, filter_descriptor: int) -> dict
     for number, folder in enumerate(writable):
         arguments += ["--bind", f"{base}/disk/{number}", folder]
     arguments += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/"]
-    arguments += ["--seccomp", str(filter_descriptor), "--", *_agent(box)]
+    known = replace(box, environment={**_loader(), **box.environment})
+    agent = inside.command(known, f"{PYTHON}/bin/python3", processes=limits.processes)
+    arguments += ["--seccomp", str(filter_descriptor), "--", *agent]
     return {
         "groups": [str(folder) for folder in group.folders],
         "user": USERS + os.getpid() * 256 + next(NUMBERS) % 256 if os.geteuid() == 0 else None,
@@ -115,11 +117,6 @@ def _loader() -> dict[str, str]:
     """Return the variables with which a Python finds its own library, and not another release's of the system."""
     shared = any(Path(sys.base_prefix, "lib").glob("libpython*.so*")) and sys.base_prefix != "/usr"
     return {"LD_LIBRARY_PATH": f"{PYTHON}/lib"} if shared else {}
-
-
-def _agent(box: Box) -> list[str]:
-    box = replace(box, environment={**_loader(), **box.environment})
-    return inside.command(box, f"{PYTHON}/bin/python3", processes=box.limits.processes)
 
 
 def _view(box: Box) -> Iterator[str]:

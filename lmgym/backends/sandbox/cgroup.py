@@ -73,12 +73,6 @@ def _remove(folder: Path) -> None:
 
 
 @cache
-def sweep_once() -> None:
-    """Sweep on the first call in this process."""
-    sweep()
-
-
-@cache
 def parents() -> dict[str, Path]:
     """Return the folder of each controller in which this process may make groups; none for those it may not."""
     folders: dict[str, Path] = {}
@@ -129,3 +123,6 @@ def sweep() -> int:
                     _remove(Path(above, name))
                     count += 1
     return count
+
+
+sweep_once = cache(sweep)  # on the first call in this process

@@ -47,7 +47,11 @@ def _connect() -> Any:
         settings = docker.utils.kwargs_from_env(environment={**os.environ, "DOCKER_HOST": address()})
         if settings.get("base_url", "").startswith("ssh://"):
             settings = {"base_url": f"unix://{tunnel.forward(address())}"}
-        _probe(settings.get("base_url", address()))
+        url = settings.get("base_url", address())
+        if url.startswith("unix://"):  # if nobody listened there, docker's package would leave its end open
+            with socket.socket(socket.AF_UNIX) as end:
+                end.settimeout(WAITING)
+                end.connect(url.removeprefix("unix://"))
         connection = docker.APIClient(**settings, version=VERSION, timeout=WAITING)
         connection.trust_env = False  # else REQUESTS_CA_BUNDLE would take the place of the daemon's authority
         connection.ping()
@@ -57,14 +61,6 @@ def _connect() -> Any:
             connection.close()
         raise MissingExtra(f"no Docker daemon answers at {address()}: {_first_line(error)}") from error
     return connection
-
-
-def _probe(base_url: str) -> None:
-    """Raise OSError if nobody listens at a socket of this machine; docker's package would leave its end open."""
-    if base_url.startswith("unix://"):
-        with socket.socket(socket.AF_UNIX) as end:
-            end.settimeout(WAITING)
-            end.connect(base_url.removeprefix("unix://"))
 
 
 def address() -> str:
@@ -160,10 +156,7 @@ def sweep() -> int:
     return count
 
 
-@cache
-def sweep_once() -> None:
-    """Sweep on the first call in this process."""
-    sweep()
+sweep_once = cache(sweep)  # on the first call in this process
 
 
 def remove(container: str) -> None:

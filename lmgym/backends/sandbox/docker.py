@@ -13,6 +13,7 @@ from lmgym.backends.sandbox.limits import Box
 from lmgym.errors import BackendError
 
 SLACK = 8  # processes of the sandbox itself
+ULIMITS = {"nofile": 1024, "core": 0, "memlock": 1 << 20}
 USER = "1000:1000"
 PYTHON = f"{hostfiles.PYTHON}/bin/python3"
 ROOT_NEEDS = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID"]  # what installing packages takes
@@ -139,7 +140,7 @@ def _host_configuration(box: Box) -> dict[str, Any]:
         "Memory": memory,
         "MemorySwap": memory,
         "PidsLimit": limits.processes + SLACK,
-        "Ulimits": [_ulimit("nofile", 1024), _ulimit("core", 0), _ulimit("memlock", 1 << 20)],
+        "Ulimits": [{"Name": name, "Soft": value, "Hard": value} for name, value in ULIMITS.items()],
         "ReadonlyRootfs": not box.image,
         "StorageOpt": {"size": str(limits.disk)} if box.image else {},
         "Tmpfs": {folder: _tmpfs(box, folder) for folder in (["/dev/shm"] if box.image else inside.writable(box))},
@@ -152,10 +153,6 @@ def _host_configuration(box: Box) -> dict[str, Any]:
         "IpcMode": "private",
         "OomScoreAdj": 500,
     }
-
-
-def _ulimit(name: str, value: int) -> dict[str, Any]:
-    return {"Name": name, "Soft": value, "Hard": value}
 
 
 def _tmpfs(box: Box, folder: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import shlex
 import tarfile
 import threading
 from collections.abc import Iterator, Mapping
@@ -159,7 +160,7 @@ def _files(path: Path) -> Iterator[Path]:
 
 
 def _write_context(target: io.BytesIO, image: str, trees: Mapping[str, Path]) -> None:
-    lines = [f"FROM {image}", "USER 0:0", f"RUN rm -rf {' '.join(map(_quoted, sorted(trees)))}"]
+    lines = [f"FROM {image}", "USER 0:0", f"RUN rm -rf {shlex.join(sorted(trees))}"]
     with tarfile.open(fileobj=target, mode="w") as tar:
         for number, (inner, path) in enumerate(sorted(trees.items())):
             for each in _files(path):
@@ -171,7 +172,3 @@ def _write_context(target: io.BytesIO, image: str, trees: Mapping[str, Path]) ->
         member.size = len(data)
         tar.addfile(member, io.BytesIO(data))
     target.seek(0)
-
-
-def _quoted(path: str) -> str:
-    return "'" + path.replace("'", "'\\''") + "'"

@@ -26,7 +26,7 @@ from typing import Any
 
 from lmgym.backends.sandbox.inside.archive import Incoming, Outgoing, pack, unpack
 from lmgym.backends.sandbox.inside.capture import Capture
-from lmgym.backends.sandbox.inside.loop import GONE, Loop, processes
+from lmgym.backends.sandbox.inside.loop import GONE, Loop, processes, signal_all
 from lmgym.backends.sandbox.inside.programs import CONTROL, PYTHON, SHELL
 
 LONG = 100_000  # bytes of a command that fit into an argument
@@ -222,11 +222,11 @@ class Agent(Loop):
     def do_save(self, payload: bytes) -> tuple[dict[str, Any], bytes]:
         """Send the writable folders as a tar stream, while all programs stand still."""
         target = Outgoing(self.send)
-        self.stop_all()
+        signal_all(signal.SIGSTOP)
         try:
             pack(self.settings["writable"], target, self.settings["disk"])
         finally:
-            self.continue_all()
+            signal_all(signal.SIGCONT)
         return {"more": False}, bytes(target.buffer)
 
     def do_restore(self, payload: bytes) -> tuple[dict[str, Any], bytes]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import tarfile
 from collections.abc import Callable
 from typing import IO, Any, cast
@@ -86,7 +87,8 @@ def unpack(folders: list[str], source: Incoming) -> None:
                 os.mkfifo(path)
                 _dress(path, member)
             elif member.isreg():
-                _fill(path, cast(IO[bytes], archive.extractfile(member)))
+                with open(path, "xb") as file:
+                    shutil.copyfileobj(cast(IO[bytes], archive.extractfile(member)), file, CHUNK)
                 _dress(path, member)
     for path, member in reversed(later):
         _dress(path, member)
@@ -101,12 +103,6 @@ def _inside(folders: list[str], name: str) -> str:
     if not path.startswith(base + "/") or os.path.realpath(above) != above:
         raise OSError(errno.EINVAL, "an archive's member lies outside of the writable folders")
     return path
-
-
-def _fill(path: str, source: IO[bytes]) -> None:
-    with open(path, "xb") as file:
-        for data in iter(lambda: source.read(CHUNK), b""):
-            file.write(data)
 
 
 def _dress(path: str, member: tarfile.TarInfo) -> None:

@@ -247,19 +247,14 @@ class Loop:
 
     def kill_all(self) -> None:
         """Kill all programs at once; no fork escapes that."""
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(-1, signal.SIGKILL)
+        signal_all(signal.SIGKILL)
         self.pump(lambda: not processes(), time.monotonic() + GONE)
 
-    def stop_all(self) -> None:
-        """Let all programs stand still."""
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(-1, signal.SIGSTOP)
 
-    def continue_all(self) -> None:
-        """Let all programs go on."""
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(-1, signal.SIGCONT)
+def signal_all(number: int) -> None:
+    """Send a signal to all processes but this one."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(-1, number)
 
 
 def _kill(pids: Iterable[int]) -> None:
