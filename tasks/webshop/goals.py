@@ -99,22 +99,23 @@ def synthetic(product: Product, options: tuple[tuple[str, str], ...], dollars: f
     """Return the goal of a product with these options."""
     named = ", and ".join(f"{name}: {value}" for name, value in options)
     words = f"{product.instruction}{' with ' if named else ''}{named}{clause(dollars)}"
-    return _goal(product, words, product.wanted, options, dollars, weight)
+    return goal_of(product, words, product.wanted, options, dollars, weight)
 
 
 def human(product: Product, words: str, attributes: Sequence[str], options: Sequence[str], dollars: float) -> ShopGoal:
     """Return the goal of a product with an instruction written by a person."""
-    return _goal(product, words.strip(".") + clause(dollars), attributes, options, dollars, 1.0)
+    return goal_of(product, words.strip(".") + clause(dollars), attributes, options, dollars)
 
 
-def _goal(
+def goal_of(
     product: Product,
     instruction: str,
     attributes: Sequence[str],
     options: Sequence[Option],
     dollars: float,
-    weight: float,
+    weight: float = 1.0,
 ) -> ShopGoal:
+    """Return the goal to buy a product: what is wanted of it, for at most `dollars`."""
     return ShopGoal(
         asin=product.asin,
         category=product.category,
@@ -149,29 +150,20 @@ def instruct(product: Product, number: int, which: int) -> tuple[str, tuple[str,
     rng = np.random.default_rng([SEED, HUMAN, number, which])
     count = int(rng.choice((1, 2, 3), p=(0.5, 0.4, 0.1)))
     attributes = [product.attributes[i] for i in rng.permutation(len(product.attributes))[:count]]
-    kind = product.query if rng.random() < 0.35 else _singular(product)
+    name_at = sum(len(name.split()) for name in product.attributes[:2]) + 1  # in the title, after brand and attributes
+    kind = product.query if rng.random() < 0.35 else " ".join(product.title.lower().split()[name_at:])
     before = [name for name in attributes if rng.random() < 0.6]
     after = [name for name in attributes if name not in before]
     wanted = [(name, values[int(rng.integers(len(values)))]) for name, values in product.options.items()]
     wanted = [pair for pair in wanted if rng.random() < 0.72]
     leading = bool(wanted) and rng.random() < 0.4 and not before
-    noun = " ".join((*([wanted[0][1]] if leading else []), *_listed(before), kind))
+    noun = " ".join((*([wanted[0][1]] if leading else []), *([", ".join(before)] if before else []), kind))
     words = f"{_pick(rng, OPENINGS)} {noun if kind == product.query else article(noun)}"
     clauses = [_pick(rng, TRAITS).format(name) for name in after]
     clauses += [_pick(rng, CHOICES).format(value, name=name) for name, value in (wanted[1:] if leading else wanted)]
     for part in (clauses[i] for i in rng.permutation(len(clauses))):
         words += (", ", " ", ". ", " and ")[int(rng.choice(4, p=(0.3, 0.4, 0.2, 0.1)))] + part.removeprefix("and ")
     return words, tuple(attributes), tuple(value for _, value in wanted)
-
-
-def _singular(product: Product) -> str:
-    """Return the name of a procedural product: the end of its title, after brand and two attributes."""
-    words = sum(len(name.split()) for name in product.attributes[:2]) + 1
-    return " ".join(product.title.lower().split()[words:])
-
-
-def _listed(words: Sequence[str]) -> list[str]:
-    return [f"{word}," if place < len(words) - 1 else word for place, word in enumerate(words)]
 
 
 def _pick(rng: np.random.Generator, choices: Sequence[str]) -> str:

@@ -22,7 +22,7 @@ from lmgym.tasks.webshop import goals
 from lmgym.tasks.webshop.goals import NO_CEILING, ShopGoal
 from lmgym.tasks.webshop.products import ASKED, PLACEHOLDER, Product
 from lmgym.tasks.webshop.search import kept
-from lmgym.tasks.webshop.shop import Shop, listings
+from lmgym.tasks.webshop.shop import Shop
 
 VARIABLE = "WEBSHOP_DATA"
 LONGEST = 10  # characters of an ASIN
@@ -31,7 +31,7 @@ NUMBER = re.compile(r"\d+(?:\.\d+)?")
 PRICES = 2  # that count, where a product names more
 
 
-class Official:
+class Official(Shop):
     """The official shop: the file's first `products` products, or all for 0."""
 
     def __init__(self, folder: Path, products: int) -> None:
@@ -67,18 +67,6 @@ class Official:
         """Return the number of an ASIN in any case, or None."""
         return self._numbers.get(asin.lower())
 
-    def search(self, query: str) -> Sequence[int]:
-        """Return the numbers of the hits, best first."""
-        return self.index.hits(query)
-
-    def listed(self, prefix: str, words: str) -> Sequence[int]:
-        """Return the products with an attribute (<a>), a category (<c>) or a query (<q>)."""
-        return self._listings.get((prefix, words), ())
-
-    def price(self, number: int, seed: int) -> float:
-        """Return a product's price in dollars."""
-        return goals.charged(self.products[number], (seed, number))
-
     def count(self, kind: str) -> int:
         """Return the number of goals of a kind."""
         return len(self._order(kind))
@@ -100,21 +88,22 @@ class Official:
         Goals that share a value are shuffled and counted with the others, as the original does, and dropped after.
         """
         if kind not in self._orders:
-            made = self._human() if kind == "human" else self._synthetic()
+            made = (
+                self._synthetic()
+                if kind != "human"
+                else [
+                    (number, which, 1.0)
+                    for number, product in enumerate(self.products)
+                    for which, entry in enumerate(self._humans.get(product.asin, ()))
+                    if entry.get("instruction_attributes")
+                ]
+            )
             random.Random(ORDER).shuffle(made)  # a generator of its own, so that none is disturbed
-            self._orders[kind] = made if kind == "human" else [goal for goal in made if not self._ambiguous(*goal[:2])]
+            if kind != "human":
+                choices = [goals.combination(self.products[number].options, which) for number, which, _ in made]
+                made = [goal for goal, choice in zip(made, choices, strict=True) if not goals.ambiguous(choice)]
+            self._orders[kind] = made
         return self._orders[kind]
-
-    def _ambiguous(self, number: int, which: int) -> bool:
-        return goals.ambiguous(goals.combination(self.products[number].options, which))
-
-    def _human(self) -> list[tuple[int, int, float]]:
-        return [
-            (number, which, 1.0)
-            for number, product in enumerate(self.products)
-            for which, entry in enumerate(self._humans.get(product.asin, ()))
-            if entry.get("instruction_attributes")
-        ]
 
     def _synthetic(self) -> list[tuple[int, int, float]]:
         """Return the goals of all option combinations, with the original's weights."""
@@ -136,10 +125,6 @@ class Official:
         file, form = _file(self.folder, "items_human_ins", 0), "an object by asin of lists of objects"
         entries: Mapping[str, Sequence[Mapping[str, Any]]] = _read(file, _instructions, form)
         return entries
-
-    @cached_property
-    def _listings(self) -> dict[tuple[str, str], list[int]]:
-        return listings(self.products)
 
 
 def shop(products: int) -> Official:
@@ -179,18 +164,7 @@ def authored(shop: Shop, instance: Mapping[str, Any]) -> ShopGoal:
         raise InstanceError(
             f"{form}: a product of the shop, an attribute at least, dollars above 0; got {dict(instance)}"
         )
-    product = shop.product(number)
-    return ShopGoal(
-        asin=product.asin,
-        category=product.category,
-        query=product.query,
-        name=product.title,
-        path=product.path,
-        instruction=words,
-        attributes=tuple(attributes),
-        ceiling=dollars,
-        options=wanted,
-    )
+    return goals.goal_of(shop.product(number), words, attributes, wanted, dollars)
 
 
 @lru_cache(maxsize=2)

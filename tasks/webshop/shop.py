@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
@@ -14,48 +14,71 @@ from lmgym.errors import InstanceError
 from lmgym.tasks.webshop import catalogue, goals
 from lmgym.tasks.webshop.goals import HUMANS, ShopGoal
 from lmgym.tasks.webshop.products import Product
-from lmgym.tasks.webshop.search import kept
+from lmgym.tasks.webshop.search import Index, kept
 
 FEWEST, MOST = 500, 100_000  # products of the procedural shop
 ORDER = 233  # seed of the order of goals
 
 
-class Shop(Protocol):
-    """The interface between an environment and a shop."""
+class Shop(ABC):
+    """The interface between an environment and a shop, whose products are numbered from 0."""
 
+    index: Index
+
+    @abstractmethod
     def __len__(self) -> int:
         """Return the number of products."""
 
+    @abstractmethod
     def product(self, number: int) -> Product:
         """Return a product by its number."""
 
+    @abstractmethod
     def number(self, asin: str) -> int | None:
         """Return the number of an ASIN in any case, or None."""
 
-    def search(self, query: str) -> Sequence[int]:
-        """Return the numbers of the hits, best first."""
-
-    def listed(self, prefix: str, words: str) -> Sequence[int]:
-        """Return the products with an attribute (<a>), a category (<c>) or a query (<q>)."""
-
-    def price(self, number: int, seed: int) -> float:
-        """Return a product's price in dollars."""
-
+    @abstractmethod
     def count(self, kind: str) -> int:
         """Return the number of goals of a kind."""
 
+    @abstractmethod
     def goal(self, kind: str, place: int, seed: int) -> ShopGoal:
         """Return the goal at a place of the order, with prices by `seed`."""
 
+    def search(self, query: str) -> Sequence[int]:
+        """Return the numbers of the hits, best first."""
+        return self.index.hits(query)
 
-class Procedural:
+    def price(self, number: int, seed: int) -> float:
+        """Return a product's price in dollars."""
+        return goals.charged(self.product(number), (seed, number))
+
+    def listed(self, prefix: str, words: str) -> Sequence[int]:
+        """Return the products with an attribute (<a>), a category (<c>) or a query (<q>)."""
+        return self._listings.get((prefix, words), ())
+
+    @cached_property
+    def _listings(self) -> dict[tuple[str, str], list[int]]:
+        """Products by search prefix and words."""
+        places: dict[tuple[str, str], list[int]] = {}
+        for place in range(len(self)):
+            product = self.product(place)
+            for name in {("<c>", product.category), ("<q>", product.query), *(("<a>", a) for a in product.attributes)}:
+                places.setdefault(name, []).append(place)
+        return places
+
+
+class Procedural(Shop):
     """The procedural shop; products are generated on access."""
 
     def __init__(self, products: int) -> None:
         if not FEWEST <= products <= MOST:
             raise InstanceError(f"the procedural shop has {FEWEST} to {MOST} products; got products={products}")
         self.products = products
-        self.index = kept(["procedural", catalogue.SEED, products, _tables()], self._documents)
+        folder = Path(catalogue.__file__).parent
+        names = ("kinds.txt", "options.txt", "brands.txt", "catalogue.py", "products.py")  # what products are made from
+        digest = hashlib.sha256(b"".join((folder / name).read_bytes() for name in names)).hexdigest()
+        self.index = kept(["procedural", catalogue.SEED, products, digest], self._documents)
         self.orders = {kind: np.random.default_rng(ORDER).permutation(self.count(kind)) for kind in goals.GOALS}
         self._firsts = np.concatenate(([0], np.cumsum(self.index.goals)))  # number of a product's first goal
 
@@ -78,18 +101,6 @@ class Procedural:
         number = catalogue.number_of(asin)
         return number if number < self.products else None
 
-    def search(self, query: str) -> Sequence[int]:
-        """Return the numbers of the hits, best first."""
-        return self.index.hits(query)
-
-    def listed(self, prefix: str, words: str) -> Sequence[int]:
-        """Return the products with an attribute (<a>), a category (<c>) or a query (<q>)."""
-        return self._listings.get((prefix, words), ())
-
-    def price(self, number: int, seed: int) -> float:
-        """Return a product's price in dollars."""
-        return goals.charged(self.product(number), (seed, number))
-
     def count(self, kind: str) -> int:
         """Return the number of goals of a kind."""
         return self.products * HUMANS if kind == "human" else int(self.index.goals.sum())
@@ -107,10 +118,6 @@ class Procedural:
             product, goals.combination(product.options, which), self._ceiling(number, seed, 0, which)
         )
 
-    @cached_property
-    def _listings(self) -> dict[tuple[str, str], list[int]]:
-        return listings(map(self.product, range(self.products)))
-
     def _ceiling(self, number: int, seed: int, kind: int, which: int) -> float:
         return goals.ceiling(self.price(number, seed), (seed, number, kind, which))
 
@@ -119,25 +126,7 @@ class Procedural:
         return [(product.document, goals.combinations(product.options)) for product in products]
 
 
-def listings(products: Iterable[Product]) -> dict[tuple[str, str], list[int]]:
-    """Return the products of each search prefix and its words."""
-    places: dict[tuple[str, str], list[int]] = {}
-    for place, product in enumerate(products):
-        names = {("<c>", product.category), ("<q>", product.query), *(("<a>", name) for name in product.attributes)}
-        for name in names:
-            places.setdefault(name, []).append(place)
-    return places
-
-
 @lru_cache(maxsize=4)
 def procedural(products: int) -> Procedural:
     """Return the procedural shop with this many products, shared by all callers."""
     return Procedural(products)
-
-
-@lru_cache(maxsize=1)
-def _tables() -> str:
-    """Return a digest of the tables that the catalogue is made from."""
-    folder = Path(catalogue.__file__).parent
-    names = ("kinds.txt", "options.txt", "brands.txt", "catalogue.py", "products.py")
-    return hashlib.sha256(b"".join((folder / name).read_bytes() for name in names)).hexdigest()
