@@ -32,8 +32,7 @@ class CodingEnv(TextEnv, Generic[SandboxType]):
     def __init__(self, *, protocol: str = "bash", **common: Any) -> None:
         """Choose the protocol; `common` are the options of every task. Raises InstanceError for an unknown one."""
         super().__init__(**common)
-        if protocol not in PARSERS:
-            raise InstanceError(f"protocol is one of {', '.join(PARSERS)}; got {protocol!r}")
+        self.check_choices(protocol=(protocol, PARSERS))
         self.protocol = protocol
         self.sandbox: SandboxType | None = None
         self.errors = 0  # format errors in a row

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar
 
@@ -68,8 +68,7 @@ class TextEnv(gymnasium.Env[Observation, str]):
         render_mode: str | None = None,
     ) -> None:
         self.task = spec or self.SPEC
-        if split not in self.task.splits:
-            raise InstanceError(f"unknown split {split!r} for {self.task.id}; choose {', '.join(self.task.splits)}")
+        self.check_choices(split=(split, self.task.splits))
         if render_mode not in (None, *self.metadata["render_modes"]):
             modes = ", ".join(map(repr, self.metadata["render_modes"]))
             raise InstanceError(f"unknown render_mode {render_mode!r} for {self.task.id}; choose {modes} or None")
@@ -86,6 +85,13 @@ class TextEnv(gymnasium.Env[Observation, str]):
         self.latest_text = ""  # of the last observation
         self._seat = FIRST_SEAT
         self._over = True
+
+    def check_choices(self, **choices: tuple[Any, Collection[Any]]) -> None:
+        """Raise InstanceError unless the values of these options are allowed: `check_choices(view=(view, VIEWS))`."""
+        for name, (value, allowed) in choices.items():
+            if value not in allowed:
+                names = ", ".join(str(each) or "''" for each in allowed)
+                raise InstanceError(f"unknown {name} {value!r} for {self.task.id}; choose {names}")
 
     # Hooks of a task's author ----------------------------------------------------------------------------------
 

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from lmgym.env.env import Reply, TextEnv
-from lmgym.errors import InstanceError
 from lmgym.tasks.car_dealer import SPEC
 from lmgym.tasks.car_dealer.buyer import DECISION, ScriptedBuyer, without_protocol
 from lmgym.tasks.car_dealer.market import TYPES, Car, market
@@ -36,8 +35,7 @@ class CarDealer(TextEnv):
 
     def __init__(self, *, rewards: str = "fancy", **common: Any) -> None:
         super().__init__(**common)
-        if rewards not in REWARDS:
-            raise InstanceError(f"unknown rewards {rewards!r} for {self.task.id}; choose {' or '.join(REWARDS)}")
+        self.check_choices(rewards=(rewards, REWARDS))
         self.rewards = rewards
 
     def begin(self, index: int) -> Reply:

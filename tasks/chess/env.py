@@ -225,8 +225,7 @@ class ChessEndgames(ChessEnv):
     def opponent_named(self, name: str) -> ChessPlayer:
         """Return the player of the lone king."""
         rules = {"minimax": lone_king_moves, "random": random_moves}
-        if name not in rules:
-            raise InstanceError(f"unknown opponent {name!r} for {self.task.id}; choose {', '.join(rules)}")
+        self.check_choices(opponent=(name, rules))
         return RulePlayer(rules[name])
 
     def opening(self, index: int) -> ChessPosition:

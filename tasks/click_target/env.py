@@ -33,8 +33,7 @@ class Pointing(TextEnv):
     def __init__(self, *, width: int, height: int, coordinates: str, blank: bool, **common: Any) -> None:
         self.PICTURES = Images(height, width)  # type: ignore[misc]  # of this environment
         super().__init__(**common)
-        if coordinates not in UNITS:
-            raise InstanceError(f"coordinates is one of {', '.join(UNITS)}; got {coordinates!r}")
+        self.check_choices(coordinates=(coordinates, UNITS))
         self.coordinates, self.blank = coordinates, blank
         self.sides = (width, height)  # pixels of what may be clicked
         self.box = (0.0, 0.0, 0.0, 0.0)  # left, top, right, bottom, its edges inside; pixels of what is shown

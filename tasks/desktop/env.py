@@ -19,7 +19,7 @@ from lmgym.backends.desktop.session import SIZE, Desktop
 from lmgym.backends.desktop.tree import TreeNode
 from lmgym.env.env import Reply, TextEnv
 from lmgym.env.spaces import Images
-from lmgym.errors import BackendError, InstanceError
+from lmgym.errors import BackendError
 from lmgym.tasks.desktop import SPEC
 from lmgym.tasks.desktop.families import FAMILIES, LEVEL, LEVELS
 from lmgym.tasks.desktop.goals import snapshot
@@ -28,7 +28,7 @@ from lmgym.tasks.desktop.parsing import parse
 
 STREAM = {"train": 71, "test": 72}
 UNITS = {"pixel": "pixels", "unit": "shares of the screen, from 0 to 1", "thousand": "thousandths of the screen"}
-ALLOWED = {"observe": ("axtree", "none"), "pixels": ("none", "screenshot", "som"), "coordinates": get_args(Coordinates)}
+OBSERVE, PIXELS = ("axtree", "none"), ("none", "screenshot", "som")
 
 
 class DesktopTask(TextEnv):
@@ -56,16 +56,11 @@ class DesktopTask(TextEnv):
             coordinates: units of places in actions: "pixel", "unit" (0 to 1) or "thousand" (0 to 1000).
             common: options of every task: split, others, render_mode.
         """
-        for name, value in (("observe", observe), ("pixels", pixels), ("coordinates", coordinates)):
-            if value not in ALLOWED[name]:
-                raise InstanceError(f"{name} is one of {', '.join(ALLOWED[name])}; got {value!r}")
-        if family and family not in FAMILIES:
-            raise InstanceError(f"family is one of {', '.join(FAMILIES)}, or empty; got {family!r}")
-        if level not in (0, *LEVELS):
-            raise InstanceError(f"level is 0 to {max(LEVELS)}; got {level!r}")
         if pixels != "none":
             self.PICTURES = Images(SIZE[1], SIZE[0])  # type: ignore[misc]  # of this environment
         super().__init__(**common)
+        self.check_choices(family=(family, ("", *FAMILIES)), level=(level, (0, *LEVELS)), observe=(observe, OBSERVE))
+        self.check_choices(pixels=(pixels, PIXELS), coordinates=(coordinates, get_args(Coordinates)))
         self.families = [family] if family else [name for name in FAMILIES if level in (0, LEVEL[name])]
         self.observe, self.pixels = observe, pixels
         self.coordinates: Coordinates = coordinates

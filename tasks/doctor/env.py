@@ -12,7 +12,6 @@ import numpy as np
 
 from lmgym.env.actions import parse_tag
 from lmgym.env.env import Reply, TextEnv
-from lmgym.errors import InstanceError
 from lmgym.tasks.doctor import SPEC
 from lmgym.tasks.doctor.illnesses import FINDINGS, ILLNESSES, about, candidates, has, remedy
 
@@ -35,8 +34,7 @@ class Doctor(TextEnv):
 
     def __init__(self, *, budget: int = 0, **common: Any) -> None:
         super().__init__(**common)
-        if budget and budget not in BUDGETS:
-            raise InstanceError(f"unknown budget {budget} for {self.task.id}; choose 0 or 2 to {BUDGETS[-1]}")
+        self.check_choices(budget=(budget, (0, *BUDGETS)))
         self.budget = budget
 
     def begin(self, index: int) -> Reply:

@@ -37,8 +37,7 @@ class FrozenLake(TextEnv):
 
     def __init__(self, *, slippery: bool = True, protocol: str = "single", side: int = 4, **common: Any) -> None:
         super().__init__(**common)
-        if protocol not in PROTOCOLS:
-            raise InstanceError(f"unknown protocol {protocol!r} for {self.task.id}; choose {', '.join(PROTOCOLS)}")
+        self.check_choices(protocol=(protocol, PROTOCOLS))
         if not 3 <= side <= 8:
             raise InstanceError(f"{self.task.id} has maps of 3 to 8 tiles a side; got side={side}")
         self.slippery, self.protocol, self.side = slippery, protocol, side

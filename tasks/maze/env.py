@@ -33,10 +33,7 @@ class Maze(TextEnv):
 
     def __init__(self, *, view: str = "full", rewards: str = "cost", **common: Any) -> None:
         super().__init__(**common)
-        if view not in VIEWS:
-            raise InstanceError(f"unknown view {view!r} for {self.task.id}; choose {', '.join(VIEWS)}")
-        if rewards not in REWARDS:
-            raise InstanceError(f"unknown rewards {rewards!r} for {self.task.id}; choose {', '.join(REWARDS)}")
+        self.check_choices(view=(view, VIEWS), rewards=(rewards, REWARDS))
         self.view = view
         self.start = self.cell = STARTS[0]
         self.belief: tuple[Cell, ...] = STARTS

@@ -50,9 +50,7 @@ class MiniHanabi(TextEnv):
         **common: Any,
     ) -> None:
         super().__init__(**common)
-        for name, value, allowed in (("reward", reward, tuple(FREE)), ("first", first, ("both", FIRST_SEAT, PARTNER))):
-            if value not in allowed:
-                raise InstanceError(f"unknown {name} {value!r} for {self.task.id}; choose {', '.join(allowed)}")
+        self.check_choices(reward=(reward, FREE), first=(first, ("both", FIRST_SEAT, PARTNER)))
         self.rules = Rules(colors, ranks, hand, information, lives)
         for name, (low, high) in SIZES.items():
             if not low <= getattr(self.rules, name) <= high:

@@ -55,15 +55,13 @@ class PythonMath(TextEnv):
             common: options of every task: split, others, render_mode.
         """
         super().__init__(**common)
-        for name, value, allowed in (
-            ("protocol", protocol, tuple(PROTOCOLS)),
-            ("level", level, LEVELS),
-            ("family", family, ("", *FAMILIES)),
-            ("tool", tool, ("on", "off")),
-            ("state", state, ("session", "script")),
-        ):
-            if value not in allowed:
-                raise InstanceError(f"{name} is one of {', '.join(map(str, allowed))}; got {value!r}")
+        self.check_choices(
+            protocol=(protocol, PROTOCOLS),
+            level=(level, LEVELS),
+            family=(family, ("", *FAMILIES)),
+            tool=(tool, ("on", "off")),
+            state=(state, ("session", "script")),
+        )
         if not 0 < seconds <= 60:
             raise InstanceError(f"seconds is above 0 and at most 60; got {seconds}")
         self.level, self.tool, self.state, self.seconds = level, tool, state, seconds

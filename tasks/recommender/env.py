@@ -13,7 +13,6 @@ import numpy as np
 
 from lmgym.env.actions import parse_command
 from lmgym.env.env import Reply, TextEnv
-from lmgym.errors import InstanceError
 from lmgym.tasks.recommender import SPEC
 from lmgym.tasks.recommender.mindset import CATALOGUE, CATEGORIES, LIKED, Mindset
 from lmgym.types import FIRST_SEAT
@@ -52,8 +51,7 @@ class Recommender(TextEnv):
 
     def __init__(self, *, rewards: str = "session", instructions: bool = True, **common: Any) -> None:
         super().__init__(**common)
-        if rewards not in REWARDS:
-            raise InstanceError(f"unknown rewards {rewards!r} for {self.task.id}; choose {' or '.join(REWARDS)}")
+        self.check_choices(rewards=(rewards, REWARDS))
         self.rewards, self.instructions = rewards, instructions
 
     def begin(self, index: int) -> Reply:

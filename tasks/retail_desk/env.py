@@ -18,7 +18,6 @@ from lmgym.backends.user.hearing import heard
 from lmgym.backends.user.tools import ToolError, as_text, call_tool, tools_of
 from lmgym.env.env import Reply, TextEnv
 from lmgym.env.speech import parse_speech
-from lmgym.errors import InstanceError
 from lmgym.tasks.retail_desk import SPEC
 from lmgym.tasks.retail_desk.clerk import next_action
 from lmgym.tasks.retail_desk.customer import ScriptedCustomer, facts, instructions
@@ -58,8 +57,7 @@ class RetailDesk(TextEnv):
 
     def __init__(self, *, level: int = 0, upfront: bool = False, **common: Any) -> None:
         super().__init__(**common)
-        if level not in (0, *LEVELS):
-            raise InstanceError(f"unknown level {level} for {self.task.id}; choose 0 to {LEVELS[-1]}")
+        self.check_choices(level=(level, (0, *LEVELS)))
         self.level, self.upfront = level, upfront
 
     def begin(self, index: int) -> Reply:

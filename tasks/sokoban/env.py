@@ -31,8 +31,7 @@ class Sokoban(TextEnv):
 
     def __init__(self, *, side: int = 6, boxes: int = 1, protocol: str = "single", **common: Any) -> None:
         super().__init__(**common)
-        if protocol not in PROTOCOLS:
-            raise InstanceError(f"unknown protocol {protocol!r} for {self.task.id}; choose {', '.join(PROTOCOLS)}")
+        self.check_choices(protocol=(protocol, PROTOCOLS))
         if not 5 <= side <= 8 or not 1 <= boxes <= 3:
             raise InstanceError(f"{self.task.id} takes side 5 to 8 and boxes 1 to 3; got side={side}, boxes={boxes}")
         self.side, self.boxes, self.protocol = side, boxes, protocol

@@ -15,7 +15,6 @@ from lmgym.backends.sandbox import Sandbox, open_sandbox
 from lmgym.env.coding import AgentStep, call
 from lmgym.env.coding_env import CodingEnv
 from lmgym.env.env import Reply
-from lmgym.errors import InstanceError
 from lmgym.tasks.swe_repair import SPEC, TRAIN, instances, workspace
 from lmgym.tasks.swe_repair.hidden import visible
 from lmgym.tasks.swe_repair.instances import LEVELS, Repair
@@ -42,12 +41,7 @@ class SWERepair(CodingEnv[Sandbox]):
             common: options of every task: split, others, render_mode.
         """
         super().__init__(protocol=protocol, **common)
-        for name, value, allowed in (
-            ("level", level, LEVELS),
-            ("rewards", rewards, ("sparse", "dense")),
-        ):
-            if value not in allowed:
-                raise InstanceError(f"{name} is one of {', '.join(allowed)}; got {value!r}")
+        self.check_choices(level=(level, LEVELS), rewards=(rewards, ("sparse", "dense")))
         self.level, self.rewards = level, rewards
         self.prompt = Template(files(__package__).joinpath(f"prompt_{protocol}.md").read_text(encoding="utf-8"))
         self.repair: Repair | None = None

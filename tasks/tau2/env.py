@@ -62,9 +62,7 @@ class Tau2(TextEnv):
         **common: Any,
     ) -> None:
         super().__init__(**common)
-        for name, value, choices in (("domain", domain, DOMAINS), ("mode", mode, MODES), ("user", user, USERS)):
-            if value not in choices:
-                raise InstanceError(f"unknown {name} {value!r} for {self.task.id}; choose {', '.join(choices)}")
+        self.check_choices(domain=(domain, DOMAINS), mode=(mode, MODES), user=(user, USERS))
         if judged and self.others == "scripted":
             raise InstanceError(f"{self.task.id} needs a model as judge: lmgym eval ... --seat judge=MODEL")
         if (user == "recorded") != bool(recording):

@@ -36,8 +36,7 @@ class TextNav(TextEnv):
 
     def __init__(self, *, view: str = "full", **common: Any) -> None:
         super().__init__(**common)
-        if view not in VIEWS:
-            raise InstanceError(f"unknown view {view!r} for {self.task.id}; choose {', '.join(VIEWS)}")
+        self.check_choices(view=(view, VIEWS))
         self.view = view
         self.game: TextGame | None = None
 

@@ -50,9 +50,7 @@ class TextWorld(TextEnv):
             common: options of every task: split, others, render_mode.
         """
         super().__init__(**common)
-        for name, value, allowed in (("goal", goal, GOALS), ("rewards", rewards, REWARDS), ("view", view, VIEWS)):
-            if value not in allowed:
-                raise InstanceError(f"{name} is one of {', '.join(allowed)}; got {value!r}")
+        self.check_choices(goal=(goal, GOALS), rewards=(rewards, REWARDS), view=(view, VIEWS))
         self.goal, self.rewards, self.view, self.instructions = goal, rewards, view, instructions
         self.game: TextGame | None = None
         self._progress = 0.0

@@ -7,7 +7,6 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 from lmgym.env.spec import TaskSpec
-from lmgym.errors import InstanceError
 from lmgym.tasks.try_again import VARIANTS
 from lmgym.tasks.try_again.env import STREAM, TryAgain
 
@@ -34,8 +33,7 @@ class TryAgainReasoningGym(TryAgain):
     def __init__(self, *, generator: str = "", **common: Any) -> None:
         super().__init__(**common)
         names = generators()
-        if generator and generator not in names:
-            raise InstanceError(f"unknown generator {generator!r} for {self.task.id}; choose {', '.join(names)}")
+        self.check_choices(generator=(generator, ("", *names)))
         self.names = (generator,) if generator else names
 
     def draw(self, index: int) -> tuple[str, str]:

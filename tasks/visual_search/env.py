@@ -88,9 +88,7 @@ class VisualSearch(TextEnv):
         """
         self.PICTURES = Images(view, view)  # type: ignore[misc]  # of this environment
         super().__init__(**common)
-        for name, value, allowed in (("protocol", protocol, PROTOCOLS), ("coordinates", coordinates, UNITS)):
-            if value not in allowed:
-                raise InstanceError(f"{name} is one of {', '.join(allowed)}; got {value!r}")
+        self.check_choices(protocol=(protocol, PROTOCOLS), coordinates=(coordinates, UNITS))
         self.level = _checked(SceneLevel(side, view, cells, margin, least, tiles, colours, shapes, letters))
         if side % zoom or zoom < 2:
             raise InstanceError(f"zoom is 2 or more and divides side={side}; got {zoom}")

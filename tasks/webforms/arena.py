@@ -40,8 +40,7 @@ class Arena(Browsing):
             common: options of every browser task: observe, pixels, places, tick, split.
         """
         super().__init__(**common)
-        if scoring not in SCORINGS:
-            raise InstanceError(f"scoring is one of {', '.join(SCORINGS)}; got {scoring!r}")
+        self.check_choices(scoring=(scoring, SCORINGS))
         self.scoring: Scoring = "strict" if scoring == "strict" else "official"
         self.judge = _judge(judge) if judge else None
         self.item: Mapping[str, Any] = {}

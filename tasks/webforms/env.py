@@ -9,7 +9,6 @@ import numpy as np
 
 from lmgym.backends.browser.gate import Sites
 from lmgym.env.env import Reply
-from lmgym.errors import InstanceError
 from lmgym.tasks.webforms import SPEC
 from lmgym.tasks.webforms.browsing import Browsing
 from lmgym.tasks.webforms.goals import KINDS, FormGoal, drawn
@@ -31,8 +30,7 @@ class WebForms(Browsing):
             common: options of every browser task: observe, pixels, places, tick, split.
         """
         super().__init__(**common)
-        if kind and kind not in KINDS:
-            raise InstanceError(f"kind is one of {', '.join(KINDS)}, or empty; got {kind!r}")
+        self.check_choices(kind=(kind, ("", *KINDS)))
         self.kind = kind
 
     def begin(self, index: int) -> Reply:

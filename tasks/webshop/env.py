@@ -60,10 +60,7 @@ class WebShop(TextEnv):
         """
         super().__init__(**common)
         own = self.task.options.get("source", "procedural")
-        allowed = {"source": (own,), "goals": GOALS, "mode": tuple(MODES), "nouns": FINDERS}
-        for name, value in (("source", source), ("goals", goals), ("mode", mode), ("nouns", nouns)):
-            if value not in allowed[name]:
-                raise InstanceError(f"{self.task.id}: {name} is {' or '.join(allowed[name])}; got {value!r}")
+        self.check_choices(source=(source, (own,)), goals=(goals, GOALS), mode=(mode, MODES), nouns=(nouns, FINDERS))
         if length < 1 or min(previous_observations, previous_actions, price_seed) < 0:
             raise InstanceError("length is 1 or more; price_seed and how much is repeated are 0 or more")
         self.goals, self.mode, self.length, self.price_seed = goals, mode, length, price_seed

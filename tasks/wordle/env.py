@@ -58,8 +58,7 @@ class Wordle(TextEnv):
 
     def __init__(self, *, words: str | os.PathLike[str] | None = None, colouring: str = "lmrl", **common: Any) -> None:
         super().__init__(**common)
-        if colouring not in COLOURINGS:
-            raise InstanceError(f"colouring={colouring!r}: {self.task.id} takes {' or '.join(COLOURINGS)}")
+        self.check_choices(colouring=(colouring, COLOURINGS))
         self.colour = COLOURINGS[colouring]
         self.words = _read(words)
         self.secrets = _secrets(self.words, self.split)

@@ -125,5 +125,5 @@ def test_the_demonstrator_sells_by_what_it_was_told():
 
 
 def test_unknown_rewards_are_named():
-    with pytest.raises(InstanceError, match="choose fancy or revenue"):
+    with pytest.raises(InstanceError, match="choose fancy, revenue"):
         build("car_dealer", rewards="cash")

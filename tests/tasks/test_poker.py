@@ -177,7 +177,7 @@ def test_an_observation_tells_the_information_set(name):
 
 
 def test_unknown_options_are_named():
-    with pytest.raises(InstanceError, match="unknown opponent 'minimax' for lmgym/KuhnPoker-v0; choose cfr or random"):
+    with pytest.raises(InstanceError, match="unknown opponent 'minimax' for lmgym/KuhnPoker-v0; choose cfr, random"):
         build("kuhn_poker", opponent="minimax")
     with pytest.raises(InstanceError, match="unknown seat 'third'"):
         build("kuhn_poker", seat="third")

@@ -101,5 +101,5 @@ def test_a_model_as_user_speaks_the_protocol(rewards, earned):
 
 
 def test_unknown_rewards_are_named():
-    with pytest.raises(InstanceError, match="choose session or clicks"):
+    with pytest.raises(InstanceError, match="choose session, clicks"):
         build("recommender", rewards="sales")

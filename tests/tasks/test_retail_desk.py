@@ -190,5 +190,5 @@ def test_the_audit_names_the_users_faults(seat):
 
 
 def test_an_unknown_level_is_named():
-    with pytest.raises(InstanceError, match="choose 0 to 4"):
+    with pytest.raises(InstanceError, match="choose 0, 1, 2, 3, 4"):
         build("retail_desk", level=5)

@@ -287,7 +287,7 @@ def test_a_solution_of_several_files_is_played(tmp_path):
 
 
 def test_an_unknown_protocol_is_refused():
-    with pytest.raises(InstanceError, match="protocol is one of bash, tools, r2e"):
+    with pytest.raises(InstanceError, match="choose bash, tools, r2e"):
         build("terminal", protocol="tmux")
 
 

@@ -148,5 +148,5 @@ def test_an_authored_word_must_be_of_the_list(instance):
 
 
 def test_an_unknown_colouring_is_named():
-    with pytest.raises(InstanceError, match="colouring='rainbow'.*takes lmrl or counting"):
+    with pytest.raises(InstanceError, match="unknown colouring 'rainbow'.*choose lmrl, counting"):
         build("wordle", colouring="rainbow")

@@ -12,7 +12,6 @@ from lmgym.env.games.opponents import Opponent, StrategyPlayer
 from lmgym.env.games.solve import HistoryNode, Table, TableStrategy, best_response, cfr, tree
 from lmgym.env.games.state import GameState, Strategy, uniform
 from lmgym.env.games.two_players import TwoPlayerEnv
-from lmgym.errors import InstanceError
 
 FILE = "equilibrium.json"  # in the task's folder
 DECIMALS = 4
@@ -54,8 +53,7 @@ class HiddenCardsEnv(TwoPlayerEnv):
 
     def opponent_named(self, name: str) -> Opponent:
         """Return the player of the equilibrium or of random actions."""
-        if name not in ("cfr", "random"):
-            raise InstanceError(f"unknown opponent {name!r} for {self.task.id}; choose cfr or random")
+        self.check_choices(opponent=(name, ("cfr", "random")))
         self.strategy = equilibrium(self.task.package) if name == "cfr" else uniform
         return StrategyPlayer(self.strategy)
 

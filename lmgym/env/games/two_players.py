@@ -10,7 +10,6 @@ from lmgym.env.actions import parse_choice
 from lmgym.env.env import Reply, TextEnv
 from lmgym.env.games.opponents import Opponent
 from lmgym.env.games.state import OVER, GameState
-from lmgym.errors import InstanceError
 from lmgym.types import FIRST_SEAT
 
 OPPONENT = "opponent"  # name of the other seat
@@ -35,9 +34,7 @@ class TwoPlayerEnv(TextEnv):
 
     def __init__(self, *, opponent: str, seat: str = "both", reward: str = "game", **common: Any) -> None:
         super().__init__(**common)
-        for name, value, allowed in (("seat", seat, ("both", *SEATS)), ("reward", reward, tuple(FREE))):
-            if value not in allowed:
-                raise InstanceError(f"unknown {name} {value!r} for {self.task.id}; choose {', '.join(allowed)}")
+        self.check_choices(seat=(seat, ("both", *SEATS)), reward=(reward, FREE))
         self.seat, self.reward = seat, reward
         self.opponent = self.opponent_named(opponent)
 
