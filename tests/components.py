@@ -25,6 +25,7 @@ NOT_INSTALLABLE = (  # phrases in the reasons of skips that stay skips
     "WEBSHOP_DATA",
     "SCREENSPOT_DATA",
     "LMRL_DATA",
+    "TEXTCRAFT_DATA",
     "TAU2_DATA",
     "SWEBENCH_DATA",
     "TERMINAL_DATA",

@@ -42,7 +42,16 @@ LEADERS = 3  # systems in a card of the front page
 ACTION = 1000  # characters of an action on the page of its entry
 REFERENCES = ("null", "random", "oracle")  # the scale of a card
 FAMILIES = {  # task folders by section of the front page; the rest are "Other tasks"
-    "Text games": ("wordle", "guess_number", "twenty_questions", "guess_my_city", "textworld", "alfworld", "text_nav"),
+    "Text games": (
+        "wordle",
+        "guess_number",
+        "twenty_questions",
+        "guess_my_city",
+        "textworld",
+        "alfworld",
+        "text_nav",
+        "text_craft",
+    ),
     "Web": ("webshop", "webforms", "miniwob"),
     "Desktop": ("desktop",),
     "Pictures": ("click_target", "visual_search"),

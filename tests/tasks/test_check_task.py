@@ -20,6 +20,7 @@ FAMILIES = (
     "retail_desk",
     "mini_hanabi",
     "sokoban",
+    "text_craft",
     "text_nav",
     "try_again",
     "tic_tac_toe",
@@ -27,8 +28,18 @@ FAMILIES = (
     "wordle",
 )
 IN_CHROMIUM = ("lmgym/WebForms-v0", "lmgym/WebFormsArena-v0", "lmgym/WebShopBrowser-v0")
-SLOW = ("lmgym/Chess-v0", "lmgym/ChessGreedy-v0", "lmgym/ClickTargetDesktop-v0", "lmgym/VisualSearchLarge-v0")
-WITHOUT_FILES = ("lmgym/ScreenSpot-v0", "lmgym/TextNavOfficial-v0", "lmgym/TryAgainReasoningGym-v0")
+SLOW = (
+    "lmgym/Chess-v0",
+    "lmgym/ChessGreedy-v0",
+    "lmgym/ClickTargetDesktop-v0",
+    "lmgym/VisualSearchLarge-v0",
+)
+WITHOUT_FILES = (
+    "lmgym/ScreenSpot-v0",
+    "lmgym/TextCraftOfficial-v0",
+    "lmgym/TextNavOfficial-v0",
+    "lmgym/TryAgainReasoningGym-v0",
+)
 IDS = [spec.id for spec in specs().values() if spec.name in FAMILIES and spec.id not in WITHOUT_FILES]
 
 
