@@ -53,7 +53,7 @@ FAMILIES = {  # task folders by section of the front page; the rest are "Other t
         "text_craft",
     ),
     "Web": ("webshop", "webforms", "miniwob"),
-    "Desktop": ("desktop",),
+    "Desktop and phone": ("desktop", "phone"),
     "Pictures": ("click_target", "visual_search"),
     "Games": ("kuhn_poker", "leduc_poker", "tic_tac_toe", "connect_four", "mini_hanabi", "chess"),
     "Grid worlds": ("frozen_lake", "maze", "sokoban"),

@@ -27,7 +27,7 @@ FAMILIES = (
     "visual_search",
     "wordle",
 )
-IN_CHROMIUM = ("lmgym/WebForms-v0", "lmgym/WebFormsArena-v0", "lmgym/WebShopBrowser-v0")
+IN_CHROMIUM = ("lmgym/Phone-v0", "lmgym/WebForms-v0", "lmgym/WebFormsArena-v0", "lmgym/WebShopBrowser-v0")
 SLOW = (
     "lmgym/Chess-v0",
     "lmgym/ChessGreedy-v0",

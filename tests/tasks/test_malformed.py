@@ -19,6 +19,7 @@ IN_PROCESS: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 IN_CHROMIUM: tuple[tuple[str, dict[str, Any]], ...] = (
     ("WebShopBrowser-v0", {}),
+    ("Phone-v0", {}),
     ("WebForms-v0", {}),
     ("WebFormsArena-v0", {}),
     ("MiniWoB-v0", {"split": "train", "each": 8}),  # 500 of 8 a page: each page in turn
