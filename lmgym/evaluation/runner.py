@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from lmgym.env.registry import build, find, has_answer, has_demonstrator, lists_admissible, load, options_of
+from lmgym.env.registry import build, find, has_answer, has_demonstrator, lists_admissible, load, options_of, specs
 from lmgym.errors import RecipeError
 from lmgym.evaluation.stats import Interval, clustered, paired, unit
 from lmgym.policy.base import Policy
@@ -143,6 +143,11 @@ def replays(task: str, options: Mapping[str, Any]) -> bool:
 def seats_of(task: str) -> tuple[str, ...]:
     """Return the seats of a task beside the agent's."""
     return find(task).seats
+
+
+def tasks_with(seat: str) -> list[str]:
+    """Return the folders of the tasks that have a seat, in the order of their names."""
+    return sorted({spec.name for spec in specs().values() if seat in spec.seats})
 
 
 def demonstrates(task: str) -> bool:

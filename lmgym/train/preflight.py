@@ -42,21 +42,42 @@ def _check_parts(parts: Parts, need: Needs, task: str, options: Mapping[str, Any
     name = runner.id_of(task)
     runner.spec_of(task, parts.tasks.options)  # raises RecipeError for an option that the task does not have
     if "replay" in parts.requires and not runner.replays(task, options):
-        raise RecipeError(f"{name} is not deterministic, and this recipe replays episodes from one of their turns")
+        raise RecipeError(
+            f"{name} is not deterministic, and this recipe replays episodes from one of their turns: choose a task, or "
+            "options of it, whose episodes are the same for the same seed and actions"
+        )
     if "pictures" in parts.requires and not runner.pictured(task, options):
-        raise RecipeError(f"{name} shows no pictures, and this recipe learns where to look in them")
+        raise RecipeError(
+            f"{name} shows no pictures, and this recipe learns where to look in them: choose a task that shows some, "
+            "such as visual_search"
+        )
     if "expert" in parts.requires and not runner.demonstrates(task):
-        raise RecipeError(f"{name} has neither demonstrator nor oracle, and this recipe corrects actions by one")
+        raise RecipeError(
+            f"{name} has neither demonstrator nor oracle, and this recipe corrects actions by one: choose a task that "
+            "has one, such as webforms"
+        )
     if "answer" in parts.requires and not runner.tells_answer(task):
-        raise RecipeError(f"{name} tells no answer, and this recipe rewards turns that make the answer more likely")
+        raise RecipeError(
+            f"{name} tells no answer, and this recipe rewards turns that make the answer more likely: choose a task "
+            "that tells it, such as wordle"
+        )
     if "text" in parts.requires and runner.pictured(task, options):
-        raise RecipeError(f"{name} shows pictures, and this recipe scores text alone")
+        raise RecipeError(
+            f"{name} shows pictures, and this recipe scores text alone: choose a task without, such as wordle"
+        )
     if unknown := sorted(set(parts.seats) - {FIRST_SEAT, *runner.seats_of(task)}):
         listed = ", ".join(runner.seats_of(task)) or "the agent's only"
-        raise RecipeError(f"{name} has no seat {unknown[0]!r}, which this recipe plays; its seats are {listed}")
+        others = ", ".join(runner.tasks_with(unknown[0])) or "none here has it"
+        raise RecipeError(
+            f"{name} has no seat {unknown[0]!r}, which this recipe plays; its seats are {listed}: choose a task with "
+            f"that seat ({others}), or another seat where the recipe has an option for it"
+        )
     if parts.reward_terms and (missing := parts.reward_terms - (given := runner.reward_terms(task, options))):
         terms = ", ".join(sorted(given))
-        raise RecipeError(f"this recipe reads the reward term {min(missing)!r}, and {name} gives {terms}")
+        raise RecipeError(
+            f"this recipe reads the reward term {min(missing)!r}, and {name} gives {terms}: set the option of the task "
+            "that gives it, or of the recipe that names its terms, or choose the task of the recipe's docstring"
+        )
     if parts.blind and need.critic and runner.pictured(task, options):
         raise RecipeError(f"{name} shows pictures, and {parts.blind}")
     if parts.importance is not None and need.sampler_logprobs:
