@@ -13,7 +13,7 @@ evaluation samples from log pi + beta Q.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
@@ -21,6 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lmgym.baselines import mc
+from lmgym.baselines.curves.directions import STITCH
 from lmgym.errors import RecipeError
 from lmgym.policy.local.forward import head_of
 from lmgym.train.critics import Estimator, Trunk, mlp
@@ -28,6 +29,8 @@ from lmgym.train.parts.tasks import Uniform
 from lmgym.train.recipe import Recipe
 from lmgym.train.services import Services
 from lmgym.train.token_critic import DONE, Chain, TokenCritic
+
+EXPERIMENT = replace(STITCH, name="ilql")  # that of LMRL-Gym
 
 
 @dataclass(frozen=True, kw_only=True)

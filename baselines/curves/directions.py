@@ -77,6 +77,22 @@ class Line:
     seconds: float = 0.0  # without evaluations
 
 
+STITCH = Direction(
+    name="stitch",
+    claim="ILQL puts together what filtered BC cannot: no recorded player is good throughout an episode",
+    task="guess_number",
+    options=("highest=16", "max_turns=4"),
+    recorded_options=("highest=16", "max_turns=12"),
+    recordings=(
+        Recording(by="demonstrator", episodes=1000, words=("--wander", "2:")),
+        Recording(by="demonstrator", episodes=1000, words=("--wander", "0:3")),
+    ),
+    arms=(
+        Arm(name="ilql", algorithm="ilql", words=("--warmup", "0", "--steps", "60")),
+        Arm(name="filtered_bc", algorithm="filtered_bc", words=("--warmup", "0", "--steps", "60")),
+    ),
+    warmup=40,
+)
 DIRECTIONS = (
     Direction(
         name="reward",
@@ -103,22 +119,7 @@ DIRECTIONS = (
         ),
         warmup=12,
     ),
-    Direction(
-        name="stitch",
-        claim="ILQL puts together what filtered BC cannot: no recorded player is good throughout an episode",
-        task="guess_number",
-        options=("highest=16", "max_turns=4"),
-        recorded_options=("highest=16", "max_turns=12"),
-        recordings=(
-            Recording(by="demonstrator", episodes=1000, words=("--wander", "2:")),
-            Recording(by="demonstrator", episodes=1000, words=("--wander", "0:3")),
-        ),
-        arms=(
-            Arm(name="ilql", algorithm="ilql", words=("--warmup", "0", "--steps", "60")),
-            Arm(name="filtered_bc", algorithm="filtered_bc", words=("--warmup", "0", "--steps", "60")),
-        ),
-        warmup=40,
-    ),
+    STITCH,
     Direction(
         name="steps",
         claim="ArCHer needs fewer environment steps to the same success than token-level REINFORCE",
