@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
+import numpy as np
 import pytest
 import torch
 
@@ -64,6 +65,43 @@ def test_episodes_of_one_turn_and_of_none_keep_their_return():
     one, none = information_gain([played("a"), replace(EPISODE, info={"answer": "c"})], Scorer(), HERE, prefix="")
     assert [each.reward for each in one.turns] == [1.0]
     assert none.turns == ()
+
+
+@dataclass
+class Recorder:
+    """Services whose policy gives each token of an answer another probability, by the length of the prompt."""
+
+    policy: LocalPolicy = field(default_factory=chain_policy)
+    prompts: list[list[int]] = field(default_factory=list)
+
+    def likelihoods(self, rows):
+        self.prompts += [list(prompt) for prompt, _ in rows]
+        return [torch.log(torch.tensor(chances(len(prompt), len(answer)))) for prompt, answer in rows]
+
+
+def chances(prompt: int, answer: int) -> list[float]:
+    return [1 / (2 + (prompt + 3 * n) % 5) for n in range(answer)]
+
+
+def test_gains_and_credit_are_those_of_numpy():
+    services = Recorder()
+    words = services.policy.template.vocabulary.words
+    episodes = [replace(played("a", "b", "a"), id="e0"), replace(played("b", "a"), id="e1")]
+    found = information_gain(episodes, services, HERE, prefix="a b")
+    lead, answer = len(words("a b")), len(words("c | d"))
+    assert all(prompt[-lead:] == list(words("a b")) for prompt in services.prompts)
+    likely = {seen: np.prod(chances(seen + lead, answer)) ** (1 / answer) for seen in (3, 7, 11)}
+    gains = [[likely[7] - likely[3], likely[11] - likely[7], 1.0], [likely[7] - likely[3], 1.0]]
+    assert [[turn.reward for turn in each.turns] for each in found] == [pytest.approx(row) for row in gains]
+    everything = np.concatenate(gains)
+    normal = [(np.array(row) - everything.mean()) / (everything.std(ddof=1) + 1e-6) for row in gains]
+    to_go = [[sum(0.5 ** (k - h) * row[k] for k in range(h, len(row))) for h in range(len(row))] for row in normal]
+    reward = torch.zeros(2, 6)
+    reward[0, 1::2], reward[1, 1:5:2] = torch.tensor(gains[0]), torch.tensor(gains[1])
+    turn = torch.tensor([[-1, 0, -1, 1, -1, 2], [-1, 0, -1, 1, -1, -1]])
+    advantage = igpo.credit(make_batch((turn >= 0).tolist(), turn=turn, reward=reward), gamma=0.5)
+    assert advantage[0, 1::2].tolist() == pytest.approx(to_go[0], abs=1e-5)
+    assert advantage[1, 1:5:2].tolist() == pytest.approx(to_go[1], abs=1e-5)
 
 
 def step(loss_of, reward, steps: int = 60) -> float:

@@ -6,6 +6,7 @@ from collections import Counter
 from contextlib import ExitStack
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from lmgym.baselines.recipes import inspo
@@ -49,6 +50,18 @@ def test_the_mass_moves_to_the_best_instruction():
     late = Counter(job.prompt for step in range(12, 16) for job in population.draw(step, POOL))
     assert late["good"] > 0.9 * sum(late.values())
     assert population.prompt == "good"
+
+
+def test_weights_are_moving_averages_and_draws_follow_their_softmax():
+    """Numpy's: with eta 0.25, weights of 0.8 and 0.2 begin as they are, then 0.4 and 0.6 move them by a quarter."""
+    population = Population(Uniform(400), ["x", "y"], temperature=0.5, rate=0.25, every=0)
+    for returns in ({"x": 0.8, "y": 0.2}, {"x": 0.4, "y": 0.6}):
+        population.observe([episode(name, name, value, prompt=name) for name, value in returns.items()], None)
+    expected = np.array([0.75 * 0.8 + 0.25 * 0.4, 0.75 * 0.2 + 0.25 * 0.6])
+    assert [population.weights[name] for name in "xy"] == pytest.approx(expected.tolist())
+    chances = np.exp(expected / 0.5) / np.exp(expected / 0.5).sum()
+    drawn = Counter(job.prompt for step in range(5) for job in population.draw(step, POOL))
+    assert drawn["x"] / 2000 == pytest.approx(chances[0], abs=0.04)  # four standard errors
 
 
 def test_the_worst_gives_way_to_what_the_reflector_writes():

@@ -75,6 +75,16 @@ def test_a_simulation_descends_by_mean_success_and_what_was_seldom_tried():
     assert len(curious.prefix) == 1
 
 
+@pytest.mark.parametrize(("explore", "descends"), [(2.0, "often"), (2.03, "once")])
+def test_uct_weighs_what_won_against_what_was_seldom_tried(explore, descends):
+    """1 + c sqrt(ln 4 / 3) against 0 + c sqrt(ln 4 / 1), which are equal at c = 2.0094."""
+    won = [replace(episode("often", "A", won=True), id=f"g-{n}") for n in range(3)]
+    episodes = [*won, replace(episode("once", "B", won=False), id="g-3")]
+    group = Group("g", jobs=Uniform(1, tries=4).draw(0, POOL), trajectories=episodes)
+    job = SearchTraces(9, width=2, explore=explore).simulation(group, tree(episodes))
+    assert [turn.action for turn in job.prefix] == [descends]
+
+
 @pytest.mark.parametrize(
     ("wrong", "expected"),
     [(0, ["right", "A"]), (1, ["wrong", "right", "A"]), (3, ["wrong", "right", "A"])],

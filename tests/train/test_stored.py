@@ -122,6 +122,19 @@ def test_a_stored_success_takes_the_place_of_a_failure():
     assert len(store.kept["train/7"]) == 2
 
 
+@pytest.mark.parametrize(
+    ("returns", "failed"),
+    [((0.0, 0.0), True), ((0.1, 0.19), True), ((0.0, 0.11), False), ((0.2, 0.2), False), ((0.3, 0.2), False)],
+)
+def test_a_group_has_failed_by_both_thresholds(returns, failed):
+    """Deviations of 0, 0.045, 0.055, 0 and 0.05 around means of 0, 0.145, 0.055, 0.2 and 0.25; below 0.05 and 0.2."""
+    store = Successes()
+    store.put(tries(7, "a", 0.5, 0.1))
+    assert [each.id for each in store.kept["train/7"]] == ["a-0"]  # 0.1 is no success
+    store.put(tries(7, "b", *returns))
+    assert any(">" in each.id for each in store.draw(None, seed=(0,))) is failed
+
+
 def test_episodes_better_than_their_group_are_imitated_until_they_are_old():
     store = SelfImitation(age=2, count=8, window=3)
     store.put([*tries(1, "a", 1.0, 0.0, 0.5), *tries(2, "b", 2.0, 2.0)])  # means 0.5 and 2
