@@ -1,4 +1,4 @@
-"""Recipes with a user in the loop: MUA-RL, REFUEL with a user, DoctorAgent-RL and UFO."""
+"""Recipes with a user in the loop: MUA-RL, REFUEL with a user, DoctorAgent-RL, RecoWorld and UFO."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from lmgym.baselines import refuel
-from lmgym.baselines.recipes import doctor_agent_rl, mua_rl, refuel_user, ufo
+from lmgym.baselines.recipes import doctor_agent_rl, mua_rl, recoworld, refuel_user, ufo
 from lmgym.env.registry import build
 from lmgym.errors import RecipeError
-from lmgym.policy.scripted import Scripted
+from lmgym.policy.scripted import Scripted, hinted
 from lmgym.rollout.engine import Engine
 from lmgym.rollout.episode_state import SeatConfig
 from lmgym.tasks.retail_desk.customer import facts
@@ -106,6 +106,30 @@ def test_the_number_of_turns_is_drawn_or_fixed_in_training():
     assert shown == set(range(2, 11))
     assert drawn.temperature == 0.7
     assert drawn.loss[-1].name == "entropy_bonus"
+
+
+def test_a_session_pays_for_its_length_and_in_the_ablation_for_clicks():
+    paid = {}
+    for kind in ("session", "clicks"):
+        recipe = recoworld.recipe(recoworld.Args(paid=kind, instances=6, group=2))
+        assert recipe.seats == {"user": Seat(player="scripted", trained=False)}
+        jobs = recipe.tasks.draw(0, InstancePool(task="lmgym/Recommender-v0", size=50))
+        paid[kind] = list(Engine(lockstep=True).run(Scripted("first", lambda _: "SHOW 1, 2, 3"), jobs))
+    for stayed, clicked in zip(paid["session"], paid["clicks"], strict=True):
+        assert stayed.index == clicked.index
+        assert [turn.action for turn in stayed.turns] == [turn.action for turn in clicked.turns]
+        assert stayed.score == clicked.score == pytest.approx(stayed.reward / 12)
+        assert clicked.reward == pytest.approx(clicked.figures["click_rate"] * len(clicked.turns))
+    assert len({episode.reward for episode in paid["session"]}) > 1
+
+
+def test_the_agent_reads_what_the_user_asks_for():
+    user = Scripted("user", lambda talk: "INSTRUCTION: more jazz")
+    seats = {"user": SeatConfig(policy=user, trained=False)}
+    job = Job(task="lmgym/Recommender-v0", split="train", index=0, id="e")
+    agent, asked = list(Engine(seats=seats, lockstep=True).run(hinted("demonstrator"), [job]))
+    assert asked.tags["trained"] is False
+    assert all("more jazz" in turn.observation.text for turn in agent.turns[1:])
 
 
 def test_groups_only_choose_what_is_trained_and_the_return_less_the_value_is_the_advantage():

@@ -9,23 +9,27 @@ import math
 import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 import torch
 
 from lmgym.baselines import recipes
+from lmgym.env import registry
 from lmgym.errors import RecipeError
 from lmgym.evaluation import runner
 from lmgym.policy.load import load_local
 from lmgym.train import algorithms, curve, loop, preflight
 from lmgym.train.loop import Training
 from tests.baselines.test_planned import CASES as PLANNED
+from tests.train.small_tasks import BARE
 from tests.train.test_resume import figures, weights
 from tests.train.victim import toy_policy
 
 FOLDER = Path(recipes.__file__).parent
 NAMES = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "__init__")
+registered = registry.specs()
 BEGUN = {"warmup": 1, "warmup_episodes": 2, "evaluate": 1, "autocast": False}
 GROUPS = {**BEGUN, "steps": 2, "instances": 2, "group": 2, "budget": 3, "minibatches": 1}
 
@@ -82,6 +86,13 @@ CASES = {
         args={**GROUPS, "drop_flat": False},
         lacking="wordle",
         words="reads the reward term 'invalid', and lmgym/Wordle-v0 gives",
+    ),
+    "recoworld": Case(
+        task="recommender",
+        options={"max_turns": 2},
+        args={**GROUPS, "warmup_episodes": 1, "instances": 1, "budget": 2, "drop_flat": False, "user": "start"},
+        lacking="wordle",
+        words="lmgym/Wordle-v0 has no seat 'user', which this recipe plays",
     ),
     "ufo": Case(
         task="try_again",
@@ -188,6 +199,35 @@ def test_a_recipe_refuses_a_task_that_lacks_what_it_needs(name, tmp_path):
     with pytest.raises(RecipeError, match=case.words) as caught:
         preflight.check(module.recipe(module.Args()), runner.id_of(case.lacking), {}, tmp_path, sees=True)
     assert "\n" not in str(caught.value)
+
+
+NEEDS = {  # of recipes that refuse a bare task for another reason than that it has nobody to imitate
+    "arpo": "is not deterministic, and this recipe replays .*: choose a task",
+    "aepo": "is not deterministic, and this recipe replays .*: choose a task",
+    "refuel_user": "is not deterministic, and this recipe replays .*: choose a task",
+    "vigorl": "is not deterministic, and this recipe replays .*: choose a task",
+    "mgpo": "shows no pictures, .*: choose a task that shows some",
+    "ui_s1": "neither demonstrator nor oracle, and this recipe corrects .*: choose a task that has one",
+    "igpo": "tells no answer, .*: choose a task that tells it",
+    "mua_rl": r"has no seat 'user', .*: choose a task with that seat \(recommender, retail_desk, tau2\)",
+    "recoworld": r"has no seat 'user', .*: choose a task with that seat \(recommender, retail_desk, tau2\)",
+    "mars": r"has no seat 'opponent', .*: choose a task with that seat \(chess, .*\), or another seat",
+    "epo_adviser": r"has no seat 'adviser', .*: choose a task with that seat \(alfworld\)",
+    "score": "reward term 'attempt', and test/Bare-v0 gives reward: set the option of the task",
+    "doctor_agent_rl": "reward term 'invalid', and test/Bare-v0 gives reward: set the option of the task",
+    "gra": "reward term 'progress', and test/Bare-v0 gives reward: set the option of the task",
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_recipe_tells_of_a_bare_task_what_it_lacks_and_what_to_do(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(registry, "specs", lambda: MappingProxyType({**registered, BARE.id: BARE}))
+    monkeypatch.setattr(runner, "specs", registry.specs)
+    module = algorithms.load(name)
+    with pytest.raises(RecipeError, match=NEEDS.get(name, "neither demonstrator nor oracle .*: use --warmup 0")) as e:
+        preflight.check(module.recipe(module.Args()), BARE.id, {}, tmp_path, sees=True)
+    assert "\n" not in str(e.value)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -34,6 +34,17 @@ def recipe(args):
 '''
 
 
+BASELINES = {"archer", "bc", "filtered_bc", "grpo", "ilql", "mc", "ppo", "refuel", "rloo"}
+
+
+def test_the_baselines_and_the_recipes_are_listed():
+    found = algorithms.algorithms()
+    assert {name for name, module in found.items() if module == f"lmgym.baselines.{name}"} == BASELINES
+    published = [name for name, module in found.items() if module == f"lmgym.baselines.recipes.{name}"]
+    assert len(published) >= 21
+    assert all(algorithms.summary(name) for name in found)
+
+
 def test_a_file_among_the_recipes_is_an_algorithm(tmp_path, monkeypatch):
     (tmp_path / "nothing.py").write_text(RECIPE)
     monkeypatch.setattr(recipes, "__path__", [*recipes.__path__, str(tmp_path)])
