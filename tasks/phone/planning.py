@@ -115,8 +115,8 @@ def maps(state: PhoneState, visit: Visit) -> Answer:
                 text(f"{name.capitalize()}: {place[name]}") for name in ("category", "address", "rating", "closes")
             ]
             save = "Remove from saved places" if number in state.saved else "Save place"
-            rows = button(save, f"/maps/{number}/save") + link("Directions", f"/maps/{number}/route")
-            return PhoneScreen(place["name"], "".join(about) + rows)
+            about += [button(save, f"/maps/{number}/save"), link("Directions", f"/maps/{number}/route")]
+            return PhoneScreen(place["name"], "".join(about))
         case ("save",) if visit.posted:
             if number in state.saved:
                 state.saved.remove(number)

@@ -53,8 +53,8 @@ def shop(state: PhoneState, visit: Visit) -> Answer:
             wish = "Remove from wish list" if number in state.wishes else "Add to wish list"
             about = text(f"Category: {product['category']}") + text(f"Price: {price(product['price'])}")
             held = text(f"In the cart: {state.cart[number]}") if number in state.cart else ""
-            rows = button("Add to cart", f"/shop/{number}/add") + button(wish, f"/shop/{number}/wish")
-            return PhoneScreen(product["name"], about + held + rows + link("Cart", "/shop/cart"))
+            buttons = button("Add to cart", f"/shop/{number}/add") + button(wish, f"/shop/{number}/wish")
+            return PhoneScreen(product["name"], about + held + buttons + link("Cart", "/shop/cart"))
         case ["add"] if visit.posted:
             state.cart[number] = min(MOST, state.cart.get(number, 0) + 1)
         case ["wish"] if visit.posted and number in state.wishes:
