@@ -38,9 +38,7 @@ class Args(mc.Offline):
     """Options of ILQL."""
 
     tau: float = 0.7  # expectile of Q that V estimates; 0.5 is the mean
-    tau_target: float = (
-        0.02  # update rate of the target networks per optimiser step; use 0.005 for runs of many thousands
-    )
+    tau_target: float = 0.005  # update rate of the target networks per optimiser step; 0.02 for runs of some hundred
 
 
 class TokenHeads(nn.Module):

@@ -41,6 +41,7 @@ GAINED = (
     "grpo",
     "rloo",
 )  # algorithms that train the policy on its own episodes
+VALUES = ("--warmup", "0", "--demonstrated", "64", "--sampled", "1000000", "--steps", "80", "--beta", "4")
 OWN = {
     # same optimiser and loss as filtered BC, so that only the data differs
     "bc": ("--steps", "1000000", "--optimiser", "adamw", "--observation-weight", "0", "--final-lr", "1"),
@@ -49,8 +50,8 @@ OWN = {
         "--critic-steps",
         "1",
     ),  # the default of 5 would use as many tokens as PPO itself where answers are long
-    "mc": ("--warmup", "0", "--demonstrated", "64", "--sampled", "1000000", "--steps", "80"),
-    "ilql": ("--warmup", "0", "--demonstrated", "64", "--sampled", "1000000", "--steps", "80"),
+    "mc": VALUES,
+    "ilql": (*VALUES, "--tau-target", "0.02"),
 }
 
 

@@ -88,7 +88,11 @@ STITCH = Direction(
         Recording(by="demonstrator", episodes=1000, words=("--wander", "0:3")),
     ),
     arms=(
-        Arm(name="ilql", algorithm="ilql", words=("--warmup", "0", "--steps", "60")),
+        Arm(
+            name="ilql",
+            algorithm="ilql",
+            words=("--warmup", "0", "--steps", "60", "--beta", "4", "--tau-target", "0.02"),
+        ),
         Arm(name="filtered_bc", algorithm="filtered_bc", words=("--warmup", "0", "--steps", "60")),
     ),
     warmup=40,

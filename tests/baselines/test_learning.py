@@ -8,6 +8,8 @@ import pytest
 
 from lmgym.baselines import bc, filtered_bc, grpo, ppo, rloo
 from lmgym.train import loop
+from lmgym.train.parts.credit import within_groups
+from lmgym.train.parts.rewards import each
 from tests.train.chain import SPEC, chain_policy
 
 TOY = {"optimiser": "adamw", "minibatches": 1, "observation_weight": 0.0, "interject": 0.0, "autocast": False}
@@ -26,8 +28,8 @@ def turned(loss):
     return opposite
 
 
-def successes(module, args, folder) -> list[float]:
-    recipe = module.recipe(args)
+def successes(module, args, folder, **changes) -> list[float]:
+    recipe = replace(module.recipe(args), **changes)
     if module is not bc:
         recipe = replace(recipe, stages=[bc.sft(WARMUP), *recipe.stages[1:]])
     result = loop.run(recipe, chain_policy(), task=SPEC.id, folder=folder, quiet=True, save_seconds=1e9)
@@ -145,6 +147,26 @@ def test_rloo_does_not_learn_the_other_way(tmp_path, monkeypatch):
     monkeypatch.setattr(rloo, "reinforce", turned(rloo.reinforce))
     before, after = successes(rloo, LEFT_OUT, tmp_path / "run")
     assert after < before - 0.05
+
+
+@each
+def raised(trajectory):
+    """Pay 4 for every episode, however it is played."""
+    first, *others = trajectory.turns
+    return replace(trajectory, turns=(replace(first, reward=first.reward + 4.0), *others))
+
+
+@within_groups
+def without_baseline(batch):
+    return batch.returns()[batch.episode][:, None].float() * batch.mask
+
+
+@pytest.mark.slow
+def test_rloo_does_not_learn_without_its_baseline(tmp_path):
+    before, after = successes(rloo, LEFT_OUT, tmp_path / "with", reward=[raised])
+    assert after > 0.85
+    before, after = successes(rloo, LEFT_OUT, tmp_path / "without", reward=[raised], credit=without_baseline)
+    assert after < before + 0.15
 
 
 @pytest.mark.slow
