@@ -55,12 +55,12 @@ def test_a_seed_is_made_by_the_real_commands(benchmark, tmp_path, monkeypatch):
     def call(folder, arguments, name):
         said.append(name)
         few = (*FEW[arguments[1]], "--evaluate", "2") if arguments[0] == "train" else ()
-        monkeypatch.setattr(sys, "argv", ["lmgym", *arguments, *few])
+        monkeypatch.setattr(sys, "argv", ["lmgym", *arguments, *few, "--option", "max_turns=4"])
         with pytest.raises(SystemExit) as ended:
             main()
         assert not ended.value.code
 
-    few = ("--episodes", "25", "--tries", "1", "--wander", "0:", "--option", "max_turns=4")
+    few = ("--episodes", "25", "--tries", "1", "--wander", "0:")
     monkeypatch.setattr(lmrl, "call", call)
     monkeypatch.setattr(lmrl, "make", lambda folder, words, out: call(folder, words, out.name))
     monkeypatch.setattr(lmrl, "TRIES", 1)
