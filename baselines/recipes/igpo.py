@@ -6,13 +6,13 @@
 Wang et al. 2025, Information gain-based policy optimization. With a the answer's tokens,
 
     P(t) = exp(1/|a| sum over j of log pi(a_j | what was seen before turn t, prefix, a_<j)),
-    r(t) = P(t + 1) - P(t), and the task's own reward of the whole episode for the last turn;
+    r(t) = P(t + 1) - P(t), and the task's score of the episode for the last turn;
 
 all turn rewards of a group are normalised together, and a turn's advantage is their discounted sum from there on.
 
 Deviations: a turn that writes the answer, or a part of it, gains nothing, since its own words make the answer likelier.
 The authors' code takes the mean at equal token positions and no deviation; here the paper's form. The last reward is
-the task's, not F1. Parts reused: GRPO's surrogate; credit of turns; the likelihood service.
+the task's score, not F1. Parts reused: GRPO's surrogate; credit of turns; the likelihood service.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def turn(text: str, *, tokens: int):
 def played(*texts: str):
     turns = tuple(turn(text, tokens=4) for text in texts)
     turns = (*turns[:-1], replace(turns[-1], reward=1.0))
-    return replace(EPISODE, turns=turns, info={"answer": "c | d"})
+    return replace(EPISODE, turns=turns, info={"answer": "c | d", "score": 1.0})
 
 
 def test_the_gains_of_an_episode_telescope_to_the_last_probability():
@@ -61,8 +61,16 @@ def test_a_turn_that_writes_the_answer_gains_nothing():
     assert [each.reward == 0 for each in gained.turns] == [True, False, False]
 
 
-def test_episodes_of_one_turn_and_of_none_keep_their_return():
-    one, none = information_gain([played("a"), replace(EPISODE, info={"answer": "c"})], Scorer(), HERE, prefix="")
+def test_where_turns_cost_the_last_reward_is_the_score():
+    costly = tuple(replace(each, reward=-1.0) for each in played("a", "b", "a").turns)
+    (gained,) = information_gain([replace(played("a", "b", "a"), turns=costly)], Scorer(), HERE, prefix="")
+    assert gained.turns[-1].reward == 1.0
+
+
+def test_episodes_of_one_turn_and_of_none_keep_their_score():
+    one, none = information_gain(
+        [played("a"), replace(EPISODE, info={"answer": "c", "score": 0.0})], Scorer(), HERE, prefix=""
+    )
     assert [each.reward for each in one.turns] == [1.0]
     assert none.turns == ()
 

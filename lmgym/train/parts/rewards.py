@@ -64,11 +64,12 @@ def limit_ends(trajectory: Trajectory) -> Trajectory:
 def information_gain(
     trajectories: Sequence[Trajectory], services: Services, progress: StageProgress, *, prefix: str
 ) -> list[Trajectory]:
-    """Return the episodes with the gain of each turn as its reward; the last turn has the whole return instead.
+    """Return the episodes with the gain of each turn as its reward; the last turn has the episode's score instead.
 
     The gain is what the turn adds to the probability of `info["answer"]`, the geometric mean over its tokens, that the
     policy gives after `prefix` (IGPO: Wang et al. 2025). A turn that writes the answer, or a part of it between bars,
-    gains nothing.
+    gains nothing. The last reward is the score and not the return: where each turn costs one, normalising all turns
+    together would pay an episode for its length.
     """
     words = services.policy.template.vocabulary.words
     rows = [([*view(t, n), *words(prefix)], words(t.info["answer"])) for t in trajectories for n in range(len(t.turns))]
@@ -80,7 +81,7 @@ def information_gain(
         parts = [part.strip().lower() for part in trajectory.info["answer"].split("|")]
         written = [any(part in turn.completion.text.lower() for part in parts) for turn in trajectory.turns]
         gains = [0.0 if written[n] else own[n + 1] - own[n] for n in range(len(own) - 1)]
-        gained.append(with_rewards(trajectory, [*gains, trajectory.reward][: len(own)], name="gain"))
+        gained.append(with_rewards(trajectory, [*gains, trajectory.score][: len(own)], name="gain"))
     return gained
 
 
