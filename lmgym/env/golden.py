@@ -141,8 +141,8 @@ def read(spec: TaskSpec) -> list[dict[str, Any]]:
 
 
 def owed(spec: TaskSpec) -> bool:
-    """Return True if `spec` has golden episodes or must have them; ids of official data alone need none."""
-    return any(spec.splits.values()) or bool(_recorded(spec))
+    """Return True if `spec` has golden episodes or must have them; ids of official data alone and parts need none."""
+    return (any(spec.splits.values()) and not spec.part_of) or bool(_recorded(spec))
 
 
 def _lines(spec: TaskSpec) -> list[str]:

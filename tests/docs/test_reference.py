@@ -26,7 +26,7 @@ CHEAP = [
     for spec in gallery.tasks()
     if spec.player == "inline"
     and f"pictures/gallery/{spec.id[6:]}" not in PAGE
-    and "reasoning" not in spec.extras  # its packages warn when they are imported
+    and not {"reasoning", "babyai"}.intersection(spec.extras)  # packages that warn when imported, or are slow
 ]
 
 

@@ -7,6 +7,7 @@ from lmgym.env.testing import check_task
 from tests.components import chromium, desktop, stockfish
 
 FAMILIES = (
+    "babyai",
     "chess",
     "click_target",
     "doctor",
@@ -29,6 +30,7 @@ FAMILIES = (
 )
 IN_CHROMIUM = ("lmgym/Phone-v0", "lmgym/WebForms-v0", "lmgym/WebFormsArena-v0", "lmgym/WebShopBrowser-v0")
 SLOW = (
+    "lmgym/BabyAI-v0",
     "lmgym/Chess-v0",
     "lmgym/ChessGreedy-v0",
     "lmgym/ClickTargetDesktop-v0",
@@ -61,6 +63,13 @@ def test_a_task_keeps_what_every_task_promises(task):
 @pytest.mark.parametrize("task", IN_CHROMIUM)
 def test_a_task_in_chromium_keeps_what_every_task_promises(task):
     chromium()
+    check_task(task)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("task", ["lmgym/TextArena-v0", "lmgym/TextArena-Nim-v0", "lmgym/TextArena-Sokoban-v0"])
+def test_a_game_of_textarena_keeps_what_every_task_promises(task):
     check_task(task)
 
 
