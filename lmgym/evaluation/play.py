@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from lmgym.errors import BackendError, LmgymError, PolicyError
 from lmgym.evaluation.budget import Budget
 from lmgym.evaluation.cache import Calls
+from lmgym.evaluation.exact import exact_figures
 from lmgym.evaluation.policies import Policies
 from lmgym.evaluation.record import Record
 from lmgym.evaluation.runner import Outcome, Report, outcome, report_of
@@ -18,6 +19,7 @@ from lmgym.rollout.fork import episode_id
 from lmgym.types import FIRST_SEAT, Job, Trajectory
 
 INTERRUPTED = "interrupted"
+CHEAP = 100  # information sets of a game whose exact figures every report has
 
 
 @dataclass(kw_only=True)
@@ -55,10 +57,11 @@ class Evaluation:
         recorded = {each.id: outcome(each) for each in self.record.played() if each.id in order}
         progress = EvalProgress(jobs=self.jobs, outcomes=recorded, resumed=len(recorded))
         self.budget.played += len(recorded)
-        stopped = ""
+        stopped, exact = "", dict[str, float]()
         try:
             watch(progress)
             stopped = self._play(progress, watch)
+            exact = self._exact()
         except Halted as error:
             stopped = self.record.secrets.struck(str(error))
         except KeyboardInterrupt:
@@ -78,8 +81,18 @@ class Evaluation:
             identity=self.settings.identity(),
             settings=self.settings.recorded(),
             stopped=stopped,
+            exact=exact,
         )
         return self.record.finish(report, order, None if self.calls is None else self.calls.account())
+
+    def _exact(self) -> dict[str, float]:
+        """Return the exact figures of a policy that is shown whole conversations and answers with bare actions."""
+        settings = self.settings
+        if settings.context != "full" or settings.answers != "plain" or not settings.temperature:
+            return {}
+        return exact_figures(
+            settings.task, self.policies.agent, options=settings.options, prompt=settings.prompt, most=CHEAP
+        )
 
     def _play(self, progress: EvalProgress, watch: Watch) -> str:
         """Play; return the limit that kept jobs from starting, if one did."""

@@ -58,6 +58,7 @@ def statistics(report: Report) -> State:
         "score": _unit([outcome.score for outcome in played], names),
         **_partial(report),
         "figures": {name: {**state(each), "episodes": count} for name, (each, count) in own_figures(played).items()},
+        "exact": dict(report.exact),
         "passes": _passes(played, max(tries.values(), default=0)),
         "success_by_turns": _by_turns(played),
         **_counted(played, names),
@@ -242,7 +243,9 @@ def _results(figures: Mapping[str, Any]) -> list[list[str]]:
     if partial := figures.get("partial"):
         named.insert(1, (partial["name"], partial))
     named += ((name.replace("_", " "), own) for name, own in figures["figures"].items())
-    return [[label, figure(one["mean"]), span(one), one["method"]] for label, one in named]
+    results = [[label, figure(one["mean"]), span(one), one["method"]] for label, one in named]
+    exact = figures.get("exact", {}).items()
+    return [*results, *([name.replace("_", " "), f"{value:.5f}", "", "exact"] for name, value in exact)]
 
 
 def _episodes(figures: Mapping[str, Any]) -> list[list[str]]:

@@ -56,6 +56,7 @@ class Report:
     settings: Mapping[str, Any] = field(default_factory=dict)  # empty if not recorded
     planned: int = 0  # episodes of the complete run
     stopped: str = ""  # why the run ended early
+    exact: Mapping[str, float] = field(default_factory=dict)  # figures of the policy itself, not of its episodes
 
     @property
     def played(self) -> tuple[Outcome, ...]:

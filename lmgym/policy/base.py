@@ -97,6 +97,14 @@ class Policy(Protocol):
 
 
 @runtime_checkable
+class WeighsAnswers(Protocol):
+    """A policy that tells the probabilities of given answers."""
+
+    def answer_logprobs(self, conversations: Sequence[Conversation], answers: Sequence[str]) -> list[float]:
+        """Return the log-probability of one answer, its end included, to each conversation."""
+
+
+@runtime_checkable
 class TakesPictures(Protocol):
     """A policy that looks up pictures by their digests."""
 

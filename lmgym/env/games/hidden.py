@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import ClassVar
 
+from lmgym.env.env import Reply
 from lmgym.env.games.opponents import Opponent, StrategyPlayer
-from lmgym.env.games.solve import HistoryNode, Table, TableStrategy, best_response, cfr, tree
+from lmgym.env.games.solve import HistoryNode, Table, TableStrategy, best_response, cfr, exploitability, tree
 from lmgym.env.games.state import GameState, Strategy, uniform
 from lmgym.env.games.two_players import TwoPlayerEnv
 
@@ -43,6 +46,14 @@ def best_answers(root: GameState, player: int, strategy: Strategy) -> dict[str, 
     return best_response(game_tree(root), player, strategy)[1]
 
 
+@dataclass(frozen=True)
+class Decision:
+    """An information set as its player meets it."""
+
+    dialogue: tuple[str, ...]  # observations and the player's own actions in turn, an observation last
+    actions: tuple[str, ...]  # legal now
+
+
 class HiddenCardsEnv(TwoPlayerEnv):
     """A game of two players that can be solved exactly; the oracle is a best response to the opponent.
 
@@ -61,3 +72,29 @@ class HiddenCardsEnv(TwoPlayerEnv):
         """Return the action of a best response to the opponent's strategy."""
         answers = best_answers(self.ROOT, self.state.player, self.strategy)
         return self.state.actions()[answers[self.state.view()]]
+
+    def decisions(self) -> dict[str, Decision]:
+        """Return all information sets of both players, found by playing every history of every deal."""
+        found: dict[str, Decision] = {}
+
+        def walk(reply: Reply, dialogue: tuple[str, ...]) -> None:
+            if reply.done:
+                return
+            state, briefed = self.state, list(self.briefed)
+            mine = state.player == self.me
+            if mine:
+                dialogue = (*dialogue, reply.text)
+                found.setdefault(state.view(), Decision(dialogue, tuple(state.actions())))
+            for action in state.actions():
+                walk(self.act(action), (*dialogue, action) if mine else dialogue)
+                self.state, self.briefed = state, list(briefed)
+
+        seat, self.seat = self.seat, "both"
+        for index in range(self.size()):
+            walk(self.begin(index), ())
+        self.seat = seat
+        return found
+
+    def exploitability(self, chances: Mapping[str, Sequence[float]]) -> float:
+        """Return the exploitability in chips of the strategy that plays `chances` at each information set."""
+        return exploitability(game_tree(self.ROOT), TableStrategy(chances))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from safetensors import SafetensorError
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 from transformers.utils import logging
 
 from lmgym.errors import PolicyError
@@ -202,6 +203,22 @@ class LocalPolicy:
         """Return log-probs and entropies (B, T) of `ids` at the sampling temperature; see the function `score`."""
         temperature = (self.sampling.temperature if temperature is None else temperature) or 1.0
         return score(self.model, ids, attention, temperature=temperature, mask=mask, media=media)
+
+    def answer_logprobs(self, conversations: Sequence[Conversation], answers: Sequence[str]) -> list[float]:
+        """Return the log-probability (nats) of one answer, its end included, to each conversation.
+
+        It is that of the answer's usual tokens at the sampling temperature; top-k and top-p are not applied.
+        """
+        rows = []
+        for conversation, answer in zip(conversations, answers, strict=True):
+            prompt, ids = self.prompt(conversation)[0], self.template.answer(answer)
+            rows.append((torch.tensor(prompt + ids), torch.arange(len(prompt) + len(ids)) >= len(prompt)))
+        ids, mask = (pad_sequence(list(column), batch_first=True).to(self.device) for column in zip(*rows, strict=True))
+        lengths = torch.tensor([len(row) for row, _ in rows], device=self.device)
+        attention = torch.arange(ids.shape[1], device=self.device) < lengths[:, None]
+        with torch.no_grad():
+            logprobs, _ = self.score(ids, attention, mask=mask)
+        return [float(total) for total in logprobs.double().sum(1)]
 
     def states(self, ids: Tensor, attention: Tensor, *, media: Media | None = None) -> Tensor:
         """Return the last hidden states (B, T, H)."""
