@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import statistics
+import subprocess
 
 import desktop
 import peers
@@ -43,6 +44,11 @@ def tasks(console: Console, seconds: float) -> None:
 
 def against_peers(console: Console, seconds: float) -> None:
     """Print our steps/s beside those of the peers on the same games, interleaved round by round."""
+    try:
+        peers.python()
+    except subprocess.CalledProcessError:
+        console.print(f"peers: skipped; install them with: {peers.VENV}/bin/pip install {' '.join(peers.PEERS)}")
+        return
     title = "steps/s against peers: same rules, words and actions, resets included"
     table = Table("game", "tries of an instance", "lmgym", "peer", "peer's", "ratio", title=title)
     for row in peers.compare(seconds):

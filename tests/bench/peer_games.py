@@ -17,11 +17,18 @@ from pathlib import Path
 GEM = {  # the registered game whose rules are nearest, and what makes it the same
     "guess_number": ("game:GuessTheNumber-v0-easy", {"min_number": 1, "max_number": 10, "max_turns": 10}),
     "wordle": ("game:Wordle-v0-hard", {"word_length": 5, "max_turns": 6}),
+    "sokoban": ("game:Sokoban-v0-easy", {"dim_room": (6, 6), "num_boxes": 2, "max_turns": 30}),
 }
 TEXTARENA = {
     "guess_number": ("GuessTheNumber-v0", {"min_number": 1, "max_number": 10, "max_turns": 10}),
     "wordle": ("Wordle-v0", {"word_length": 5, "num_guesses": 6}),
+    "sokoban": ("Sokoban-v0", {"dim_room": (6, 6), "num_boxes": 2, "max_turns": 30}),
+    "frozen_lake": ("FrozenLake-v0", {"randomize_start_goal": True}),
+    "tic_tac_toe": ("TicTacToe-v0", {}),
+    "connect_four": ("ConnectFour-v0", {}),
+    "kuhn_poker": ("KuhnPoker-v0", {"max_rounds": 1}),
 }
+PLAYERS = {"tic_tac_toe": 2, "connect_four": 2, "kuhn_poker": 2}  # games of more than one player
 
 
 def gem(job):
@@ -41,6 +48,7 @@ def textarena(job):
     import textarena as library
 
     name, options = TEXTARENA[job["game"]]
+    players = PLAYERS.get(job["game"], 1)
     if job["game"] == "wordle":
         from textarena.envs.Wordle.env import WordleEnv
 
@@ -52,14 +60,14 @@ def textarena(job):
 
     def reset(seed):
         env.close()
-        env.reset(num_players=1, seed=seed)
+        env.reset(num_players=players, seed=seed)
 
     def step(action):
         env.get_observation()
         done, _ = env.step(f"[{action}]")
         return done
 
-    env.reset(num_players=1, seed=0)  # what was never reset cannot be closed
+    env.reset(num_players=players, seed=0)  # what was never reset cannot be closed
     return rate(job, reset, step)
 
 

@@ -14,12 +14,22 @@ from typing import NamedTuple
 import gymnasium
 import speeds
 
+from lmgym.env import golden
 from lmgym.env.registry import find
 
 VENV = Path(".bench-venv")
 HERE = Path(__file__).parent
 PEERS = ("gem-llm", "textarena")
-GAMES = {"guess_number": {"highest": 10, "max_turns": 10}, "wordle": {"max_turns": 6}}
+GAMES: dict[str, dict[str, object]] = {  # the options that make our rules theirs
+    "guess_number": {"highest": 10, "max_turns": 10},
+    "wordle": {"max_turns": 6},
+    "sokoban": {"side": 6, "boxes": 2, "max_turns": 30},
+    "frozen_lake": {"slippery": False},
+    "tic_tac_toe": {"others": "caller"},
+    "connect_four": {"others": "caller"},
+    "kuhn_poker": {"others": "caller"},
+}
+ONLY = {"gem-llm": ("guess_number", "wordle", "sokoban")}  # games of a peer that lacks some
 TRIES = (1, 8)  # episodes of an instance: a new one each time, and a group as GRPO plays it
 ROUNDS = 3
 
@@ -36,7 +46,10 @@ class Row(NamedTuple):
 
 
 def python() -> str:
-    """Return the interpreter of the peers' venv, made on the first call."""
+    """Return the interpreter of the peers' venv, made on the first call.
+
+    Raises CalledProcessError if they cannot be installed.
+    """
     interpreter = VENV / "bin" / "python"
     if not (VENV / ".made").exists():
         subprocess.run([sys.executable, "-m", "venv", str(VENV)], check=True)
@@ -59,13 +72,23 @@ def compare(seconds: float) -> Iterator[Row]:
     """Yield medians of rounds in turn; both sides play the same rules, words and actions."""
     words = speeds.wordle_words()
     for game in GAMES:
-        actions = words[:50] if game == "wordle" else [str(number) for number in range(1, 11)]
-        for peer in PEERS:
+        actions = _actions(game, words)
+        for peer in (peer for peer in PEERS if game in ONLY.get(peer, GAMES)):
             for tries in TRIES:
                 job = {"peer": peer, "game": game, "seconds": seconds, "tries": tries}
                 job |= {"actions": actions, "words": words}
                 rounds = [(_our_rate(game, seconds, actions, tries), peer_rate(job)) for _ in range(ROUNDS)]
                 yield _row(game, tries, peer, rounds)
+
+
+def _actions(game: str, words: Sequence[str]) -> list[str]:
+    """Return the actions that both sides play over and over; of board games, whole games of random legal moves."""
+    if game in ("tic_tac_toe", "connect_four"):
+        with closing(gymnasium.make(find(game).id, **GAMES[game])) as env:
+            return [action for index in range(20) for action in golden.play(env, golden.at_random, index=index).actions]
+    moves = ["right", "down", "left", "down", "right", "up"]
+    own = {"wordle": words[:50], "sokoban": moves, "frozen_lake": moves, "kuhn_poker": ["check"]}
+    return list(own.get(game, [str(number) for number in range(1, 11)]))
 
 
 def _our_rate(game: str, seconds: float, actions: Sequence[str], tries: int) -> float:
