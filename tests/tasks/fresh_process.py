@@ -1,0 +1,42 @@
+"""Prints digests of episodes, for `test_fresh_processes.py`: python -m tests.tasks.fresh_process TASK alone|beside."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import sys
+from contextlib import closing
+from typing import Any
+
+from lmgym.env.golden import Trace, at_random, turns
+from lmgym.env.registry import build, find
+
+INSTANCES, TURNS = 100, 5
+
+
+def digest(trace: Trace) -> str:
+    """Return a digest of all that an episode told."""
+    told: list[Any] = [trace.start, trace.actions, trace.rewards, trace.infos, trace.terminated, trace.truncated]
+    told.append([observation["text"] for observation in trace.observations])
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def episode(env: Any, index: int) -> Any:
+    """Return the turns of a random player on an instance."""
+    return turns(env, lambda task: itertools.islice(at_random(task), TURNS), index=index, seed=index)
+
+
+def main(task: str, company: str) -> None:
+    """Play the first instances of the last split, alone or in turn with another environment of the task."""
+    split = list(find(task).splits)[-1]
+    with closing(build(task, split=split)) as env, closing(build(task, split=split)) as other:
+        size = min(INSTANCES, env.unwrapped.size())
+        for index in range(size):
+            second = episode(other, size - 1 - index) if company == "beside" else ()
+            (trace, _), *_ = itertools.zip_longest(episode(env, index), second)  # it grows until both are over
+            sys.stdout.write(f"{index} {digest(trace)}\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

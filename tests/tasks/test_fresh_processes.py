@@ -1,0 +1,55 @@
+"""The first hundred instances of each text task are the same in two fresh processes, beside another environment."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from lmgym.env.registry import build, specs
+from lmgym.env.spec import TaskSpec
+from lmgym.errors import InstanceError, MissingExtra
+
+PICTURED = ("click_target", "visual_search")
+
+
+def textual(spec: TaskSpec) -> bool:
+    """Return True for tasks in text with instances of their own, which need no browser, desktop or sandbox."""
+    elsewhere = {"web", "gui"}.intersection(spec.extras) or spec.runs_code or spec.remote or spec.name in PICTURED
+    return all(spec.splits.values()) and not spec.part_of and not elsewhere and spec.deterministic
+
+
+TEXTUAL = [spec.id for spec in specs().values() if textual(spec)]
+
+
+def digests(task: str, company: str, hash_seed: str) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "tests.tasks.fresh_process", task, company],
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout.splitlines()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("task", TEXTUAL)
+def test_instances_are_the_same_in_every_process(task):
+    try:
+        build(task).close()
+    except (InstanceError, MissingExtra) as error:
+        pytest.skip(str(error))
+    alone, beside = digests(task, "alone", "1"), digests(task, "beside", "2")
+    assert alone
+    assert alone == beside
+
+
+def test_digests_tell_instances_apart_and_see_the_second_environment():
+    alone, beside = (digests("lmgym/GuessNumber-v0", company, "3") for company in ("alone", "beside"))
+    assert alone == beside
+    assert len({line.split()[1] for line in alone}) > 50
