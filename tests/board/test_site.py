@@ -643,7 +643,6 @@ OFFICIAL |= {"lmgym/Tau2TelecomOfficial-v0", "lmgym/Tau2TelecomSoloOfficial-v0"}
 OFFICIAL |= {"lmgym/PythonMathFiles-v0", "lmgym/SWEBenchOfficial-v0"}
 OFFICIAL |= {"lmgym/GUIRecordedOfficial-v0"}
 PARTLY = {"lmgym/MiniWoB-v0"}  # some of its pages have no oracle
-PARTLY |= {"lmgym/Phone-v0"}  # not played yet
 PARTLY |= {"lmgym/Desktop-v0"}  # three players of 94 desktops take hours; not played since the families changed
 
 
