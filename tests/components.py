@@ -28,6 +28,7 @@ NOT_INSTALLABLE = (  # phrases in the reasons of skips that stay skips
     "TEXTCRAFT_DATA",
     "TAU2_DATA",
     "SWEBENCH_DATA",
+    "OSWORLD_DATA",
     "ANDROID_CONTROL_DATA",
     "TERMINAL_DATA",
     "LMGYM_REMOTE_URL",  # a remote server; tests/serve starts its own

@@ -1,5 +1,7 @@
 """Desktop: goals on a real desktop with Debian's applications, judged by the files and settings in the end."""
 
+from dataclasses import replace
+
 from lmgym.env.spec import TaskSpec
 
 SPEC = TaskSpec(
@@ -23,3 +25,19 @@ SPEC = TaskSpec(
         "coordinates": ("pixel", "unit", "thousand"),
     },
 )
+OFFICIAL = replace(
+    SPEC,
+    id="lmgym/OSWorldOfficial-v0",
+    entry_point="lmgym.tasks.desktop.osworld:OSWorldTask",
+    summary="OSWorld's own tasks whose applications exist on this desktop, from its files.",
+    max_turns=15,
+    splits={"test": 0},
+    score="the task's metrics, joined as the task says; 1 for FAIL if the task is infeasible",
+    references={"GPT-4V": "0.1224 (arXiv 2404.07972)", "human": "0.7236 (arXiv 2404.07972)"},
+    options={"split": "test"},
+    deterministic=False,
+    source="tasks and files of OSWorld (Xie et al. 2024, arXiv 2404.07972; Apache-2.0), which are not included",
+    held_out=("test",),
+    public={},
+)
+VARIANTS = (OFFICIAL,)

@@ -641,7 +641,7 @@ OFFICIAL |= {"lmgym/ScreenSpot-v0", "lmgym/WebArena-v0", "lmgym/WebArenaJudged-v
 OFFICIAL |= {f"lmgym/Tau2{name}Official-v0" for name in ("Retail", "RetailJudged", "Airline", "Mock")}
 OFFICIAL |= {"lmgym/Tau2TelecomOfficial-v0", "lmgym/Tau2TelecomSoloOfficial-v0"}
 OFFICIAL |= {"lmgym/PythonMathFiles-v0", "lmgym/SWEBenchOfficial-v0"}
-OFFICIAL |= {"lmgym/GUIRecordedOfficial-v0"}
+OFFICIAL |= {"lmgym/GUIRecordedOfficial-v0", "lmgym/OSWorldOfficial-v0"}
 PARTLY = {"lmgym/MiniWoB-v0"}  # some of its pages have no oracle
 PARTLY |= {"lmgym/Desktop-v0"}  # three players of 94 desktops take hours; not played since the families changed
 

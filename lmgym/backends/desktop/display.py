@@ -141,6 +141,27 @@ class Display:
         answer = window.get_full_property(self._display.intern_atom(name), X.AnyPropertyType)
         return None if answer is None else answer.value
 
+    def activate(self, title: str) -> bool:
+        """Raise and focus the top window whose title contains `title`; return False if there is none."""
+
+        def run() -> bool:
+            from Xlib import X
+            from Xlib.protocol import event
+
+            stack = self._property(self._root, "_NET_CLIENT_LIST_STACKING")
+            for number in reversed([int(each) for each in (() if stack is None else stack)]):
+                window = self._window(number)
+                if window is not None and title in window.title:
+                    target = self._display.create_resource_object("window", number)
+                    kind = self._display.intern_atom("_NET_ACTIVE_WINDOW")
+                    message = event.ClientMessage(window=target, client_type=kind, data=(32, [2, 0, 0, 0, 0]))
+                    self._root.send_event(message, event_mask=X.SubstructureRedirectMask | X.SubstructureNotifyMask)
+                    self._display.sync()
+                    return True
+            return False
+
+        return _guarded(run)
+
     # Input -------------------------------------------------------------------------------------------------
 
     def pointer(self) -> tuple[int, int]:
