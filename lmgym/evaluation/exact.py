@@ -52,6 +52,6 @@ def exact_figures(
 
 
 def _messages(dialogue: tuple[str, ...], prompt: str | None) -> tuple[Message, ...]:
-    roles = ("user", "assistant")
-    spoken = [Message(role=roles[number % 2], text=text) for number, text in enumerate(dialogue)]
-    return (*([] if prompt is None else [Message(role="system", text=prompt)]), *spoken)
+    system = [] if prompt is None else [Message(role="system", text=prompt)]
+    spoken = [Message(role="assistant" if n % 2 else "user", text=text) for n, text in enumerate(dialogue)]
+    return (*system, *spoken)

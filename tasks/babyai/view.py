@@ -1,4 +1,4 @@
-"""What the agent sees, from its own place: things by right and front offsets, paths among them, and the text."""
+"""The view of the agent, from its own place: things by right and front offsets, paths among them, and the text."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import Any
 from lmgym.env.env import Reply, TextEnv
 from lmgym.errors import InstanceError
 from lmgym.tasks.text_arena import EACH, GAMES, PLAYERS, SPEC
-from lmgym.tasks.text_arena.session import Session
+from lmgym.tasks.text_arena.process import GameProcess
 from lmgym.types import FIRST_SEAT
 
 if find_spec("textarena") is None:  # only the games' own processes import it
@@ -37,7 +37,7 @@ class TextArena(TextEnv):
         if game and game not in PLAYERS:
             raise InstanceError(f"unknown game {game!r} for {self.task.id}; choose {', '.join(GAMES)}")
         self.game = game
-        self.session = Session()
+        self.process = GameProcess()
 
     def size(self) -> int:
         """Return the number of instances: of two players both seats of every game."""
@@ -52,21 +52,21 @@ class TextArena(TextEnv):
         number, self.me = divmod(number, players)
         self.unread = dict.fromkeys(range(players), "")
         seed = number if self.split == "test" else EACH["test"] + number
-        return self._reply(self.session.call("open", game=f"{self.name}-v0", players=players, seed=seed))
+        return self._reply(self.process.call("open", game=f"{self.name}-v0", players=players, seed=seed))
 
     def act(self, action: str) -> Reply:
         """Play an action, which is put into brackets if it has none, as textarena does."""
         text = action[:LONGEST].strip()
-        return self._reply(self.session.call("act", action=text if "[" in text or "]" in text else f"[{text}]"))
+        return self._reply(self.process.call("act", action=text if "[" in text or "]" in text else f"[{text}]"))
 
     def admissible(self) -> list[str] | None:
         """Return some actions that the game accepts, found by trial; None if none is found."""
-        return self.session.call("moves", seed=0, most=LISTED, tries=TRIES) or None
+        return self.process.call("moves", seed=0, most=LISTED, tries=TRIES) or None
 
     def scripted(self, seat: str) -> str:
         """Play a random action that the game accepts."""
         chance = int(self.np_random.integers(2**31))
-        moves: list[str] = self.session.call("moves", seed=chance, most=1, tries=TRIES_OF_OPPONENT)
+        moves: list[str] = self.process.call("moves", seed=chance, most=1, tries=TRIES_OF_OPPONENT)
         return moves[0] if moves else GIVE_UP
 
     def fingerprint(self) -> str:
@@ -75,7 +75,7 @@ class TextArena(TextEnv):
 
     def close(self) -> None:
         """End the game's process."""
-        self.session.close()
+        self.process.close()
 
     def _reply(self, answer: Mapping[str, Any]) -> Reply:
         for player, text in answer["texts"].items():

@@ -1,7 +1,7 @@
 """Plays one game of textarena in a process of its own: JSON requests on stdin, JSON answers on stdout.
 
 Games draw from the process' global generators and iterate over sets; here both are fixed by the seed and by
-PYTHONHASHSEED=0, which `session.py` sets. Nothing may be downloaded. This file is run by its path and imports nothing
+PYTHONHASHSEED=0, which `process.py` sets. Nothing may be downloaded. This file is run by its path and imports nothing
 of lmgym.
 """
 
@@ -72,7 +72,7 @@ GRAMMAR = {  # actions of games whose messages do not name them
 }
 
 
-class Game:
+class OpenGame:
     """The open game."""
 
     def __init__(self) -> None:
@@ -184,8 +184,8 @@ def main() -> None:
     """Answer requests until stdin ends."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever a game prints goes to stderr
-    socket.socket.connect = _refuse  # type: ignore[method-assign,assignment]
-    game = Game()
+    socket.socket.connect = _refuse  # type: ignore[method-assign]
+    game = OpenGame()
     for line in sys.stdin:
         request = json.loads(line)
         method = request.pop("method")

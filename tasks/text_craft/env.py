@@ -19,7 +19,7 @@ from lmgym.errors import InstanceError
 from lmgym.tasks.text_craft import SPEC, VARIANTS
 from lmgym.tasks.text_craft.generator import DEEPEST, DISTRACTORS, STREAM, problem
 from lmgym.tasks.text_craft.official import NAMESPACE, goals, read_book
-from lmgym.tasks.text_craft.recipes import Recipe, RecipeBook
+from lmgym.tasks.text_craft.recipes import CraftingRecipe, RecipeBook
 
 PROMPT = files(__package__).joinpath("prompt.md").read_text(encoding="utf-8").strip()
 GET = re.compile(r"get (\d{1,4}) (.+)")
@@ -49,7 +49,7 @@ class TextCraft(TextEnv):
         commands = "\n".join(map(str, self.listed))
         return Reply(f"{PROMPT}\n\nCrafting commands:\n{commands}\n\nGoal: craft {self.goal}.")
 
-    def deal(self, index: int) -> tuple[RecipeBook, str, Sequence[Recipe]]:
+    def deal(self, index: int) -> tuple[RecipeBook, str, Sequence[CraftingRecipe]]:
         """Return the recipes that hold, the goal, and the recipes that are shown."""
         dealt = problem(self.split, index, self.depth or 1 + index % DEEPEST)
         return dealt.book, dealt.goal, dealt.book.recipes
@@ -153,7 +153,7 @@ class TextCraftOfficial(TextCraft):
         """Return the index of the instance with this goal; None if there is none."""
         return self.goals.index(title) if title in self.goals else None
 
-    def deal(self, index: int) -> tuple[RecipeBook, str, Sequence[Recipe]]:
+    def deal(self, index: int) -> tuple[RecipeBook, str, Sequence[CraftingRecipe]]:
         """Return all of Minecraft's recipes, the goal, what it needs and up to ten that share an ingredient."""
         goal = self.goals[index]
         needed = self.minecraft.needed(goal)

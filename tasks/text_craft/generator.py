@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from lmgym.tasks.text_craft.recipes import Ingredient, Recipe, RecipeBook
+from lmgym.tasks.text_craft.recipes import CraftingRecipe, Ingredient, RecipeBook
 
 STREAM = {"train": 0, "test": 1}
 DEEPEST = 4
@@ -37,7 +37,7 @@ PRODUCTS = (
 
 
 @dataclass(frozen=True)
-class Problem:
+class CraftingProblem:
     """A goal and the recipes that are listed, in the order of the list."""
 
     goal: str
@@ -45,7 +45,7 @@ class Problem:
 
 
 @lru_cache(maxsize=1024)
-def problem(split: str, index: int, depth: int) -> Problem:
+def problem(split: str, index: int, depth: int) -> CraftingProblem:
     """Draw the problem of an instance, whose goal takes `depth` crafting steps in a row."""
     rng = np.random.default_rng([STREAM[split], index, depth])
     while True:
@@ -56,7 +56,7 @@ def problem(split: str, index: int, depth: int) -> Problem:
         listed = rng.permutation(np.array(sketch.recipes, dtype=object))
         book = RecipeBook(listed, sketch.kind_of)
         if book.depth[goal] == depth and len(book.plan(goal, {})) <= LONGEST:
-            return Problem(goal, book)
+            return CraftingProblem(goal, book)
 
 
 class _Sketch:
@@ -64,7 +64,7 @@ class _Sketch:
 
     def __init__(self, rng: np.random.Generator) -> None:
         self.rng = rng
-        self.recipes: list[Recipe] = []
+        self.recipes: list[CraftingRecipe] = []
         self.kind_of: dict[str, str] = {}
         self.items: dict[int, list[str]] = {level: [] for level in range(DEEPEST + 1)}  # by depth
         materials = [(raw, material) for raw, names in MATERIALS.items() for material in names]
@@ -85,7 +85,7 @@ class _Sketch:
         for _ in range(others):
             parts.setdefault(self._part(int(self.rng.integers(level))), self._amount())
         count = int(self.rng.choice([1, 1, 2, 3, 4])) if level == 1 else int(self.rng.choice([1, 1, 1, 2]))
-        self.recipes.append(Recipe(name, count, tuple(self._ingredient(*part) for part in parts.items())))
+        self.recipes.append(CraftingRecipe(name, count, tuple(self._ingredient(*part) for part in parts.items())))
         self.items[level].append(name)
         return name
 
@@ -100,9 +100,9 @@ class _Sketch:
         if level == 0:
             raw, material = self.materials[int(self.rng.integers(len(self.materials)))]
             return f"{material} {raw}"
-        known = self.items[level]
-        if known and (self.rng.random() < 0.4 or (level == 1 and len(self.kind_of) > 12)):
-            return str(self.rng.choice(known))
+        drawn = self.items[level]
+        if drawn and (self.rng.random() < 0.4 or (level == 1 and len(self.kind_of) > 12)):
+            return str(self.rng.choice(drawn))
         return self.item(level)
 
     def _amount(self) -> int:

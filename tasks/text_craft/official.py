@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lmgym.errors import InstanceError
-from lmgym.tasks.text_craft.recipes import Ingredient, Recipe, RecipeBook, without_cycles
+from lmgym.tasks.text_craft.recipes import CraftingRecipe, Ingredient, RecipeBook, without_cycles
 
 NAMESPACE = "minecraft:"
 EVALUATED = 200  # goals that ADaPT plays: the deepest
@@ -22,7 +22,7 @@ def read_book(folder: Path) -> RecipeBook:
     one that closes a cycle, is left out; a kind without a craftable item is an item. Raises InstanceError for a file
     that is no recipe.
     """
-    recipes, kind_of = list[Recipe](), dict[str, str]()
+    recipes, kind_of = list[CraftingRecipe](), dict[str, str]()
     for path in sorted(folder.glob("*.json")):
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
@@ -45,7 +45,7 @@ def goals(book: RecipeBook, split: str) -> list[str]:
     return items[:EVALUATED] if split == "test" else items[EVALUATED:]
 
 
-def _recipe(content: dict[str, Any]) -> Recipe | None:
+def _recipe(content: dict[str, Any]) -> CraftingRecipe | None:
     """Return a shaped or shapeless recipe; None for other ones and for those from one storage block."""
     kind = content["type"].removeprefix(NAMESPACE)
     if kind == "crafting_shaped":
@@ -60,7 +60,7 @@ def _recipe(content: dict[str, Any]) -> Recipe | None:
         return None
     result = content["result"]
     output, count = (result, 1) if isinstance(result, str) else (result["item"], int(result.get("count", 1)))
-    return Recipe(_name(output), count, merged)
+    return CraftingRecipe(_name(output), count, merged)
 
 
 def _ingredient(each: Any, count: int) -> Ingredient:
@@ -75,12 +75,12 @@ def _merged(ingredients: Iterable[Ingredient]) -> tuple[Ingredient, ...]:
     return tuple(Ingredient(name, count, kind) for (name, kind), count in amounts.items())
 
 
-def _settled(recipe: Recipe, craftable: set[str | None]) -> Recipe:
+def _settled(recipe: CraftingRecipe, craftable: set[str | None]) -> CraftingRecipe:
     """Return the recipe with kinds that no craftable item has as items."""
     ingredients = (
         Ingredient(each.name, each.count, each.kind and each.name in craftable) for each in recipe.ingredients
     )
-    return Recipe(recipe.output, recipe.count, tuple(ingredients))
+    return CraftingRecipe(recipe.output, recipe.count, tuple(ingredients))
 
 
 def _name(identifier: str) -> str:

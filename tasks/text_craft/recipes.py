@@ -19,7 +19,7 @@ class Ingredient:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class CraftingRecipe:
     """One application crafts `count` of `output`."""
 
     output: str
@@ -35,10 +35,10 @@ class Recipe:
 class RecipeBook:
     """Recipes with the kinds of their items; no item is needed to craft itself."""
 
-    def __init__(self, recipes: Iterable[Recipe], kind_of: Mapping[str, str]) -> None:
+    def __init__(self, recipes: Iterable[CraftingRecipe], kind_of: Mapping[str, str]) -> None:
         self.recipes = tuple(recipes)
         self.kind_of = kind_of  # item -> kind
-        self.by_output: dict[str, list[Recipe]] = {}
+        self.by_output: dict[str, list[CraftingRecipe]] = {}
         for recipe in self.recipes:
             self.by_output.setdefault(recipe.output, []).append(recipe)
         self.members: dict[str, list[str]] = {}  # craftable items by kind
@@ -63,7 +63,7 @@ class RecipeBook:
                 return depth
             depth = reached
 
-    def easiest(self, item: str) -> Recipe:
+    def easiest(self, item: str) -> CraftingRecipe:
         """Return the recipe of the least depth for a craftable item."""
         unreachable = len(self.recipes)
         return min(
@@ -71,11 +71,11 @@ class RecipeBook:
             key=lambda recipe: max(self.depth.get(each.name, unreachable) for each in recipe.ingredients),
         )
 
-    def match(self, output: str, used: Mapping[str, int]) -> Recipe | None:
+    def match(self, output: str, used: Mapping[str, int]) -> CraftingRecipe | None:
         """Return the recipe for `output` that takes exactly the items `used`; None if there is none."""
         return next((recipe for recipe in self.by_output.get(output, []) if self._takes(recipe, used)), None)
 
-    def _takes(self, recipe: Recipe, used: Mapping[str, int]) -> bool:
+    def _takes(self, recipe: CraftingRecipe, used: Mapping[str, int]) -> bool:
         left = Counter(used)
         for each in sorted(recipe.ingredients, key=lambda each: each.kind):
             items = [item for item in left if self.kind_of.get(item) == each.name] if each.kind else [each.name]
@@ -85,7 +85,7 @@ class RecipeBook:
             left[fitting] -= each.count
         return not any(left.values())
 
-    def needed(self, goal: str) -> list[Recipe]:
+    def needed(self, goal: str) -> list[CraftingRecipe]:
         """Return all recipes for `goal` and for whatever those take, in the order of the book."""
         names, reached = [goal], {goal}
         while names:
@@ -103,7 +103,7 @@ class RecipeBook:
         self._craft(self.easiest(goal), 1, stock, commands)
         return commands
 
-    def _craft(self, recipe: Recipe, times: int, stock: Counter[str], commands: list[str]) -> None:
+    def _craft(self, recipe: CraftingRecipe, times: int, stock: Counter[str], commands: list[str]) -> None:
         """Plan `times` applications of a recipe; `stock` is what earlier commands leave unreserved."""
         amounts = []
         for each in recipe.ingredients:
@@ -130,7 +130,7 @@ class RecipeBook:
         return min(at_hand or members, key=lambda item: (self.depth.get(item, len(self.recipes)), item))
 
 
-def without_cycles(recipes: Iterable[Recipe], kind_of: Mapping[str, str]) -> Iterator[Recipe]:
+def without_cycles(recipes: Iterable[CraftingRecipe], kind_of: Mapping[str, str]) -> Iterator[CraftingRecipe]:
     """Yield recipes in order, leaving out each that would let an item be needed for itself."""
     parts: dict[str, set[str]] = {}  # item or kind -> direct ingredients
 

@@ -642,7 +642,10 @@ OFFICIAL |= {f"lmgym/Tau2{name}Official-v0" for name in ("Retail", "RetailJudged
 OFFICIAL |= {"lmgym/Tau2TelecomOfficial-v0", "lmgym/Tau2TelecomSoloOfficial-v0"}
 OFFICIAL |= {"lmgym/PythonMathFiles-v0", "lmgym/SWEBenchOfficial-v0"}
 OFFICIAL |= {"lmgym/GUIRecordedOfficial-v0", "lmgym/OSWorldOfficial-v0"}
+OFFICIAL |= {"lmgym/TextCraftOfficial-v0"}
 PARTLY = {"lmgym/MiniWoB-v0"}  # some of its pages have no oracle
+PARTLY |= {"lmgym/TextArena-v0"}  # its games have no oracle
+PARTLY |= {"lmgym/TextCraft-v0", "lmgym/BabyAI-v0"}  # not played yet
 PARTLY |= {"lmgym/Desktop-v0"}  # three players of 94 desktops take hours; not played since the families changed
 
 

@@ -45,7 +45,7 @@ def test_a_second_invalid_action_in_a_row_loses():
 
 def test_a_killed_process_is_an_error_and_the_next_reset_works():
     env, first, _ = opened("Nim")
-    env.unwrapped.session._process.kill()
+    env.unwrapped.process._process.kill()
     with pytest.raises(BackendError, match="the process of textarena is gone during 'act'"):
         env.step("[0 1]")
     assert env.reset(seed=0, options={"index": 0})[0] == first

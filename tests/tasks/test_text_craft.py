@@ -11,11 +11,11 @@ from lmgym.env.registry import build
 from lmgym.errors import InstanceError
 from lmgym.tasks.text_craft.generator import LONGEST, problem
 from lmgym.tasks.text_craft.official import read_book
-from lmgym.tasks.text_craft.recipes import Ingredient, Recipe, RecipeBook, without_cycles
+from lmgym.tasks.text_craft.recipes import CraftingRecipe, Ingredient, RecipeBook, without_cycles
 
-PLANKS = Recipe("cedar planks", 4, (Ingredient("cedar log", 1),))
-STICK = Recipe("stick", 4, (Ingredient("planks", 2, kind=True),))
-LADDER = Recipe("ladder", 3, (Ingredient("stick", 7), Ingredient("cedar planks", 1)))
+PLANKS = CraftingRecipe("cedar planks", 4, (Ingredient("cedar log", 1),))
+STICK = CraftingRecipe("stick", 4, (Ingredient("planks", 2, kind=True),))
+LADDER = CraftingRecipe("ladder", 3, (Ingredient("stick", 7), Ingredient("cedar planks", 1)))
 BOOK = RecipeBook([PLANKS, STICK, LADDER], {"cedar planks": "planks"})
 
 
@@ -71,7 +71,7 @@ def test_the_announced_number_of_outputs_is_not_compared():
 
 def test_depth_counts_the_steps_of_the_easiest_recipe():
     assert BOOK.depth == {"cedar log": 0, "cedar planks": 1, "planks": 1, "stick": 2, "ladder": 3}
-    easy = RecipeBook([*BOOK.recipes, Recipe("ladder", 1, (Ingredient("cedar log", 9),))], BOOK.kind_of)
+    easy = RecipeBook([*BOOK.recipes, CraftingRecipe("ladder", 1, (Ingredient("cedar log", 9),))], BOOK.kind_of)
     assert easy.depth["ladder"] == 1
 
 
@@ -83,7 +83,7 @@ def test_a_plan_uses_what_is_there():
 
 
 def test_an_item_and_its_kind_may_be_asked_for_together():
-    both = Recipe("box", 1, (Ingredient("planks", 2, kind=True), Ingredient("cedar planks", 1)))
+    both = CraftingRecipe("box", 1, (Ingredient("planks", 2, kind=True), Ingredient("cedar planks", 1)))
     book = RecipeBook([PLANKS, both], {"cedar planks": "planks"})
     assert book.match("box", {"cedar planks": 3}) == both
     assert book.match("box", {"cedar planks": 2}) is None

@@ -75,7 +75,7 @@ class HiddenCardsEnv(TwoPlayerEnv):
 
     def decisions(self) -> dict[str, Decision]:
         """Return all information sets of both players, found by playing every history of every deal."""
-        found: dict[str, Decision] = {}
+        decisions: dict[str, Decision] = {}
 
         def walk(reply: Reply, dialogue: tuple[str, ...]) -> None:
             if reply.done:
@@ -84,7 +84,7 @@ class HiddenCardsEnv(TwoPlayerEnv):
             mine = state.player == self.me
             if mine:
                 dialogue = (*dialogue, reply.text)
-                found.setdefault(state.view(), Decision(dialogue, tuple(state.actions())))
+                decisions.setdefault(state.view(), Decision(dialogue, tuple(state.actions())))
             for action in state.actions():
                 walk(self.act(action), (*dialogue, action) if mine else dialogue)
                 self.state, self.briefed = state, list(briefed)
@@ -93,7 +93,7 @@ class HiddenCardsEnv(TwoPlayerEnv):
         for index in range(self.size()):
             walk(self.begin(index), ())
         self.seat = seat
-        return found
+        return decisions
 
     def exploitability(self, chances: Mapping[str, Sequence[float]]) -> float:
         """Return the exploitability in chips of the strategy that plays `chances` at each information set."""

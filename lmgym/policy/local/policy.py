@@ -209,12 +209,13 @@ class LocalPolicy:
 
         It is that of the answer's usual tokens at the sampling temperature; top-k and top-p are not applied.
         """
-        rows = []
+        rows, masks = [], []
         for conversation, answer in zip(conversations, answers, strict=True):
-            prompt, ids = self.prompt(conversation)[0], self.template.answer(answer)
-            rows.append((torch.tensor(prompt + ids), torch.arange(len(prompt) + len(ids)) >= len(prompt)))
-        ids, mask = (pad_sequence(list(column), batch_first=True).to(self.device) for column in zip(*rows, strict=True))
-        lengths = torch.tensor([len(row) for row, _ in rows], device=self.device)
+            prompt = self.prompt(conversation)[0]
+            rows.append(torch.tensor([*prompt, *self.template.answer(answer)]))
+            masks.append(torch.arange(len(rows[-1])) >= len(prompt))
+        ids, mask = (pad_sequence(each, batch_first=True).to(self.device) for each in (rows, masks))
+        lengths = torch.tensor([len(row) for row in rows], device=self.device)
         attention = torch.arange(ids.shape[1], device=self.device) < lengths[:, None]
         with torch.no_grad():
             logprobs, _ = self.score(ids, attention, mask=mask)

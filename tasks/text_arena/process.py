@@ -17,7 +17,7 @@ PATIENCE = 120.0  # seconds without an answer, after which a process counts as h
 CHUNK = 1 << 16
 
 
-class Session:
+class GameProcess:
     """A process that plays one game after the other; it starts with the first request."""
 
     def __init__(self) -> None:
