@@ -44,6 +44,9 @@ class BabyAI(TextEnv):
     def begin(self, index: int) -> Reply:
         """Open a level by a seed."""
         self.world = make_world(official_id(self.split, index, self.level))
+        self.bot: Any = None  # remembers what it has seen, so it lasts for the episode
+        self.suggestion = ""
+        self.taken: list[str] = []  # steps since the bot's last suggestion
         self._look()
         return Reply(f"{PROMPT}\n\nYour instruction: {self.world.mission}\n\n{self._described()}")
 
@@ -60,20 +63,8 @@ class BabyAI(TextEnv):
 
     def oracle(self) -> Iterator[str]:
         """Play minigrid's bot, which knows what it has seen; where it gives up, turn until the end."""
-        from minigrid.utils.baby_ai_bot import BabyAIBot, DisappearedBoxError
-
-        bot = BabyAIBot(self.world)
-        action = None
         while True:
-            try:
-                action = bot.replan(action)
-            except (AssertionError, DisappearedBoxError):
-                break
-            if action == self.world.actions.done:
-                break
-            yield PRIMITIVES[int(action)]
-        while True:
-            yield LEFT
+            yield self._suggested()
 
     def admissible(self) -> list[str]:
         """Return the commands that can be executed."""
@@ -138,10 +129,27 @@ class BabyAI(TextEnv):
         after = {GO: [], TAKE: ["pickup"], THROUGH: [FORWARD], OPEN: ["toggle", FORWARD, FORWARD]}[verb]
         return path + after or "You are there."
 
+    def _suggested(self) -> str:
+        """Return the bot's next step. After a command of several steps a new bot begins, which has seen nothing."""
+        from minigrid.utils.baby_ai_bot import BabyAIBot, DisappearedBoxError
+
+        if self.suggestion and not self.taken:
+            return self.suggestion
+        try:
+            if self.bot is None or len(self.taken) > 1:
+                self.bot, self.taken = BabyAIBot(self.world), []
+            action = self.bot.replan(PRIMITIVES.index(self.taken[0]) if self.taken else None)
+            self.suggestion = (*PRIMITIVES, LEFT)[int(action)]  # the last is "done"
+        except (AssertionError, DisappearedBoxError):
+            self.suggestion = LEFT
+        self.taken = []
+        return self.suggestion
+
     def _walk(self, steps: list[str]) -> Reply:
         """Take steps until the episode ends."""
         reward, over = 0.0, False
         for step in steps:
+            self.taken.append(step)
             _, earned, terminated, truncated, _ = self.world.step(PRIMITIVES.index(step))
             reward, over = float(earned), terminated or truncated
             if over:

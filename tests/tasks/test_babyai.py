@@ -114,6 +114,13 @@ def test_the_bot_plays_a_level_to_its_end():
     assert trace.rewards[-1] == pytest.approx(1 - 0.9 * len(trace.actions) / 72)
 
 
+def test_the_bot_remembers_when_it_is_asked_anew_at_every_turn():
+    first = play(build("babyai", level=8, split="test"), lambda env: env.oracle(), index=0)
+    again = play(build("babyai", level=8, split="test"), lambda env: (next(env.oracle()) for _ in range(200)), index=0)
+    assert first.actions == again.actions
+    assert first.infos[-1]["score"] == 1.0
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_the_bot_solves_all_levels_but_three():
