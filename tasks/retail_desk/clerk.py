@@ -54,14 +54,8 @@ def _find_customer(goal: Goal, customer: ScriptedCustomer, calls: Calls) -> str:
         return _call("find_customer_by_email", {"email": goal.identity["email"].split()[-1].rstrip(".")})
     if not {"name", "postcode"} <= customer.told:
         return "Please tell me your name and your postcode."
-    return _call(
-        "find_customer_by_name",
-        {
-            "first_name": person["first_name"],
-            "last_name": person["last_name"],
-            "postcode": person["address"]["postcode"],
-        },
-    )
+    names = {"first_name": person["first_name"], "last_name": person["last_name"]}
+    return _call("find_customer_by_name", {**names, "postcode": person["address"]["postcode"]})
 
 
 def _serve(goal: Goal, customer: ScriptedCustomer, data: Data, calls: Calls, answers: Sequence[tuple[int, str]]) -> str:
@@ -82,7 +76,10 @@ def _serve(goal: Goal, customer: ScriptedCustomer, data: Data, calls: Calls, ans
             return f"It is {matter.fact} euros."
         return "That is done. Is there anything else that I can do for you?"
     agreed = any(number == customer.number and words.startswith("Yes") for number, words in answers)
-    return _call(name, arguments) if agreed else f"{_announcement(matter)} Shall I proceed?"
+    if agreed:
+        return _call(name, arguments)
+    values = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in arguments.items())
+    return f"I will do this: {name.replace('_', ' ')} ({values}). Shall I proceed?"
 
 
 def _lookup(goal: Goal, matter: Matter, data: Data, calls: Calls) -> str:
@@ -101,12 +98,6 @@ def _lookup(goal: Goal, matter: Matter, data: Data, calls: Calls) -> str:
         if ("get_product", product) not in calls:
             return _call("get_product", product)
     return ""
-
-
-def _announcement(matter: Matter) -> str:
-    name, arguments = matter.gold
-    values = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in arguments.items())
-    return f"I will do this: {name.replace('_', ' ')} ({values})."
 
 
 def _call(name: str, arguments: Any) -> str:

@@ -37,6 +37,7 @@ SLOTS: Mapping[str, re.Pattern[str]] = {
     }.items()
 }
 ORDER_ID = re.compile(r"\bn\d{5}\b")
+SOLD_OUT = re.compile(r"out of stock|sold out|not (in stock|available)|unavailable|no stock")
 GENERAL = "Can you help me with that, please?"
 
 
@@ -80,10 +81,10 @@ class ScriptedCustomer:
 
     def _settled(self, text: str) -> str:
         """Answer the news that the matter is done or declined; "" if the message is no such news."""
-        asks = hearing.CONFIRM.search(text) or (hearing.topics(text, self._open()) and "?" in text)
+        asks = hearing.CONFIRM.search(text) or ("?" in text and set(self._topics(text)) - self.told)
         closing = hearing.ANYTHING_ELSE.search(text)
         matter = self.matter
-        if matter.second and "wish" in self.told and "second" not in self.told and self._sold_out(text):
+        if matter.second and "wish" in self.told and "second" not in self.told and SOLD_OUT.search(text):
             self.told.add("second")
             return matter.second
         if asks and not closing:
@@ -100,9 +101,6 @@ class ScriptedCustomer:
             return self._go_on()
         return self._go_on() if self.questioned and re.search(r"\d", text) and "?" not in text else ""
 
-    def _sold_out(self, text: str) -> bool:
-        return bool(re.search(r"out of stock|sold out|not (in stock|available)|unavailable|no stock", text))
-
     def _confirmed(self, text: str) -> str:
         if not hearing.CONFIRM.search(text):
             return ""
@@ -116,8 +114,7 @@ class ScriptedCustomer:
         if not hearing.requests(text):
             return ""
         facts = self._facts()
-        topics = hearing.topics(text, {name: pattern for name, pattern in SLOTS.items() if name in facts})
-        fresh = [name for name in topics if name not in self.told]
+        fresh = [name for name in self._topics(text) if name not in self.told]
         if not fresh and "email" in hearing.topics(text, SLOTS) and "email" not in facts and "name" not in self.told:
             return "I do not remember which email address I used."
         self.told.update(fresh)
@@ -125,10 +122,8 @@ class ScriptedCustomer:
 
     def _next_detail(self, text: str) -> str:
         """Answer a vague question: repeat what it may be about, or tell the next detail."""
-        facts = self._facts()
-        topics = hearing.topics(text, {name: pattern for name, pattern in SLOTS.items() if name in facts})
-        if topics:
-            return " ".join(facts[name] for name in topics)
+        if topics := self._topics(text):
+            return " ".join(self._facts()[name] for name in topics)
         name = next((name for name in self.matter.details if name not in self.told), None)
         if name is None:
             return "I do not know more than that."
@@ -141,9 +136,10 @@ class ScriptedCustomer:
             facts.pop("new email")
         return facts
 
-    def _open(self) -> dict[str, re.Pattern[str]]:
+    def _topics(self, text: str) -> list[str]:
+        """Return the slots of the customer's facts that a message asks for."""
         facts = self._facts()
-        return {name: pattern for name, pattern in SLOTS.items() if name in facts and name not in self.told}
+        return [name for name in hearing.topics(text, SLOTS) if name in facts]
 
     def _go_on(self) -> str:
         self.number += 1

@@ -68,7 +68,7 @@ class GoalMaker:
         self.goods = sample(self.chance, tuple(GOODS), len(GOODS))
         kinds = sample(self.chance, tuple(MAKERS), {1: 1, 2: 1, 3: 2, 4: 3}[self.level])
         matters = tuple(MAKERS[kind](self, bool(self.chance.random() < REFUSALS)) for kind in kinds)
-        self.shop.add_order(self.customer, self._take(1), pick(self.chance, ("placed", "delivered")))
+        self._order(1, pick(self.chance, ("placed", "delivered")))
         first, last, postcode = (self.customer[name] for name in ("first_name", "last_name", "address"))
         named = {"name": f"My name is {first} {last}.", "postcode": f"The postcode is {postcode['postcode']}."}
         by_name = self.level >= 3 and bool(self.chance.integers(2))
@@ -84,7 +84,7 @@ class GoalMaker:
     def cancel(self, refuse: bool) -> Matter:
         """Cancel an order; one that has been packed or shipped stays."""
         status = pick(self.chance, ("packed", "shipped")) if refuse else "placed"
-        order = self.shop.add_order(self.customer, self._take(2), status)
+        order = self._order(2, status)
         reason = pick(self.chance, ("no longer needed", "ordered by mistake", "takes too long"))
         spoken = {
             "no longer needed": "I no longer need it.",
@@ -96,9 +96,7 @@ class GoalMaker:
 
     def change_address(self, refuse: bool) -> Matter:
         """Send an order elsewhere; one that has been shipped cannot be."""
-        order = self.shop.add_order(
-            self.customer, self._take(1), "shipped" if refuse else pick(self.chance, ("placed", "packed"))
-        )
+        order = self._order(1, "shipped" if refuse else pick(self.chance, ("placed", "packed")))
         new = self.shop.address()
         spoken = f"Please send it to {new['street']}, {new['city']}, postcode {new['postcode']}."
         gold = ("change_address", {"order_id": order["order_id"], **new})
@@ -107,14 +105,13 @@ class GoalMaker:
     def swap(self, refuse: bool) -> Matter:
         """Change a variant of an order that is placed."""
         rule = pick(self.chance, ("order has left", "other product")) if refuse else ""
-        order = self.shop.add_order(self.customer, self._take(2), "packed" if rule == "order has left" else "placed")
+        order = self._order(2, "packed" if rule == "order has left" else "placed")
         return self._replacement("swap", "swap_item", order, rule)
 
     def exchange(self, refuse: bool) -> Matter:
         """Exchange an item of a delivered order for another variant."""
-        rule = (
-            pick(self.chance, ("too late to return", "final sale", "other product", "out of stock")) if refuse else ""
-        )
+        rules = ("too late to return", "final sale", "other product", "out of stock")
+        rule = pick(self.chance, rules) if refuse else ""
         return self._replacement("exchange", "exchange_item", self._delivered(rule), rule)
 
     def return_item(self, refuse: bool) -> Matter:
@@ -135,9 +132,7 @@ class GoalMaker:
 
     def credit(self, refuse: bool) -> Matter:
         """Ask for store credit for a late delivery."""
-        order = self.shop.add_order(
-            self.customer, self._take(1), "delivered", age=int(self.chance.integers(2, 20)), late=not refuse
-        )
+        order = self._order(1, "delivered", age=int(self.chance.integers(2, 20)), late=not refuse)
         rule = "delivered in time" if refuse else ""
         given = self.customer["credit"] + CREDIT[self.customer["member"]]
         question = {} if rule else {"fact": f"{given:.2f}", "question": "How many euros of credit do I have then?"}
@@ -152,19 +147,15 @@ class GoalMaker:
             gold = ("cancel_order", {"order_id": order["order_id"], "reason": "no longer needed"})
             details = {"order": spoken, "reason": "It is no longer needed."}
             return self._matter("cancel", order, details, gold, "not the customer's order")
-        order = self.shop.add_order(self.customer, self._take(1), "delivered")
-        arguments = {
-            "customer_id": self.customer["customer_id"],
-            "order_id": order["order_id"],
-            "topic": "damaged goods",
-        }
-        return self._matter("refer", order, {}, ("refer_to_colleague", arguments), "")
+        order = self._order(1, "delivered")
+        arguments = {"customer_id": self.customer["customer_id"], "order_id": order["order_id"]}
+        return self._matter("refer", order, {}, ("refer_to_colleague", {**arguments, "topic": "damaged goods"}), "")
 
     def email(self, refuse: bool) -> Matter:
         """Change the email address, which is always allowed; or ask for a late swap."""
         if refuse:
             return self.swap(refuse=True)
-        order = self.shop.add_order(self.customer, self._take(1), "shipped")
+        order = self._order(1, "shipped")
         new = f"{self.customer['first_name']}{int(self.chance.integers(100, 1000))}@post.example".lower()
         arguments = {"customer_id": self.customer["customer_id"], "email": new}
         matter = self._matter("email", order, {}, ("change_email", arguments), "")
@@ -181,15 +172,17 @@ class GoalMaker:
         unsure = f"I do not have the number. It is the order with the {order['items'][0]['name']}."
         number = f"The order number is {order['order_id']}." if self.level == 1 else unsure
         presses = bool(rule) and self.level >= 3
-        slots = {"order": number, **details}
-        return Matter(
-            kind=kind, order_id=order["order_id"], details=slots, gold=gold, rule=rule, presses=presses, **others
-        )
+        others |= {"details": {"order": number, **details}, "rule": rule, "presses": presses}
+        return Matter(kind=kind, order_id=order["order_id"], gold=gold, **others)
+
+    def _order(self, goods: int, status: str, **others: Any) -> Data:
+        """Add an order of the customer with this number of items that were not ordered before."""
+        return self.shop.add_order(self.customer, self._take(goods), status, **others)
 
     def _delivered(self, rule: str) -> Data:
         late = rule == "too late to return"
         age = int(self.chance.integers(RETURN_DAYS + 1, 90) if late else self.chance.integers(2, RETURN_DAYS + 1))
-        return self.shop.add_order(self.customer, self._take(2), "delivered", age=age, final=rule == "final sale")
+        return self._order(2, "delivered", age=age, final=rule == "final sale")
 
     def _replacement(self, kind: str, tool: str, order: Data, rule: str) -> Matter:
         item = order["items"][0]
@@ -204,23 +197,17 @@ class GoalMaker:
             first["stock"], fallback = 0, f"Then I would take {options_text(second['options'])}."
         chosen = second if fallback else first
         payment = pick(self.chance, sorted(self.customer["payments"]))
-        kind_of_payment = self.customer["payments"][payment]["kind"]
-        details = {
-            "item": self._named(item),
-            "wish": wish,
-            "payment": f"Please use my {kind_of_payment} for the difference.",
-        }
+        paid = f"Please use my {self.customer['payments'][payment]['kind']} for the difference."
+        details = {"item": self._named(item), "wish": wish, "payment": paid}
         arguments = {
             "order_id": order["order_id"],
             "item_id": item["item_id"],
             "new_item_id": chosen["item_id"],
             "payment_id": payment,
         }
-        question = (
-            {"fact": f"{chosen['price']:.2f}", "question": "What is the price of the new one?"}
-            if not rule and self.level >= 2
-            else {}
-        )
+        question = {}
+        if not rule and self.level >= 2:
+            question = {"fact": f"{chosen['price']:.2f}", "question": "What is the price of the new one?"}
         return self._matter(kind, order, details, (tool, arguments), rule, second=fallback, **question)
 
     def _named(self, item: Data) -> str:

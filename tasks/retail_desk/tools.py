@@ -119,9 +119,7 @@ class DeskTools:
     @tool
     def swap_item(self, order_id: OrderId, item_id: ItemId, new_item_id: ItemId, payment_id: PaymentId) -> Data:
         """Replace an item of a placed order by another variant; the difference is charged or paid back."""
-        order = self._order_in(order_id, "placed")
-        self._replace(order, item_id, new_item_id, payment_id)
-        return order
+        return self._replace(self._order_in(order_id, "placed"), item_id, new_item_id, payment_id)
 
     @tool
     def return_item(self, order_id: OrderId, item_id: ItemId, payment_id: PaymentId) -> Data:
@@ -135,9 +133,7 @@ class DeskTools:
     @tool
     def exchange_item(self, order_id: OrderId, item_id: ItemId, new_item_id: ItemId, payment_id: PaymentId) -> Data:
         """Register the exchange of an item of a delivered order; the difference is charged or paid back."""
-        order = self._order_in(order_id, "delivered")
-        self._replace(order, item_id, new_item_id, payment_id)
-        return order
+        return self._replace(self._order_in(order_id, "delivered"), item_id, new_item_id, payment_id)
 
     @tool
     def give_credit(self, order_id: OrderId) -> Data:
@@ -213,7 +209,7 @@ class DeskTools:
                 return product, product["variants"][item_id]
         raise ToolError(f"no item {item_id[:80]!r}")
 
-    def _replace(self, order: Data, item_id: str, new_item_id: str, payment_id: str) -> None:
+    def _replace(self, order: Data, item_id: str, new_item_id: str, payment_id: str) -> Data:
         item = self._open_item(order, item_id)
         product, variant = self._variant(new_item_id)
         if product["product_id"] != item["product_id"] or new_item_id == item_id:
@@ -228,6 +224,7 @@ class DeskTools:
             item |= {"item_id": new_item_id, "options": dict(variant["options"]), "price": variant["price"]}
             order["total"] = round(sum(each["price"] for each in order["items"]), 2)
             order["difference_by"] = payment_id
+        return order
 
     def _pay_back(self, order: Data, amount: float, payment_id: str) -> None:
         """Move `amount` euros to a payment of the order's customer; a negative amount is charged."""
