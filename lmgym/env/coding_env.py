@@ -6,7 +6,6 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from lmgym.env.coding import PARSERS, AgentStep, schemas
 from lmgym.env.env import Reply, TextEnv
-from lmgym.errors import InstanceError
 from lmgym.types import FIRST_SEAT
 
 MOST_ERRORS = 3  # format errors in a row that end the episode, as in mini-swe-agent
@@ -79,6 +78,4 @@ class CodingEnv(TextEnv, Generic[SandboxType]):
 
     def opened(self) -> SandboxType:
         """Return the sandbox of the episode. Raises InstanceError before the first reset."""
-        if self.sandbox is None:
-            raise InstanceError(f"{self.task.id}: call reset() first")
-        return self.sandbox
+        return self.begun(self.sandbox)

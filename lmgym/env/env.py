@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import gymnasium
 import numpy as np
@@ -21,6 +21,7 @@ from lmgym.types import FIRST_SEAT
 
 Observation = dict[str, Any]  # {"text": str} and, where the task shows pictures, {"images": uint8 (n, H, W, 3)}
 FIGURE_NAME = re.compile(r"[a-z][a-z0-9_]{0,47}")
+Part = TypeVar("Part")
 ScriptedPlayer = Callable[[str], str]  # the observation's text -> an action
 
 
@@ -240,6 +241,12 @@ class TextEnv(gymnasium.Env[Observation, str]):
         return self.latest_text if self.render_mode == "ansi" else None
 
     # Internals -------------------------------------------------------------------------------------------------
+
+    def begun(self, part: Part | None) -> Part:
+        """Return a part of the open episode. Raises InstanceError before the first reset."""
+        if part is None:
+            raise InstanceError(f"{self.task.id}: call reset() first")
+        return part
 
     def _checked_index(self, index: Any) -> int:
         size = self.size()

@@ -86,7 +86,7 @@ class ALFWorld(TextEnv):
 
     def act(self, action: str) -> Reply:
         """Play one command; the answer to an invalid one is "Nothing happens."."""
-        game = self._playing()
+        game = self.begun(self.game)
         answer = game.step(action)
         text = NOTHING if answer is None else answer
         self._exchanges.append((action, text))
@@ -99,18 +99,18 @@ class ALFWorld(TextEnv):
 
     def admissible(self) -> list[str]:
         """Return the commands that the game takes now, sorted; the stock engine's list."""
-        return self._playing().commands()
+        return self.begun(self.game).commands()
 
     def oracle(self) -> Iterator[str]:
         """Yield commands towards the goal from the present state; none from a dead end (`oracle.next_command`)."""
-        return oracle.play(self._playing())
+        return oracle.play(self.begun(self.game))
 
     def demonstrator(self) -> Iterator[str]:
         """Yield commands of a player that uses only the observations and the goal's sentence.
 
         A human goal's sentence is given to it as understood, in the templated words.
         """
-        game = self._playing()
+        game = self.begun(self.game)
         while not game.won:
             yield self._recall(game).next_action()
 
@@ -145,11 +145,6 @@ class ALFWorld(TextEnv):
             return Reply(self._opening)
         put = self.game.grammar.commands["putobject"].format(o="O", r="R")
         return Reply(f"{_prompt().substitute(put=put)}\n\n{self._opening}")
-
-    def _playing(self) -> HouseholdGame:
-        if self.game is None:
-            raise InstanceError(f"{self.task.id}: call reset() first")
-        return self.game
 
 
 def _prompt() -> Template:

@@ -99,11 +99,11 @@ class Terminal(CodingEnv[Sandbox]):
 
     def fingerprint(self) -> str:
         """Return the name of the task folder."""
-        return self._open_folder().name
+        return self.begun(self.folder).name
 
     def oracle(self) -> Iterator[str]:
         """Run the task's solution, and submit."""
-        solution = self._open_folder().path / "solution"
+        solution = self.begun(self.folder).path / "solution"
         if not (solution / "solve.sh").is_file():
             raise InstanceError(f"{self.task.id}: task {solution.parent.name} has no oracle: no solution/solve.sh")
         commands = [_written(path, solution) for path in sorted(solution.rglob("*")) if path.is_file()]
@@ -124,14 +124,9 @@ class Terminal(CodingEnv[Sandbox]):
 
     def _test(self) -> TestOutcome:
         """Run the tests; the sandbox is closed with it."""
-        sandbox, folder = self.opened(), self._open_folder()
+        sandbox, folder = self.opened(), self.begun(self.folder)
         self.sandbox = None
         return workspace.test(sandbox, folder)
-
-    def _open_folder(self) -> TaskFolder:
-        if self.folder is None:
-            raise InstanceError(f"{self.task.id}: call reset() first")
-        return self.folder
 
 
 def _written(path: Path, folder: Path) -> str:

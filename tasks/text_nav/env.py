@@ -59,7 +59,7 @@ class TextNav(TextEnv):
 
     def act(self, action: str) -> Reply:
         """Play one command."""
-        answer = self._playing().step(parse_command(action))
+        answer = self.begun(self.game).step(parse_command(action))
         over = answer.won or answer.lost
         return Reply(
             TITLE.sub("", answer.text) if over else self._described(answer.text),
@@ -71,7 +71,7 @@ class TextNav(TextEnv):
 
     def admissible(self) -> list[str]:
         """Return the commands that are listed: those that do more than look."""
-        return [command for command in self._playing().logic.commands() if not command.startswith(LOOKING)]
+        return [command for command in self.begun(self.game).logic.commands() if not command.startswith(LOOKING)]
 
     def oracle(self) -> Iterator[str]:
         """Fetch the food, carry it to the fridge, store it and close the door."""
@@ -128,20 +128,15 @@ class TextNav(TextEnv):
 
     def _facts(self) -> set[tuple[str, ...]]:
         """Return the state as tuples of a predicate and the keys of its things, such as ("in", "f_0", "I")."""
-        facts = self._playing().logic.now.state.facts
+        facts = self.begun(self.game).logic.now.state.facts
         return {(fact.name, *(argument.name for argument in fact.arguments)) for fact in facts}
 
     def _name(self, key: str) -> str:
-        return str(self._playing().logic.game.infos[key].name)
+        return str(self.begun(self.game).logic.game.infos[key].name)
 
     def _key(self, name: str) -> str:
-        infos = self._playing().logic.game.infos
+        infos = self.begun(self.game).logic.game.infos
         return next(str(key) for key, info in infos.items() if info.name == name)
-
-    def _playing(self) -> TextGame:
-        if self.game is None:
-            raise InstanceError(f"{self.task.id}: call reset() first")
-        return self.game
 
 
 class TextNavOfficial(TextNav):

@@ -76,7 +76,7 @@ class TextWorld(TextEnv):
 
     def act(self, action: str) -> Reply:
         """Play one command."""
-        answer = self._playing().step(parse_command(action))
+        answer = self.begun(self.game).step(parse_command(action))
         over = answer.won or answer.lost
         return Reply(
             answer.text,
@@ -88,7 +88,7 @@ class TextWorld(TextEnv):
 
     def admissible(self) -> list[str]:
         """Return the commands that the engine finds sensible now, sorted."""
-        return self._playing().logic.commands()
+        return self.begun(self.game).logic.commands()
 
     def oracle(self) -> Iterator[str]:
         """Yield the engine's plan, made anew after every command.
@@ -96,7 +96,7 @@ class TextWorld(TextEnv):
         Where a game has a box and an old box, the parser asks which box is meant: then a thing is taken without
         naming what it is taken from.
         """
-        game, command = self._playing(), ""
+        game, command = self.begun(self.game), ""
         while plan := game.logic.plan():
             again, command = plan[0] == command, plan[0]
             yield command.partition(" from ")[0] if again else command
@@ -107,7 +107,7 @@ class TextWorld(TextEnv):
         A detailed goal names every step of the engine's plan, so whoever reads it plays that plan.
         """
         if self.EXPLORED and self.goal == "brief":
-            goal, _, _ = self._playing().opening.partition("-=")
+            goal, _, _ = self.begun(self.game).opening.partition("-=")
             return explore(self, goal)
         return self.oracle()
 
@@ -134,12 +134,7 @@ class TextWorld(TextEnv):
     def _standing_progress(self, answer: Answer) -> float:
         if answer.won or answer.lost:
             return float(answer.won)
-        return self._playing().logic.progress()
-
-    def _playing(self) -> TextGame:
-        if self.game is None:
-            raise InstanceError(f"{self.task.id}: call reset() first")
-        return self.game
+        return self.begun(self.game).logic.progress()
 
 
 class Custom(TextWorld):
@@ -246,7 +241,7 @@ class Cooking(TextWorld):
 
     def score_if_cut(self) -> float:
         """Return the share of the points earned so far."""
-        game = self._playing()
+        game = self.begun(self.game)
         return game.points / game.worth
 
 

@@ -87,7 +87,7 @@ class WebShopBrowser(WebShop):
         if name == "click":
             yield from self._until_taken(lambda: self._click(argument or "", "button", "link", "radio"))
             return
-        if self._playing().kind != "index":
+        if self.begun(self.session).kind != "index":
             yield from self._until_taken(lambda: self._click(BACK.lower(), "button"))
         yield from self._until_taken(lambda: f"fill({self._bid('search', 'textbox', 'searchbox')!r}, {argument!r})")
         yield from self._until_taken(lambda: self._click("search", "button"))
@@ -136,7 +136,7 @@ class WebShopBrowser(WebShop):
 
     def _serve(self, request: Request) -> Response:
         """Answer a request: perform a posted action, then redirect to the resulting page."""
-        session, path = self._playing(), unquote(urlsplit(request.path).path)
+        session, path = self.begun(self.session), unquote(urlsplit(request.path).path)
         if path.startswith("/pictures/"):
             number = self.shop.number(path.removeprefix("/pictures/").removesuffix(".svg"))
             if number is None:

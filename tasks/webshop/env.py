@@ -108,23 +108,23 @@ class WebShop(TextEnv):
 
     def oracle(self) -> Iterator[str]:
         """Yield actions that buy the goal's product with its options; none where no search finds it."""
-        goal, session = self._wanted(), self._playing()
+        goal, session = self.begun(self.goal), self.begun(self.session)
         return oracle.play(session, goal, self._price(goal), self.nouns)
 
     def demonstrator(self) -> Iterator[str]:
         """Yield actions of a buyer who knows the pages alone."""
-        return demonstrator.play(self._playing())
+        return demonstrator.play(self.begun(self.session))
 
     def admissible(self) -> list[str]:
         """Return every click that the page offers; on the start page, a search for the instruction's words."""
-        session = self._playing()
+        session = self.begun(self.session)
         if session.kind == "index":
             return [f"search[{demonstrator.query(session.instruction)}]"]
         return [f"click[{label}]" for label in session.clickables()]
 
     def answer(self) -> str:
         """Return the product and options that the goal was made from."""
-        goal = self._wanted()
+        goal = self.begun(self.goal)
         return " | ".join((goal.asin, *map(str, goal.options)))
 
     def fingerprint(self) -> str:
@@ -147,11 +147,11 @@ class WebShop(TextEnv):
 
     def _answer(self, text: str, valid: bool, images: tuple[Any, ...] = ()) -> Reply:
         """Return the reply to an action and its reward, which is 0 if the action failed, even if it bought."""
-        session, earned = self._playing(), 0.0
+        session, earned = self.begun(self.session), 0.0
         done = session.kind == "done"
         if done and valid and session.item is not None:
             price = self.shop.price(session.item, self.price_seed)
-            earned, self.verbose = breakdown(session.product, self._wanted(), price, session.options, self.nouns)
+            earned, self.verbose = breakdown(session.product, self.begun(self.goal), price, session.options, self.nouns)
         reward = {"purchase": earned}
         if self.weight:
             reward["progress"] = self.weight * self._progressed(earned)
@@ -159,7 +159,7 @@ class WebShop(TextEnv):
 
     def _follow(self, action: str) -> bool:
         """Perform an action if it is valid; if the whole text is no action, try its last line."""
-        session = self._playing()
+        session = self.begun(self.session)
         name, argument = parse(action)
         if name not in ("search", "click"):
             name, argument = parse(parse_command(action))
@@ -170,7 +170,7 @@ class WebShop(TextEnv):
 
     def _page(self, action: str) -> str:
         """Return the page, preceded by the requested number of earlier observations and actions."""
-        page = MODES[self.mode](self._playing())
+        page = MODES[self.mode](self.begun(self.session))
         self._said.append(action)
         parts = [page]
         for back in range(1, 1 + max(self.previous_observations, self.previous_actions)):
@@ -183,7 +183,7 @@ class WebShop(TextEnv):
 
     def _progressed(self, earned: float) -> float:
         """Return the growth of AgentBoard's progress score."""
-        session, before = self._playing(), progress(self._best)
+        session, before = self.begun(self.session), progress(self._best)
         if session.kind == "search_results":
             looked_at = session.listed
         else:
@@ -196,18 +196,8 @@ class WebShop(TextEnv):
 
     def _match(self, place: int) -> float:
         price = self.shop.price(place, self.price_seed)
-        return best(self.shop.product(place), self._wanted(), price, self.nouns)[0]
+        return best(self.shop.product(place), self.begun(self.goal), price, self.nouns)[0]
 
     def _price(self, goal: ShopGoal) -> float:
         number = self.shop.number(goal.asin)
         return 0.0 if number is None else self.shop.price(number, self.price_seed)
-
-    def _wanted(self) -> ShopGoal:
-        if self.goal is None:
-            raise InstanceError(f"{self.task.id}: call reset() first")
-        return self.goal
-
-    def _playing(self) -> ShopSession:
-        if self.session is None:
-            raise InstanceError(f"{self.task.id}: call reset() first")
-        return self.session

@@ -88,7 +88,7 @@ def at_the_till(window):
     """Play to the item that the oracle would buy, and return the call that buys it."""
     window.reset(options={"index": 0})
     for action in window.unwrapped.oracle():
-        if window.unwrapped._playing().kind == "item_page" and action == window.unwrapped._click("buy now", "button"):
+        if window.unwrapped.session.kind == "item_page" and action == window.unwrapped._click("buy now", "button"):
             return action
         window.step(action)
     raise AssertionError("nothing was for sale")
