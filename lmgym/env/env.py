@@ -39,7 +39,7 @@ class Reply:
     seat: str = FIRST_SEAT  # whose turn it is next
     others: Mapping[str, float] = field(default_factory=dict)  # rewards of the seats that did not act
     points: Sequence[tuple[float, float]] = ()  # x and y of a pointing action, in pixels of the picture it answers
-    figures: Mapping[str, float] = field(default_factory=dict)  # the task's own, by name; with the last reply
+    figures: Mapping[str, float] = field(default_factory=dict)  # of the last reply; by default as `figures_if_cut`
 
 
 class ResetNeeded(InstanceError, gymnasium.error.ResetNeeded):
@@ -223,7 +223,7 @@ class TextEnv(gymnasium.Env[Observation, str]):
         if reply.points:
             info["points"] = [list(point) for point in reply.points]
         if reply.done:
-            info |= self._ending(reply.score, reply.figures)
+            info |= self._ending(reply.score, reply.figures or self.figures_if_cut())
         return self._observation(reply), reward, reply.done, False, info
 
     def cut(self) -> dict[str, Any]:

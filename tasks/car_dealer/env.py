@@ -50,6 +50,7 @@ class CarDealer(TextEnv):
         self.next_words: str | None = self.script.opening()
         self.buyer_words = ""  # all of them, as the seller heard them
         self.sold = 0  # price of the sale
+        self.share = 0.0  # of the list price
         return Reply("Start", seat=BUYER)
 
     def act(self, action: str) -> Reply:
@@ -81,8 +82,8 @@ class CarDealer(TextEnv):
         return score > 0.0
 
     def figures_if_cut(self) -> dict[str, float]:
-        """Return the figures of a dialogue without a sale."""
-        return self._figures(None)
+        """Return the sale, its share of the list price and the number of texts."""
+        return {"sold": float(self.sold > 0), "share_of_list_price": self.share, "texts": float(self.texts)}
 
     def oracle(self) -> Iterator[str]:
         """Offer the car for which the buyer pays most, at the buyer's limit."""
@@ -129,20 +130,16 @@ class CarDealer(TextEnv):
                 text = f"{PROMPT.substitute(cars=cars, example=self.cars[0].name)}\n\n{text}"
             return Reply(text)
         car = self.script.car or self.cars[0]
-        accepted = ending is not None and ending[1].lower() == "accept"
-        price = self._agreed(ending[3] if ending else None) if accepted else 0
-        self.sold = price
+        price = 0
+        if ending is not None and ending[1].lower() == "accept":  # the price is what the buyer wrote, else the offer
+            price = int((ending[3] or "").replace(",", "") or 0) or self.offer or 0
+        self.sold, self.share = price, price / car.msrp
         reward = self._reward(car, price)
         best = max(self.buyer.limit(each) for each in self.cars)
         score = max(0.0, min(1.0, price / best))
         end = f"Buyer: {words}\n" + (f"Sold for ${price:,}." if price else "No sale.")
         others = {FIRST_SEAT: reward} if reward else {}
-        return Reply(end, done=True, score=score, others=others, figures=self._figures(car))
-
-    def _agreed(self, written: str | None) -> int:
-        """Return the price of a sale: what the buyer wrote, else the dealer's latest offer."""
-        price = int(written.replace(",", "") or 0) if written else 0
-        return price or self.offer or 0
+        return Reply(end, done=True, score=score, others=others)
 
     def _reward(self, car: Car, price: int) -> float:
         if self.rewards == "revenue":
@@ -162,10 +159,6 @@ class CarDealer(TextEnv):
         features = sum(each in words for each in car.features)
         fit = 0.15 * features + 0.2 * (car.body.lower() in words) + 0.05 * (car.brand.lower() in words)
         return min(car.msrp, self._budget()) / self._budget() + fit
-
-    def _figures(self, car: Car | None) -> dict[str, float]:
-        share = self.sold / car.msrp if car is not None else 0.0
-        return {"sold": float(self.sold > 0), "share_of_list_price": share, "texts": float(self.texts)}
 
 
 def _offer(car: Car, price: int) -> str:

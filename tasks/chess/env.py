@@ -152,7 +152,6 @@ class ChessEnv(TextEnv):
             others={OPPONENT: -payoff} if white else {FIRST_SEAT: payoff},
             done=True,
             score={FIRST_SEAT: score, OPPONENT: 1.0 - score},
-            figures=self.figures_if_cut(),
         )
 
 

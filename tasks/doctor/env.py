@@ -64,14 +64,7 @@ class Doctor(TextEnv):
         words, reward, name, valid = self._replied(text)
         if self.turn >= self.turns:
             rewards = {name: reward, "exhausted": EXHAUSTED}
-            return Reply(
-                f"{words} Your time is over.",
-                reward=rewards,
-                done=True,
-                score=0.0,
-                valid=valid,
-                figures=self._figures(),
-            )
+            return Reply(f"{words} Your time is over.", reward=rewards, done=True, score=0.0, valid=valid)
         return Reply(f"{words}\nTurn {self.turn}/{self.turns}.", reward={name: reward}, valid=valid)
 
     def answer(self) -> str:
@@ -79,8 +72,13 @@ class Doctor(TextEnv):
         return f"Diagnosis: {ILLNESSES[self.illness]}\nRecommendation: {remedy(self.illness)}"
 
     def figures_if_cut(self) -> dict[str, float]:
-        """Return the figures of an episode that was cut."""
-        return self._figures()
+        """Return both halves of the answer and the questions so far."""
+        return {
+            "diagnosis_right": self.named,
+            "recommendation_right": self.recommended,
+            "questions_answered": float(self.questions),
+            "repeated_questions": float(self.repeats),
+        }
 
     def oracle(self) -> Iterator[str]:
         """Give the right final answer at once."""
@@ -127,20 +125,12 @@ class Doctor(TextEnv):
         rewards = {"diagnosis": CORRECT * self.named, "recommendation": CORRECT * self.recommended}
         score = (self.named + self.recommended) / 2
         text = f"It was {ILLNESSES[self.illness]}; the remedy is {remedy(self.illness)}."
-        return Reply(text, reward=rewards, done=True, score=score, figures=self._figures())
+        return Reply(text, reward=rewards, done=True, score=score)
 
     def _splitting(self, left: list[int]) -> int:
         """Return the finding that splits the illnesses best."""
         open_findings = [each for each in range(len(FINDINGS)) if each not in self.known_findings]
         return min(open_findings, key=lambda each: abs(sum(has(illness, each) for illness in left) - len(left) / 2))
-
-    def _figures(self) -> dict[str, float]:
-        return {
-            "diagnosis_right": self.named,
-            "recommendation_right": self.recommended,
-            "questions_answered": float(self.questions),
-            "repeated_questions": float(self.repeats),
-        }
 
 
 def _bare(answer: str) -> str:

@@ -99,8 +99,9 @@ class Mint(TextEnv):
         return cast(float, self.inner.score_if_cut())
 
     def figures_if_cut(self) -> dict[str, float]:
-        """Return the figures of an episode that was cut."""
-        return self._figures()
+        """Return SR_k for every k up to 5, as 0 or 1: solved in that many turns or fewer."""
+        rates = {f"sr_{k}": float(0 < self.solved_at <= k) for k in range(1, MOST_TURNS + 1)}
+        return {**rates, "proposals": float(self.proposed)}
 
     def oracle(self) -> Iterator[str]:
         """Propose what the oracle of the task inside does."""
@@ -171,9 +172,4 @@ class Mint(TextEnv):
     def _end(self, words: str, score: float, *, valid: bool = True) -> Reply:
         if self.inner.solved(score):
             self.solved_at = self.turn
-        return Reply(words, reward=score, done=True, score=score, valid=valid, figures=self._figures())
-
-    def _figures(self) -> dict[str, float]:
-        """Return SR_k for every k up to 5, as 0 or 1: solved in that many turns or fewer."""
-        rates = {f"sr_{k}": float(0 < self.solved_at <= k) for k in range(1, MOST_TURNS + 1)}
-        return {**rates, "proposals": float(self.proposed)}
+        return Reply(words, reward=score, done=True, score=score, valid=valid)

@@ -71,13 +71,11 @@ class Negotiate(TextEnv):
             self.offers[actor] = (price, delivery, warranty)
         if self.turns[FIRST_SEAT] >= TURNS and self.turns[PARTNER] >= TURNS:
             return self._finish(actor, valid=valid)
+        if not valid and self.turns[actor] >= TURNS:
+            return self._finish(actor, valid=False)
         if not valid:
             problem = "Make one offer on the last line, or write ACCEPT to an offer, or LEAVE."
-            return (
-                Reply(problem, valid=False, seat=actor)
-                if self.turns[actor] < TURNS
-                else self._finish(actor, valid=False)
-            )
+            return Reply(problem, valid=False, seat=actor)
         self.seat = other
         words = f"Your partner: {text.strip()}"
         if other == FIRST_SEAT and not self.opened:
@@ -98,8 +96,18 @@ class Negotiate(TextEnv):
         return dict.fromkeys(self.sides, 0.0)
 
     def figures_if_cut(self) -> dict[str, float]:
-        """Return the figures of a negotiation without agreement."""
-        return self._figures()
+        """Return the agreement, its share of the best joint value and the leaks of both sides."""
+        mine, theirs = self.sides[FIRST_SEAT], self.sides[PARTNER]
+        joint = 0.0
+        if self.deal is not None:
+            top = max(mine.value(deal) + theirs.value(deal) for deal in possible(mine, theirs))
+            joint = (mine.value(self.deal) + theirs.value(self.deal)) / top
+        return {
+            "agreement": float(self.deal is not None),
+            "joint_value": joint,
+            "leaked_limit": float(self.leaks[FIRST_SEAT]),
+            "partner_leaked_limit": float(self.leaks[PARTNER]),
+        }
 
     def solved(self, score: float) -> bool:
         """Return True if there is an agreement above the own limit."""
@@ -137,9 +145,7 @@ class Negotiate(TextEnv):
         scores = {seat: self._score(seat) for seat in self.sides}
         text = "No agreement." if self.deal is None else f"Agreed. {offer_text(self.deal)}"
         others = {seat: score for seat, score in scores.items() if seat != actor}
-        return Reply(
-            text, reward=scores[actor], others=others, done=True, score=scores, valid=valid, figures=self._figures()
-        )
+        return Reply(text, reward=scores[actor], others=others, done=True, score=scores, valid=valid)
 
     def _score(self, seat: str) -> float:
         if self.deal is None:
@@ -149,16 +155,3 @@ class Negotiate(TextEnv):
         top = party.value(best(party, rival))
         share = (party.value(self.deal) - party.limit) / (top - party.limit)
         return max(0.0, min(1.0, share)) * (0.5 if self.leaks[seat] else 1.0)
-
-    def _figures(self) -> dict[str, float]:
-        mine, theirs = self.sides[FIRST_SEAT], self.sides[PARTNER]
-        joint = 0.0
-        if self.deal is not None:
-            top = max(mine.value(deal) + theirs.value(deal) for deal in possible(mine, theirs))
-            joint = (mine.value(self.deal) + theirs.value(self.deal)) / top
-        return {
-            "agreement": float(self.deal is not None),
-            "joint_value": joint,
-            "leaked_limit": float(self.leaks[FIRST_SEAT]),
-            "partner_leaked_limit": float(self.leaks[PARTNER]),
-        }

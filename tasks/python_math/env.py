@@ -184,8 +184,6 @@ class PythonMath(TextEnv):
         rewards = {"answer": 1.0 if right else self.protocol.wrong}
         if self.protocol.bonus is not None:
             share = (self.programs - self.failures) / self.programs if self.programs else 0.0
-            rewards |= {
-                "format": self.protocol.bonus["format"] * (not self.void),
-                "tool": self.protocol.bonus["tool"] * share,
-            }
-        return Reply(text, done=True, score=float(right), reward=rewards, valid=valid, figures=self.figures_if_cut())
+            rewards["format"] = self.protocol.bonus["format"] * (not self.void)
+            rewards["tool"] = self.protocol.bonus["tool"] * share
+        return Reply(text, done=True, score=float(right), reward=rewards, valid=valid)

@@ -87,8 +87,13 @@ class Recommender(TextEnv):
         return self.length / ROUNDS
 
     def figures_if_cut(self) -> dict[str, float]:
-        """Return the figures of a session that was cut."""
-        return self._figures()
+        """Return the session's length and the shares of clicks and of wishes that were met."""
+        return {
+            "retention": float(self.length >= ROUNDS),
+            "session_length": float(self.length),
+            "click_rate": self.clicked / self.shown_items if self.shown_items else 0.0,
+            "instructions_met": self.granted / self.wishes if self.wishes else 1.0,
+        }
 
     def oracle(self) -> Iterator[str]:
         """Show one item of each category that the user likes now, the least tired first."""
@@ -148,14 +153,7 @@ class Recommender(TextEnv):
         others = {FIRST_SEAT: earned} if earned else {}
         if leaves or self.turn >= ROUNDS:
             end = "The user leaves." if leaves else "The session is over."
-            return Reply(
-                f"{words}\n{end}",
-                done=True,
-                score=self.length / ROUNDS,
-                others=others,
-                valid=valid,
-                figures=self._figures(),
-            )
+            return Reply(f"{words}\n{end}", done=True, score=self.score_if_cut(), others=others, valid=valid)
         return Reply(f"{words}\n\n{self._listing()}", others=others, valid=valid)
 
     # Parts -----------------------------------------------------------------------------------------------------
@@ -187,14 +185,6 @@ class Recommender(TextEnv):
             for category in CATEGORIES:
                 if category in self.wish.partition(".")[2]:
                     self.scores[category] = 2.0
-
-    def _figures(self) -> dict[str, float]:
-        return {
-            "retention": float(self.length >= ROUNDS),
-            "session_length": float(self.length),
-            "click_rate": self.clicked / self.shown_items if self.shown_items else 0.0,
-            "instructions_met": self.granted / self.wishes if self.wishes else 1.0,
-        }
 
 
 def _candidates(chance: np.random.Generator) -> list[Item]:

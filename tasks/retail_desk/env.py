@@ -79,7 +79,7 @@ class RetailDesk(TextEnv):
         self.answers: list[tuple[int, str]] = []  # of the customer, with the number of the matter
         self.told: set[float] = set()  # numbers
         self.errors = 0
-        self.opened = False
+        self.opened = self.helped = False
         self.latest_words = GREETING
         self.next_words: str | None = None  # of the scripted customer
         return Reply(f"The desk: {GREETING}", seat=USER)
@@ -107,8 +107,16 @@ class RetailDesk(TextEnv):
         return canonical(self.desk.data)
 
     def figures_if_cut(self) -> dict[str, float]:
-        """Return the figures of an episode that fails."""
-        return self._figures(failed=True)
+        """Return what the agent got right, its failed tool calls, and how the customer kept to its part."""
+        facts = self.goal.facts
+        told = sum(float(fact) in self.told for fact in facts) / len(facts) if facts else 1.0
+        return {
+            "database_right": float(self._database_right()),
+            "facts_told": told,
+            "refusal_due": float(self.goal.refusal),
+            "tool_errors": float(self.errors),
+            **self.audit.figures(failed=not self.helped),
+        }
 
     def oracle(self) -> Iterator[str]:
         """Ask the scripted customer for everything that is needed, look it up, act or decline, and report."""
@@ -125,10 +133,10 @@ class RetailDesk(TextEnv):
         self.next_words = None
         words = without_endings(speech.words)
         if ending_of(action):
-            score = float(self._right())
-            figures = self._figures(failed=score < 1)
+            self.helped = self._database_right() and all(float(fact) in self.told for fact in self.goal.facts)
+            score = float(self.helped)
             others = {FIRST_SEAT: score} if score else {}
-            return Reply("The conversation is over.", done=True, score=score, others=others, figures=figures)
+            return Reply("The conversation is over.", done=True, score=score, others=others)
         self.turn = FIRST_SEAT
         text = f"The customer: {words or '(nothing)'}"
         if not self.opened:
@@ -163,24 +171,8 @@ class RetailDesk(TextEnv):
         self.calls.append((name, arguments))
         return Reply(result)
 
-    # Judgement -------------------------------------------------------------------------------------------------
-
-    def _right(self) -> bool:
-        return self._database_right() and all(float(fact) in self.told for fact in self.goal.facts)
-
     def _database_right(self) -> bool:
         return canonical(self.desk.data) == self.wanted
-
-    def _figures(self, *, failed: bool) -> dict[str, float]:
-        facts = self.goal.facts
-        told = sum(float(fact) in self.told for fact in facts) / len(facts) if facts else 1.0
-        return {
-            "database_right": float(self._database_right()),
-            "facts_told": told,
-            "refusal_due": float(self.goal.refusal),
-            "tool_errors": float(self.errors),
-            **self.audit.figures(failed=failed),
-        }
 
 
 def wanted(data: Data, goal: Goal) -> str:

@@ -97,6 +97,7 @@ class Tau2(TextEnv):
         self.transcript = Transcript()
         self.steps = self.errors = self.gold_position = 0
         self.checks: dict[str, float] = {}
+        self.failed = True
         self.greeted = False  # True once the agent has had its prompt
         self.side = UserSide(self.job, self.world, kind=self.user_kind, recording=self.recording)
         history = history_of(self.job)
@@ -124,8 +125,7 @@ class Tau2(TextEnv):
         reply = self._of_user(action) if self.turn == USER else self._of_agent(action)
         if not reply.done and (self.steps >= STEPS or self.errors >= ERRORS):
             limit = f"{STEPS} messages" if self.steps >= STEPS else f"{ERRORS} failed tool calls"
-            figures = self._figures(failed=True)
-            return Reply(f"The dialogue ended after {limit}.", done=True, score=0.0, figures=figures)
+            return Reply(f"The dialogue ended after {limit}.", done=True, score=0.0)
         return reply
 
     def scripted(self, seat: str) -> str:
@@ -149,8 +149,10 @@ class Tau2(TextEnv):
         return [*self.world.schemas(requestor), *([DONE] if self.solo and seat == FIRST_SEAT else [])]
 
     def figures_if_cut(self) -> dict[str, float]:
-        """Return the figures of an episode that was cut."""
-        return self._figures(failed=True)
+        """Return the checks of the evaluation, what the agent needed, and how the user kept to its part."""
+        checks = {name.lower(): value for name, value in self.checks.items()}
+        counts = {"messages": float(self.steps), "tool_errors": float(self.errors)}
+        return {**checks, **counts, **({} if self.solo else self.side.figures(failed=self.failed))}
 
     def oracle(self) -> Iterator[str]:
         """Make the gold tool calls, tell the user what to do and what the task wants told, then close."""
@@ -241,7 +243,7 @@ class Tau2(TextEnv):
     def _ended(self) -> Reply:
         """Evaluate a dialogue that a side has properly ended; those with other assertions go to the judge first."""
         if self.steps >= STEPS or self.errors >= ERRORS:
-            return Reply("The dialogue is over.", done=True, score=0.0, figures=self._figures(failed=True))
+            return Reply("The dialogue is over.", done=True, score=0.0)
         if needs_judge(self.job):
             self.turn = JUDGE
             lines = "\n".join(f"{role}: {words}" for role, words in self.transcript.lines)
@@ -255,6 +257,7 @@ class Tau2(TextEnv):
     def _scored(self, verdicts: list[bool] | None) -> Reply:
         self.checks = evaluate(self.official, self.job, self.world, self.transcript, verdicts=verdicts)
         score = float(all(self.checks.values()))
+        self.failed = score < 1
         own = self.turn == FIRST_SEAT  # in solo mode; otherwise the user or the judge acted last
         return Reply(
             "The dialogue is over.",
@@ -262,13 +265,7 @@ class Tau2(TextEnv):
             others={} if own or not score else {FIRST_SEAT: score},
             done=True,
             score=score,
-            figures=self._figures(failed=score < 1),
         )
-
-    def _figures(self, *, failed: bool) -> dict[str, float]:
-        checks = {name.lower(): value for name, value in self.checks.items()}
-        counts = {"messages": float(self.steps), "tool_errors": float(self.errors)}
-        return {**checks, **counts, **({} if self.solo else self.side.figures(failed=failed))}
 
 
 def verdicts_of(action: str) -> list[bool]:

@@ -72,6 +72,7 @@ class TryAgain(TextEnv):
         answer = action.strip() if tagged is None else tagged
         self.answers.append("".join(answer.lower().split()))
         if answer and self.right(answer):
+            self.solved_at_first = float(len(self.answers) == 1)
             return self._finish("Correct!", DECAYS[self.decay] ** (len(self.answers) - 1), 1.0)
         if len(self.answers) >= TRIES:
             return self._finish("Incorrect. No tries are left.", 0.0, 0.0, valid=bool(answer))
@@ -82,8 +83,9 @@ class TryAgain(TextEnv):
         return self.truth
 
     def figures_if_cut(self) -> dict[str, float]:
-        """Return the figures of an episode that was cut."""
-        return self._figures(0.0)
+        """Return 1 if the first answer was right, and the share of answers that differ."""
+        distinct = len(set(self.answers)) / len(self.answers) if self.answers else 1.0
+        return {"solved_at_first": self.solved_at_first, "distinct_answers": distinct}
 
     def oracle(self) -> Iterator[str]:
         """Give the right answer."""
@@ -92,16 +94,10 @@ class TryAgain(TextEnv):
 
     def _shown(self, question: str) -> Reply:
         self.answers: list[str] = []
+        self.solved_at_first = 0.0
         return Reply(PROMPT.substitute(question=question, tries=TRIES))
 
     def _finish(self, text: str, reward: float, score: float, *, valid: bool = True) -> Reply:
         repeated = 1 - len(set(self.answers)) / len(self.answers)
         rewards = {"solved": reward, "repetition": -self.penalty * repeated}
-        return Reply(text, reward=rewards, done=True, score=score, valid=valid, figures=self._figures(score))
-
-    def _figures(self, score: float) -> dict[str, float]:
-        tries = len(self.answers)
-        return {
-            "solved_at_first": float(score == 1.0 and tries == 1),
-            "distinct_answers": len(set(self.answers)) / tries if tries else 1.0,
-        }
+        return Reply(text, reward=rewards, done=True, score=score, valid=valid)

@@ -82,8 +82,8 @@ class GuessingEnv(TextEnv):
         return self.hidden
 
     def figures_if_cut(self) -> dict[str, float]:
-        """Return the figures of an episode that was cut."""
-        return self._figures()
+        """Return the number of questions and the share of them that the answerer understood."""
+        return {"questions": float(self.asked), "understood": self.understood / self.asked if self.asked else 1.0}
 
     def oracle(self) -> Iterator[str]:
         """Name the hidden member."""
@@ -144,15 +144,11 @@ class GuessingEnv(TextEnv):
         done = won or self.asked >= QUESTIONS
         text = answer if self.OPEN else YES if yes else NO
         reply = Reply(text, done=done, score=float(won) if done else None, valid=valid)
-        reply.figures = self._figures() if done else {}
         if acting == FIRST_SEAT:
             reply.reward = {"question": COST}
         elif won:
             reply.others = {FIRST_SEAT: -COST}
         return reply
-
-    def _figures(self) -> dict[str, float]:
-        return {"questions": float(self.asked), "understood": self.understood / self.asked if self.asked else 1.0}
 
     def _question(self, action: str) -> str:
         """Return the question on the last line of an action; "" if there is none, or more than one anywhere."""
