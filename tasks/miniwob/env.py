@@ -15,10 +15,9 @@ import numpy as np
 
 from lmgym.backends.browser.calls import describe
 from lmgym.backends.browser.gate import Sites, origin
-from lmgym.backends.browser.session import BrowserSession, check_view
-from lmgym.env.actions import parse_function_call
-from lmgym.env.env import Reply, TextEnv
-from lmgym.env.spaces import Images
+from lmgym.backends.browser.session import BrowserSession
+from lmgym.env.browser_env import BrowserTask
+from lmgym.env.env import Reply
 from lmgym.errors import BackendError, InstanceError, MissingExtra
 from lmgym.tasks.miniwob import FLIGHTS, PAGES, SPEC, TEST, TRAIN
 from lmgym.tasks.miniwob.pages import HOME, pages
@@ -49,45 +48,32 @@ STATE = """() => typeof WOB_DONE_GLOBAL === 'undefined' || window.lmgymEpisode !
   : [WOB_DONE_GLOBAL, WOB_RAW_REWARD_GLOBAL, WOB_REWARD_GLOBAL, String(WOB_REWARD_REASON || ''), location.pathname]"""
 
 
-class MiniWoB(TextEnv):
+class MiniWoB(BrowserTask):
     """Pages of MiniWoB++ in a browser; the score is the page's raw reward."""
 
     SPEC = SPEC
 
     def __init__(
-        self,
-        *,
-        page: str = "",
-        observe: str = "axtree",
-        pixels: str = "none",
-        places: bool = True,
-        decay: bool = False,
-        tick: int = 500,
-        **common: Any,
+        self, *, page: str = "", places: bool = True, decay: bool = False, tick: int = 500, **common: Any
     ) -> None:
         """Choose the page and the observations.
 
         Args:
             page: name of the one page to play; "" plays the split's pages in turn.
-            observe: "axtree" shows the accessibility tree, "html" short HTML, "none" the goal only.
-            pixels: "screenshot" adds a picture of the page, "som" one with marks, "none" none.
             places: True adds the coordinates of each element's centre, for actions by coordinate.
             decay: True lets the reward decrease over time as in the pages: to 0 at a page's time limit.
             tick: milliseconds of the page's clock per action.
-            common: options of every task: split, others, render_mode.
+            common: options of every browser task: observe, pixels, split, others, render_mode.
         """
         if page and page not in PAGES:
             raise InstanceError(f"MiniWoB++ has no page {page!r}; it has {', '.join(PAGES)}")
-        check_view(observe, pixels)
         if tick < 0:
             raise InstanceError(f"tick is a time in milliseconds; got {tick}")
         self.window = size(page)
-        if pixels != "none":
-            self.PICTURES = Images(self.window[1], self.window[0])  # type: ignore[misc]  # of this environment
-        super().__init__(**common)
-        self.page, self.observe, self.pixels, self.places, self.decay = page, observe, pixels, places, decay
+        super().__init__(places=places, **common)
+        self.page, self.decay = page, decay
         sites, self._root = _sites()
-        self.session = BrowserSession(
+        self.browser = BrowserSession(
             sites, sets=("bid", "coord"), size=self.window, tick=tick, hidden=HIDDEN, counted=COUNTED
         )
         self.goal = ""
@@ -113,13 +99,8 @@ class MiniWoB(TextEnv):
 
     def act(self, action: str) -> Reply:
         """Perform one call, advance the page's clock, and read the page's verdict."""
-        call = parse_function_call(action)
-        if call is None:
-            self.session.wait()
-            wrong = "answer with one call, such as click('12')"
-        else:
-            wrong = self.session.do(call.name, call.positional, call.arguments)
-        state = self.session.evaluate(STATE)
+        wrong = self.call(action)
+        state = self.browser.evaluate(STATE)
         if state is None or not state[-1].endswith(path(self.opened)):
             left = "You left the page: the episode is over."
             return Reply(left, done=True, score=0.0, reward={"raw": -1.0}, valid=not wrong)
@@ -129,15 +110,8 @@ class MiniWoB(TextEnv):
         raw = min(float(raw), 0.0) if wrong else float(raw)  # an action that failed completes nothing
         terms = {"raw": raw, "decay": float(decayed) - raw} if self.decay and not wrong else {"raw": raw}
         verdict = f"The page says: {reason}. " if reason else ""
-        return self._ended(f"{verdict}The episode is over.", terms, max(0.0, min(1.0, raw)), valid=not wrong)
-
-    def pointing(self, x: float, y: float) -> str | None:
-        """Return the call that clicks a pixel."""
-        return self.session.pointing(x, y)
-
-    def close(self) -> None:
-        """Close the browser's context."""
-        self.session.close()
+        text, score = f"{verdict}The episode is over.", max(0.0, min(1.0, raw))
+        return Reply(text, images=self.pictures(), reward=terms, done=True, score=score, valid=not wrong)
 
     def fingerprint(self) -> str:
         """Return page, seed and mode, which define the instance."""
@@ -145,30 +119,26 @@ class MiniWoB(TextEnv):
 
     def _open(self, page: str, seed: int, mode: str) -> Reply:
         self.opened, self.seed, self.mode = page, seed, mode
-        self.session.open(f"{self._root}/{path(page)}")
-        self.session.evaluate(BEGIN, [seed, mode])
+        self.browser.open(f"{self._root}/{path(page)}")
+        self.browser.evaluate(BEGIN, [seed, mode])
         for _ in range(READY):
-            self.session.wait()
-            if self.session.evaluate("() => WOB_TASK_READY"):
+            self.browser.wait()
+            if self.browser.evaluate("() => WOB_TASK_READY"):
                 break
         else:
             raise BackendError(f"the page {page} was not ready after {READY} ticks")
-        self.goal = str(self.session.evaluate(GOAL))
+        self.goal = str(self.browser.evaluate(GOAL))
         reply = self._reply("")
         prompt = Template(resources.files(__package__).joinpath("prompt.md").read_text(encoding="utf-8"))
         width, height = self.window
         reply.text = prompt.substitute(
-            width=width, height=height, actions=describe(self.session.names), goal=self.goal, page=reply.text
+            width=width, height=height, actions=describe(self.browser.names), goal=self.goal, page=reply.text
         )
         return reply
 
     def _reply(self, before: str, *, valid: bool = True) -> Reply:
-        seen = self.session.look(self.observe, self.pixels, places=self.places)  # type: ignore[arg-type]  # checked
+        seen = self.look()
         return Reply(before + seen.text, images=seen.images, valid=valid)
-
-    def _ended(self, text: str, terms: Mapping[str, float], score: float, *, valid: bool) -> Reply:
-        images = self.session.look("none", self.pixels).images if self.pixels != "none" else ()  # type: ignore[arg-type]
-        return Reply(text, images=images, reward=terms, done=True, score=score, valid=valid)
 
 
 class Solved(MiniWoB):
@@ -182,7 +152,7 @@ class Solved(MiniWoB):
         source = resources.files(__package__).joinpath("oracle.js").read_text(encoding="utf-8")
         memory: Any = None
         while True:
-            call, memory = self.session.evaluate(source, [self.opened, self.goal, memory, self.seed])
+            call, memory = self.browser.evaluate(source, [self.opened, self.goal, memory, self.seed])
             yield call
 
 

@@ -12,10 +12,9 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from lmgym.backends.browser.calls import describe
 from lmgym.backends.browser.gate import Request, Response, Sites
-from lmgym.backends.browser.session import BrowserSession, check_view
-from lmgym.env.actions import parse_function_call
+from lmgym.backends.browser.session import BrowserSession
+from lmgym.env.browser_env import BrowserTask
 from lmgym.env.env import Reply
-from lmgym.env.spaces import Images
 from lmgym.errors import InstanceError
 from lmgym.tasks.webshop import BROWSER
 from lmgym.tasks.webshop.env import WebShop
@@ -25,40 +24,26 @@ from lmgym.tasks.webshop.picture import svg
 from lmgym.tasks.webshop.session import BACK, HOST, parse
 
 SITE = "http://shop.test"
-WIDTH, HEIGHT = 1024, 768
 PATIENCE = 4  # times that a player tries a call
 NAMED = re.compile(r"""\s*\[(\w+)\] (button|link|radio|textbox|searchbox) ('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
 
 
-class WebShopBrowser(WebShop):
+class WebShopBrowser(BrowserTask, WebShop):
     """The shop in a browser. Every address shows the buyer's current page."""
 
     SPEC = BROWSER
 
-    def __init__(self, *, observe: str = "axtree", pixels: str = "none", places: bool = False, **common: Any) -> None:
-        """Choose the observations.
+    window = (1024, 768)
 
-        Args:
-            observe: "axtree" shows the accessibility tree, "html" short HTML, "none" the address only.
-            pixels: "screenshot" adds a picture of the window, "som" one with marks, "none" nothing.
-            places: True adds the coordinates of each element's centre, for actions by coordinate.
-            common: WebShop's options; `mode` and the repeated observations and actions have no effect.
-        """
-        check_view(observe, pixels)
-        if pixels != "none":
-            self.PICTURES = Images(HEIGHT, WIDTH)  # type: ignore[misc]  # of this environment
+    def __init__(self, **common: Any) -> None:
+        """Choose the observations and WebShop's options; `mode` and what is repeated have no effect."""
         super().__init__(**common)
-        self.observe, self.pixels, self.places = observe, pixels, places
         self.refused = False  # the last call
-        self.window = BrowserSession(Sites({SITE: self._serve}), sets=("bid", "coord", "nav"), size=(WIDTH, HEIGHT))
+        self.browser = BrowserSession(Sites({SITE: self._serve}), sets=("bid", "coord", "nav"), size=self.window)
 
     def act(self, action: str) -> Reply:
         """Perform one call in the browser."""
-        call = parse_function_call(action)
-        if call is None:
-            wrong = "answer with one call, such as click('12')"
-        else:
-            wrong = self.window.do(call.name, call.positional, call.arguments)
+        wrong = self.call(action)
         self.refused = bool(wrong)
         text, images = self._look()
         return self._answer(f"Error: {wrong}\n\n{text}" if wrong else text, not wrong, images)
@@ -77,10 +62,6 @@ class WebShopBrowser(WebShop):
         """Return None: calls with free text cannot be listed."""
         return None
 
-    def pointing(self, x: float, y: float) -> str | None:
-        """Return the call that clicks a pixel."""
-        return self.window.pointing(x, y)
-
     def calls(self, action: str) -> Iterator[str]:
         """Yield the calls that do what an action of the text shop does, as the page is when each is asked for."""
         name, argument = parse(action)
@@ -92,21 +73,18 @@ class WebShopBrowser(WebShop):
         yield from self._until_taken(lambda: f"fill({self._bid('search', 'textbox', 'searchbox')!r}, {argument!r})")
         yield from self._until_taken(lambda: self._click("search", "button"))
 
-    def close(self) -> None:
-        """Close the browser's context."""
-        self.window.close()
-
     def _open(self, goal: ShopGoal, index: int) -> Reply:
         super()._open(goal, index)
-        self.window.open(SITE)
+        self.browser.open(SITE)
         page, images = self._look()
         prompt = Template(resources.files(__package__).joinpath("browser.md").read_text(encoding="utf-8"))
-        words = prompt.substitute(width=WIDTH, height=HEIGHT, actions=describe(self.window.names), page=page)
+        width, height = self.window
+        words = prompt.substitute(width=width, height=height, actions=describe(self.browser.names), page=page)
         return Reply(words.strip(), images=images)
 
     def _look(self) -> tuple[str, tuple[Any, ...]]:
         """Return the address and the page's text, and its picture, if any."""
-        seen = self.window.look(self.observe, self.pixels, places=self.places)  # type: ignore[arg-type]  # checked
+        seen = self.look()
         return f"{seen.url}\n{seen.text}".rstrip(), seen.images
 
     def _until_taken(self, call: Callable[[], str]) -> Iterator[str]:
@@ -128,7 +106,7 @@ class WebShopBrowser(WebShop):
 
     def _bid(self, label: str, *roles: str) -> str:
         """Return the number of the element of that name and one of these roles; InstanceError where there is none."""
-        for line in self.window.look("axtree").text.splitlines():
+        for line in self.browser.look("axtree").text.splitlines():
             match = NAMED.match(line)
             if match and match[2] in roles and str(ast.literal_eval(match[3])).lower() == label:
                 return match[1]

@@ -87,19 +87,19 @@ def test_pages_that_move_by_themselves_repeat(name):
 
 def test_the_partial_rewards_of_a_page_are_its_score_and_no_success(opened):
     env = opened("lmgym/MiniWoB-find-greatest-v0")
-    worst = env.unwrapped.session.evaluate(
+    worst = env.unwrapped.browser.evaluate(
         """() => [...document.querySelectorAll('.card')]
         .sort((a, b) => parseInt(a.textContent) - parseInt(b.textContent))[0].getAttribute('bid')"""
     )
     env.step(f"click('{worst}')")
-    submit = env.unwrapped.session.evaluate("document.querySelector('#submit').getAttribute('bid')")
+    submit = env.unwrapped.browser.evaluate("document.querySelector('#submit').getAttribute('bid')")
     _, reward, terminated, _, info = env.step(f"click('{submit}')")
     assert (reward, terminated, info["score"], info["success"]) == (0.1, True, 0.1, False)
 
 
 def middles(env: Any, selector: str) -> list[tuple[str, float, float]]:
     """Text and middle of the elements that a selector finds."""
-    found: list[tuple[str, float, float]] = env.unwrapped.session.evaluate(
+    found: list[tuple[str, float, float]] = env.unwrapped.browser.evaluate(
         """selector => [...document.querySelectorAll(selector)].map(element => {
         const box = element.getBoundingClientRect();
         return [element.textContent, box.left + box.width / 2, box.top + box.height / 2];
@@ -154,7 +154,7 @@ def test_phone_book_pays_for_the_contact_and_for_the_detail(contact, detail, raw
 
 def test_a_negative_raw_reward_is_the_reward_and_scores_nothing(button):
     button.reset(options={"index": 0})
-    wrong = button.unwrapped.session.evaluate(
+    wrong = button.unwrapped.browser.evaluate(
         """goal => [...document.querySelectorAll('button')]
         .find(button => !goal.includes('"' + button.textContent + '"')).getAttribute('bid')""",
         button.unwrapped.goal,
@@ -176,7 +176,7 @@ def test_decay_is_a_term_in_virtual_time_and_leaves_the_score(opened):
 @pytest.mark.parametrize(("call", "score"), [("click('999')", 0.0), ("hello", 0.0), ("noop()", 1.0)])
 def test_an_action_that_failed_never_completes_a_task(button, call, score):
     button.reset(options={"index": 0})
-    button.unwrapped.session.evaluate("() => { WOB_DONE_GLOBAL = true; WOB_RAW_REWARD_GLOBAL = 1; }")
+    button.unwrapped.browser.evaluate("() => { WOB_DONE_GLOBAL = true; WOB_RAW_REWARD_GLOBAL = 1; }")
     _, reward, terminated, _, info = button.step(call)
     assert (reward, terminated, info["score"], info["success"]) == (score, True, score, score == 1.0)
     assert info["valid"] is (score == 1.0)
@@ -184,7 +184,7 @@ def test_an_action_that_failed_never_completes_a_task(button, call, score):
 
 def test_a_combination_with_an_unknown_key_presses_no_button(button):
     button.reset(options={"index": 0})
-    bid = button.unwrapped.session.evaluate(
+    bid = button.unwrapped.browser.evaluate(
         """goal => [...document.querySelectorAll('button')]
         .find(button => goal.includes('"' + button.textContent + '"')).getAttribute('bid')""",
         button.unwrapped.goal,
@@ -204,7 +204,7 @@ def test_no_time_limit_of_the_page_ends_an_episode(button):
 
 def test_leaving_the_page_ends_the_episode_with_nothing(button):
     button.reset(options={"index": 0})
-    button.unwrapped.session.evaluate("location.href = '/miniwob/click-test.html'")
+    button.unwrapped.browser.evaluate("location.href = '/miniwob/click-test.html'")
     _, reward, terminated, _, info = button.step("noop(100)")
     assert (reward, terminated, info["score"]) == (-1.0, True, 0.0)
 

@@ -40,7 +40,7 @@ def terminal() -> Iterator[Any]:
 
 def won(env: Any) -> bool:
     """Click the payload if it can be clicked, let time pass, and return whether the episode ended with success."""
-    env.unwrapped.session.evaluate("() => { for (const bait of document.querySelectorAll('#bait')) bait.click(); }")
+    env.unwrapped.browser.evaluate("() => { for (const bait of document.querySelectorAll('#bait')) bait.click(); }")
     *_, info = env.step("noop()")
     return bool(info.get("success"))
 
@@ -50,7 +50,7 @@ def test_html_typed_into_the_terminal_runs_no_script(terminal, payload):
     terminal.reset(options={"index": 0})
     terminal.step("mouse_click(80, 120)")
     terminal.step(f"keyboard_type({payload!r})")
-    typed = terminal.unwrapped.session.evaluate("() => document.querySelector('#active-input').textContent")
+    typed = terminal.unwrapped.browser.evaluate("() => document.querySelector('#active-input').textContent")
     assert typed == payload
     terminal.step("keyboard_press('Enter')")
     assert not won(terminal)
@@ -60,7 +60,7 @@ def test_html_typed_into_the_terminal_runs_no_script(terminal, payload):
 def test_no_payload_runs_in_a_page_that_takes_text(name):
     with closing(build(f"lmgym/MiniWoB-{name}-v0", observe="none", max_turns=50)) as env:
         env.reset(options={"index": 0})
-        session = env.unwrapped.session
+        session = env.unwrapped.browser
         for field in session.evaluate(FIELDS)[:2]:
             env.step(f"fill('{field}', {PAYLOADS['image']!r})")
         session.evaluate("html => document.body.insertAdjacentHTML('beforeend', html)", "".join(PAYLOADS.values()))
@@ -69,6 +69,6 @@ def test_no_payload_runs_in_a_page_that_takes_text(name):
 
 def test_a_page_that_was_loaded_again_is_left(terminal):
     terminal.reset(options={"index": 0})
-    terminal.unwrapped.session.evaluate("() => location.reload()")
+    terminal.unwrapped.browser.evaluate("() => location.reload()")
     _, reward, terminated, _, info = terminal.step("noop()")
     assert (reward, terminated, info["score"]) == (-1.0, True, 0.0)

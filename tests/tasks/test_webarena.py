@@ -137,7 +137,7 @@ def test_official_tasks_are_played_on_a_site_over_the_network_which_is_restored_
         first, _ = env.reset(options={"index": 0})
         assert [path for path in asked if path == "/reset"] == ["/reset"] * episode
         assert "link 'deeper'" in first["text"]
-        bid = env.unwrapped.session.evaluate("document.querySelector('a').getAttribute('bid')")
+        bid = env.unwrapped.browser.evaluate("document.querySelector('a').getAttribute('bid')")
         env.step(f"click('{bid}')")
         *_, info = env.step("send_msg_to_user('done')")
         assert info["score"] == 1.0
@@ -161,7 +161,7 @@ def test_a_task_that_begins_at_two_addresses_has_a_tab_for_each(shop):
     env = given(start_url="__SHOPPING__/ |AND| __SHOPPING__/deep", eval=FOUND)
     first, _ = env.reset(options={"index": 0})
     assert "Tab 0 (current): Shop\nTab 1: Deep" in first["text"]
-    session = env.unwrapped.session
+    session = env.unwrapped.browser
     assert [name for name, _ in session.look().tabs] == ["Shop", "Deep"]
     assert session.look().url == f"{base}/"
     env.step("tab_focus(1)")

@@ -47,7 +47,7 @@ def test_doing_it_and_something_else_scores_nothing():
         env.step(call)
     number = next(item["id"] for item in env.unwrapped.portal.state.items[:6] if item["stock"])
     env.step(f"goto('{HOME}/catalogue')")
-    bid = env.unwrapped.session.evaluate("id => document.getElementById(id).getAttribute('bid')", f"add{number}")
+    bid = env.unwrapped.browser.evaluate("id => document.getElementById(id).getAttribute('bid')", f"add{number}")
     env.step(f"click('{bid}')")
     _, _, terminated, _, info = env.step(last)
     env.close()
@@ -60,7 +60,7 @@ def test_an_action_that_failed_never_completes_a_task():
     env.reset(options={"index": 0})
     for call in calls:
         env.step(call)
-    env.unwrapped.session._context.messages.append("done")  # all is as it should be, were it not for the next action
+    env.unwrapped.browser._context.messages.append("done")  # all is as it should be, were it not for the next action
     for call in ("click('999')", "hello"):
         _, reward, terminated, _, info = env.step(call)
         assert (reward, terminated, info["valid"]) == (0.0, False, False)

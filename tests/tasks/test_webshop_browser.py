@@ -142,19 +142,19 @@ def test_every_product_has_a_drawing():
 
 
 def test_unknown_ways_of_seeing_are_refused():
-    with pytest.raises(InstanceError, match="observe is one of axtree"):
+    with pytest.raises(InstanceError, match="unknown observe 'braille' for .*; choose axtree"):
         build("WebShopBrowser-v0", observe="braille")
 
 
 def test_a_player_tries_again_what_was_refused(window, monkeypatch):
     window.reset(options={"index": 0})
     shop = window.unwrapped
-    done, refusals = shop.window.do, iter(["not ready"])
+    done, refusals = shop.browser.do, iter(["not ready"])
 
     def busy(name, *arguments):
         return next(refusals, "") or done(name, *arguments) if name == "click" else done(name, *arguments)
 
-    monkeypatch.setattr(shop.window, "do", busy)
+    monkeypatch.setattr(shop.browser, "do", busy)
     over, seen, calls = False, 0.0, []
     for call in shop.oracle():
         calls.append(call)

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from lmgym.backends.browser.calls import action_names, bind
 from lmgym.backends.browser.context import ActionRefused, IsolatedContext
 from lmgym.backends.browser.gate import Sites
 from lmgym.backends.browser.process import BrowserThread, shared_browser
-from lmgym.errors import BackendError, InstanceError
+from lmgym.errors import BackendError
 
 Text = Literal["axtree", "html", "none"]
 Pixels = Literal["none", "screenshot", "som"]
@@ -33,13 +33,6 @@ OPENING = 60.0  # seconds for a context and its first page
 ACTING = 30.0  # seconds for an action, an observation or a question
 Result = TypeVar("Result")
 Work = Callable[[IsolatedContext], Coroutine[Any, Any, Result]]
-
-
-def check_view(observe: str, pixels: str) -> None:
-    """Raise InstanceError if an environment's options `observe` and `pixels` are unknown."""
-    for name, value, allowed in (("observe", observe, get_args(Text)), ("pixels", pixels, get_args(Pixels))):
-        if value not in allowed:
-            raise InstanceError(f"{name} is one of {', '.join(allowed)}; got {value!r}")
 
 
 @dataclass(frozen=True)
