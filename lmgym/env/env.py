@@ -81,7 +81,10 @@ class TextEnv(gymnasium.Env[Observation, str]):
             spaces["images"] = self.PICTURES
         self.observation_space = gymnasium.spaces.Dict(spaces)
         self.action_space = UnicodeText()
-        self._player = None if others in ("scripted", "caller") else _scripted_player(others)
+        self._player: ScriptedPlayer | None = None
+        if others not in ("scripted", "caller"):
+            usage = "others takes 'scripted' or 'caller' as well; the rollout engine's seats take models"
+            self._player = python_function(others, usage)
         self.instance_name = ""
         self.latest_text = ""  # of the last observation
         self._seat = FIRST_SEAT
@@ -331,17 +334,13 @@ class TextEnv(gymnasium.Env[Observation, str]):
         return observation
 
 
-def _scripted_player(name: str) -> ScriptedPlayer:
-    """Load `python:module:function`, which maps an observation's text to an action."""
+def python_function(name: str, usage: str) -> Any:
+    """Load `python:module:function`, an option's value. Raises InstanceError; `usage` ends the message."""
     kind, _, target = name.partition(":")
     module, _, function = target.partition(":")
     if kind != "python" or not module or not function:
-        raise InstanceError(
-            f"others={name!r}: an environment takes 'scripted', 'caller' or 'python:module:function'; "
-            "for a model in another seat use the rollout engine's seats"
-        )
+        raise InstanceError(f"{name!r} is not 'python:module:function'; {usage}")
     try:
-        player: ScriptedPlayer = getattr(importlib.import_module(module), function)
+        return getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError) as error:
-        raise InstanceError(f"others={name!r} cannot be loaded: {error}") from error
-    return player
+        raise InstanceError(f"{name!r} cannot be loaded: {error}") from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import urllib.request
@@ -12,8 +11,8 @@ from importlib import resources
 from typing import Any
 
 from lmgym.backends.browser.gate import Sites, origin
-from lmgym.env.env import Reply
-from lmgym.errors import BackendError, InstanceError
+from lmgym.env.env import Reply, python_function
+from lmgym.errors import BackendError
 from lmgym.tasks.webforms import helpers, official
 from lmgym.tasks.webforms.browsing import Browsing
 from lmgym.tasks.webforms.evaluators import EpisodeEnd, Judge, Scoring, evaluate
@@ -42,7 +41,7 @@ class Arena(Browsing):
         super().__init__(**common)
         self.check_choices(scoring=(scoring, SCORINGS))
         self.scoring: Scoring = "strict" if scoring == "strict" else "official"
-        self.judge = _judge(judge) if judge else None
+        self.judge: Judge | None = python_function(judge, "judge takes no models") if judge else None
         self.item: Mapping[str, Any] = {}
 
     def items(self) -> tuple[Mapping[str, Any], ...]:
@@ -64,21 +63,18 @@ class Arena(Browsing):
 
     def judged(self) -> float:
         """Return the product of the task's evaluators."""
-        return self._evaluated()
-
-    def score_if_cut(self) -> float:
-        """Return the official score of an answer "N/A" with `scoring="official"`, else 0."""
-        return self._evaluated() if self.scoring == "official" else 0.0
-
-    def fingerprint(self) -> str:
-        """Return the task's number and intent."""
-        return f"{self.item['task_id']} {self.item['intent']}"
-
-    def _evaluated(self) -> float:
         messages, url = self.browser.messages, self.browser.look("none").url
         answer = messages[-1] if messages else None
         ending = EpisodeEnd(answer, self.browser.infeasible is not None, url, self._read)
         return evaluate(self.item, ending, scoring=self.scoring, judge=self.judge)
+
+    def score_if_cut(self) -> float:
+        """Return the official score of an answer "N/A" with `scoring="official"`, else 0."""
+        return self.judged() if self.scoring == "official" else 0.0
+
+    def fingerprint(self) -> str:
+        """Return the task's number and intent."""
+        return f"{self.item['task_id']} {self.item['intent']}"
 
     def _read(self, url: str, locator: str, prepare: Any) -> str:
         """Return what a locator evaluates to on a page, or the page's HTML."""
@@ -150,15 +146,3 @@ def own_tasks() -> tuple[Mapping[str, Any], ...]:
     """Return our tasks from `arena.json`, with the portal's address filled in."""
     text = resources.files(__package__).joinpath("arena.json").read_text(encoding="utf-8")
     return tuple(json.loads(text.replace("__PORTAL__", HOME)))
-
-
-def _judge(name: str) -> Judge:
-    kind, _, target = name.partition(":")
-    module, _, function = target.partition(":")
-    try:
-        judge: Judge = getattr(importlib.import_module(module), function)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise InstanceError(f"judge={name!r} is not 'python:module:function': {error}") from error
-    if kind != "python":
-        raise InstanceError(f"judge={name!r} is not 'python:module:function'")
-    return judge

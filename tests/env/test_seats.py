@@ -113,10 +113,10 @@ def test_max_turns_must_be_positive():
 @pytest.mark.parametrize(
     ("others", "wrong"),
     [
-        ("hf:some/model", "takes 'scripted', 'caller' or 'python:module:function'"),
+        ("hf:some/model", "is not 'python:module:function'; others takes 'scripted' or 'caller'"),
         ("python:nowhere:player", "cannot be loaded"),
         (f"python:{games.__name__}:nobody", "cannot be loaded"),
-        (f"python:{games.__name__}", "takes 'scripted'"),
+        (f"python:{games.__name__}", "is not 'python:module:function'"),
     ],
 )
 def test_an_unknown_player_of_the_others_is_named(others, wrong):
