@@ -46,7 +46,7 @@ def evaluate(task: Mapping[str, Any], ending: EpisodeEnd, *, scoring: Scoring, j
         if name == "string_match":
             score *= _answered(task, ending, scoring, judge)
         elif name == "url_match":
-            score *= _arrived(wanted["reference_url"], ending.url, scoring)
+            score *= any(_same_place(one, ending.url, scoring) for one in wanted["reference_url"].split(OR))
         elif name == "program_html":
             score *= all(_holds(target, ending, scoring) for target in wanted["program_html"])
         else:
@@ -102,7 +102,8 @@ def _answered(task: Mapping[str, Any], ending: EpisodeEnd, scoring: Scoring, jud
     score = 1.0
     for name, reference in task["eval"]["reference_answers"].items():
         if name == "exact_match":
-            score *= _either(reference, scoring, lambda one: cleaned(one) == cleaned(answer))
+            right = [reference] if scoring == "official" else reference.split(OR)
+            score *= cleaned(answer) in map(cleaned, right)
         elif name == "fuzzy_match" and reference == UNACHIEVABLE:
             score *= cleaned(reference) == cleaned(answer) or _same_reason(task, cleaned(answer), judge)
         elif name == "must_include":
@@ -111,10 +112,8 @@ def _answered(task: Mapping[str, Any], ending: EpisodeEnd, scoring: Scoring, jud
         elif name == "fuzzy_match":
             if judge is None:
                 raise InstanceError(f"task {task['task_id']} needs a judge: give judge='python:module:function'")
-            items = [reference] if isinstance(reference, str) else reference
-            score *= bool(cleaned(answer)) and all(
-                judge(task["intent"], item, cleaned(answer), "fuzzy_match") for item in items
-            )
+            said, items = cleaned(answer), [reference] if isinstance(reference, str) else reference
+            score *= bool(said) and all(judge(task["intent"], item, said, "fuzzy_match") for item in items)
         else:
             raise InstanceError(f"task {task['task_id']} wants the answer to {name!r}, which is no rule")
     return float(score)
@@ -126,10 +125,6 @@ def _same_reason(task: Mapping[str, Any], answer: str, judge: Judge | None) -> b
     if judge is None or wanted["reference_answers"].get("fuzzy_match") != UNACHIEVABLE:
         return False
     return bool(judge(task["intent"], wanted.get("string_note") or "", answer, "ua_match"))
-
-
-def _either(reference: str, scoring: Scoring, holds: Callable[[str], bool]) -> bool:
-    return holds(reference) if scoring == "official" else any(holds(one) for one in reference.split(OR))
 
 
 def _included(item: str, answer: str, scoring: Scoring, *, alone: bool) -> bool:
@@ -145,10 +140,6 @@ def stands_alone(wanted: str, text: str) -> bool:
     return re.search(rf"(?<![\w.,]\B)(?<!\w)(?<!\d[.,]){re.escape(wanted)}(?!\w)(?![.,]\d)", text) is not None
 
 
-def _arrived(reference: str, url: str, scoring: Scoring) -> bool:
-    return any(_same_place(one, url, scoring) for one in reference.split(OR))
-
-
 def _same_place(reference: str, url: str, scoring: Scoring) -> bool:
     wanted, there = urlsplit(reference), urlsplit(url)
     base, here = f"{wanted.netloc}{wanted.path}".rstrip("/"), f"{there.netloc}{there.path}".rstrip("/")
@@ -160,14 +151,9 @@ def _same_place(reference: str, url: str, scoring: Scoring) -> bool:
 
 def _holds(target: Mapping[str, Any], ending: EpisodeEnd, scoring: Scoring) -> bool:
     """Return True if a page has the required content."""
-    text = html.unescape(ending.read(target["url"], target["locator"], target.get("prep_actions") or ()))
+    text = cleaned(html.unescape(ending.read(target["url"], target["locator"], target.get("prep_actions") or ())))
     wanted = target["required_contents"]
     if "exact_match" in wanted:
-        return cleaned(text) == cleaned(wanted["exact_match"])
-    return all(
-        any(
-            cleaned(one) in cleaned(text) if scoring == "official" else stands_alone(cleaned(one), cleaned(text))
-            for one in item.split(OR)
-        )
-        for item in wanted["must_include"]
-    )
+        return text == cleaned(wanted["exact_match"])
+    found: Callable[[str, str], bool] = stands_alone if scoring == "strict" else lambda one, text: one in text
+    return all(any(found(cleaned(one), text) for one in item.split(OR)) for item in wanted["must_include"])

@@ -138,18 +138,12 @@ def travel(state: State, rng: np.random.Generator) -> FormGoal:
     leave, back = f"2026-{rng.integers(2, 6):02d}-{rng.integers(1, 29):02d}", f"2026-{rng.integers(6, 10):02d}-15"
     plan = (
         *(("goto", "/travel/1"), ("fill", "#destination", city), ("fill", "#leave", leave), ("fill", "#back", back)),
-        *(
-            ("click", "#go"),
-            ("click", f"#by-{way}"),
-            ("select_option", "#seat", seat),
-            ("select_option", "#meal", meal),
-        ),
-        *(("click", "#go"), ("click", "#go"), DONE),
+        *(("click", "#go"), ("click", f"#by-{way}"), ("select_option", "#seat", seat)),
+        *(("select_option", "#meal", meal), ("click", "#go"), ("click", "#go"), DONE),
     )
     text = f"Request a journey to {city} by {way}, leaving on {leave} and coming back on {back}: {seat}, {meal}."
-    state.travels.append(
-        {"destination": city, "leave": leave, "back": back, "transport": way, "seat": seat, "meal": meal}
-    )
+    request = {"destination": city, "leave": leave, "back": back, "transport": way, "seat": seat, "meal": meal}
+    state.travels.append(request)
     return FormGoal("travel", text, plan, state.kept())
 
 
@@ -171,7 +165,10 @@ def ask(state: State, rng: np.random.Generator) -> FormGoal:
     field = _one(rng, ("phone", "office", "email"))
     there = bool(rng.integers(4))
     person = _one(rng, state.people)
-    name = person["name"] if there else _stranger(state, rng)
+    name = person["name"]
+    if not there:
+        names = {person["name"] for person in state.people}
+        name = next(name for _ in range(1000) if (name := f"{_one(rng, FIRST)} {_one(rng, LAST)}") not in names)
     word = {"phone": "phone number", "office": "office", "email": "email address"}[field]
     text = f"What is the {word} of {name}? Answer with nothing else."
     look: tuple[Step, ...] = (("goto", "/people"), ("fill", "#q", name), ("click", "#search"))
@@ -180,11 +177,6 @@ def ask(state: State, rng: np.random.Generator) -> FormGoal:
         return FormGoal("ask", text, plan, state.kept(), impossible=True)
     plan = (*look, ("goto", f"/people/{person['id']}"), ("send_msg_to_user", person[field]))
     return FormGoal("ask", text, plan, state.kept(), answer=person[field])
-
-
-def _stranger(state: State, rng: np.random.Generator) -> str:
-    names = {person["name"] for person in state.people}
-    return next(name for _ in range(1000) if (name := f"{_one(rng, FIRST)} {_one(rng, LAST)}") not in names)
 
 
 def count(state: State, rng: np.random.Generator) -> FormGoal:

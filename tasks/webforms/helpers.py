@@ -12,6 +12,7 @@ import os
 import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -89,23 +90,11 @@ def _latest_order(live: LivePage) -> str:
         raise BackendError(f"{_shop()} answers no order: {answer!r:.200}") from error
 
 
-def _reviewer(live: LivePage, sku: str) -> str:
-    return _of_last_review(sku, lambda review: review["nickname"])
-
-
-def _rating(live: LivePage, sku: str) -> str:
-    return _of_last_review(sku, lambda review: review["ratings"][0]["percent"])
-
-
-def _role(live: LivePage, account: str) -> str:
-    return str(live.evaluate(ROLE, account))
-
-
-def _of_last_review(sku: str, part: Callable[[Mapping[str, Any]], Any]) -> str:
+def _of_last_review(sku: str, *keys: str | int) -> str:
     """Return a field of a product's last review, or ""."""
     answer = _of_shop(f"products/{quote(sku, safe='')}/reviews")
     try:
-        return str(part(answer[-1])) if answer else ""
+        return str(reduce(lambda part, key: part[key], keys, answer[-1])) if answer else ""
     except (LookupError, TypeError) as error:
         raise BackendError(f"{_shop()} answers no review: {answer!r:.200}") from error
 
@@ -134,8 +123,8 @@ def _shop() -> str:
 
 HELPERS: Mapping[str, tuple[int, Callable[..., str]]] = {  # by name, as tasks spell it: words it is given, and it
     "shopping_get_latest_order_url": (0, _latest_order),
-    "shopping_get_sku_latest_review_author": (1, _reviewer),
-    "shopping_get_sku_latest_review_rating": (1, _rating),
+    "shopping_get_sku_latest_review_author": (1, lambda live, sku: _of_last_review(sku, "nickname")),
+    "shopping_get_sku_latest_review_rating": (1, lambda live, sku: _of_last_review(sku, "ratings", 0, "percent")),
     "reddit_get_post_url": (1, lambda live, url: post_url(url)),
-    "gitlab_get_project_memeber_role": (1, _role),
+    "gitlab_get_project_memeber_role": (1, lambda live, account: str(live.evaluate(ROLE, account))),
 }

@@ -69,9 +69,10 @@ def furnished(seed: list[int]) -> State:
         name = f"{rng.choice(words.QUALITIES)} {noun}"
         price, stock = int(rng.integers(199, 9_999)), int(rng.integers(0, 40))
         items.append({"id": str(i + 1), "name": name, "category": category, "price": price, "stock": stock})
+    letters = list("abcdefghkmnpqrstuvwxyz23456789")
     users = {
-        name: {"password": _password(rng), "email": f"{name}@portal.test", "phone": f"555-{rng.integers(1000, 10_000)}",
-               "newsletter": bool(rng.integers(2))}
+        name: {"password": "".join(rng.choice(letters, 7)), "email": f"{name}@portal.test",
+               "phone": f"555-{rng.integers(1000, 10_000)}", "newsletter": bool(rng.integers(2))}
         for name in ("ada", "grace", "alan")
     }  # fmt: skip
     orders = [_order(rng, i, items) for i in range(11)]
@@ -82,23 +83,12 @@ def _drawn(rng: np.random.Generator, choices: tuple[str, ...], count: int) -> li
     return [choices[i] for i in rng.permutation(len(choices))[:count]]
 
 
-def _password(rng: np.random.Generator) -> str:
-    return "".join(rng.choice(list("abcdefghkmnpqrstuvwxyz23456789"), 7))
-
-
 def _order(rng: np.random.Generator, number: int, items: list[dict[str, Any]]) -> dict[str, Any]:
     lines = {items[i]["id"]: int(rng.integers(1, 5)) for i in rng.permutation(len(items))[: rng.integers(1, 4)]}
     date = f"2025-{rng.integers(1, 13):02d}-{rng.integers(1, 29):02d}"
     status = str(rng.choice(("pending", "shipped", "delivered")))
-    user = ("ada", "grace", "alan")[number % 3]
-    return {
-        "id": str(1001 + 7 * number),
-        "user": user,
-        "date": date,
-        "status": status,
-        "lines": lines,
-        "address": "1 Main Street",
-    }
+    order = {"id": str(1001 + 7 * number), "user": ("ada", "grace", "alan")[number % 3], "date": date}
+    return {**order, "status": status, "lines": lines, "address": "1 Main Street"}
 
 
 class Portal:
@@ -122,7 +112,10 @@ class Portal:
         if route is None:
             return Response(pages.page(self.state, "Not found", "<p>There is no such page.</p>"), status=404)
         answer = route(values, rest)
-        return answer if isinstance(answer, Response) else Response(pages.page(self.state, *_titled(answer)))
+        if isinstance(answer, Response):
+            return answer
+        title, _, body = answer.partition("\n")
+        return Response(pages.page(self.state, title, body))
 
     def _home(self, values: Mapping[str, str], rest: list[str]) -> str:
         return pages.home(self.state)
@@ -174,12 +167,8 @@ class Portal:
         if not rest:
             return pages.orders(self.state, mine)
         record = next((order for order in mine if order["id"] == rest[0]), None)
-        if (
-            record is not None
-            and rest[1:] == ["cancel"]
-            and values["method"] == "POST"
-            and record["status"] == "pending"
-        ):
+        cancels = rest[1:] == ["cancel"] and values["method"] == "POST"
+        if record is not None and cancels and record["status"] == "pending":
             record["status"] = "cancelled"
             return _go(f"/orders/{record['id']}")
         return pages.order(self.state, record)
@@ -228,25 +217,13 @@ class Portal:
 
 def order(number: str, user: str, cart: Mapping[str, int], address: str, express: str) -> dict[str, Any]:
     """Return the order that a checkout creates."""
-    made = {
-        "id": number,
-        "user": user,
-        "date": "2026-01-05",
-        "status": "pending",
-        "lines": dict(cart),
-        "address": address,
-    }
-    return made | ({"express": True} if express else {})
+    made = {"id": number, "user": user, "date": "2026-01-05", "status": "pending"}
+    return {**made, "lines": dict(cart), "address": address} | ({"express": True} if express else {})
 
 
 def _go(path: str) -> Response:
     place = path if path.startswith("/") and not path.startswith("//") else "/"
     return Response(status=303, headers={"Location": HOME + place})
-
-
-def _titled(text: str) -> tuple[str, str]:
-    title, _, body = text.partition("\n")
-    return title, body
 
 
 def _whole(text: str) -> int:
