@@ -81,7 +81,8 @@ class HouseholdMemory:
             self._learn_from_refusal(action)
         elif match := TAKEN.match(observation):
             self.held, self.source = match.groups()
-            self._drop(self.held, self.source)
+            if self.held in (inside := self.inside.get(self.source, [])):
+                inside.remove(self.held)
         elif match := MOVED.match(observation):
             thing, receptacle = match.groups()
             self.inside.setdefault(receptacle, []).append(thing)
@@ -92,7 +93,9 @@ class HouseholdMemory:
             self.shut[observation[14:-1]] = True
         else:
             if observation.startswith("You arrive at"):
-                self._arrive(action.removeprefix("go to "))
+                receptacle = action.removeprefix("go to ")
+                self.here = self.together.get(receptacle, frozenset((receptacle,)))
+                self.last = self.listing.get(receptacle, self.last)
             self._view(observation)
 
     def next_action(self) -> str:
@@ -180,16 +183,8 @@ class HouseholdMemory:
             thing, receptacle = match.groups()
             if receptacle in self.here and not self.shut.get(receptacle) and thing in self.inside.get(receptacle, ()):
                 self.stuck.add(thing)
-        elif (match := PUT.fullmatch(action)) and match[1] == self.held:
-            self._refused_by(match[2])
-
-    def _refused_by(self, receptacle: str) -> None:
-        if receptacle in self.here and not self.shut.get(receptacle):
-            self.stuck.add(receptacle)
-
-    def _arrive(self, receptacle: str) -> None:
-        self.here = self.together.get(receptacle, frozenset((receptacle,)))
-        self.last = self.listing.get(receptacle, self.last)
+        elif (match := PUT.fullmatch(action)) and match[1] == self.held and match[2] in self.here:
+            self.stuck |= set() if self.shut.get(match[2]) else {match[2]}
 
     def _view(self, observation: str) -> None:
         match = VIEW.search(observation)
@@ -205,8 +200,3 @@ class HouseholdMemory:
         states = self.states.setdefault(thing, set())
         states -= {"heat", "cool"} if verb != "clean" else set()
         states.add(verb)
-
-    def _drop(self, thing: str, receptacle: str) -> None:
-        inside = self.inside.get(receptacle, [])
-        if thing in inside:
-            inside.remove(thing)

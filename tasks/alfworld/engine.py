@@ -53,7 +53,7 @@ class HouseholdGame(World):
             "receptacles": {name: i for i, name in enumerate(house.receptacles)},
             "things": {name: i for i, name in enumerate(house.things)},
         }
-        self._patterns = _patterns(grammar, domain)
+        self._patterns = _patterns(tuple((a, t) for a, t in grammar.commands.items() if a in domain.actions))
         self._winning = {action for action, touched in TOUCHES.items() if touched & goal.asks}
         self.won = goal.holds(self)
 
@@ -193,16 +193,10 @@ class HouseholdGame(World):
 
 
 @lru_cache(maxsize=16)
-def _patterns_of(commands: tuple[tuple[str, str], ...]) -> dict[str, list[Command]]:
+def _patterns(commands: tuple[tuple[str, str], ...]) -> dict[str, list[Command]]:
     patterns: dict[str, list[Command]] = {}
     for action, template in commands:
         variables = tuple(re.findall(r"\{(\w+)\}", template))
-        pattern = re.compile(
-            "".join("(.+)" if piece.startswith("{") else re.escape(piece) for piece in re.split(r"(\{\w+\})", template))
-        )
-        patterns.setdefault(template.partition(" ")[0], []).append((pattern, action, variables))
+        pattern = "(.+)".join(map(re.escape, re.split(r"\{\w+\}", template)))
+        patterns.setdefault(template.partition(" ")[0], []).append((re.compile(pattern), action, variables))
     return patterns
-
-
-def _patterns(grammar: Grammar, domain: Domain) -> dict[str, list[Command]]:
-    return _patterns_of(tuple((a, t) for a, t in grammar.commands.items() if a in domain.actions))

@@ -17,7 +17,6 @@ from lmgym.tasks.alfworld.grammar import split_task
 from lmgym.tasks.alfworld.households import TYPES, draw, write
 
 GOALS = ("templated", "human")
-SOURCES = ("procedural", "official")
 
 
 class ALFWorld(TextEnv):
@@ -50,14 +49,12 @@ class ALFWorld(TextEnv):
             common: options of every task: split, others, render_mode.
         """
         super().__init__(**common)
-        if source not in SOURCES or goals not in GOALS:
-            raise InstanceError(f"source is one of {SOURCES} and goals one of {GOALS}; got {source!r}, {goals!r}")
+        own = self.task.options.get("source", "procedural")
+        self.check_choices(source=(source, (own,)), goals=(goals, GOALS))
         if not types or any(name not in TYPES for name in types):
             raise InstanceError(f"types are some of {', '.join(TYPES)}; got {types!r}")
         if goals == "human" and source != "official":
             raise InstanceError("goals='human' needs the sentences of official games: use lmgym/ALFWorldOfficial-v0")
-        if source != (own := self.task.options.get("source", SOURCES[0])):
-            raise InstanceError(f"{self.task.id} plays {own} games; {source} ones have an id of their own")
         self.source, self.goals, self.annotation, self.instructions = source, goals, annotation, instructions
         self.receptacles, self.objects, self.types = receptacles, objects, tuple(types)
         self.game: HouseholdGame | None = None
@@ -88,9 +85,8 @@ class ALFWorld(TextEnv):
         """Play one command; the answer to an invalid one is "Nothing happens."."""
         game = self.begun(self.game)
         answer = game.step(action)
-        text = NOTHING if answer is None else answer
+        won, text = game.won, NOTHING if answer is None else answer
         self._exchanges.append((action, text))
-        won = game.won
         return Reply(text, reward=float(won), done=won, score=1.0 if won else None, valid=answer is not None)
 
     def score_if_cut(self) -> float:
@@ -144,8 +140,5 @@ class ALFWorld(TextEnv):
         if not self.instructions:
             return Reply(self._opening)
         put = self.game.grammar.commands["putobject"].format(o="O", r="R")
-        return Reply(f"{_prompt().substitute(put=put)}\n\n{self._opening}")
-
-
-def _prompt() -> Template:
-    return Template(resources.files(__package__).joinpath("prompt.md").read_text(encoding="utf-8").strip())
+        prompt = Template(resources.files(__package__).joinpath("prompt.md").read_text(encoding="utf-8").strip())
+        return Reply(f"{prompt.substitute(put=put)}\n\n{self._opening}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from lmgym.errors import InstanceError
@@ -34,22 +34,18 @@ class Clause:
 
     def holds(self, world: World) -> bool:
         """Return True if the clause holds in the present state of `world`."""
-        return next(self.bindings(world), None) is not None
+        return self._holds(world, {}, 0)
 
-    def bindings(self, world: World) -> Iterator[dict[str, int]]:
-        """Yield every binding that makes the clause true."""
-        yield from self._search(world, {}, 0)
-
-    def _search(self, world: World, bound: dict[str, int], depth: int) -> Iterator[dict[str, int]]:
+    def _holds(self, world: World, bound: dict[str, int], depth: int) -> bool:
+        """Return True if values of the variables from `depth` on complete a binding that makes the clause true."""
         if depth == len(self.due):
-            yield dict(bound)
-            return
+            return True
         variable = tuple(self.domains)[depth]
         for value in self.domains[variable]:
             bound[variable] = value
-            if all(true(world, literal, bound) for literal in self.due[depth]):
-                yield from self._search(world, bound, depth + 1)
-        bound.pop(variable, None)
+            if all(true(world, literal, bound) for literal in self.due[depth]) and self._holds(world, bound, depth + 1):
+                return True
+        return False
 
 
 @dataclass(frozen=True)
@@ -128,6 +124,5 @@ def _clause(kinds: dict[str, str], literals: list[Literal], house: Household) ->
     due: list[list[Literal]] = [[] for _ in order]
     for literal in changing:
         due[max(order.index(name) for name in literal[1:])].append(literal)
-    return Clause(
-        {name: tuple(sorted(domains[name])) for name in order}, kinds, tuple(changing), tuple(map(tuple, due))
-    )
+    values = {name: tuple(sorted(domains[name])) for name in order}
+    return Clause(values, kinds, tuple(changing), tuple(map(tuple, due)))

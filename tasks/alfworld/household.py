@@ -62,9 +62,7 @@ def read_household(problem: str) -> tuple[Household, str]:
     try:
         return _house(declared_types(parts[1].split()), by_predicate), parts[3]
     except (KeyError, IndexError, ValueError) as error:
-        raise InstanceError(
-            f"the game's pddl_problem has a fact or type that does not fit its predicate: {error}"
-        ) from error
+        raise InstanceError(f"the game's pddl_problem has a fact that does not fit its predicate: {error}") from error
 
 
 def declared_types(words: Iterable[str]) -> dict[str, str]:
@@ -113,6 +111,8 @@ def _house(types: dict[str, str], atoms: dict[str, list[Atom]]) -> Household:
     receptacle, thing, location = index["receptacle"], index["object"], index["location"]
     things, receptacles = _grouped(atoms["objecttype"], thing), _grouped(atoms["receptacletype"], receptacle)
     contents = _inside(atoms["inreceptacle"], receptacle, thing)
+    pairs = set(atoms["cancontain"])
+    fits = ((o, r) for outer, inside in pairs for o in things.get(inside, ()) for r in receptacles.get(outer, ()))
     return Household(
         receptacles=tuple(names[id_] for id_ in receptacle),
         things=tuple(names[id_] for id_ in thing),
@@ -125,7 +125,7 @@ def _house(types: dict[str, str], atoms: dict[str, list[Atom]]) -> Household:
         facts=_unary(atoms, {**receptacle, **thing}),
         thing_kinds=things,
         receptacle_kinds=receptacles,
-        fits=_fits(atoms["cancontain"], things, receptacles),
+        fits=frozenset(fits),
     )
 
 
@@ -159,9 +159,3 @@ def _grouped(facts: list[Atom], index: dict[str, int]) -> Kinds:
     for id_, kind in facts:
         groups[kind].add(index[id_])
     return {kind: frozenset(members) for kind, members in groups.items()}
-
-
-def _fits(pairs: list[Atom], things: Kinds, receptacles: Kinds) -> frozenset[tuple[int, int]]:
-    return frozenset(
-        (o, r) for outer, inside in set(pairs) for o in things.get(inside, ()) for r in receptacles.get(outer, ())
-    )

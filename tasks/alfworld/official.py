@@ -14,6 +14,7 @@ from lmgym.errors import InstanceError
 
 DEFAULT = "~/.cache/alfworld"  # where alfworld-download puts them
 LAYOUTS = ("json_2.1.1", "json_2.1.3_tw-pddl")  # folder of the splits, by release of the data
+SOLVABLE = re.compile(rb'"solvable"\s*:\s*true')  # searched instead of parsed, for speed over thousands of files
 TYPE_FOLDERS = ("movable", "Sliced")  # in a path: types that ALFWorld itself leaves out
 
 
@@ -39,12 +40,8 @@ def _games(folder: Path, changed: int) -> tuple[Path, ...]:
     del changed  # part of the cache's key only
     paths = sorted(folder.glob("*/*/game.tw-pddl"))
     kept = [path for path in paths if not any(word in str(path.relative_to(folder)) for word in TYPE_FOLDERS)]
-    return tuple(path for path in kept if path.with_name("traj_data.json").exists() and _solvable(path))
-
-
-def _solvable(path: Path) -> bool:
-    """Return True if the file has `"solvable": true`; it is searched instead of parsed, for speed over thousands."""
-    return re.search(rb'"solvable"\s*:\s*true', path.read_bytes()) is not None
+    kept = [path for path in kept if path.with_name("traj_data.json").exists()]
+    return tuple(path for path in kept if SOLVABLE.search(path.read_bytes()))
 
 
 def game(split: str, index: int) -> dict[str, Any]:

@@ -48,7 +48,9 @@ def _kind(clause: Clause) -> str:
 
 
 def _place(game: HouseholdGame, clause: Clause) -> str:
-    choices = [choice for r in _goal_receptacles(game, clause) if (choice := _filling(game, clause, r))]
+    name = next(literal[2] for literal in clause.literals if literal[0] == "inreceptacle")
+    reachable = [r for r in clause.domains[name] if game.house.place[r] >= 0]
+    choices = [choice for r in reachable if (choice := _filling(game, clause, r))]
     if not choices:
         return ""
     _, receptacle, things = min(choices)
@@ -71,11 +73,6 @@ def _light(game: HouseholdGame, hold: Clause, light: Clause) -> str:
         return ""
     lamp, receptacle = min(lamps, key=lambda pair: game.house.place[pair[1]] != game.place)
     return _walk(game, receptacle) or game.words("toggleobject", o=lamp)
-
-
-def _goal_receptacles(game: HouseholdGame, clause: Clause) -> list[int]:
-    name = next(literal[2] for literal in clause.literals if literal[0] == "inreceptacle")
-    return [r for r in clause.domains[name] if game.house.place[r] >= 0]
 
 
 def _filling(game: HouseholdGame, clause: Clause, receptacle: int) -> Choice | None:

@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from types import ModuleType
+from runpy import run_path
 from typing import Any
 
 from lmgym.errors import MissingExtra
@@ -53,20 +53,21 @@ def package() -> Path:
 @cache
 def tables() -> Tables:
     """Return the package's tables without sliced objects, which none of the six types needs."""
-    constants, library = _module("constants"), _module("goal_library").gdict
-    movable = set(constants.MOVABLE_RECEPTACLES)
+    gen = package() / "gen"
+    constants, library = run_path(str(gen / "constants.py")), run_path(str(gen / "goal_library.py"))["gdict"]
+    movable = set(constants["MOVABLE_RECEPTACLES"])
     fits = {
         outer: frozenset(o for o in inside if not o.endswith("Sliced"))
-        for outer, inside in constants.VAL_RECEPTACLE_OBJECTS.items()
+        for outer, inside in constants["VAL_RECEPTACLE_OBJECTS"].items()
         if outer not in movable
     }
-    types = [goal for goal in constants.GOALS if "movable" not in goal]
+    types = [goal for goal in constants["GOALS"] if "movable" not in goal]
     return Tables(
         fits=fits,
-        able={name.lower(): frozenset(classes) for name, classes in constants.VAL_ACTION_OBJECTS.items()},
-        openable=frozenset(constants.OPENABLE_CLASS_LIST) & fits.keys(),
+        able={name.lower(): frozenset(classes) for name, classes in constants["VAL_ACTION_OBJECTS"].items()},
+        openable=frozenset(constants["OPENABLE_CLASS_LIST"]) & fits.keys(),
         hollow=frozenset(movable),
-        rooms={goal: tuple(kind for kind in BLOCKS if kind in constants.GOALS_VALID[goal]) for goal in types},
+        rooms={goal: tuple(kind for kind in BLOCKS if kind in constants["GOALS_VALID"][goal]) for goal in types},
         goals={goal: library[goal]["pddl"].replace("#", "-") for goal in types},
         sentences={goal: tuple(library[goal]["templates"]) for goal in types},
         domain=(package() / "data" / "alfred.pddl").read_text(encoding="utf-8"),
@@ -92,14 +93,3 @@ def _class(key: str) -> str:
     """Return the class of a receptacle id: "Cabinet|+00.68|..." or "Sink|...|SinkBasin"."""
     head, *_, tail = key.split("|")
     return tail if tail.endswith("Basin") else head
-
-
-def _module(name: str) -> ModuleType:
-    """Run a file of plain tables by its path."""
-    path = package() / "gen" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"_alfworld_{name}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module

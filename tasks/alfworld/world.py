@@ -61,12 +61,6 @@ class World:
         self.place = bound["lend"] = place
         return True
 
-    def _examine_receptacle(self, bound: Bound) -> bool:
-        return self.house.place[bound["r"]] == self.place
-
-    def _examine_thing(self, bound: Bound) -> bool:
-        return bound["o"] == self.held  # a comma in the domain keeps all but the held from being examined
-
     def _open(self, bound: Bound) -> bool:
         r = bound["r"]
         if self.house.place[r] != self.place or not self.shut(r):
@@ -83,13 +77,8 @@ class World:
 
     def _take(self, bound: Bound) -> bool:
         o, r = bound["o"], bound["r"]
-        if (
-            self.held >= 0
-            or self.house.place[r] != self.place
-            or o not in self.contents[r]
-            or not self.can("pickupable", o)
-            or self.shut(r)
-        ):
+        near = self.house.place[r] == self.place and o in self.contents[r]
+        if self.held >= 0 or not near or not self.can("pickupable", o) or self.shut(r):
             return False
         self.contents[r].remove(o)
         self.left.add((o, r))
@@ -108,19 +97,11 @@ class World:
         self.held = -1
         return True
 
-    def _at_appliance(self, bound: Bound, action: str) -> bool:
+    def _treat(self, bound: Bound, action: str, state: str, no_longer: str = "") -> bool:
         o, r = bound["o"], bound["r"]
-        able = self.can(APPLIANCES[action], o)
-        return able and o == self.held and self.house.place[r] == self.place and self.works_at(r, action)
-
-    def _clean(self, bound: Bound) -> bool:
-        return self._at_appliance(bound, "cleanobject") and self._become(bound["o"], "isclean")
-
-    def _heat(self, bound: Bound) -> bool:
-        return self._at_appliance(bound, "heatobject") and self._become(bound["o"], "ishot", "iscool")
-
-    def _cool(self, bound: Bound) -> bool:
-        return self._at_appliance(bound, "coolobject") and self._become(bound["o"], "iscool", "ishot")
+        if o != self.held or self.house.place[r] != self.place:
+            return False
+        return self.can(APPLIANCES[action], o) and self.works_at(r, action) and self._become(o, state, no_longer)
 
     def _toggle(self, bound: Bound) -> bool:
         o = bound["o"]
@@ -146,15 +127,15 @@ ACTIONS: dict[str, Callable[[World, Bound], bool]] = {
     "inventory": World._always,
     "help": World._always,
     "gotolocation": World._go,
-    "examinereceptacle": World._examine_receptacle,
-    "examineobject": World._examine_thing,
+    "examinereceptacle": lambda world, bound: world.house.place[bound["r"]] == world.place,
+    "examineobject": lambda world, bound: bound["o"] == world.held,  # by a comma in the domain
     "openobject": World._open,
     "closeobject": World._close,
     "pickupobject": World._take,
     "putobject": World._put,
-    "cleanobject": World._clean,
-    "heatobject": World._heat,
-    "coolobject": World._cool,
+    "cleanobject": lambda world, bound: world._treat(bound, "cleanobject", "isclean"),
+    "heatobject": lambda world, bound: world._treat(bound, "heatobject", "ishot", "iscool"),
+    "coolobject": lambda world, bound: world._treat(bound, "coolobject", "iscool", "ishot"),
     "toggleobject": World._toggle,
     "sliceobject": World._slice,
 }
