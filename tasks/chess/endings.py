@@ -93,7 +93,9 @@ def _standing(position: ChessPosition) -> float:
 @cache
 def table(piece: str) -> MateTable:
     """Return White's moves to mate with king and `piece`, found by retrograde analysis."""
-    near, rays = _king_squares(), _covered(piece)
+    near, rays = np.zeros((64, 64), bool), _covered(piece)
+    for square in range(64):
+        near[square, list(NEAR["K"][square])] = True  # squares that are next to each other
     squares = np.arange(64)
     white, other, black = np.ix_(squares, squares, squares)
     apart = ~near[white, black] & (white != black) & (white != other) & (other != black)
@@ -118,14 +120,6 @@ def table(piece: str) -> MateTable:
         kings = np.einsum("wt,txb->wxb", near, lost, dtype=np.int32) > 0
         values.won[(pieces | kings) & apart & ~rays & ~won] = depth + 1
     raise AssertionError("mate takes less than 255 moves")
-
-
-def _king_squares() -> npt.NDArray[np.bool_]:
-    """Return which squares are next to each other, (64, 64)."""
-    near = np.zeros((64, 64), bool)
-    for square in range(64):
-        near[square, list(NEAR["K"][square])] = True
-    return near
 
 
 def _covered(piece: str) -> npt.NDArray[np.bool_]:

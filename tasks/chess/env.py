@@ -19,9 +19,8 @@ from lmgym.tasks.chess import ENDGAMES, SPEC
 from lmgym.tasks.chess.endings import checked_ending, first_position, winning_move
 from lmgym.tasks.chess.opponents import (
     ChessPlayer,
-    LimitedStockfish,
     RulePlayer,
-    WeakenedStockfish,
+    StockfishPlayer,
     chess_opponent,
     lone_king_moves,
     random_moves,
@@ -133,12 +132,8 @@ class ChessEnv(TextEnv):
         return Reply(brief + text)
 
     def _refuse(self, white: bool) -> Reply:
-        if white:
-            self.illegal += 1
-            reply = self._turn()
-            reply.reward, reply.valid = -1.0, False
-            return reply
-        self.refused += 1
+        self.illegal += white
+        self.refused += not white
         reply = self._turn() if self.refused < FORFEIT else self._end(1.0, "Game over: Black forfeits.", white)
         reply.reward, reply.valid = -1.0, False
         return reply
@@ -200,7 +195,7 @@ class Chess(ChessEnv):
             self.second.close()
 
     def _best_move(self) -> Move:
-        if not isinstance(self.opponent, WeakenedStockfish | LimitedStockfish):
+        if not isinstance(self.opponent, StockfishPlayer):
             men = 64 - self.game.position.board.count(EMPTY)
             return best_move(self.game, LATE_PLIES if men < LATE else PLIES)
         if self.second is None:

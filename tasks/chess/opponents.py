@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -25,39 +24,32 @@ LEAST_ELO, MOST_ELO, MOST_SKILL = 1350, 2850, 20  # that Stockfish takes
 LIMITED = re.compile(r"(elo|skill):(\d{1,4})")
 
 
-class ChessPlayer(Protocol):
+class ChessPlayer:
     """A player of Black."""
 
-    deterministic: bool  # it plays the same moves if the generator draws the same numbers
+    deterministic = True  # it plays the same moves if the generator draws the same numbers
 
     def start(self) -> None:
         """Get ready for an episode."""
 
     def choose(self, game: Game, rng: np.random.Generator) -> Move:
         """Return a legal move."""
+        raise NotImplementedError
 
     def close(self) -> None:
         """Free what the player holds."""
 
 
-class RulePlayer:
+class RulePlayer(ChessPlayer):
     """A player that draws among the moves of a rule."""
-
-    deterministic = True
 
     def __init__(self, rule: Callable[[ChessPosition], Sequence[Move]]) -> None:
         self.rule = rule
-
-    def start(self) -> None:
-        """Do nothing: the player holds nothing."""
 
     def choose(self, game: Game, rng: np.random.Generator) -> Move:
         """Draw a move."""
         moves = self.rule(game.position)
         return moves[int(rng.integers(len(moves)))] if len(moves) > 1 else moves[0]
-
-    def close(self) -> None:
-        """Do nothing: the player holds nothing."""
 
 
 def random_moves(position: ChessPosition) -> tuple[Move, ...]:
@@ -70,14 +62,24 @@ def lone_king_moves(position: ChessPosition) -> list[Move]:
     return [lone_king_move(position)]
 
 
-class WeakenedStockfish:
-    """Stockfish with few nodes that draws among its lines: the better one is, the more often it is played."""
+class StockfishPlayer(ChessPlayer):
+    """Stockfish with some options."""
 
-    deterministic = True
-
-    def __init__(self) -> None:
+    def __init__(self, options: Mapping[str, int | str] | None = None) -> None:
         executable()
-        self.engine = Stockfish()
+        self.engine = Stockfish(options)
+
+    def start(self) -> None:
+        """Start the engine if it does not run."""
+        self.engine.start()
+
+    def close(self) -> None:
+        """End the engine."""
+        self.engine.close()
+
+
+class WeakenedStockfish(StockfishPlayer):
+    """Stockfish with few nodes that draws among its lines: the better one is, the more often it is played."""
 
     def start(self) -> None:
         """Start the engine if it does not run. Raises MissingExtra for other versions, whose games differ."""
@@ -87,10 +89,6 @@ class WeakenedStockfish:
         """Draw a line."""
         analysis = self.engine.search(game.first.fen, [move.uci for move in game.played], nodes=NODES, lines=LINES)
         return from_uci(_drawn(analysis.lines, float(rng.random())).move)
-
-    def close(self) -> None:
-        """End the engine."""
-        self.engine.close()
 
 
 def start_version(engine: Stockfish) -> None:
@@ -116,37 +114,25 @@ def _drawn(lines: list[CandidateLine], draw: float) -> CandidateLine:
     return lines[0]
 
 
-class LimitedStockfish:
+class LimitedStockfish(StockfishPlayer):
     """Stockfish of limited strength with 100 ms a move, as in LMRL-Gym: its moves differ from run to run."""
 
     deterministic = False
 
     def __init__(self, kind: str, level: int) -> None:
-        executable()
-        limits: dict[str, int | str] = {"Skill Level": level}
-        if kind == "elo":
-            limits = {"UCI_LimitStrength": "true", "UCI_Elo": level}
-        self.engine = Stockfish(limits)
-
-    def start(self) -> None:
-        """Start the engine if it does not run."""
-        self.engine.start()
+        elo: dict[str, int | str] = {"UCI_LimitStrength": "true", "UCI_Elo": level}
+        super().__init__(elo if kind == "elo" else {"Skill Level": level})
 
     def choose(self, game: Game, rng: np.random.Generator) -> Move:
         """Return the engine's move."""
         played = [move.uci for move in game.played]
         return from_uci(self.engine.search(game.first.fen, played, milliseconds=MILLISECONDS).best)
 
-    def close(self) -> None:
-        """End the engine."""
-        self.engine.close()
-
 
 def chess_opponent(name: str, task: str) -> ChessPlayer:
     """Return the opponent of whole games with this name. Raises InstanceError if there is none."""
-    rules = {"greedy": greedy_moves, "random": random_moves}
-    if name in rules:
-        return RulePlayer(rules[name])
+    if name in ("greedy", "random"):
+        return RulePlayer(greedy_moves if name == "greedy" else random_moves)
     if name == "stockfish":
         return WeakenedStockfish()
     if match := LIMITED.fullmatch(name):
