@@ -80,7 +80,7 @@ class TextWorld(TextEnv):
         over = answer.won or answer.lost
         return Reply(
             answer.text,
-            reward=self._earned(answer),
+            reward=self._earned(answer, over),
             done=over,
             score=(1.0 if answer.won else self.score_if_cut()) if over else None,
             valid=answer.understood,
@@ -121,20 +121,18 @@ class TextWorld(TextEnv):
         self.close()
         self.game = TextGame(story, state=self.view == "state")
         self._progress = 0.0
-        prompt = f"{_prompt(self.COMMANDS)}\n\n" if self.instructions else ""
-        return Reply(prompt + self.game.opening)
+        if not self.instructions:
+            return Reply(self.game.opening)
+        prompt = resources.files(__package__).joinpath("prompt.md").read_text(encoding="utf-8").strip()
+        return Reply(f"{Template(prompt).substitute(commands=self.COMMANDS)}\n\n{self.game.opening}")
 
-    def _earned(self, answer: Answer) -> float | dict[str, float]:
+    def _earned(self, answer: Answer, over: bool) -> float | dict[str, float]:
         """Return 1 for winning or, with dense rewards, the change in progress: 1 in sum when won, 0 when lost."""
         if self.rewards == "sparse":
             return float(answer.won)
-        before, self._progress = self._progress, self._standing_progress(answer)
-        return {"progress": self._progress - before}
-
-    def _standing_progress(self, answer: Answer) -> float:
-        if answer.won or answer.lost:
-            return float(answer.won)
-        return self.begun(self.game).logic.progress()
+        progress = float(answer.won) if over else self.begun(self.game).logic.progress()
+        before, self._progress = self._progress, progress
+        return {"progress": progress - before}
 
 
 class Custom(TextWorld):
@@ -254,8 +252,3 @@ class Simple(TextWorld):
     def settings(self) -> dict[str, Any]:
         """Return the goal, and which foods there are."""
         return {"goal": self.goal, "test": self.split == "test"}
-
-
-def _prompt(commands: str) -> str:
-    text = resources.files(__package__).joinpath("prompt.md").read_text(encoding="utf-8")
-    return Template(text).substitute(commands=commands).strip()
