@@ -115,11 +115,7 @@ class PythonMath(TextEnv):
 
     def figures_if_cut(self) -> dict[str, float]:
         """Return the figures of an episode that was cut."""
-        return {
-            "programs": float(self.programs),
-            "failed_programs": float(self.failures),
-            "void": float(self.void),
-        }
+        return {"programs": float(self.programs), "failed_programs": float(self.failures), "void": float(self.void)}
 
     def oracle(self) -> Iterator[str]:
         """Run the program that solves the problem, if one is known, and give the right answer."""

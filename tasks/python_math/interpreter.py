@@ -49,7 +49,10 @@ class Interpreter:
         if self.used:
             self.sandbox.kill()
             if self.sandbox.save() != self.empty:  # restoring costs more than looking
-                self._restore()
+                try:
+                    self.sandbox.restore(self.empty)
+                except OSError as error:
+                    raise BackendError(f"the sandbox cannot be emptied: {error}") from error
             self._start()
 
     def run(self, code: str) -> ProgramRun:
@@ -69,12 +72,6 @@ class Interpreter:
     def close(self) -> None:
         """Remove the sandbox."""
         self.sandbox.close()
-
-    def _restore(self) -> None:
-        try:
-            self.sandbox.restore(self.empty)
-        except OSError as error:
-            raise BackendError(f"the sandbox cannot be emptied: {error}") from error
 
     def _answer(self) -> str | None:
         if not self.helper:

@@ -208,25 +208,9 @@ def _set(members: list[int]) -> str:
 
 
 FAMILIES: Mapping[str, Family] = {
-    "sum": _sum,
-    "product": _product,
-    "remainder": _remainder,
-    "divisor": _divisor,
-    "multiple": _multiple,
-    "fraction": _fraction,
-    "equation": _equation,
-    "percent": _percent,
-    "sequence": _sequence,
-    "units": _units,
-    "power": _power,
-    "digits": _digits,
-    "primes": _primes,
-    "divisors": _divisors,
-    "factors": _factors,
-    "roots": _roots,
-    "choose": _choose,
-    "base": _base,
-    "multiples": _multiples,
-    "system": _system,
-    "mean": _mean,
+    family.__name__.removeprefix("_"): family
+    for family in (
+        *(_sum, _product, _remainder, _divisor, _multiple, _fraction, _equation, _percent, _sequence),
+        *(_units, _power, _digits, _primes, _divisors, _factors, _roots, _choose, _base, _multiples, _system, _mean),
+    )
 }

@@ -97,8 +97,7 @@ def _tagged(action: str, tag: str) -> tuple[int, str] | None:
 
 def _boxed_answer(action: str) -> str | None:
     r"""Return the content of \boxed{} in the last `<answer>`."""
-    tagged = parse_tag(action, "answer")
-    return None if tagged is None else boxed(tagged)
+    return boxed(parse_tag(action, "answer") or "")
 
 
 def _tagged_answer(action: str) -> str | None:
