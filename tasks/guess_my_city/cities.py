@@ -100,13 +100,8 @@ def read_cities(path: str | os.PathLike[str]) -> tuple[City, ...]:
 def table_of(cities: Sequence[City]) -> Table:
     """Return cities with their predicates."""
     aliases = {city.name: city.aliases for city in cities}
-    sets: dict[str, set[str]] = {"@all": set(aliases), "@southern": set()}
-    for city in our_cities():
-        for saying in city.sayings or ():
-            sets.setdefault(f"@{saying}", set())
-    for each in countries().values():
-        for name in each.sets:
-            sets.setdefault(f"@{name}", set())
+    known = {*(name for city in our_cities() for name in city.sayings or ()), *_of_countries()}
+    sets = {"@southern": set[str](), **{f"@{name}": set[str]() for name in known}, "@all": set(aliases)}
     for city in cities:
         country = countries().get(city.country.lower())
         for name in {*(country.sets if country else ()), *(city.sayings or ())}:
@@ -122,14 +117,13 @@ def table_of(cities: Sequence[City]) -> Table:
     return Table(aliases, predicates, (Scale(MORE, LESS, sizes),) if sizes else ())
 
 
+def _of_countries() -> set[str]:
+    return {name for country in countries().values() for name in country.sets}
+
+
 def _unsure(predicate: Predicate, cities: Iterable[City]) -> Predicate:
     """Mark the cities of which the table does not tell whether the predicate holds."""
-    of_countries = {name for country in countries().values() for name in country.sets}
-    general = predicate.name in of_countries or predicate.name in (
-        "northern hemisphere",
-        "southern hemisphere",
-        "americas",
-    )
+    general = predicate.name in _of_countries() or predicate.name in BY_COUNTRY
     sized = "million" in predicate.name or predicate.name == "small"
     unknown = {
         city.name
@@ -157,13 +151,10 @@ def _country_predicates(cities: Sequence[City]) -> list[Predicate]:
         aliases = (*home.aliases, *home.demonyms) if home else ()
         the = "the " if name.startswith(("United", "Netherlands", "Philippines")) else ""
         words = "|".join(plain(each) for each in (name, *aliases))
-        questions = (
-            f"Is it in {the}{name}?",
-            f"Is the city located in {the}{name}?",
-            f"Could you find it in {the}{name}?",
-        )
+        asked = ("Is it in", "Is the city located in", "Could you find it in", "Does it lie in")
+        questions = tuple(f"{words} {the}{name}?" for words in asked)
         pattern = rf"((located|lie|lies|found|situated|part) )?((in|of|from) )?(the )?({words})( cit(y|ies))?"
-        made.append(predicate_of(name, pattern, (*questions, f"Does it lie in {the}{name}?"), members))
+        made.append(predicate_of(name, pattern, questions, members))
     for language, members in speakers.items():
         name = language.capitalize()
         questions = (f"Do people speak {name} there?", f"Is {name} spoken there?", f"Is {name} the main language?")

@@ -8,12 +8,11 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from lmgym.env.games.guessing import GuessingEnv
+from lmgym.env.games.guessing import REFUSAL, GuessingEnv
 from lmgym.env.games.questions import Table, plain
 from lmgym.tasks.guess_my_city import SPEC
 from lmgym.tasks.guess_my_city.cities import CONTINENTS, City, countries, our_cities, read_cities, table_of
 
-REFUSAL = "I would rather not say."
 ABOUT = {  # topics of open questions
     "continent": re.compile(r"\b(continent|part of the world|region|hemisphere)\b"),
     "language": re.compile(r"\b(languages?|speak|spoken)\b"),

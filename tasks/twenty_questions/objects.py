@@ -31,7 +31,8 @@ DICTIONARY = "DEFAULT_OBJECT_DICT"  # name in the release's data.py
 @cache
 def our_table() -> Table:
     """Return the 158 objects with their predicates."""
-    categories, aliases = _categories(), _aliases()
+    categories = _categories()
+    aliases = {name: tuple(rest) for name, *rest in (names.split(";") for _, names, *_ in _rows())}
     sets = {f"@{name}": frozenset(members) for name, members in categories.items()}
     sets["@all"] = frozenset(aliases)
     cm, kg = ({name: sizes[at] for name, sizes in _sizes().items()} for at in (0, 1))
@@ -50,9 +51,10 @@ def official_table(path: str | os.PathLike[str]) -> Table:
     categories: dict[str, str] = {}
     aliases: dict[str, tuple[str, ...]] = {}
     for category, names in _listed(Path(path)).items():
+        category = {"jewelry": "jewellery"}.get(category.lower(), category.lower())
         for entry in names:
             name, *others = (each.strip().lower() for each in entry.split(";"))
-            aliases[name], categories[name] = tuple(others), _category(category, our_categories)
+            aliases[name], categories[name] = tuple(others), category if category in our_categories else ""
     shared = {
         name: ours.owners[plain(each)]
         for name in aliases
@@ -78,11 +80,6 @@ def _carried_over(
         elif votes != {False}:
             unknown.add(name)
     return replace(predicate, members=frozenset(yes), unknown=frozenset(unknown))
-
-
-def _category(name: str, ours: Mapping[str, list[str]]) -> str:
-    plain_name = {"jewelry": "jewellery"}.get(name.lower(), name.lower())
-    return plain_name if plain_name in ours else ""
 
 
 def _listed(path: Path) -> dict[str, list[str]]:
@@ -133,10 +130,6 @@ def _categories() -> dict[str, list[str]]:
     for category, names, *_ in _rows():
         categories.setdefault(category, []).append(names.partition(";")[0])
     return categories
-
-
-def _aliases() -> dict[str, tuple[str, ...]]:
-    return {name: tuple(rest) for name, *rest in (names.split(";") for _, names, *_ in _rows())}
 
 
 def _sizes() -> dict[str, tuple[float, float]]:
