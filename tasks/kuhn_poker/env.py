@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib.resources import files
-from typing import Any
 
 from lmgym.env.games.hidden import HiddenCardsEnv
 from lmgym.tasks.kuhn_poker import SPEC
@@ -20,9 +19,6 @@ class KuhnPoker(HiddenCardsEnv):
     RULES = files(__package__).joinpath("prompt.md").read_text(encoding="utf-8").strip()
     ROOT = KuhnState()
     state: KuhnState
-
-    def __init__(self, *, opponent: str = "cfr", **common: Any) -> None:
-        super().__init__(opponent=opponent, **common)
 
     def opening(self, number: int) -> KuhnState:
         """Deal the cards of game `number`: MARS' six deals in turn."""

@@ -37,16 +37,12 @@ class KuhnState:
         """Return the six deals."""
         return [(KuhnState(deal), 1 / len(DEALS)) for deal in DEALS]
 
-    def stake(self) -> int:
-        """Return the chips that either player loses by giving up now."""
-        return 2 if self.played.endswith("bb") else 1
-
     def payoff(self) -> float:
         """Return the chips that player 0 wins."""
         assert self.cards is not None
         if self.played in ("bp", "pbp"):
             return 1.0 if self.played == "bp" else -1.0
-        won = self.stake()
+        won = 2 if self.played.endswith("bb") else 1
         return float(won if self.cards[0] > self.cards[1] else -won)
 
     def view(self) -> str:

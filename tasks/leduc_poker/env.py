@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from importlib.resources import files
 from itertools import permutations
-from typing import Any, cast
+from typing import cast
 
 from lmgym.env.games.hidden import HiddenCardsEnv
 from lmgym.env.games.state import CHANCE, GameState
 from lmgym.tasks.leduc_poker import SPEC
-from lmgym.tasks.leduc_poker.game import CARDS, LeducState, deal
+from lmgym.tasks.leduc_poker.game import CARDS, LeducState
 
 DEALS = tuple(permutations(range(6), 3))  # cards of players 0 and 1 and the public card; two of each rank
 STRIDE = 37  # between deals, without a common factor with their number: the first few have all cards
@@ -25,13 +25,10 @@ class LeducPoker(HiddenCardsEnv):
     ROOT = LeducState()
     state: LeducState
 
-    def __init__(self, *, opponent: str = "cfr", **common: Any) -> None:
-        super().__init__(opponent=opponent, **common)
-
     def opening(self, number: int) -> LeducState:
         """Deal the cards of game `number`."""
         *cards, self.public = (card // 2 for card in DEALS[number * STRIDE % len(DEALS)])
-        return deal(cards)
+        return LeducState(tuple(cards))
 
     def settled(self, state: GameState) -> GameState:
         """Reveal the public card after the first round."""

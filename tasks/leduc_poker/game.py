@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -70,20 +69,10 @@ class LeducState:
         if played.endswith("f"):
             loser = (len(played) - 1) % 2
             return float(self.stakes()[loser] * (-1 if loser == 0 else 1))
-        first, second = (_strength(card, self.public) for card in self.cards)
+        first, second = (card + 3 * (card == self.public) for card in self.cards)  # a pair beats any other card
         return float(self.stakes()[0] * ((first > second) - (first < second)))
 
     def view(self) -> str:
         """Return the card of the player on turn, the public card and the actions so far."""
         public = "" if self.public is None else CARDS[self.public][0]
         return f"{CARDS[self.cards[self.player]][0]}{public}:{'/'.join(self.rounds)}"
-
-
-def deal(cards: Sequence[int]) -> LeducState:
-    """Return the first position of a hand with these two private cards."""
-    return LeducState(tuple(cards))
-
-
-def _strength(card: int, public: int | None) -> int:
-    """Return a number that orders hands: a pair beats any other card."""
-    return card + 3 * (card == public)

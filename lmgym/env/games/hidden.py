@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from lmgym.env.env import Reply
 from lmgym.env.games.opponents import Opponent, StrategyPlayer
-from lmgym.env.games.solve import HistoryNode, Table, TableStrategy, best_response, cfr, exploitability, tree
+from lmgym.env.games.solve import Table, TableStrategy, best_response, cfr, exploitability, tree
 from lmgym.env.games.state import GameState, Strategy, uniform
 from lmgym.env.games.two_players import TwoPlayerEnv
 
@@ -20,10 +20,7 @@ FILE = "equilibrium.json"  # in the task's folder
 DECIMALS = 4
 
 
-@cache
-def game_tree(root: GameState) -> HistoryNode:
-    """Return the whole tree of a game."""
-    return tree(root)
+game_tree = cache(tree)
 
 
 @cache
@@ -61,6 +58,9 @@ class HiddenCardsEnv(TwoPlayerEnv):
     """
 
     ROOT: ClassVar[GameState]  # before the deal
+
+    def __init__(self, *, opponent: str = "cfr", **common: Any) -> None:
+        super().__init__(opponent=opponent, **common)
 
     def opponent_named(self, name: str) -> Opponent:
         """Return the player of the equilibrium or of random actions."""
