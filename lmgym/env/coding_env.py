@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Generic, Protocol, TypeVar
 
-from lmgym.env.coding import PARSERS, AgentStep, schemas
+from lmgym.env.coding import PARSERS, AgentStep, call, schemas
 from lmgym.env.env import Reply, TextEnv
 from lmgym.types import FIRST_SEAT
 
+SUBMISSION = "/tmp/patch.txt"
+FINISH = f"echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT && cat {SUBMISSION}"
 MOST_ERRORS = 3  # format errors in a row that end the episode, as in mini-swe-agent
 
 
@@ -54,7 +57,7 @@ class CodingEnv(TextEnv, Generic[SandboxType]):
 
     def act(self, action: str) -> Reply:
         """Play one step."""
-        self.opened()
+        self.begun(self.sandbox)
         step = PARSERS[self.protocol](action)
         if step.kind == "submit":
             return self.submit(None)
@@ -76,6 +79,11 @@ class CodingEnv(TextEnv, Generic[SandboxType]):
             self.sandbox.close()
         self.sandbox, self.errors = None, 0
 
-    def opened(self) -> SandboxType:
-        """Return the sandbox of the episode. Raises InstanceError before the first reset."""
-        return self.begun(self.sandbox)
+    def solution(self, patch: str, *, options: str = "", save: str) -> Iterator[str]:
+        """Yield the actions that apply a patch and submit; `save` is the command that prints the changes."""
+        command = f"git apply{options} <<'END_OF_PATCH'\n{patch}END_OF_PATCH\n"
+        steps = [AgentStep("run", {"command": command}), AgentStep("submit", {})]
+        if self.protocol == "bash":
+            steps[1:] = [AgentStep("run", {"command": line}) for line in (f"{save} > {SUBMISSION}", FINISH)]
+        for step in steps:
+            yield call(self.protocol, step)

@@ -12,7 +12,7 @@ from lmgym.backends.coding.files import put
 from lmgym.backends.coding.patches import difference
 from lmgym.backends.coding.steps import perform
 from lmgym.backends.sandbox import Sandbox, open_sandbox
-from lmgym.env.coding import AgentStep, call
+from lmgym.env.coding import AgentStep
 from lmgym.env.coding_env import CodingEnv
 from lmgym.env.env import Reply
 from lmgym.tasks.swe_repair import SPEC, TRAIN, instances, workspace
@@ -22,7 +22,6 @@ from lmgym.tasks.swe_repair.judge import Judgement, judge
 
 TERMS = ("valid", "located", "edited", "tested", "submitted")  # each paid once
 PAY = 0.05
-SUBMISSION = "/tmp/patch.txt"
 
 
 class SWERepair(CodingEnv[Sandbox]):
@@ -62,12 +61,12 @@ class SWERepair(CodingEnv[Sandbox]):
 
     def perform(self, step: AgentStep) -> tuple[bool, str, str | None]:
         """Do a step in the sandbox."""
-        return perform(self.opened(), step.kind, step.arguments)
+        return perform(self.begun(self.sandbox), step.kind, step.arguments)
 
     def submit(self, patch: str | None) -> Reply:
         """Judge a submission."""
-        patch = difference(self.opened(), self.base) if patch is None else patch
-        verdict: Judgement = judge(self._opened_repair(), patch)
+        patch = difference(self.begun(self.sandbox), self.base) if patch is None else patch
+        verdict: Judgement = judge(self.begun(self.repair), patch)
         score = float(verdict.resolved)
         reward = self._reward({"submitted"} if patch.strip() else set(), score)
         return Reply(f"Submitted: {verdict.reason}.", done=True, score=score, reward=reward)
@@ -82,36 +81,25 @@ class SWERepair(CodingEnv[Sandbox]):
 
     def fingerprint(self) -> str:
         """Return the instance's id."""
-        return self._opened_repair().instance_id
+        return self.begun(self.repair).instance_id
 
     def oracle(self) -> Iterator[str]:
         """Apply the reverse of the bug, and submit."""
-        repair = self._opened_repair()
-        command = f"git apply <<'END_OF_PATCH'\n{repair.solution}END_OF_PATCH\n"
-        yield call(self.protocol, AgentStep("run", {"command": command}))
-        if self.protocol == "bash":
-            yield call("bash", AgentStep("run", {"command": f"git diff > {SUBMISSION}"}))
-            finish = f"echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT && cat {SUBMISSION}"
-            yield call("bash", AgentStep("run", {"command": finish}))
-        else:
-            yield call(self.protocol, AgentStep("submit", {}))
+        return self.solution(self.begun(self.repair).solution, save="git diff")
 
     def _events(self, step: AgentStep, reply: Reply) -> set[str]:
         """Return the dense terms that a step earns."""
         if not reply.valid:
             return set()
-        repair = self._opened_repair()
+        repair = self.begun(self.repair)
         events = {"valid"}
         words = " ".join(step.arguments.values())
         if repair.path in words or repair.path.rpartition("/")[2] in words:
             events.add("located")
-        if "edited" not in self.paid and repair.path in self.opened().run("git diff --name-only").text:
+        if "edited" not in self.paid and repair.path in self.begun(self.sandbox).run("git diff --name-only").text:
             events.add("edited")
-        if (
-            "pytest" in words
-            and step.kind in ("run", "search")
-            and (" passed" in reply.text or " failed" in reply.text)
-        ):
+        ran = "pytest" in words and step.kind in ("run", "search")
+        if ran and (" passed" in reply.text or " failed" in reply.text):
             events.add("tested")
         return events
 
@@ -121,8 +109,3 @@ class SWERepair(CodingEnv[Sandbox]):
         fresh = events - self.paid
         self.paid |= fresh
         return {"repaired": score, **{term: PAY * (term in fresh) for term in TERMS}}
-
-    def _opened_repair(self) -> Repair:
-        self.opened()
-        assert self.repair is not None
-        return self.repair

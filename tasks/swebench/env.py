@@ -11,17 +11,16 @@ from typing import Any
 from lmgym.backends.coding.patches import difference
 from lmgym.backends.coding.steps import instructions, perform
 from lmgym.backends.sandbox import Sandbox, open_sandbox
-from lmgym.env.coding import AgentStep, call
-from lmgym.env.coding_env import CodingEnv
+from lmgym.env.coding import AgentStep
+from lmgym.env.coding_env import FINISH, SUBMISSION, CodingEnv
 from lmgym.env.env import Reply
 from lmgym.errors import BackendError
 from lmgym.tasks.swebench import SPEC, predictions
 from lmgym.tasks.swebench.instances import Instance, load
 from lmgym.tasks.swebench.judge import LIMITS, ROOT, box, insert_bug, judge
 
-SUBMISSION = "/tmp/patch.txt"
-FINISH = f"echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT && cat {SUBMISSION}"
-BASH_ENDING = f"""To submit, write your changes to a file by `git add -A && git diff --cached > {SUBMISSION}`, then run
+CHANGES = "git add -A && git diff --cached"
+BASH_ENDING = f"""To submit, write your changes to a file by `{CHANGES} > {SUBMISSION}`, then run
 `{FINISH}`."""
 ENDINGS = {"bash": BASH_ENDING, "tools": "To submit, call submit().", "r2e": "To submit, call finish()."}
 TRACKED = "/tmp/tracked"
@@ -101,12 +100,12 @@ class SWEBench(CodingEnv[Sandbox]):
 
     def perform(self, step: AgentStep) -> tuple[bool, str, str | None]:
         """Do a step in the sandbox."""
-        return perform(self.opened(), step.kind, step.arguments)
+        return perform(self.begun(self.sandbox), step.kind, step.arguments)
 
     def submit(self, patch: str | None) -> Reply:
         """Judge a submission."""
-        instance = self._opened_instance()
-        patch = difference(self.opened(), self.base) if patch is None else patch
+        instance = self.begun(self.instance)
+        patch = difference(self.begun(self.sandbox), self.base) if patch is None else patch
         if self.predictions is not None:
             predictions.append(self.predictions, instance.instance_id, patch, model=self.model)
         grade = judge(instance, patch, self.box)
@@ -115,21 +114,10 @@ class SWEBench(CodingEnv[Sandbox]):
 
     def fingerprint(self) -> str:
         """Return the instance's id."""
-        return self._opened_instance().instance_id
+        return self.begun(self.instance).instance_id
 
     def oracle(self) -> Iterator[str]:
         """Apply the solution, and submit."""
-        instance = self._opened_instance()
-        reverse = " -R" if instance.synthetic else ""
-        command = f"git apply{reverse} <<'END_OF_PATCH'\n{instance.patch.rstrip()}\nEND_OF_PATCH\n"
-        yield call(self.protocol, AgentStep("run", {"command": command}))
-        if self.protocol == "bash":
-            yield call("bash", AgentStep("run", {"command": f"git add -A && git diff --cached > {SUBMISSION}"}))
-            yield call("bash", AgentStep("run", {"command": FINISH}))
-        else:
-            yield call(self.protocol, AgentStep("submit", {}))
-
-    def _opened_instance(self) -> Instance:
-        self.opened()
-        assert self.instance is not None
-        return self.instance
+        instance = self.begun(self.instance)
+        options = " -R" if instance.synthetic else ""
+        return self.solution(f"{instance.patch.rstrip()}\n", options=options, save=CHANGES)

@@ -83,7 +83,7 @@ class Terminal(CodingEnv[Sandbox]):
 
     def perform(self, step: AgentStep) -> tuple[bool, str, str | None]:
         """Do a step in the sandbox."""
-        return perform(self.opened(), step.kind, step.arguments)
+        return perform(self.begun(self.sandbox), step.kind, step.arguments)
 
     def submit(self, patch: str | None) -> Reply:
         """Run the tests."""
@@ -117,14 +117,12 @@ class Terminal(CodingEnv[Sandbox]):
 
     def _end(self, text: str = "", *, valid: bool = True) -> Reply:
         verdict = self._test()
-        text = f"{text}\n" if text else ""
-        return Reply(
-            f"{text}Tested: {verdict.reason}.", valid=valid, done=True, score=verdict.reward, reward=verdict.reward
-        )
+        text = f"{text}\n" * bool(text) + f"Tested: {verdict.reason}."
+        return Reply(text, valid=valid, done=True, score=verdict.reward, reward=verdict.reward)
 
     def _test(self) -> TestOutcome:
         """Run the tests; the sandbox is closed with it."""
-        sandbox, folder = self.opened(), self.begun(self.folder)
+        sandbox, folder = self.begun(self.sandbox), self.begun(self.folder)
         self.sandbox = None
         return workspace.test(sandbox, folder)
 
