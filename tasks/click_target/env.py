@@ -142,13 +142,8 @@ def _checked(level: ScreenLevel) -> ScreenLevel:
     """Return a level whose numbers fit each other."""
     if level.by not in ("colour", "name"):
         raise InstanceError(f"by is colour or name; got {level.by!r}")
-    for name, most in (
-        ("colours", len(COLOURS)),
-        ("windows", len(TITLES)),
-        ("elements", 500),
-        ("least", level.elements),
-        ("scale", 8),
-    ):
+    limits = {"colours": len(COLOURS), "windows": len(TITLES), "elements": 500, "least": level.elements, "scale": 8}
+    for name, most in limits.items():
         if not 1 <= getattr(level, name) <= most:
             raise InstanceError(f"{name} is 1 to {most}; got {getattr(level, name)}")
     across = min(3, level.windows)

@@ -40,7 +40,9 @@ def read(folder: Path, layout: str = "auto") -> list[Task]:
     """Return the tasks of all annotation files of a folder, or of its `annotations`, in the order of their names."""
     if layout not in LAYOUTS:
         raise InstanceError(f"boxes is one of {', '.join(LAYOUTS)}; got {layout!r}")
-    tasks = [task for path in _annotations(folder) for task in _of_file(path, folder, layout)]
+    home = folder / "annotations"
+    paths = sorted((home if home.is_dir() else folder).glob("*.json"))
+    tasks = [task for path in paths for task in _of_file(path, folder, layout)]
     if not tasks:
         raise InstanceError(f"{folder} has no annotations (*.json): {WHERE}")
     return tasks
@@ -48,8 +50,9 @@ def read(folder: Path, layout: str = "auto") -> list[Task]:
 
 def corners(box: Any, layout: str, where: str) -> tuple[float, float, float, float]:
     """Return left, top, right and bottom of a box as a file has it."""
-    numbers = [float(n) for n in box if _number(n)] if isinstance(box, list) else []
-    if len(numbers) != 4 or len(numbers) != len(box):
+    given = box if isinstance(box, list) else []
+    numbers = [float(n) for n in given if type(n) in (int, float) and math.isfinite(n)]
+    if len(numbers) != 4 or len(given) != 4:
         raise InstanceError(f"{where}: bbox must be four numbers; got {box!r}")
     x, y, third, fourth = numbers
     right, bottom = (third, fourth) if layout == "xyxy" else (x + third, y + fourth)
@@ -138,11 +141,6 @@ def _read(folder: str, layout: str) -> list[Task]:
     return read(Path(folder), layout)
 
 
-def _annotations(folder: Path) -> list[Path]:
-    home = folder / "annotations"
-    return sorted((home if home.is_dir() else folder).glob("*.json"))
-
-
 def _of_file(path: Path, folder: Path, layout: str) -> Iterator[Task]:
     try:
         records = json.loads(path.read_text(encoding="utf-8-sig"))
@@ -177,7 +175,3 @@ def _picture(folder: Path, name: str, where: str) -> Path:
         if path.is_file():
             return path
     raise InstanceError(f"{where}: no picture {name!r} in {folder}, its screenspot_imgs or its images")
-
-
-def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

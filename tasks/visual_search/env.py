@@ -106,13 +106,8 @@ class VisualSearch(TextEnv):
         self.seen, self.first, self.formed = [], True, True
         self.points: list[tuple[float, ...]] = []  # where was looked, in pixels of the view
         self.view = self.scene.view()
-        words = self.prompt.substitute(
-            what=self._what(),
-            view=self.level.view,
-            side=self.level.side,
-            units=UNITS[self.coordinates],
-            crops=self.crops,
-        )
+        sizes = {"view": self.level.view, "side": self.level.side, "crops": self.crops}
+        words = self.prompt.substitute(sizes, what=self._what(), units=UNITS[self.coordinates])
         return Reply(words, images=(self._shown(self.view),))
 
     def act(self, action: str) -> Reply:
@@ -123,7 +118,10 @@ class VisualSearch(TextEnv):
             return self._end(meaning.words)
         box = self._box(meaning.where) if meaning is not None else None
         if self.protocol == "mgpo" and first:
-            return self._boxed(box)
+            if box is not None:
+                return Reply("This is your box. Which letter is it?", images=(self._look(box),))
+            self.seen.append(((0, 0, self.level.side, self.level.side), self.view))
+            return Reply(HELP["mgpo"], images=(self._shown(self.view),), valid=False)
         if meaning is None or box is None or len(self.seen) >= self.crops:
             self.formed = self.formed and meaning is not None
             return Reply(self._refusal(meaning, box), valid=False)
@@ -153,7 +151,11 @@ class VisualSearch(TextEnv):
 
         What a picture does not tell, as when it is blank, is guessed: the first letter.
         """
-        tile = self._spotted()
+        tile: Tile | None = None
+        target = self.scene.tiles[0]
+        for colour, shape, left, top in found(self.view, self.level):
+            if (colour, shape) == (target.colour, target.shape):
+                tile = tile or Tile(left, top, colour, shape, "")
         while True:
             inside = next((seen for seen in reversed(self.seen) if tile and self._holds(seen[0], tile)), None)
             if tile is None or self.blank or not (inside or self._left()):
@@ -213,13 +215,6 @@ class VisualSearch(TextEnv):
         """Return the number of looks left."""
         return max(0, self.crops - len(self.seen)) if self.protocol != "mgpo" else int(self.first)
 
-    def _boxed(self, box: Box | None) -> Reply:
-        """Return the reply to MGPO's first turn: the crop, or the full picture again if there was no box."""
-        if box is None:
-            self.seen.append(((0, 0, self.level.side, self.level.side), self.view))
-            return Reply(HELP["mgpo"], images=(self._shown(self.view),), valid=False)
-        return Reply("This is your box. Which letter is it?", images=(self._look(box),))
-
     def _refusal(self, meaning: Look | None, box: Box | None) -> str:
         if meaning is None:
             return HELP[self.protocol]
@@ -243,14 +238,6 @@ class VisualSearch(TextEnv):
         tile = self.scene.tiles[0]
         return f"{tile.colour} {tile.shape if self.level.shapes > 1 else 'tile'}"
 
-    def _spotted(self) -> Tile | None:
-        """Return the target tile as found in the shrunk picture."""
-        target = self.scene.tiles[0]
-        for colour, shape, left, top in found(self.view, self.level):
-            if (colour, shape) == (target.colour, target.shape):
-                return Tile(left, top, colour, shape, "")
-        return None
-
     def _middle(self, tile: Tile) -> tuple[int, int]:
         return tile.left + self.level.tile // 2, tile.top + self.level.tile // 2
 
@@ -264,13 +251,8 @@ class VisualSearch(TextEnv):
         (x, y), block = self._middle(tile), self.level.block
         wide, high = (WIDTH + 1) // 2 * block, (HEIGHT + 1) // 2 * block
         left, top, right, bottom = box
-        fine = (right - left) * 2 <= self.level.view * block
-        return (
-            fine
-            and left <= x * block - wide
-            and x * block + wide <= right
-            and top <= y * block - high <= bottom - 2 * high
-        )
+        across, down = left + wide <= x * block <= right - wide, top + high <= y * block <= bottom - high
+        return across and down and (right - left) * 2 <= self.level.view * block
 
     def _read(self, box: Box, picture: Picture, tile: Tile) -> str:
         """Return the letter that makes a tile most like the crop."""
@@ -305,12 +287,8 @@ def _checked(level: SceneLevel) -> SceneLevel:
         raise InstanceError(f"side must be an even multiple of view, and view one of cells; got {level}")
     if level.margin < 0 or level.tile < FEWEST:
         raise InstanceError(f"a tile takes {FEWEST} pixels of the view at least; got {level}")
-    for name, most in (
-        ("colours", len(COLOURS)),
-        ("shapes", len(SHAPES)),
-        ("letters", len(LETTERS)),
-        ("least", level.tiles),
-    ):
+    limits = {"colours": len(COLOURS), "shapes": len(SHAPES), "letters": len(LETTERS), "least": level.tiles}
+    for name, most in limits.items():
         if not 1 <= getattr(level, name) <= most:
             raise InstanceError(f"{name} is 1 to {most}; got {getattr(level, name)}")
     return level

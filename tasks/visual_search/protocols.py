@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from lmgym.env.actions import Call, parse_command, parse_function_call, parse_json_call, parse_tag
+from lmgym.env.actions import parse_command, parse_function_call, parse_json_call, parse_tag
 
 BOX = re.compile(r"\[\s*(\d{1,6}(?:\.\d{1,6})?(?:\s*,\s*\d{1,6}(?:\.\d{1,6})?){3})\s*\]")
 THOUGHT = re.compile(r"\s*<think>")
@@ -61,7 +61,9 @@ def vigorl(action: str, first: bool) -> Meaning:
         return None
     if answer is not None:
         return ParsedAction(answer)
-    return _zoom(parse_json_call(after))
+    zoom = parse_json_call(after)
+    where = zoom.arguments.get("coordinate") if zoom is not None and zoom.name == "search_coordinate" else None
+    return _look(where, 2) if isinstance(where, list) else None
 
 
 PROTOCOLS: dict[str, Callable[[str, bool], Meaning]] = {"tool": tool, "mgpo": mgpo, "vigorl": vigorl}
@@ -74,13 +76,6 @@ def distinct(points: Iterable[tuple[float, ...]]) -> int:
         if all((x - a) ** 2 + (y - b) ** 2 >= APART**2 for a, b in counted):
             counted.append((x, y))
     return len(counted)
-
-
-def _zoom(call: Call | None) -> Look | None:
-    if call is None or call.name != "search_coordinate":
-        return None
-    where = call.arguments.get("coordinate")
-    return _look(where, 2) if isinstance(where, list) else None
 
 
 def _look(values: list[Any], count: int) -> Look | None:
