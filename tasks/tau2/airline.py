@@ -18,6 +18,7 @@ AIRPORTS = {
     **{"IAH": "Houston", "LAS": "Las Vegas", "MCO": "Orlando", "EWR": "Newark", "CLT": "Charlotte"},
     **{"MSP": "Minneapolis", "DTW": "Detroit", "PHL": "Philadelphia", "LGA": "LaGuardia"},
 }
+TIMES = ("departure", "arrival")
 Cabin = Literal["business", "economy", "basic_economy"]
 FlightType = Literal["round_trip", "one_way"]
 Insurance = Literal["yes", "no"]
@@ -239,21 +240,16 @@ class AirlineTools(Toolkit):
     # Records ---------------------------------------------------------------------------------------------------
 
     def _user(self, user_id: str) -> Data:
-        return self._record("users", user_id, "User")
+        return self.record("users", user_id, f"User {user_id} not found")
 
     def _reservation(self, reservation_id: str) -> Data:
-        return self._record("reservations", reservation_id, "Reservation")
-
-    def _record(self, table: str, key: str, name: str) -> Data:
-        if key not in self.data[table]:
-            raise ToolError(f"{name} {key} not found")
-        record: Data = self.data[table][key]
-        return record
+        return self.record("reservations", reservation_id, f"Reservation {reservation_id} not found")
 
     def _day(self, flight: BookedFlight) -> Data:
-        days: Any = self._record("flights", flight["flight_number"], "Flight")["dates"]
+        number = flight["flight_number"]
+        days: Any = self.record("flights", number, f"Flight {number} not found")["dates"]
         if flight["date"] not in days:
-            raise ToolError(f"Flight {flight['flight_number']} not found on date {flight['date']}")
+            raise ToolError(f"Flight {number} not found on date {flight['date']}")
         day: Data = days[flight["date"]]
         return day
 
@@ -267,13 +263,8 @@ class AirlineTools(Toolkit):
 
     def _booked(self, flight: BookedFlight, price: int) -> Data:
         route = self.data["flights"][flight["flight_number"]]
-        return {
-            "flight_number": flight["flight_number"],
-            "origin": route["origin"],
-            "destination": route["destination"],
-            "date": flight["date"],
-            "price": price,
-        }
+        places = {"origin": route["origin"], "destination": route["destination"]}
+        return {"flight_number": flight["flight_number"], **places, "date": flight["date"], "price": price}
 
     def _check_payments(self, user: Data, payments: Sequence[Data], price: int) -> None:
         for payment in payments:
@@ -307,26 +298,13 @@ class AirlineTools(Toolkit):
         for flight in self.data["flights"].values():
             day = flight["dates"].get(date)
             departure = flight["scheduled_departure_time_est"]
-            if (
-                flight["origin"] == origin
-                and destination in (None, flight["destination"])
-                and day is not None
-                and day["status"] == "available"
-                and (leave_after is None or departure >= leave_after)
-            ):
-                matches.append(
-                    {
-                        "flight_number": flight["flight_number"],
-                        "origin": flight["origin"],
-                        "destination": flight["destination"],
-                        "status": "available",
-                        "scheduled_departure_time_est": departure,
-                        "scheduled_arrival_time_est": flight["scheduled_arrival_time_est"],
-                        "date": None,
-                        "available_seats": day["available_seats"],
-                        "prices": day["prices"],
-                    }
-                )
+            between = flight["origin"] == origin and destination in (None, flight["destination"])
+            in_time = leave_after is None or departure >= leave_after
+            if between and in_time and day is not None and day["status"] == "available":
+                route = {name: flight[name] for name in ("flight_number", "origin", "destination")}
+                times = {f"scheduled_{name}_time_est": flight[f"scheduled_{name}_time_est"] for name in TIMES}
+                state = {"date": None, "available_seats": day["available_seats"], "prices": day["prices"]}
+                matches.append({**route, "status": "available", **times, **state})
         return matches
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from lmgym.backends.user.tools import ToolError, tool
+from lmgym.backends.user.tools import tool
 from lmgym.tasks.tau2.toolkit import Data, Toolkit, with_defaults
 
 TaskStatus = Literal["pending", "completed"]
@@ -24,12 +24,11 @@ class MockTools(Toolkit):
     @tool
     def create_task(self, user_id: str, title: str, description: str | None = None) -> Data:
         """Create a pending task for a user."""
-        if user_id not in self.data["users"]:
-            raise ToolError(f"User {user_id} not found")
+        user = self.record("users", user_id, f"User {user_id} not found")
         task_id = f"task_{len(self.data['tasks']) + 1}"
         task: Data = {"task_id": task_id, "title": title, "description": description, "status": "pending"}
         self.data["tasks"][task_id] = task
-        self.data["users"][user_id]["tasks"].append(task_id)
+        user["tasks"].append(task_id)
         return task
 
     @tool
@@ -51,19 +50,14 @@ class MockTools(Toolkit):
 
     def assert_number_of_tasks(self, user_id: str, expected_number: int) -> bool:
         """Return True if the user has so many tasks."""
-        if user_id not in self.data["users"]:
-            raise ToolError(f"User {user_id} not found")
-        return len(self.data["users"][user_id]["tasks"]) == expected_number
+        return len(self.record("users", user_id, f"User {user_id} not found")["tasks"]) == expected_number
 
     def assert_task_status(self, task_id: str, expected_status: str) -> bool:
         """Return True if the task has this status."""
         return bool(self._task(task_id)["status"] == expected_status)
 
     def _task(self, task_id: str) -> Data:
-        if task_id not in self.data["tasks"]:
-            raise ToolError(f"Task {task_id} not found")
-        task: Data = self.data["tasks"][task_id]
-        return task
+        return self.record("tasks", task_id, f"Task {task_id} not found")
 
 
 class MockUserTools(Toolkit):
@@ -84,12 +78,8 @@ class MockUserTools(Toolkit):
 
     def add_notification(self, notification_id: str, message: str, task_id: str | None = None) -> Data:
         """Add an unread notification."""
-        notification: Data = {
-            "notification_id": notification_id,
-            "message": message,
-            "status": "unread",
-            "task_id": task_id,
-        }
+        notification: Data = {"notification_id": notification_id, "message": message}
+        notification |= {"status": "unread", "task_id": task_id}
         self.data.setdefault("notifications", {})[notification_id] = notification
         return notification
 
@@ -98,7 +88,4 @@ class MockUserTools(Toolkit):
         return bool(self._notification(notification_id)["status"] == expected_status)
 
     def _notification(self, notification_id: str) -> Data:
-        if notification_id not in self.data.get("notifications", {}):
-            raise ToolError(f"Notification {notification_id} not found")
-        notification: Data = self.data["notifications"][notification_id]
-        return notification
+        return self.record("notifications", notification_id, f"Notification {notification_id} not found")

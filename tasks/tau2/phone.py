@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partialmethod
 from typing import Any
 
 from lmgym.backends.user.tools import ToolError
@@ -203,40 +204,21 @@ class Phone(Toolkit):
         self.set_airplane_mode(False)
         return "Airplane Mode is now OFF."
 
-    def turn_data_on(self) -> str:
-        """Switch mobile data on."""
-        self.switch("data_enabled", True, search=False)
-        return "Data connection restored."
+    def _turned(self, setting: str, on: bool, words: str, *, search: bool = True) -> str:
+        self.switch(setting, on, search=search)
+        return words
 
-    def turn_data_off(self) -> str:
-        """Switch mobile data off."""
-        self.switch("data_enabled", False)
-        return "Data connection broken."
-
-    def turn_roaming_on(self) -> str:
-        """Switch roaming on."""
-        self.switch("roaming_enabled", True)
-        return "Data Roaming is now ON."
-
-    def turn_roaming_off(self) -> str:
-        """Switch roaming off."""
-        self.switch("roaming_enabled", False)
-        return "Data Roaming is now OFF."
-
-    def turn_data_saver_mode_on(self) -> str:
-        """Switch data saver on."""
-        self.switch("data_saver_mode", True, search=False)
-        return "Data Saver Mode is now ON."
-
-    def turn_data_saver_mode_off(self) -> str:
-        """Switch data saver off."""
-        self.switch("data_saver_mode", False, search=False)
-        return "Data Saver Mode is now OFF."
-
-    def unseat_sim_card(self) -> str:
-        """Take the SIM card out."""
-        self.switch("sim_card_missing", True)
-        return "SIM card un-seated successfully."
+    turn_data_on = partialmethod(_turned, "data_enabled", True, "Data connection restored.", search=False)
+    turn_data_off = partialmethod(_turned, "data_enabled", False, "Data connection broken.")
+    turn_roaming_on = partialmethod(_turned, "roaming_enabled", True, "Data Roaming is now ON.")
+    turn_roaming_off = partialmethod(_turned, "roaming_enabled", False, "Data Roaming is now OFF.")
+    turn_data_saver_mode_on = partialmethod(
+        _turned, "data_saver_mode", True, "Data Saver Mode is now ON.", search=False
+    )
+    turn_data_saver_mode_off = partialmethod(
+        _turned, "data_saver_mode", False, "Data Saver Mode is now OFF.", search=False
+    )
+    unseat_sim_card = partialmethod(_turned, "sim_card_missing", True, "SIM card un-seated successfully.")
 
     def lock_sim_card(self, mode: str) -> str:
         """Lock the SIM card by "pin" or "puk"."""
@@ -282,9 +264,12 @@ class Phone(Toolkit):
         app["permissions"][permission] = False
         return True, f"Permission '{permission}' removed from app '{app_name}'."
 
-    def assert_airplane_mode_status(self, expected_status: bool) -> bool:
-        """Return True if airplane mode is as expected."""
-        return bool(self.device["airplane_mode"] == expected_status)
+    def _is_set(self, setting: str, expected_status: bool) -> bool:
+        return bool(self.device[setting] == expected_status)
+
+    assert_airplane_mode_status = partialmethod(_is_set, "airplane_mode")
+    assert_mobile_roaming_status = partialmethod(_is_set, "roaming_enabled")
+    assert_mobile_data_saver_mode_status = partialmethod(_is_set, "data_saver_mode")
 
     def assert_service_status(self, expected_status: str) -> bool:
         """Return True if the network connection is as expected."""
@@ -295,14 +280,6 @@ class Phone(Toolkit):
     def assert_mobile_data_status(self, expected_status: bool) -> bool:
         """Return True if mobile data works, or not, as expected."""
         return self.mobile_data_works() == expected_status
-
-    def assert_mobile_roaming_status(self, expected_status: bool) -> bool:
-        """Return True if roaming is as expected."""
-        return bool(self.device["roaming_enabled"] == expected_status)
-
-    def assert_mobile_data_saver_mode_status(self, expected_status: bool) -> bool:
-        """Return True if data saver is as expected."""
-        return bool(self.device["data_saver_mode"] == expected_status)
 
     def assert_internet_speed(self, expected_speed: float, expected_desc: str | None = None) -> bool:
         """Return True if the speed is at least `expected_speed` Mbps, with this grade if one is given."""

@@ -232,19 +232,13 @@ class RetailTools(Toolkit):
     # Records ---------------------------------------------------------------------------------------------------
 
     def _order(self, order_id: str) -> Data:
-        return self._record("orders", order_id, "Order not found")
+        return self.record("orders", order_id, "Order not found")
 
     def _user(self, user_id: str) -> Data:
-        return self._record("users", user_id, "User not found")
+        return self.record("users", user_id, "User not found")
 
     def _product(self, product_id: str) -> Data:
-        return self._record("products", product_id, "Product not found")
-
-    def _record(self, table: str, key: str, absent: str) -> Data:
-        if key not in self.data[table]:
-            raise ToolError(absent)
-        record: Data = self.data[table][key]
-        return record
+        return self.record("products", product_id, "Product not found")
 
     def _method(self, user_id: str, payment_method_id: str) -> Data:
         methods: Any = self._user(user_id)["payment_methods"]

@@ -70,7 +70,7 @@ class TelecomTools(Toolkit):
         """Find a customer by their primary number or the number of a line."""
         customers: list[Data] = self.data["customers"]
         for customer in customers:
-            numbers = [self._record("lines", line_id)["phone_number"] for line_id in customer["line_ids"]]
+            numbers = [self.row("lines", line_id)["phone_number"] for line_id in customer["line_ids"]]
             if phone_number in (customer["phone_number"], *numbers):
                 return customer
         raise ToolError(f"Customer with phone number {phone_number} not found")
@@ -78,7 +78,7 @@ class TelecomTools(Toolkit):
     @tool
     def get_customer_by_id(self, customer_id: CustomerId) -> Data:
         """Find a customer by id."""
-        return self._record("customers", customer_id)
+        return self.row("customers", customer_id)
 
     @tool
     def get_customer_by_name(self, full_name: str, dob: Annotated[str, "date of birth, YYYY-MM-DD"]) -> list[Data]:
@@ -95,7 +95,7 @@ class TelecomTools(Toolkit):
         tables = {"L": "lines", "D": "devices", "B": "bills", "C": "customers", "P": "plans"}
         if id[:1] not in tables:
             raise ToolError(f"Unknown ID format or type: {id}")
-        return self._record(tables[id[0]], id)
+        return self.row(tables[id[0]], id)
 
     @tool
     def suspend_line(self, customer_id: CustomerId, line_id: LineId, reason: str) -> Data:
@@ -120,7 +120,7 @@ class TelecomTools(Toolkit):
         self, customer_id: CustomerId, limit: Annotated[int, "number of bills at most"] = 12
     ) -> list[Data]:
         """Return a customer's bills, latest first."""
-        bills = [self._record("bills", bill_id) for bill_id in self.get_customer_by_id(customer_id)["bill_ids"]]
+        bills = [self.row("bills", bill_id) for bill_id in self.get_customer_by_id(customer_id)["bill_ids"]]
         return sorted(bills, key=lambda bill: str(bill["issue_date"]), reverse=True)[:limit]
 
     @tool
@@ -131,7 +131,7 @@ class TelecomTools(Toolkit):
             raise ToolError("A bill is already awaiting payment for this customer")
         if bill_id not in customer["bill_ids"]:
             raise ToolError(f"Bill {bill_id} not found for customer {customer_id}")
-        bill = self._record("bills", bill_id)
+        bill = self.row("bills", bill_id)
         bill["status"] = "Awaiting Payment"
         return f"Payment request sent to the customer for bill {bill_id}"
 
@@ -139,7 +139,7 @@ class TelecomTools(Toolkit):
     def get_data_usage(self, customer_id: CustomerId, line_id: LineId) -> dict[str, str]:
         """Return the data used, the limit, the refuelled data and the last day of the cycle of a line."""
         line = self._line(customer_id, line_id)
-        plan = self._record("plans", line["plan_id"])
+        plan = self.row("plans", line["plan_id"])
         cycle_end = date(TODAY.year, TODAY.month % 12 + 1, 1) - timedelta(days=1)
         return {
             "line_id": line_id,
@@ -170,7 +170,7 @@ class TelecomTools(Toolkit):
         line = self._line(customer_id, line_id)
         if gb_amount <= 0:
             raise ToolError("Refuel amount must be positive")
-        rate = self._record("plans", line["plan_id"])["data_refueling_price_per_gb"]
+        rate = self.row("plans", line["plan_id"])["data_refueling_price_per_gb"]
         charge = gb_amount * rate
         line["data_refueling_gb"] += gb_amount
         self._charge(customer_id, charge, f"Data refueling: {gb_amount} GB at ${rate}/GB")
@@ -195,14 +195,14 @@ class TelecomTools(Toolkit):
         self, customer_id: str, line_id: str, new_bill_id: str, contract_ended: bool
     ) -> str:
         """Suspend a line for a new bill over last month's plan that is overdue."""
-        line = self._record("lines", line_id)
+        line = self.row("lines", line_id)
         if line["status"] != "Active":
             raise ToolError("Line must be active to suspend for unpaid bill")
-        amount = self._record("plans", line["plan_id"])["price_per_month"]
+        amount = self.row("plans", line["plan_id"])["price_per_month"]
         if amount <= 0:
             raise ToolError("Amount must be positive for overdue bill")
         customer = self.get_customer_by_id(customer_id)
-        if any(self._record("bills", bill_id)["status"] == "Overdue" for bill_id in customer["bill_ids"]):
+        if any(self.row("bills", bill_id)["status"] == "Overdue" for bill_id in customer["bill_ids"]):
             raise ToolError("Customer already has an overdue bill")
         last = TODAY.replace(day=1) - timedelta(days=1)
         first = last.replace(day=1)
@@ -227,7 +227,7 @@ class TelecomTools(Toolkit):
         """Return True if the customer has this bill and it is overdue; raise ToolError otherwise."""
         if overdue_bill_id not in self.get_customer_by_id(customer_id)["bill_ids"]:
             raise ToolError(f"Overdue bill {overdue_bill_id} not found")
-        if self._record("bills", overdue_bill_id)["status"] != "Overdue":
+        if self.row("bills", overdue_bill_id)["status"] != "Overdue":
             raise ToolError(f"Overdue bill {overdue_bill_id} is not overdue")
         return True
 
@@ -238,24 +238,13 @@ class TelecomTools(Toolkit):
 
     # Records ---------------------------------------------------------------------------------------------------
 
-    def line_of_phone(self, phone_number: str) -> Data:
-        """Return the line with this number."""
-        return self._record("lines", phone_number, field="phone_number", name="phone number")
-
-    def plan_of(self, line: Data) -> Data:
-        """Return the plan of a line."""
-        return self._record("plans", line["plan_id"])
-
     def awaiting_payment(self, customer: Data) -> list[Data]:
         """Return the bills that the customer was asked to pay."""
-        bills = [self._record("bills", bill_id) for bill_id in customer["bill_ids"]]
+        bills = [self.row("bills", bill_id) for bill_id in customer["bill_ids"]]
         return [bill for bill in bills if bill["status"] == "Awaiting Payment"]
 
-    def set_paid(self, bill_id: str) -> None:
-        """Mark a bill as paid."""
-        self._record("bills", bill_id)["status"] = "Paid"
-
-    def _record(self, table: str, key: str, *, field: str = "", name: str = "ID") -> Data:
+    def row(self, table: str, key: str, *, field: str = "", name: str = "ID") -> Data:
+        """Return a row of a table by its id, or by another field. Raises ToolError if there is none."""
         kind = table.removesuffix("s")
         records: list[Data] = self.data[table]
         for record in records:
@@ -266,7 +255,7 @@ class TelecomTools(Toolkit):
     def _line(self, customer_id: str, line_id: str) -> Data:
         if line_id not in self.get_customer_by_id(customer_id)["line_ids"]:
             raise ToolError(f"Line {line_id} not found for customer {customer_id}")
-        return self._record("lines", line_id)
+        return self.row("lines", line_id)
 
     def _set_roaming(self, customer_id: str, line_id: str, *, enabled: bool) -> str:
         line, state = self._line(customer_id, line_id), "enabled" if enabled else "disabled"
@@ -278,7 +267,7 @@ class TelecomTools(Toolkit):
     def _charge(self, customer_id: str, amount: float, description: str) -> None:
         """Add a charge to the customer's draft bill, made for next month if there is none."""
         customer = self.get_customer_by_id(customer_id)
-        bills = [self._record("bills", bill_id) for bill_id in customer["bill_ids"]]
+        bills = [self.row("bills", bill_id) for bill_id in customer["bill_ids"]]
         bill = next((bill for bill in bills if bill["status"] == "Draft"), None)
         if bill is None:
             first = (TODAY.replace(day=1) + timedelta(days=32)).replace(day=1)

@@ -39,6 +39,13 @@ class Toolkit:
         """Merge `changes` into the database: objects key by key, everything else replaced."""
         merge(self.data, changes)
 
+    def record(self, table: str, key: str, absent: str) -> Data:
+        """Return a record of a table. Raises ToolError with the words `absent` if there is none."""
+        if key not in self.data.get(table, {}):
+            raise ToolError(absent)
+        record: Data = self.data[table][key]
+        return record
+
     def canonical(self) -> str:
         """Return the database as text that does not depend on the order of keys; equal texts are equal hashes."""
         return json.dumps(self.data, sort_keys=True)

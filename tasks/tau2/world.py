@@ -105,23 +105,20 @@ class Tau2World:
         around = user.surroundings
         if around["phone_number"] is None:
             return
-        line = agent.line_of_phone(around["phone_number"])
-        limit = agent.plan_of(line)["data_limit_gb"] + line["data_refueling_gb"]
+        line = agent.row("lines", around["phone_number"], field="phone_number", name="phone number")
+        limit = agent.row("plans", line["plan_id"])["data_limit_gb"] + line["data_refueling_gb"]
         around["line_active"] = line["status"] == "Active"
         around["roaming_allowed"] = line["roaming_enabled"]
         around["mobile_data_usage_exceeded"] = line["data_used_gb"] >= limit
         request = around["payment_request"]
         if request is not None and request["paid"]:
-            agent.set_paid(request["bill_id"])
+            agent.row("bills", request["bill_id"])["status"] = "Paid"
             around["payment_request"] = None
         if around["payment_request"] is None:
             bills = agent.awaiting_payment(agent.get_customer_by_phone(around["phone_number"]))
             if bills:
-                around["payment_request"] = {
-                    "bill_id": bills[0]["bill_id"],
-                    "amount_due": bills[0]["total_due"],
-                    "paid": False,
-                }
+                due = {"bill_id": bills[0]["bill_id"], "amount_due": bills[0]["total_due"]}
+                around["payment_request"] = {**due, "paid": False}
 
     def _kits(self, requestor: Requestor) -> list[Toolkit]:
         if requestor == "user":
