@@ -68,32 +68,31 @@ def create_folder(rng: Rng) -> DesktopGoal:
     )
 
 
-def copy_file(rng: Rng) -> DesktopGoal:
-    """Copy a file into another folder."""
+def _carried(rng: Rng, verb: str, keys: str, folder: str, *, kept: bool) -> DesktopGoal:
+    """Return the goal that a file of the home folder is in another folder, and is still where it was if `kept`."""
     name, other = (f"{word}.txt" for word in words(rng, 2))
     text = note(rng, 2)
     return DesktopGoal(
-        text=f"Copy the file {name} of the home folder into the folder Documents.",
+        text=f"{verb} the file {name} of the home folder into the folder {folder}.",
         files={name: text, other: note(rng, 1)},
         launches=FILES,
-        plan=(*_select(name.partition(".")[0]), key("ctrl+c"), *_go("/home/user/Documents"), key("ctrl+v")),
-        reached=lambda home: content(home / "Documents" / name) == text and content(home / name) == text,
-        changes=frozenset({f"Documents/{name}"}),
+        plan=(*_select(name.partition(".")[0]), key(keys), *_go(f"/home/user/{folder}"), key("ctrl+v")),
+        reached=lambda home: (
+            content(home / folder / name) == text
+            and (content(home / name) == text if kept else not (home / name).exists())
+        ),
+        changes=frozenset([f"{folder}/{name}"] if kept else [name, f"{folder}/{name}"]),
     )
+
+
+def copy_file(rng: Rng) -> DesktopGoal:
+    """Copy a file into another folder."""
+    return _carried(rng, "Copy", "ctrl+c", "Documents", kept=True)
 
 
 def move_file(rng: Rng) -> DesktopGoal:
     """Move a file into another folder."""
-    name, other = (f"{word}.txt" for word in words(rng, 2))
-    text = note(rng, 2)
-    return DesktopGoal(
-        text=f"Move the file {name} of the home folder into the folder Downloads.",
-        files={name: text, other: note(rng, 1)},
-        launches=FILES,
-        plan=(*_select(name.partition(".")[0]), key("ctrl+x"), *_go("/home/user/Downloads"), key("ctrl+v")),
-        reached=lambda home: content(home / "Downloads" / name) == text and not (home / name).exists(),
-        changes=frozenset({name, f"Downloads/{name}"}),
-    )
+    return _carried(rng, "Move", "ctrl+x", "Downloads", kept=False)
 
 
 def delete_file(rng: Rng) -> DesktopGoal:
