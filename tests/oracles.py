@@ -52,8 +52,6 @@ def kl_figures(pi, ref):
     return values, gradients
 
 
-# The two-turn token MDP ------------------------------------------------------------------------------------------
-
 CONTEXTS = ["", "a", "b", "x", "xa", "xb", "y", "ya", "yb"]
 LOG_ODDS = [0.3, -0.2, 0.5, 0.4, 0.1, -0.3, -0.6, 0.2, 0.7]
 
@@ -120,9 +118,6 @@ def tabular_gradient(played, log_odds):
             p = 1 / (1 + math.exp(-log_odds[context]))
             gradient[context] += chance * value * ((1 - p) if token == "a" else -p)
     return objective, gradient
-
-
-# Credit that looks ahead -----------------------------------------------------------------------------------------
 
 
 def gae(reward, value, *, gamma, lam, boot=0.0):

@@ -40,9 +40,6 @@ QUICK = archer.Args(
 )
 
 
-# The two-turn MDP, with a state of its own for everything that can be seen ------------------------------------------
-
-
 def before(seen):
     return SEEN.index(seen)
 
@@ -168,9 +165,6 @@ def test_weights_of_utterances_give_the_direction_of_the_policy_where_another_on
     assert direction(weighed) == pytest.approx(exact, abs=1e-7)
     for biased in (archer.Args(), replace(weighed, importance_most=1.0)):
         assert abs(direction(biased) - exact).max() > 1e-3
-
-
-# With real episodes ---------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

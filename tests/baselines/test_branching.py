@@ -105,9 +105,6 @@ def test_more_tries_than_episodes_are_refused():
         arpo.recipe(arpo.Args(roots=9, group=8))
 
 
-# AEPO ----------------------------------------------------------------------------------------------------------------
-
-
 def test_the_first_try_divides_the_group():
     group = Group("g", jobs=[Job(task="t", id="e")])
     planner = BalancedFork(16, 2, beta=2.0)

@@ -35,9 +35,6 @@ def rescored(policy, batch):
     return score(policy.model, batch.ids, batch.attention, mask=batch.weight != 0)[0]
 
 
-# SUPO ----------------------------------------------------------------------------------------------------------------
-
-
 def test_summaries_are_trained_and_every_token_once():
     policy, episodes = play(supo.recipe(supo.Args(limit=12, most=2)).context)
     summaries = [turn for each in episodes for turn in each.turns if turn.kind == "summary"]
@@ -77,9 +74,6 @@ def test_the_ablation_trains_actions_alone_and_both_mask_what_was_cut():
     assert int((batch.mask & out).sum()) == sampled > 0
 
 
-# WebAgent-R1 ---------------------------------------------------------------------------------------------------------
-
-
 def test_old_pages_are_stubs_and_each_answer_is_scored_as_it_was_sampled():
     context = webagent_r1.recipe(webagent_r1.Args()).context
     assert context == Stub(1, text="simplified html")
@@ -97,9 +91,6 @@ def test_the_loss_is_a_mean_over_turns_of_means_over_tokens():
     loss = float((weighted * aggregation(batch.mask, batch.episode, "seq_mean")).sum())
     expected = np.mean([np.mean([2.0, np.mean([1.0, 5.0, 3.0])]), np.mean([4.0, 8.0])])
     assert loss == pytest.approx(expected)
-
-
-# MGPO ----------------------------------------------------------------------------------------------------------------
 
 
 def test_the_ablation_of_mgpo_trains_the_answer_alone():

@@ -301,9 +301,6 @@ def test_a_fork_of_a_fork_weighs_by_whose_turns_it_shares():
     assert (paths.shares() / 3).tolist() == [[0, 1, 0.5, 0.25], [0, 0, 0, 0.25], [0, 0, 0.5, 0.5]]
 
 
-# The whole loss of PPO -------------------------------------------------------------------------------------------
-
-
 class TwoLayers(nn.Module):
     """Logits and a value of the state after a token, in float64."""
 

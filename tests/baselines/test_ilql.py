@@ -52,9 +52,6 @@ def goals(chain: Chain, v: torch.Tensor) -> list[float]:
     return [-float(q[0].grad[n, token]) for n, token in enumerate(chain.ids)]
 
 
-# The arithmetic -------------------------------------------------------------------------------------------------------
-
-
 def test_targets_are_those_worked_by_hand():
     v = torch.tensor([0.1, 0.2, 0.3, 0.4], dtype=torch.float64)
     found = goals(chain_of([0.0, -1.0, 0.0, 0.0]), v)
@@ -122,9 +119,6 @@ def test_the_cross_entropy_takes_q_for_logits():
     assert float(of_cql) == pytest.approx(float(first) + 0.693147, abs=1e-5)
 
 
-# The maze in which no episode is the best way -------------------------------------------------------------------------
-
-
 def maze_chain() -> Chain:
     steps = [step for episode in oracles_values.MAZE for step in episode]
     ends = torch.tensor([n for episode in oracles_values.MAZE for n in range(len(episode) - 1, -1, -1)])
@@ -177,9 +171,6 @@ def test_the_middle_expectile_gives_the_values_of_whoever_made_the_data():
     found = maze_q(0.5)
     for (state, action), value in oracles_values.maze_sarsa(0.9).items():
         assert float(found[state, action]) == pytest.approx(value, abs=1e-6)
-
-
-# Chains in batches ----------------------------------------------------------------------------------------------------
 
 
 def test_the_next_state_is_that_before_the_next_sampled_token_of_the_episode():
@@ -340,9 +331,6 @@ def test_an_episode_cut_unseen_is_learnt_up_to_its_last_token(services, module, 
     one = collate([replace(e, turns=(replace(t, completion=replace(t.completion, ids=t.completion.ids[:1],
                    logprobs=(0.0,), entropy=(0.0,))),)) for e in word for t in e.turns], ends=True)  # fmt: skip
     assert made.learn(one, HERE, seed=(0,)) == {"critic_tokens": 0.0, "unseen_cuts": len(word)}
-
-
-# Guidance -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("base", ["small", "own", "policy"])

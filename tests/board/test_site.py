@@ -91,9 +91,6 @@ def template(board_store: BoardStore) -> TableRow:
     return TableRow(entry, verdict)
 
 
-# Tables --------------------------------------------------------------------------------------------------------
-
-
 def test_ranks_are_shared_where_a_paired_test_sees_no_difference(template: TableRow) -> None:
     # b differs from a on 4 of 40 instances, all worse: sign test p = 2 / 2^4 = 0.125, a tie; c on 20: p = 2e-6
     best = np.ones(40)
@@ -158,9 +155,6 @@ def test_families_weigh_alike(template: TableRow) -> None:
     (mine,) = [each for each in overall(suite, rows) if each.name == "mine"]
     assert mine.score is not None
     assert mine.score.mean == pytest.approx(50.0)  # not 66.7: two tasks of a family are one part of two
-
-
-# What is loaded ------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -378,9 +372,6 @@ def test_a_system_prompt_is_on_the_page_of_its_entry(
     assert ("Be &lt;b&gt;bold&lt;/b&gt;." in text) == visible
 
 
-# A board held against the one before ---------------------------------------------------------------------------
-
-
 def regraded(store: BoardStore, verdict: Verdict) -> None:
     store.admit(entries.read(store.path(WORDLE, "honest")), verdict, reason="a better look")
 
@@ -412,9 +403,6 @@ def test_an_edited_history_and_links_are_refused(board_store: BoardStore, copied
     copied.log.write_bytes(b"".join(copied.log.read_bytes().splitlines(keepends=True)[:-1]))
     with pytest.raises(SubmissionError, match="lines may only be appended"):
         recheck(board_store, copied)
-
-
-# Pages ---------------------------------------------------------------------------------------------------------
 
 
 class Reader(HTMLParser):
@@ -592,8 +580,6 @@ def test_declared_tokens_are_apart_from_verified_figures(template: TableRow, tmp
     assert "Every figure comes" not in table
 
 
-# Curves --------------------------------------------------------------------------------------------------------
-
 METRICS = [
     {"stage": "before RL", "run_step": 0, "evaluated_success": 0.25, "evaluated_low": 0.2, "evaluated_high": 0.3},
     *({"stage": "rl", "run_step": step, "success": step / 400} for step in range(1, 401)),
@@ -627,9 +613,6 @@ def test_an_invalid_curve_is_refused(tmp_path: Path, points: list[list[float]], 
     path.write_text(json.dumps({"name": "grpo", "command": "lmgym train grpo wordle", "points": state}))
     with pytest.raises(SubmissionError, match=message):
         curves.read_curve(path)
-
-
-# The board of this repository ----------------------------------------------------------------------------------
 
 
 OFFICIAL = {

@@ -123,9 +123,6 @@ def test_history_may_only_grow(tmp_path: Path) -> None:
         history.check_extends(b"".join(lines), b"".join(lines[:2]))
 
 
-# Proposals -----------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def proposal(graded: BoardStore, tmp_path: Path) -> tuple[Path, Path]:
     """A leaderboard, and a copy of it to which an entry was added."""
@@ -184,9 +181,6 @@ def test_links_of_a_proposal_are_refused(proposal: tuple[Path, Path], tmp_path: 
     (tmp_path / "linked").symlink_to(base)
     with pytest.raises(SubmissionError, match="linked is a link; a proposal is a folder"):
         added_entries(base, tmp_path / "linked")
-
-
-# Versions ------------------------------------------------------------------------------------------------------
 
 
 def test_a_next_version_replays_all_entries_and_closes_the_table(graded: BoardStore, verdict: Verdict) -> None:

@@ -62,9 +62,6 @@ def stage(task: str, *seats: str) -> EnvHandle:
     return EnvHandle(Setting(task=task, split="train", options={}, seats=frozenset(seats)))
 
 
-# Seats ---------------------------------------------------------------------------------------------------------
-
-
 def test_recorded_words_of_other_seats_are_played_again() -> None:
     episode = three_seats()
     # red, agent, black speak in turn, twice; a turn pays 1, and 10 to who comes next: the agent's two turns earn
@@ -90,9 +87,6 @@ def test_a_changed_turn_of_another_seat_is_refused(change: Callable[..., object]
     forged = edited(three_seats(), change)
     with pytest.raises(SubmissionError, match=message):
         replay(stage(TRIO, "agent", "red", "black"), forged, exact=True)
-
-
-# Endings and levels --------------------------------------------------------------------------------------------
 
 
 def dice(budget: int | None = None) -> Trajectory:
@@ -162,9 +156,6 @@ def test_actions_that_are_code_are_replayed_in_a_sandbox(honest: Path, monkeypat
     assert (verdict.level, verdict.mark) == ("exact", "verified")
 
 
-# Workers -------------------------------------------------------------------------------------------------------
-
-
 def lines(count: int) -> Iterator[bytes]:
     jobs = [Job(task=DICE, split="train", index=index, seed=index) for index in range(count)]
     played = sorted(Engine().run(say("roll"), jobs), key=lambda each: each.index or 0)
@@ -210,9 +201,6 @@ def test_workers_get_no_secrets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         dict(workers.WorkerPool(ORDER, workers=1, isolated=True).run(lines(1)))
     assert "PLAIN=seen" in told.read_text()
     assert "planted" not in told.read_text()
-
-
-# Protocol and submission ---------------------------------------------------------------------------------------
 
 
 def test_seeds_are_of_version_instance_and_try() -> None:

@@ -251,9 +251,6 @@ def test_a_compressed_reply_is_refused():
     assert server.headers[0]["accept-encoding"] == "identity"
 
 
-# Budgets -------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("budget", "why"),
     [({"episodes": 7}, "7 episodes"), ({"tokens": 12 * 40}, "480 tokens"), ({"seconds": 1e-9}, "1e-09 seconds")],
@@ -282,9 +279,6 @@ def test_replies_on_their_way_are_kept_when_a_run_ends_early(tmp_path):
     assert isinstance(session.error, EndpointRefused)
     assert account["possibly_paid_twice"] == []
     assert account["replies"] == sum(server.replies.values())
-
-
-# Other things --------------------------------------------------------------------------------------------------
 
 
 def test_pictures_reach_an_endpoint_as_data_and_the_folder_as_files(tmp_path):

@@ -27,9 +27,6 @@ def parsed(tokens_in: int, tokens_out: int, cost: float | None = None) -> Parsed
     return ParsedReply(text="", usage=usage if cost is None else {**usage, "cost": cost})
 
 
-# Prices --------------------------------------------------------------------------------------------------------
-
-
 def test_a_call_costs_what_its_tokens_do():
     price = Price(prompt=2.0, answer=8.0, cached=0.5)
     assert price.cost({"in": 1000, "out": 100}) == pytest.approx(0.002 + 0.0008)
@@ -80,9 +77,6 @@ def test_an_invalid_price_table_is_refused(tmp_path, text):
         find_price("a", [tmp_path / "p.json"])
 
 
-# Budgets -------------------------------------------------------------------------------------------------------
-
-
 def test_calls_in_flight_count_as_the_most_expensive():
     budget = Budget(tokens=100)
     assert budget.reached() == ""  # nothing is known yet
@@ -123,9 +117,6 @@ def test_a_run_is_estimated_from_its_first_episodes():
     assert (whole.calls, whole.tokens_in, whole.tokens_out, whole.cost) == (60, 1500, 200, pytest.approx(6.0))
     assert (whole.max_calls, whole.max_tokens_out) == (200, 6400)
     assert estimate([first, replace(first, cost=None)], 20, **limits).cost is None
-
-
-# The log of calls ----------------------------------------------------------------------------------------------
 
 
 def test_replies_and_exchanges_in_flight_survive(tmp_path):
@@ -208,9 +199,6 @@ def test_a_file_that_is_no_log_is_refused(tmp_path):
     (tmp_path / "calls.sqlite").write_text("no data base, but long enough to be looked at " * 30)
     with pytest.raises(RecipeError, match="is not a log of calls"):
         Calls(tmp_path / "calls.sqlite", Budget())
-
-
-# The folder of a run -------------------------------------------------------------------------------------------
 
 
 def episode(name: str, seat: str = "agent") -> Trajectory:

@@ -139,9 +139,6 @@ def test_a_damaged_report_is_refused(tmp_path, text):
         reports.read(tmp_path)
 
 
-# Hostile text --------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_makes_no_element_of_a_page(text):
     plain, planted = (

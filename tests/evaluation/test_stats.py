@@ -29,9 +29,6 @@ def repeated(values, tries):
     return [value for value in values for _ in range(tries)], [n for n in range(len(values)) for _ in range(tries)]
 
 
-# Rates ---------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("solved", "count"), [(0, 10), (3, 10), (10, 10), (57, 134), (1, 1)])
 def test_wilson_and_clopper_pearson_are_scipys(solved, count):
     for mine, method in ((wilson(solved, count), "wilson"), (clopper_pearson(solved, count), "exact")):
@@ -92,9 +89,6 @@ def test_values_outside_zero_and_one_get_the_t_interval():
     assert unit([3.0, 5.0, 4.0], range(3)).method == "t"
 
 
-# Means ---------------------------------------------------------------------------------------------------------
-
-
 def test_tries_are_averaged_by_instance_in_order_of_appearance():
     means, tries = by_instance([1.0, 0.0, 1.0, 0.5], ["b", "a", "b", "b"])
     assert means.tolist() == pytest.approx([2.5 / 3, 0.0])
@@ -133,9 +127,6 @@ def test_a_ratio_weights_instances_by_their_size():
     assert interval.high == pytest.approx(min(1.0, 0.3 + half))
 
 
-# Differences ---------------------------------------------------------------------------------------------------
-
-
 def test_a_paired_difference_is_sharper_than_two_intervals():
     before = [float(n % 2) for n in range(100)]
     after = [1.0 if n % 10 == 0 else value for n, value in enumerate(before)]
@@ -157,9 +148,6 @@ def test_half_a_pair_is_added_to_each_cell():
     assert found.mean == pytest.approx(0.2)
     assert found.high == pytest.approx(2 / 12 + scipy_stats.t.ppf(0.975, 9) * error)
     assert resolution(np.array([1.0, 1.0, 1.0, -1.0] + [0.0] * 6)) == pytest.approx((1.959964 + 0.841621) * error)
-
-
-# Bootstrap -----------------------------------------------------------------------------------------------------
 
 
 def test_the_bootstrap_is_scipys_bca():

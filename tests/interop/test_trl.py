@@ -86,8 +86,6 @@ def test_every_answer_is_an_action_word_for_word(end):
     assert call["function"] == {"name": "act", "arguments": {"action": " <b>crane\n"}}
 
 
-# In TRL's own venv ---------------------------------------------------------------------------------------------
-
 INDICES = [7, 30]
 
 

@@ -169,9 +169,6 @@ def test_pictures_are_named_by_what_they_show_and_kept_once():
     assert rows == 3 * bytes([0, *[10 * trajectories[0].index + 2] * 6])
 
 
-# The pool by itself ------------------------------------------------------------------------------------------------
-
-
 def settle(players, count):
     answers = []
     while len(answers) < count:

@@ -109,9 +109,6 @@ def reset(session: str, **more: Any) -> dict[str, Any]:
     return {"op": "reset", "session": session, **more}
 
 
-# Who is let in -------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
@@ -265,9 +262,6 @@ def test_tokens_come_from_the_environment_or_are_made():
     assert "short" not in str(refused.value)
 
 
-# What may be opened --------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("wanted", "code"),
     [
@@ -330,9 +324,6 @@ def test_the_operators_options_hold_and_cannot_be_chosen():
 def test_what_runs_code_and_what_is_played_elsewhere_is_not_served_by_default():
     chosen = Catalogue.of().specs.values()
     assert not any(spec.runs_code or spec.remote for spec in chosen)
-
-
-# What is withheld ----------------------------------------------------------------------------------------------------
 
 
 def test_answers_and_advice_are_withheld(moods):
@@ -410,8 +401,6 @@ def test_mistakes_of_a_caller_leave_the_session_open(games):
     assert closed == {"closed": True}
     assert after["error"]["code"] == "session"
 
-
-# What is no message --------------------------------------------------------------------------------------------------
 
 WRONG = [
     b"",
@@ -493,9 +482,6 @@ def test_a_body_without_end_is_cut_off():
         with suppress(httpx.TransportError):  # who goes on talking may find the line cut before the answer is read
             assert asking.http.post("/v1/call", content=endless).status_code == 413
         assert asking.http.get("/v1/tasks").status_code == 200
-
-
-# Limits --------------------------------------------------------------------------------------------------------------
 
 
 def test_sessions_are_limited_for_each_client_and_for_all():

@@ -326,9 +326,6 @@ def test_the_oracle_of_a_server_that_withholds_it_plays_nothing(games, monkeypat
         list(Engine().run(hinted("oracle"), [job]))
 
 
-# What a record of a stranger's may do -----------------------------------------------------------------------------
-
-
 @contextmanager
 def eavesdropper() -> Iterator[tuple[str, list[bytes]]]:
     """An address, and what is said there."""

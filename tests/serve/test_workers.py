@@ -149,9 +149,6 @@ def test_every_call_is_made_once_in_order_however_often_threads_change(seed):
     assert pages == {slot: [f"{slot}.{number}" for number in range(30)] + ["closed"] for slot in pages}
 
 
-# On a server --------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def gate():
     Moody.gate.clear()

@@ -39,9 +39,6 @@ def say(game: HouseholdGame, *commands: str) -> str | None:
     return [game.step(command) for command in commands][-1]
 
 
-# The game --------------------------------------------------------------------------------------------------------
-
-
 def test_listings_follow_ids_and_numbers_count_down() -> None:
     assert "you see a cabinet 2, a cabinet 1, a countertop 1, a fridge 1" in kitchen().opening()
     assert kitchen().step("go to countertop 1") == (
@@ -137,9 +134,6 @@ def test_both_published_grammars_can_be_read() -> None:
     assert read_grammar(shipped).commands["putobject"] == "move {o} to {r}"
 
 
-# Households ------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("split", ["train", "test"])
 def test_households_have_what_their_goal_needs_and_own_locations(split: str) -> None:
     for index in range(120):
@@ -183,9 +177,6 @@ def test_a_size_that_no_household_has_is_refused_with_those_there_are() -> None:
         with pytest.raises(InstanceError, match=message):
             draw("train", 0, receptacles=receptacles, objects=objects)
     assert draw("train", 0, receptacles=MOST, objects=200).receptacles
-
-
-# The environment -------------------------------------------------------------------------------------------------
 
 
 def test_a_cut_episode_is_no_success(opened: Any) -> None:

@@ -157,9 +157,6 @@ def test_screens_that_cannot_be_are_refused(options):
         build("click_target", **options)
 
 
-# ScreenSpot's files -------------------------------------------------------------------------------------------------
-
-
 def annotated(folder, records, *, name="screenspot_web.json", pictures="screenspot_imgs", size=(200, 100)):
     """A folder in ScreenSpot's layout with one picture, `web_1.png`."""
     (folder / pictures).mkdir(parents=True, exist_ok=True)

@@ -199,9 +199,6 @@ def test_links_out_of_the_home_folder_are_not_read(tmp_path):
         assert content_inside(home, home / name) is None
 
 
-# Rules -------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("value", "method", "ref", "expected"),
     [
@@ -226,9 +223,6 @@ def test_rules_for_values(value, method, ref, expected):
 def test_an_unknown_rule_is_an_error_of_the_task():
     with pytest.raises(InstanceError, match="unknown method"):
         fits(1, {"method": "near", "ref": 1})
-
-
-# Metrics -----------------------------------------------------------------------------------------------------
 
 
 def measure(name: str, *values: Any, **options: Any) -> float:
@@ -519,9 +513,6 @@ def test_slides_and_settings(tmp_path):
     assert measure("check_auto_saving_time", path, {"minutes": 5}) == 0
     assert measure("find_default_font", path, {"font_name": "Arial"}) == 0
     assert measure("check_left_panel", '<desktop-frame><document-frame name="Slides View"/></desktop-frame>') == 1
-
-
-# On the desktop ----------------------------------------------------------------------------------------------
 
 
 def played(title: str, replies: list[str], **options: Any) -> float:

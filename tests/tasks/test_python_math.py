@@ -42,9 +42,6 @@ def told(env, action: str) -> str:
     return str(env.step(action)[0]["text"])
 
 
-# Problems ----------------------------------------------------------------------------------------------------------
-
-
 def test_there_are_fifteen_families_or_more():
     assert len(FAMILIES) >= 15
 
@@ -70,9 +67,6 @@ def test_no_question_is_in_both_splits():
     assert train
     assert test
     assert not train & test
-
-
-# Protocols ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -134,9 +128,6 @@ def test_a_long_result_loses_its_middle(name):
     for text in ("x" * 100_000, "```" * 100_000, "<code>" * 100_000, "\\boxed{" * 50_000):
         assert len(shown(protocol, text)) <= 1.1 * room
     assert len(shown(protocol, "x" * 100_000)) <= room
-
-
-# Episodes ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -304,9 +295,6 @@ def test_the_demonstrator_copies_what_python_prints():
 def test_the_task_keeps_what_every_task_promises():
     bubblewrap()
     check_task("lmgym/PythonMath-v0")
-
-
-# Files -------------------------------------------------------------------------------------------------------------
 
 
 def files(tmp_path, rows, name="test.jsonl"):

@@ -216,9 +216,6 @@ def test_tidy() -> None:
     assert tidy("\n\n  a   b \n\n\n\n c\n d \n") == "a b\n\nc\nd"
 
 
-# Building -----------------------------------------------------------------------------------------------------
-
-
 def test_the_compiled_game_is_the_stock_one_byte_for_byte(tmp_path: Path) -> None:
     """`textworld.generator.compile_game` as `tw-make custom` calls it, without our short cuts."""
     game = make("custom", SMALL, 50_001)

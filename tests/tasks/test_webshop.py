@@ -40,9 +40,6 @@ def test_the_oracle_earns_1_on_every_test_instance(name):
         assert info["success"], index
 
 
-# Pages ------------------------------------------------------------------------------------------------------------
-
-
 def test_pages_read_as_in_the_original():
     env = build("WebShop-v0", split="test", mode="text", length=10)
     observation, _ = env.reset(options={"index": 0})
@@ -205,9 +202,6 @@ def test_brief_pages_say_everything_once(session):
     assert brief(session).split("\n")[0] == f"{name}: {', '.join(values)}"
     session.click(values[0])
     assert brief(session) == f"{values[0]} chosen"
-
-
-# Players ----------------------------------------------------------------------------------------------------------
 
 
 def test_the_demonstrator_knows_the_pages_alone():

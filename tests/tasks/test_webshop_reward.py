@@ -143,9 +143,6 @@ def test_there_is_no_ceiling_near_a_thousand_dollars():
     assert ceiling(980.0, (0,)) == NO_CEILING
 
 
-# Nouns ------------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("bought", "wanted", "published", "ours"), PUBLISHED)
 def test_our_title_scores_of_the_published_pairs_are_those_of_the_card(bought, wanted, published, ours):
     assert nouns.title_score(bought, wanted, nouns.own) == pytest.approx(ours, abs=0.0005)
@@ -195,9 +192,6 @@ def test_records_name_who_found_the_nouns():
 def test_spacys_nouns_give_a_published_title_score(bought, wanted, published, ours):
     score = nouns.title_score(bought, wanted, nouns.with_spacy)
     assert any(score == pytest.approx(expected, abs=0.05) for expected in published)
-
-
-# Catalogue and goals ----------------------------------------------------------------------------------------------
 
 
 def test_the_catalogue_is_as_wide_as_the_card_says():

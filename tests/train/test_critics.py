@@ -187,9 +187,6 @@ def test_an_evaluation_by_a_critic_needs_one_that_guides(services, tmp_path):
         archer.TwinCritic(services, archer.Args(hidden=4)).guide(services.policy)
 
 
-# The replay -----------------------------------------------------------------------------------------------------------
-
-
 def test_a_replay_keeps_the_newest_turns(episodes):
     store = Replay(7, answers=1)
     store.put(episodes)

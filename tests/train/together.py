@@ -61,8 +61,6 @@ def whole_gradient(aggregation: str) -> torch.Tensor:
     return found[0]
 
 
-# Critics ------------------------------------------------------------------------------------------------------------
-
 VALUED = {"whiten": False, "critic": "network", "minibatches": 2, "critic_epochs": 1, "kl_reward": 0.1}
 VALUING = ppo.Args(
     warmup=0, steps=4, critic_steps=2, instances=6, evaluate=4, lr=1e-2, autocast=False, rescore=True, **VALUED

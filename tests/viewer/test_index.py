@@ -120,9 +120,6 @@ def test_a_list_is_plain_json(tmp_path):
     assert content["columns"]["task"] == ATTACKS
 
 
-# Pictures, values, tokens --------------------------------------------------------------------------------------
-
-
 def test_only_a_png_of_the_runs_own_folder_is_a_picture(tmp_path):
     run = RunFile(hostile_run(tmp_path))
     assert run.picture(PICTURE) == PNG
@@ -172,9 +169,6 @@ def test_a_character_of_several_tokens_stands_once():
         episode(0).turns[0].completion, lambda ids: b"".join(pieces[n] for n in ids).decode(errors="replace")
     )
     assert [word for word, _, _ in words] == ["", "\U0001f600", "!"]
-
-
-# Search --------------------------------------------------------------------------------------------------------
 
 
 def hits_of(run, words):

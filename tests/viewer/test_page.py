@@ -38,9 +38,6 @@ def shown(page, number: int) -> None:
     playwright.expect(page.locator("article h1").first).to_contain_text(f"test {number} try")
 
 
-# What is shown -------------------------------------------------------------------------------------------------
-
-
 def test_episodes_are_listed_and_the_first_is_open(plain):
     assert len(listed(plain)) == 6
     assert plain.locator("#status").inner_text() == "6 of 6 episodes, 3 solved (50 %)"
@@ -176,9 +173,6 @@ def test_it_is_light_or_dark_as_the_reader_wishes(chromium, tmp_path, scheme):
     assert (before > 128, after > 128) == ((True, False) if scheme == "light" else (False, True))
 
 
-# Attacks -------------------------------------------------------------------------------------------------------
-
-
 def nothing_happened(page, witness, allowed: str) -> None:
     assert page.evaluate("window.planted") is None
     assert witness.dialogs == []
@@ -256,9 +250,6 @@ def test_the_policy_stops_what_a_mistake_in_the_page_would_let_through(chromium,
     assert blocked == ["markup", "script", "fetch"]
     assert planted is None
     assert any("javascript:" in text or "inline" in text for text in witness.messages)
-
-
-# One file ------------------------------------------------------------------------------------------------------
 
 
 def exported(folder, *runs):

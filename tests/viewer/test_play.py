@@ -101,9 +101,6 @@ def press(page, x: float, y: float) -> None:
     image.click(position={"x": border + (x + 0.5) * scale[0], "y": border + (y + 0.5) * scale[1]})
 
 
-# In a browser --------------------------------------------------------------------------------------------------
-
-
 def test_a_click_on_the_picture_is_the_action(chromium):
     env = build("click_target", split="test")
     with page_of(chromium, env, index=3) as (page, witness, _):
@@ -220,9 +217,6 @@ def test_what_breaks_voids_the_episode_and_the_next_one_can_be_played(chromium):
         turned(page, "1.0")
 
 
-# Its server ----------------------------------------------------------------------------------------------------
-
-
 ACTION = b'{"turn": 0, "action": "look"}'
 
 
@@ -294,9 +288,6 @@ def test_a_request_with_one_wrong_part_plays_nothing(planted, changes, status):
     post(planted, "again")
     assert post(planted, **{"name": "act", "content": ACTION, **changes})[0] == status
     assert planted.game.state()["turn"] == 0
-
-
-# The command ---------------------------------------------------------------------------------------------------
 
 
 def test_the_command_serves_until_it_is_interrupted():
