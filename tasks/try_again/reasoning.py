@@ -42,6 +42,10 @@ class TryAgainReasoningGym(TryAgain):
 
         name = self.names[index % len(self.names)]
         self.dataset = reasoning_gym.create_dataset(name, seed=SEED + SPLIT * STREAM[self.split] + index, size=1)
+        for graph in getattr(
+            self.dataset, "word_graphs", {}
+        ).values():  # of sets, whose order differs between processes
+            graph.update({word: sorted(neighbours) for word, neighbours in graph.items()})
         self.entry: Any = self.dataset[0]
         return str(self.entry["question"]), self._answer()
 

@@ -1,4 +1,4 @@
-"""Prints digests of episodes, for `test_fresh_processes.py`: python -m tests.tasks.fresh_process TASK alone|beside."""
+"""Print digests of episodes, for `test_fresh_processes.py`: python -m tests.tasks.fresh_process TASK alone|beside."""
 
 from __future__ import annotations
 
@@ -31,11 +31,13 @@ def main(task: str, company: str) -> None:
     """Play the first instances of the last split, alone or in turn with another environment of the task."""
     split = list(find(task).splits)[-1]
     with closing(build(task, split=split)) as env, closing(build(task, split=split)) as other:
+        digests = []
         size = min(INSTANCES, env.unwrapped.size())
         for index in range(size):
             second = episode(other, size - 1 - index) if company == "beside" else ()
             (trace, _), *_ = itertools.zip_longest(episode(env, index), second)  # it grows until both are over
-            sys.stdout.write(f"{index} {digest(trace)}\n")
+            digests.append(digest(trace))
+    sys.stdout.write(f"\n{json.dumps(digests)}\n")  # a line of its own: some libraries print while they generate
 
 
 if __name__ == "__main__":
