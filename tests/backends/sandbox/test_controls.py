@@ -275,7 +275,6 @@ def no_group_limit(name):
     return lambda memory, processes: [row for row in values(memory, processes) if not row[0].startswith(name)]
 
 
-@pytest.mark.parametrize("engine", ["bubblewrap", "docker"])
 def test_memory_is_had_without_its_limit(monkeypatch, engine):
     with open_sandbox(BOX, engine=engine) as sandbox:
         assert sandbox.run(["python3", "-c", MEMORY]).code == 137
@@ -284,7 +283,6 @@ def test_memory_is_had_without_its_limit(monkeypatch, engine):
         assert box.run(["python3", "-c", MEMORY]).text == "ESCAPED\n"
 
 
-@pytest.mark.parametrize("engine", ["bubblewrap", "docker"])
 def test_processes_are_had_without_their_limit(monkeypatch, engine):
     """In bubblewrap two limits hold them, the control group's and that of the sandbox's user: both are switched off."""
     with open_sandbox(BOX, engine=engine) as sandbox:
