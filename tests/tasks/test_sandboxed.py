@@ -1,7 +1,11 @@
 """Tasks whose policy's code runs in sandboxes of their own are replayed outside of one: their sandboxes must hold."""
 
+import itertools
+import time
+
 import pytest
 
+from lmgym.backends.desktop.session import Desktop
 from lmgym.backends.sandbox import Sandbox, open_sandbox
 from lmgym.env.registry import build, specs
 from lmgym.errors import InstanceError
@@ -9,7 +13,12 @@ from tests import components
 from tests.backends.sandbox.test_escapes import PROGRAMS
 
 pytestmark = pytest.mark.slow
-TASKS = [spec.id for spec in specs().values() if spec.sandboxed and not spec.part_of]
+DESKTOPS = {"lmgym/Desktop-v0", "lmgym/OSWorldOfficial-v0"}  # their sandboxes are no Sandbox: the last test has them
+TASKS = [spec.id for spec in specs().values() if spec.sandboxed and not spec.part_of and spec.id not in DESKTOPS]
+FIRST = {"lmgym/Mint-v0": "<execute>print(1)</execute>"}  # where the oracle runs no code
+# What the attacks reach on a desktop is its applications' own: process 1 is a shell of the same user, and files in /tmp
+# are limited by their bytes alone.
+OWN = {"descriptors of process 1", "root of process 1", "inodes"}
 
 
 @pytest.fixture
@@ -35,7 +44,7 @@ def test_the_sandboxes_of_a_task_hold(task, boxes):
         env.reset(seed=0, options={"index": 0})
     except InstanceError as error:
         pytest.skip(f"{task} has no instances here: {error}")
-    for action in env.unwrapped.oracle():
+    for action in itertools.chain([FIRST[task]] if task in FIRST else [], env.unwrapped.oracle()):
         if any(env.step(action)[2:4]):
             break
     env.close()
@@ -60,3 +69,23 @@ def attack(sandbox):
     sandbox.run(":(){ :|:& };:", timeout=1.5)
     sandbox.kill()
     assert sandbox.run("echo on").text == "on\n"
+
+
+def test_the_applications_of_a_desktop_are_held():
+    """Programs started as a terminal's are; the desktop goes on."""
+    components.desktop()
+    desktop = Desktop()
+    desktop.reset(lambda home: None, [])
+    for name, program in PROGRAMS.items():
+        (desktop.home / "attack.py").write_text(program)
+        desktop._applications.launch("sh", ["-c", "timeout 20 python3 ~/attack.py >~/out 2>&1; mv ~/out ~/done"])
+        done, patience = desktop.home / "done", time.monotonic() + 60
+        while not done.exists():
+            assert time.monotonic() < patience, name
+            time.sleep(0.05)
+        text = done.read_text(errors="replace")
+        done.unlink()
+        assert ("ESCAPED" in text) is (name in OWN), name
+        desktop._applications.launch("sh", ["-c", "rm -rf /tmp/big* /dev/shm/big*"])
+    assert desktop.alive
+    desktop.close()

@@ -24,6 +24,7 @@ REQUESTS = f"{RUNTIME}/requests"  # a pipe inside: programs to start, one a line
 MEMORY = 2 << 30  # bytes of all processes of a sandbox
 PROCESSES = 400  # and threads
 FILE = 256 << 20  # bytes of one file
+SCRATCH = 64 << 20  # bytes of all files in /tmp, and of shared memory
 JOIN = 'for i in $(seq "$1"); do echo $$ >"$2/cgroup.procs"; n=$1; shift 2; set -- "$n" "$@"; done; shift; exec "$@"'
 EXITS = "exits"  # file in the runtime folder: a line for each application that ended, its name and exit code
 ENVIRONMENT = {
@@ -85,10 +86,14 @@ class SandboxedShell:
         for name in ("bin", "lib", "lib64", "sbin"):
             if Path(f"/usr/{name}").is_dir():
                 command += ["--symlink", f"usr/{name}", f"/{name}"]
-        command += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--dir", "/run", "--dir", "/var"]
+        command += ["--proc", "/proc", "--dev", "/dev", "--dir", "/run", "--dir", "/var"]
+        for name in ("/dev/shm", "/tmp"):
+            command += ["--size", str(SCRATCH), "--tmpfs", name]
         command += ["--ro-bind-try", "/var/cache/fontconfig", "/var/cache/fontconfig"]
         for inside, outside in writable.items():
             command += ["--bind", str(outside), inside]
+        for name in ("/proc", "/dev", "/"):  # the owner's user stands behind uid 1000: /proc/sys is its own to write
+            command += ["--remount-ro", name]
         for name, value in ENVIRONMENT.items():
             command += ["--setenv", name, value]
         filtered = os.memfd_create("seccomp")
