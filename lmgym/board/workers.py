@@ -26,7 +26,7 @@ SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH", re.IGNORECASE)  #
 OURS = (sys.prefix, str(Path(__file__).parents[2]))  # mounted again, since they may lie in /tmp
 BUBBLE = (  # no network, no host processes, and only a temporary folder to write to
     *("bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"),
-    *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"),
+    *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--remount-ro", "/proc", "--tmpfs", "/tmp"),
     *(word for path in OURS for word in ("--ro-bind", path, path)),
 )
 

@@ -141,11 +141,11 @@ def test_a_task_with_sandboxes_of_its_own_is_replayed_outside_of_one() -> None:
 @pytest.mark.skipif(not workers.can_isolate(), reason="needs bubblewrap, and leave to make namespaces")
 def test_a_sandbox_has_no_network_and_nothing_to_write_to() -> None:
     script = "import os, socket\nprint(os.listdir('/sys/class/net') if os.path.isdir('/sys/class/net') else [])\n"
-    script += "for place in ('/root', '/var/tmp', '/home'):\n"
-    script += "  try: open(place + '/x', 'w')\n  except OSError as e: print(e.errno)\n"
+    script += "for place in ('/root/x', '/var/tmp/x', '/home/x', '/proc/sys/kernel/core_pattern'):\n"
+    script += "  try: open(place, 'r+' if os.path.exists(place) else 'w')\n  except OSError as e: print(e.errno)\n"
     script += "try: socket.create_connection(('192.0.2.1', 80), 1)\nexcept OSError as e: print('no network')\n"
     done = subprocess.run([*workers.BUBBLE, sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[1:] == ["30", "30", "30", "no network"]  # 30: read-only file system
+    assert done.stdout.splitlines()[1:] == ["30", "30", "30", "30", "no network"]  # 30: read-only file system
 
 
 @pytest.mark.skipif(not workers.can_isolate(), reason="needs bubblewrap, and leave to make namespaces")
