@@ -100,8 +100,8 @@ def read_cities(path: str | os.PathLike[str]) -> tuple[City, ...]:
 def table_of(cities: Sequence[City]) -> Table:
     """Return cities with their predicates."""
     aliases = {city.name: city.aliases for city in cities}
-    known = {*(name for city in our_cities() for name in city.sayings or ()), *_of_countries()}
-    sets = {"@southern": set[str](), **{f"@{name}": set[str]() for name in known}, "@all": set(aliases)}
+    names = {*(name for city in our_cities() for name in city.sayings or ()), *_of_countries()}
+    sets = {"@southern": set[str](), **{f"@{name}": set[str]() for name in names}, "@all": set(aliases)}
     for city in cities:
         country = countries().get(city.country.lower())
         for name in {*(country.sets if country else ()), *(city.sayings or ())}:
@@ -151,8 +151,8 @@ def _country_predicates(cities: Sequence[City]) -> list[Predicate]:
         aliases = (*home.aliases, *home.demonyms) if home else ()
         the = "the " if name.startswith(("United", "Netherlands", "Philippines")) else ""
         words = "|".join(plain(each) for each in (name, *aliases))
-        asked = ("Is it in", "Is the city located in", "Could you find it in", "Does it lie in")
-        questions = tuple(f"{words} {the}{name}?" for words in asked)
+        openings = ("Is it in", "Is the city located in", "Could you find it in", "Does it lie in")
+        questions = tuple(f"{opening} {the}{name}?" for opening in openings)
         pattern = rf"((located|lie|lies|found|situated|part) )?((in|of|from) )?(the )?({words})( cit(y|ies))?"
         made.append(predicate_of(name, pattern, questions, members))
     for language, members in speakers.items():

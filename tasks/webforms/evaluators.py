@@ -112,8 +112,8 @@ def _answered(task: Mapping[str, Any], ending: EpisodeEnd, scoring: Scoring, jud
         elif name == "fuzzy_match":
             if judge is None:
                 raise InstanceError(f"task {task['task_id']} needs a judge: give judge='python:module:function'")
-            said, items = cleaned(answer), [reference] if isinstance(reference, str) else reference
-            score *= bool(said) and all(judge(task["intent"], item, said, "fuzzy_match") for item in items)
+            text, items = cleaned(answer), [reference] if isinstance(reference, str) else reference
+            score *= bool(text) and all(judge(task["intent"], item, text, "fuzzy_match") for item in items)
         else:
             raise InstanceError(f"task {task['task_id']} wants the answer to {name!r}, which is no rule")
     return float(score)
@@ -155,5 +155,5 @@ def _holds(target: Mapping[str, Any], ending: EpisodeEnd, scoring: Scoring) -> b
     wanted = target["required_contents"]
     if "exact_match" in wanted:
         return text == cleaned(wanted["exact_match"])
-    found: Callable[[str, str], bool] = stands_alone if scoring == "strict" else lambda one, text: one in text
-    return all(any(found(cleaned(one), text) for one in item.split(OR)) for item in wanted["must_include"])
+    contains: Callable[[str, str], bool] = stands_alone if scoring == "strict" else lambda one, text: one in text
+    return all(any(contains(cleaned(one), text) for one in item.split(OR)) for item in wanted["must_include"])

@@ -87,8 +87,8 @@ def _order(box: Box, group: cgroup.ControlGroup, filter_descriptor: int) -> dict
     for number, folder in enumerate(writable):
         arguments += ["--bind", f"{base}/disk/{number}", folder]
     arguments += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/"]
-    known = replace(box, environment={**_loader(), **box.environment})
-    agent = inside.command(known, f"{PYTHON}/bin/python3", processes=limits.processes)
+    loading = replace(box, environment={**_loader(), **box.environment})
+    agent = inside.command(loading, f"{PYTHON}/bin/python3", processes=limits.processes)
     arguments += ["--seccomp", str(filter_descriptor), "--", *agent]
     return {
         "groups": [str(folder) for folder in group.folders],
