@@ -37,7 +37,9 @@ def save(folder: Path, state: dict[str, Any], *, number: int) -> Path:
         shutil.rmtree(target, ignore_errors=True)  # of a run that was resumed from an earlier one
         partial.rename(target)
     except (OSError, RuntimeError) as error:  # torch reports a full disk as a RuntimeError
-        raise RecipeError(f"cannot write checkpoint {target}: {reason(error)}; {_last_good(folder)}") from error
+        good = _complete(folder)
+        last = f"the last good one is {good[-1]}" if good else "there is none before it"
+        raise RecipeError(f"cannot write checkpoint {target}: {reason(error)}; {last}") from error
     for old in _complete(folder)[:-1]:
         shutil.rmtree(old, ignore_errors=True)
     return target
@@ -80,11 +82,6 @@ def reason(error: Exception) -> str:
 
 def _complete(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("*") if path.is_dir() and path.name.isdigit())
-
-
-def _last_good(folder: Path) -> str:
-    checkpoints = _complete(folder)
-    return f"the last good one is {checkpoints[-1]}" if checkpoints else "there is none before it"
 
 
 def _flush(file: Any) -> None:

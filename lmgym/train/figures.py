@@ -19,6 +19,10 @@ def of_play(trajectories: Sequence[Trajectory]) -> dict[str, float]:
     own = [turn for trajectory in trajectories for turn in trajectory.turns[trajectory.forked_at :]]
     flat = drop_flat_groups(trajectories).drop
     members = [group for group in groups(trajectories).values() if len(group) > 1]
+    columns: dict[str, list[float]] = {}  # the task's own figures, of the episodes that have them
+    for trajectory in trajectories:
+        for name, value in trajectory.figures.items():
+            columns.setdefault(f"figure_{name}", []).append(value)
     return {
         "episodes": count,
         "return": sum(t.reward for t in trajectories) / count,
@@ -31,17 +35,8 @@ def of_play(trajectories: Sequence[Trajectory]) -> dict[str, float]:
         "flat_groups": sum(group[0].id in flat for group in members) / max(1, len(members)),
         "sampled_tokens": sum(len(turn.completion.ids) for turn in own),
         "played_turns": len(own),
-        **_own_figures(trajectories),
+        **{name: sum(values) / len(values) for name, values in sorted(columns.items())},
     }
-
-
-def _own_figures(trajectories: Sequence[Trajectory]) -> dict[str, float]:
-    """Return the means of the task's own figures over the episodes that have them."""
-    columns: dict[str, list[float]] = {}
-    for trajectory in trajectories:
-        for name, value in trajectory.figures.items():
-            columns.setdefault(f"figure_{name}", []).append(value)
-    return {name: sum(values) / len(values) for name, values in sorted(columns.items())}
 
 
 def of_demonstrations(trajectories: Sequence[Trajectory]) -> dict[str, float]:

@@ -38,7 +38,13 @@ def claim(folder: Path, arguments: Mapping[str, Any], *, resume: bool) -> dict[s
         return None
     if not path.exists():
         raise RecipeError(f"nothing to resume: {folder} has no {FACTS}; leave --resume out to begin there")
-    _same(read(folder)["arguments"], given, folder)
+    old = read(folder)["arguments"]
+    for name in dict.fromkeys([*old, *given]):
+        if old.get(name) != given.get(name):
+            raise RecipeError(
+                f"{folder} was begun with {name}={old.get(name)!r}, not {given.get(name)!r}: "
+                "resume with the same arguments, or begin anew with --out"
+            )
     return checkpoint.load(folder / CHECKPOINTS)
 
 
@@ -49,15 +55,6 @@ def read(folder: Path) -> dict[str, Any]:
     except ValueError as error:
         raise RecipeError(f"{folder / FACTS} is damaged: {error}; restore it or begin anew with --out") from error
     return facts
-
-
-def _same(old: Mapping[str, Any], new: Mapping[str, Any], folder: Path) -> None:
-    for name in dict.fromkeys([*old, *new]):
-        if old.get(name) != new.get(name):
-            raise RecipeError(
-                f"{folder} was begun with {name}={old.get(name)!r}, not {new.get(name)!r}: "
-                "resume with the same arguments, or begin anew with --out"
-            )
 
 
 def surroundings() -> dict[str, Any]:

@@ -25,7 +25,7 @@ from lmgym.train.ranges import Count, NonNegative, Positive, PositiveInt, Rate, 
 from lmgym.train.schedule import Schedule, StageProgress, constant
 from lmgym.train.seats import Seat
 from lmgym.train.services import Services
-from lmgym.train.state import InstancePool
+from lmgym.train.state import Checkpointed, InstancePool
 from lmgym.types import Job, Trajectory
 
 
@@ -47,7 +47,7 @@ class ScoredBatch:
     value: Tensor | None = None  # (B, T) of the state before the token, with gradient, where a critic is joint
 
 
-class Tasks:
+class Tasks(Checkpointed):
     """Chooses the episodes to play; the base of those that do.
 
     A run plays a copy, so a recipe can be used again. RL stages show it what they played.
@@ -66,13 +66,6 @@ class Tasks:
     def prompt(self) -> str | None:
         """System prompt of evaluations; None for the task's own."""
         return None
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return what was learned, for a checkpoint."""
-        return {}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore the state of a checkpoint."""
 
 
 class NoTasks(Tasks):

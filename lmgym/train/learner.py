@@ -268,12 +268,7 @@ class Learner:
         if state["critic"] is not None and self.parts.critic is not None:
             self.critic = self.parts.critic(self.services)
             self.critic.load_state_dict(state["critic"])
-        for part, name in (
-            (self.store, "store"),
-            (self.reward_kl, "reward_kl"),
-            (self.tasks, "tasks"),
-            (self.seats, "seats"),
-        ):
-            if part is not None:
+        for name in ("store", "reward_kl", "tasks", "seats"):
+            if (part := getattr(self, name)) is not None:
                 part.load_state_dict(state[name])
         self._pending = state

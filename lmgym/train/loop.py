@@ -179,7 +179,9 @@ class Training:
             self._count(figures, stage.plays, seconds=time.perf_counter() - self.begun)
             self._write(stage.name, figures, clock)
             share = stage.until.progress(self.cursor.step, self.cursor.seconds).share
-            self.log.show(stage.name, share, _words(figures))
+            names = ("success", "return", "loss", "entropy", "gradient_norm")
+            words = "  ".join(f"{name} {figures[name]:.3g}" for name in names if name in figures)
+            self.log.show(stage.name, share, words)
             self._fit(stage, since=elapsed)
             every, interim = config.evaluate_every, self.recipe.stages[-1].interim(stage)
             if every and interim and before // every < self.cursor.learned // every:
@@ -245,15 +247,10 @@ class Training:
 
     def _write(self, stage: str, figures: Mapping[str, float], clock: Stopwatch) -> None:
         seconds = {f"seconds_{part}": value for part, value in clock.parts.items()}
-        place: dict[str, float | int | str] = {
-            "stage": stage,
-            "step": self.cursor.step,
-            "run_step": self.cursor.run_step,
-        }
-        spent = {"action_tokens": self.cursor.tokens, "environment_steps": self.cursor.turns}
-        self.log.write(
-            {**place, **figures, **spent, "seconds": self.cursor.seconds, **seconds}, step=self.cursor.run_step
-        )
+        cursor = self.cursor
+        place: dict[str, float | int | str] = {"stage": stage, "step": cursor.step, "run_step": cursor.run_step}
+        spent = {"action_tokens": cursor.tokens, "environment_steps": cursor.turns, "seconds": cursor.seconds}
+        self.log.write({**place, **figures, **spent, **seconds}, step=cursor.run_step)
 
     def save(self) -> None:
         """Write a checkpoint."""
@@ -302,8 +299,3 @@ class Training:
         states = {name: report.state_dict() for name, report in self.reports.items()}
         replace_file(self.folder / "reports.json", json.dumps(states))
         return done
-
-
-def _words(figures: Mapping[str, float]) -> str:
-    names = ("success", "return", "loss", "entropy", "gradient_norm")
-    return "  ".join(f"{name} {figures[name]:.3g}" for name in names if name in figures)

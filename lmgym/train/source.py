@@ -94,13 +94,8 @@ def with_ids(trajectory: Trajectory, policy: LocalPolicy, context: Context) -> T
 
 def _given(trajectory: Trajectory, policy: LocalPolicy) -> Trajectory:
     """Return the episode to imitate, with its recorded ids if they come from the tokenizer of `policy`."""
-    if trajectory.tags.get("tokens") != policy.tokens or not all(turn.completion.ids for turn in trajectory.turns):
-        return _without_ids(trajectory)
-    return replace(trajectory, turns=tuple(replace(turn, kind="given") for turn in trajectory.turns))
-
-
-def _without_ids(trajectory: Trajectory) -> Trajectory:
-    """Return the texts of a trajectory without the ids of the sampler."""
+    if trajectory.tags.get("tokens") == policy.tokens and all(turn.completion.ids for turn in trajectory.turns):
+        return replace(trajectory, turns=tuple(replace(turn, kind="given") for turn in trajectory.turns))
     turns = (turn for turn in trajectory.turns if turn.kind != "summary")
     given = (replace(turn, completion=Completion(text=turn.completion.text), kind="given") for turn in turns)
     return replace(trajectory, turns=tuple(given), final_ids=(), final_pictures=())

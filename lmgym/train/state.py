@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from lmgym.evaluation.runner import Report
 from lmgym.evaluation.stats import Interval
+
+
+class Checkpointed:
+    """A part whose state in a checkpoint is the attributes that `STATE` names."""
+
+    STATE: ClassVar[tuple[str, ...]] = ()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state for a checkpoint."""
+        return {name: copy(getattr(self, name)) for name in self.STATE}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore the state of a checkpoint."""
+        for name in self.STATE:
+            setattr(self, name, copy(state[name]))
 
 
 @dataclass(frozen=True, kw_only=True)

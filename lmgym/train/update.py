@@ -48,9 +48,7 @@ class Updater:
             recompute_activations(self.model)
         together = [term.together for term in self.terms if term.together is not None]
         assert len(together) <= 1, "at most one term of the loss may set together"
-        self.together = (
-            together[0] if together else None
-        )  # returns keys (B,) of rows that the loss needs in one micro-batch
+        self.together = together[0] if together else None  # keys (B,) of rows that belong into one micro-batch
         self.steps = 0  # optimiser steps in this stage
         self.pace = 1.0  # factor of the learning rates
         self.scores_old = False  # use the detached log-probs of the single step as old log-probs
@@ -69,9 +67,8 @@ class Updater:
                 norms.append(self._step(part, progress, sums, ratios))
                 ratios.first = False
         check_finite(self.weights.parameters())
-        for term in self.terms:
-            if isinstance(term.loss, StatefulLoss):
-                term.loss.update(batch)
+        for loss in self._stateful():
+            loss.update(batch)
         sums = added(self.ranks.gathered([dict(sums)]))
         ratios = Ratios.of_all(self.ranks.gathered([ratios]))
         tokens = sums.pop("trained_tokens")
@@ -92,9 +89,8 @@ class Updater:
             * (term.coef(progress) * term.rows(batch)[:, None])
             for term, mask in zip(self.terms, counted, strict=True)
         ]
-        scales = [
-            float(batch.mask.sum()) / max(1.0, float(mask.sum())) for mask in counted
-        ]  # figures are means over trained tokens
+        trained = float(batch.mask.sum())  # figures are means over trained tokens
+        scales = [trained / max(1.0, float(mask.sum())) for mask in counted]
         unit = None if self.together is None else self.together(batch)
         runs = micro_batches(batch.lengths, self.micro_tokens // self.ranks.size, unit)
         for rows in self.ranks.share(runs):

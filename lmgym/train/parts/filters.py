@@ -24,12 +24,9 @@ def groups(trajectories: Sequence[Trajectory]) -> dict[tuple[str, str], list[Tra
 
 def drop_flat_groups(trajectories: Sequence[Trajectory], *, below: float = 1e-6) -> FilterResult:
     """Drop groups whose returns differ by at most `below`: they carry no signal (DAPO)."""
-    flat: set[str] = set()
-    for members in groups(trajectories).values():
-        returns = [trajectory.reward for trajectory in members]
-        if max(returns) - min(returns) <= below:
-            flat |= {trajectory.id for trajectory in members}
-    return FilterResult(drop=frozenset(flat))
+    returns = [(members, [trajectory.reward for trajectory in members]) for members in groups(trajectories).values()]
+    flat = (members for members, earned in returns if max(earned) - min(earned) <= below)
+    return FilterResult(drop=frozenset(t.id for members in flat for t in members))
 
 
 def drop_even(trajectories: Sequence[Trajectory], *, least: float) -> FilterResult:
@@ -119,12 +116,9 @@ def mask_void(trajectories: Sequence[Trajectory]) -> FilterResult:
 
 def drop_outside(trajectories: Sequence[Trajectory], *, low: float, high: float) -> FilterResult:
     """Drop groups whose success rate is below `low` or above `high`: those too hard or too easy to learn from."""
-    dropped: set[str] = set()
-    for members in groups(trajectories).values():
-        rate = sum(trajectory.success for trajectory in members) / len(members)
-        if not low <= rate <= high:
-            dropped |= {trajectory.id for trajectory in members}
-    return FilterResult(drop=frozenset(dropped))
+    sets = groups(trajectories).values()
+    outside = (each for each in sets if not low <= sum(t.success for t in each) / len(each) <= high)
+    return FilterResult(drop=frozenset(t.id for members in outside for t in members))
 
 
 def keep_varied(trajectories: Sequence[Trajectory], *, share: float) -> FilterResult:

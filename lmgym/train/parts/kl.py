@@ -5,24 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from torch import Tensor
 
 from lmgym.errors import RecipeError
 from lmgym.train.batch import Batch
+from lmgym.train.state import Checkpointed
 
 STEP = 0.2  # bound on the relative error when the coefficient is adapted
 
 
 @dataclass
-class RewardKl:
+class RewardKl(Checkpointed):
     """Subtracts `coef` times the log-ratio of policy to reference (k1, no gradient) from the reward of every token.
 
     With a `target` the coefficient adapts to the measured divergence: each step multiplies it by 1 + error x episodes /
     horizon, with the relative error clipped to [-0.2, 0.2] (Ziegler et al. 2019: 1 + K error, with K = 0.1). The number
     of episodes is capped at the horizon, so the coefficient stays positive.
     """
+
+    STATE = ("coef",)
 
     coef: float
     target: float | None = None  # nats per episode; None: fixed coefficient
@@ -43,14 +45,6 @@ class RewardKl:
             error = min(max(kl / self.target - 1.0, -STEP), STEP)
             self.coef *= 1.0 + error * min(episodes, self.horizon) / self.horizon
         return penalized, figures
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the coefficient, for a checkpoint."""
-        return {"coef": self.coef}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore a checkpoint."""
-        self.coef = state["coef"]
 
 
 def reward_kl(coef: float, *, target: float | None, horizon: int) -> Callable[[], RewardKl] | None:

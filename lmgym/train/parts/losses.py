@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -14,10 +14,10 @@ from lmgym.train.interfaces import ScoredBatch
 from lmgym.train.math import Penalty, clipped, divergence, ratio
 from lmgym.train.parts.credit import Level, valued_tokens
 from lmgym.train.parts.turns import Turns
+from lmgym.train.state import Checkpointed
 
-Unit = Literal[
-    "token", "turn", "sequence", "geometric"
-]  # tokens that share a ratio; geometric: mean over the sequence (GSPO)
+# tokens that share a ratio; geometric: mean over the sequence (GSPO)
+Unit = Literal["token", "turn", "sequence", "geometric"]
 
 
 def nll(scored: ScoredBatch) -> tuple[Tensor, Mapping[str, Tensor]]:
@@ -107,12 +107,14 @@ def value_loss(
 
 
 @dataclass
-class EntropyWindow:
+class EntropyWindow(Checkpointed):
     """The distance of each turn's entropy to a window around the mean that turn had so far (EPO: Xu et al. 2025).
 
     H is the mean entropy of a turn's tokens in one episode, Hist(h) the mean over all updates of that of turn number h:
     max(0, H - high Hist(h)) + max(0, low Hist(h) - H) on every token of the turn. A turn without a history has 0.
     """
+
+    STATE = ("history",)
 
     low: float
     high: float
@@ -134,11 +136,3 @@ class EntropyWindow:
         for number in turns.number.unique().tolist():
             total, count = self.history.get(number, (0.0, 0))
             self.history[number] = (total + float(means[turns.number == number].mean()), count + 1)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the history."""
-        return {"history": dict(self.history)}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore the history."""
-        self.history = dict(state["history"])

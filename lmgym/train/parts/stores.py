@@ -154,7 +154,11 @@ class SelfImitation:
         usual = median(self.means) if self.means else 0.0
         older = [each for born, each in self.kept if born < self.step and each.reward >= usual]
         chosen = np.random.default_rng([*seed, 3]).permutation(len(older))[: self.count]
-        return [_shifted(older[int(number)], -usual) for number in sorted(chosen)]
+        drawn = []
+        for episode in (older[int(number)] for number in sorted(chosen)):
+            *before, last = episode.turns
+            drawn.append(replace(episode, turns=(*before, replace(last, reward=last.reward - usual))))
+        return drawn
 
     def state_dict(self) -> dict[str, Any]:
         """Return the episodes as JSON, their steps and the mean returns."""
@@ -168,9 +172,3 @@ class SelfImitation:
         self.means.clear()
         self.means.extend(state["means"])
         self.step = state["step"]
-
-
-def _shifted(trajectory: Trajectory, amount: float) -> Trajectory:
-    """Return the trajectory with `amount` added to the reward of its last turn."""
-    *before, last = trajectory.turns
-    return replace(trajectory, turns=(*before, replace(last, reward=last.reward + amount)))

@@ -85,6 +85,8 @@ class Band(Tasks):
     An instance is judged after `attempts` episodes. If none is left, all are played again.
     """
 
+    STATE = ("next", "results")
+
     uniform: Uniform
     low: float  # rate below which an instance is left out
     high: float = 1.0  # rate above which it is left out
@@ -115,14 +117,6 @@ class Band(Tasks):
         successes, episodes = self.results.get(index, (0, 0))
         return episodes < self.attempts or self.low <= successes / episodes <= self.high
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return the results and the next draw."""
-        return {"next": self.next, "results": dict(self.results)}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore the state of a checkpoint."""
-        self.next, self.results = state["next"], dict(state["results"])
-
 
 @dataclass
 class Bank(Tasks):
@@ -131,6 +125,8 @@ class Bank(Tasks):
     With s its success rate so far it has round(tries (1 - s)) episodes, `fewest` at least, of `margin` turns more than
     its longest success at most.
     """
+
+    STATE = ("results",)
 
     uniform: Uniform
     fewest: int
@@ -158,14 +154,6 @@ class Bank(Tasks):
             turns = len(trajectory.turns) if trajectory.success else 0
             self.results[trajectory.index] = (won + trajectory.success, episodes + 1, max(longest, turns))
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return the results."""
-        return {"results": dict(self.results)}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore the state of a checkpoint."""
-        self.results = dict(state["results"])
-
 
 @dataclass
 class Population(Tasks):
@@ -175,6 +163,8 @@ class Population(Tasks):
     softmax of weights over `temperature`. After every `every` steps a policy rewrites the best one, given the worst
     episodes since, and the new one takes the place of the worst, with the mean weight of the others.
     """
+
+    STATE = ("instructions", "weights", "worst", "steps")
 
     uniform: Uniform
     instructions: list[str]
@@ -225,16 +215,6 @@ class Population(Tasks):
             self.weights[new] = fmean(self.weights.get(each, 0.0) for each in ranked[1:])
             self.instructions = [*ranked[1:], new]
         self.worst = []
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return instructions, weights, episodes and the number of steps."""
-        state = {"instructions": list(self.instructions), "weights": dict(self.weights)}
-        return {**state, "worst": list(self.worst), "steps": self.steps}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore the state of a checkpoint."""
-        self.instructions, self.weights = list(state["instructions"]), dict(state["weights"])
-        self.worst, self.steps = list(state["worst"]), state["steps"]
 
 
 def transcript(trajectory: Trajectory) -> str:

@@ -80,7 +80,8 @@ class Paths:
     def spread(self, of_paths: Tensor) -> Tensor:
         """Spread values of paths (E,) over the tokens of all turns on each path, by their weights; (B, T)."""
         credit = self._through(self.weight() * of_paths.double().cpu())
-        return (credit * self._scale()).to(self.batch.reward) * self.batch.mask
+        scale = len(self) / sum(parent < 0 for parent in self.parent)  # paths per tree: aggregations average over paths
+        return (credit * scale).to(self.batch.reward) * self.batch.mask
 
     def mean(self, of_paths: Tensor) -> Tensor:
         """Return the mean of the values (E,) of the paths through each token; (B, T)."""
@@ -105,10 +106,6 @@ class Paths:
     def shares(self) -> Tensor:
         """Return token weights for credit functions that look along a single path, such as GAE; (B, T)."""
         return self.spread(torch.ones(len(self)))
-
-    def _scale(self) -> float:
-        """Return the number of paths per tree: aggregations average over paths."""
-        return len(self) / sum(parent < 0 for parent in self.parent)
 
     def _depth(self, number: int) -> int:
         return 0 if self.parent[number] < 0 else 1 + self._depth(self.parent[number])

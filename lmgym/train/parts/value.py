@@ -77,9 +77,7 @@ class ValueCritic(Critic):
         """Return the batch with `value`, `boot` and `target`."""
         value, boot = torch.zeros_like(batch.value), torch.zeros_like(batch.boot)
         valued_mask, ranks = valued_tokens(batch, self.spec.level), self.services.ranks
-        number = (valued_mask.flatten().cumsum(0) - 1).view(
-            valued_mask.shape
-        )  # index of a valued token among the valued ones
+        number = (valued_mask.flatten().cumsum(0) - 1).view_as(valued_mask)  # index among the valued tokens
         states = torch.zeros(0 if self.apart else int(valued_mask.sum()), self.trunk.width, device=self.policy.device)
         for rows in ranks.share(micro_batches(batch.lengths, self.updater.micro_tokens // ranks.size)):
             part = batch.rows(rows)
