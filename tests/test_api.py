@@ -14,7 +14,7 @@ from lmgym.evaluation import report as reports
 from lmgym.policy.base import SimpleSession
 from lmgym.policy.load import load_policy
 from lmgym.types import Completion
-from tests.test_cli import command
+from tests.command import command
 
 
 def test_evaluate_returns_the_report_that_eval_writes(monkeypatch, tmp_path):
@@ -22,7 +22,7 @@ def test_evaluate_returns_the_report_that_eval_writes(monkeypatch, tmp_path):
     report = lmgym.evaluate("guess_number", "demonstrator", episodes=5, tries=2, options={"highest": 8})
     assert list(tmp_path.iterdir()) == []
     words = ("--episodes", "5", "--tries", "2", "--option", "highest=8", "--out", "run", "--quiet")
-    assert command(monkeypatch, "eval", "guess_number", "--model", "demonstrator", *words) == 0
+    assert command("eval", "guess_number", "--model", "demonstrator", *words) == 0
     written = reports.read(tmp_path / "run")
     assert [one.score for one in report.outcomes] == [one.score for one in written.outcomes]
     assert (report.identity, report.settings) == (written.identity, written.settings)

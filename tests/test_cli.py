@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,25 +10,16 @@ import pytest
 from rich.console import Console
 
 from lmgym.baselines import grpo
-from lmgym.cli import main
 from lmgym.cli.options import between, literal, read_args, task_options
 from lmgym.cli.tasks import END, START, built_in, markdown_table
 from lmgym.cli.train import closing_table
 from lmgym.env.registry import find
 from lmgym.errors import RecipeError
 from lmgym.train.state import RunResult
+from tests.command import command
 from tests.evaluation.reports import report
 
 ROOT = Path(__file__).resolve().parents[1]
-
-
-def command(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
-    """Run `lmgym WORDS` in this process and return its exit code."""
-    monkeypatch.setattr(sys, "argv", ["lmgym", *words])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    code = ended.value.code
-    return code if isinstance(code, int) else 0
 
 
 def test_docs_have_the_table_of_tasks() -> None:
@@ -54,39 +44,32 @@ def test_docs_have_the_table_of_tasks() -> None:
         (("replay", "no/such.jsonl"), "no file of episodes at no/such.jsonl"),
     ],
 )
-def test_an_error_is_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], line: str
-) -> None:
-    assert command(monkeypatch, *words) == 2
+def test_an_error_is_one_line(capsys: pytest.CaptureFixture[str], words: tuple[str, ...], line: str) -> None:
+    assert command(*words) == 2
     printed = capsys.readouterr()
     assert line in printed.err
     assert printed.err.count("\n") == 1
     assert [text for text in printed.out.splitlines() if not text.startswith("training ")] == []
 
 
-def test_evaluated_episodes_are_shown_and_replayed(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_evaluated_episodes_are_shown_and_replayed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     evaluation = ("eval", "guess_number", "--model", "demonstrator", "--episodes", "5", "--out", str(tmp_path))
-    assert command(monkeypatch, *evaluation) == 0
+    assert command(*evaluation) == 0
     assert "1.000" in capsys.readouterr().out
-    assert command(monkeypatch, "replay", str(tmp_path / "episodes.jsonl"), "--number", "4") == 0
+    assert command("replay", str(tmp_path / "episodes.jsonl"), "--number", "4") == 0
     assert "replayed without a difference" in capsys.readouterr().out
-    assert command(monkeypatch, "replay", str(tmp_path / "episodes.jsonl"), "--number", "5") == 2
+    assert command("replay", str(tmp_path / "episodes.jsonl"), "--number", "5") == 2
 
 
-def test_play_shows_the_oracle_winning(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command(monkeypatch, "play", "wordle", "--player", "oracle", "--index", "3") == 0
+def test_play_shows_the_oracle_winning(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("play", "wordle", "--player", "oracle", "--index", "3") == 0
     assert "success True" in capsys.readouterr().out
 
 
-def test_arguments_become_fields_of_their_types() -> None:
+def test_arguments_become_fields_of_their_types_or_are_refused() -> None:
     args = read_args(grpo.Args, ["--steps", "7", "--lr=1", "--no-std", "--aggregation", "seq_mean", "--dual", "None"])
     assert (args.steps, args.lr, args.std, args.aggregation, args.dual) == (7, 1.0, False, "seq_mean", None)
     assert type(args.lr) is float
-
-
-def test_arguments_of_another_type_are_refused() -> None:
     for words in (["--aggregation", "median"], ["--lr", "fast"], ["--steps"], ["steps", "3"]):
         with pytest.raises(RecipeError):
             read_args(grpo.Args, words)
@@ -123,15 +106,13 @@ def test_invalid_switches_are_refused(words: list[str]) -> None:
         read_args(grpo.Args, words)
 
 
-def test_recorded_episodes_can_be_imitated(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_recorded_episodes_can_be_imitated(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     data = str(tmp_path / "games.parquet")
-    recorded = command(monkeypatch, "record", "guess_number", "--episodes", "16", "--stumble", "0.2", "--out", data)
+    recorded = command("record", "guess_number", "--episodes", "16", "--stumble", "0.2", "--out", data)
     assert recorded == 0
     assert "16 episodes" in capsys.readouterr().out
     words = ["--recorded", data, "--steps", "1", "--episodes", "4", "--evaluate", "2", "--out", str(tmp_path / "run")]
-    assert command(monkeypatch, "train", "bc", "guess_number", *words) == 0
+    assert command("train", "bc", "guess_number", *words) == 0
 
 
 def closing(*scores: float) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from lmgym import doctor
 from lmgym.backends.browser.process import EXECUTABLE
-from tests.test_cli import command
+from tests.command import command
 
 
 def check(name: str) -> doctor.Check:
@@ -66,7 +66,7 @@ def test_official_data_is_counted_or_missing(monkeypatch, tmp_path):
 
 def test_the_command_prints_what_is_missing(monkeypatch, capsys):
     monkeypatch.setenv("PATH", "")
-    assert command(monkeypatch, "doctor", "--missing") == 0
+    assert command("doctor", "--missing") == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert "bubblewrap" in printed
     assert "threads" not in printed

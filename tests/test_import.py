@@ -41,18 +41,20 @@ def test_importing_lmgym_loads_nothing_heavy_and_no_environment():
     assert not any(name.startswith(("lmgym.policy.", "lmgym.train.", "lmgym.rollout.")) for name in modules)
 
 
-@pytest.mark.parametrize("task", ["guess_number", "wordle"])
-def test_a_pure_python_task_loads_nothing_heavy(task):
-    code = f"import gymnasium, lmgym; from lmgym.env.registry import build; build({task!r}).reset(seed=0)"
-    assert HEAVY & loaded(code) == set()
+PLAYED = "import gymnasium, lmgym; from lmgym.env.registry import build; build({task!r}).reset(seed=0)"
 
 
-def test_checking_a_task_loads_no_tensors():
-    assert {"torch", "transformers"} & loaded("import lmgym.env.testing, lmgym.env.golden, lmgym.env.new") == set()
-
-
-def test_rollouts_are_played_without_torch():
-    assert {"torch", "transformers"} & loaded("import lmgym.rollout.engine") == set()
+@pytest.mark.parametrize(
+    ("code", "without"),
+    [
+        *((PLAYED.format(task=task), HEAVY) for task in ("guess_number", "wordle")),
+        ("import lmgym.env.testing, lmgym.env.golden, lmgym.env.new", {"torch", "transformers"}),
+        ("import lmgym.rollout.engine", {"torch", "transformers"}),
+    ],
+    ids=["guess_number", "wordle", "checks", "rollouts"],
+)
+def test_tasks_checks_and_rollouts_load_nothing_heavy(code, without):
+    assert without & loaded(code) == set()
 
 
 def test_one_import_name_gives_one_class():

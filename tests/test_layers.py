@@ -147,24 +147,18 @@ def test_the_registry_imports_specs_only():
     assert [name for name in modules if name.startswith("lmgym.tasks.") and name.count(".") > 2] == []
 
 
-def test_only_policies_and_training_know_tensors():
+@pytest.mark.parametrize(
+    ("packages", "inside_functions"),
+    [(("torch", "transformers", "tokenizers"), True), (HEAVY, False)],
+    ids=["only policies and training know tensors", "heavy packages are imported inside functions"],
+)
+def test_layers_without_tensors(packages, inside_functions):
     wrong = [
         f"{module} imports {name}"
         for module in sources()
         if layer(module) not in TORCH
-        for name in imports(module, inside_functions=True)
-        if name.partition(".")[0] in ("torch", "transformers", "tokenizers")
-    ]
-    assert wrong == []
-
-
-def test_heavy_packages_are_imported_inside_functions():
-    wrong = [
-        f"{module} imports {name}"
-        for module in sources()
-        if layer(module) not in TORCH
-        for name in imports(module, inside_functions=False)
-        if name.partition(".")[0] in HEAVY
+        for name in imports(module, inside_functions=inside_functions)
+        if name.partition(".")[0] in packages
     ]
     assert wrong == []
 

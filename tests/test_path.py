@@ -125,12 +125,9 @@ def test_the_path_is_what_runs(entered: Functions) -> None:
     assert sorted(told - ran) == [], "these are in CONTRIBUTING's table and do not run"
 
 
-def test_nothing_is_set_aside_that_does_not_run(entered: Functions) -> None:
+def test_the_path_is_short_enough_to_be_read_and_nothing_is_set_aside_that_does_not_run(entered: Functions) -> None:
     ran = set(entered) | {f"{file}:{name}" for file, names in entered.items() for name in names}
     assert beside() <= ran
-
-
-def test_the_path_is_short_enough_to_be_read(entered: Functions) -> None:
     lines = {file: sum(spans(file)[name] for name in names) for file, names in named().items()}
     assert sum(lines.values()) < MOST_LINES, lines
     assert sum(map(len, named().values())) < MOST_FUNCTIONS

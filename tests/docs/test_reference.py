@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lmgym.env.registry import specs
-from tests.test_cli import command
+from tests.command import command
 
 from .blocks import ROOT
 
@@ -43,10 +43,10 @@ def test_gallery_has_every_task_and_its_pictures() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["bc", "mc", "ppo", "grpo"])
-def test_metrics_page_explains_every_name(algorithm: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_metrics_page_explains_every_name(algorithm: str, tmp_path: Path) -> None:
     words = ["train", algorithm, "guess_number", "--model", "tiny:1m", "--evaluate", "4", "--steps", "1"]
     words += [] if algorithm == "bc" else ["--warmup", "1"]
-    assert command(monkeypatch, *words, "--out", str(tmp_path / "run")) == 0
+    assert command(*words, "--out", str(tmp_path / "run")) == 0
     rows = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
     page = (ROOT / "docs/reference/metrics.md").read_text()
     assert {name for row in rows for name in row} <= set(re.findall(r"`(\w+)`", page))

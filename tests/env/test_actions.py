@@ -1,4 +1,5 @@
 import json
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
@@ -42,6 +43,9 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=8,
 )
+
+
+in_tag, number_in_tag = partial(parse_tag, tag="a"), partial(parse_number, tag="a")
 
 
 def read(text):
@@ -146,63 +150,42 @@ def test_what_is_no_call_of_literals(text):
 
 
 @pytest.mark.parametrize(
-    ("text", "inside"),
+    ("parse", "text", "found"),
     [
-        ("<a> 1 </a>", "1"),
-        ("<a>1</a> or <a>2</a>", "2"),
-        ("<a>1</a> and <a>", "1"),
-        ("<a>1</a> x </a>", "1"),
-        ("<a><a>1</a>", "1"),
-        ("<a></a>", ""),
-        ("</a><a>", None),
-        ("<a>1", None),
-        ("<b>1</b>", None),
-        ("", None),
+        (in_tag, "<a> 1 </a>", "1"),
+        (in_tag, "<a>1</a> or <a>2</a>", "2"),
+        (in_tag, "<a>1</a> and <a>", "1"),
+        (in_tag, "<a>1</a> x </a>", "1"),
+        (in_tag, "<a><a>1</a>", "1"),
+        (in_tag, "<a></a>", ""),
+        (in_tag, "</a><a>", None),
+        (in_tag, "<a>1", None),
+        (in_tag, "<b>1</b>", None),
+        (in_tag, "", None),
+        (parse_number, "42", 42),
+        (parse_number, "It is -3.5.", -3.5),
+        (parse_number, "I say 7!", 7),
+        (parse_number, "1 2", None),
+        (parse_number, "1,000", None),
+        (parse_number, "2x", None),
+        (parse_number, "v2", None),
+        (parse_number, "1.2.3", None),
+        (parse_number, "1e5", None),
+        (parse_number, "9" * 19, None),
+        (parse_number, "", None),
+        (number_in_tag, "7 or 8? <a>8</a>", 8),
+        (number_in_tag, "7", None),
+        (parse_command, "go north", "go north"),
+        (parse_command, "  go \t  north \n\n", "go north"),
+        (parse_command, "I should leave.\nAction: go north", "go north"),
+        (parse_command, "ACTION : go", "go"),
+        (parse_command, "> go", "go"),
+        (parse_command, ">go", "go"),
+        (parse_command, "reaction: go", "reaction: go"),
+        (parse_command, "action:", ""),
+        (parse_command, " \n ", ""),
+        (parse_command, "", ""),
     ],
 )
-def test_the_last_closed_tag_counts(text, inside):
-    assert parse_tag(text, "a") == inside
-
-
-@pytest.mark.parametrize(
-    ("text", "number"),
-    [
-        ("42", 42),
-        ("It is -3.5.", -3.5),
-        ("I say 7!", 7),
-        ("1 2", None),
-        ("1,000", None),
-        ("2x", None),
-        ("v2", None),
-        ("1.2.3", None),
-        ("1e5", None),
-        ("9" * 19, None),
-        ("", None),
-    ],
-)
-def test_a_single_number_counts(text, number):
-    assert parse_number(text) == number
-
-
-def test_a_number_is_read_within_its_tag_only():
-    assert parse_number("7 or 8? <a>8</a>", tag="a") == 8
-    assert parse_number("7", tag="a") is None
-
-
-@pytest.mark.parametrize(
-    ("text", "command"),
-    [
-        ("go north", "go north"),
-        ("  go \t  north \n\n", "go north"),
-        ("I should leave.\nAction: go north", "go north"),
-        ("ACTION : go", "go"),
-        ("> go", "go"),
-        (">go", "go"),
-        ("reaction: go", "reaction: go"),
-        ("action:", ""),
-        (" \n ", ""),
-        ("", ""),
-    ],
-)
-def test_the_last_line_is_the_command(text, command):
-    assert parse_command(text) == command
+def test_the_last_closed_tag_a_single_number_and_the_last_line_count(parse, text, found):
+    assert parse(text) == found

@@ -317,11 +317,8 @@ def test_splits_may_share_instances_look_alike_or_have_one(change):
     assert ("| splits share instances | there is one board |" in card.card(spec)) == bool(spec.overlap)
 
 
-def test_a_missing_package_is_raised_and_not_found_wrong():
+def test_a_missing_package_is_raised_and_official_data_needs_no_goldens():
     with pytest.raises(MissingExtra):
         check_task(replace(SPEC, entry_point="no_such_package.env:Task", extras=("web",)))
-
-
-def test_official_data_needs_no_goldens():
     subject = testing.Subject(replace(SPEC, splits={"official": 0}), ())
     assert list(checks.goldens(subject)) == []

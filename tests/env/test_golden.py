@@ -36,16 +36,19 @@ def test_a_digest_knows_text_and_pictures_apart():
     assert observation_digest({"text": "a"}) == "ca978112ca1bbdcafac231b39a23dc4d"
 
 
-def test_recorded_episodes_replay_and_are_small(folder):
+def test_recorded_episodes_are_small_replay_and_show_a_changed_observation(folder):
     path = golden.write(GUESS)
     assert path == folder / "golden.jsonl"
     assert golden.read(GUESS) == golden.record(GUESS)
     assert {episode["player"] for episode in golden.read(GUESS)} == {"oracle", "random", "malformed"}
     assert golden.replay(GUESS) == []
     assert path.stat().st_size < golden.LARGEST
+    digest = observation_digest({"text": "Correct!"})
+    path.write_text(path.read_text().replace(digest, "0" * 32))
+    assert f"observations at 1 was '{'0' * 32}', is '{digest}'" in golden.replay(GUESS)[0]
 
 
-def test_variants_share_a_file(folder):
+def test_variants_share_a_file_and_pictures_and_seats_are_recorded(folder):
     variant = replace(GUESS, id="lmgym/GuessHigh-v0", options={"highest": 1000})
     first = golden.write(GUESS).read_text()
     both = golden.write(variant).read_text()
@@ -53,9 +56,6 @@ def test_variants_share_a_file(folder):
     assert golden.replay(GUESS) == golden.replay(variant) == []
     golden.write(GUESS)
     assert sorted((folder / "golden.jsonl").read_text().splitlines()) == sorted(both.splitlines())
-
-
-def test_pictures_and_seats_are_recorded(folder):
     for spec in (GALLERY, RACE):
         golden.write(spec)
         assert golden.replay(spec) == []
@@ -78,18 +78,13 @@ def test_a_difference_is_named(folder, field, value, message):
     assert golden.replay(GUESS) == [message]
 
 
-def test_a_changed_observation_is_found(folder):
-    path = golden.write(GUESS)
-    digest = observation_digest({"text": "Correct!"})
-    path.write_text(path.read_text().replace(digest, "0" * 32))
-    assert f"observations at 1 was '{'0' * 32}', is '{digest}'" in golden.replay(GUESS)[0]
-
-
-def test_goldens_of_outcomes_hold_no_observations(folder):
+def test_goldens_of_outcomes_hold_no_observations_and_official_data_is_not_recorded(folder):
     spec = replace(GUESS, goldens="outcome")
     golden.write(spec)
     assert "observations" not in golden.read(spec)[0]
     assert golden.replay(spec) == []
+    golden.write(replace(GUESS, splits={"official": 0, "test": 1}))
+    assert {episode["split"] for episode in golden.read(GUESS)} == {"test"}
 
 
 def test_a_task_without_goldens_says_how_to_get_them(folder):
@@ -97,35 +92,24 @@ def test_a_task_without_goldens_says_how_to_get_them(folder):
         golden.replay(GUESS)
 
 
-def test_splits_of_official_data_are_not_recorded(folder):
-    golden.write(replace(GUESS, splits={"official": 0, "test": 1}))
-    assert {episode["split"] for episode in golden.read(GUESS)} == {"test"}
-
-
 OFFICIAL = replace(RACE, id="test/Archive-v0", entry_point=f"{Archive.__module__}:Archive", splits={"official": 0})
 
 
-def test_titles_find_the_instances_of_official_data_wherever_they_stand(folder, monkeypatch):
-    monkeypatch.setattr(Archive, "SHELF", [3, 5, 8])
-    golden.write(OFFICIAL)
-    assert {episode["title"] for episode in golden.read(OFFICIAL)} == {"sum-3", "sum-5"}  # the oracle's two
-    monkeypatch.setattr(Archive, "SHELF", [1, 2, 3])  # sum-3 is the third now, sum-5 is not here
-    assert golden.replay(OFFICIAL) == []
-    assert golden.absent(OFFICIAL) == 1
-    lines = (folder / golden.FILE).read_text()
-    (folder / golden.FILE).write_text(lines.replace('"success": true', '"success": false'))
-    assert golden.replay(OFFICIAL) == ["oracle official/0: success was False, is True"]
-
-
-def test_recording_without_the_official_data_keeps_what_was_recorded_with_it(folder, monkeypatch):
+def test_titles_find_instances_of_official_data_and_recording_without_it_keeps_what_was_there(folder, monkeypatch):
     monkeypatch.setattr(Archive, "SHELF", [3, 5, 8])
     before = golden.write(OFFICIAL).read_text()
+    assert {episode["title"] for episode in golden.read(OFFICIAL)} == {"sum-3", "sum-5"}  # the oracle's two
     monkeypatch.setattr(Archive, "SHELF", [])
     assert golden.write(OFFICIAL).read_text() == before
     assert golden.replay(OFFICIAL) == []
     assert golden.absent(OFFICIAL) == len(golden.read(OFFICIAL)) == 4
     assert golden.owed(OFFICIAL)
     assert not golden.owed(replace(OFFICIAL, id="test/Other-v0"))
+    monkeypatch.setattr(Archive, "SHELF", [1, 2, 3])  # sum-3 is the third now, sum-5 is not here
+    assert golden.replay(OFFICIAL) == []
+    assert golden.absent(OFFICIAL) == 1
+    (folder / golden.FILE).write_text(before.replace('"success": true', '"success": false'))
+    assert golden.replay(OFFICIAL) == ["oracle official/0: success was False, is True"]
 
 
 def test_playing_stops_at_the_end_or_when_the_actions_do():

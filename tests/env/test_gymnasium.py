@@ -48,7 +48,7 @@ def test_a_vector_is_told_to_reset_as_well():
     envs.close()
 
 
-def test_chance_is_gymnasiums_for_the_seed(env):
+def test_chance_and_an_index_drawn_from_it_are_gymnasiums_for_the_seed(env):
     task = env.unwrapped
     for seed in (0, 7, 2**70):
         env.reset(seed=seed, options={"index": 0})
@@ -57,21 +57,15 @@ def test_chance_is_gymnasiums_for_the_seed(env):
     state = task.np_random.bit_generator.state
     env.reset(options={"index": 1})
     assert task.np_random.bit_generator.state == state  # no seed: chance goes on
-
-
-def test_an_index_drawn_from_the_seed_is_the_generators_first_number(env):
     _, info = env.reset(seed=11)
     assert info["instance"] == f"train/{seeding.np_random(11)[0].integers(1_000_000)}"
 
 
-def test_chance_made_late_is_in_a_copy_as_in_the_original(env):
+def test_chance_made_late_is_in_a_copy_as_in_the_original_and_can_be_set(env):
     env.reset(seed=3, options={"index": 0})
     copies = [copy.deepcopy(env.unwrapped), pickle.loads(pickle.dumps(env.unwrapped))]
     first = env.np_random.random()
     assert [other.np_random.random() for other in copies] == [first, first]
-
-
-def test_chance_can_be_set(env):
     env.reset(seed=3, options={"index": 0})
     env.unwrapped.np_random = np.random.default_rng(5)
     assert env.np_random.random() == np.random.default_rng(5).random()
@@ -108,7 +102,7 @@ def test_an_episode_that_terminates_at_its_limit_is_not_truncated(limit):
         assert (terminated, truncated, info["score"]) == (True, False, 1.0)
 
 
-def test_tools_see_the_turn_limit():
+def test_tools_see_the_turn_limit_against_which_other_seats_do_not_count():
     limit = find(GUESS).max_turns
     assert gymnasium.spec(GUESS).max_episode_steps == limit
     with gymnasium.make(GUESS) as env, gymnasium.make(env.spec) as again:
@@ -120,9 +114,6 @@ def test_tools_see_the_turn_limit():
         env.reset(seed=0)
         for turn in range(limit + 1):
             assert env.step("no number")[3] == (turn == limit)
-
-
-def test_steps_of_other_seats_do_not_count_against_the_limit():
     with gymnasium.make(GUESS, others="caller") as env:
         assert env.spec.max_episode_steps is None
 
@@ -133,13 +124,10 @@ def test_an_unknown_render_mode_is_refused(mode):
         gymnasium.make(GUESS, render_mode=mode)
 
 
-def test_numpy_integers_are_seeds_and_indices(env):
+def test_seeds_and_indices_may_be_of_numpy_and_an_environment_pickled_before_its_first_reset(env):
     expected = env.reset(seed=3, options={"index": 4})
     assert env.reset(seed=np.int64(3), options={"index": np.uint8(4)}) == expected
     assert type(env.np_random_seed) is int
-
-
-def test_an_environment_can_be_pickled_before_its_first_reset(env):
     copy = pickle.loads(pickle.dumps(env))
     assert copy.reset(seed=3) == env.reset(seed=3)
     assert copy.spec == env.spec

@@ -73,12 +73,9 @@ def test_a_split_without_data_says_so():
             env.reset(seed=0, options=options)
 
 
-def test_the_options_of_a_task_are_its_class_and_its_bases():
+def test_the_options_of_a_task_are_its_class_and_its_bases_and_override_those_of_the_id():
     common = {"split": "train", "others": "scripted", "render_mode": None}
     assert options_of(load(find(GUESS))) == {"highest": 100, **common}
-
-
-def test_an_option_of_the_id_can_be_overridden():
     counting, lmrl = build("WordleCounting-v0"), build("WordleCounting-v0", colouring="lmrl")
     assert counting.unwrapped.colour is not lmrl.unwrapped.colour
 

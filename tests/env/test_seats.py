@@ -30,8 +30,12 @@ def test_a_scripted_opponents_win_falls_to_the_agents_last_turn():
     assert last[4]["seat_scores"] == {"black": 1.0, "agent": 0.0}
 
 
-def test_the_agents_win_is_paid_to_both_seats():
-    *_, last = steps(build(RACE), "2", "2")  # 2, black 1 (3), 2 (5)
+def test_the_agents_win_is_paid_to_both_seats_and_figures_are_set_at_the_end_and_at_a_cut():
+    first, last = steps(build(RACE), "2", "2")  # 2, black 1 (3), 2 (5)
+    assert "figures" not in first[4]
+    assert last[4]["figures"] == {"sum": 5.0, "won": 1.0}
+    [(*_, info)] = steps(build(RACE, max_turns=1), "2")
+    assert info["figures"] == {"sum": 3.0}
     assert last[1] == 0.75
     assert last[4]["reward_terms"] == {"step": -0.25, "win": 1.0}
     assert last[4]["seat_rewards"] == {"agent": 0.75, "black": -1.0}
@@ -69,7 +73,7 @@ def test_what_every_seat_earns_does_not_depend_on_who_plays_the_others(actions):
     assert paid == earned
 
 
-def test_another_seat_may_open_the_episode():
+def test_another_seat_may_open_the_episode_and_authored_instances_are_named_so():
     env = build(RACE, first="black")
     observation, info = env.reset(seed=0, options={"index": 0})
     assert observation["text"] == "sum 1"
@@ -77,18 +81,17 @@ def test_another_seat_may_open_the_episode():
     _, info = build(RACE, first="black", others="caller").reset(seed=0, options={"index": 0})
     assert info["seat"] == "black"
     assert "seat_rewards" not in info
+    observation, info = build(RACE).reset(seed=0, options={"instance": {"sum": 3}})
+    assert (observation["text"], info["instance"]) == ("sum 3", "authored")
 
 
-def test_a_cut_scores_by_standing_and_is_no_termination():
+def test_a_cut_scores_every_seat_by_how_it_stands_and_is_no_termination():
     env = build(RACE, max_turns=1)
     [(_, reward, terminated, truncated, info)] = steps(env, "1")
     assert (reward, terminated, truncated) == (-0.25, False, True)
     assert (info["score"], info["success"]) == (0.5, False)
     with pytest.raises(InstanceError, match="the episode is over"):
         env.step("1")
-
-
-def test_a_cut_scores_every_seat_where_the_task_says_how_they_stand():
     env = build(replace(RACE, entry_point=f"{games.__name__}:Ledger"), max_turns=1)
     [(_, _, _, truncated, info)] = steps(env, "2")
     assert truncated
@@ -105,26 +108,22 @@ def test_only_the_agents_turns_count_and_the_answer_to_the_last_is_still_played(
     assert scripted[-1][4]["score"] == results[-1][4]["score"] == 0.5
 
 
-def test_max_turns_must_be_positive():
-    with pytest.raises(InstanceError, match="at least 1; got 0"):
-        build(RACE, max_turns=0)
-
-
 @pytest.mark.parametrize(
-    ("others", "wrong"),
+    ("options", "wrong"),
     [
-        ("hf:some/model", "is not 'python:module:function'; others takes 'scripted' or 'caller'"),
-        ("python:nowhere:player", "cannot be loaded"),
-        (f"python:{games.__name__}:nobody", "cannot be loaded"),
-        (f"python:{games.__name__}", "is not 'python:module:function'"),
+        ({"max_turns": 0}, "at least 1; got 0"),
+        ({"others": "hf:some/model"}, "is not 'python:module:function'; others takes 'scripted' or 'caller'"),
+        ({"others": "python:nowhere:player"}, "cannot be loaded"),
+        ({"others": f"python:{games.__name__}:nobody"}, "cannot be loaded"),
+        ({"others": f"python:{games.__name__}"}, "is not 'python:module:function'"),
     ],
 )
-def test_an_unknown_player_of_the_others_is_named(others, wrong):
+def test_no_turns_and_an_unknown_player_of_the_others_are_named(options, wrong):
     with pytest.raises(InstanceError, match=wrong):
-        build(RACE, others=others)
+        build(RACE, **options)
 
 
-def test_admissible_actions_are_shown_but_for_the_last_observation():
+def test_admissible_actions_are_shown_but_for_the_last_and_what_a_task_cannot_list_or_score_is_refused():
     env = ShowAdmissible(build(RACE), heading=" | ")
     observation, info = env.reset(seed=0, options={"index": 0})
     assert (observation["text"], info["admissible"]) == ("sum 0 | 1, 2", ["1", "2"])
@@ -132,33 +131,14 @@ def test_admissible_actions_are_shown_but_for_the_last_observation():
     assert (observation["text"], info["admissible"]) == ("sum 3 | 1, 2", ["1", "2"])
     observation, _, _, _, info = env.step("2")
     assert (observation["text"], "admissible" in info) == ("over", False)
-
-
-def test_showing_what_a_task_cannot_list_is_refused():
     from .games import GALLERY
 
     with pytest.raises(InstanceError, match="lists no admissible actions"):
         ShowAdmissible(build(GALLERY)).reset(seed=0)
-
-
-def test_the_score_must_be_given_when_the_task_ends():
     env = build(RACE).unwrapped
     env.reset(seed=0, options={"index": 0})
     with pytest.raises(ValueError, match="must end with a score in"):
         env._ending(None)
-
-
-def test_authored_instances_are_named_so():
-    observation, info = build(RACE).reset(seed=0, options={"instance": {"sum": 3}})
-    assert (observation["text"], info["instance"]) == ("sum 3", "authored")
-
-
-def test_a_tasks_own_figures_are_set_at_the_end_and_at_a_cut():
-    first, last = steps(build(RACE), "2", "2")  # 2, black 1 (3), 2 (5)
-    assert "figures" not in first[4]
-    assert last[4]["figures"] == {"sum": 5.0, "won": 1.0}
-    [(*_, info)] = steps(build(RACE, max_turns=1), "2")
-    assert info["figures"] == {"sum": 3.0}
 
 
 @pytest.mark.parametrize("figures", [{"sum": math.inf}, {"sum": math.nan}, {"Sum of all": 1.0}, {"": 1.0}])

@@ -31,11 +31,15 @@ def test_clean_text_is_what_the_space_takes_and_utf_8_can_write(text):
     assert (cleaned == text) == space.contains(text)
 
 
-def test_text_is_cut_where_the_space_ends():
+def test_text_is_cut_where_the_space_ends_and_spaces_compare_by_what_they_take():
     assert len(clean("é" * (MAX_TEXT + 5))) == MAX_TEXT
     assert not UnicodeText().contains("é" * (MAX_TEXT + 1))
     assert UnicodeText(3).contains("abc")
     assert not UnicodeText(3).contains("abcd")
+    assert UnicodeText() == UnicodeText()
+    assert UnicodeText() != UnicodeText(5)
+    assert Images(2, 3) == Images(2, 3)
+    assert Images(2, 3) != Images(2, 3, most=2)
 
 
 def test_samples_of_the_spaces_are_in_them_and_follow_the_seed():
@@ -47,13 +51,6 @@ def test_samples_of_the_spaces_are_in_them_and_follow_the_seed():
         assert all(np.array_equal(a, space.sample()) for a in first)
         with pytest.raises(ValueError, match="neither"):
             space.sample(probability=1)
-
-
-def test_spaces_compare_by_what_they_take():
-    assert UnicodeText() == UnicodeText()
-    assert UnicodeText() != UnicodeText(5)
-    assert Images(2, 3) == Images(2, 3)
-    assert Images(2, 3) != Images(2, 3, most=2)
 
 
 @pytest.mark.parametrize(

@@ -24,13 +24,9 @@ def test_the_interquartile_mean_is_scipys_trimmed_mean(count):
     assert interquartile_mean(scores).tolist() == [trim_mean(row, 0.25) for row in scores]
 
 
-def test_probability_of_improvement_by_hand():
-    # task 1: of 4 pairs B wins 3 and ties 1: 3.5/4; task 2: B always loses: 0
+def test_probability_of_improvement_is_mann_whitneys_u():
     before, after = [runs(0.1, 0.5), runs(0.9, 0.8)], [runs(0.5, 0.7), runs(0.1, 0.2)]
     assert improvement(before, after).mean == pytest.approx((3.5 / 4 + 0) / 2)
-
-
-def test_probability_of_improvement_is_mann_whitneys_u():
     noise = np.random.default_rng(0)
     old, new = noise.random(9), noise.random(9) + 0.2
     found = improvement([runs(*old)], [runs(*new)])
@@ -43,19 +39,13 @@ def test_a_profile_falls_from_one_to_none():
     assert [point.mean for point in profile(samples, (0.0, 0.1, 0.5, 0.9))] == [1.0, 0.75, 0.5, 0.0]
 
 
-def test_runs_are_drawn_again_within_their_task():
+def test_runs_are_drawn_again_within_their_task_and_a_single_one_by_instance():
     samples = [runs(*[0.1] * 4), runs(*[0.9] * 4)]  # no spread within a task: none in the mean, whatever lies between
     found = aggregate(samples, lambda scores: scores.mean(-1))
     assert (found.low, found.high) == pytest.approx((0.5, 0.5))
-
-
-def test_a_single_run_is_drawn_again_by_instance():
     scores = np.random.default_rng(1).random(400)
     found = aggregate([[scores], [scores]], lambda means: means.mean(-1))
     error = scores.std() / np.sqrt(400) / np.sqrt(2)  # of two tasks drawn apart
     assert found.high - found.low == pytest.approx(2 * 1.96 * error, rel=0.1)
-
-
-def test_tasks_with_unequal_runs_are_refused():
     with pytest.raises(ValueError, match="the same number of runs"):
         aggregate([runs(0.1, 0.2), runs(0.3)], interquartile_mean)

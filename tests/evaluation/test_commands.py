@@ -7,8 +7,8 @@ import json
 import pytest
 
 from lmgym.evaluation import report as reports
+from tests.command import command
 from tests.evaluation.reports import report
-from tests.test_cli import command
 
 PLANTED = "\x1b[2J\x1b]8;;https://example.org\x07[red]<script>"
 
@@ -22,7 +22,7 @@ def runs(tmp_path):
 
 def test_compare_prints_and_writes_the_difference(monkeypatch, capsys, runs, tmp_path):
     monkeypatch.setenv("COLUMNS", "200")
-    assert command(monkeypatch, "compare", *runs, "--out", str(tmp_path / "c")) == 0
+    assert command("compare", *runs, "--out", str(tmp_path / "c")) == 0
     printed = capsys.readouterr().out
     assert "+0.250" in printed
     assert "16 / 0" in printed
@@ -34,12 +34,12 @@ def test_compare_prints_and_writes_the_difference(monkeypatch, capsys, runs, tmp
     assert "<script>" not in (tmp_path / "c" / "comparison.md").read_text()
 
 
-def test_power_plans_from_a_pilot(monkeypatch, capsys, runs):
-    assert command(monkeypatch, "power", *runs, "--difference", "0.1", "--tries", "1,4") == 0
+def test_power_plans_from_a_pilot(capsys, runs):
+    assert command("power", *runs, "--difference", "0.1", "--tries", "1,4") == 0
     printed = capsys.readouterr().out
     assert "success 0.375" in printed
     assert "of the pilot, 32 instances" in " ".join(printed.split())
-    assert command(monkeypatch, "power", "--difference", "0.1", "--success", "0.4") == 0
+    assert command("power", "--difference", "0.1", "--success", "0.4") == 0
 
 
 @pytest.mark.parametrize(
@@ -51,8 +51,8 @@ def test_power_plans_from_a_pilot(monkeypatch, capsys, runs):
         (("power", "--tries", "1,x"), "--tries takes numbers"),
     ],
 )
-def test_an_error_is_one_line(monkeypatch, capsys, words, line):
-    assert command(monkeypatch, *words) == 2
+def test_an_error_is_one_line(capsys, words, line):
+    assert command(*words) == 2
     printed = capsys.readouterr()
     assert line in printed.err
     assert printed.err.count("\n") == 1
@@ -61,13 +61,13 @@ def test_an_error_is_one_line(monkeypatch, capsys, words, line):
 def test_pass_k_is_printed_and_refused_beyond_the_tries(monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)
     run = ("eval", "guess_number", "--model", "demonstrator", "--episodes", "3", "--tries", "2", "--quiet")
-    assert command(monkeypatch, *run, "--k", "3", "--out", "refused") == 2
+    assert command(*run, "--k", "3", "--out", "refused") == 2
     message = "neither pass@3 nor pass^3 can be estimated without bias from 2 tries of an instance"
     assert message in " ".join(capsys.readouterr().err.split())
     assert not (tmp_path / "refused").exists()
-    assert command(monkeypatch, *run, "--k", "2", "--out", "shown") == 0
+    assert command(*run, "--k", "2", "--out", "shown") == 0
     printed = capsys.readouterr().out
     assert "pass@2 1.0000, 95 % interval" in printed
     assert "pass^2 1.0000, 95 % interval" in printed
-    assert command(monkeypatch, *run, "--k", "2", "--out", "cut", "--budget-episodes", "3") == 0
+    assert command(*run, "--k", "2", "--out", "cut", "--budget-episodes", "3") == 0
     assert "neither pass@2 nor pass^2 can be estimated" in " ".join(capsys.readouterr().out.split())

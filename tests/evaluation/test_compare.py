@@ -14,23 +14,27 @@ from lmgym.evaluation.stats import resolution
 from tests.evaluation.reports import outcome, report
 
 
-def test_only_common_instances_are_compared_and_the_rest_is_counted():
+def test_common_instances_are_compared_and_voided_and_other_ones_counted():
     found = compare(report([[1], [0], [0], [1]]), report([[1], [1], [1]], first=2))
     assert (found.common, found.only) == (2, (2, 1))
     assert (found.success.before, found.success.after) == (0.5, 1.0)
     assert found.success.gain.mean == pytest.approx(0.5)
-
-
-def test_voided_episodes_are_counted_and_not_compared():
     broken = report([[1], [0]])
     broken = type(broken)(**{**vars(broken), "outcomes": (*broken.outcomes, outcome(2, voided=True))})
     found = compare(report([[1], [1], [1]]), broken)
     assert (found.common, found.only, found.voided) == (2, (1, 0), (0, 1))
 
 
-@pytest.mark.parametrize("other", [{"task": "lmgym/Wordle-v1"}, {"options": {"words": 5}}])
-def test_other_tasks_and_options_do_not_compare(other):
-    with pytest.raises(InstanceError, match=next(iter(other))):
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ({"task": "lmgym/Wordle-v1"}, "task"),
+        ({"options": {"words": 5}}, "options"),
+        ({"first": 7}, "no instance in common"),
+    ],
+)
+def test_other_tasks_options_and_instances_do_not_compare(other, message):
+    with pytest.raises(InstanceError, match=message):
         compare(report([[1]]), report([[1]], **other))
 
 
@@ -59,40 +63,25 @@ def test_settings_that_differ_are_named_with_both_values():
     assert json.loads(json.dumps(found.state_dict()))["tasks"][0]["settings"][0] == ["temperature", "1.0", "0.0"]
 
 
-def test_the_same_settings_and_other_instances_alone_are_no_difference():
+def test_settings_differ_by_value_or_else_by_identity():
     one = report([[1]], identity="a", settings={"tries": 1, "instances": "0"})
     two = report([[1]], identity="b", settings={"tries": 1, "instances": "0-4"})
     assert compare(one, one).settings == compare(one, two).settings == ()
     assert "Settings that differ" not in pages.as_markdown(page(compare_all([one], [two])))
-
-
-def test_settings_that_were_not_recorded_differ_by_identity():
     found = compare(report([[1]], identity="a"), report([[1]]))
     assert found.settings == (("identity", "a", "not recorded"),)
 
 
-def test_nothing_in_common_is_refused():
-    with pytest.raises(InstanceError, match="no instance in common"):
-        compare(report([[1]]), report([[1]], first=7))
-
-
-def test_single_tries_are_tested_by_mcnemar():
-    # 9 pairs in which B alone is right, 1 in which A alone is: 2 * (C(10,0) + C(10,1)) / 2**10 = 22/1024
+def test_single_tries_are_tested_by_mcnemar_and_several_by_the_sign_of_an_instance():
     before = report([[0]] * 9 + [[1]] + [[1]] * 10)
     after = report([[1]] * 9 + [[0]] + [[1]] * 10)
     found = compare(before, after).success
     assert found.test == "mcnemar"
     assert (found.better, found.worse) == (9, 1)
     assert found.p == pytest.approx(22 / 1024)
-
-
-def test_several_tries_are_tested_by_the_sign_of_an_instance():
     found = compare(report([[0, 0]] * 6), report([[1, 0]] * 6)).success
     assert found.test == "sign"
     assert found.p == pytest.approx(2 / 2**6)
-
-
-def test_ties_are_no_evidence():
     assert sign_test(np.zeros(5)) == permutation_test(np.zeros(5)) == 1.0
 
 
@@ -153,11 +142,8 @@ def test_p_values_of_scores_are_adjusted_separately():
     assert found.state_dict()["tasks"][0]["holm_score"] == pytest.approx(4 / 1024)
 
 
-def test_two_runs_on_one_task_are_not_mixed():
+def test_two_runs_on_one_task_are_not_mixed_and_instances_left_out_are_counted():
     with pytest.raises(InstanceError, match="two runs on a test"):
         compare_all([report([[1]], task="a"), report([[1]], task="a")], [report([[1]], task="a")])
-
-
-def test_a_page_counts_instances_left_out():
     text = pages.as_markdown(page(compare_all([report([[1], [1]])], [report([[1]])])))
     assert "| lmgym/Wordle-v0 test | 1 | 1 | 0 | 0 | 0 |" in text

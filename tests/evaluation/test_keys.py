@@ -13,13 +13,13 @@ from urllib.parse import quote
 import pytest
 import zstandard
 
-from lmgym.cli import main
 from lmgym.errors import PolicyError
 from lmgym.evaluation.record import Record
 from lmgym.evaluation.runner import report_of
 from lmgym.policy.endpoints.secrets import STRUCK, Secrets, key_variable, without_secrets
 from lmgym.rollout.episodes import read
 from lmgym.types import Completion, Job, Message, Trajectory, Turn
+from tests.command import command as run_command
 
 from .server import bisect, serving
 
@@ -55,11 +55,9 @@ def command(tmp_path, monkeypatch, capfd):
     monkeypatch.setenv("LMGYM_API_KEY", KEY)
 
     def execute(*words: str, code: int = 0) -> str:
-        monkeypatch.setattr(sys, "argv", ["lmgym", *words])
-        with pytest.raises(SystemExit) as ended:
-            main()
+        ended = run_command(*words)
         printed = "".join(capfd.readouterr())
-        assert int(ended.value.code or 0) == code, printed
+        assert ended == code, printed
         assert places_with_key(tmp_path, printed) == []
         return printed
 

@@ -21,15 +21,11 @@ def test_both_are_the_mean_over_all_choices_of_k_of_five_tries(solved, k):
     assert all_of(*arguments)[0] == pytest.approx(np.mean([all(chosen) for chosen in drawn]))
 
 
-def test_hand_figures():
-    # 2 of 4: any of two 1 - C(2,2)/C(4,2) = 5/6, both 1/6; 4 of 4: 1 and 1; 0 of 4: 0 and 0
+def test_they_are_unbiased_and_have_the_figures_worked_by_hand():
     found = passes(np.array([2.0, 4.0, 0.0]), np.array([4.0, 4.0, 4.0]), [2])[0]
     assert found[0].mean == pytest.approx((5 / 6 + 1) / 3)
     assert found[1].mean == pytest.approx((1 / 6 + 1) / 3)
     assert found[0].low < found[0].mean < found[0].high
-
-
-def test_they_are_unbiased():
     noise = np.random.default_rng(0)
     solved = noise.binomial(5, 0.3, size=200_000).astype(float)
     tries = np.full(len(solved), 5.0)

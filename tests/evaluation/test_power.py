@@ -12,19 +12,13 @@ from tests.evaluation.reports import report
 FIRST = Spread(success=0.4, icc=0.4, correlation=0.5)
 
 
-def test_more_tries_need_fewer_instances_and_more_episodes():
+def test_more_tries_need_fewer_instances_and_the_number_is_the_smallest_with_the_power():
     needed = [instances_for(FIRST, 0.05, tries) for tries in (1, 2, 4, 8)]
     assert needed == sorted(needed, reverse=True)
     episodes = [tries * count for tries, count in zip((1, 2, 4, 8), needed, strict=True)]
     assert episodes == sorted(episodes)
-
-
-def test_the_variance_by_hand():
     # p .5 and .5: between .4 * .25 = .1, within .15 / 3 = .05 each; 2 * .1 + 2 * .05 - 2 * .5 * .1 = .2
     assert Spread(success=0.5, icc=0.4, correlation=0.5).variance(0.0, 3) == pytest.approx(0.2)
-
-
-def test_the_number_is_the_smallest_that_has_the_power():
     count = instances_for(FIRST, 0.1, 2)
     variance = FIRST.variance(0.1, 2)
     assert power_of(variance, 0.1, count) >= 0.8 > power_of(variance, 0.1, count - 1)

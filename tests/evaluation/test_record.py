@@ -27,16 +27,13 @@ def parsed(tokens_in: int, tokens_out: int, cost: float | None = None) -> Parsed
     return ParsedReply(text="", usage=usage if cost is None else {**usage, "cost": cost})
 
 
-def test_a_call_costs_what_its_tokens_do():
+def test_a_call_costs_what_its_tokens_do_or_the_provider_says():
     price = Price(prompt=2.0, answer=8.0, cached=0.5)
     assert price.cost({"in": 1000, "out": 100}) == pytest.approx(0.002 + 0.0008)
     assert price.cost({"in": 1000, "out": 100, "cached": 600}) == pytest.approx(0.0008 + 0.0003 + 0.0008)
     assert price.cost({"in": 1000, "out": 0, "cached": 5000}) == pytest.approx(0.0005)  # no more than there are
     assert Price(prompt=2.0, answer=8.0).cost({"in": 1000, "out": 0, "cached": 600}) == pytest.approx(0.002)
     assert price.cost({"in": 1000}) is None
-
-
-def test_a_cost_is_the_providers_or_by_price_or_unknown():
     assert costs_by(None)({"in": 1, "out": 1}) is None
     assert costs_by(None)({"in": 1, "out": 1, "cost": 0}) == 0.0
     assert costs_by(Price(prompt=1.0, answer=1.0))({"in": 1, "out": 1, "cost": 0.5}) == 0.5
@@ -151,13 +148,16 @@ def test_replies_and_exchanges_in_flight_survive(tmp_path):
     }
 
 
-def test_the_log_halts_at_the_budget_and_records_nothing(tmp_path):
+def test_the_log_halts_at_the_budget_and_a_file_that_is_none_is_refused(tmp_path):
     calls = Calls(tmp_path / "calls.sqlite", Budget(tokens=10))
     calls.store(calls.begin("a", ()), "a", StoredReply(raw={}, seconds=0), parsed(6, 0))
     with pytest.raises(Halted, match="10 tokens is used up: 6"):
         calls.begin("b", ())
     assert calls.account()["exchanges"] == 1
     calls.close()
+    (tmp_path / "calls.sqlite").write_text("no data base, but long enough to be looked at " * 30)
+    with pytest.raises(RecipeError, match="is not a log of calls"):
+        Calls(tmp_path / "calls.sqlite", Budget())
 
 
 @pytest.mark.parametrize(
@@ -195,12 +195,6 @@ def test_many_threads_write_the_log(tmp_path):
     assert (account["exchanges"], account["replies"], account["tokens_in"]) == (160, 160, 160)
 
 
-def test_a_file_that_is_no_log_is_refused(tmp_path):
-    (tmp_path / "calls.sqlite").write_text("no data base, but long enough to be looked at " * 30)
-    with pytest.raises(RecipeError, match="is not a log of calls"):
-        Calls(tmp_path / "calls.sqlite", Budget())
-
-
 def episode(name: str, seat: str = "agent") -> Trajectory:
     return Trajectory(id=name if seat == "agent" else f"{name}/{seat}", root=name, task="t", split="test", seat=seat)
 
@@ -214,19 +208,13 @@ def test_an_episode_counts_when_all_its_seats_are_recorded(tmp_path):
         file.write('{"id": "e2", "ro')  # and in the middle of it
     record.close()
     record = Record(tmp_path, {"a": 1}, resume=True)
+    with pytest.raises(RecipeError, match="is in use by another process"):
+        Record(tmp_path, {"a": 1}, resume=True)
     assert [trajectory.id for trajectory in record.played()] == ["e1", "e0"]
     record.keep([episode("e2"), episode("e2", "user")])
     ids = [each.id for each in episodes.read(tmp_path / EPISODES)]
     assert ids == ["e1/user", "e1", "e0/user", "e0", "e2/user", "e2"]
     record.close()
-
-
-def test_a_folder_belongs_to_one_process_at_a_time(tmp_path):
-    record = Record(tmp_path, {"a": 1}, resume=False)
-    with pytest.raises(RecipeError, match="is in use by another process"):
-        Record(tmp_path, {"a": 1}, resume=True)
-    record.close()
-    Record(tmp_path, {"a": 1}, resume=True).close()
 
 
 def test_discard_removes_only_runs_without_episodes(tmp_path):

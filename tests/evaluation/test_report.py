@@ -75,7 +75,7 @@ def test_miniwob_reports_raw_rewards_above_0_besides_success():
     assert "partial" not in reports.statistics(replace(made, task="lmgym/Wordle-v0"))
 
 
-def test_success_by_turn_budget_by_hand():
+def test_success_by_turn_budget_by_hand_and_thinned_where_it_is_long():
     made = report([[1], [1], [0], [1]])
     turns = (1, 3, 4, 4)
     made = replace(
@@ -87,41 +87,32 @@ def test_success_by_turn_budget_by_hand():
     )
     points = reports.statistics(made)["success_by_turns"]
     assert [(point["turns"], point["mean"]) for point in points] == [(1, 0.25), (2, 0.25), (3, 0.5), (4, 0.75)]
-
-
-def test_a_long_curve_is_thinned_and_ends_at_the_success():
     made = replace(report([[1]]), outcomes=(outcome(0, success=True, turns=1000), outcome(1, turns=1000)))
     points = reports.statistics(made)["success_by_turns"]
     assert len(points) == 40
     assert (points[-1]["turns"], points[-1]["mean"]) == (1000, 0.5)
 
 
-def test_an_unknown_cost_is_unknown_and_not_zero():
+def test_an_unknown_cost_is_no_zero_and_invalid_actions_are_a_share_of_turns():
     made = replace(report([[1]]), outcomes=(outcome(0, cost=0.25), outcome(1)))
     assert reports.statistics(made)["cost"] == {"total": None, "known": 0.25, "episodes_unknown": 1}
     assert "unknown for 1 of 2 episodes" in pages.as_markdown(reports.page(made, reports.statistics(made)))
     known = replace(made, outcomes=(outcome(0, cost=0.25), outcome(1, voided=True, cost=0.5)))
     assert reports.statistics(known)["cost"]["total"] == 0.75
-
-
-def test_invalid_actions_are_a_share_of_turns():
     made = replace(report([[1]]), outcomes=(outcome(0, turns=2, invalid=2), outcome(1, turns=8, invalid=1)))
     assert reports.statistics(made)["invalid"]["mean"] == pytest.approx(0.3)
 
 
-def test_a_run_without_a_result_has_a_report(tmp_path):
-    for made in (report([]), replace(report([]), outcomes=(outcome(0, voided=True),))):
-        found = reports.write(tmp_path, made)
-        assert found["success"]["mean"] is None
-        assert reports.read(tmp_path) == made
-
-
-def test_a_report_comes_back_from_its_file_and_holds_its_statistics(tmp_path):
+def test_a_report_comes_back_from_its_file_with_its_statistics_also_without_a_result(tmp_path):
     made = report([[1, 0, 1], [0, 0, 0]], options={"highest": 8})
     written = reports.write(tmp_path, made)
     assert reports.read(tmp_path) == made
     assert json.loads((tmp_path / "report.json").read_text())["statistics"] == written
     assert sorted(path.name for path in tmp_path.iterdir()) == ["report.html", "report.json", "report.md"]
+    for made in (report([]), replace(report([]), outcomes=(outcome(0, voided=True),))):
+        found = reports.write(tmp_path, made)
+        assert found["success"]["mean"] is None
+        assert reports.read(tmp_path) == made
 
 
 def test_runs_on_several_tasks_are_read_from_one_folder(tmp_path):
@@ -172,14 +163,11 @@ def test_a_page_loads_and_runs_nothing():
     assert {"script", "link", "img", "iframe", "a"} & set(Elements(page).names) == set()
 
 
-def test_a_gain_leaves_out_voided_episodes_of_either_report():
+def test_a_gain_pairs_episodes_that_neither_report_voided_by_success_or_score():
     before, after = report([[0], [0], [1]]), report([[1], [0], [1]])
     broken = replace(after, outcomes=(*after.outcomes[:2], replace(after.outcomes[2], voided=True, success=False)))
     assert broken.since(before).mean == pytest.approx(0.5)
     assert after.since(before).mean == pytest.approx(1 / 3)
-
-
-def test_a_gain_in_score_pairs_scores():
     before, after = report([[0], [0]]), report([[0], [1]])
     partial = replace(before, outcomes=tuple(replace(outcome, score=0.5) for outcome in before.outcomes))
     assert after.since(partial, of="score").mean == pytest.approx((-0.5 + 0.5) / 2)

@@ -29,27 +29,21 @@ def test_a_report_counts_what_was_played():
     assert report("oracle").success.mean == 1.0
 
 
-def test_two_reports_pair_up_and_other_episodes_do_not():
+def test_a_report_comes_back_from_plain_values_and_pairs_with_one_of_the_same_episodes():
     random, oracle = report("random"), report("oracle")
     gain = oracle.since(random)
     assert gain.mean == pytest.approx(1.0 - random.success.mean)
     with pytest.raises(ValueError, match="do not pair up"):
         report("oracle", seed=1).since(random)
-
-
-def test_tries_are_episodes_of_their_own():
-    found = report("random", tries=3)
-    assert len(found.outcomes) == 90
-    assert [o.attempt for o in found.outcomes[:3]] == [0, 1, 2]
-    assert len({o.score for o in found.outcomes}) == 2
-
-
-def test_a_report_comes_back_from_plain_values():
     found = report("random")
     assert Report.from_state(json.loads(json.dumps(found.state_dict()))) == found
 
 
-def test_a_small_split_is_played_whole():
+def test_tries_are_episodes_of_their_own_and_a_small_split_is_played_whole():
+    found = report("random", tries=3)
+    assert len(found.outcomes) == 90
+    assert [o.attempt for o in found.outcomes[:3]] == [0, 1, 2]
+    assert len({o.score for o in found.outcomes}) == 2
     jobs = runner.episodes("guess_number", split="test", size=5, count=9, options={})
     assert [job.index for job in jobs] == [0, 1, 2, 3, 4]
 

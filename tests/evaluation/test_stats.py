@@ -52,50 +52,32 @@ def test_0_of_50_and_50_of_50_have_a_width_with_any_number_of_tries(tries, succe
     assert interval.high - interval.low == pytest.approx(0.07135, abs=1e-5)
 
 
-def test_a_single_try_of_each_instance_is_plain_wilson():
+def test_tries_count_between_one_and_all_by_how_they_depend():
     values = [1.0] * 17 + [0.0] * 33
     assert unit(values, range(50)) == wilson(17, 50)
-
-
-def test_equal_tries_count_as_one():
     alike = unit(*repeated([1.0] * 17 + [0.0] * 33, 8))
     assert (alike.low, alike.high) == pytest.approx((wilson(17, 50).low, wilson(17, 50).high), abs=0.01)
-
-
-def test_independent_tries_count_nearly_fully():
     clock = random.Random(1)
     outcomes = [float(clock.random() < 0.5) for _ in range(800)]
     width = {tries: unit(outcomes, [n // tries for n in range(800)]) for tries in (1, 4)}
     assert width[4].high - width[4].low == pytest.approx(width[1].high - width[1].low, rel=0.1)
-
-
-def test_a_single_instance_has_a_wide_interval_with_many_tries():
     interval = unit([1.0, 0.0, 1.0, 0.0] * 25, [0] * 100)
     assert interval.high - interval.low > 0.8
 
 
-def test_scores_have_an_interval_within_their_bounds():
+def test_scores_have_an_interval_within_their_bounds_also_without_variance_and_the_t_interval_beyond_them():
     interval = unit([0.0] * 48 + [0.1, 0.9], range(50))
     assert 0.0 < interval.low < 0.02 < interval.high < 0.2
-
-
-def test_scores_without_variance_are_not_certain():
     interval = unit([0.5] * 50, range(50))
     rest = 1 - 0.025 ** (1 / 50)
     assert (interval.low, interval.high) == pytest.approx((0.5 - rest / 2, 0.5 + rest / 2))
-
-
-def test_values_outside_zero_and_one_get_the_t_interval():
     assert unit([3.0, 5.0, 4.0], range(3)).method == "t"
 
 
-def test_tries_are_averaged_by_instance_in_order_of_appearance():
+def test_tries_are_averaged_by_instance_as_many_as_there_are_values():
     means, tries = by_instance([1.0, 0.0, 1.0, 0.5], ["b", "a", "b", "b"])
     assert means.tolist() == pytest.approx([2.5 / 3, 0.0])
     assert tries.tolist() == [3, 1]
-
-
-def test_as_many_values_as_instances_are_needed():
     with pytest.raises(ValueError, match="2 values of 1 instances"):
         by_instance([1.0, 2.0], [0])
 
@@ -109,11 +91,8 @@ def test_student_is_scipys():
     assert bounded.low == 0.0
 
 
-def test_a_constant_at_its_bound_has_clopper_and_pearsons_interval():
+def test_a_constant_has_clopper_and_pearsons_interval_at_its_bound_and_none_without():
     assert constant(0.0, 50, bounds=(0.0, 1.0)).high == pytest.approx(clopper_pearson(0, 50).high)
-
-
-def test_a_constant_without_bounds_has_no_interval():
     for interval in (student([4.0, 4.0]), bootstrap([4.0, 4.0])):
         assert interval.mean == 4.0
         assert math.isnan(interval.low)
@@ -136,12 +115,9 @@ def test_a_paired_difference_is_sharper_than_two_intervals():
     assert wilson(60, 100).low < wilson(50, 100).high
 
 
-def test_no_discordant_pair_is_not_certainty():
+def test_half_a_pair_is_added_to_each_cell_so_that_no_discordant_pair_is_no_certainty():
     found = paired_interval([0.0] * 50)
     assert found.low < -0.03 < 0.03 < found.high
-
-
-def test_half_a_pair_is_added_to_each_cell():
     # 10 pairs, 3 better, 1 worse: centre 2/12, variance (4 + 1)/12 - (2/12)², error sqrt of that over 12
     error = math.sqrt((5 / 12 - (2 / 12) ** 2) / 12)
     found = paired_interval([1.0, 1.0, 1.0, -1.0] + [0.0] * 6)
@@ -161,15 +137,12 @@ def test_the_bootstrap_is_scipys_bca():
     assert interval.high - values.mean() > values.mean() - interval.low  # skewed to the right, as the values are
 
 
-def test_columns_are_resampled_alike_and_large_samples_in_blocks():
+def test_samples_are_of_columns_alike_of_all_tries_and_in_blocks():
     values = np.random.default_rng(2).random((3000, 2))
     for column, interval in enumerate(bootstraps(values)):
         alone = bootstrap(values[:, column])
         assert (interval.low, interval.high) == pytest.approx((alone.low, alone.high), abs=1e-12)
     assert bootstrap(values[:, 0]).low == pytest.approx(values[:, 0].mean() - 1.96 * 0.2887 / math.sqrt(3000), abs=2e-3)
-
-
-def test_tries_of_an_instance_are_one_sample():
     narrow = bootstrap([0.0, 1.0] * 50)
     wide = clustered([0.0] * 50 + [1.0] * 50, [n // 10 for n in range(100)])
     assert wide.mean == narrow.mean

@@ -16,7 +16,7 @@ from lmgym.evaluation.play import EvalProgress
 from lmgym.evaluation.runner import outcome
 from lmgym.policy.endpoints.calls import ParsedReply, StoredReply
 from lmgym.types import Completion, Message, Trajectory, Turn
-from tests.test_cli import command
+from tests.command import command
 
 from .server import bisect, reply, serving
 
@@ -38,8 +38,8 @@ def test_unreported_tokens_are_unknown_in_every_file(tmp_path, monkeypatch, caps
     monkeypatch.chdir(tmp_path)
     with serving(lambda body: uncounted(bisect(body))) as server:
         words = ("--model", server.model, "--episodes", "3", "--out", "run", "--quiet")
-        assert command(monkeypatch, "eval", "guess_number", *words) == 0
-        assert command(monkeypatch, "eval", "guess_number", *words[:4], "--out", "pilot", "--quiet", "--pilot") == 0
+        assert command("eval", "guess_number", *words) == 0
+        assert command("eval", "guess_number", *words[:4], "--out", "pilot", "--quiet", "--pilot") == 0
     printed = capsys.readouterr().out
     report = json.loads((tmp_path / "run/report.json").read_text())
     assert {(each["tokens_in"], each["tokens_out"], each["cost"]) for each in report["outcomes"]} == {(None,) * 3}
@@ -56,16 +56,13 @@ def test_unreported_tokens_are_unknown_in_every_file(tmp_path, monkeypatch, caps
     assert re.search(r"answer tokens\s+.?\s*unknown", printed)
 
 
-def test_one_unreported_call_makes_an_episode_unknown():
+def test_one_unreported_call_makes_an_episode_and_the_account_unknown(tmp_path):
     counted, silent = {"in": 10, "out": 2, "call": "a"}, {"in": 5, "call": "b"}
     assert (outcome(played(counted)).tokens_in, outcome(played(counted)).tokens_out) == (10, 2)
     assert (outcome(played(counted, silent)).tokens_in, outcome(played(counted, silent)).tokens_out) == (15, None)
     assert outcome(played({"in": 0, "out": 0, "call": "c"})).tokens_in == 0  # it says so
     assert outcome(played({"in": None, "out": None})).tokens_in is None  # a function, which may ask whom it likes
     assert outcome(played({})).tokens_in == 0  # a player of the task takes none
-
-
-def test_the_account_is_unknown_if_one_reply_is(tmp_path):
     calls = Calls(tmp_path / "calls.sqlite", Budget())
     for number, usage in enumerate(({"in": 3, "out": 1, "cost": 0.5}, {"in": 4})):
         exchange = calls.begin(str(number), [number])
@@ -88,13 +85,13 @@ def test_the_progress_table_shows_unknown_figures():
     assert rows["rate"].endswith("unknown tokens/s")
 
 
-def test_an_entry_and_its_page_show_unknown_figures(tmp_path, monkeypatch, capsys):
+def test_an_entry_and_its_page_show_unknown_figures(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with serving(lambda body: uncounted({"role": "assistant", "content": "crane"})) as server:
         words = ("--model", server.model, "--standard", "--out", "run", "--quiet", "--concurrency", "64")
-        assert command(monkeypatch, "eval", "wordle", *words) == 0
-    assert command(monkeypatch, "submit", "run", "--name", "silent", "--author", "Nobody") == 0
-    assert command(monkeypatch, "board", "grade") == 0
+        assert command("eval", "wordle", *words) == 0
+    assert command("submit", "run", "--name", "silent", "--author", "Nobody") == 0
+    assert command("board", "grade") == 0
     store = BoardStore(tmp_path / "leaderboards")
     verdict = store.verdict(entries.read(store.path("lmgym/Wordle-v0", "silent")))
     assert (verdict.tokens_in, verdict.tokens_out, verdict.cost) == (None, None, None)

@@ -26,8 +26,13 @@ def test_first_words_and_answers_are_the_environments():
     assert episode.act("crane") == env.step("crane")[0]["text"]
 
 
-def test_lost_wordle_scores_zero_after_six_tries():
+def test_what_is_left_is_cut_and_a_lost_wordle_scores_zero_after_six_tries():
     episode = TextEpisode("wordle")
+    episode.begin(index=0)
+    episode.act("no word")
+    outcome = episode.end()
+    assert (outcome.stop, outcome.truncated, outcome.score, outcome.invalid) == ("left", True, 0.0, 1)
+    assert episode.end() == outcome
     episode.begin(index=0)
     for word in WORDS:
         assert not episode.over
@@ -35,15 +40,6 @@ def test_lost_wordle_scores_zero_after_six_tries():
     outcome = episode.end()
     assert (outcome.score, outcome.success, outcome.turns, outcome.reward) == (0.0, False, 6, -6.0)
     assert (outcome.stop, outcome.truncated, outcome.solved_at) == ("done", False, None)
-
-
-def test_what_is_left_is_cut_and_scored_where_it_stands():
-    episode = TextEpisode("wordle")
-    episode.begin(index=0)
-    episode.act("no word")
-    outcome = episode.end()
-    assert (outcome.stop, outcome.truncated, outcome.score, outcome.invalid) == ("left", True, 0.0, 1)
-    assert episode.end() == outcome
 
 
 def test_turn_limit_is_the_tasks_or_the_callers():
@@ -77,12 +73,9 @@ def test_index_follows_from_the_seed_where_none_is_given():
     assert 0 <= first.index < 93
 
 
-def test_neither_index_nor_seed_is_refused():
+def test_neither_index_nor_seed_and_an_end_before_the_beginning_are_refused():
     with pytest.raises(InstanceError, match="choose an instance"):
         TextEpisode("wordle").begin()
-
-
-def test_end_before_begin_is_refused():
     with pytest.raises(InstanceError, match="no episode is open"):
         TextEpisode("wordle").end()
 

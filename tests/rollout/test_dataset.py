@@ -91,14 +91,11 @@ def test_a_file_with_two_episodes_of_one_id_is_refused(tmp_path, name):
         list(dataset.read(tmp_path / name))
 
 
-def test_a_compressed_file(tmp_path):
+def test_a_compressed_file_is_read_and_another_suffix_refused(tmp_path):
     found = played(1)
     with gzip.open(tmp_path / "data.jsonl.gz", "wt") as file:
         file.write(episodes.dump(found[0]) + "\n")
     assert list(dataset.read(tmp_path / "data.jsonl.gz")) == found
-
-
-def test_another_suffix_is_refused(tmp_path):
     with pytest.raises(InstanceError, match="not a data set"):
         list(dataset.read(tmp_path / "data.csv"))
     with pytest.raises(InstanceError, match="cannot write a data set"):

@@ -88,13 +88,24 @@ def test_jobs_are_drawn_as_there_is_room():
     assert drawn == [0, 1, 2]
 
 
-def test_an_environment_serves_one_episode_after_the_other_and_is_closed_once():
+def test_environments_serve_one_episode_after_the_other_and_live_within_a_block_from_run_to_run():
     games.made.clear(), games.closed.clear()
     engine = Engine(concurrency=4)
     trajectories = list(engine.run(Bytes(), jobs(20, DICE)))
     assert (engine.stats.played, engine.stats.steps) == (20, sum(len(t.turns) for t in trajectories))
     assert len(games.made) == 4
     assert sorted(map(id, games.closed)) == sorted(map(id, games.made))
+    games.made.clear(), games.closed.clear()
+    with Engine(concurrency=4) as engine:
+        for _ in range(3):
+            assert len(list(engine.run(Bytes(), jobs(8, DICE)))) == 8
+        assert (len(games.made), len(games.closed)) == (4, 0)
+    assert len(games.closed) == 4
+    games.made.clear(), games.closed.clear()
+    given = [Job(task=DICE, index=i, options={"flag": str(i)}) for i in range(12)]
+    with Engine(concurrency=3) as engine:
+        assert len(list(engine.run(Bytes(), given))) == 12
+        assert len(games.made) - len(games.closed) <= 2 * 3
 
 
 @pytest.mark.parametrize("how", ["close", "error"])
@@ -108,23 +119,6 @@ def test_environments_are_closed_however_a_run_ends(how):
         with pytest.raises(InstanceError, match="got index 100"):
             play([*jobs(3, DICE), Job(task=DICE, index=100)])
     assert len(games.made) == len(games.closed) == 4
-
-
-def test_within_a_block_environments_live_from_run_to_run():
-    games.made.clear(), games.closed.clear()
-    with Engine(concurrency=4) as engine:
-        for _ in range(3):
-            assert len(list(engine.run(Bytes(), jobs(8, DICE)))) == 8
-        assert (len(games.made), len(games.closed)) == (4, 0)
-    assert len(games.closed) == 4
-
-
-def test_no_more_environments_than_episodes_wait_when_settings_differ():
-    games.made.clear(), games.closed.clear()
-    given = [Job(task=DICE, index=i, options={"flag": str(i)}) for i in range(12)]
-    with Engine(concurrency=3) as engine:
-        assert len(list(engine.run(Bytes(), given))) == 12
-        assert len(games.made) - len(games.closed) <= 2 * 3
 
 
 def test_an_engine_runs_one_run_at_a_time():
@@ -157,15 +151,12 @@ def test_noise_depends_on_the_job_alone():
     assert alone == [t for t in among if t.id == "job4"]
 
 
-def test_the_tasks_own_limit_cuts_and_scores():
+def test_a_cut_scores_by_the_tasks_limit_or_the_jobs():
     (t,) = play(jobs(1, DICE), Bytes(lambda _: "roll"))
     assert (t.terminated, t.truncated, t.stop, len(t.turns)) == (False, True, "max_turns", 4)
     pips = sum(int(text.split()[1]) for text in [*(turn.observation.text for turn in t.turns[1:]), t.final.text])
     assert (t.score, t.success) == (pips / 24, False)
     assert t.reward == pytest.approx(pips / 4 - 4 * 0.5, abs=1e-12)
-
-
-def test_a_job_can_be_given_fewer_turns_or_none():
     (t,) = play(jobs(1, DICE, budget=2), Bytes(lambda _: "roll"))
     assert (t.truncated, t.stop, len(t.turns)) == (True, "budget", 2)
     assert t.score == sum(int(text.split()[1]) for text in (t.turns[1].observation.text, t.final.text)) / 24
@@ -241,13 +232,10 @@ def test_an_oracle_goes_on_while_it_is_followed_and_starts_anew_when_not():
     assert asked == ["oracle 0", "oracle 1", "oracle 2", "oracle 3"]
 
 
-def test_what_a_job_carries_is_found_in_its_trajectory():
+def test_a_trajectory_has_what_its_job_carries_and_tries_share_their_chance_alone():
     job = Job(task="guess_number", index=3, options={"highest": 10}, seed=5, attempt=2, group="g", tags={"a": 1})
     (t,) = play([job])
     assert (t.task, t.options, t.seed, t.attempt, t.group, t.tags) == (GUESS, {"highest": 10}, 5, 2, "g", {"a": 1})
-
-
-def test_tries_differ_in_their_noise_and_share_their_chance():
     first, second = play([Job(task=DICE, index=0, seed=3, attempt=n, id=f"try{n}") for n in (0, 1)])
     assert said(first) != said(second)
     assert [t.observation for t in first.turns] == [t.observation for t in second.turns]

@@ -74,14 +74,11 @@ def test_a_job_whose_backend_breaks_three_times_is_given_up(tmp_path, lockstep):
     assert (stats.played, stats.voided, stats.retried, stats.abandoned, stats.faults) == (7, 3, 2, 1, 3)
 
 
-def test_a_run_in_which_nothing_can_be_played_stops(tmp_path):
+def test_a_run_stops_when_nothing_can_be_played_or_more_than_a_tenth_breaks(tmp_path):
     engine = Engine()
     with pytest.raises(BackendError, match="no episode completed: all 12 attempts broke; the die broke"):
         list(engine.run(Bytes(roll), [job for job in moody(tmp_path, "break", every=True) if job.index % 2]))
     assert (engine.stats.voided, engine.stats.abandoned) == (12, 4)
-
-
-def test_a_run_stops_when_more_than_a_tenth_breaks(tmp_path):
     engine = Engine(concurrency=4)
     with pytest.raises(BackendError, match="the die broke"):
         list(engine.run(Bytes(roll), moody(tmp_path, "break", count=100, every=True)))

@@ -42,7 +42,7 @@ def test_what_tasks_put_into_info_is_written_as_json_knows_it(played):
     assert parse(dump(t)).info == {"array": [0, 1, 2], "number": 0.5, "set": [1, 2], "tuple": [1, 2]}
 
 
-def test_appending_drops_what_was_cut_off(played, tmp_path):
+def test_appending_drops_what_was_cut_off_even_half_a_line_alone(played, tmp_path):
     path = tmp_path / "episodes.jsonl"
     append(path, played[:1])
     with path.open("a") as file:
@@ -50,10 +50,6 @@ def test_appending_drops_what_was_cut_off(played, tmp_path):
     assert list(read(path)) == played[:1]
     append(path, played[2:])
     assert list(read(path)) == [played[0], *played[2:]]
-
-
-def test_appending_to_a_file_that_holds_half_a_line_only(played, tmp_path):
-    path = tmp_path / "episodes.jsonl"
     path.write_text("x" * 200_000)
     append(path, played[:1])
     assert list(read(path)) == played[:1]

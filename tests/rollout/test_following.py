@@ -45,12 +45,9 @@ def test_a_cut_episode_would_have_been_asked_what_a_longer_one_is_asked(policy, 
     assert seen != {True} or not isinstance(context, Full)
 
 
-def test_a_seat_that_was_not_on_turn_would_have_been_asked_nothing(policy):
+def test_words_without_ids_are_not_gone_on_from_and_an_idle_seat_is_asked_nothing(policy):
     (episode, _) = played(policy, Full(), 1)
     assert following(replace(episode, final=None), Full(), policy.count) is None
-
-
-def test_words_without_ids_are_not_gone_on_from(policy):
     (episode, _) = played(policy, Full(), 2)
     *turns, last = episode.turns
     silent = replace(last, completion=replace(last.completion, ids=(), prompt_ids=(), logprobs=(), entropy=()))

@@ -57,8 +57,10 @@ def test_a_fork_shares_the_first_turns(parent):
     )
 
 
-def test_a_forks_noise_is_its_own(parent):
+def test_a_forks_noise_is_its_own_and_one_at_the_end_plays_nothing_new(parent):
     policy = Bytes()
+    (child,) = play([fork(parent, 4)], policy)
+    assert (child.turns, child.score, policy.heard) == (parent.turns, parent.score, [])
     children = play([fork(parent, 2, number=n) for n in range(3)], policy)
     assert len({conversation.noise for conversation in policy.heard}) == 6
     words = [tuple(turn.action for turn in t.turns[2:]) for t in (parent, *children)]
@@ -132,12 +134,6 @@ def test_every_token_is_trained_once_whatever_a_planner_does(seed, context):
     assert_trained_once(trajectories)
     assert_rescored(trajectories)
     assert [replay(t).score for t in trajectories[:5]] == [t.score for t in trajectories[:5]]
-
-
-def test_forking_at_the_end_plays_nothing_new(parent):
-    policy = Bytes()
-    (child,) = play([fork(parent, 4)], policy)
-    assert (child.turns, child.score, policy.heard) == (parent.turns, parent.score, [])
 
 
 @pytest.mark.parametrize("turn", [-1, 5])

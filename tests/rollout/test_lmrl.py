@@ -113,14 +113,11 @@ def test_moves_of_chess_are_a_game_up_to_its_end_a_blank_line_or_two_hundred(tmp
     assert len({each.id for each in (done, blank, long, rest)}) == 4
 
 
-def test_a_game_of_questions_is_over_when_the_word_is_found_or_none_is_left(tmp_path):
+def test_games_about_one_word_are_tries_and_over_when_it_is_found_or_no_question_left(tmp_path):
     wrong = {**QUESTIONS, "correct": False}
     cut, over = whole(tmp_path, [wrong, {**wrong, "lines": ["Is it alive? No."] * 20}])
     assert (cut.reward, cut.terminated, cut.truncated) == (-2.0, False, True)
     assert (over.reward, over.terminated, over.truncated) == (-20.0, True, False)
-
-
-def test_games_about_one_word_are_tries_of_one_task(tmp_path):
     first, second, other = whole(tmp_path, [QUESTIONS, {**QUESTIONS, "correct": False}, {**QUESTIONS, "word": ["Cat"]}])
     assert first.group == second.group != other.group
     assert len({first.id, second.id, other.id}) == 3
@@ -139,13 +136,10 @@ def test_a_sale_earns_the_seller_its_price_at_the_last_word(tmp_path):
     assert sold.final.text == "Sold.\n"
 
 
-def test_a_seller_of_another_version_is_called_dealer(tmp_path):
+def test_a_seller_may_be_called_dealer_and_an_episode_not_done_is_truncated(tmp_path):
     renamed = [{**line, "role": line["role"].replace("Seller", "Dealer")} for line in SALE["lines"]]
     first, second = whole(tmp_path, {"polite": [SALE, {**SALE, "lines": renamed}]})
     assert told(first) == told(second)
-
-
-def test_an_episode_that_was_not_done_is_truncated(tmp_path):
     (episode,) = lines(tmp_path, {**SEQUENCE, "done": False})
     assert episode.truncated
     assert not episode.terminated

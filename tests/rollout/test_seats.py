@@ -55,19 +55,16 @@ def test_a_model_in_the_other_seat_gives_the_agent_what_the_script_would():
     assert (seats.score, seats.stop) == (scripted.score, scripted.stop)
 
 
-def test_one_policy_can_have_both_seats():
+def test_one_policy_can_have_both_seats_and_a_frozen_one_says_so():
     policy = Bytes(lambda c: "2" if c.messages[0].text == "Win." else "1")
     seats = play(Job(task=RACE, index=0, prompt="Lose."), {"black": SeatConfig(prompt="Win.")}, policy)
     assert (seats["agent"].score, seats["black"].score) == (0.0, 1.0)
     assert len({c.noise for c in policy.heard}) == len(policy.heard)
-
-
-def test_a_frozen_seat_says_so():
     seats = play(Job(task=RACE, index=0, tags={"a": 1}), {"black": SeatConfig(policy=always("1"), trained=False)})
     assert (seats["agent"].tags, seats["black"].tags) == ({"a": 1}, {"a": 1, "trained": False})
 
 
-def test_the_turn_limit_is_the_agents():
+def test_limits_and_budgets_are_the_agents():
     job = Job(task=RACE, index=0, options={"max_turns": 1})
     seats = play(job, {"black": SeatConfig(policy=always("1"))})
     scripted = play(job)
@@ -76,15 +73,11 @@ def test_the_turn_limit_is_the_agents():
     assert seats["agent"].final.text == scripted["agent"].final.text == "sum 2"
     assert seats["agent"].score == 0.5
     assert seats["black"].final is None  # it was the agent's turn, and for its eyes
-
-
-def test_a_budget_is_the_agents():
     seats = play(Job(task=RACE, index=0, budget=1), {"black": SeatConfig(policy=always("1"))})
     assert {(t.stop, len(t.turns)) for t in seats.values()} == {("budget", 1)}
 
 
-def test_what_is_earned_before_a_seats_first_turn_goes_to_that_turn():
-    # red begins and pays the agent 10 before it spoke; each turn earns 1 and the next seat 10
+def test_what_is_earned_before_a_seats_first_turn_goes_to_that_turn_and_forks_need_the_views_of_all():
     seats = play(Job(task=TRIO, index=0), {"black": SeatConfig(), "red": SeatConfig()}, always("x"))
     assert rewards(seats["agent"]) == [21.0, 1.0]  # 10 + 1, and 10 more by red's second turn
     assert seats["agent"].turns[0].terms == {"reward": 1.0, "others": 20.0}
@@ -93,6 +86,16 @@ def test_what_is_earned_before_a_seats_first_turn_goes_to_that_turn():
     assert {seat: t.score for seat, t in seats.items()} == {"agent": 0.5, "black": 1.0, "red": 0.0}
     plies = {seat: [turn.info["ply"] for turn in t.turns] for seat, t in seats.items()}
     assert plies == {"red": [0, 3], "agent": [1, 4], "black": [2, 5]}
+    with pytest.raises(ReplayError, match="others"):
+        fork(seats["agent"], 1)
+    with pytest.raises(ReplayError, match="others"):
+        fork(seats["red"], 1)
+    configs = {"black": SeatConfig()}
+    seats = play(Job(task=RACE, index=0, id="g"), configs, always("1"))
+    (agent, black) = seats["agent"], seats["black"]
+    forked = play(fork(black, 1, others=[agent]), configs, always("2"))
+    assert [turn.action for turn in forked["black"].turns] == ["1", "2"]
+    assert {seat: t.forked_at for seat, t in forked.items()} == {"agent": 2, "black": 1}
 
 
 def test_the_environment_plays_the_seats_that_the_cast_leaves_out():
@@ -123,23 +126,6 @@ def test_forks_share_the_turns_of_all_seats():
     everything = [*seats.values(), *forked.values()]
     assert_rescored(everything)
     assert_trained_once(everything)
-
-
-def test_forking_needs_the_views_of_all_seats():
-    seats = play(Job(task=TRIO, index=0), {"black": SeatConfig(), "red": SeatConfig()}, always("x"))
-    with pytest.raises(ReplayError, match="others"):
-        fork(seats["agent"], 1)
-    with pytest.raises(ReplayError, match="others"):
-        fork(seats["red"], 1)
-
-
-def test_forking_another_seats_turn():
-    configs = {"black": SeatConfig()}
-    seats = play(Job(task=RACE, index=0, id="g"), configs, always("1"))
-    (agent, black) = seats["agent"], seats["black"]
-    forked = play(fork(black, 1, others=[agent]), configs, always("2"))
-    assert [turn.action for turn in forked["black"].turns] == ["1", "2"]
-    assert {seat: t.forked_at for seat, t in forked.items()} == {"agent": 2, "black": 1}
 
 
 def test_replaying_proves_all_seats():

@@ -37,7 +37,7 @@ def test_a_row_ends_where_a_turn_is_fresh():
     assert (second.ids, second.turn, second.number, second.trajectory) == ((7, 8), (-1, 2), 1, t)
 
 
-def test_the_turns_of_the_parent_are_seen_but_not_trained_in_a_fork():
+def test_turns_of_the_parent_are_seen_but_not_trained_and_rows_of_them_alone_left_out():
     turns = (turn((1,), (2,), fresh=True), turn((3,), (4,)), turn((5,), (6,)))
     (row,) = segments(episode(*turns, parent="p", forked_at=2))
     assert row.ids == (1, 2, 3, 4, 5, 6)
@@ -46,9 +46,6 @@ def test_the_turns_of_the_parent_are_seen_but_not_trained_in_a_fork():
     assert row.logprobs[-1] == -3.0
     (every,) = segments(episode(*turns, parent="p", forked_at=2), prefix="every")
     assert every.sampled == (False, True) * 3
-
-
-def test_rows_that_are_all_the_parents_are_left_out():
     turns = (turn((1,), (2,), fresh=True), turn((3,), (4,), fresh=True))
     assert [row.ids for row in segments(episode(*turns, parent="p", forked_at=1))] == [(3, 4)]
     assert segments(episode(*turns, parent="p", forked_at=2)) == []
@@ -63,13 +60,10 @@ def test_words_nobody_sampled_are_flagged():
     assert row.logprobs == (0.0, 0.0, 0.0, 0.0, -2.5)
 
 
-def test_turns_without_ids_have_no_tokens():
+def test_turns_without_ids_have_no_tokens_and_summaries_train_like_actions():
     assert segments(episode(turn((), (), fresh=True, kind="given"))) == []
     assert segments(episode()) == []
     t = episode(turn((1,), (2,), fresh=True), turn((), (), kind="given"), turn((3,), (4,), fresh=True))
     assert [row.ids for row in segments(t)] == [(1, 2), (3, 4)]
-
-
-def test_summaries_are_trained_like_actions():
     (row,) = segments(episode(turn((1,), (2,), fresh=True), turn((3,), (4,), kind="summary")))
     assert row.sampled == (False, True, False, True)

@@ -46,17 +46,30 @@ def local(request):
     return policy
 
 
-def test_each_seat_has_its_own_tools_at_each_turn():
+def test_each_seat_has_its_own_tools_at_each_turn_and_several_calls_are_made_in_order():
     agent, user = Bytes(lambda c: "a"), Bytes(lambda c: "u")
     play(agent, {"user": SeatConfig(policy=user)})
     assert [names(conversation.tools) for conversation in agent.heard] == [["refund"], ["refund", "close"]] + [
         ["refund", "close"]
     ]
     assert [names(conversation.tools) for conversation in user.heard] == [["restart"]] * 3
+    calls = "\n".join(json.dumps({"name": name, "arguments": {}}) for name in ("refund", "close"))
+    agent = Bytes(lambda c: f"I do both.\n{calls}")
+    user = Bytes(lambda c: "u")
+    play(agent, {"user": SeatConfig(policy=user)})
+    assert agent.heard[0].parallel_calls
+    assert user.heard[0].messages[-1].text == "1 refund close"
 
 
-def test_each_seat_has_its_own_system_prompt_unless_the_run_has_another():
+def test_prompts_are_the_seats_and_tools_are_recorded_where_they_change(tmp_path):
     seats = play(Bytes(lambda c: "a"), {"user": SeatConfig()})
+    episodes.write(tmp_path / "x.jsonl", seats.values())
+    agent, user = episodes.read(tmp_path / "x.jsonl")
+    assert ["tools" in turn.info for turn in agent.turns] == [True, True, False]
+    assert list(map(names, tools_by_turn(agent.turns))) == [["refund"], ["refund", "close"], ["refund", "close"]]
+    assert list(map(names, tools_by_turn(user.turns))) == [["restart"]] * 3
+    again = replay(agent, others=[user])
+    assert tools_by_turn(again.turns) == tools_by_turn(agent.turns)
     assert {seat: each.prompt for seat, each in seats.items()} == {
         "agent": "You answer call 4.",
         "user": "You have a problem.",
@@ -66,18 +79,7 @@ def test_each_seat_has_its_own_system_prompt_unless_the_run_has_another():
     assert [each.prompt for each in seats.values()] == ["Be brief.", "Shout."]
 
 
-def test_an_episode_records_tools_where_they_change_and_replays(tmp_path):
-    seats = play(Bytes(lambda c: "a"), {"user": SeatConfig()})
-    episodes.write(tmp_path / "x.jsonl", seats.values())
-    agent, user = episodes.read(tmp_path / "x.jsonl")
-    assert ["tools" in turn.info for turn in agent.turns] == [True, True, False]
-    assert list(map(names, tools_by_turn(agent.turns))) == [["refund"], ["refund", "close"], ["refund", "close"]]
-    assert list(map(names, tools_by_turn(user.turns))) == [["restart"]] * 3
-    again = replay(agent, others=[user])
-    assert tools_by_turn(again.turns) == tools_by_turn(agent.turns)
-
-
-def test_new_tools_start_a_segment_and_every_token_is_trained_once(local):
+def test_new_tools_start_a_segment_and_a_fork_continues_it(local):
     seats = play(local, {"user": SeatConfig()}, max_tokens=4)
     assert [turn.fresh for turn in seats["agent"].turns] == [True, True, False]
     assert [turn.fresh for turn in seats["user"].turns] == [True, False, False]
@@ -86,10 +88,6 @@ def test_new_tools_start_a_segment_and_every_token_is_trained_once(local):
         assert ("restart" in shown) == (trajectory.seat == "user")
         assert ("refund" in shown) == (trajectory.seat == "agent")
     assert_trained_once(list(seats.values()))
-
-
-def test_a_fork_continues_the_segment_of_its_parent(local):
-    seats = play(local, {"user": SeatConfig()}, max_tokens=4)
     agent, user = seats["agent"], seats["user"]
     forked = play(local, {"user": SeatConfig()}, fork(agent, 2, others=[user]), max_tokens=4)
     assert [turn.fresh for turn in forked["agent"].turns] == [True, True, False]
@@ -97,11 +95,14 @@ def test_a_fork_continues_the_segment_of_its_parent(local):
     assert_trained_once([*seats.values(), *forked.values()])
 
 
-def test_training_and_evaluation_offer_tools_in_the_same_way(local):
+def test_training_evaluation_and_demonstrations_show_tools_in_the_same_way(local):
     """A stage plays the policy itself; an evaluation wraps it, and its default for local models is "template"."""
     training = play(local, max_tokens=4)["agent"]
     evaluated = play(ActionPolicy(local, tools="template"), max_tokens=4)["agent"]
     assert [turn.completion for turn in training.turns] == [turn.completion for turn in evaluated.turns]
+    shown = play(hinted("demonstrator"))["agent"]
+    encoded = local.encode(shown, views(Full(), shown, local.count))
+    assert encoded.turns[0].completion.prompt_ids == training.turns[0].completion.prompt_ids
 
 
 def test_imitation_encodes_what_the_policy_would_have_seen(local):
@@ -116,25 +117,9 @@ def test_imitation_encodes_what_the_policy_would_have_seen(local):
     assert encoded.final_ids == tuple(local.prompt(following(encoded, Full(), local.count))[0])
 
 
-def test_demonstrations_show_the_tools_of_the_policy(local):
-    shown = play(hinted("demonstrator"))["agent"]
-    encoded = local.encode(shown, views(Full(), shown, local.count))
-    sampled = play(local, max_tokens=4)["agent"]
-    assert encoded.turns[0].completion.prompt_ids == sampled.turns[0].completion.prompt_ids
-
-
 def test_a_local_users_thinking_is_not_spoken_to_the_agent(monkeypatch):
     user, agent = load_local("tiny"), Bytes(lambda c: "a")
     monkeypatch.setattr(user, "text", lambda answer: "<think>I lie</think>it broke")
     seats = play(agent, {"user": SeatConfig(policy=user)}, max_tokens=3)
     assert {turn.action for turn in seats["user"].turns} == {"it broke"}
     assert {turn.completion.thinking for turn in seats["user"].turns} == {"I lie"}
-
-
-def test_several_calls_in_one_answer_are_executed_in_order():
-    calls = "\n".join(json.dumps({"name": name, "arguments": {}}) for name in ("refund", "close"))
-    agent = Bytes(lambda c: f"I do both.\n{calls}")
-    user = Bytes(lambda c: "u")
-    play(agent, {"user": SeatConfig(policy=user)})
-    assert agent.heard[0].parallel_calls
-    assert user.heard[0].messages[-1].text == "1 refund close"

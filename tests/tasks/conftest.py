@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from typing import Any
 
+import episodes
 import pytest
 
-from lmgym.env.registry import build
 from lmgym.env.spec import TaskSpec
 
 OpenEpisode = Callable[..., Any]
@@ -20,8 +20,6 @@ def opened() -> Iterator[OpenEpisode]:
     with ExitStack() as stack:
 
         def open_episode(task: str | TaskSpec, index: int = 0, **options: Any) -> Any:
-            env = stack.enter_context(closing(build(task, **options)))
-            env.reset(seed=0, options={"index": index})
-            return env
+            return stack.enter_context(closing(episodes.opened(task, index, **options)))
 
         yield open_episode

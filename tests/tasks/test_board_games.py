@@ -10,7 +10,6 @@ from lmgym.env.games.opponents import TreeSearch, best_payoff, minimax, perfect,
 from lmgym.env.games.state import OVER, uniform
 from lmgym.env.golden import play
 from lmgym.env.registry import build, specs
-from lmgym.errors import InstanceError
 from lmgym.tasks.connect_four.game import ConnectFourState, random_payoff, search
 from lmgym.tasks.tic_tac_toe.game import TicTacToeState, position
 
@@ -135,10 +134,3 @@ def test_the_agent_plays_either_seat():
     assert boards["both", 1] == boards["second", 0]
     assert (boards["both", 0][0], boards["both", 0][1:].count("X")) == ("X", 0)
     assert (boards["both", 1][0], boards["both", 1][1:].count("X")) == ("O", 1)
-
-
-def test_opponents_are_named():
-    with pytest.raises(InstanceError, match="unknown opponent 'minimax' .* choose random, mcts:N"):
-        build("connect_four", opponent="minimax")
-    with pytest.raises(InstanceError, match="unknown opponent 'mcts:0'"):
-        build("tic_tac_toe", opponent="mcts:0")

@@ -1,22 +1,20 @@
 """Car Dealer: prices in free text, the two rewards, the three buyers, and the protocol."""
 
 import statistics
+from functools import partial
 
+import episodes
 import pytest
 
 from lmgym.env.golden import given, play
 from lmgym.env.registry import build
-from lmgym.errors import InstanceError
 from lmgym.tasks.car_dealer.market import TYPES, Buyer, Car, car_of, price_of
 
 CAR = Car("Corvan", "SUV", frozenset({"a sunroof"}), 45_000)
 OTHER = Car("Corvan", "sedan", frozenset(), 30_000)
 
 
-def opened(*, index=0, **options):
-    env = build("car_dealer", split="test", **options)
-    env.reset(options={"index": index})
-    return env
+opened = partial(episodes.opened, "car_dealer", split="test")
 
 
 def selling(kind="impatient", budget=50_000, **options):
@@ -122,8 +120,3 @@ def test_the_demonstrator_sells_by_what_it_was_told():
     traces = [play(env, lambda task: task.demonstrator(), index=index) for index in range(60)]
     assert statistics.mean(trace.infos[-1]["score"] for trace in traces) > 0.85
     assert play(env, given(["What do you want?"] * 10), index=0).infos[-1]["score"] == 0.0
-
-
-def test_unknown_rewards_are_named():
-    with pytest.raises(InstanceError, match="choose fancy, revenue"):
-        build("car_dealer", rewards="cash")

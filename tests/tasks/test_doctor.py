@@ -2,12 +2,13 @@
 
 import itertools
 import statistics
+from functools import partial
 
+import episodes
 import pytest
 
 from lmgym.env.golden import given, play
 from lmgym.env.registry import build
-from lmgym.errors import InstanceError
 from lmgym.tasks.doctor.illnesses import FINDINGS, ILLNESSES, about, candidates, has, remedy
 
 
@@ -43,10 +44,7 @@ def test_a_finding_has_several_names(question, finding):
     assert about(question) == [finding]
 
 
-def opened(index=0, **options):
-    env = build("doctor", **options)
-    env.reset(options={"index": index})
-    return env
+opened = partial(episodes.opened, "doctor")
 
 
 def asked_freely(env):
@@ -71,14 +69,11 @@ def test_the_rules_of_questions(action, reward, term, valid):
     assert (step[1], info["reward_terms"], info["valid"]) == (reward, {term: reward}, valid)
 
 
-def test_a_repeated_question_costs_two():
+def test_a_repeated_question_costs_two_and_a_last_turn_without_a_diagnosis_five():
     env = opened(budget=10)
     question = asked_freely(env)[0]
     assert env.step(question)[1] == 1.0
     assert env.step(question.replace("What about", "Really, what about"))[1] == -2.0
-
-
-def test_the_last_turn_without_a_diagnosis_costs_five():
     env = opened(budget=2)
     first, second = asked_freely(env)[:2]
     assert env.step(first)[1:3] == (1.0, False)
@@ -102,8 +97,3 @@ def test_the_demonstrator_is_sure_with_three_turns_and_asks_within_the_rules():
         trace = play(env, lambda task: task.demonstrator(), index=index)
         assert trace.infos[-1]["score"] == 1.0
         assert all(info["valid"] for info in trace.infos)
-
-
-def test_an_unknown_budget_is_named():
-    with pytest.raises(InstanceError, match="choose 0, 2, 3, 4, 5, 6, 7, 8, 9, 10"):
-        build("doctor", budget=1)

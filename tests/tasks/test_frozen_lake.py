@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from lmgym.env.registry import build, specs
-from lmgym.errors import InstanceError
 from lmgym.tasks.frozen_lake.lake import ACTIONS, Lake, best_play, lake
 
 CORRIDOR = Lake(3, frozenset({(0, 1), (2, 1)}), (1, 0), (1, 2))  # P _ G between two holes
@@ -39,12 +38,9 @@ def test_every_map_can_be_crossed(split):
     assert 0.1 < np.mean([len(made.holes) / 16 for made in maps]) < 0.2  # fewer than a fifth: some maps are drawn again
 
 
-def test_a_slip_goes_to_either_side():
+def test_a_slip_goes_to_either_side_as_the_best_play_of_a_corridor_knows():
     assert CORRIDOR.outcomes((1, 0), ACTIONS.index("Right"), slippery=True) == [(2, 0), (1, 1), (0, 0)]
     assert CORRIDOR.outcomes((1, 0), ACTIONS.index("Left"), slippery=False) == [(1, 0)]  # the edge stops
-
-
-def test_the_best_play_of_a_corridor_by_hand():
     # two steps Right: each goes right one time in three; in the middle the others are holes
     plan = best_play(CORRIDOR, slippery=True, turns=2, steps=2, per_turn=1)
     assert plan.value[2, 2, 3] == pytest.approx(1 / 9)
@@ -103,20 +99,9 @@ def test_ragens_answers_hold_several_actions():
     assert (last[1], last[2], last[4]["score"]) == (1.0, True, 1.0)
 
 
-def test_an_answer_without_an_action_costs_a_tenth():
+def test_an_answer_without_an_action_costs_a_tenth_and_ten_actions_or_five_answers_are_all():
     (_, reward, _, _, info), *_ = turns("Right")
     assert (reward, info["valid"], info["reward_terms"]) == (-0.1, False, {"reward": 0.0, "format": -0.1})
-
-
-def test_ten_actions_or_five_answers_are_all_there_are():
     five = "<answer>" + "Left || " * 7 + "Left</answer>"  # only five are played
     assert [step[2] for step in turns(five, five)] == [False, True]
     assert [step[2] for step in turns(*["nothing"] * 5)] == [False] * 4 + [True]
-
-
-@pytest.mark.parametrize(
-    ("options", "message"), [({"protocol": "gem"}, "unknown protocol 'gem'"), ({"side": 20}, "3 to 8 tiles")]
-)
-def test_unknown_options_are_refused(options, message):
-    with pytest.raises(InstanceError, match=message):
-        build("frozen_lake", **options)

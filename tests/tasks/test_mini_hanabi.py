@@ -1,11 +1,11 @@
 """Hanabi: rules beside OpenSpiel's, rewards by option, what a player sees."""
 
+import episodes
 import numpy as np
 import pytest
 
 from lmgym.env.golden import play
 from lmgym.env.registry import build, specs
-from lmgym.errors import InstanceError
 from lmgym.tasks.mini_hanabi.game import COLORS, Rules, deal
 from lmgym.tasks.mini_hanabi.players import careful
 
@@ -55,27 +55,28 @@ def test_random_games_are_openspiels(size):
 
 def opened(**options):
     """Return a game of red 1, red 2 and yellow 1 against red 1 twice and yellow 1."""
-    env = build("mini_hanabi", others="caller", **options)
-    env.reset(seed=0, options={"index": 0})
+    env = episodes.opened("mini_hanabi", others="caller", **options)
     task = env.unwrapped
     task.state = deal(task.rules, [(0, 0), (0, 1), (1, 0), (0, 0), (0, 0), (1, 0), (1, 0), (1, 1)])
     return env
 
 
-def test_a_card_that_fits_pays_both_seats_and_lost_lives_take_it_back():
+def test_cards_that_fit_pay_both_seats_the_last_life_takes_it_back_and_hints_are_seen():
     env = opened()
     steps = [env.step(action) for action in ("play 0", "Play card 0", "[play 1]", "<answer>play 0</answer>")]
     assert [step[1] for step in steps] == [1.0, 0.0, 1.0, 0.0]  # red 1, red 1 again, yellow 1, red 1 again
     assert steps[0][4]["seat_rewards"] == {"agent": 1.0, "partner": 1.0}
     assert "It was red 1 and does not fit: a life is lost." in steps[1][0]["text"]
-
-
-def test_the_last_life_takes_the_points_back():
     env = opened()
     env.unwrapped.state = deal(Rules(lives=1), [(0, 0), (0, 1), (1, 0), (0, 0), (0, 0), (1, 0), (1, 0), (1, 1)])
     _, last = [env.step(action) for action in ("play 0", "play 0")]
     assert (last[1], last[2], last[4]["score"]) == (-1.0, True, 0.0)
     assert last[4]["seat_rewards"] == {"agent": -1.0, "partner": -1.0}
+    env = opened()
+    text = env.step("reveal player +1 rank 1")[0]["text"]
+    assert "Partner's cards: red 1, red 2, yellow 1." in text
+    assert "Your cards: 0: red/yellow 1, 1: red/yellow 1, 2: red/yellow 1." in text
+    assert "Information: 2." in text
 
 
 @pytest.mark.parametrize(("reward", "earned", "partner"), [("game", [0.0, 0.0, -1.0], -1.0), ("mars", [-11.0], 0.0)])
@@ -89,14 +90,6 @@ def test_invalid_answers_end_the_game_and_take_the_points_back(reward, earned, p
     assert (steps[-1][4]["score"], steps[-1][4]["valid"]) == (0.0, False)
 
 
-def test_a_player_sees_the_partners_cards_and_hints_on_the_own_ones():
-    env = opened()
-    text = env.step("reveal player +1 rank 1")[0]["text"]
-    assert "Partner's cards: red 1, red 2, yellow 1." in text
-    assert "Your cards: 0: red/yellow 1, 1: red/yellow 1, 2: red/yellow 1." in text
-    assert "Information: 2." in text
-
-
 @pytest.mark.parametrize("player", ["oracle", "demonstrator"])
 def test_a_players_mean_is_as_the_card_says(player):
     env = build("mini_hanabi", split="test")
@@ -106,9 +99,3 @@ def test_a_players_mean_is_as_the_card_says(player):
     ]
     wanted = {"oracle": specs()["lmgym/MiniHanabi-v0"].references["oracle"], "demonstrator": DEMONSTRATED}[player]
     assert np.mean(scores) == pytest.approx(wanted, abs=5e-5)
-
-
-@pytest.mark.parametrize(("name", "value"), [("colors", 6), ("information", 9), ("lives", 0)])
-def test_sizes_have_limits(name, value):
-    with pytest.raises(InstanceError, match=f"{name} is .* got {value}"):
-        build("mini_hanabi", **{name: value})

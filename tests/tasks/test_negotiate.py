@@ -1,18 +1,15 @@
 """Negotiate: values, rules, both seats and the test for leaks."""
 
 import statistics
+from functools import partial
 
+import episodes
 import pytest
 
 from lmgym.env.golden import given, play
-from lmgym.env.registry import build
 from lmgym.tasks.negotiate.bargain import DEALS, Party, best, offer_text, possible
 
-
-def opened(index=0, **options):
-    env = build("negotiate", split="test", **options)
-    env.reset(seed=0, options={"index": index})
-    return env
+opened = partial(episodes.opened, "negotiate", split="test")
 
 
 def test_values_and_the_best_deal_by_hand():
@@ -56,27 +53,22 @@ def test_a_limit_in_ones_own_words_costs_half_and_one_in_the_offer_does_not():
 
 
 @pytest.mark.parametrize(
-    "action", ["", "x" * 1_000_000, "OFFER: price=6, delivery=1, warranty=1", "offer", "ACCEPT it", "OFFER: " * 9]
+    "action",
+    [
+        *("", "x" * 1_000_000, "OFFER: price=6, delivery=1, warranty=1", "offer", "ACCEPT it", "OFFER: " * 9),
+        "\n".join(offer_text(deal) for deal in DEALS[:2]),
+    ],
 )
 def test_bad_input_is_answered(action):
-    observation, _, terminated, _, info = opened().step(action)
-    assert "Make one offer" in observation["text"]
-    assert (terminated, info["valid"]) == (False, False)
-
-
-def test_two_offers_at_once_are_none():
     env = opened()
-    two = "\n".join(offer_text(deal) for deal in DEALS[:2])
-    assert env.step(two)[4]["valid"] is False
-    assert env.unwrapped.offers["agent"] is None
+    observation, _, terminated, _, info = env.step(action)
+    assert "Make one offer" in observation["text"]
+    assert (terminated, info["valid"], env.unwrapped.offers["agent"]) == (False, False, None)
 
 
-def test_leaving_scores_nothing():
+def test_leaving_scores_nothing_and_the_demonstrator_two_thirds_within_the_rules():
     trace = play(opened(), given(["LEAVE"]), index=0)
     assert (trace.terminated, trace.infos[-1]["score"], trace.infos[-1]["figures"]["agreement"]) == (True, 0.0, 0.0)
-
-
-def test_the_demonstrator_earns_two_thirds_and_stays_within_the_rules():
     env = opened()
     traces = [play(env, lambda task: task.demonstrator(), index=index) for index in range(200)]
     assert statistics.mean(trace.infos[-1]["score"] for trace in traces) == pytest.approx(0.68, abs=0.01)

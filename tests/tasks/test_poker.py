@@ -8,7 +8,6 @@ from lmgym.env.games.solve import TableStrategy, best_response, cfr, expected_pa
 from lmgym.env.games.state import CHANCE, OVER, uniform
 from lmgym.env.golden import play
 from lmgym.env.registry import build, load, specs
-from lmgym.errors import InstanceError
 
 GAMES = {"kuhn_poker": "KuhnPoker", "leduc_poker": "LeducPoker"}
 UNIFORM = {"kuhn_poker": 11 / 24, "leduc_poker": 2.373611111}  # OpenSpiel's exploitability of random actions
@@ -143,12 +142,9 @@ def test_the_lower_card_loses_a_called_bet(reward, lost):
     assert last[0]["text"] == "Player 1 bets. Player 2 calls. Player 1: Jack. Player 2: Queen. Player 2 wins 2 chips."
 
 
-def test_a_fold_shows_no_cards():
+def test_a_fold_shows_no_cards_and_two_choices_at_once_are_none():
     *_, last = hand(["[bet]", "[pass]"])
     assert last[0]["text"] == "Player 1 bets. Player 2 folds. Player 1 wins 1 chip."
-
-
-def test_two_choices_at_once_are_none():
     (step,) = hand(["[check] [bet]"])
     assert not step[4]["valid"]
 
@@ -174,12 +170,3 @@ def test_an_observation_tells_the_information_set(name):
             text = observation["text"].rpartition("\n\n")[2]
             assert texts.setdefault(text, (state.player, state.view())) == (state.player, state.view())
             observation, _, over, _, _ = env.step(str(chance.choice(list(state.actions()))))
-
-
-def test_unknown_options_are_named():
-    with pytest.raises(InstanceError, match="unknown opponent 'minimax' for lmgym/KuhnPoker-v0; choose cfr, random"):
-        build("kuhn_poker", opponent="minimax")
-    with pytest.raises(InstanceError, match="unknown seat 'third'"):
-        build("kuhn_poker", seat="third")
-    with pytest.raises(InstanceError, match="unknown reward 'chips'"):
-        build("leduc_poker", reward="chips")

@@ -2,13 +2,14 @@
 
 import math
 import statistics
+from functools import partial
 
+import episodes
 import numpy as np
 import pytest
 
 from lmgym.env.golden import play
 from lmgym.env.registry import build
-from lmgym.errors import InstanceError
 from lmgym.tasks.recommender.mindset import Mindset
 
 
@@ -25,10 +26,7 @@ class Fixed:
         return 0
 
 
-def opened(index=0, **options):
-    env = build("recommender", split="test", **options)
-    env.reset(seed=0, options={"index": index})
-    return env
+opened = partial(episodes.opened, "recommender", split="test")
 
 
 def random_slates(task):
@@ -98,8 +96,3 @@ def test_a_model_as_user_speaks_the_protocol(rewards, earned):
     assert terminated
     assert info["score"] == pytest.approx(1 / 12)
     assert info["figures"]["session_length"] == 1.0
-
-
-def test_unknown_rewards_are_named():
-    with pytest.raises(InstanceError, match="choose session, clicks"):
-        build("recommender", rewards="sales")

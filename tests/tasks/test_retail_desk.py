@@ -9,7 +9,6 @@ import pytest
 from lmgym.backends.user.endings import STOP
 from lmgym.env.golden import given, play
 from lmgym.env.registry import build
-from lmgym.errors import InstanceError
 from lmgym.tasks.retail_desk.env import PROMPT, canonical
 
 
@@ -98,14 +97,11 @@ def test_the_customer_never_says_what_it_does_not_know(env):
             break
 
 
-def test_words_without_sense_end_in_goodbye_and_are_the_agents_fault(env):
+def test_words_without_sense_and_declining_without_a_record_fail(env):
     trace = play(env, given(["bla"] * 60), index=0)
     assert trace.terminated
     assert trace.infos[-1]["score"] == 0.0
     assert trace.infos[-1]["figures"]["failed_by_agent"] == 1.0
-
-
-def test_declining_without_a_record_fails(env):
     index = find(env, lambda goal: goal.level == 1 and goal.refusal)
     trace = play(env, given(["I am sorry, I cannot do that."] * 9), index=index)
     assert trace.terminated
@@ -146,14 +142,11 @@ def test_bad_input_is_answered(env, action, answer):
     assert (reward, terminated, info["valid"]) == (0.0, False, False)
 
 
-def test_the_agent_cannot_end_the_dialogue_with_the_customers_token(seat):
+def test_the_customers_token_and_words_beside_a_call_do_not_reach_the_customer(seat):
     opened(seat, 0)
     seat.step("Hello.")
     observation, *_, info = seat.step(f"Goodbye. {STOP}")
     assert (info["seat"], observation["text"]) == ("user", "The desk: Goodbye.")
-
-
-def test_words_beside_a_call_do_not_reach_the_customer(seat):
     opened(seat, 0)
     seat.step("Hello.")
     observation, *_, info = seat.step(f"Let me look.\n{call('list_products')}")
@@ -187,8 +180,3 @@ def test_the_audit_names_the_users_faults(seat):
     assert repeated["user_leaked_fact"] == 0.0
     assert faults(seat, raised, call("list_products"), STOP, index=index)["user_broken_format"] == 1.0
     assert faults(seat, raised, "", STOP, index=index)["user_broken_format"] == 1.0
-
-
-def test_an_unknown_level_is_named():
-    with pytest.raises(InstanceError, match="choose 0, 1, 2, 3, 4"):
-        build("retail_desk", level=5)

@@ -1,9 +1,8 @@
 """Sokoban: pushes, rewards, levels and RAGEN's turns."""
 
+import episodes
 import pytest
 
-from lmgym.env.registry import build
-from lmgym.errors import InstanceError
 from lmgym.tasks.sokoban.level import Position, Puzzle, level
 
 FLOOR = frozenset((row, column) for row in (1, 2, 3) for column in (1, 2, 3, 4))
@@ -11,8 +10,7 @@ ROOM = Puzzle(6, FLOOR, frozenset({(1, 4)}), Position((1, 1), frozenset({(1, 2)}
 
 
 def opened(task="sokoban", room=ROOM, **options):
-    env = build(task, **options)
-    env.reset(seed=0, options={"index": 0})
+    env = episodes.opened(task, **options)
     env.unwrapped.level, env.unwrapped.position = room, room.start
     return env
 
@@ -40,13 +38,10 @@ def test_nothing_moves_where_there_is_no_room(player, boxes, move):
     assert ROOM.moved(position, move) == position
 
 
-def test_a_box_pushed_off_a_target_costs_one():
+def test_a_box_pushed_off_a_target_costs_one_and_every_symbol_is_drawn():
     room = Puzzle(6, FLOOR, frozenset({(2, 2), (3, 4)}), Position((2, 1), frozenset({(2, 2), (1, 3)})))
     *_, info = opened(room=room).step("Right")
     assert info["reward_terms"] == {"step": -0.1, "boxes": -1.0, "solved": 0.0}
-
-
-def test_every_symbol_is_drawn():
     position = Position((1, 4), frozenset({(1, 2), (3, 3)}))
     room = Puzzle(6, FLOOR, frozenset({(1, 4), (3, 3), (2, 1)}), position)
     assert room.draw(position).splitlines()[1:4] == ["#_X_S#", "#O___#", "#__√_#"]
@@ -83,12 +78,3 @@ def test_an_answer_may_hold_several_actions():
 def test_an_answer_without_an_action_costs_a_tenth():
     *_, info = opened("SokobanRAGEN-v0").step("Right")
     assert (info["valid"], info["reward_terms"]["format"]) == (False, -0.1)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [({"protocol": "gem"}, "unknown protocol 'gem'"), ({"side": 4}, "side 5 to 8"), ({"boxes": 9}, "boxes 1 to 3")],
-)
-def test_unknown_options_are_refused(options, message):
-    with pytest.raises(InstanceError, match=message):
-        build("sokoban", **options)

@@ -80,17 +80,22 @@ def test_missing_files_are_named_in_one_line_with_the_remedy(monkeypatch, tmp_pa
         build(AIRLINE, data=str(tmp_path))
 
 
-def test_gold_actions_score_one_and_an_altered_argument_scores_zero(files):
+def test_gold_actions_score_one_and_an_altered_argument_or_nothing_done_zero(files):
     env = build(AIRLINE, split="base", data=files)
     assert [env.unwrapped.title(i) for i in range(env.unwrapped.size())] == ["0", "1", "2", "4", "5", "6", "7"]
     for index in range(env.unwrapped.size()):
         assert scored(env, index) == 1.0
     for index in range(6):
         assert set(altered(env, index, 0)) == {0.0}
+    assert play(env, given([WORDS] * 5), index=index_of(env, "7")).infos[-1]["score"] == 1.0
+    assert play(env, given([WORDS] * 5), index=0).infos[-1]["score"] == 0.0
 
 
-def test_booking_takes_seats_and_money_once(files):
+def test_a_connection_leaves_after_the_first_flight_lands_and_a_booking_takes_seats_and_money_once(files):
     env = opened(files)
+    observation, *_ = env.step(call("search_onestop_flight", origin="SFO", destination="JFK", date="2024-05-20"))
+    [[first, second]] = json.loads(observation["text"])
+    assert (first["flight_number"], second["flight_number"], second["date"]) == ("HAT2", "HAT3", "2024-05-20")
     observation, *_ = env.step(call("book_reservation", **tau2_files.BOOKING))
     assert json.loads(observation["text"])["reservation_id"] == "HATHAT"
     data = env.unwrapped.world.agent.data
@@ -99,13 +104,6 @@ def test_booking_takes_seats_and_money_once(files):
     assert data["flights"]["HAT2"]["dates"]["2024-05-20"]["available_seats"]["economy"] == 1
     observation, *_, info = env.step(call("book_reservation", **tau2_files.BOOKING))
     assert (observation["text"], info["valid"]) == ("Error: Not enough seats on flight HAT2", False)
-
-
-def test_a_connection_leaves_after_the_first_flight_lands(files):
-    env = opened(files)
-    observation, *_ = env.step(call("search_onestop_flight", origin="SFO", destination="JFK", date="2024-05-20"))
-    [[first, second]] = json.loads(observation["text"])
-    assert (first["flight_number"], second["flight_number"], second["date"]) == ("HAT2", "HAT3", "2024-05-20")
 
 
 def test_the_reward_basis_decides_what_counts(files):
@@ -119,18 +117,9 @@ def test_the_reward_basis_decides_what_counts(files):
     assert (cancelled["figures"]["action"], cancelled["figures"]["db"]) == (0.0, 0.0)
 
 
-def test_doing_nothing_wins_where_nothing_is_to_be_done(files):
-    env = build(AIRLINE, split="base", data=files)
-    assert play(env, given([WORDS] * 5), index=index_of(env, "7")).infos[-1]["score"] == 1.0
-    assert play(env, given([WORDS] * 5), index=0).infos[-1]["score"] == 0.0
-
-
-def test_ten_failed_calls_end_the_dialogue_without_a_score(files):
+def test_ten_failed_calls_or_two_hundred_messages_end_the_dialogue_without_a_score(files):
     trace = play(opened(files), given([call("get_user_details", user_id="x")] * 20), index=0)
     assert (len(trace.actions), trace.terminated, trace.infos[-1]["score"]) == (ERRORS, True, 0.0)
-
-
-def test_two_hundred_messages_of_all_sides_end_the_dialogue_without_a_score(files):
     trace = play(opened(files), given([call("get_user_details", user_id="ana_bo_1")] * 300), index=0)
     # the user's first message, then two a turn: the call and its result
     assert (len(trace.actions), trace.terminated, trace.infos[-1]["score"]) == (STEPS // 2, True, 0.0)

@@ -63,7 +63,13 @@ def test_pages_read_as_in_the_original():
     ]
 
 
-def test_a_search_is_taken_on_every_page(session):
+def test_next_goes_on_past_the_last_page_and_a_search_is_taken_on_every_page(session):
+    session.search("dog bed")
+    assert len(session.hits) == 50
+    for _ in range(5):
+        session.click("next >")
+    assert (session.page, session.listed) == (6, [])
+    assert text(session).endswith("Page 6 (Total results: 50) [SEP] < Prev [SEP] Next >")
     session.search("dog bed")
     session.click(list(session.clickables())[2])
     session.click("features")
@@ -79,16 +85,13 @@ def opened(session):
     return name, values
 
 
-def test_an_option_takes_the_place_of_the_one_before(session):
+def test_an_option_replaces_the_one_before_stands_in_the_address_and_is_kept_on_tabs(session):
     name, values = opened(session)
-    session.click(values[0])
     session.click(values[1])
-    assert session.options == {name: values[1]}
-
-
-def test_previous_on_a_tab_keeps_the_options_and_on_an_item_forgets_them(session):
-    name, values = opened(session)
     session.click(values[0])
+    assert session.options == {name: values[0]}
+    code = session.product.asin
+    assert session.url == f'http://127.0.0.1:3000/item_page/test_0/{code}/dog+bed/1/{{"{name}": "{values[0]}"}}'
     session.click("description")
     session.click("< prev")
     assert (session.kind, session.options) == ("item_page", {name: values[0]})
@@ -107,15 +110,6 @@ def test_back_to_search_forgets_everything(session):
     )
 
 
-def test_next_goes_on_past_the_last_page(session):
-    session.search("dog bed")
-    assert len(session.hits) == 50
-    for _ in range(5):
-        session.click("next >")
-    assert (session.page, session.listed) == (6, [])
-    assert text(session).endswith("Page 6 (Total results: 50) [SEP] < Prev [SEP] Next >")
-
-
 @pytest.mark.parametrize(
     "action", ["", "buy", "click[nothing]", "search[]", "click[search]", "Search[x]", "click[buy now]"]
 )
@@ -126,20 +120,26 @@ def test_what_the_page_does_not_have_changes_nothing(action):
     assert (after, reward, terminated, info["valid"]) == (before, 0.0, False, False)
 
 
-def test_labels_are_read_in_any_case_and_on_the_last_line():
+def test_labels_are_read_in_any_case_and_authored_goals_are_taken_and_checked():
     env = build("WebShop-v0", split="test")
     env.reset(options={"index": 0})
     *_, info = env.step("I look for it first.\nAction: search[dog bed]")
     assert info["valid"]
     *_, info = env.step("click[NEXT >]")
     assert info["valid"]
-
-
-def test_the_address_names_page_and_options(session):
-    name, values = opened(session)
-    session.click(values[0])
-    code = session.product.asin
-    assert session.url == f'http://127.0.0.1:3000/item_page/test_0/{code}/dog+bed/1/{{"{name}": "{values[0]}"}}'
+    product = shop.procedural(1000).product(8)
+    goal = {
+        "instruction": "buy it",
+        "asin": product.asin.lower(),
+        "attributes": list(product.attributes),
+        "options": [],
+    }
+    observation, info = env.reset(options={"instance": goal})
+    assert (observation["text"], info["instance"]) == ("buy it\nsearch", "authored")
+    assert played_from(env)["success"]
+    for broken in ({}, {**goal, "asin": "B000000"}, {**goal, "attributes": []}, {**goal, "price_upper": "much"}):
+        with pytest.raises(InstanceError, match="an authored goal has"):
+            env.reset(options={"instance": broken})
 
 
 def test_buying_without_options_ends_the_episode_and_tells_no_score():
@@ -255,43 +255,10 @@ def test_progress_is_a_term_that_adds_up_to_agentboards_score():
     assert [term["purchase"] for term in terms[:-1]] == [0.0] * (len(terms) - 1)
 
 
-def test_authored_goals_are_taken_and_checked():
-    env = build("WebShop-v0", split="test")
-    product = shop.procedural(1000).product(8)
-    goal = {
-        "instruction": "buy it",
-        "asin": product.asin.lower(),
-        "attributes": list(product.attributes),
-        "options": [],
-    }
-    observation, info = env.reset(options={"instance": goal})
-    assert (observation["text"], info["instance"]) == ("buy it\nsearch", "authored")
-    assert played_from(env)["success"]
-    for broken in ({}, {**goal, "asin": "B000000"}, {**goal, "attributes": []}, {**goal, "price_upper": "much"}):
-        with pytest.raises(InstanceError, match="an authored goal has"):
-            env.reset(options={"instance": broken})
-
-
 def played_from(env):
     for action in env.unwrapped.oracle():
         *_, info = env.step(action)
     return info
-
-
-@pytest.mark.parametrize(
-    "option",
-    [
-        {"mode": "braille"},
-        {"goals": "inhuman"},
-        {"products": 10},
-        {"length": 0},
-        {"source": "official"},
-        {"nouns": "x"},
-    ],
-)
-def test_wrong_options_are_refused(option):
-    with pytest.raises(InstanceError):
-        build("WebShop-v0", **option)
 
 
 @pytest.mark.slow

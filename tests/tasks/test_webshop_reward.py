@@ -39,7 +39,7 @@ GOAL = ShopGoal(
 )
 
 
-def test_a_purchase_is_the_share_of_what_was_met():
+def test_a_purchase_is_the_share_of_what_was_met_of_what_was_wanted():
     earned, found = breakdown(RUG, GOAL, 50.0, {"color": "red"}, nouns.own)
     assert earned == pytest.approx((2 + 1 + 0) / 5)  # both attributes, one of two options, too dear
     assert found == {
@@ -54,15 +54,12 @@ def test_a_purchase_is_the_share_of_what_was_met():
         "r_price": False,
         "w_price": 0.2,
     }
-
-
-def test_without_wanted_options_their_keys_are_absent():
     earned, found = breakdown(RUG, replace(GOAL, options=()), 40.0, {"color": "red"}, nouns.own)
     assert earned == 1.0
     assert found.keys().isdisjoint({"r_option", "w_option"})
 
 
-def test_low_title_scores_overrule_a_query_that_matches():
+def test_the_kind_of_thing_counts_by_title_query_and_levels_of_category():
     other = replace(RUG, title="Lamp")
     assert kind_match(other, GOAL, nouns.own)["r_type"] == 0.0
     long = replace(GOAL, name=" ".join(f"word{chr(97 + n)}" for n in range(11)) + " lamp")
@@ -75,27 +72,18 @@ def test_low_title_scores_overrule_a_query_that_matches():
         "category_match": True,
         "title_score": 0.2,
     }
-
-
-def test_another_kind_of_thing_with_a_like_title_is_worth_half():
     other = replace(RUG, query="lamps", path="Home › Lamps › Rugs Lamps", title="Rug Zebra Yak Xenon Wolf")
     goal = replace(GOAL, name="Rug Alpha Beta Gamma Delta")
     assert kind_match(other, goal, nouns.own)["title_score"] == pytest.approx(0.2)
     assert kind_match(other, goal, nouns.own)["r_type"] == 0.5
-
-
-def test_category_matches_count_levels_not_places():
     assert kind_match(replace(RUG, path="Rugs › Floor"), GOAL, nouns.own)["category_match"]
     assert not kind_match(replace(RUG, path="Home › Home › Lamps"), GOAL, nouns.own)["category_match"]
 
 
-def test_fuzzy_matches_process_their_texts_as_thefuzz_does():
+def test_attributes_are_found_in_title_features_and_description_as_thefuzz_processes_them():
     raw = token_set_ratio("Machine-Washable!", "machine washable")
     assert raw < 85  # without processing case and punctuation count
     assert has_attribute(replace(RUG, attributes=("Machine-Washable!",)), "machine washable")
-
-
-def test_attributes_are_found_in_title_features_and_description():
     assert [has_attribute(RUG, name) for name in ("soft pile", "for pets", "rugly", "wool")] == [
         True,
         True,
@@ -113,21 +101,15 @@ def test_colours_are_found_within_words_but_in_pairs_only_whole(value, found):
     assert colour(value) == found
 
 
-def test_options_match_by_colour_and_by_words():
+def test_options_match_by_colour_and_words_and_the_best_choice_earns_most():
     assert same_option("navy blue", "sky blue")  # both are blue
     assert same_option("sky blue", ("color", "navy blue"))  # blue is a word of the pair as Python writes it
     assert not same_option("tank", ("fit", "tank"))  # tan is not
     assert same_option("5x8 ft", "5x8")
     assert not same_option("2x3", ("size", "5x8"))
-
-
-def test_the_best_choice_is_what_earns_most():
     earned, chosen = best(RUG, replace(GOAL, options=(("color", "blue"), ("size", "9x9"))), 30.0, nouns.own)
     assert chosen == {"color": "navy blue"}
     assert earned == pytest.approx(4 / 5)
-
-
-def test_progress_is_the_mean_of_three_matches():
     assert progress([1.0, 0.5, 0.0]) == pytest.approx(0.5)
 
 
@@ -222,7 +204,7 @@ def test_values_of_a_group_do_not_pass_for_each_other():
                 assert same_option(value, ("group", other)) == same_option(value, other) == (value == other)
 
 
-def test_every_goal_can_earn_1():
+def test_every_goal_can_earn_1_and_only_prices_follow_from_the_price_seed():
     sold = shop.procedural(1000)
     for kind, fewest in (("synthetic", 6000), ("human", 2000)):
         assert sold.count(kind) >= fewest
@@ -230,10 +212,6 @@ def test_every_goal_can_earn_1():
             goal = sold.goal(kind, place, 0)
             number = sold.number(goal.asin)
             assert best(sold.product(number), goal, sold.price(number, 0), nouns.own)[0] == 1.0
-
-
-def test_only_prices_follow_from_the_price_seed():
-    sold = shop.procedural(1000)
     for kind in ("synthetic", "human"):
         first, second = ([sold.goal(kind, place, seed) for place in range(300)] for seed in (0, 1))
         assert [replace(goal, ceiling=0.0, instruction="") for goal in first] == [

@@ -139,14 +139,3 @@ def test_a_list_that_is_none_is_named(tmp_path, text, wrong):
         path.write_text(text)
     with pytest.raises(InstanceError, match=wrong):
         build("wordle", words=path)
-
-
-@pytest.mark.parametrize("instance", [{}, {"word": "zzzzz"}, {"word": 3}, {"words": "crane"}])
-def test_an_authored_word_must_be_of_the_list(instance):
-    with pytest.raises(InstanceError, match="one of its list"):
-        build("wordle").reset(options={"instance": instance})
-
-
-def test_an_unknown_colouring_is_named():
-    with pytest.raises(InstanceError, match="unknown colouring 'rainbow'.*choose lmrl, counting"):
-        build("wordle", colouring="rainbow")

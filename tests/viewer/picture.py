@@ -36,7 +36,7 @@ def by_mouse() -> Iterator[str]:
     env.reset(seed=0, options={"index": INDEX})
     for action in env.unwrapped.oracle():
         if found := CLICK.fullmatch(action):
-            tree = env.unwrapped.window.look("axtree", places=True).text
+            tree = env.unwrapped.browser.look("axtree", places=True).text
             place = re.search(rf'\[{found[1]}\] .*at="(\d+),(\d+)"', tree)
             action = env.unwrapped.pointing(float(place[1]), float(place[2])) if place else action
         yield action

@@ -165,7 +165,7 @@ def test_the_oracle_plays_on_and_another_episode_follows(chromium):
 def test_a_page_of_the_web_is_played_by_its_picture(chromium):
     env = build("miniwob", page="click-test", pixels="screenshot", observe="none", split="test")
     with page_of(chromium, env, index=0) as (page, witness, _):
-        x, y = env.unwrapped.session.evaluate(
+        x, y = env.unwrapped.browser.evaluate(
             "() => { const box = document.querySelector('#area button').getBoundingClientRect();"
             " return [box.left + box.width / 2, box.top + box.height / 2]; }"
         )
@@ -181,7 +181,7 @@ def test_the_shop_is_played_by_words_and_by_mouse(chromium):
     with page_of(chromium, env, index=3, adviser="oracle") as (page, witness, _):
         page.click("#next")  # what is searched for
         turned(page, "0.1")
-        tree = env.unwrapped.window.look("axtree", places=True).text
+        tree = env.unwrapped.browser.look("axtree", places=True).text
         x, y = map(int, re.search(r"button 'Search', at=\"(\d+),(\d+)\"", tree).groups())
         press(page, x, y)
         turned(page, "0.2")
