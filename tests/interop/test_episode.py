@@ -59,7 +59,7 @@ def test_outcomes_are_those_of_the_engine():
     outcomes = []
     for job in jobs:
         episode.begin(index=job.index, attempt=job.attempt)
-        episode.act(next(episode.env.env.unwrapped.oracle()))
+        episode.act(next(episode.host.handles[0].task.oracle()))
         outcomes.append(episode.end())
     played = tuple(replace(each, tokens_in=None, tokens_out=None) for each in report.outcomes)
     assert tuple(outcomes) == played  # what the player says in tokens, only the player knows
@@ -87,7 +87,7 @@ def test_broken_backend_is_raised_again_and_never_scored(monkeypatch):
     def breaks(action):
         raise BackendError("the container is gone")
 
-    monkeypatch.setattr(episode.env.env.unwrapped, "act", breaks)
+    monkeypatch.setattr(episode.host.handles[0].task, "act", breaks)
     with pytest.raises(BackendError):
         episode.act("crane")
     with pytest.raises(BackendError, match="container is gone"):
@@ -134,7 +134,7 @@ def test_process_that_dies_breaks_its_episode_alone_and_the_next_has_another():
     pytest.importorskip("textworld")
     episode = TextEpisode("TextWorldSimple-v0")
     first = episode.begin(index=0)
-    process = episode.env._process.pid
+    process = episode.host.pid
     assert process not in (None, os.getpid())
     os.kill(process, signal.SIGKILL)
     with pytest.raises(BackendError, match="process was lost"):
@@ -142,5 +142,5 @@ def test_process_that_dies_breaks_its_episode_alone_and_the_next_has_another():
     with pytest.raises(BackendError, match="process was lost"):
         episode.end()
     assert episode.begin(index=0) == first
-    assert episode.env._process.pid != process
+    assert episode.host.pid != process
     episode.close()
