@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 
 from lmgym.board import entry as entries
-from lmgym.board import history, parsing
+from lmgym.board import history
 from lmgym.board.entry import Entry, folder_name
 from lmgym.board.removed import table_name
 from lmgym.board.store import BoardStore
-from lmgym.board.workers import TIMEOUT, WorkerPool, can_isolate
+from lmgym.board.verify import replay_level, replays
 from lmgym.errors import SubmissionError
 from lmgym.evaluation.protocol import protocol
 
@@ -66,14 +66,9 @@ def _row(store: BoardStore, path: Path, new: str) -> dict[str, Any]:
 
 def _holds(entry: Entry, path: Path, new: str) -> str:
     """Return "yes" if an entry's actions earn the same on the task `new`, or else the first difference."""
-    spec = protocol(new).spec
-    if not spec.deterministic or (spec.runs_code and not can_isolate()):
+    rules = protocol(new)
+    if replay_level(rules)[0] == "none":
         return "not known: cannot be replayed here"
-    order = {"task": new, "split": entry.split, "seats": list(entry.seats), "exact": spec.goldens == "exact"}
-    lines = parsing.lines(entries.episodes_path(path))
-    pool = WorkerPool(order, isolated=spec.isolated, timeout=max(TIMEOUT, spec.replay_timeout))
-    with closing(pool.run(lines)) as answers:
-        for _, answer in answers:
-            if "refused" in answer:
-                return f"no: {answer['refused']}"
-    return "yes"
+    with closing(replays(entry, rules.spec, path)) as answers:
+        refusals = (answer["refused"] for _, answer in answers if "refused" in answer)
+        return next((f"no: {refusal}" for refusal in refusals), "yes")

@@ -26,7 +26,8 @@ def check_copy(path: Path, others: Iterable[Path], *, audited: bool) -> None:
     if entry.name in REFERENCES:
         return
     for place in others:
-        if not _repeats(path, place):
+        pairs = itertools.zip_longest(entries.read_episodes(path), entries.read_episodes(place))
+        if not all(a is not None and b is not None and _same_play(a, b) for a, b in pairs):  # stops at the first
             continue
         other = entries.read(place)
         if not audited or entry.policy.weights in (None, other.policy.weights):
@@ -34,12 +35,6 @@ def check_copy(path: Path, others: Iterable[Path], *, audited: bool) -> None:
                 f"{entry.name} repeats the actions or token ids of {other.name} on {other.task}: a copy of an entry "
                 "is no entry"
             )
-
-
-def _repeats(path: Path, other: Path) -> bool:
-    """Return True if every episode of one entry repeats that of the other; reading stops at the first that does not."""
-    pairs = itertools.zip_longest(entries.read_episodes(path), entries.read_episodes(other))
-    return all(a is not None and b is not None and _same_play(a, b) for a, b in pairs)
 
 
 def _same_play(a: RecordedEpisode, b: RecordedEpisode) -> bool:

@@ -8,7 +8,6 @@ from typing import Any
 
 from lmgym.board.entry import folder_name
 from lmgym.board.history import Event
-from lmgym.board.tables import permalink
 
 
 @dataclass(frozen=True)
@@ -22,26 +21,6 @@ class RemovedEntry:
     def left(self) -> Event:
         """Event of its removal."""
         return self.events[-1]
-
-    @property
-    def task(self) -> str:
-        """Task id."""
-        return self.left.task
-
-    @property
-    def name(self) -> str:
-        """Name of the system."""
-        return self.left.name
-
-    @property
-    def link(self) -> str:
-        """Permalink, from the site's root."""
-        return permalink(self.task, self.name)
-
-    @property
-    def archive(self) -> str:
-        """Page of the archived table, from the site's root."""
-        return f"archive/{self.table}.html"
 
 
 def table_name(task: str, number: int) -> str:

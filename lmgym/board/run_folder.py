@@ -8,23 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lmgym.board.entry import PolicyKind
+from lmgym.board.entry import EntrySettings, PolicyKind
 from lmgym.errors import SubmissionError
 from lmgym.evaluation.record import EPISODES, FACTS, read_facts
 from lmgym.rollout import episodes
 from lmgym.types import Trajectory
 
-SETTINGS = (
-    "seed",
-    "temperature",
-    "max_tokens",
-    "context",
-    "tools",
-    "prompt",
-    "answers",
-    "seats",
-    "request",
-)  # kept in entries
 SCRIPTED: Mapping[str, PolicyKind] = {"oracle": "oracle", "random": "random", "null": "null", "human": "human"}
 MODELS = ("tiny", "tiny-vl", "hf", "http", "https", "anthropic", "litellm", "run")
 
@@ -43,7 +32,8 @@ class RunFolder:
 
     def entry_settings(self) -> dict[str, Any]:
         """Return the settings that an entry states: those in use, with public names of policies."""
-        kept = {name: self.settings[name] for name in SETTINGS if self.settings.get(name) not in (None, {}, [])}
+        names = EntrySettings.__struct_fields__
+        kept = {name: self.settings[name] for name in names if self.settings.get(name) not in (None, {}, [])}
         if kept.get("answers") == "plain":
             del kept["answers"]
         if "seats" in kept:

@@ -26,7 +26,7 @@ import lmgym
 from lmgym.board import entry as entries
 from lmgym.board import history, parsing
 from lmgym.board.curves import BaselineCurve, read_curve
-from lmgym.board.entry import Entry, RecordedEpisode, folder_name
+from lmgym.board.entry import REFERENCES, Entry, RecordedEpisode, folder_name
 from lmgym.board.history import Event
 from lmgym.board.removed import RemovedEntry, archived, removed_entries
 from lmgym.board.store import BoardStore, check_system
@@ -40,7 +40,6 @@ from lmgym.evaluation.protocol import ranked as all_tasks
 NEWS = 50  # events in the feed
 LEADERS = 3  # systems in a card of the front page
 ACTION = 1000  # characters of an action on the page of its entry
-REFERENCES = ("null", "random", "oracle")  # the scale of a card
 FAMILIES = {  # task folders by section of the front page; the rest are "Other tasks"
     "Text games": (
         "wordle",
@@ -240,8 +239,9 @@ def write(board: Board, out: Path, *, address: str = "") -> list[Path]:
     for suite, systems in board.old_suites:
         site.page(f"suites/{suite.title}.html", "suite.html", board=board, suite=suite, systems=systems)
     for removed in board.removed:
-        check_name(removed.name)
-        site.page(removed.link, "removed.html", board=board, removed=removed)
+        check_name(removed.left.name)
+        link = permalink(removed.left.task, removed.left.name)
+        site.page(link, "removed.html", board=board, removed=removed)
     for name, archive in board.archives.items():
         site.page(f"archive/{name}.html", "archive.html", board=board, archive=archive)
     site.put("board.json", json.dumps(as_json(board), indent=1, sort_keys=True, allow_nan=False) + "\n")
@@ -353,28 +353,14 @@ def as_json(board: Board) -> dict[str, Any]:
 
 
 def _row(row: TableRow) -> dict[str, Any]:
-    verdict, entry = row.verdict, row.entry
+    verdict, entry = msgspec.to_builtins(row.verdict), row.entry
+    stated = ("name", "mark", "level", "score", "success", "turns", "invalid", "tokens", "entry")
+    declared = {name: verdict[name] for name in ("tokens_in", "tokens_out", "cost")}
     return {
-        "name": entry.name,
-        "title": entry.title,
-        "rank": row.rank,
-        "tied": row.tied,
-        "mark": verdict.mark,
-        "level": verdict.level,
-        "score": msgspec.to_builtins(verdict.score),
-        "success": msgspec.to_builtins(verdict.success),
-        "turns": msgspec.to_builtins(verdict.turns),
-        "invalid": verdict.invalid,
-        **({"figures": msgspec.to_builtins(verdict.figures)} if verdict.figures else {}),
-        "tokens": verdict.tokens,
-        "declared": {name: getattr(verdict, name) for name in ("tokens_in", "tokens_out", "cost")}
-        | {"parameters": entry.policy.parameters},
-        "tries": entry.tries,
-        "user": entry.user,
-        "date": entry.date,
-        "identity": entry.identity,
-        "entry": verdict.entry,
-        "link": row.link,
+        **{name: verdict[name] for name in (*stated, *(["figures"] if verdict["figures"] else []))},
+        **{name: getattr(entry, name) for name in ("title", "tries", "user", "date", "identity")},
+        **{name: getattr(row, name) for name in ("rank", "tied", "link")},
+        "declared": {**declared, "parameters": entry.policy.parameters},
     }
 
 

@@ -99,17 +99,14 @@ def ranked(rows: Sequence[TableRow]) -> list[TableRow]:
     table: list[TableRow] = []
     verified = [row for row in rows if row.verdict.mark != "reported"]
     for user in sorted({row.entry.user or "" for row in verified}):
-        table += _ranked([row for row in verified if (row.entry.user or "") == user])
+        rows_of_user = [row for row in verified if (row.entry.user or "") == user]
+        ordered = sorted(rows_of_user, key=lambda row: (-row.verdict.score.mean, row.entry.name))
+        pairs = [(better, worse) for worse in range(len(ordered)) for better in range(worse)]
+        adjusted = holm([_p(ordered[better].means - ordered[worse].means) for better, worse in pairs])
+        sure = {pair for pair, p in zip(pairs, adjusted, strict=True) if p < LEVEL}
+        ranks = [1 + sum((better, worse) in sure for better in range(worse)) for worse in range(len(ordered))]
+        table += (replace(row, rank=rank, tied=ranks.count(rank) > 1) for row, rank in zip(ordered, ranks, strict=True))
     return table + sorted((row for row in rows if row.verdict.mark == "reported"), key=lambda row: row.entry.name)
-
-
-def _ranked(rows: Sequence[TableRow]) -> list[TableRow]:
-    ordered = sorted(rows, key=lambda row: (-row.verdict.score.mean, row.entry.name))
-    pairs = [(better, worse) for worse in range(len(ordered)) for better in range(worse)]
-    adjusted = holm([_p(ordered[better].means - ordered[worse].means) for better, worse in pairs])
-    sure = {pair for pair, p in zip(pairs, adjusted, strict=True) if p < LEVEL}
-    ranks = [1 + sum((better, worse) in sure for better in range(worse)) for worse in range(len(ordered))]
-    return [replace(row, rank=rank, tied=ranks.count(rank) > 1) for row, rank in zip(ordered, ranks, strict=True)]
 
 
 def _p(differences: Array) -> float:

@@ -6,10 +6,10 @@ It proves that these actions earn this score on these instances. It does not pro
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import lmgym
 from lmgym.board import entry as entries
@@ -21,6 +21,9 @@ from lmgym.board.workers import TIMEOUT, WorkerPool, can_isolate
 from lmgym.errors import SubmissionError
 from lmgym.evaluation.protocol import Protocol, promise
 from lmgym.types import FIRST_SEAT
+
+if TYPE_CHECKING:
+    from lmgym.env.spec import TaskSpec
 
 OnProgress = Callable[[int, int], object]  # episodes done, and of how many
 
@@ -35,7 +38,7 @@ def verify(path: Path, *, workers: int | None = None, on_progress: OnProgress | 
     rows, declared = summarise(valid_episodes(entry, rules, path))
     level, reason = replay_level(rules)
     if level != "none":
-        rows = replay_all(entry, rules, path, exact=level == "exact", workers=workers, on_progress=on_progress)
+        rows = replay_all(entry, rules, path, workers=workers, on_progress=on_progress)
     return judge(entry, rows, declared, level=level, reason=reason)
 
 
@@ -82,17 +85,22 @@ def replay_level(rules: Protocol) -> tuple[Level, str]:
     return rules.spec.goldens, ""
 
 
+def replays(
+    entry: Entry, spec: TaskSpec, path: Path, *, workers: int | None = None
+) -> Generator[tuple[int, dict[str, Any]], None, None]:
+    """Replay the episodes of an entry on a task; yield their numbers and the answers of the workers as they come."""
+    order = {"task": spec.id, "split": entry.split, "seats": list(entry.seats), "exact": spec.goldens == "exact"}
+    pool = WorkerPool(order, workers=workers, isolated=spec.isolated, timeout=max(TIMEOUT, spec.replay_timeout))
+    yield from pool.run(parsing.lines(entries.episodes_path(path)))
+
+
 def replay_all(
-    entry: Entry, rules: Protocol, path: Path, *, exact: bool, workers: int | None, on_progress: OnProgress | None
+    entry: Entry, rules: Protocol, path: Path, *, workers: int | None, on_progress: OnProgress | None
 ) -> list[dict[str, Any]]:
     """Replay all episodes of a valid entry and return their outcomes in the order of the protocol."""
-    order = {"task": entry.task, "split": entry.split, "seats": list(entry.seats), "exact": exact}
     names = list(rules.names())
     rows: dict[int, dict[str, Any]] = {}
-    pool = WorkerPool(
-        order, workers=workers, isolated=rules.spec.isolated, timeout=max(TIMEOUT, rules.spec.replay_timeout)
-    )
-    with closing(pool.run(parsing.lines(entries.episodes_path(path)))) as answers:
+    with closing(replays(entry, rules.spec, path, workers=workers)) as answers:
         for number, answer in answers:
             if "refused" in answer:
                 raise SubmissionError(str(answer["refused"]))
