@@ -51,7 +51,19 @@ def weigh(
         raise SubmissionError("this entry has no token ids to score")
     if temperature == 0:
         return _check_greedy(stated, segments, owner, precision)
-    _check_logprobs(stated, np.concatenate([each.logprobs for each in segments]), precision)
+    rescored = np.concatenate([each.logprobs for each in segments])
+    if not np.isfinite(rescored).all():
+        raise SubmissionError(f"this sampling (top-k, top-p) excludes {int((~np.isfinite(rescored)).sum())} tokens")
+    distance = np.abs(stated - rescored)
+    for value, limit, words in (
+        (distance.max(), precision.most, "by up to"),
+        (distance.mean(), precision.mean, "on average by"),
+    ):
+        if float(value) > limit:
+            raise SubmissionError(
+                f"{int((distance > limit).sum())} of {len(distance)} log-probs are not this policy's: they differ "
+                f"{words} {value:.3g}; the tolerance is {limit:g}"
+            )
     surprise = _check_surprise(segments, owner)
     return {"tolerance": precision.mean, **surprise, "drawn": check_draws(segments, owner)}
 
@@ -93,21 +105,6 @@ def _too_many_misses(chances: Array) -> bool:
     k = np.arange(1, len(chances) + 1)
     p = np.sort(chances) * (1 + 1e-9)  # equal chances may differ in their last bits
     return bool((k * (k + 1) * binom.sf(k - 1, len(chances), np.minimum(p, 1.0))).min() < ALPHA)
-
-
-def _check_logprobs(stated: Array, rescored: Array, precision: Precision) -> None:
-    if not np.isfinite(rescored).all():
-        raise SubmissionError(f"this sampling (top-k, top-p) excludes {int((~np.isfinite(rescored)).sum())} tokens")
-    distance = np.abs(stated - rescored)
-    for value, limit, words in (
-        (distance.max(), precision.most, "by up to"),
-        (distance.mean(), precision.mean, "on average by"),
-    ):
-        if float(value) > limit:
-            raise SubmissionError(
-                f"{int((distance > limit).sum())} of {len(distance)} log-probs are not this policy's: they differ "
-                f"{words} {value:.3g}; the tolerance is {limit:g}"
-            )
 
 
 def _check_surprise(segments: Sequence[Rescored], owner: Sequence[int]) -> dict[str, Any]:

@@ -46,7 +46,18 @@ def lines(path: Path) -> Iterator[bytes]:
 def _decompressed(path: Path) -> Iterator[bytes]:
     total = 0
     with regular_file(path).open("rb") as file:
-        _check_header(file.read(18), path)
+        try:
+            header = zstandard.get_frame_parameters(file.read(18))
+        except zstandard.ZstdError as error:
+            raise SubmissionError(f"{path.name} is not a zstd file: {error}") from error
+        size, window = header.content_size, header.window_size
+        if size not in (zstandard.CONTENTSIZE_UNKNOWN, zstandard.CONTENTSIZE_ERROR) and size > CONTENT:
+            raise SubmissionError(f"{path.name} states a size of {size:,} bytes; the limit is {CONTENT:,}")
+        if window > WINDOW:
+            raise SubmissionError(f"{path.name} needs a window of {window:,} bytes; the limit is {WINDOW:,}")
+        if header.dict_id:
+            name = f"zstd dictionary {header.dict_id}"
+            raise SubmissionError(f"{path.name} needs the {name}; dictionaries are not allowed")
         file.seek(0)
         frame = zstandard.ZstdDecompressor(max_window_size=WINDOW).decompressobj()
         while piece := file.read(PIECE):
@@ -64,20 +75,6 @@ def _decompressed(path: Path) -> Iterator[bytes]:
             yield part
     if not frame.eof:
         raise SubmissionError(f"{path.name}: the zstd frame is cut off")
-
-
-def _check_header(head: bytes, path: Path) -> None:
-    try:
-        frame = zstandard.get_frame_parameters(head)
-    except zstandard.ZstdError as error:
-        raise SubmissionError(f"{path.name} is not a zstd file: {error}") from error
-    size = frame.content_size
-    if size not in (zstandard.CONTENTSIZE_UNKNOWN, zstandard.CONTENTSIZE_ERROR) and size > CONTENT:
-        raise SubmissionError(f"{path.name} states a size of {size:,} bytes; the limit is {CONTENT:,}")
-    if frame.window_size > WINDOW:
-        raise SubmissionError(f"{path.name} needs a window of {frame.window_size:,} bytes; the limit is {WINDOW:,}")
-    if frame.dict_id:
-        raise SubmissionError(f"{path.name} needs the zstd dictionary {frame.dict_id}; dictionaries are not allowed")
 
 
 def regular_file(path: Path) -> Path:

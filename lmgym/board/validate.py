@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -35,8 +35,20 @@ WINDOWS = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?")  # file names that
 
 def validate_entry(entry: Entry, path: Path) -> Protocol:
     """Check an entry's JSON and return the protocol of its task. Raises SubmissionError at the first violation."""
-    rules = _ranked_protocol(entry.task)
-    _check_place(entry, path)
+    try:
+        rules = protocol(entry.task)
+    except InstanceError as error:
+        raise SubmissionError(f"cannot verify entries on {entry.task[:60]!r}: {error}") from error
+    if rules.task != entry.task:
+        raise SubmissionError(f"an entry names its task by the id {rules.task}; got {entry.task!r}")
+    if rules.spec.part_of:
+        raise SubmissionError(f"{rules.task} is part of another task and has no table of its own")
+    check_name(entry.name)
+    if entry.name in REFERENCES and entry.name != entry.policy.kind:
+        raise SubmissionError(f"{entry.name} is the name of a reference; this policy is a {entry.policy.kind}")
+    if path.name != f"{entry.name}.json" or path.parent.name != folder_name(entry.task):
+        place = f"{folder_name(entry.task)}/{entry.name}.json"
+        raise SubmissionError(f"the entry {entry.name} on {entry.task} belongs in {place}, not {path.parent.name}")
     _check_texts(entry)
     _check_date(entry.date)
     settings = settings_of(entry)
@@ -49,7 +61,13 @@ def validate_entry(entry: Entry, path: Path) -> Protocol:
         raise SubmissionError(f"seats are {FIRST_SEAT!r} and others, each once; got {', '.join(entry.seats)}")
     if (entry.user is None) != (len(entry.seats) == 1):
         raise SubmissionError("an entry names its user if and only if a policy played other seats")
-    _check_training(entry.declared.trained_on, rules)
+    for stated in entry.declared.trained_on:
+        try:
+            spec, split = trains_on(stated)
+        except InstanceError as error:
+            raise SubmissionError(f"trained_on {stated[:60]!r}: {error}") from error
+        if split in (rules.held_out() if spec.id == rules.task else {*spec.held_out, *OFFICIAL_TESTS}):
+            raise SubmissionError(f"the policy was trained on {stated}, which is held out for ranking")
     if entry.identity != identity(entry):
         raise SubmissionError(
             f"identity is {entry.identity[:16]}..., but these settings have {identity(entry)[:16]}..."
@@ -67,27 +85,6 @@ def check_name(name: str) -> None:
         ) from None
     if ".." in name or name == "index" or WINDOWS.fullmatch(name):
         raise SubmissionError(f"the name {name!r} is reserved; choose another --name")
-
-
-def _check_place(entry: Entry, path: Path) -> None:
-    check_name(entry.name)
-    if entry.name in REFERENCES and entry.name != entry.policy.kind:
-        raise SubmissionError(f"{entry.name} is the name of a reference; this policy is a {entry.policy.kind}")
-    if path.name != f"{entry.name}.json" or path.parent.name != folder_name(entry.task):
-        place = f"{folder_name(entry.task)}/{entry.name}.json"
-        raise SubmissionError(f"the entry {entry.name} on {entry.task} belongs in {place}, not {path.parent.name}")
-
-
-def _ranked_protocol(task: str) -> Protocol:
-    try:
-        rules = protocol(task)
-    except InstanceError as error:
-        raise SubmissionError(f"cannot verify entries on {task[:60]!r}: {error}") from error
-    if rules.task != task:
-        raise SubmissionError(f"an entry names its task by the id {rules.task}; got {task!r}")
-    if rules.spec.part_of:
-        raise SubmissionError(f"{rules.task} is part of another task and has no table of its own")
-    return rules
 
 
 def _check_texts(entry: Entry) -> None:
@@ -132,16 +129,6 @@ def check_protocol(entry: Entry, rules: Protocol) -> None:
             raise SubmissionError(f"{entry.task} is ranked with {name} {required}; this entry states {stated}")
     if entry.episodes.count != len(rules):
         raise SubmissionError(f"{entry.task} asks for {len(rules)} episodes; this entry has {entry.episodes.count}")
-
-
-def _check_training(trained_on: Iterable[str], rules: Protocol) -> None:
-    for stated in trained_on:
-        try:
-            spec, split = trains_on(stated)
-        except InstanceError as error:
-            raise SubmissionError(f"trained_on {stated[:60]!r}: {error}") from error
-        if split in (rules.held_out() if spec.id == rules.task else {*spec.held_out, *OFFICIAL_TESTS}):
-            raise SubmissionError(f"the policy was trained on {stated}, which is held out for ranking")
 
 
 def valid_episodes(entry: Entry, rules: Protocol, path: Path) -> Iterator[RecordedEpisode]:
