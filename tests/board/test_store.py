@@ -224,5 +224,5 @@ def test_names_are_free_in_a_table_that_follows_an_archived_one(
     second = archive.archive(graded, WORDLE, WORDLE, reason="Once more.")
     assert second.name == "Wordle-v0-2.json"
     (removed,) = site.load(graded).removed
-    assert removed.archive == "archive/Wordle-v0-2.html"
+    assert removed.table == "Wordle-v0-2"
     assert len(removed.events) == 4
