@@ -17,19 +17,22 @@ TIMEOUT = 600.0  # seconds per call to a process
 class TextEpisode:
     """An environment and the record of its current episode.
 
-    `end` returns the outcome and cuts an unfinished episode first. After a BackendError `act` and `end` raise that error
-    again, so that a library that goes on after errors cannot score the episode. Environments whose spec asks for a
-    process (TextWorld's games share interpreter state) run in one, which `begin` starts again after its death.
+    `end` returns the outcome and cuts an unfinished episode first. After a BackendError `act` and `end` raise that
+    error again, so that a library that goes on after errors cannot score the episode. Environments whose spec asks for
+    a process (TextWorld's games share interpreter state) run in one, which `begin` starts again after its death.
     """
 
     def __init__(self, task: str, *, split: str = "test", max_turns: int | None = None, **options: Any) -> None:
         spec = find(task)
         if pictured(spec.id, options):
-            raise InstanceError(f"{spec.id} shows pictures, which this adapter does not support; use lmgym's own engine")
+            raise InstanceError(f"{spec.id} shows pictures, which adapters do not support; use lmgym's own engine")
         self.task, self.split = spec.id, split
         options = options if max_turns is None else {**options, "max_turns": max_turns}
         self._setting = Setting(task=spec.id, split=split, options=options)
         self.host: EnvHost | ProcessHost = ProcessHost(TIMEOUT) if spec.player == "process" else EnvHost()
+        self.broken: BackendError | None = None
+        self.index: int | None = None
+        self.info: dict[str, Any] = {}
         self._open()
         self._clear()
 
@@ -110,10 +113,10 @@ class TextEpisode:
     def _clear(self) -> None:
         """Clear the record, so that a failed reset leaves no episode open."""
         self.over = True
-        self.index: int | None = None
+        self.index = None
         self.attempt = self.turns = self.invalid = 0
         self.reward = 0.0
         self.truncated = False
         self.stop = ""
-        self.info: dict[str, Any] = {}
-        self.broken: BackendError | None = None
+        self.info = {}
+        self.broken = None
