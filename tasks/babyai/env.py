@@ -19,7 +19,18 @@ PROMPT = files(__package__).joinpath("prompt.md").read_text(encoding="utf-8").st
 PRIMITIVES = (LEFT, RIGHT, FORWARD, "pickup", "drop", "toggle")  # in the order of minigrid's actions
 ALIASES = {"pick up": "pickup", "go forward": FORWARD}
 GO, TAKE, THROUGH, OPEN = "go to ", "pickup ", "go through ", "toggle and go through "
+DEEPEST = 500  # subgoals of the bot's stack
 LOOK = "check available actions"
+
+
+class Subgoals(list[Any]):
+    """The bot's stack of subgoals. Raises AssertionError where the bot piles them up without end, as on some levels."""
+
+    def append(self, subgoal: Any) -> None:
+        """Push a subgoal."""
+        if len(self) > DEEPEST:
+            raise AssertionError("the bot plans in circles")
+        super().append(subgoal)
 
 
 class BabyAI(TextEnv):
@@ -138,6 +149,7 @@ class BabyAI(TextEnv):
         try:
             if self.bot is None or len(self.taken) > 1:
                 self.bot, self.taken = BabyAIBot(self.world), []
+                self.bot.stack = Subgoals(self.bot.stack)
             action = self.bot.replan(PRIMITIVES.index(self.taken[0]) if self.taken else None)
             self.suggestion = (*PRIMITIVES, LEFT)[int(action)]  # the last is "done"
         except (AssertionError, DisappearedBoxError):
