@@ -69,7 +69,7 @@ def test_calls_and_results_are_native_where_tools_are_offered():
     assert "tools" not in CHAT.body(Conversation(messages=messages))
 
 
-def test_pictures_are_digests_until_they_are_sent():
+def test_pictures_are_digests_until_they_are_sent_and_a_tools_result_shows_them_by_the_user():
     body = CHAT.body(Conversation(messages=(user("look", "d1", "d2"),)))
     assert "PNG" not in json.dumps(body)
     sent = CHAT.outgoing(body)["messages"][0]["content"]
@@ -80,9 +80,6 @@ def test_pictures_are_digests_until_they_are_sent():
     }
     with pytest.raises(PolicyError, match="picture d1 is missing"):
         chat.ChatCompletions("fake", RequestOptions(), {}).outgoing(body)
-
-
-def test_the_picture_of_a_tools_result_is_shown_by_the_user():
     messages = (QUESTION, model(CALL), user("a picture", "d1"))
     result, picture = chat.messages_of(Conversation(messages=messages, tools=TOOLS))[2:]
     assert (result["role"], result["content"]) == ("tool", "a picture")

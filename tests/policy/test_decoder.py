@@ -76,13 +76,10 @@ def test_the_cache_grows_and_keeps_what_it_holds():
     assert torch.equal(cache.keys[0][7, :, 3], keys[0])
 
 
-def test_shared_beginnings_are_counted_in_ids():
+def test_shared_beginnings_are_copied_once_from_live_slots_at_once_and_short_ones_not():
     assert shared_length(packed([1, 2, 3]), packed([1, 2, 4, 5])) == 2
     assert shared_length(packed([256]), packed([1])) == 0
     assert shared_length(b"", packed([1])) == 0
-
-
-def test_groups_share_their_prompt_and_all_share_the_system_prompt():
     system, one, other = [1, 2, 3, 4], [5, 6, 7, 8], [9, 9, 9, 9]
     cold = {0: system + one, 1: system + one, 2: system + other, 3: system + other, 4: system + one}
     copies = plan_copies({slot: packed(ids) for slot, ids in cold.items()}, {}, least=3)
@@ -92,14 +89,8 @@ def test_groups_share_their_prompt_and_all_share_the_system_prompt():
         PrefixCopy(source=0, target=2, length=4, wave=1),
         PrefixCopy(source=2, target=3, length=7, wave=2),
     ]
-
-
-def test_live_slots_give_at_once():
     copies = plan_copies({0: packed([1, 2, 3, 4])}, {8: packed([1, 2, 3]), 9: packed([1, 7, 7])}, least=2)
     assert copies == [PrefixCopy(source=8, target=0, length=3, wave=0)]
-
-
-def test_short_shares_are_not_copied():
     assert plan_copies({0: packed([1, 2, 3]), 1: packed([1, 2, 4])}, {}, least=3) == []
 
 
@@ -116,7 +107,7 @@ def test_every_copy_gives_what_its_source_has_by_then():
             assert copy.source >= 7 or wave.get(copy.source, 0) < copy.wave
 
 
-def test_the_lowest_free_slot_is_taken_and_the_longest_idle_one_is_taken_away():
+def test_the_lowest_free_slot_or_the_longest_idle_is_taken_and_keeps_what_agrees():
     table = SlotTable(2)
     assert table.claim("a", [1, 2], ()) == (0, 0)
     assert table.claim("b", [1, 2], ()) == (1, 0)
@@ -124,9 +115,6 @@ def test_the_lowest_free_slot_is_taken_and_the_longest_idle_one_is_taken_away():
     assert table.claim("c", [1, 2], ("b",)) == (0, 0)
     table.release("c")
     assert table.claim("d", [1, 2], ("b",)) == (0, 0)
-
-
-def test_a_slot_keeps_what_still_agrees():
     table = SlotTable(1)
     table.claim("a", [1, 2, 3], ())
     table.slots[0].ids = [1, 2, 3]

@@ -39,19 +39,13 @@ def test_an_embedded_model_is_made_of_its_seed(name):
     assert changed == {key for key, weight in named.items() if weight.ndim > 1}
 
 
-def test_tiny_takes_the_words_of_a_task():
+def test_tiny_has_the_stated_size_the_words_of_a_task_and_no_effect_on_global_chance():
     own = load_local("tiny?words=webshop&seed=3", device="cpu")
     assert own.tokenizer.encode(" dollars") != load_local("tiny", device="cpu").tokenizer.encode(" dollars")
     assert own.model.config.vocab_size == len(own.tokenizer)
-
-
-def test_making_tiny_leaves_the_global_generator_alone():
     before = torch.get_rng_state()
     load_local("tiny", device="cpu")
     assert torch.equal(before, torch.get_rng_state())
-
-
-def test_sizes_are_as_stated():
     small, large = (load_local(name, device="cpu").model.num_parameters() for name in ("tiny", "tiny:10m"))
     assert 2e6 < small < 3e6
     assert 9e6 < large < 11e6
@@ -173,10 +167,7 @@ def test_loading_scripted_policies_loads_no_torch():
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
-def test_a_tokenizer_too_large_for_its_model_is_refused():
+def test_a_tokenizer_too_large_for_its_model_and_an_unknown_precision_are_refused():
     with pytest.raises(PolicyError, match="do not belong together"):
         LocalPolicy(tiny_model(vocab=300), tokenizer("tiny"), name="x")
-
-
-def test_unknown_precision_is_refused():
     assert_refused("tiny", "unknown dtype 'int4'; choose one of", dtype="int4")

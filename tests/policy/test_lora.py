@@ -58,17 +58,13 @@ def test_without_its_adapter_a_model_is_its_base(tmp_path, name):
     assert not adapted(base.model)
 
 
-def test_only_adapters_have_gradients(tmp_path):
+def test_only_adapters_learn_and_a_run_saves_them_and_loads_with_its_base(tmp_path):
     made = saved(tmp_path, "qwen3")
     score(made.model, IDS, torch.ones_like(IDS))[0].sum().backward()
     trained = {name for name, weight in made.model.named_parameters() if weight.grad is not None and weight.grad.any()}
     assert trained
     assert all("lora_" in name for name in trained)
     assert len(trained) == 2 * 7 * made.model.config.num_hidden_layers  # two matrices a layer, seven layers a block
-
-
-def test_a_run_saves_the_adapter_and_loads_with_its_base(tmp_path):
-    made = saved(tmp_path, "qwen3")
     before = {name: weight.clone() for name, weight in made.model.named_parameters()}
     result = loop.run(
         grpo.recipe(grpo.Args(**QUICK)), made, task="lmgym/GuessNumber-v0", folder=tmp_path / "run", quiet=True
@@ -81,12 +77,9 @@ def test_a_run_saves_the_adapter_and_loads_with_its_base(tmp_path):
     assert torch.allclose(logprobs(again, IDS), logprobs(made, IDS), atol=1e-5)
 
 
-def test_a_base_made_in_code_is_refused():
+def test_a_base_made_in_code_and_a_rank_of_nothing_are_refused(tmp_path):
     with pytest.raises(PolicyError, match="hf:NAME_OR_PATH"):
         adapt(load_local("tiny").model, rank=RANK)
-
-
-def test_a_rank_of_nothing_is_refused(tmp_path):
     policy("qwen3").save(tmp_path)
     with pytest.raises(PolicyError, match="must be 1 or more"):
         adapt(load_local(f"hf:{tmp_path}").model, rank=0)

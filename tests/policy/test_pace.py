@@ -26,15 +26,12 @@ def test_retry_after_is_plausible_seconds(value, seconds):
     assert retry_after(value) == seconds
 
 
-def test_retry_after_is_a_date_by_the_servers_clock():
+def test_retry_after_is_a_date_by_the_servers_clock_or_in_milliseconds():
     assert retry_after("Sat, 01 Nov 2025 10:00:07 GMT", date=DATE) == 7.0
     assert retry_after("Sat, 01 Nov 2025 09:00:00 GMT", date=DATE) is None
     assert retry_after("Sat, 01 Nov 2025 12:00:00 +0200", date=DATE) == 0.0
     assert retry_after("Sat, 99 Nov 2025 10:00:00 GMT", date=DATE) is None
     assert 50 < (retry_after(formatdate(time.time() + 60, usegmt=True)) or 0) <= 60
-
-
-def test_retry_after_in_milliseconds_goes_before():
     assert retry_after("9", milliseconds="250") == 0.25
     assert retry_after("9", milliseconds="soon") == 9.0
     assert retry_after("9", milliseconds="-250") is None
@@ -61,14 +58,11 @@ def test_waits_double_up_to_a_bound_and_are_never_all_alike():
     assert all(len(set(row)) > 40 for row in waits)
 
 
-def test_a_server_is_obeyed_within_reason():
+def test_a_server_is_obeyed_within_reason_and_asked_ever_more_slowly():
     attempts = Attempts(RetryLimits(first_wait=0.5, longest_retry_after=100.0))
     full = TransientError("rate", "HTTP 429", after=7.0)
     assert all(7.0 <= attempts.wait(state(full)) <= 7.5 for _ in range(20))
     assert attempts.wait(state(TransientError("rate", "HTTP 429", after=9000.0))) <= 100.5
-
-
-def test_a_server_that_always_asks_for_an_immediate_retry_is_asked_ever_more_slowly():
     attempts, error = Attempts(RetryLimits(first_wait=0.5)), TransientError("rate", "HTTP 429", after=0.0)
     waits = []
     for _ in range(40):

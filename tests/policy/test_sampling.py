@@ -51,13 +51,10 @@ def test_truncation_agrees_with_a_direct_computation():
         assert mine.nonzero()[:, 0].tolist() == sorted(best[:size])
 
 
-def test_temperature_zero_takes_the_likeliest_with_certainty():
+def test_temperature_zero_takes_the_likeliest_and_extreme_noise_no_token_of_probability_zero():
     ids, logprobs, entropy = draw(LOGITS, torch.tensor([0.9, 0.1]), Sampling(temperature=0.0))
     assert ids.tolist() == [0, 3]
     assert logprobs.tolist() == entropy.tolist() == [0.0, 0.0]
-
-
-def test_extreme_noise_draws_no_token_of_probability_zero():
     logits = torch.full((2, 5), float("-inf")).index_fill(1, torch.tensor([1, 3]), 0.0)
     ids, logprobs, _ = draw(logits, torch.tensor([0.0, 1.0]), Sampling())
     assert ids.tolist() == [1, 3]
@@ -70,7 +67,7 @@ def test_senseless_settings_are_refused(wrong):
         Sampling(**wrong)
 
 
-def test_noise_is_uniform_and_streams_differ():
+def test_noise_is_that_of_splitmix64_uniform_and_of_streams_that_differ():
     names = [(0,), (1,), (0, 0), (0, 1), (1, 0), (-1,), (2**63,)]
     keys = np.array([stream(0, name) for name in names], dtype=np.uint64)
     assert len({*keys.tolist(), stream(1, (0,))}) == len(names) + 1
@@ -81,9 +78,6 @@ def test_noise_is_uniform_and_streams_differ():
     assert abs(np.corrcoef(values[:-1], values[1:])[0, 1]) < 0.03
     other = uniform(np.repeat(keys[1:2], 20000), np.arange(20000, dtype=np.uint64))
     assert abs(np.corrcoef(values, other)[0, 1]) < 0.03
-
-
-def test_noise_is_that_of_splitmix64():
     first = 6457827717110365317  # of the published generator, from state 1234567
     key = np.array([1234567], dtype=np.uint64)
     assert uniform(key, np.zeros(1, np.uint64)).tolist() == [(first >> 40) * 2.0**-24]

@@ -50,7 +50,7 @@ def test_padding_on_either_side_gives_the_same(name):
     assert (right[0][1, :27] - alone[1][0][0]).abs().max() < 1e-5
 
 
-def test_only_masked_tokens_are_scored():
+def test_only_masked_tokens_are_scored_and_entropy_is_that_of_the_distribution():
     net = model("qwen3").eval()
     mask = (torch.arange(IDS.numel()).view(IDS.shape) % 3 == 0) * ATTENTION
     whole, part = score(net, IDS, ATTENTION), score(net, IDS, ATTENTION, mask=mask)
@@ -59,6 +59,11 @@ def test_only_masked_tokens_are_scored():
         assert (some[mask == 0] == 0).all()
     nothing = score(net, IDS, ATTENTION, mask=torch.zeros_like(mask))
     assert not nothing[0].any()
+    with torch.no_grad():
+        _, entropy = score(net, IDS, ATTENTION, temperature=2.0)
+        logits = net(input_ids=IDS, attention_mask=ATTENTION).logits[0] / 2.0
+    expected = torch.distributions.Categorical(logits=logits).entropy()
+    assert (entropy[0, 1:] - expected[:-1]).abs().max() < 1e-5
 
 
 @pytest.mark.parametrize("name", ["tiny", "qwen2", "llama"])
@@ -75,15 +80,6 @@ def test_gradients_are_those_of_the_library(name):
         assert (mine - gradients[1][name]).norm() <= 1e-4 * gradients[1][name].norm().clamp(min=1e-3)
 
 
-def test_entropy_is_that_of_the_distribution():
-    net = model("qwen3").eval()
-    with torch.no_grad():
-        _, entropy = score(net, IDS, ATTENTION, temperature=2.0)
-        logits = net(input_ids=IDS, attention_mask=ATTENTION).logits[0] / 2.0
-    expected = torch.distributions.Categorical(logits=logits).entropy()
-    assert (entropy[0, 1:] - expected[:-1]).abs().max() < 1e-5
-
-
 def test_pieces_change_neither_values_nor_gradients(monkeypatch):
     net = model("qwen3").eval()
     results = []
@@ -97,13 +93,19 @@ def test_pieces_change_neither_values_nor_gradients(monkeypatch):
         assert torch.allclose(one, other, atol=1e-4)
 
 
-def test_a_long_context_agrees_with_the_library():
+def test_a_long_context_agrees_with_the_library_and_logits_stay_in_fp32_under_autocast():
     net = model("tiny").eval()
     ids = torch.randint(5, 300, (2, 2048), generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
         mine, _ = score(net, ids, torch.ones_like(ids))
         expected = reference(net, ids, torch.ones_like(ids), 1.0)
     assert (mine - expected).abs().max() < 1e-5
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        logp, _ = score(net, IDS, ATTENTION)
+    with torch.no_grad():
+        exact, _ = score(net, IDS, ATTENTION)
+    assert logp.dtype == torch.float32
+    assert 0 < (logp - exact).abs().mean() < 0.05
 
 
 @pytest.mark.parametrize("name", ["tiny", "gemma2"])
@@ -114,16 +116,6 @@ def test_states_are_the_last_hidden_ones(name):
         expected = net.base_model(input_ids=IDS, attention_mask=ATTENTION).last_hidden_state
     assert (mine - expected * ATTENTION[..., None]).abs().max() < 1e-4
     assert not mine[ATTENTION == 0].any()
-
-
-def test_logits_stay_in_fp32_under_autocast():
-    net = model("tiny").eval()
-    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
-        logp, _ = score(net, IDS, ATTENTION)
-    with torch.no_grad():
-        exact, _ = score(net, IDS, ATTENTION)
-    assert logp.dtype == torch.float32
-    assert 0 < (logp - exact).abs().mean() < 0.05
 
 
 def test_a_policy_scores_at_its_sampling_temperature():

@@ -42,12 +42,9 @@ def test_random_is_uniform_over_the_admissible_and_repeats_itself():
     assert [c.text for c in load_policy("random", seed=1).act(conversations[:50])] != answers[:50]
 
 
-def test_random_says_something_where_nothing_is_known():
+def test_random_says_something_where_nothing_is_known_and_a_function_gets_the_messages():
     answers = {load_policy("random").act([hinted((i,))])[0].text for i in range(100)}
     assert len(answers) > 5
-
-
-def test_a_function_gets_the_messages():
     policy = load_policy(f"python:{__name__}:shout")
     assert policy.act([CONVERSATION])[0].text == "A MUG 12system"
     with pytest.raises(PolicyError, match="must return a string; got int"):

@@ -90,15 +90,12 @@ def test_the_run_seed_changes_the_draws():
     assert one.ids != other.ids
 
 
-def test_the_cache_is_kept_across_turns():
+def test_the_cache_is_kept_across_turns_and_a_shared_prompt_computed_once():
     actor = policy("tiny")
     session = actor.session()
     (segment,) = talk(actor, session, rows=1, turns=4)
     length = sum(len(answer.prompt_ids) + len(answer.ids) for answer in segment)
     assert session.computed == length - 1  # each token once, the last one never
-
-
-def test_a_shared_prompt_is_computed_once():
     actor = policy("tiny", sampling=Sampling(max_tokens=1))
     size = actor.count(opened())
     session = actor.session()
@@ -130,7 +127,7 @@ def test_new_weights_between_steps_are_what_speaks_next():
     assert actor.act([Conversation(messages=tuple(opened()))])[0].version == 1
 
 
-def test_a_dropped_key_gives_its_slot_to_the_next():
+def test_a_dropped_row_is_gone_in_flight_and_gives_its_slot_to_the_next():
     actor = policy("tiny", sampling=Sampling(max_tokens=2))
     session = actor.session()
     for key in range(40):
@@ -139,9 +136,6 @@ def test_a_dropped_key_gives_its_slot_to_the_next():
         session.drop(key)
         session.drop("never heard of")
     assert session._decoder.cache.slots == 8
-
-
-def test_a_row_dropped_in_flight_is_gone():
     actor = policy("tiny", sampling=Sampling(max_tokens=9))
     session = actor.session()
     session.put("a", Conversation(messages=tuple(opened())))
@@ -161,15 +155,12 @@ def test_more_conversations_than_slots_wait_for_their_turn():
     assert [done[key].ids for key in range(7)] == [answer.ids for answer in actor.act(conversations)]
 
 
-def test_the_context_ends_an_answer_and_refuses_a_prompt():
+def test_a_full_context_ends_an_answer_and_refuses_a_prompt_of_any_length():
     size = policy("tiny").count(opened())
     cut = policy("tiny", context=size + 3).act([Conversation(messages=tuple(opened()))])[0]
     assert (cut.finish, len(cut.ids)) == ("context", 3)
     refused = policy("tiny", context=size).act([Conversation(messages=tuple(opened()))])[0]
     assert (refused.finish, refused.ids, refused.text) == ("context", (), "")
-
-
-def test_a_million_characters_are_refused_and_an_empty_observation_is_answered():
     long, empty = (Conversation(messages=(Message(role="user", text=text),)) for text in ("mug " * 250_000, ""))
     refused, answered = policy("tiny").act([long, empty])
     assert (refused.finish, refused.ids) == ("context", ())

@@ -77,18 +77,12 @@ def test_tokenizer_template_and_sizes_are_those_of_the_file(smollm2_gguf):
 
 
 @pytest.mark.slow
-def test_greedy_answers_are_those_of_llama_cpp():
+def test_greedy_answers_are_those_of_llama_cpp_and_a_dialogue_is_rendered_by_appending():
     policy = load_local("smollm2")
     policy.sampling = replace(policy.sampling, temperature=0.0, max_tokens=GREEDY["tokens"])
     questions = [Conversation(messages=(Message(role="user", text=prompt),)) for prompt in GREEDY["answers"]]
     answers = dict(zip(GREEDY["answers"], (answer.text for answer in policy.act(questions)), strict=True))
     assert answers == GREEDY["answers"]
-
-
-@pytest.mark.slow
-def test_a_dialogue_is_rendered_by_appending():
-    """Ids are born once: a second turn's prompt continues the first answer."""
-    policy = load_local("smollm2")
     policy.sampling = replace(policy.sampling, temperature=0.0, max_tokens=8)
     first = Conversation(messages=(Message(role="user", text="Hello!"),))
     answer = policy.act([first])[0]

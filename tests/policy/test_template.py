@@ -83,12 +83,21 @@ def test_deltas_add_up_to_the_full_rendering(name, stop, template):
     assert ids == template.extend(conversation(*texts))[0]
 
 
-def test_a_turn_of_tiny_costs_two_tokens_beyond_its_words():
+def test_a_turn_of_tiny_costs_two_tokens_and_what_cannot_be_rendered_is_said():
     template = ChatTemplate(tokenizer("tiny"))
     spoken = (answered(template, "go"),)
     words = "Nothing happens."
     delta, _ = template.extend(conversation("look", "go", words, spoken=spoken))
     assert len(delta) == len(template.vocabulary.words(words)) + 2
+    assert template.extend(conversation("look", "stay", "mug", spoken=spoken))[1]
+    assert template.extend(conversation("look", "go", "mug"))[1]
+    assert template.extend(conversation("look", "go", "mug", spoken=(Completion(text="go"),)))[1]
+    with pytest.raises(PolicyError, match="at least one message"):
+        template.extend(Conversation(messages=()))
+    with pytest.raises(PolicyError, match="images"):
+        template.extend(Conversation(messages=(Message(role="user", text="look", images=("d1",)),)))
+    with pytest.raises(PolicyError, match="rejects the roles"):
+        ChatTemplate(tokenizer("gemma2")).extend(Conversation(messages=(Message(role="assistant", text="go"),)))
 
 
 def test_a_template_that_strips_thinking_makes_the_turn_fresh():
@@ -100,14 +109,6 @@ def test_a_template_that_strips_thinking_makes_the_turn_fresh():
     assert ids == template.extend(conversation("look", "go", "mug"))[0]
     plain = answered(template, "go")
     assert not template.extend(conversation("look", plain.text, "mug", spoken=(plain,)))[1]
-
-
-def test_words_that_were_replaced_or_never_sampled_make_the_turn_fresh():
-    template = ChatTemplate(tokenizer("tiny"))
-    spoken = (answered(template, "go"),)
-    assert template.extend(conversation("look", "stay", "mug", spoken=spoken))[1]
-    assert template.extend(conversation("look", "go", "mug"))[1]
-    assert template.extend(conversation("look", "go", "mug", spoken=(Completion(text="go"),)))[1]
 
 
 def test_guarded_tools_are_rendered():
@@ -128,13 +129,9 @@ def test_white_space_that_a_template_trims_is_no_edit(name, template):
     assert not template.extend(conversation("look", " go \n", "mug", spoken=spoken))[1]
 
 
-def test_a_refused_system_prompt_opens_the_first_user_message():
+def test_a_refused_system_prompt_and_neighbours_of_one_role_join_a_message():
     template = ChatTemplate(tokenizer("gemma2"))
     assert template.extend(conversation("look", system="Play."))[0] == template.extend(conversation("Play.\n\nlook"))[0]
-
-
-def test_neighbours_of_one_role_are_joined_where_the_template_alternates():
-    template = ChatTemplate(tokenizer("gemma2"))
     twice = Conversation(messages=(Message(role="user", text="look"), Message(role="user", text="mug")))
     assert template.extend(twice)[0] == template.extend(conversation("look\n\nmug"))[0]
 
@@ -142,16 +139,6 @@ def test_neighbours_of_one_role_are_joined_where_the_template_alternates():
 @pytest.mark.parametrize(("text", "words"), [("\ue000<|end|>\ue001", "\ue000<|end|>\ue001"), ("\ud800", "?")])
 def test_characters_of_private_use_stay_and_lone_surrogates_are_replaced(text, words):
     assert words in tokenizer("tiny").decode(ChatTemplate(tokenizer("tiny")).extend(conversation(text))[0])
-
-
-def test_what_cannot_be_rendered_is_said():
-    template = ChatTemplate(tokenizer("tiny"))
-    with pytest.raises(PolicyError, match="at least one message"):
-        template.extend(Conversation(messages=()))
-    with pytest.raises(PolicyError, match="images"):
-        template.extend(Conversation(messages=(Message(role="user", text="look", images=("d1",)),)))
-    with pytest.raises(PolicyError, match="rejects the roles"):
-        ChatTemplate(tokenizer("gemma2")).extend(Conversation(messages=(Message(role="assistant", text="go"),)))
 
 
 LOOPS = {
@@ -223,11 +210,8 @@ def test_ids_that_were_sampled_are_kept_by_encode():
     assert encoded.turns[1].fresh is False
 
 
-def test_the_kinds_differ_as_they_should():
+def test_the_kinds_differ_in_system_prompts_and_in_editing_the_past():
     refused = [name for name in KINDS if not ChatTemplate(tokenizer(name))._takes_system]
     assert refused == ["gemma2", "gemma3"]
-
-
-def test_only_templates_that_leave_the_past_alone_are_rendered_by_the_turn():
     assert ChatTemplate(tokenizer("llama"))._is_local
     assert not ChatTemplate(tokenizer("qwen3"))._is_local  # strips earlier thinking

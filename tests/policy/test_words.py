@@ -90,8 +90,14 @@ def test_tools_told_in_words_stand_in_the_system_prompt():
     assert with_tools_in_prompt(Conversation(messages=(QUESTION,))).messages == (QUESTION,)
 
 
-def test_a_local_answer_loses_its_thinking_and_keeps_its_ids(monkeypatch):
+def test_a_local_answer_keeps_its_ids_without_its_thinking_and_has_tools_in_words(monkeypatch):
+    """The rendering is that of `--tools text`, whoever asks for it: a session, an evaluation or an encoding."""
     policy = load_local("tiny")
+    offered = Conversation(messages=(QUESTION,), tools=(PEEK,))
+    assert policy.prompt(offered) == policy.prompt(with_tools_in_prompt(offered))
+    assert policy.prompt(offered) != policy.prompt(Conversation(messages=(QUESTION,)))
+    (answer,) = policy.act([offered])
+    assert list(answer.prompt_ids) == policy.prompt(offered)[0]
     monkeypatch.setattr(policy, "text", lambda answer: "<think>why</think>go")
     (answer,) = policy.act([Conversation(messages=(QUESTION,), max_tokens=3)])
     assert (answer.text, answer.thinking) == ("go", "why")
@@ -102,16 +108,6 @@ def test_tools_are_left_out_where_none_are_offered():
     policy = Bytes(answer=lambda conversation: f"{len(conversation.tools)} tools")
     (answer,) = ActionPolicy(policy, tools="none").act([Conversation(messages=(QUESTION,), tools=(PEEK,))])
     assert answer.text == "0 tools"
-
-
-def test_a_template_without_a_place_for_tools_has_them_in_words():
-    """The rendering is that of `--tools text`, whoever asks for it: a session, an evaluation or an encoding."""
-    policy = load_local("tiny")
-    offered = Conversation(messages=(QUESTION,), tools=(PEEK,))
-    assert policy.prompt(offered) == policy.prompt(with_tools_in_prompt(offered))
-    assert policy.prompt(offered) != policy.prompt(Conversation(messages=(QUESTION,)))
-    (answer,) = policy.act([offered])
-    assert list(answer.prompt_ids) == policy.prompt(offered)[0]
 
 
 def test_an_action_may_hold_several_calls():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
 
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
@@ -12,6 +14,8 @@ from lmgym.env.spec import TaskSpec
 from lmgym.policy.local.policy import LocalPolicy
 from lmgym.policy.local.sampling import Sampling
 from lmgym.policy.models.tiny import TEMPLATE
+from lmgym.train.services import Services
+from lmgym.train.state import InstancePool, RunConfig
 from tests.train.toys import toy_model
 
 SPEC = TaskSpec(
@@ -65,3 +69,12 @@ def chain_policy(seed: int = 0) -> LocalPolicy:
     tokenizer.chat_template = TEMPLATE
     model = toy_model(seed, vocab=len(WORDS))
     return LocalPolicy(model, tokenizer, name="toy", sampling=Sampling(max_tokens=2))
+
+
+@contextmanager
+def services_of(policy: LocalPolicy, folder: Any, *, context: Any = None) -> Iterator[Services]:
+    """Yield the services of a run of a policy on the chain."""
+    pool = InstancePool(task=SPEC.id, size=1000)
+    with ExitStack() as opened:
+        config = RunConfig(quiet=True)
+        yield Services(policy, pool, folder=folder, config=config, context=context, temperature=1.0, opened=opened)

@@ -10,10 +10,10 @@ import pytest
 
 import lmgym.train
 from lmgym.baselines import recipes
-from lmgym.cli import main
 from lmgym.errors import RecipeError
 from lmgym.rollout import dataset
 from lmgym.train import algorithms, curve, log
+from tests.command import command
 from tests.train.victim import toy_policy
 
 RECIPE = '''"""Nothing: an algorithm that only evaluates."""
@@ -68,13 +68,16 @@ def test_a_plugin_brings_an_algorithm_and_replaces_none(tmp_path, monkeypatch):
     assert algorithms.algorithms()["grpo"] == "lmgym.baselines.grpo"
 
 
-def test_a_file_by_its_path_is_run_from_python(tmp_path):
+def test_a_file_by_its_path_is_run_and_an_option_without_a_named_algorithm_refused(tmp_path):
     (tmp_path / "own.py").write_text(RECIPE)
     path = str(tmp_path / "own.py")
     result = lmgym.train.run(path, task="guess_number", model="tiny:1m", out=tmp_path / "run", quiet=True, episodes=2)
     assert len(result.reports["alone"].outcomes) == 2
     with pytest.raises(RecipeError, match="does not exist"):
         algorithms.load(str(tmp_path / "missing.py"))
+    module = algorithms.load(str(tmp_path / "own.py"))
+    with pytest.raises(RecipeError, match="episodes belong to a named algorithm"):
+        lmgym.train.run(module.recipe(module.Args()), task="guess_number", out=tmp_path / "run", episodes=2)
 
 
 def test_a_run_shows_the_policy_the_history_that_it_is_given(tmp_path):
@@ -87,22 +90,12 @@ def test_a_run_shows_the_policy_the_history_that_it_is_given(tmp_path):
     assert json.loads((tmp_path / "run" / "run.json").read_text())["arguments"]["context"] == "latest"
 
 
-def test_an_option_without_a_named_algorithm_is_refused(tmp_path):
-    (tmp_path / "own.py").write_text(RECIPE)
-    module = algorithms.load(str(tmp_path / "own.py"))
-    with pytest.raises(RecipeError, match="episodes belong to a named algorithm"):
-        lmgym.train.run(module.recipe(module.Args()), task="guess_number", out=tmp_path / "run", episodes=2)
-
-
 @pytest.mark.parametrize(
     ("words", "line"),
     [(["--list"], "ppo +PPO: "), (["ppo", "--help"], r"--whiten-floor +0\.1")],
 )
-def test_the_command_tells_algorithms_and_their_options(monkeypatch, capsys, words, line):
-    monkeypatch.setattr(sys, "argv", ["lmgym", "train", *words])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert not ended.value.code
+def test_the_command_tells_algorithms_and_their_options(capsys, words, line):
+    assert command("train", *words) == 0
     assert re.search(line, capsys.readouterr().out)
 
 

@@ -29,7 +29,7 @@ def played(engine: Engine, *, tries: int = 2, instances: int = 4):
     return policy, source.played(engine, policy, Uniform(instances, tries=tries).draw(0, POOL))
 
 
-def test_every_sampled_token_is_trained_once_and_rewards_stand_on_the_last_of_a_turn():
+def test_tokens_are_trained_once_and_a_breach_of_the_invariants_is_noticed():
     _, episodes = played(Engine())
     paid = [replace(e, turns=tuple(replace(t, reward=0.5 + n) for n, t in enumerate(e.turns))) for e in episodes]
     batch = collate(paid)
@@ -44,6 +44,15 @@ def test_every_sampled_token_is_trained_once_and_rewards_stand_on_the_last_of_a_
             assert batch.reward[row, own].tolist() == [0.0] * (len(own) - 1) + [turn.reward]
     assert batch.returns().tolist() == pytest.approx([e.reward for e in paid])
     assert batch.group[batch.first_rows()].tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+    batch = collate(episodes)
+    with pytest.raises(AssertionError, match="of its"):
+        check(replace(batch, mask=batch.mask & (batch.turn != 0)), episodes, "sampled")
+    with pytest.raises(AssertionError, match="padded"):
+        check(replace(batch, attention=batch.attention & False), episodes, "sampled")
+    with pytest.raises(AssertionError, match="terminated and truncated"):
+        check(batch, [replace(e, terminated=True, truncated=True) for e in episodes], "sampled")
+    with pytest.raises(RecipeError, match="nothing to train on"):
+        collate([replace(e, turns=()) for e in episodes])
 
 
 @pytest.mark.parametrize("context", [Full(), Window(turns=2)], ids=["full", "window"])
@@ -87,23 +96,6 @@ def test_the_reward_of_a_turn_without_tokens_is_not_lost():
     assert float(batch.reward.sum()) == sum(range(len(turns)))
     at = (batch.turn[0] == 1).nonzero()[-1]
     assert batch.reward[0, at].tolist() == [3.0]  # its own 1 and the silent turn's 2
-
-
-def test_a_breach_of_the_invariants_is_noticed():
-    _, episodes = played(Engine())
-    batch = collate(episodes)
-    with pytest.raises(AssertionError, match="of its"):
-        check(replace(batch, mask=batch.mask & (batch.turn != 0)), episodes, "sampled")
-    with pytest.raises(AssertionError, match="padded"):
-        check(replace(batch, attention=batch.attention & False), episodes, "sampled")
-    with pytest.raises(AssertionError, match="terminated and truncated"):
-        check(batch, [replace(e, terminated=True, truncated=True) for e in episodes], "sampled")
-
-
-def test_nothing_to_train_on_is_said():
-    _, episodes = played(Engine())
-    with pytest.raises(RecipeError, match="nothing to train on"):
-        collate([replace(e, turns=()) for e in episodes])
 
 
 def test_demonstrations_get_ids_and_the_stumbles_in_them_are_shown_but_not_trained():
@@ -189,16 +181,13 @@ def before(episode, turn) -> list[int]:
     return list(row.ids[:place])
 
 
-def test_a_demonstration_ends_where_a_summary_would_be_asked_for():
+def test_a_demonstration_ends_where_a_summary_would_be_asked_for_or_its_view_is_too_long():
     policy = chain_policy()
     with Engine(context=Summarise(limit=12)) as engine:
         episodes = source.demonstrated(engine, policy, Uniform(2).draw(0, POOL))
     longest = max(policy.count(list(messages)) for e in episodes for messages in views(Full(), e, policy.count)[:-1])
     assert longest <= 12
     assert [len(episode.turns) for episode in episodes] == [2, 2]
-
-
-def test_an_episode_is_as_long_as_its_longest_view():
     policy = chain_policy()
     policy.context = 12
     jobs = Uniform(2).draw(0, POOL)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 import threading
 from dataclasses import replace
 
@@ -24,11 +23,12 @@ from lmgym.baselines.curves.comparison import (
     table,
     words,
 )
-from lmgym.cli import curves, main
+from lmgym.cli import curves
 from lmgym.cli.curves import END, START, report
 from lmgym.cli.options import between
 from lmgym.cli.train import settings
 from lmgym.errors import RecipeError
+from tests.command import command
 
 COURSE = Course(task="guess_number", algorithms=("bc", "grpo"), warmup=2, tokens=60, evaluations=2, episodes=4)
 
@@ -173,30 +173,22 @@ def test_curves_of_two_algorithms_are_made_from_one_command(tmp_path, monkeypatc
     monkeypatch.setattr(curves, "_plan", lambda size: ([COURSE], range(2)))
     readme = tmp_path / "README.md"
     readme.write_text(f"{START}{END}")
-    out = str(tmp_path / "runs")
-    monkeypatch.setattr(sys, "argv", ["lmgym", "curves", "--out", out, "--write", str(readme), "--at-once", "1"])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert not ended.value.code
+    said = ("curves", "--out", str(tmp_path / "runs"), "--write", str(readme), "--at-once", "1")
+    assert command(*said) == 0
     assert readme.read_text().count("| guess_number |") == 2
     assert (tmp_path / "curves.png").exists()
     readme.write_text(f"{readme.read_text()}<!-- curves of one: made by `make curves` -->\n<!-- /curves of one -->\n")
-    monkeypatch.setattr(sys, "argv", [*sys.argv, "--part", "one", "--algorithm", "grpo"])
-    with pytest.raises(SystemExit):
-        main()
+    assert command(*said, "--part", "one", "--algorithm", "grpo") == 0
     text = readme.read_text()
     assert text.count("| guess_number | grpo |") == 2
     assert text.endswith("![success over tokens, steps and seconds](curves-one.png)\n<!-- /curves of one -->\n")
 
 
-def test_trials_are_judged_on_the_training_split(tmp_path):
+def test_a_cell_plays_its_part_of_its_split(tmp_path):
     said = words(Cell(course=COURSE, algorithm="grpo", seed=comparison.TRIAL_SEED), tmp_path, 1e-3)
     assert said[said.index("--tokens") + 1] == "60"
     assert said[said.index("--evaluate-split") + 1] == "train"
     assert "--evaluate-split" not in words(Cell(course=COURSE, algorithm="grpo", seed=0), tmp_path, 1e-3)
-
-
-def test_a_course_on_part_of_the_split_begins_and_goes_on_with_that_part(tmp_path):
     cell = Cell(course=replace(COURSE, train_instances=8), algorithm="grpo", seed=0)
     for said in (start_words(cell, tmp_path), words(cell, tmp_path, 1e-3)):
         assert said[said.index("--train-instances") + 1] == "8"
@@ -226,12 +218,7 @@ def begun(tmp_path_factory):
         "--out",
         str(folder / "a-bc-0"),
     ]
-    for said in (first, then):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sys, "argv", ["lmgym", *said])
-            with pytest.raises(SystemExit) as ended:
-                main()
-        assert not ended.value.code
+    assert [command(*said) for said in (first, then)] == [0, 0]
     return folder, first, then
 
 
@@ -307,9 +294,6 @@ def test_the_command_has_the_words_that_chose_what_is_in_the_table(monkeypatch, 
     monkeypatch.setattr(comparison, "make_all", lambda cells, folder, **_: runs(folder, 0.5, 0.75))
     monkeypatch.setattr(comparison, "commits", lambda runs: f"commit of {len(list(runs))}")
     chosen = ["--task", "guess_number", "--algorithm", "grpo", "--part", "one"]
-    monkeypatch.setattr(sys, "argv", ["lmgym", "curves", "--out", str(tmp_path), *chosen])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert not ended.value.code
+    assert command("curves", "--out", str(tmp_path), *chosen) == 0
     said = "Command: `make curves SIZE=small ARGS='--task guess_number --algorithm grpo --part one'`, commit of 4. "
     assert said in capsys.readouterr().out

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,16 +13,15 @@ from lmgym.errors import RecipeError
 from lmgym.rollout.segments import segments
 from lmgym.train import preflight, source
 from lmgym.train.interfaces import Parts, StatefulLoss, Term, no_credit
-from lmgym.train.loop import Training
 from lmgym.train.parts.losses import nll, reinforce
 from lmgym.train.parts.stores import SelfImitation
 from lmgym.train.parts.tasks import Band, Ramp, Uniform
 from lmgym.train.recipe import Recipe
 from lmgym.train.schedule import Until
-from lmgym.train.services import Services
 from lmgym.train.stages import Rl
-from lmgym.train.state import InstancePool, RunConfig
-from tests.train.chain import SPEC, chain_policy
+from lmgym.train.state import InstancePool
+from tests.train.chain import SPEC, chain_policy, services_of
+from tests.train.interrupted import Interrupted, dying
 from tests.train.test_parts import episode
 from tests.train.test_resume import figures, weights
 from tests.train.victim import ARGS, train
@@ -86,11 +84,7 @@ def recipe() -> Recipe:
     return replace(whole, tasks=tasks, loss=losses, stages=stages)
 
 
-class Interrupted(Exception):
-    pass
-
-
-def test_a_resumed_run_ends_with_the_same_bits(tmp_path, monkeypatch):
+def test_a_resumed_run_ends_with_the_same_bits(tmp_path):
     one = recipe()
     train(tmp_path / "whole", recipe=one)
     rows = figures(tmp_path / "whole")
@@ -98,18 +92,10 @@ def test_a_resumed_run_ends_with_the_same_bits(tmp_path, monkeypatch):
     assert {row["stage"] for row in rows} == {"sft", "rl", "second"}
     assert one.tasks.tasks.results == {}  # the recipe keeps no state of the run
     assert all(not term.loss.means for term in one.loss if isinstance(term.loss, StatefulLoss))
-    save = Training.save
-
-    def dying(self):
-        save(self)
-        if (self.cursor.stage, self.cursor.step) in ((1, 1), (2, 2)):  # in the midst of either stage
-            raise Interrupted
-
-    monkeypatch.setattr(Training, "save", dying)
-    for resume in (False, True):
-        with pytest.raises(Interrupted):
+    for resume, place in ((False, (1, 1)), (True, (2, 2))):  # in the midst of either stage
+        midst = dying(lambda run, place=place: (run.cursor.stage, run.cursor.step) == place, written=True)
+        with midst, pytest.raises(Interrupted):
             train(tmp_path / "cut", recipe=recipe(), resume=resume)
-    monkeypatch.undo()
     train(tmp_path / "cut", recipe=recipe(), resume=True)
     assert figures(tmp_path / "cut") == rows
     assert torch.equal(weights(tmp_path / "cut"), weights(tmp_path / "whole"))
@@ -140,13 +126,8 @@ def test_a_band_leaves_out_what_is_too_hard_or_too_easy():
 
 
 def test_the_likelihood_of_an_answer_is_that_of_the_sampler(tmp_path):
-
-    pool = InstancePool(task=SPEC.id, size=1000)
-    with ExitStack() as opened:
-        services = Services(
-            chain_policy(), pool, folder=tmp_path, config=RunConfig(), context=None, temperature=1.0, opened=opened
-        )
-        episodes = source.played(services.engine(), services.policy, Uniform(5).draw(0, pool))
+    with services_of(chain_policy(), tmp_path) as services:
+        episodes = source.played(services.engine(), services.policy, Uniform(5).draw(0, services.pool))
         rows = [segments(each)[0] for each in episodes]
         asked = [(row.ids[: row.sampled.index(True)], row.ids[row.sampled.index(True) :][:2]) for row in rows]
         found = services.likelihoods(asked, tokens=30)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-from contextlib import ExitStack
 
 import pytest
 import torch
@@ -22,20 +21,17 @@ from lmgym.train.parts.stores import Replay, lean
 from lmgym.train.parts.tasks import Uniform
 from lmgym.train.recipe import Recipe
 from lmgym.train.schedule import StageProgress
-from lmgym.train.services import Services
 from lmgym.train.stage import Evaluate
-from lmgym.train.state import InstancePool, RunConfig
-from tests.train.chain import SPEC, chain_policy
+from lmgym.train.state import InstancePool
+from tests.train.chain import SPEC, chain_policy, services_of
 
 POOL = InstancePool(task=SPEC.id, size=1000)
 
 
 @pytest.fixture
 def services(tmp_path):
-    with ExitStack() as opened:
-        yield Services(
-            chain_policy(), POOL, folder=tmp_path, config=RunConfig(), context=None, temperature=1.0, opened=opened
-        )
+    with services_of(chain_policy(), tmp_path) as made:
+        yield made
 
 
 @pytest.fixture
@@ -51,7 +47,7 @@ def test_a_target_is_behind_by_what_is_left_of_each_step():
         assert (target.weight - online.weight - 0.9**step * error).abs().max() < 1e-6
 
 
-def test_a_target_follows_every_step_of_the_optimiser_and_only_then():
+def test_a_target_follows_every_step_of_the_optimiser_and_is_none_without_a_share():
     net = Estimator(nn.Linear(2, 1), lr=0.1, share=0.25)
     before = copy.deepcopy(net.slow.weight)
     net.online(torch.ones(1, 2)).sum().backward()
@@ -59,23 +55,17 @@ def test_a_target_follows_every_step_of_the_optimiser_and_only_then():
     net.step()
     assert (net.slow.weight - (0.75 * before + 0.25 * net.online.weight)).abs().max() < 1e-7
     assert net.online.weight.grad is None
-
-
-def test_without_a_share_there_is_no_target():
     net = Estimator(nn.Linear(2, 1), lr=0.1)
     assert net.slow is net.online
 
 
-def test_a_gradient_that_is_no_number_stops_the_run_and_leaves_the_weights():
+def test_gradients_and_weights_that_are_no_numbers_stop_the_run():
     net = Estimator(nn.Linear(2, 1), lr=0.1, share=0.5)
     before = net.online.weight.detach().clone()
     (net.online(torch.ones(1, 2)) * math.inf).sum().backward()
     with pytest.raises(RecipeError, match="gradient of the critic"):
         net.step()
     assert torch.equal(net.online.weight, before)
-
-
-def test_weights_that_are_not_finite_stop_the_run():
     net = Estimator(nn.Linear(2, 1), lr=1e6)
     nn.init.constant_(net.online.weight, -3.4028234e38)  # the last number of float32
     net.optimiser.param_groups[0]["lr"] = 1e37
@@ -119,8 +109,8 @@ def adapters(tmp_path):
     for name, weight in policy.model.named_parameters():
         if "lora_B" in name:
             nn.init.normal_(weight, std=0.3, generator=torch.Generator().manual_seed(1))
-    with ExitStack() as opened:
-        yield Services(policy, POOL, folder=tmp_path, config=RunConfig(), context=None, temperature=1.0, opened=opened)
+    with services_of(policy, tmp_path) as made:
+        yield made
 
 
 def test_a_critic_on_a_copy_of_an_adapted_policy_learns_by_adapters_of_its_own(adapters):
@@ -187,11 +177,22 @@ def test_an_evaluation_by_a_critic_needs_one_that_guides(services, tmp_path):
         archer.TwinCritic(services, archer.Args(hidden=4)).guide(services.policy)
 
 
-def test_a_replay_keeps_the_newest_turns(episodes):
+def test_a_replay_keeps_the_newest_turns_each_once_and_is_drawn_with_replacement_by_its_seed(episodes, services):
     store = Replay(7, answers=1)
     store.put(episodes)
     everything = [(e.id, n) for e in episodes for n in range(len(e.turns))]
     assert [(e.id, n) for e, n in store.kept] == everything[-7:]
+    store = Replay(100, answers=1)
+    store.put(episodes[:1])
+    first, again, other = ([n for _, n in store.turns(40, seed=seed)] for seed in ([0, 1], [0, 1], [0, 2]))
+    assert len(first) == 40 > len(store)
+    assert first == again != other
+    assert set(first) == set(range(len(store)))
+    assert Replay(5, answers=1).turns(3, seed=[0]) == []
+    store, (parent, *_) = Replay(100, answers=1), episodes
+    (said,) = services.sample([(parent, 2)], noise=(1,))
+    store.put([parent, said])
+    assert [(e.id, n) for e, n in store.kept] == [*((parent.id, n) for n in range(len(parent.turns))), (said.id, 2)]
 
 
 def test_several_answers_stand_in_place_of_the_same_turn(services, episodes):
@@ -204,23 +205,6 @@ def test_several_answers_stand_in_place_of_the_same_turn(services, episodes):
     assert places[3] == places[4] == places[5]
     assert places[::3] == [(episode.id, turn) for episode, turn in store.turns(3, seed=[0, 1, 0])]
     assert len({each.id for each in drawn}) == 7
-
-
-def test_a_replay_is_drawn_with_replacement_and_by_its_seed(episodes):
-    store = Replay(100, answers=1)
-    store.put(episodes[:1])
-    first, again, other = ([n for _, n in store.turns(40, seed=seed)] for seed in ([0, 1], [0, 1], [0, 2]))
-    assert len(first) == 40 > len(store)
-    assert first == again != other
-    assert set(first) == set(range(len(store)))
-    assert Replay(5, answers=1).turns(3, seed=[0]) == []
-
-
-def test_the_turns_that_a_fork_shares_are_kept_once(services, episodes):
-    store, (parent, *_) = Replay(100, answers=1), episodes
-    (said,) = services.sample([(parent, 2)], noise=(1,))
-    store.put([parent, said])
-    assert [(e.id, n) for e, n in store.kept] == [*((parent.id, n) for n in range(len(parent.turns))), (said.id, 2)]
 
 
 def test_answers_drawn_from_a_replay_are_new_and_the_policys_present_ones(services, episodes):

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import replace
 
 import pytest
 
 from lmgym.baselines.curves import directions
 from lmgym.baselines.curves.directions import DIRECTIONS, Line, reached, table
-from lmgym.cli import main
 from lmgym.cli.curves import WAYS
 from lmgym.cli.options import between
 from lmgym.cli.train import settings
@@ -21,6 +19,7 @@ from lmgym.train import source
 from lmgym.train.parts.planners import Wander
 from lmgym.train.parts.tasks import Uniform
 from lmgym.train.state import InstancePool
+from tests.command import command
 from tests.train.chain import SPEC, chain_policy
 
 BY_NAME = {each.name: each for each in DIRECTIONS}
@@ -59,19 +58,14 @@ def test_the_table_compares_the_arms_seed_by_seed():
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS, ids=lambda each: each.name)
-def test_arms_begin_with_one_policy_and_differ_in_what_is_compared(direction, tmp_path):
+def test_arms_begin_with_one_policy_and_every_run_and_recording_is_its_own(direction, tmp_path):
     start = directions.start_of(direction, 1, tmp_path)
-    said = [directions.words(direction, arm, 1, tmp_path) for arm in direction.arms]
-    for each in said:
+    for each in [directions.words(direction, arm, 1, tmp_path) for arm in direction.arms]:
         assert each[each.index("--model") + 1] == f"hf:{start / 'policy'}"
         assert each[each.index("--seed") + 1] == "1"
         assert ("--recorded" in each) == bool(direction.recordings)
     runs = {directions.run_of(direction, arm, seed, tmp_path) for arm in direction.arms for seed in range(3)}
     assert len(runs) == 3 * len(direction.arms)
-
-
-@pytest.mark.parametrize("direction", DIRECTIONS, ids=lambda each: each.name)
-def test_every_recording_of_every_seed_has_a_chance_of_its_own(direction, tmp_path):
     said = [
         directions.record_words(direction, recording, seed, tmp_path, tmp_path / "0.jsonl")
         for recording in direction.recordings
@@ -87,16 +81,13 @@ def test_a_reward_is_all_in_which_the_arms_of_the_first_direction_differ(tmp_pat
     assert different[1:] == [("rewards=dense", "rewards=sparse")]  # besides the folder
 
 
-def test_a_wanderer_is_himself_outside_of_his_turns_and_nothing_tells():
+def test_a_share_of_a_wanderers_turns_is_random_and_nothing_tells():
     jobs = Uniform(40).draw(0, InstancePool(task=SPEC.id, size=1000))
     episodes = source.demonstrated(Engine(planner=Wander(1, 3)), chain_policy(), jobs)
     right = [[turn.action == "acb"[int(turn.observation.text)] for turn in each.turns] for each in episodes]
     assert all(each[0] and all(each[3:]) for each in right)
     assert 0 < sum(each[1] for each in right) < 20  # one in four, by chance
     assert not any("stumble" in turn.info for each in episodes for turn in each.turns)
-
-
-def test_a_share_of_a_wanderers_turns_is_random():
     jobs = Uniform(100).draw(0, InstancePool(task=SPEC.id, size=1000))
     episodes = source.demonstrated(Engine(planner=Wander(0, 9, share=0.5)), chain_policy(), jobs)
     firsts = [each.turns[0] for each in episodes]
@@ -118,10 +109,7 @@ def test_every_arm_runs(direction, tmp_path, monkeypatch):
     direction = replace(direction, arms=arms, recordings=few, warmup=1, episodes=4)
 
     def call(folder, arguments, name):
-        monkeypatch.setattr(sys, "argv", ["lmgym", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        assert not ended.value.code
+        assert command(*arguments) == 0
 
     monkeypatch.setattr(directions, "call", call)
     monkeypatch.setattr(directions, "make", lambda folder, arguments, out: call(folder, arguments, out.name))
@@ -150,9 +138,6 @@ def test_arms_with_other_arguments_are_refused_before_anything_is_made(tmp_path,
 
 
 @pytest.mark.parametrize("option", [["--tune"], ["--part", "x"]])
-def test_what_directions_do_not_take_is_refused(option, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["lmgym", "curves", "--size", "directions", *option])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code
+def test_what_directions_do_not_take_is_refused(option, capsys):
+    assert command("curves", "--size", "directions", *option) != 0
     assert "no --tune, --algorithm or --part" in capsys.readouterr().err

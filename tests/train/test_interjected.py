@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from types import MappingProxyType
 
 import pytest
 
 from lmgym.baselines import mc
-from lmgym.cli import main
 from lmgym.env import registry
 from lmgym.env.env import TextEnv
 from lmgym.train import loop
 from lmgym.train.log import read_metrics
+from tests.command import command
 from tests.train import chain
 
 FEW = {"warmup": 1, "warmup_episodes": 16, "demonstrated": 64, "sampled": 0, "steps": 1, "episodes": 4, "evaluate": 2}
@@ -54,11 +53,8 @@ def test_a_run_without_wrong_moves_says_nothing_of_them(tmp_path, capfd, none):
 
 
 @pytest.mark.parametrize("words", [["--stumble", "0.2"], ["--wander", "0:2"]])
-def test_a_record_of_what_cannot_be_played_is_refused(tmp_path, monkeypatch, capfd, words):
+def test_a_record_of_what_cannot_be_played_is_refused(tmp_path, capfd, words):
     out = tmp_path / "data" / "games.jsonl"
-    monkeypatch.setattr(sys, "argv", ["lmgym", "record", MUTE.id, "--episodes", "2", "--out", str(out), *words])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 2
+    assert command("record", MUTE.id, "--episodes", "2", "--out", str(out), *words) == 2
     assert "lists no admissible actions" in capfd.readouterr().err
     assert not out.parent.exists()

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import replace
 
 import pytest
 
 from lmgym.baselines.curves import lmrl
 from lmgym.baselines.curves.lmrl import BENCHMARKS, IMITATION, METHODS
-from lmgym.cli import main
 from lmgym.cli.train import settings
+from tests.command import command
 
 MAZE = BENCHMARKS[0]
 FEW = {
@@ -55,10 +54,7 @@ def test_a_seed_is_made_by_the_real_commands(benchmark, tmp_path, monkeypatch):
     def call(folder, arguments, name):
         said.append(name)
         few = (*FEW[arguments[1]], "--evaluate", "2") if arguments[0] == "train" else ()
-        monkeypatch.setattr(sys, "argv", ["lmgym", *arguments, *few, "--option", "max_turns=4"])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        assert not ended.value.code
+        assert command(*arguments, *few, "--option", "max_turns=4") == 0
 
     few = ("--episodes", "25", "--tries", "1", "--wander", "0:")
     monkeypatch.setattr(lmrl, "call", call)

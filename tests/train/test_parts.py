@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import replace
 
@@ -35,12 +36,9 @@ def episode(name: str, group: str, *rewards: float, **fields) -> Trajectory:
     return replace(EPISODE, id=name, group=group, turns=turns, **fields)
 
 
-def test_only_groups_without_variance_are_dropped():
+def test_groups_without_variance_or_that_lost_an_episode_are_dropped():
     found = [episode("a", "1", 0.1, 0.2), episode("b", "1", 0.3), episode("c", "2", 0.0), episode("d", "2", 1.0)]
     assert drop_flat_groups(found).drop == {"a", "b"}
-
-
-def test_those_whose_group_was_lost_are_dropped():
     found = [episode("a", "1", 0.1), episode("b", "1", 0.3), episode("c", "2", 1.0), episode("d", "3", 0.0)]
     found += [episode("e", "3", 1.0, seat="other")]  # seats are compared among themselves
     found = [replace(each, root=each.id) for each in found]
@@ -48,49 +46,37 @@ def test_those_whose_group_was_lost_are_dropped():
     assert drop_lone_episodes(found).drop == {"c", "d", "e", "f"}
 
 
-def test_cut_episodes_are_masked_turn_by_turn():
+def test_cut_episodes_are_masked_and_those_with_an_invalid_action_or_cost():
     found = [episode("a", "1", 0, 0, truncated=True), episode("b", "1", 1)]
     assert mask_truncated(found).mask == {("a", 0), ("a", 1)}
     assert not mask_truncated(found).drop
+    found = [replace(EPISODE, id="a", turns=(TURN, replace(TURN, info={"valid": False}))), episode("b", "1", 1)]
+    assert mask_void(found).mask == {("a", 0), ("a", 1)}
+    assert not mask_void(found).drop
+    turns = (replace(TURN, info={"valid": False}, reward=0.5, terms={"reward": 0.5}), TURN)
+    charged = invalid_cost(replace(EPISODE, turns=turns), cost=0.2)
+    assert charged.turns[0].reward == pytest.approx(0.3)
+    assert charged.turns[0].terms == {"reward": 0.5, "invalid": -0.2}
+    assert charged.turns[1] is TURN
 
 
 def played(group: str, *successes: bool):
     return [episode(f"{group}{n}", group, float(won), info={"success": won}) for n, won in enumerate(successes)]
 
 
-def test_groups_are_kept_by_their_successes():
+def test_groups_are_kept_by_their_successes_or_variance_and_turns_by_their_entropy():
     found = [*played("a", True, True), *played("b", True, False, False, False), *played("c", False, False)]
     assert drop_outside(found, low=0.0, high=0.9).drop == {"a0", "a1"}
     assert drop_outside(found, low=0.3, high=1.0).drop == {"b0", "b1", "b2", "b3", "c0", "c1"}
-
-
-def test_groups_are_kept_by_their_variance():
     found = [
         episode(f"{g}{n}", g, r) for g, rs in {"a": (0, 1), "b": (0, 3), "c": (2, 2)}.items() for n, r in enumerate(rs)
     ]
     assert keep_varied(found, share=0.3).drop == {"a0", "a1", "c0", "c1"}
     assert keep_varied(found, share=0.7).drop == {"c0", "c1"}
-
-
-def test_turns_are_kept_by_their_entropy():
     turns = [replace(TURN, completion=Completion(text="x", ids=(1, 2), entropy=(e, e + 0.2))) for e in (0.5, 0.1, 0.9)]
     found = [replace(EPISODE, id="a", turns=(*turns, TURN)), replace(EPISODE, id="b", turns=(turns[1],))]
     assert keep_uncertain(found, share=0.5).mask == {("a", 1), ("b", 0)}
     assert keep_uncertain(found, share=0.1).mask == {("a", 0), ("a", 1), ("b", 0)}
-
-
-def test_episodes_with_an_invalid_action_are_masked():
-    found = [replace(EPISODE, id="a", turns=(TURN, replace(TURN, info={"valid": False}))), episode("b", "1", 1)]
-    assert mask_void(found).mask == {("a", 0), ("a", 1)}
-    assert not mask_void(found).drop
-
-
-def test_an_invalid_action_costs():
-    turns = (replace(TURN, info={"valid": False}, reward=0.5, terms={"reward": 0.5}), TURN)
-    charged = invalid_cost(replace(EPISODE, turns=turns), cost=0.2)
-    assert charged.turns[0].reward == pytest.approx(0.3)
-    assert charged.turns[0].terms == {"reward": 0.5, "invalid": -0.2}
-    assert charged.turns[1] is TURN
 
 
 def test_only_the_limit_of_the_task_counts_as_an_end():
@@ -99,7 +85,12 @@ def test_only_the_limit_of_the_task_counts_as_an_end():
         assert (found.terminated, found.truncated) == (ends, not ends)
 
 
-def test_a_stage_ends_at_the_first_of_its_limits():
+def test_a_stage_needs_an_end_and_ends_at_the_first_of_its_limits():
+    assert Until(steps=0).reached(0, 0)
+    with pytest.raises(RecipeError, match="needs an end"):
+        Until()
+    with pytest.raises(RecipeError, match="Uniform"):
+        NoTasks().draw(0, InstancePool(task="t", size=1))
     until = Until(steps=10, seconds=60)
     assert until.progress(3, 45).share == 0.75
     assert until.expected(3, 45) == 4  # the fourth ends at the limit
@@ -115,20 +106,6 @@ def test_a_stage_ends_at_the_first_of_its_limits():
     assert until.reached(10, 0)
     assert until.reached(0, 60)
     assert linear(1.0, 0.0)(until.progress(100, 0)) == 0.0
-
-
-def test_a_stage_of_no_steps_is_over_at_once():
-    assert Until(steps=0).reached(0, 0)
-
-
-def test_a_stage_without_an_end_is_refused():
-    with pytest.raises(RecipeError, match="needs an end"):
-        Until()
-
-
-def test_rl_needs_tasks():
-    with pytest.raises(RecipeError, match="Uniform"):
-        NoTasks().draw(0, InstancePool(task="t", size=1))
 
 
 def test_figures_of_play_are_means_over_episodes_and_turns():
@@ -149,7 +126,7 @@ def test_figures_of_play_are_means_over_episodes_and_turns():
     assert "success" not in shown
 
 
-def test_the_log_goes_on_where_the_checkpoint_was(tmp_path):
+def test_the_log_goes_on_where_the_checkpoint_was_and_a_file_is_replaced_whole_or_not_at_all(tmp_path):
     log = Log(tmp_path, quiet=True)
     log.write({"stage": "rl", "loss": 1.0}, step=1)
     offset = log.offset
@@ -159,9 +136,6 @@ def test_the_log_goes_on_where_the_checkpoint_was(tmp_path):
     again.write({"stage": "rl", "loss": 3.0}, step=2)
     again.close()
     assert [row["loss"] for row in read_metrics(tmp_path)] == [1.0, 3.0]
-
-
-def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
     replace_file(tmp_path / "a.json", "old")
     (tmp_path / "a.json.partial").mkdir()
     with pytest.raises(RecipeError, match="cannot write"):
@@ -188,45 +162,31 @@ def kept(trajectories, *, by=keep_top, **args):
     return sorted({each.id for each in trajectories} - by(trajectories, **args).drop)
 
 
-def test_the_upper_share_of_each_group_is_kept():
+def test_the_upper_share_of_each_group_is_kept_if_it_beats_the_worst():
     assert kept(ranked(3.0, 1.0, 5.0, 2.0), share=0.5) == ["0", "2"]
     assert kept(ranked(3.0, 1.0, 5.0, 9.0, groups="aabb"), share=0.5) == ["0", "3"]
     assert kept(ranked(3.0, 1.0, 5.0, 9.0, groups="aabb"), share=0.5, within="all") == ["2", "3"]
-
-
-@pytest.mark.parametrize("by", [keep_top, keep_best])
-def test_ties_at_the_border_are_kept_or_cut(by):
-    assert kept(ranked(1.0, 1.0, 1.0, 0.0), by=by, share=0.25) == ["0", "1", "2"]
-    assert kept(ranked(1.0, 1.0, 1.0, 0.0), by=by, share=0.25, ties="cut") == ["0"]
-
-
-def test_what_is_no_better_than_the_worst_of_its_group_is_not_kept_of_a_round():
     assert kept(ranked(0.0, 0.0, 0.0, 0.0), share=0.5) == []
     assert kept(ranked(0.0, 0.0, 1.0, 0.0), share=0.75) == ["2"]
 
 
 @pytest.mark.parametrize("by", [keep_top, keep_best])
-@pytest.mark.parametrize("within", ["group", "all"])
-@pytest.mark.parametrize("ties", ["keep", "cut"])
-def test_all_of_it_is_all_of_it(by, within, ties):
-    assert kept(ranked(0.0, 0.0, 1.0, 3.0, groups="aabc"), by=by, share=1.0, within=within, ties=ties) == list("0123")
+def test_ties_at_the_border_are_kept_or_cut_and_all_of_it_is_all_of_it(by):
+    assert kept(ranked(1.0, 1.0, 1.0, 0.0), by=by, share=0.25) == ["0", "1", "2"]
+    assert kept(ranked(1.0, 1.0, 1.0, 0.0), by=by, share=0.25, ties="cut") == ["0"]
+    whole = ranked(0.0, 0.0, 1.0, 3.0, groups="aabc")
+    for within, ties in itertools.product(("group", "all"), ("keep", "cut")):
+        assert kept(whole, by=by, share=1.0, within=within, ties=ties) == list("0123"), (within, ties)
 
 
-def test_a_data_set_is_ranked_within_its_tasks_and_what_was_tried_once_together():
-    # a: 3 and 2 of 3, 1, 2, 2 with the tie; b: 9 of 9, 8; c to f once each: 5 of 5, 4, 4, 0
+def test_a_data_set_is_ranked_within_its_tasks_and_cut_by_successes_and_ties():
     data = ranked(3.0, 1.0, 2.0, 2.0, 9.0, 8.0, 5.0, 4.0, 4.0, 0.0, groups="aaaabbcdef")
     assert kept(data, by=keep_best, share=0.5) == ["0", "2", "3", "4", "6", "7", "8"]
     assert kept(data, by=keep_best, share=0.5, ties="cut") == ["0", "2", "4", "6", "7"]
     assert kept(data, by=keep_best, share=0.2, within="all") == ["4", "5"]
-
-
-def test_successes_alone_are_kept_of_a_data_set_of_successes_and_failures():
     data = ranked(0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0, 1.0, groups="aabbccde")  # a failed twice, b never
     assert kept(data, by=keep_best, share=0.3) == ["2", "3", "4", "7"]
     assert kept(data, by=keep_best, share=0.3, within="all") == ["2", "3", "4", "7"]
-
-
-def test_a_data_set_without_a_worst_is_cut_by_its_ties_alone():
     data = ranked(1.0, 1.0, 1.0, 1.0, groups="abcd")
     assert kept(data, by=keep_best, share=0.5) == ["0", "1", "2", "3"]
     assert kept(data, by=keep_best, share=0.5, ties="cut") == ["0", "1"]

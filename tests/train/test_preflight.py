@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import importlib
-import sys
 from dataclasses import replace
 
 import pytest
 
 from lmgym.baselines import filtered_bc
-from lmgym.cli import main
 from lmgym.cli.options import read_args
 from lmgym.errors import LmgymError, RecipeError
 from lmgym.rollout import dataset
@@ -21,6 +19,7 @@ from lmgym.train.preflight import check
 from lmgym.train.stage import Evaluate
 from lmgym.train.stages import Sft
 from lmgym.train.state import InstancePool
+from tests.command import command
 from tests.train import tt
 from tests.train.chain import SPEC, chain_policy
 from tests.train.victim import train
@@ -103,9 +102,6 @@ def test_a_data_set_of_which_the_filter_keeps_nothing_is_refused_before_the_warm
 
 def test_a_recording_that_could_not_be_written_is_not_played(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(Engine, "run", lambda *_: pytest.fail("played"))
-    monkeypatch.setattr(sys, "argv", ["lmgym", "record", "guess_number", "--out", str(tmp_path / "new" / "x.csv")])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 2
+    assert command("record", "guess_number", "--out", str(tmp_path / "new" / "x.csv")) == 2
     assert "choose a name that ends in .jsonl or .parquet" in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
