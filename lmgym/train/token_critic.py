@@ -172,7 +172,7 @@ class TokenCritic(Critic):
         at = torch.cat([positions - 1, ends])  # the state before a token is the one after the token before it
         rows, copy_of = distinct(batch)
         read = batch.rows(rows)
-        at, place = (copy_of[at // width] * read.ids.shape[1] + at % width).unique(return_inverse=True)
+        at, place = torch.unique(copy_of[at // width] * read.ids.shape[1] + at % width, return_inverse=True)
         states = self.trunk(read.ids, read.attention, read.media).flatten(0, 1)[at]
         with torch.no_grad():
             slow = states if self.trunk.model is None else self.slow(read)[at]
