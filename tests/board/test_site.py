@@ -628,7 +628,6 @@ OFFICIAL |= {"lmgym/GUIRecordedOfficial-v0", "lmgym/OSWorldOfficial-v0"}
 OFFICIAL |= {"lmgym/TextCraftOfficial-v0"}
 PARTLY = {"lmgym/MiniWoB-v0"}  # some of its pages have no oracle
 PARTLY |= {"lmgym/TextArena-v0"}  # its games have no oracle
-PARTLY |= {"lmgym/BabyAI-v0"}  # its oracle is not played yet
 PARTLY |= {"lmgym/Desktop-v0"}  # three players of 94 desktops take hours; not played since the families changed
 
 
