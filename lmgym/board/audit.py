@@ -54,7 +54,7 @@ def audit(
     agent = RecordedPolicy(auditor, record, settings.max_tokens, answers=settings.answers)
     seats = {seat: SeatConfig(policy=RecordedPolicy(None, record, None)) for seat in entry.seats if seat != FIRST_SEAT}
     concurrency = 1 if seats else ALONE  # other seats count tokens by the record of a single episode
-    seats[FIRST_SEAT] = SeatConfig(prompt=settings.prompt, policy=agent, answers=settings.answers)
+    seats[FIRST_SEAT] = SeatConfig(prompt=settings.prompt, policy=agent, answers=settings.answers, tools=settings.tools)
     rows = []
     stated: list[float] = []
     owner: list[int] = []

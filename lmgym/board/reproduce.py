@@ -59,7 +59,6 @@ def score_again(path: Path, policy: LocalPolicy, *, tolerance: float | None = No
             top_p=settings.top_p,
             top_k=settings.top_k,
             seed=settings.seed,
-            tools=settings.tools,
         ),
         protocol(entry.task),
         precision=precision,

@@ -144,7 +144,7 @@ class EvalPlan:
                 jobs=self.jobs[:PILOT] if config.pilot else self.jobs,
                 engine=Engine(
                     context=context_rule(config.context),
-                    seats=policies.seat_configs(self.settings.answers),
+                    seats=policies.seats,
                     concurrency=config.max_episodes,
                     pictures=record.pictures,
                 ),

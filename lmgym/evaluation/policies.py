@@ -12,7 +12,6 @@ from lmgym.errors import PolicyError
 from lmgym.evaluation.settings import Settings
 from lmgym.policy.base import Policy
 from lmgym.policy.load import LOCAL, REMOTE
-from lmgym.rollout.answers import AnswerFormat
 from lmgym.rollout.episode_state import SeatConfig
 from lmgym.types import FIRST_SEAT
 
@@ -37,13 +36,8 @@ class Policies:
     """The policies of a run; remote ones hold connections until they are closed."""
 
     agent: Policy
-    seats: Mapping[str, Policy] = field(default_factory=dict)  # other seats
+    seats: Mapping[str, SeatConfig] = field(default_factory=dict)
     remote: list[RemotePolicy] = field(default_factory=list)
-
-    def seat_configs(self, answers: AnswerFormat) -> dict[str, SeatConfig]:
-        """Return the seats as an engine takes them; `answers` is the format of the agent's answers."""
-        agent = {FIRST_SEAT: SeatConfig(policy=self.agent, answers=answers)}
-        return agent | {seat: SeatConfig(policy=policy, trained=False) for seat, policy in self.seats.items()}
 
     def close(self) -> None:
         """Close connections and programs."""
@@ -96,7 +90,6 @@ def build_policies(
     Everything that the policies depend on is in `settings`, so that a later run can build the same ones.
     """
     from lmgym.policy.endpoints.calls import RequestOptions
-    from lmgym.policy.tools import ActionPolicy
 
     max_tokens = settings.max_tokens or default_max_tokens(model)
     remote: list[RemotePolicy] = []
@@ -115,11 +108,11 @@ def build_policies(
 
     try:
         agent = build(model)
-        if kind_of(model) != "scripted":
-            agent = ActionPolicy(agent, tools=settings.tools)
-        seats = {seat: build(name) for seat, name in settings.seats.items()}
-        if settings.tools == "text":  # for every seat; else each policy offers tools in its own way
-            seats = {seat: ActionPolicy(policy, tools="text") for seat, policy in seats.items()}
+        tools = "native" if kind_of(model) == "scripted" else settings.tools
+        seats = {FIRST_SEAT: SeatConfig(policy=agent, answers=settings.answers, tools=tools)}
+        others = "text" if settings.tools == "text" else "native"
+        for seat, name in settings.seats.items():
+            seats[seat] = SeatConfig(policy=build(name), trained=False, tools=others)
         return Policies(agent=agent, seats=seats, remote=remote)
     except BaseException:
         for policy in remote:

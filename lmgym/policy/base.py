@@ -6,13 +6,19 @@ engine asks the environment for, and read them from `Conversation.hints`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
 from lmgym.types import Completion, Message, Turn
 
 TOOLS = "tools"  # key in a turn's info: the schemas that were offered at it, if they differ from the turn before
+OFFER = """You act by calling tools. Answer with one JSON object alone on the last line:
+{"name": "the tool", "arguments": {"its parameter": "value"}}
+
+The tools:
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +58,32 @@ def extends(messages: Sequence[Message], before: Sequence[Message], answer: Mess
         and tuple(messages[:size]) == tuple(before)
         and all(message.role != "assistant" for message in messages[size + 1 :])
     )
+
+
+def functions(tools: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return schemas as `{"name", "description", "parameters"}`, without the wrapper of chat completions."""
+    return [dict(tool["function"]) if "function" in tool else dict(tool) for tool in tools]
+
+
+def with_tools_in_prompt(conversation: Conversation) -> Conversation:
+    """Return the conversation with its tools described in the system prompt."""
+    if not conversation.tools:
+        return conversation
+    schemas = "\n".join(json.dumps(tool, ensure_ascii=False) for tool in functions(conversation.tools))
+    first, *rest = conversation.messages
+    words = OFFER + schemas
+    if first.role == "system":
+        messages = (replace(first, text=f"{first.text}\n\n{words}"), *rest)
+    else:
+        messages = (Message(role="system", text=words), *conversation.messages)
+    return replace(conversation, messages=messages, tools=())
+
+
+def offered(conversation: Conversation, tools: str) -> Conversation:
+    """Return the conversation with its tools "text": in the system prompt; "none": left out; else: as they are."""
+    if tools == "text":
+        return with_tools_in_prompt(conversation)
+    return replace(conversation, tools=()) if tools == "none" and conversation.tools else conversation
 
 
 class Session(Protocol):

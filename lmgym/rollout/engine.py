@@ -225,6 +225,7 @@ class EngineRun:
             trained=config.trained,
             history=History(EMPTY, prompt),
             answers=config.answers,
+            tool_mode=config.tools,
         )
 
     # Environments ----------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from lmgym.errors import ReplayError
-from lmgym.policy.base import TOOLS, Conversation, Policy, extends
+from lmgym.policy.base import TOOLS, Conversation, Policy, extends, offered
 from lmgym.rollout.answers import AnswerFormat, action_of
 from lmgym.rollout.context import Context, History, with_request
 from lmgym.rollout.env_handle import StepResult
@@ -37,6 +37,7 @@ class SeatConfig:
     prompt: str | None = None  # system prompt of the seat
     trained: bool = True  # False: its trajectories carry the tag "trained": False
     answers: AnswerFormat = "plain"  # the part of its answers that is the action
+    tools: str = "native"  # "text": tools in the system prompt; "none": left out; else: in the policy's own way
 
 
 @dataclass(slots=True)
@@ -48,6 +49,7 @@ class SeatState:
     trained: bool
     history: History
     answers: AnswerFormat = "plain"
+    tool_mode: str = "native"
     rendered: tuple[Message, ...] = ()  # messages that the last turn answered
     completions: list[Completion] = field(default_factory=list)  # of the current segment
     income: float = 0.0  # earned before the seat's first turn
@@ -166,7 +168,7 @@ class EpisodeState:
         self.messages = tuple(messages if self.summary is None else with_request(messages, self.summary))
         if seat.tools != seat.offered or not seat.extends(self.messages):
             seat.completions = []
-        return Conversation(
+        conversation = Conversation(
             messages=self.messages,
             spoken=tuple(seat.completions),
             # the same sampling noise whenever the job is played
@@ -176,6 +178,7 @@ class EpisodeState:
             parallel_calls=self.parallel_calls,
             max_tokens=max_tokens,
         )
+        return conversation if seat.tool_mode == "native" else offered(conversation, seat.tool_mode)
 
     def summarise(self, completion: Completion) -> None:
         """Record the policy's answer as a summary, a turn that the environment never sees."""

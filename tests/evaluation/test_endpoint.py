@@ -21,9 +21,9 @@ from lmgym.policy.base import Conversation
 from lmgym.policy.endpoints.calls import MAX_REPLY_BYTES, EndpointRefused, RequestOptions
 from lmgym.policy.endpoints.pace import RetryLimits
 from lmgym.policy.load import load_policy, load_remote
-from lmgym.policy.tools import ActionPolicy
 from lmgym.rollout import episodes
 from lmgym.rollout.engine import Engine
+from lmgym.rollout.episode_state import SeatConfig
 from lmgym.types import Completion, Message
 
 from .server import any_fault, bisect, peek, reply, serving
@@ -181,7 +181,7 @@ def test_tools_in_words_reach_an_endpoint_that_has_none(tmp_path):
 
     with serving(speaker) as server, closing(load_remote(server.model)) as policy:
         jobs = runner.episodes("test/Jars-v0", split="test", size=200, count=20, options={})
-        report = runner.evaluate(ActionPolicy(policy, tools="text"), jobs, engine=Engine())
+        report = runner.evaluate(policy, jobs, engine=Engine(seats={"agent": SeatConfig(tools="text")}))
     assert 0 < report.success.mean < 1
     assert all(outcome.invalid == 0 and outcome.turns == 1 for outcome in report.outcomes)
 

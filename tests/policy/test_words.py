@@ -9,18 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmgym.env.actions import parse_json_call
-from lmgym.policy.base import Conversation
+from lmgym.policy.base import Conversation, offered, with_tools_in_prompt
 from lmgym.policy.load import load_local
 from lmgym.policy.tools import (
-    ActionPolicy,
     action_of_call,
     call_of_action,
     calls_of_action,
     split_thinking,
-    with_tools_in_prompt,
 )
 from lmgym.types import Message
-from tests.rollout.fakes import Bytes
 
 PEEK = {"name": "peek", "description": "Look.", "parameters": {"type": "object"}}
 QUESTION = Message(role="user", text="where?")
@@ -105,19 +102,12 @@ def test_a_local_answer_keeps_its_ids_without_its_thinking_and_has_tools_in_word
 
 
 def test_tools_are_left_out_where_none_are_offered():
-    policy = Bytes(answer=lambda conversation: f"{len(conversation.tools)} tools")
-    (answer,) = ActionPolicy(policy, tools="none").act([Conversation(messages=(QUESTION,), tools=(PEEK,))])
-    assert answer.text == "0 tools"
+    conversation = Conversation(messages=(QUESTION,), tools=(PEEK,))
+    assert offered(conversation, "none") == Conversation(messages=(QUESTION,))
+    assert offered(conversation, "native") == conversation
 
 
 def test_an_action_may_hold_several_calls():
     two = "\n".join(action_of_call("", name, {"jar": number}) for number, name in enumerate(("peek", "answer")))
     assert calls_of_action(f"Look.\n{two}") == ("Look.", [("peek", {"jar": 0}), ("answer", {"jar": 1})])
     assert calls_of_action("go") == ("go", [])
-
-
-def test_a_policy_that_sees_is_given_its_pictures_through_the_wrapper():
-    inner, pictures = load_local("tiny-vl"), {"00": b"png"}
-    ActionPolicy(inner).use_pictures(pictures)
-    assert inner.gallery.pictures is pictures
-    ActionPolicy(Bytes()).use_pictures(pictures)  # one that reads only is left alone

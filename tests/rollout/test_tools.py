@@ -11,7 +11,6 @@ from lmgym.policy.base import tools_by_turn
 from lmgym.policy.load import load_local
 from lmgym.policy.local.policy import LocalPolicy
 from lmgym.policy.scripted import hinted
-from lmgym.policy.tools import ActionPolicy
 from lmgym.rollout import episodes
 from lmgym.rollout.context import Full, views
 from lmgym.rollout.engine import Engine
@@ -98,7 +97,7 @@ def test_new_tools_start_a_segment_and_a_fork_continues_it(local):
 def test_training_evaluation_and_demonstrations_show_tools_in_the_same_way(local):
     """A stage plays the policy itself; an evaluation wraps it, and its default for local models is "template"."""
     training = play(local, max_tokens=4)["agent"]
-    evaluated = play(ActionPolicy(local, tools="template"), max_tokens=4)["agent"]
+    evaluated = play(local, {"agent": SeatConfig(tools="template")}, max_tokens=4)["agent"]
     assert [turn.completion for turn in training.turns] == [turn.completion for turn in evaluated.turns]
     shown = play(hinted("demonstrator"))["agent"]
     encoded = local.encode(shown, views(Full(), shown, local.count))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lmgym.policy.base import Conversation
+from lmgym.policy.base import Conversation, functions
 from lmgym.policy.endpoints.calls import ParsedReply, RawReply, RequestOptions
 from lmgym.policy.endpoints.chat import (
     DIGEST,
@@ -19,7 +19,7 @@ from lmgym.policy.endpoints.chat import (
     token_counts,
 )
 from lmgym.policy.endpoints.status import parsed_result
-from lmgym.policy.tools import functions, split_thinking
+from lmgym.policy.tools import split_thinking
 from lmgym.types import Finish, Message
 
 # all others: stop

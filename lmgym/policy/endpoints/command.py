@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lmgym.errors import PolicyError
-from lmgym.policy.base import Conversation
+from lmgym.policy.base import Conversation, functions
 from lmgym.policy.endpoints.calls import (
     MAX_REPLY_BYTES,
     EndpointRefused,
@@ -39,7 +39,7 @@ from lmgym.policy.endpoints.chat import (
     read_reply,
     token_counts,
 )
-from lmgym.policy.tools import functions, split_thinking
+from lmgym.policy.tools import split_thinking
 
 SHUTDOWN_TIMEOUT = 2.0  # seconds for the program to end by itself
 MAX_SILENT_STARTS = 3  # starts in a row without an answer before the program is given up

@@ -19,7 +19,7 @@ from lmgym.policy.local.sampling import truncate
 from lmgym.policy.local.score import TokenRows, model_inputs, rows_of, states
 from lmgym.policy.models.vision import Media
 from lmgym.policy.noise import stream, uniform
-from lmgym.policy.tools import ActionPolicy, split_thinking
+from lmgym.policy.tools import split_thinking
 from lmgym.types import Picture
 
 TOKENS = 8192  # padded tokens of one forward pass
@@ -48,20 +48,10 @@ class Rescored:
 class Auditor:
     """A local policy without sampling, for checks: prompts, text and scores."""
 
-    def __init__(
-        self,
-        policy: LocalPolicy,
-        *,
-        temperature: float,
-        top_p: float,
-        top_k: int,
-        seed: int = 0,
-        tools: str = "none",
-    ) -> None:
-        """The settings are those of the answers to check; `tools` is the way in which tools were offered."""
+    def __init__(self, policy: LocalPolicy, *, temperature: float, top_p: float, top_k: int, seed: int = 0) -> None:
+        """The settings are those of the answers to check."""
         self.policy = policy
         self.sampling = replace(policy.sampling, temperature=temperature, top_p=top_p, top_k=top_k, seed=seed)
-        self._actions = ActionPolicy(policy, tools=tools)
         self._tolerance = TOLERANCE if in_fp32(policy) else HALF_TOLERANCE
 
     @property
@@ -71,11 +61,11 @@ class Auditor:
 
     def prompt(self, conversation: Conversation) -> tuple[list[int], bool]:
         """Return the new ids of a conversation, and True if they render all of it."""
-        return self.policy.prompt(self._actions.offer(conversation))
+        return self.policy.prompt(conversation)
 
     def pictures(self, conversation: Conversation, prompt: Sequence[int], *, fresh: bool) -> tuple[Picture, ...]:
         """Locate the pictures in `prompt`, which `prompt()` made of a conversation."""
-        return self.policy.pictures(self._actions.offer(conversation), prompt, fresh=fresh)
+        return self.policy.pictures(conversation, prompt, fresh=fresh)
 
     def text(self, answer: Sequence[int]) -> str:
         """Return the text of an answer without its thinking."""

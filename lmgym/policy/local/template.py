@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 from jinja2.exceptions import TemplateError
 
 from lmgym.errors import PolicyError
-from lmgym.policy.base import Conversation
+from lmgym.policy.base import Conversation, with_tools_in_prompt
 from lmgym.policy.local.rendering import BoundedTemplate
 from lmgym.policy.local.vocabulary import MARKS, Vocabulary
 from lmgym.policy.models.vision import Gallery
-from lmgym.policy.tools import with_tools_in_prompt, wrapped
+from lmgym.policy.tools import wrapped
 from lmgym.types import Message, Picture
 
 if TYPE_CHECKING:
