@@ -6,7 +6,7 @@ import os
 import platform
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from importlib.util import find_spec
@@ -48,20 +48,40 @@ class Check:
 
 def doctor() -> list[Check]:
     """Check the packages of every extra, programs, official data, GPU, threads and disk; nothing is changed."""
+    chromium = f"apt-get install chromium, or set ${process.EXECUTABLE}"
     return [
         Check(name="lmgym", status="info", detail=f"{__version__}, Python {platform.python_version()}"),
         _threads(),
         _disk(),
         _gpu(),
         *_extras(),
-        _chromium(),
-        _program("bwrap", package="bubblewrap", needed_by="lmgym verify, which replays entries in a sandbox"),
+        _program("Chromium", process.executable, needed_by=_users("web"), fix=chromium),
+        _bubblewrap(),
         _sandbox(),
         _docker(),
         _desktop(),
-        _stockfish(),
+        _program(
+            "Stockfish",
+            stockfish.executable,
+            needed_by="chess",
+            fix=f"apt-get install stockfish, or set ${stockfish.EXECUTABLE}",
+        ),
         *_official_data(),
     ]
+
+
+def _needed(name: str, missing: str, detail: str, *, needed_by: str, fix: str) -> Check:
+    """Return a check with the reason why something is `missing`, or with its detail if there is no reason."""
+    if missing:
+        return Check(name=name, status="missing", detail=missing, needed_by=needed_by, fix=fix)
+    return Check(name=name, status="ok", detail=detail, needed_by=needed_by)
+
+
+def _program(name: str, find: Callable[[], str], *, needed_by: str, fix: str) -> Check:
+    try:
+        return _needed(name, "", find(), needed_by=needed_by, fix=fix)
+    except MissingExtra as error:
+        return _needed(name, str(error), "", needed_by=needed_by, fix=fix)
 
 
 def _tasks() -> list[TaskSpec]:
@@ -107,16 +127,9 @@ def _extras() -> Iterator[Check]:
         if not needed_by:  # extras of the interop and of developers
             continue
         absent = [name for name in names if name != "lmgym" and not _installed(name)]
-        if absent:
-            yield Check(
-                name=f"extra {extra}",
-                status="missing",
-                detail=f"not installed: {', '.join(absent)}",
-                needed_by=needed_by,
-                fix=f"pip install 'lmgym[{extra}]'",
-            )
-        else:
-            yield Check(name=f"extra {extra}", status="ok", detail=", ".join(names), needed_by=needed_by)
+        missing = f"not installed: {', '.join(absent)}" if absent else ""
+        fix = f"pip install 'lmgym[{extra}]'"
+        yield _needed(f"extra {extra}", missing, ", ".join(names), needed_by=needed_by, fix=fix)
 
 
 def _installed(package: str) -> bool:
@@ -127,60 +140,33 @@ def _installed(package: str) -> bool:
     return True
 
 
-def _chromium() -> Check:
-    users = _users("web")
-    try:
-        return Check(name="Chromium", status="ok", detail=process.executable(), needed_by=users)
-    except MissingExtra as error:
-        fix = f"apt-get install chromium, or set ${process.EXECUTABLE}"
-        return Check(name="Chromium", status="missing", detail=str(error), needed_by=users, fix=fix)
-
-
-def _program(name: str, *, package: str, needed_by: str) -> Check:
-    path = shutil.which(name)
-    if path:
-        return Check(name=package, status="ok", detail=path, needed_by=needed_by)
-    return Check(
-        name=package,
-        status="missing",
-        detail=f"{name} is not on the PATH",
-        needed_by=needed_by,
-        fix=f"apt-get install {package}",
-    )
+def _bubblewrap() -> Check:
+    path, users = shutil.which("bwrap"), "lmgym verify, which replays entries in a sandbox"
+    missing = "" if path else "bwrap is not on the PATH"
+    return _needed("bubblewrap", missing, path or "", needed_by=users, fix="apt-get install bubblewrap")
 
 
 def _sandbox() -> Check:
-    needed_by = _users("swe")
-    if reason := bubblewrap.unavailable():
-        fix = "apt-get install bubblewrap libseccomp2, on a machine that allows user namespaces"
-        return Check(name="sandbox", status="missing", detail=reason, needed_by=needed_by, fix=fix)
-    detail = "; ".join(["bubblewrap", *bubblewrap.missing()])
-    return Check(name="sandbox", status="ok", detail=detail, needed_by=needed_by)
+    reason = bubblewrap.unavailable()
+    detail = "" if reason else "; ".join(["bubblewrap", *bubblewrap.missing()])
+    fix = "apt-get install bubblewrap libseccomp2, on a machine that allows user namespaces"
+    return _needed("sandbox", reason, detail, needed_by=_users("swe"), fix=fix)
 
 
 def _docker() -> Check:
-    needed_by = "sandboxes that start from an image, LMGYM_SANDBOX=docker"
-    if reason := daemon.unavailable():
-        fix = f"apt-get install docker.io and pip install 'lmgym[swe]', or set ${daemon.HOST}"
-        return Check(name="Docker", status="missing", detail=reason, needed_by=needed_by, fix=fix)
-    return Check(name="Docker", status="ok", detail=daemon.description(), needed_by=needed_by)
+    reason = daemon.unavailable()
+    users = "sandboxes that start from an image, LMGYM_SANDBOX=docker"
+    fix = f"apt-get install docker.io and pip install 'lmgym[swe]', or set ${daemon.HOST}"
+    return _needed("Docker", reason, "" if reason else daemon.description(), needed_by=users, fix=fix)
 
 
 def _desktop() -> Check:
+    missing = fix = ""
     try:
         check_installed()
     except MissingExtra as error:
-        needs, _, fix = str(error).partition(": ")
-        return Check(name="desktop", status="missing", detail=needs, needed_by=_users("gui"), fix=fix)
-    return Check(name="desktop", status="ok", detail="programs and packages", needed_by=_users("gui"))
-
-
-def _stockfish() -> Check:
-    try:
-        return Check(name="Stockfish", status="ok", detail=stockfish.executable(), needed_by="chess")
-    except MissingExtra as error:
-        detail, fix = str(error), f"apt-get install stockfish, or set ${stockfish.EXECUTABLE}"
-        return Check(name="Stockfish", status="missing", detail=detail, needed_by="chess", fix=fix)
+        missing, _, fix = str(error).partition(": ")
+    return _needed("desktop", missing, "programs and packages", needed_by=_users("gui"), fix=fix)
 
 
 def _users(extra: str) -> str:
@@ -200,13 +186,7 @@ def _official_data() -> Iterator[Check]:
             size = env.unwrapped.size()
             env.close()
         except (InstanceError, MissingExtra) as error:
-            yield Check(name=name, status="missing", detail=str(error), needed_by=spec.name, fix=fix)
+            yield _needed(name, str(error), "", needed_by=spec.name, fix=fix)
             continue
-        status: Literal["ok", "missing"] = "ok" if size else "missing"
-        yield Check(
-            name=name,
-            status=status,
-            detail=f"{size} {unsized[0]} instances",
-            needed_by=spec.name,
-            fix="" if size else fix,
-        )
+        detail = f"{size} {unsized[0]} instances"
+        yield _needed(name, "" if size else detail, detail, needed_by=spec.name, fix=fix)
