@@ -26,8 +26,7 @@ import torch
 from torch import Tensor, nn
 
 from lmgym.baselines import bc
-from lmgym.baselines.curves.directions import Direction
-from lmgym.baselines.curves.systems import arm
+from lmgym.baselines.curves.directions import Direction, arm
 from lmgym.errors import RecipeError
 from lmgym.train.batch import Batch, micro_batches
 from lmgym.train.critics import Base, Estimator, Point, Trunk, mlp, states_at

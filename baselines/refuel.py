@@ -26,8 +26,7 @@ import torch
 from torch import Tensor
 
 from lmgym.baselines import bc
-from lmgym.baselines.curves.directions import Direction
-from lmgym.baselines.curves.systems import arm
+from lmgym.baselines.curves.directions import Direction, arm
 from lmgym.errors import RecipeError
 from lmgym.rollout.episode_state import number_of
 from lmgym.rollout.fork import fork

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -196,16 +197,32 @@ def make_all(
     """
     starts = {cell.start: start_words(cell, folder) for cell in cells}
     own = {cell.name: words(cell, folder, rates[cell.algorithm]) for cell in cells}
-    for name, line in {**starts, **own}.items():
-        check(folder / name, line, settings)
+
+    def one(name: str, arguments: Sequence[str]) -> None:
+        make(folder, arguments, folder / name)
+        tell(name)
+
+    lines = [(folder / name, line) for name, line in {**starts, **own}.items()]
+    waves = [[partial(one, *item) for item in wave.items()] for wave in (starts, own)]
+    in_parallel(waves, lines, at_once=at_once, settings=settings)
+
+
+def in_parallel(
+    waves: Iterable[Iterable[Callable[[], object]]],
+    lines: Iterable[tuple[Path, Sequence[str]]],
+    *,
+    at_once: int,
+    settings: Settings,
+) -> None:
+    """Do the work of each wave in turn, `at_once` at a time.
+
+    Raise RecipeError before anything is done if a folder of `lines` has a run with other arguments.
+    """
+    for out, arguments in lines:
+        check(out, arguments, settings)
     with ThreadPoolExecutor(at_once) as pool:
-
-        def one(arguments: Sequence[str], name: str) -> None:
-            make(folder, arguments, folder / name)
-            tell(name)
-
-        for each in (starts, own):
-            for future in [pool.submit(one, line, name) for name, line in each.items()]:
+        for wave in waves:
+            for future in [pool.submit(work) for work in wave]:
                 future.result()
 
 

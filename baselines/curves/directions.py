@@ -7,18 +7,20 @@ where tokens are not comparable. The results are reported, not asserted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
-from lmgym.baselines.curves.comparison import Settings, call, check, interval, make, percent
+from lmgym.baselines.curves.comparison import Settings, call, in_parallel, interval, make, percent
+from lmgym.errors import LmgymError
 from lmgym.train.log import read_metrics
 
 RL = ("--warmup", "0", "--steps", "1000000")  # `--tokens` ends a run
+RATES = ("--lr", "3e-4", "--final-norm-lr", "0.045")  # what the trials of the curves chose for GRPO
 SOON = (*RL, "--critic-steps", "1")  # of about seven steps, the critic's default of 5 would be most
 # bc with the optimiser and the loss of filtered BC, so that only the data differs
 PLAIN = (
@@ -35,6 +37,11 @@ class Arm:
     algorithm: str
     options: Sequence[str] = ()  # of the task
     words: Sequence[str] = RL  # of the algorithm
+
+
+def arm(name: str, algorithm: str, *words: str, options: Sequence[str] = ()) -> Arm:
+    """Return an arm that trains from the start policy, at the rates of all arms unless `words` has others."""
+    return Arm(name=name, algorithm=algorithm, words=(*RL, *RATES, *words), options=options)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,24 +153,24 @@ def make_all(
     at_once: int,
     tell: Callable[[str], None],
     settings: Settings,
-) -> None:
-    """Make the runs of every direction and seed, several of these in parallel.
+) -> dict[str, str]:
+    """Make the missing runs of every direction and seed, several of these in parallel; return errors by direction.
 
-    Raise RecipeError before the first run if a folder has a run with other arguments.
+    After an error the other directions go on. Raise RecipeError before the first run if a folder has a run with other
+    arguments.
     """
-    for each, seed in product(directions, seeds):
-        check_all(each, seed, folder, settings)
-    with ThreadPoolExecutor(at_once) as pool:
-        jobs = [pool.submit(make_seed, each, seed, folder, tell) for each, seed in product(directions, seeds)]
-        for job in jobs:
-            job.result()
+    errors: dict[str, str] = {}
 
+    def one(direction: Direction, seed: int) -> None:
+        try:
+            make_seed(direction, seed, folder, tell)
+        except LmgymError as error:
+            errors[direction.name] = str(error)
 
-def check_all(direction: Direction, seed: int, folder: Path, settings: Settings) -> None:
-    """Raise RecipeError if a folder of the start run or of an arm has a run with other arguments."""
-    check(start_of(direction, seed, folder), start_words(direction, seed, folder), settings)
-    for arm in direction.arms:
-        check(run_of(direction, arm, seed, folder), words(direction, arm, seed, folder), settings)
+    pairs = list(product(directions, seeds))
+    lines = [line for pair in pairs for line in runs(*pair, folder).items()]
+    in_parallel([[partial(one, *pair) for pair in pairs]], lines, at_once=at_once, settings=settings)
+    return errors
 
 
 def make_seed(direction: Direction, seed: int, folder: Path, tell: Callable[[str], None]) -> None:
@@ -171,13 +178,11 @@ def make_seed(direction: Direction, seed: int, folder: Path, tell: Callable[[str
     before, after = ([r for r in direction.recordings if r.by == by] for by in ("demonstrator", "start"))
     for recording in before:
         _record(direction, recording, seed, folder)
-    make(folder, start_words(direction, seed, folder), start_of(direction, seed, folder))
-    for recording in after:
-        _record(direction, recording, seed, folder)
-    tell(start_of(direction, seed, folder).name)
-    for arm in direction.arms:
-        out = run_of(direction, arm, seed, folder)
-        make(folder, words(direction, arm, seed, folder), out)
+    for number, (out, line) in enumerate(runs(direction, seed, folder).items()):
+        make(folder, line, out)
+        if number == 0:
+            for recording in after:
+                _record(direction, recording, seed, folder)
         tell(out.name)
 
 
@@ -203,9 +208,10 @@ def run_of(direction: Direction, arm: Arm, seed: int, folder: Path) -> Path:
     return folder / f"{direction.name}-{plain}-{seed}"
 
 
-def runs(direction: Direction, seed: int, folder: Path) -> list[Path]:
-    """Return the folders of the start run and of the arms."""
-    return [start_of(direction, seed, folder), *(run_of(direction, arm, seed, folder) for arm in direction.arms)]
+def runs(direction: Direction, seed: int, folder: Path) -> dict[Path, list[str]]:
+    """Return the arguments of `lmgym train` for the start run and the arms, by folder."""
+    arms = {run_of(direction, arm, seed, folder): words(direction, arm, seed, folder) for arm in direction.arms}
+    return {start_of(direction, seed, folder): start_words(direction, seed, folder), **arms}
 
 
 def record_words(direction: Direction, recording: Recording, seed: int, folder: Path, out: Path) -> list[str]:

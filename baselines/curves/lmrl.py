@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 
-from lmgym.baselines.curves.comparison import Settings, call, check, interval, make
+from lmgym.baselines.curves.comparison import Settings, call, in_parallel, interval, make
 from lmgym.env.registry import find
 
 REPORT = "report.json"  # of `lmgym eval`
@@ -112,13 +113,10 @@ def make_all(
 
     Raise RecipeError before the first run if a folder has a run with other arguments.
     """
-    pairs = [(benchmark, seed) for benchmark in benchmarks for seed in seeds]
-    for benchmark, seed in pairs:
-        for method in (IMITATION, *METHODS):
-            check(run_of(benchmark, method, seed, folder), words(benchmark, method, seed, folder), settings)
-    with ThreadPoolExecutor(at_once) as pool:
-        for job in [pool.submit(make_seed, benchmark, seed, folder, tell) for benchmark, seed in pairs]:
-            job.result()
+    pairs = list(product(benchmarks, seeds))
+    lines = [line for pair in pairs for line in runs(*pair, folder).items()]
+    work = [partial(make_seed, *pair, folder, tell) for pair in pairs]
+    in_parallel([work], lines, at_once=at_once, settings=settings)
 
 
 def make_seed(benchmark: Benchmark, seed: int, folder: Path, tell: Callable[[str], None]) -> None:
@@ -126,9 +124,8 @@ def make_seed(benchmark: Benchmark, seed: int, folder: Path, tell: Callable[[str
     data = data_of(benchmark, seed, folder)
     if not data.exists():
         call(folder, record_words(benchmark, seed, folder), data.stem)
-    for method in (IMITATION, *METHODS):
-        run = run_of(benchmark, method, seed, folder)
-        make(folder, words(benchmark, method, seed, folder), run)
+    for method, (run, line) in zip((IMITATION, *METHODS), runs(benchmark, seed, folder).items(), strict=True):
+        make(folder, line, run)
         report = report_of(run)
         if not report.exists():
             resume = ["--resume"] if report.parent.exists() else []
@@ -201,6 +198,7 @@ def table(benchmark: Benchmark, seeds: Sequence[int], folder: Path) -> str:
     return "\n".join(rows)
 
 
-def runs(benchmark: Benchmark, seed: int, folder: Path) -> list[Path]:
-    """Return the folders of all runs of a seed."""
-    return [run_of(benchmark, method, seed, folder) for method in (IMITATION, *METHODS)]
+def runs(benchmark: Benchmark, seed: int, folder: Path) -> dict[Path, list[str]]:
+    """Return the arguments of `lmgym train` for all runs of a seed, by folder."""
+    methods = (IMITATION, *METHODS)
+    return {run_of(benchmark, each, seed, folder): words(benchmark, each, seed, folder) for each in methods}

@@ -8,33 +8,25 @@ tuning trial. Rows of systems that are not run keep what the table said before.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import product
 from pathlib import Path
 
 import numpy as np
 
 from lmgym.baselines.curves import directions
-from lmgym.baselines.curves.comparison import REPORTS, Settings, commits
-from lmgym.baselines.curves.directions import RL, Arm, Direction
-from lmgym.errors import LmgymError, RecipeError
+from lmgym.baselines.curves.comparison import REPORTS, commits
+from lmgym.baselines.curves.directions import Direction
+from lmgym.errors import RecipeError
 from lmgym.evaluation.stats import Interval, student
 from lmgym.train import algorithms
 from lmgym.train.log import read_metrics
 
-RATES = ("--lr", "3e-4", "--final-norm-lr", "0.045")  # what the trials of the curves chose for GRPO
 COLUMNS = (
     *("system", "the paper's claim", "compared", "task", "seeds", "start", "system", "ablation", "difference"),
     *("verdict", "tokens", "seconds", "command", "commit"),
 )
 NOT_RUN = "not run"
-
-
-def arm(name: str, algorithm: str, *words: str, options: Sequence[str] = ()) -> Arm:
-    """Return an arm that trains from the start policy, at the rates of all arms unless `words` has others."""
-    return Arm(name=name, algorithm=algorithm, words=(*RL, *RATES, *words), options=options)
 
 
 def experiments(names: Sequence[str] = ()) -> dict[str, Direction]:
@@ -49,35 +41,6 @@ def experiments(names: Sequence[str] = ()) -> dict[str, Direction]:
 def trial(direction: Direction) -> Direction:
     """Return the experiment with budgets that only show that its runs start."""
     return replace(direction, warmup=1, tokens=100, episodes=4)
-
-
-def make_all(
-    chosen: Sequence[Direction],
-    seeds: Sequence[int],
-    folder: Path,
-    *,
-    at_once: int,
-    tell: Callable[[str], None],
-    settings: Settings,
-) -> dict[str, str]:
-    """Make the missing runs, `at_once` at a time, and return the errors by system; other systems go on.
-
-    Raise RecipeError before the first run if a folder has a run with other arguments.
-    """
-    for direction, seed in product(chosen, seeds):
-        directions.check_all(direction, seed, folder, settings)
-    errors: dict[str, str] = {}
-
-    def one(direction: Direction, seed: int) -> None:
-        try:
-            directions.make_seed(direction, seed, folder, tell)
-        except LmgymError as error:
-            errors[direction.name] = str(error)
-
-    with ThreadPoolExecutor(at_once) as pool:
-        for job in [pool.submit(one, *pair) for pair in product(chosen, seeds)]:
-            job.result()
-    return errors
 
 
 def difference(direction: Direction, seeds: Sequence[int], folder: Path) -> tuple[list[list[float]], Interval]:

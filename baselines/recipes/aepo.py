@@ -22,8 +22,7 @@ from functools import partial
 
 from torch import Tensor
 
-from lmgym.baselines.curves.directions import Direction
-from lmgym.baselines.curves.systems import arm
+from lmgym.baselines.curves.directions import Direction, arm
 from lmgym.baselines.recipes import arpo
 from lmgym.train.batch import Batch
 from lmgym.train.interfaces import Term

@@ -23,8 +23,7 @@ from dataclasses import dataclass, replace
 from torch import Tensor
 
 from lmgym.baselines import bc, grpo
-from lmgym.baselines.curves.directions import Direction
-from lmgym.baselines.curves.systems import arm
+from lmgym.baselines.curves.directions import Direction, arm
 from lmgym.errors import RecipeError
 from lmgym.train.batch import Batch
 from lmgym.train.math import group_normal

@@ -19,8 +19,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from lmgym.baselines import grpo
-from lmgym.baselines.curves.directions import Direction
-from lmgym.baselines.curves.systems import arm
+from lmgym.baselines.curves.directions import Direction, arm
 from lmgym.train.parts.filters import drop_lone_episodes
 from lmgym.train.parts.stores import Successes
 from lmgym.train.parts.tasks import Band, Uniform

@@ -21,8 +21,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from lmgym.baselines import grpo
-from lmgym.baselines.curves.directions import Direction
-from lmgym.baselines.curves.systems import arm
+from lmgym.baselines.curves.directions import Direction, arm
 from lmgym.train.parts.filters import drop_lone_episodes, drop_outside, keep_uncertain
 from lmgym.train.parts.importance import Choice
 from lmgym.train.parts.stores import Successes

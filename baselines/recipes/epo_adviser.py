@@ -18,8 +18,7 @@ from typing import Literal
 from torch import Tensor
 
 from lmgym.baselines import bc
-from lmgym.baselines.curves.directions import Direction
-from lmgym.baselines.curves.systems import arm
+from lmgym.baselines.curves.directions import Direction, arm
 from lmgym.train.batch import Batch
 from lmgym.train.interfaces import Term
 from lmgym.train.parts.losses import reinforce

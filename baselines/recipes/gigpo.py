@@ -18,8 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lmgym.baselines import grpo
-from lmgym.baselines.curves.directions import Direction
-from lmgym.baselines.curves.systems import arm
+from lmgym.baselines.curves.directions import Direction, arm
 from lmgym.train.ranges import NonNegative
 from lmgym.train.recipe import Recipe
 

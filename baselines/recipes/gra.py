@@ -25,8 +25,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from lmgym.baselines import grpo
-from lmgym.baselines.curves.directions import Direction
-from lmgym.baselines.curves.systems import arm
+from lmgym.baselines.curves.directions import Direction, arm
 from lmgym.errors import RecipeError
 from lmgym.train.parts.rewards import each
 from lmgym.train.recipe import Recipe

@@ -23,8 +23,7 @@ from functools import partial
 from torch import Tensor
 
 from lmgym.baselines import grpo
-from lmgym.baselines.curves.directions import Direction
-from lmgym.baselines.curves.systems import arm
+from lmgym.baselines.curves.directions import Direction, arm
 from lmgym.train.batch import Batch
 from lmgym.train.parts.credit import within_groups
 from lmgym.train.parts.rewards import information_gain

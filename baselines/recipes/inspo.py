@@ -21,8 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from lmgym.baselines import grpo
-from lmgym.baselines.curves.directions import Direction
-from lmgym.baselines.curves.systems import arm
+from lmgym.baselines.curves.directions import Direction, arm
 from lmgym.errors import RecipeError
 from lmgym.train.parts.tasks import Population, Uniform
 from lmgym.train.ranges import Count, Fraction, Positive

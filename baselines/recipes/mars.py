@@ -26,8 +26,7 @@ import torch
 from torch import Tensor
 
 from lmgym.baselines import grpo
-from lmgym.baselines.curves.directions import Direction
-from lmgym.baselines.curves.systems import arm
+from lmgym.baselines.curves.directions import Direction, arm
 from lmgym.rollout.fork import PLY
 from lmgym.train.batch import Batch
 from lmgym.train.math import group_normal

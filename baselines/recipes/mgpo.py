@@ -18,8 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from lmgym.baselines import bc, grpo
-from lmgym.baselines.curves.directions import Direction
-from lmgym.baselines.curves.systems import arm
+from lmgym.baselines.curves.directions import Direction, arm
 from lmgym.train.interfaces import FilterResult
 from lmgym.train.ranges import Count, PositiveInt, Rate
 from lmgym.train.recipe import Recipe

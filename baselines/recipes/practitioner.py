@@ -16,8 +16,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from lmgym.baselines import bc, grpo, ppo, rloo
-from lmgym.baselines.curves.directions import Direction
-from lmgym.baselines.curves.systems import arm
+from lmgym.baselines.curves.directions import Direction, arm
 from lmgym.train.ranges import Count, NonNegative, Positive, PositiveInt, Rate
 from lmgym.train.recipe import Recipe
 

@@ -22,8 +22,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from lmgym.baselines import refuel
-from lmgym.baselines.curves.directions import Direction
-from lmgym.baselines.curves.systems import arm
+from lmgym.baselines.curves.directions import Direction, arm
 from lmgym.rollout.episode_state import number_of
 from lmgym.rollout.fork import fork
 from lmgym.train.recipe import Recipe

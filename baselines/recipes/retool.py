@@ -20,8 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from lmgym.baselines import ppo
-from lmgym.baselines.curves.directions import Direction
-from lmgym.baselines.curves.systems import RATES, arm
+from lmgym.baselines.curves.directions import RATES, Direction, arm
 from lmgym.train.parts.rewards import each, with_rewards
 from lmgym.train.ranges import Fraction, NonNegative
 from lmgym.train.recipe import Recipe

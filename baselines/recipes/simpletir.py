@@ -23,8 +23,7 @@ from functools import partial
 from typing import Literal
 
 from lmgym.baselines import grpo
-from lmgym.baselines.curves.directions import Direction
-from lmgym.baselines.curves.systems import arm
+from lmgym.baselines.curves.directions import Direction, arm
 from lmgym.train.interfaces import Filter, FilterResult
 from lmgym.train.math import Aggregation
 from lmgym.train.parts.filters import drop_flat_groups, drop_lone_episodes, drop_outside, mask_truncated, mask_void

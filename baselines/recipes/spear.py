@@ -21,8 +21,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from lmgym.baselines import grpo
-from lmgym.baselines.curves.directions import Direction
-from lmgym.baselines.curves.systems import arm
+from lmgym.baselines.curves.directions import Direction, arm
 from lmgym.train.interfaces import Filter, Term
 from lmgym.train.math import Aggregation
 from lmgym.train.parts.credit import covariance_clipped, own_returns

@@ -18,8 +18,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from lmgym.baselines import ppo
-from lmgym.baselines.curves.directions import Direction
-from lmgym.baselines.curves.systems import arm
+from lmgym.baselines.curves.directions import Direction, arm
 from lmgym.train.parts.filters import keep_varied
 from lmgym.train.ranges import Fraction, NonNegative, PositiveInt
 from lmgym.train.recipe import Recipe

@@ -20,8 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lmgym.baselines import bc, grpo
-from lmgym.baselines.curves.directions import Direction
-from lmgym.baselines.curves.systems import arm
+from lmgym.baselines.curves.directions import Direction, arm
 from lmgym.train.interfaces import Optimiser
 from lmgym.train.parts.search import SearchTraces, successful_traces
 from lmgym.train.parts.tasks import Uniform

@@ -20,8 +20,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from lmgym.baselines import bc, grpo
-from lmgym.baselines.curves.directions import Direction
-from lmgym.baselines.curves.systems import arm
+from lmgym.baselines.curves.directions import Direction, arm
 from lmgym.rollout.context import Stub
 from lmgym.train.parts.turns import by_turn
 from lmgym.train.ranges import Count, NonNegative, PositiveInt, Rate

@@ -6,11 +6,11 @@ import importlib
 import json
 import shlex
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 from rich.console import Console
@@ -21,10 +21,13 @@ from lmgym.errors import RecipeError
 
 if TYPE_CHECKING:
     from lmgym.baselines.curves.comparison import Cell, Course, TrainingCurve
+    from lmgym.baselines.curves.directions import Direction
+    from lmgym.baselines.curves.lmrl import Benchmark
 
 START, END = "<!-- curves: made by `make curves` -->", "<!-- /curves -->"
 PAPER = "<!-- lmrl: made by `make curves SIZE=lmrl` -->", "<!-- /lmrl -->"
 WAYS = "<!-- directions: made by `make curves SIZE=directions` -->", "<!-- /directions -->"
+Experiment = TypeVar("Experiment", "Direction", "Benchmark")
 
 
 def curves(
@@ -43,20 +46,20 @@ def curves(
     """Make the runs, a table with intervals over seeds, and a picture."""
     from lmgym.baselines.curves import comparison
 
+    console = Console(soft_wrap=True)
     if size in ("directions", "lmrl"):
         if tune or algorithm or part:
             raise RecipeError(f"{size} has arms, rates and a table of its own: no --tune, --algorithm or --part")
         if size == "lmrl":
-            _lmrl(out, task, at_once=at_once, write=write, seeds=range(seeds))
+            _lmrl(console, out, task, at_once=at_once, write=write, seeds=range(seeds))
         else:
-            _directions(out, task, at_once=at_once, write=write)
+            _directions(console, out, task, at_once=at_once, write=write)
         return
     courses, course_seeds = _plan(size)
     courses = [course for course in courses if not task or course.task in task]
     chosen = [(course, name) for course in courses for name in course.algorithms if not algorithm or name in algorithm]
     if not chosen:
         raise RecipeError(f"nothing to run: {size} has no such task with such an algorithm")
-    console = Console(soft_wrap=True)
     make = partial(
         comparison.make_all, folder=out, rates=_rates(), at_once=at_once, tell=teller(console), settings=settings
     )
@@ -75,13 +78,11 @@ def curves(
     commits = comparison.commits(out / name for cell in cells for name in (cell.start, cell.name))
     command = _command(size, task=task, algorithm=algorithm, part=[part] if part else [], tune=[""] if tune else [])
     how = f"Command: `{command}`, {commits}."
-    content = report(results, how, tuned=tuned, picture=picture)
-    console.print(content, markup=False)
     comparison.draw(results, out / picture)
     if write is not None:
         comparison.draw(results, write.with_name(picture))
-        first, last = (mark.replace("curves", f"curves of {part}", 1) if part else mark for mark in (START, END))
-        write.write_text(between(write.read_text(), content, first, last))
+    first, last = (mark.replace("curves", f"curves of {part}", 1) if part else mark for mark in (START, END))
+    _publish(console, [report(results, how, tuned=tuned, picture=picture)], write, (first, last))
 
 
 def _trial(course: Course, algorithm: str) -> str:
@@ -157,17 +158,15 @@ def report(results: list[TrainingCurve], how: str, *, tuned: Mapping[str, str], 
     return f"{caption}\n\n{comparison.table(results)}\n\n![success over tokens, steps and seconds]({picture})"
 
 
-def _directions(out: Path, names: list[str] | None, *, at_once: int, write: Path | None) -> None:
+def _directions(console: Console, out: Path, names: list[str] | None, *, at_once: int, write: Path | None) -> None:
     """Make the runs of directions, of which `names` are some or the tasks of some, and their tables."""
     from lmgym.baselines.curves import comparison, directions
 
-    console, seeds = Console(soft_wrap=True), range(3)
-    chosen = [each for each in directions.DIRECTIONS if not names or each.name in names or each.task in names]
-    if not chosen:
-        available = ", ".join(each.name for each in directions.DIRECTIONS)
-        raise RecipeError(f"no direction is {' or '.join(names or [])}; known: {available}")
-
-    directions.make_all(chosen, seeds, out, at_once=at_once, tell=teller(console), settings=settings)
+    seeds = range(3)
+    chosen = _chosen(directions.DIRECTIONS, names, "direction")
+    errors = directions.make_all(chosen, seeds, out, at_once=at_once, tell=teller(console), settings=settings)
+    if errors:
+        raise RecipeError("; ".join(f"{name}: {error}" for name, error in errors.items()))
     tables = [
         directions.table(each, [directions.read(each, arm, seed, out) for arm in each.arms for seed in seeds])
         for each in chosen
@@ -177,26 +176,35 @@ def _directions(out: Path, names: list[str] | None, *, at_once: int, write: Path
         f"Command: `{_command('directions', task=names)}`, {commits}. Intervals: bootstrap over seeds, 95 %; no tuning "
         "trial for any arm. The level is the mean end of the arm that ended lower."
     )
-    content = "\n\n".join([caption, *tables])
-    console.print(content, markup=False)
-    if write is not None:
-        write.write_text(between(write.read_text(), content, *WAYS))
+    _publish(console, [caption, *tables], write, WAYS)
 
 
-def _lmrl(out: Path, names: list[str] | None, *, at_once: int, write: Path | None, seeds: range) -> None:
+def _lmrl(
+    console: Console, out: Path, names: list[str] | None, *, at_once: int, write: Path | None, seeds: range
+) -> None:
     """Make the runs of LMRL-Gym's tables, of which `names` are some, and the tables."""
     from lmgym.baselines.curves import comparison, lmrl
 
-    console = Console(soft_wrap=True)
-    chosen = [each for each in lmrl.BENCHMARKS if not names or each.name in names]
-    if not chosen:
-        available = ", ".join(each.name for each in lmrl.BENCHMARKS)
-        raise RecipeError(f"no table is {' or '.join(names or [])}; known: {available}")
+    chosen = _chosen(lmrl.BENCHMARKS, names, "table")
     lmrl.make_all(chosen, seeds, out, at_once=at_once, tell=teller(console), settings=settings)
     commits = comparison.commits(run for each in chosen for seed in seeds for run in lmrl.runs(each, seed, out))
     command = _command("lmrl", task=names, seeds=[str(len(seeds))])
     caption = f"Command: `{command}`, {commits}. Intervals: bootstrap over starts, 95 %; no tuning trials."
-    content = "\n\n".join([caption, *(lmrl.table(each, seeds, out) for each in chosen)])
+    _publish(console, [caption, *(lmrl.table(each, seeds, out) for each in chosen)], write, PAPER)
+
+
+def _chosen(everything: Sequence[Experiment], names: list[str] | None, kind: str) -> list[Experiment]:
+    """Return the experiments that `names` are or whose tasks they are; all without names."""
+    chosen = [each for each in everything if not names or each.name in names or each.task in names]
+    if not chosen:
+        available = ", ".join(each.name for each in everything)
+        raise RecipeError(f"no {kind} is {' or '.join(names or [])}; known: {available}")
+    return chosen
+
+
+def _publish(console: Console, parts: Sequence[str], write: Path | None, markers: tuple[str, str]) -> None:
+    """Print the parts of a report, and write them between the markers of a README."""
+    content = "\n\n".join(parts)
     console.print(content, markup=False)
     if write is not None:
-        write.write_text(between(write.read_text(), content, *PAPER))
+        write.write_text(between(write.read_text(), content, *markers))

@@ -34,7 +34,7 @@ def systems(
     if trial:
         chosen = {name: tables.trial(each) for name, each in chosen.items()}
     ran = list(chosen.values())
-    errors = tables.make_all(ran, range(seeds), out, at_once=at_once, tell=teller(console), settings=settings)
+    errors = directions.make_all(ran, range(seeds), out, at_once=at_once, tell=teller(console), settings=settings)
     rows = {each.name: line for each in ran if (line := tables.row(each, range(seeds), out))}
     for each in ran:
         if each.name in rows:

@@ -17,8 +17,7 @@ from lmgym.evaluation.stats import student
 RECIPE = '''
 """A system in one file."""
 from lmgym.baselines import grpo
-from lmgym.baselines.curves.directions import Direction
-from lmgym.baselines.curves.systems import arm
+from lmgym.baselines.curves.directions import Direction, arm
 from lmgym.baselines.grpo import Args, recipe
 
 SMALL = ("--instances", "2", "--group", "2", "--budget", "2", "--evaluate", "2")
