@@ -16,7 +16,7 @@ from typing import Any
 
 from lmgym.errors import RecipeError
 from lmgym.evaluation.budget import Budget
-from lmgym.policy.endpoints.calls import Halted, ParsedReply, StoredReply
+from lmgym.policy.endpoints.calls import CallLedger, Halted, ParsedReply, StoredReply
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS replies (
@@ -32,7 +32,7 @@ CREATE TABLE IF NOT EXISTS exchanges (
 SUMMED = ("tokens_in", "tokens_out", "cost")  # columns of replies, NULL if not reported
 
 
-class Calls:
+class Calls(CallLedger):
     """`calls.sqlite` of a run, for one process at a time and any of its threads."""
 
     def __init__(self, path: Path, budget: Budget) -> None:
@@ -68,11 +68,11 @@ class Calls:
             sql = "INSERT INTO exchanges (session, key, draw, began) VALUES (?, ?, ?, ?)"
             return int(self._file.execute(sql, row).lastrowid or 0)
 
-    def fail(self, exchange: int, ailment: str, note: str) -> None:
+    def fail(self, exchange: int, outcome: str, note: str) -> None:
         """Record that an exchange failed."""
         with self._lock:
             self._budget.flying -= 1
-            self._end(exchange, ailment, note)
+            self._end(exchange, outcome, note)
 
     def store(self, exchange: int, key: str, stored: StoredReply, reply: ParsedReply) -> None:
         """Record the reply of an exchange."""

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from lmgym.evaluation.runner import Outcome
-from lmgym.policy.base import Conversation, Policy, SimpleSession
+from lmgym.policy.base import Conversation
+from lmgym.policy.scripted import Scripted
 from lmgym.types import Completion, Message
 
 PILOT = 3  # episodes
@@ -45,45 +46,22 @@ def estimate(pilot: Sequence[Outcome], episodes: int, *, max_turns: int, max_tok
     )
 
 
-@dataclass
-class Weighed:
+@dataclass(frozen=True)
+class Weighed(Scripted):
     """A free policy whose conversations are counted as a model's tokens, one for every four characters."""
 
-    policy: Policy
-    costs: Callable[[Mapping[str, Any]], float | None]  # US dollars by usage
-
-    @property
-    def name(self) -> str:
-        """Name of the wrapped policy."""
-        return self.policy.name
-
-    @property
-    def version(self) -> int:
-        """Version of the wrapped policy."""
-        return self.policy.version
-
-    @property
-    def wants(self) -> frozenset[str]:
-        """Facts that the wrapped policy reads."""
-        return self.policy.wants
+    costs: Callable[[Mapping[str, Any]], float | None] = lambda usage: None  # US dollars by usage
 
     def act(self, conversations: Sequence[Conversation]) -> list[Completion]:
         """Answer each conversation, with estimated usage."""
-        answers = self.policy.act(conversations)
-        return [
-            Completion(text=answer.text, usage=self._usage(conversation, answer.text))
-            for conversation, answer in zip(conversations, answers, strict=True)
-        ]
+        answers = []
+        for conversation in conversations:
+            text = self.answer(conversation)
+            usage: dict[str, Any] = {"in": self.count(conversation.messages), "out": len(text) // TOKEN + 1}
+            cost = self.costs(usage)
+            answers.append(Completion(text=text, usage=usage if cost is None else {**usage, "cost": cost}))
+        return answers
 
     def count(self, messages: Sequence[Message]) -> int:
         """Estimate the tokens of `messages`."""
         return sum(len(message.text) // TOKEN + TOKEN for message in messages)
-
-    def session(self) -> SimpleSession:
-        """Return a session that answers at once."""
-        return SimpleSession(self)
-
-    def _usage(self, conversation: Conversation, answer: str) -> dict[str, Any]:
-        usage = {"in": self.count(conversation.messages), "out": len(answer) // TOKEN + 1}
-        cost = self.costs(usage)
-        return usage if cost is None else {**usage, "cost": cost}

@@ -31,9 +31,10 @@ from lmgym.evaluation.protocol import protocol
 from lmgym.evaluation.record import CALLS, FACTS, Record, read_facts
 from lmgym.evaluation.runner import Outcome
 from lmgym.evaluation.settings import SCRIPTED, Settings, ToolMode, context_rule
+from lmgym.policy import scripted
 from lmgym.policy.base import Policy
 from lmgym.policy.endpoints.secrets import Secrets
-from lmgym.policy.load import load_policy, load_remote
+from lmgym.policy.load import load_remote
 from lmgym.rollout.answers import AnswerFormat, system_prompt
 from lmgym.rollout.engine import Engine
 from lmgym.types import Job
@@ -158,14 +159,14 @@ class EvalPlan:
 
         Raises InstanceError if the task has no player of its own.
         """
-        for player in ("demonstrator", "random"):
-            weighed = Weighed(load_policy(player), self.config.costs(self.config.model))
+        for player in (scripted.hinted("demonstrator"), scripted.random()):
+            weighed = Weighed(player.name, player.answer, player.wants, costs=self.config.costs(self.config.model))
             engine = Engine(context=context_rule(self.config.context))
             try:
                 report = runner.evaluate(weighed, list(self.jobs[:PILOT]), engine=engine)
             except InstanceError:
                 continue
-            return self.estimate(report.outcomes), player
+            return self.estimate(report.outcomes), player.name
         raise InstanceError(
             f"{self.settings.task} has no demonstrator and lists no actions to estimate from: use --pilot"
         )

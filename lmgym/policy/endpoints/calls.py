@@ -118,24 +118,8 @@ class Provider(Protocol):
         """Close connections or end the program."""
 
 
-class CallLedger(Protocol):
-    """A record of calls and their replies."""
-
-    def find(self, key: str) -> StoredReply | None:
-        """Return the stored reply to a call, or None."""
-
-    def begin(self, key: str, draw: Sequence[int]) -> int:
-        """Record the start of an exchange and return its number; raise Halted if the budget allows no more."""
-
-    def fail(self, exchange: int, outcome: str, note: str) -> None:
-        """Record a failed exchange."""
-
-    def store(self, exchange: int, key: str, stored: StoredReply, reply: ParsedReply) -> None:
-        """Record a successful exchange with its reply."""
-
-
-class InMemoryLedger:
-    """A ledger that lasts as long as the process."""
+class CallLedger:
+    """A record of calls and their replies that lasts as long as the process; the base of others."""
 
     def __init__(self) -> None:
         self.replies: dict[str, StoredReply] = {}
@@ -146,15 +130,15 @@ class InMemoryLedger:
         return self.replies.get(key)
 
     def begin(self, key: str, draw: Sequence[int]) -> int:
-        """Count an exchange and return its number."""
+        """Record the start of an exchange and return its number; raise Halted if the budget allows no more."""
         self.exchanges += 1
         return self.exchanges
 
     def fail(self, exchange: int, outcome: str, note: str) -> None:
-        """Ignore a failed exchange."""
+        """Record a failed exchange."""
 
     def store(self, exchange: int, key: str, stored: StoredReply, reply: ParsedReply) -> None:
-        """Store a reply."""
+        """Record a successful exchange with its reply."""
         self.replies[key] = stored
 
 

@@ -20,7 +20,6 @@ from lmgym.policy.endpoints.calls import (
     CallError,
     CallLedger,
     Halted,
-    InMemoryLedger,
     ParsedReply,
     Provider,
     RawReply,
@@ -58,7 +57,7 @@ class RemotePolicy:
         """`concurrency` limits the calls in flight; `costs` maps a call's usage to its cost, None if unknown."""
         self.name = provider.name
         self.provider = provider
-        self.ledger: CallLedger = InMemoryLedger() if ledger is None else ledger
+        self.ledger = CallLedger() if ledger is None else ledger
         self.retries = retries
         self.secrets = secrets
         self.costs = costs
