@@ -7,6 +7,7 @@ import platform
 import re
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from importlib.util import find_spec
@@ -182,9 +183,8 @@ def _official_data() -> Iterator[Check]:
             continue
         name, fix = f"data of {spec.id}", f"see the card of {spec.id}"
         try:
-            env = build(spec, split=unsized[0])
-            size = env.unwrapped.size()
-            env.close()
+            with closing(build(spec, split=unsized[0])) as env:
+                size = env.unwrapped.size()
         except (InstanceError, MissingExtra) as error:
             yield _needed(name, str(error), "", needed_by=spec.name, fix=fix)
             continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING
@@ -110,11 +111,8 @@ def trains_on(declaration: str) -> tuple[TaskSpec, str]:
 
 
 def _count(spec: TaskSpec, split: str) -> int:
-    env = build(spec, split=split)
-    try:
+    with closing(build(spec, split=split)) as env:
         size: int = env.unwrapped.size()
-    finally:
-        env.close()
     if not size:
         raise InstanceError(f"{spec.id} {split}: its official data is not on this machine; see the task's README")
     return size

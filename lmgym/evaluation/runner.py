@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -104,18 +105,14 @@ class Report:
 
 def size_of(task: str, split: str, options: Mapping[str, Any]) -> int:
     """Return the number of instances of a split, which may depend on the options."""
-    env = build(task, split=split, **options)
-    size: int = env.unwrapped.size()
-    env.close()
-    return size
+    with closing(build(task, split=split, **options)) as env:
+        return int(env.unwrapped.size())
 
 
 def pictured(task: str, options: Mapping[str, Any]) -> bool:
     """Return True if a task shows pictures under these options."""
-    env = build(task, **options)
-    spaces = getattr(env.observation_space, "spaces", {})
-    env.close()
-    return "images" in spaces
+    with closing(build(task, **options)) as env:
+        return "images" in getattr(env.observation_space, "spaces", {})
 
 
 def spec_of(task: str, options: Mapping[str, Any]) -> Any:
@@ -135,10 +132,8 @@ def id_of(task: str) -> str:
 
 def replays(task: str, options: Mapping[str, Any]) -> bool:
     """Return True if the task, under these options, is deterministic given seed and actions."""
-    env = build(task, **options)
-    deterministic: bool = env.unwrapped.task.deterministic
-    env.close()
-    return deterministic
+    with closing(build(task, **options)) as env:
+        return bool(env.unwrapped.task.deterministic)
 
 
 def seats_of(task: str) -> tuple[str, ...]:
@@ -163,11 +158,9 @@ def tells_answer(task: str) -> bool:
 
 def reward_terms(task: str, options: Mapping[str, Any]) -> frozenset[str]:
     """Return the names of the reward terms that a task gives for an action, here an empty one."""
-    env = build(task, **options)
-    env.reset(seed=0)
-    info = env.step("")[4]
-    env.close()
-    return frozenset(info["reward_terms"])
+    with closing(build(task, **options)) as env:
+        env.reset(seed=0)
+        return frozenset(env.step("")[4]["reward_terms"])
 
 
 def lists_actions(task: str) -> bool:

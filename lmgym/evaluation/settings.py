@@ -53,13 +53,6 @@ class Settings:
         """Return the state as it is read back from JSON."""
         return dict(json.loads(json.dumps(self.state_dict(), default=plain)))
 
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Settings:
-        """Restore from plain values."""
-        spans = [span.split("-") for span in state["instances"].split()]
-        numbers = tuple(n for span in spans for n in range(int(span[0]), int(span[-1]) + 1))
-        return cls(**{**state, "instances": numbers})
-
 
 def plain(value: object) -> object:
     """Return a JSON value for other types: a sorted list for a set, so that hash seeds do not matter, else the repr."""

@@ -300,7 +300,6 @@ def test_a_training_run_is_evaluated_by_its_folder(lmgym, ended):
 
 def test_an_identity_covers_every_setting():
     base = Settings(task="lmgym/Wordle-v0", split="test", instances=(0, 1, 2, 5))
-    assert Settings.from_state(json.loads(json.dumps(base.state_dict()))) == base
     assert base.state_dict()["instances"] == "0-2 5"
     changes = [
         {"task": "lmgym/Wordle-v1"},
