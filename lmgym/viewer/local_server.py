@@ -14,6 +14,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
+from pathlib import PurePath
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -33,10 +34,12 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-STATIC = {
-    "common.js": "text/javascript; charset=utf-8",
-    "icon.svg": "image/svg+xml",
-    "style.css": "text/css; charset=utf-8",
+STATIC = ("common.js", "icon.svg", "style.css")
+TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
 }
 HOST = re.compile(r"(?P<name>\[[\da-f:.]+\]|[\w.-]+)(:(?P<port>\d{1,5}))?")
 JSON = "application/json; charset=utf-8"
@@ -48,6 +51,8 @@ class LocalServer(ThreadingHTTPServer):
     """A server at `url`, which contains the token."""
 
     daemon_threads = True
+    page: str  # HTML file of the page
+    script: str  # its own script
 
     def __init__(self, handler: type[RequestHandler], *, host: str = "127.0.0.1", port: int = 0) -> None:
         """Listen on `host`; port 0 picks a free port. Raises OSError if the port is in use."""
@@ -68,7 +73,9 @@ class LocalServer(ThreadingHTTPServer):
 
     def answer(self, path: str, query: dict[str, list[str]]) -> Answer | None:
         """Return the content and MIME type at `path`, None if there is none."""
-        return (page_file(path).encode(), STATIC[path]) if path in STATIC else None
+        name = path or self.page
+        known = not path or path in (self.script, *STATIC)
+        return (page_file(name).encode(), TYPES[PurePath(name).suffix]) if known else None
 
 
 class RequestHandler(BaseHTTPRequestHandler):

@@ -16,9 +16,8 @@ from typing import Any, TypeVar
 from lmgym.env.pictures import encode
 from lmgym.errors import BackendError, InstanceError
 from lmgym.viewer.episode import plain
-from lmgym.viewer.local_server import JSON, Answer, LocalServer, RequestHandler, as_json, page_file
+from lmgym.viewer.local_server import JSON, Answer, LocalServer, RequestHandler, as_json
 
-PAGE = {"": ("play.html", "text/html; charset=utf-8"), "play.js": ("play.js", "text/javascript; charset=utf-8")}
 PICTURE = re.compile(r"picture/([0-9a-f]{32})\.png")
 MAX_BODY = 4 << 20  # bytes of a request; an action has at most 2^20 characters
 Result = TypeVar("Result")
@@ -137,6 +136,8 @@ class PlayHandler(RequestHandler):
 class PlayServer(LocalServer):
     """A server of the page for one play session."""
 
+    page, script = "play.html", "play.js"
+
     def __init__(self, game: PlaySession, *, host: str = "127.0.0.1", port: int = 0) -> None:
         """Listen on `host`; port 0 picks a free port. Raises OSError if the port is in use."""
         super().__init__(PlayHandler, host=host, port=port)
@@ -144,9 +145,6 @@ class PlayServer(LocalServer):
 
     def answer(self, path: str, query: dict[str, list[str]]) -> Answer | None:
         """Return the content and MIME type at `path`, None if there is none."""
-        if path in PAGE:
-            name, kind = PAGE[path]
-            return page_file(name).encode(), kind
         if path == "state.json":
             return as_json(plain(self.game.state())), JSON
         if match := PICTURE.fullmatch(path):

@@ -7,19 +7,17 @@ from collections.abc import Sequence
 
 from lmgym.viewer.episode import Decode, episode_json
 from lmgym.viewer.index import EpisodeRow, RunFile, listing
-from lmgym.viewer.local_server import JSON, Answer, LocalServer, RequestHandler, as_json, page_file
+from lmgym.viewer.local_server import JSON, Answer, LocalServer, RequestHandler, as_json
 from lmgym.viewer.search import search
 
-PAGE = {
-    "": ("index.html", "text/html; charset=utf-8"),
-    "app.js": ("app.js", "text/javascript; charset=utf-8"),
-}
 PICTURE = re.compile(r"picture/(\d{1,4})/([0-9a-f]{32})\.png")
 EPISODE = re.compile(r"episode/(\d{1,9})")
 
 
 class Viewer(LocalServer):
     """A server of recorded episodes."""
+
+    page, script = "index.html", "app.js"
 
     def __init__(
         self,
@@ -36,9 +34,6 @@ class Viewer(LocalServer):
 
     def answer(self, path: str, query: dict[str, list[str]]) -> Answer | None:
         """Return the content and MIME type at `path`, None if there is none."""
-        if path in PAGE:
-            name, kind = PAGE[path]
-            return page_file(name).encode(), kind
         if path == "listing.json":
             return as_json(listing(self.runs, self.rows)), JSON
         if path == "search.json":
