@@ -62,13 +62,14 @@ def between(text: str, content: str, first: str, last: str) -> str:
 
 def with_options(
     kind: type[T], **parsers: Callable[[Any], Any]
-) -> Callable[[Callable[[T], None]], Callable[..., None]]:
-    """Make a command that takes a dataclass into one with an option for each of its fields.
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a command whose first parameter is a dataclass into one with an option for each of its annotated fields.
 
-    The fields carry their typer metadata in `Annotated`. A field of a Mapping type is read as a list of words;
-    `parsers` turn what typer gives for a field into its value.
+    The fields carry their typer metadata in `Annotated`; other fields keep their defaults. A field of a Mapping type is
+    read as a list of words; `parsers` turn what typer gives for a field into its value.
     """
     hints = typing.get_type_hints(kind, include_extras=True)
+    fields = [each for each in dataclasses.fields(kind) if typing.get_origin(hints[each.name]) is Annotated]  # type: ignore[arg-type]  # a dataclass
 
     def parameter(field: dataclasses.Field[Any]) -> inspect.Parameter:
         annotation, default = hints[field.name], field.default
@@ -77,11 +78,14 @@ def with_options(
         default = inspect.Parameter.empty if default is dataclasses.MISSING else default
         return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
-    def decorate(command: Callable[[T], None]) -> Callable[..., None]:
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
         def run(**values: Any) -> None:
-            command(kind(**{name: parsers.get(name, lambda value: value)(value) for name, value in values.items()}))
+            given = {field.name: values.pop(field.name) for field in fields}
+            parsed = {name: parsers.get(name, lambda value: value)(value) for name, value in given.items()}
+            command(kind(**parsed), **values)
 
-        parameters = [parameter(field) for field in dataclasses.fields(kind)]  # type: ignore[arg-type]  # a dataclass
+        own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
+        parameters = [*own, *map(parameter, fields)]
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {each.name: each.annotation for each in parameters}
         run.__name__, run.__doc__ = command.__name__, command.__doc__

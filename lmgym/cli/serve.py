@@ -10,15 +10,18 @@ from rich.console import Console
 from rich.text import Text
 
 from lmgym import hosts
-from lmgym.cli.options import task_options
+from lmgym.cli.options import task_options, with_options
 from lmgym.errors import InstanceError, MissingExtra
+from lmgym.serve.clients import VARIABLE, Limits, tokens_of
 
 Words = list[str] | None
 Opt = typer.Option
-LIMITS = "Limits"
 
 
+@with_options(Limits)
 def serve(  # one line an option
+    limits: Limits,
+    *,
     tasks: Annotated[
         Words, typer.Argument(help="Task ids or folders; default: all that run no code of a client.")
     ] = None,
@@ -32,15 +35,6 @@ def serve(  # one line an option
         Words, Opt(help="Reveal to clients: answer, admissible, oracle, demonstrator, seats, instances.")
     ] = None,
     processes: Annotated[int | None, Opt(min=1, help="Worker processes; default: number of cores.")] = None,
-    sessions: Annotated[int, Opt(min=1, help="Maximum sessions.", rich_help_panel=LIMITS)] = 256,
-    sessions_per_client: Annotated[int, Opt(min=1, help="Maximum sessions per token.", rich_help_panel=LIMITS)] = 128,
-    rate: Annotated[float, Opt(min=1, help="Maximum calls per second and token.", rich_help_panel=LIMITS)] = 50_000,
-    idle: Annotated[float, Opt(min=1, help="Seconds until an idle session is closed.", rich_help_panel=LIMITS)] = 900,
-    call: Annotated[float, Opt(min=0.1, help="Maximum seconds per call.", rich_help_panel=LIMITS)] = 120,
-    slow: Annotated[
-        float, Opt(min=0.1, help="Maximum seconds to send or receive a message.", rich_help_panel=LIMITS)
-    ] = 30,
-    message: Annotated[int, Opt(min=1024, help="Maximum bytes per message.", rich_help_panel=LIMITS)] = 8 << 20,
 ) -> None:
     """Serve environments by HTTP and WebSocket; the access token is LMGYM_SERVE_TOKEN, else a random one."""
     if not (hosts.is_loopback(host) or expose):
@@ -49,20 +43,10 @@ def serve(  # one line an option
         )
     try:
         from lmgym.serve.catalogue import Catalogue
-        from lmgym.serve.clients import VARIABLE, Limits, tokens_of
         from lmgym.serve.server import Serving
     except ModuleNotFoundError as error:
         raise MissingExtra(f"serving needs {error.name}: pip install 'lmgym[serve]'") from error
     catalogue = Catalogue.of(tasks or (), options=task_options(option), reveals=reveal or ())
-    limits = Limits(
-        sessions=sessions,
-        sessions_per_client=sessions_per_client,
-        rate=rate,
-        idle=idle,
-        call=call,
-        slow=slow,
-        message=message,
-    )
     tokens, made = tokens_of(os.environ)
     os.environ.pop(VARIABLE, None)  # not passed on to processes of tasks
     serving = Serving(

@@ -8,27 +8,34 @@ import secrets
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Annotated
+
+from typer import Option as Opt
 
 from lmgym.errors import InstanceError
 
 VARIABLE = "LMGYM_SERVE_TOKEN"  # tokens, one per client, separated by spaces or commas
 MIN_TOKEN = 16  # characters
+PANEL = "Limits"  # of the options in the help of `lmgym serve`
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """Limits on messages, sessions and clients."""
+    """Limits on messages, sessions and clients; `lmgym serve` has an option for each annotated one."""
 
-    message: int = 8 << 20  # bytes; the longest possible action takes 6 MiB in JSON
+    sessions: Annotated[int, Opt(min=1, help="Maximum sessions.", rich_help_panel=PANEL)] = 256
+    sessions_per_client: Annotated[int, Opt(min=1, help="Maximum sessions per token.", rich_help_panel=PANEL)] = 128
+    rate: Annotated[float, Opt(min=1, help="Maximum calls per second and token.", rich_help_panel=PANEL)] = 50_000
+    idle: Annotated[float, Opt(min=1, help="Seconds until an idle session is closed.", rich_help_panel=PANEL)] = 900
+    call: Annotated[float, Opt(min=0.1, help="Maximum seconds per call.", rich_help_panel=PANEL)] = 120
+    slow: Annotated[
+        float, Opt(min=0.1, help="Maximum seconds to send or receive a message.", rich_help_panel=PANEL)
+    ] = 30
+    # the longest possible action takes 6 MiB in JSON
+    message: Annotated[int, Opt(min=1024, help="Maximum bytes per message.", rich_help_panel=PANEL)] = 8 << 20
     calls: int = 1024  # per message
     answers: int = 32 << 20  # characters of answers after which the remaining calls of a message are refused
-    sessions: int = 256
-    sessions_per_client: int = 128
     connections_per_client: int = 256  # open WebSockets
-    rate: float = 50_000.0  # calls per second and client
-    idle: float = 900.0  # seconds without a call after which a session is closed
-    call: float = 120.0  # seconds that a call to an environment may take
-    slow: float = 30.0  # seconds that a client may take to send a request or to receive an answer
 
     def __post_init__(self) -> None:
         if wrong := [name for name, value in vars(self).items() if not value > 0]:
