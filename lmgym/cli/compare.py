@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -11,9 +11,6 @@ from rich.table import Table
 from rich.text import Text
 
 from lmgym.errors import InstanceError
-
-if TYPE_CHECKING:
-    from lmgym.evaluation import pages
 
 
 def compare(
@@ -35,7 +32,12 @@ def compare(
     console.print(Text(pages.visible(document.title), style="bold"))
     for part in document.parts:
         if isinstance(part, pages.TextTable):
-            console.print(as_rich(part))
+            table = Table(title=Text(pages.visible(part.title)), title_justify="left")
+            for name in part.header:
+                table.add_column(Text(pages.visible(name)))
+            for row in part.rows:
+                table.add_row(*(Text(pages.visible(cell)) for cell in row))
+            console.print(table)
     if out is not None:
         write_whole(out / "comparison.json", json.dumps(result.state_dict(), indent=1, allow_nan=False).encode())
         write_whole(out / "comparison.md", pages.as_markdown(document).encode())
@@ -81,15 +83,3 @@ def _counts(text: str) -> list[int]:
     if not counts or min(counts) < 1:
         raise InstanceError(f"--tries takes numbers such as 1,2,4; got {text!r}")
     return counts
-
-
-def as_rich(table: pages.TextTable) -> Table:
-    """Return a table for the terminal, in which markup and escape sequences are plain text."""
-    from lmgym.evaluation.pages import visible
-
-    rich_table = Table(title=Text(visible(table.title)), title_justify="left")
-    for name in table.header:
-        rich_table.add_column(Text(visible(name)))
-    for row in table.rows:
-        rich_table.add_row(*(Text(visible(cell)) for cell in row))
-    return rich_table

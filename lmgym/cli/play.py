@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Annotated, Any
 
 import typer
@@ -43,29 +44,18 @@ def play(
     console = Console(soft_wrap=True, highlight=False)
     env = build(task, split=split, **options)
     if page or (page is None and "images" in env.observation_space.spaces):
-        _on_page(env, console, player, seed, index, port=port, open_browser=browser)
+        from lmgym.viewer.play import PlayServer, PlaySession
+
+        with closing(PlaySession(env, seed=seed, index=index, adviser=None if player == "human" else player)) as game:
+            try:
+                table = PlayServer(game, port=port)
+            except OSError as error:
+                raise InstanceError(f"cannot listen on port {port}: {error.strerror}; try another --port") from error
+            console.print(Text(f"play at {table.url}"))
+            serve(table, console, open_browser=browser)
         return
-    try:
+    with closing(env):
         _episode(env, console, player, seed, {} if index is None else {"index": index})
-    finally:
-        env.close()
-
-
-def _on_page(
-    env: Any, console: Console, player: str, seed: int, index: int | None, *, port: int, open_browser: bool
-) -> None:
-    from lmgym.viewer.play import PlayServer, PlaySession
-
-    game = PlaySession(env, seed=seed, index=index, adviser=None if player == "human" else player)
-    try:
-        try:
-            table = PlayServer(game, port=port)
-        except OSError as error:
-            raise InstanceError(f"cannot listen on port {port}: {error.strerror}; try another --port") from error
-        console.print(Text(f"play at {table.url}"))
-        serve(table, console, open_browser=open_browser)
-    finally:
-        game.close()
 
 
 def _episode(env: Any, console: Console, player: str, seed: int, options: dict[str, Any]) -> None:

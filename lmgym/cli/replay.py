@@ -97,7 +97,7 @@ def _print_tokens(trajectory: Trajectory, model: str | None, console: Console, *
     """Print every token of an episode, segment by segment, with what was trained of it if that is recorded."""
     from lmgym.policy.load import load_local
     from lmgym.rollout.segments import segments
-    from lmgym.train import trained
+    from lmgym.train import folder, trained
 
     beside = trained.path_beside(file)
     rows = trained.read(beside) if beside.is_file() else None
@@ -105,7 +105,9 @@ def _print_tokens(trajectory: Trajectory, model: str | None, console: Console, *
         console.print(f"what was trained is unknown: {beside}, which lmgym train --keep-episodes writes, is missing")
     elif not any(name == trajectory.id for name, _ in rows):
         console.print(f"by {beside}, nothing of this episode was trained in its step: a filter or a store dropped it")
-    policy = load_local(model or _model_of(file))
+    run = file.parent.parent  # of the training that kept the file, if one did
+    facts = folder.read(run) if (run / folder.FACTS).is_file() else {}
+    policy = load_local(model or str(facts.get("arguments", {}).get("policy", "tiny")))
     for number, segment in enumerate(segments(trajectory)):
         nothing = trained.nothing(trajectory.id, number, len(segment))
         row = None if rows is None else rows.get((trajectory.id, number), nothing)
@@ -125,12 +127,3 @@ def _table(segment: Segment, row: TrainedRow | None, decode: Callable[[list[int]
             cells += [f"{weight:g}", f"{advantage:+.3f}" if weight else ""]
         table.add_row(str(position), *cells, style=None if answer else "dim")
     return table
-
-
-def _model_of(file: Path) -> str:
-    """Return the model of the training run that kept a file of episodes; `tiny` without a run."""
-    from lmgym.train import folder
-
-    run = file.parent.parent
-    facts = folder.read(run) if (run / folder.FACTS).is_file() else {}
-    return str(facts.get("arguments", {}).get("policy", "tiny"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from typing import Annotated
 
 import typer
@@ -42,19 +43,14 @@ def texts(chosen: Sequence[TaskSpec], episodes: int) -> Iterator[str]:
     for spec in procedural:
         siblings = sum(other.name == spec.name for other in procedural)
         share = episodes // siblings // (1 if spec.player == "inline" else 10)
-        yield from _of_task(spec, max(1, share))
-
-
-def _of_task(spec: TaskSpec, episodes: int) -> Iterator[str]:
-    env = build(spec.id)
-    size = env.unwrapped.size()
-    for index in range(episodes):
-        observation, _ = env.reset(seed=index, options={"index": index % size})
-        yield observation["text"]
-        for action in env.unwrapped.demonstrator():
-            yield action
-            observation, _, terminated, truncated, _ = env.step(action)
-            yield observation["text"]
-            if terminated or truncated:
-                break
-    env.close()
+        with closing(build(spec.id)) as env:
+            size = env.unwrapped.size()
+            for index in range(max(1, share)):
+                observation, _ = env.reset(seed=index, options={"index": index % size})
+                yield observation["text"]
+                for action in env.unwrapped.demonstrator():
+                    yield action
+                    observation, _, terminated, truncated, _ = env.step(action)
+                    yield observation["text"]
+                    if terminated or truncated:
+                        break

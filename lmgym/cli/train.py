@@ -34,7 +34,11 @@ class TrainCommand(typer.core.TyperCommand):
         """Print the algorithm's options after `lmgym train ALGORITHM --help`."""
         words = [word for word in args if not word.startswith("-")]
         if "--help" in args and words:
-            Console().print(super().get_help(context), _options_table(words[0]))
+            table = Table("option", "default", "", title=f"Options of {words[0]}", title_justify="left", box=None)
+            for field in dataclasses.fields(algorithms.load(words[0]).Args):
+                name = f"--{field.name.replace('_', '-')}"
+                table.add_row(name, str(field.default), field.metadata.get("help", ""))
+            Console().print(super().get_help(context), table)
             context.exit()
         return super().parse_args(context, args)
 
@@ -153,14 +157,6 @@ def _print_preset(console: Console, preset: Tuned, run: str) -> None:
         console.print(f"tuned for this task: {' '.join(words)} (baselines/tuned.toml; --untuned leaves it out)")
 
 
-def _options_table(algorithm: str) -> Table:
-    """Return the options of an algorithm with help and default."""
-    table = Table("option", "default", "", title=f"Options of {algorithm}", title_justify="left", box=None)
-    for field in dataclasses.fields(algorithms.load(algorithm).Args):
-        table.add_row(f"--{field.name.replace('_', '-')}", str(field.default), field.metadata.get("help", ""))
-    return table
-
-
 def settings(words: Sequence[str]) -> RunSettings:
     """Return the arguments that run.json records for the words of `lmgym train`, without running it."""
     from lmgym.baselines.curves.comparison import RunSettings
@@ -193,7 +189,12 @@ def settings(words: Sequence[str]) -> RunSettings:
 
 def closing_table(result: RunResult, spec: TaskSpec, options: dict[str, Any], algorithm: str) -> Table:
     """Return what the run came to: success, scores where they say more, the gains, seconds by stage."""
-    level = ", ".join(f"{name}={value}" for name, value in {**level_of(spec), **options}.items())
+    common = {"split", "others", "render_mode"}
+    defaults = {name: value for name, value in options_of(load(spec)).items() if name not in common}
+    difficulty = {
+        name: spec.options.get(name, value) for name, value in defaults.items() if isinstance(value, int | str)
+    }
+    level = ", ".join(f"{name}={value}" for name, value in {**difficulty, **options}.items())
     table = Table("", "", title=f"{algorithm} on {spec.id}" + (f" ({level})" if level else ""), title_justify="left")
     for name, report in result.reports.items():
         table.add_row(f"success {name}", f"{_percent(report.success)} of {len(report.outcomes)} test episodes")
@@ -211,13 +212,6 @@ def closing_table(result: RunResult, spec: TaskSpec, options: dict[str, Any], al
         table.add_row(f"seconds of {stage}", f"{parts.get('total', 0.0):.0f}" + (f" ({shares})" if shares else ""))
     table.add_row("seconds in all", f"{total:.0f}")
     return table
-
-
-def level_of(spec: TaskSpec) -> dict[str, Any]:
-    """Return the options that make the difficulty of a task, with their defaults."""
-    common = {"split", "others", "render_mode"}
-    defaults = {name: value for name, value in options_of(load(spec)).items() if name not in common}
-    return {name: spec.options.get(name, value) for name, value in defaults.items() if isinstance(value, int | str)}
 
 
 def _percent(interval: Interval, *, sign: bool = False) -> str:
