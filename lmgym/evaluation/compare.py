@@ -128,6 +128,8 @@ def compare(before: Report, after: Report, *, across: Sequence[str] = ()) -> Com
     if not common:
         raise InstanceError(f"the runs on {before.task} {before.split} have no instance in common")
     old, new = ([o for o in report.played if o.index in common] for report in (before, after))
+    chosen = [_flatten({name: one.options[name] for name in across if name in one.options}) for one in (before, after)]
+    options = [(f"option {name}", *(side.get(name, "default") for side in chosen)) for name in across]
     return Comparison(
         task=before.task,
         split=before.split,
@@ -137,15 +139,8 @@ def compare(before: Report, after: Report, *, across: Sequence[str] = ()) -> Com
         voided=(len(before.outcomes) - len(before.played), len(after.outcomes) - len(after.played)),
         success=_difference(old, new, "success"),
         score=_difference(old, new, "score"),
-        settings=(*_options(before, after, across), *differing_settings(before, after)),
+        settings=(*options, *differing_settings(before, after)),
     )
-
-
-def _options(before: Report, after: Report, names: Sequence[str]) -> list[tuple[str, str, str]]:
-    """Return the values of these options in both reports."""
-    chosen = ({name: one.options[name] for name in names if name in one.options} for one in (before, after))
-    old, new = (_flatten(values) for values in chosen)
-    return [(f"option {name}", old.get(name, "default"), new.get(name, "default")) for name in names]
 
 
 def differing_settings(before: Report, after: Report) -> tuple[tuple[str, str, str], ...]:

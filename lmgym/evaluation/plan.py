@@ -66,7 +66,9 @@ class EvalPlan:
                 f"neither pass@{config.k} nor pass^{config.k} can be estimated without bias from {tries} tries of an "
                 f"instance: evaluate with --tries {max(config.k, 1)}"
             )
-        least = _answer_tokens(config, jobs[0].task)
+        least = find(jobs[0].task).answer_tokens
+        if config.answers == "action":  # which a local model may begin with thoughts
+            least = max(least, THINKING_TOKENS)
         settings = Settings(
             task=jobs[0].task,
             split=jobs[0].split,
@@ -228,12 +230,6 @@ def _jobs(config: EvalConfig, task: str) -> list[Job]:
 
 def _prompt(config: EvalConfig, task: str) -> str | None:
     return system_prompt(config.system, find(task).instructions, _answers(config, task))
-
-
-def _answer_tokens(config: EvalConfig, task: str) -> int:
-    """Return the tokens that a local model's answer needs: the task's, more if it may think before the action."""
-    least = find(task).answer_tokens
-    return max(least, THINKING_TOKENS) if config.answers == "action" else least
 
 
 def _answers(config: EvalConfig, task: str) -> AnswerFormat:

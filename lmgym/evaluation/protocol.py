@@ -82,7 +82,12 @@ def protocol(task: str) -> Protocol:
     if spec.remote:  # instances and scores are the server's claims
         raise InstanceError(f"{spec.id} is played at a server and has no leaderboard: evaluate the task itself")
     split = spec.standard.split or ("test" if "test" in spec.splits else list(spec.splits)[-1])
-    size = spec.splits[split] or _count(spec, split)
+    size = spec.splits[split]
+    if not size:  # of official data
+        with closing(build(spec, split=split)) as env:
+            size = env.unwrapped.size()
+    if not size:
+        raise InstanceError(f"{spec.id} {split}: its official data is not on this machine; see the task's README")
     return Protocol(spec=spec, split=split, instances=size, tries=spec.standard.tries)
 
 
@@ -108,11 +113,3 @@ def trains_on(declaration: str) -> tuple[TaskSpec, str]:
     if split not in spec.splits:
         raise InstanceError(f"unknown split {split!r} for {spec.id}; choose {', '.join(spec.splits)}")
     return spec, split
-
-
-def _count(spec: TaskSpec, split: str) -> int:
-    with closing(build(spec, split=split)) as env:
-        size: int = env.unwrapped.size()
-    if not size:
-        raise InstanceError(f"{spec.id} {split}: its official data is not on this machine; see the task's README")
-    return size

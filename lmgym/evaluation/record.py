@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from lmgym.errors import RecipeError
 from lmgym.evaluation import report as reports
@@ -47,9 +47,13 @@ class Record:
         self.secrets = secrets or Secrets.of_environment()
         folder.mkdir(parents=True, exist_ok=True)
         self._resumed = resume
-        self._lock = _locked(folder)
+        self._lock = (folder / LOCK).open("wb")
         try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._claim(facts, resume=resume)
+        except BlockingIOError as error:
+            self.close()
+            raise RecipeError(f"{folder} is in use by another process: wait for it, or choose another --out") from error
         except BaseException:
             self.close()
             raise
@@ -72,7 +76,9 @@ class Record:
                 views = 0
                 yield trajectory
         if views:
-            _drop_last(path, views)
+            offset = _offsets(path)[-views][0]
+            with path.open("r+b") as file:
+                file.truncate(offset)
 
     def finish(self, report: Report, order: Mapping[str, int], account: Mapping[str, Any] | None) -> Report:
         """Write report and account of calls, sort the episodes by job, and return the report without secrets."""
@@ -137,16 +143,6 @@ def versions() -> dict[str, str | None]:
     return versions
 
 
-def _locked(folder: Path) -> IO[bytes]:
-    file = (folder / LOCK).open("wb")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        file.close()
-        raise RecipeError(f"{folder} is in use by another process: wait for it, or choose another --out") from error
-    return file
-
-
 def _difference(name: str, old: Any, new: Any) -> str:
     """Describe the first member in which two values differ."""
     if isinstance(old, dict) and isinstance(new, dict):
@@ -183,10 +179,3 @@ def _sort(path: Path, order: Mapping[str, int]) -> None:
         new.flush()
         os.fsync(new.fileno())
     made.replace(path)
-
-
-def _drop_last(path: Path, views: int) -> None:
-    """Remove the last lines of a file."""
-    offset = _offsets(path)[-views][0]
-    with path.open("r+b") as file:
-        file.truncate(offset)

@@ -45,6 +45,10 @@ def statistics(report: Report) -> State:
     """Return all figures of a report as plain values; an interval is `{mean, low, high, method}`, null if unknown."""
     played, outcomes, names = report.played, report.outcomes, report.instances
     tries = Counter(outcome.index for outcome in outcomes)
+    invalid, results = by_instance([float(outcome.invalid) for outcome in played], names)
+    turns, _ = by_instance([float(outcome.turns) for outcome in played], names)
+    costs = [outcome.cost for outcome in outcomes if outcome.cost is not None]
+    unknown = len(outcomes) - len(costs)
     return {
         "episodes": {
             "planned": max(report.planned, len(outcomes)),
@@ -62,8 +66,9 @@ def statistics(report: Report) -> State:
         "passes": _passes(played, max(tries.values(), default=0)),
         "success_by_turns": _by_turns(played),
         **_counted(played, names),
-        "cost": _cost(outcomes),
-        "invalid": state(_invalid(played)),
+        # US dollars, of voided episodes as well
+        "cost": {"total": None if unknown else sum(costs), "known": sum(costs), "episodes_unknown": unknown},
+        "invalid": state(ratio(invalid * results, turns * results)),  # share of turns
         "answers": {name: sum(getattr(outcome, name) for outcome in played) for name in ("cut", "filtered")},
         "stops": dict(Counter(outcome.stop or "not recorded" for outcome in outcomes).most_common()),
         "truncated": sum(outcome.truncated for outcome in played),
@@ -160,21 +165,6 @@ def _counted(played: Sequence[Outcome], names: Sequence[object]) -> State:
     return {name: figures.get(name, UNKNOWN) for name in COUNTED}
 
 
-def _cost(outcomes: Sequence[Outcome]) -> State:
-    """Return the cost of all episodes in US dollars, voided ones included; the total is null if any is unknown."""
-    costs = [outcome.cost for outcome in outcomes if outcome.cost is not None]
-    unknown = len(outcomes) - len(costs)
-    return {"total": None if unknown else sum(costs), "known": sum(costs), "episodes_unknown": unknown}
-
-
-def _invalid(played: Sequence[Outcome]) -> Interval:
-    """Return the share of turns with an invalid action."""
-    names = [outcome.index for outcome in played]
-    invalid, tries = by_instance([float(outcome.invalid) for outcome in played], names)
-    turns, _ = by_instance([float(outcome.turns) for outcome in played], names)
-    return ratio(invalid * tries, turns * tries)
-
-
 # Files ---------------------------------------------------------------------------------------------------------
 
 
@@ -221,9 +211,13 @@ def page(report: Report, figures: Mapping[str, Any]) -> pages.Page:
     settings += [["identity", report.identity]] if report.identity else []
     curve = [(point["turns"], point["mean"], point["low"], point["high"]) for point in figures["success_by_turns"]]
     header = ("figure", "mean", "95 % interval")
+    counts = {**figures["episodes"], "instances": figures["instances"], "truncated": figures["truncated"]}
+    least, most = figures["tries"]["least"], figures["tries"]["most"]
+    counts["tries per instance"] = str(most) if least == most else f"{least} to {most}"
+    counts |= {f"answers {name}": number for name, number in figures["answers"].items()}
     parts: list[pages.TextTable | pages.Plot] = [
         pages.TextTable("", (*header, "method"), _results(figures)),
-        pages.TextTable("Episodes", ("episodes", "number"), _episodes(figures), _warning(figures)),
+        pages.TextTable("Episodes", ("episodes", "number"), _pairs(counts), _warning(figures)),
         *([_pass_table(figures)] if figures["tries"]["most"] > 1 else []),
         pages.Plot("Success by turn budget", curve, "Share of episodes solved within a number of turns."),
         pages.TextTable("Per episode", (*header, "total"), _costs(figures)),
@@ -246,14 +240,6 @@ def _results(figures: Mapping[str, Any]) -> list[list[str]]:
     results = [[label, figure(one["mean"]), span(one), one["method"]] for label, one in named]
     exact = figures.get("exact", {}).items()
     return [*results, *([name.replace("_", " "), f"{value:.5f}", "", "exact"] for name, value in exact)]
-
-
-def _episodes(figures: Mapping[str, Any]) -> list[list[str]]:
-    counts = {**figures["episodes"], "instances": figures["instances"], "truncated": figures["truncated"]}
-    least, most = figures["tries"]["least"], figures["tries"]["most"]
-    answers = {f"answers {name}": number for name, number in figures["answers"].items()}
-    tries = str(most) if least == most else f"{least} to {most}"
-    return _pairs({**counts, "tries per instance": tries, **answers})
 
 
 def _warning(figures: Mapping[str, Any]) -> str:
