@@ -127,13 +127,11 @@ def _lines(path: Path) -> Iterator[Trajectory]:
             if ours:
                 yield from (episodes.parse(line) for _, line in group if line.endswith("\n"))
             else:
-                contents = ((number, _content(line, path.name, number)) for number, line in group)
+                contents = (
+                    (number, _json(line, f"{path.name}, line {number + 1}") if line.strip() else None)
+                    for number, line in group
+                )
                 yield from lmrl.lines(contents, path.name)
-
-
-def _content(line: str, name: str, number: int) -> Any:
-    """Return the JSON of a line; None if it is blank."""
-    return _json(line, f"{name}, line {number + 1}") if line.strip() else None
 
 
 def _json(text: str, place: str) -> Any:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
-from types import TracebackType
 from typing import Any, Self
 
 from lmgym.env.registry import find
@@ -54,7 +54,7 @@ class Engine:
         self._env_pool: EnvPool | None = None
         self._keep_envs = False
         self._running = False
-        self._id_count = 0
+        self.numbers = itertools.count()  # of the jobs without an id, over all runs
 
     def run(self, policy: Policy, jobs: Iterable[Job]) -> Iterator[Trajectory]:
         """Play `jobs`, drawn as there is room for them; `policy` plays every seat for which `seats` names no other.
@@ -82,11 +82,6 @@ class Engine:
             self._env_pool.close()
             self._env_pool = None
 
-    def new_id(self) -> str:
-        """Return an id for a job that has none; this engine never returns it again."""
-        self._id_count += 1
-        return f"e{self._id_count - 1}"
-
     def pids(self) -> list[int]:
         """Return the ids of the processes in which environments run."""
         return self._env_pool.pids() if self._env_pool else []
@@ -96,9 +91,7 @@ class Engine:
         self._keep_envs = True
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """Close all environments."""
         self._keep_envs = False
         self.close()
@@ -183,7 +176,7 @@ class EngineRun:
     def _enqueue(self, job: Job) -> Group:
         """Queue a job under the next number, with a new id if it has none; return its group."""
         if not job.id:
-            job = replace(job, id=self.engine.new_id())
+            job = replace(job, id=f"e{next(self.engine.numbers)}")
         if job.id in self.ids:
             raise RecipeError(f"two jobs of one run have the id {job.id!r}: they would share their sampling noise")
         self.ids.add(job.id)

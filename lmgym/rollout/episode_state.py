@@ -146,7 +146,9 @@ class EpisodeState:
             seat.history.append(turn)
         elif not result.truncated:
             self.reset_info = result.info
-            self._set_prompts(result.info.get("prompts", {}))
+            for name, text in result.info.get("prompts", {}).items():  # the task's own, for seats without one
+                if name in self.seats and self.seats[name].history.prompt is None:
+                    self.seats[name].history.prompt = Message(role="system", text=text)
         for name, amount in result.earned.items():
             if name in self.seats:
                 self.seats[name].earn(amount)
@@ -222,12 +224,6 @@ class EpisodeState:
         action.text, action.turn, action.reseed = turn.action, turn, turn.info.get(RESEED)
         self.pending = action
         return action
-
-    def _set_prompts(self, prompts: Mapping[str, str]) -> None:
-        """Give the task's own system prompts to the seats that have no other."""
-        for name, seat in self.seats.items():
-            if seat.history.prompt is None and name in prompts:
-                seat.history.prompt = Message(role="system", text=prompts[name])
 
     def trajectories(self) -> list[Trajectory]:
         """Return each seat's view of the episode so far, the agent's first."""
