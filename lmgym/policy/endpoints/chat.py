@@ -75,7 +75,10 @@ def messages_of(conversation: Conversation) -> list[dict[str, Any]]:
         pictures = [{"type": "image_url", DIGEST: digest} for digest in message.images]
         if calls:
             pending = [name for name, _, _ in calls]
-            native = [_native_call(*call) for call in calls]
+            native = []
+            for name, tool, given in calls:
+                function = {"name": tool, "arguments": json.dumps(given, ensure_ascii=False)}
+                native.append({"id": name, "type": "function", "function": function})
             messages.append({"role": "assistant", "content": words or None, "tool_calls": native})
         elif pending and message.role == "user":
             results = results_of(pending, message.text)
@@ -101,11 +104,6 @@ def native_calls(conversation: Conversation, number: int) -> tuple[str, list[tup
         words, calls = (message.text, []) if call is None else (call[0], [call[1:]])
     names = (f"call{number:05d}" + (f"-{place}" if place else "") for place in range(len(calls)))
     return words, [(name, *call) for name, call in zip(names, calls, strict=True)]
-
-
-def _native_call(name: str, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    function = {"name": tool, "arguments": json.dumps(arguments, ensure_ascii=False)}
-    return {"id": name, "type": "function", "function": function}
 
 
 def results_of(calls: Sequence[str], text: str) -> list[tuple[str, str]]:

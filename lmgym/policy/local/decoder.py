@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from lmgym.policy.local.forward import Network, PictureTokens, Rows
+from lmgym.policy.local.forward import Network, Rows
 from lmgym.policy.local.kv_cache import KVCache
 from lmgym.policy.models.vision import PICTURE_IDS, PreparedPicture
 
@@ -90,7 +90,9 @@ class FusedDecoder(Decoder):
             self.cache.write(layer, pack.slots, pack.positions, k, v)
             return torch.cat([group.attend(layer, q, k, v) for group in groups])
 
-        hidden = self.network.hidden(pack.ids, pack.positions, attend, pack.picture_tokens())
+        pictures = [picture for chunk in pack.chunks for picture in chunk.pictures]
+        shown = (pack.ids >= PICTURE_IDS, pictures) if pictures else None
+        hidden = self.network.hidden(pack.ids, pack.positions, attend, shown)
         hidden = hidden[pack.last[torch.tensor(order).argsort().to(pack.last.device)]]
         return hidden, F.linear(hidden, self.network.head).float()
 
@@ -120,11 +122,6 @@ class Pack:
         self.slots = torch.tensor([c.slot for c in chunks])[row].to(device)  # (N,)
         self.positions = (torch.tensor([c.start for c in chunks])[row] + inside).to(device)  # (N,)
         self.last = (ends - 1).to(device)  # (R,), of the last token of each chunk
-
-    def picture_tokens(self) -> PictureTokens | None:
-        """Return the mask of picture tokens and the pictures; None if there are none."""
-        pictures = [picture for chunk in self.chunks for picture in chunk.pictures]
-        return (self.ids >= PICTURE_IDS, pictures) if pictures else None
 
     def groups(self) -> list[tuple[int, Sequence[Chunk]]]:
         """Return neighbours of one kind and similar length, each group with the index of its first chunk."""

@@ -72,8 +72,8 @@ class ChatTemplate:
         """Return the new prompt ids, and True if they are a full rendering."""
         if not conversation.messages:
             raise PolicyError("a conversation needs at least one message")
-        if conversation.tools:
-            conversation = self._with_tools(conversation)
+        if conversation.tools and not self.shows_tools:
+            conversation = with_tools_in_prompt(conversation)
         messages = conversation.messages
         if self._gallery is None and any(message.images for message in messages):
             raise PolicyError(TEXT_ONLY)
@@ -112,10 +112,6 @@ class ChatTemplate:
             return self._apply(messages, tools=tools) != self._apply(messages)
         except PolicyError:
             return False
-
-    def _with_tools(self, conversation: Conversation) -> Conversation:
-        """Return the conversation with its tools in words if the template does not show them."""
-        return conversation if self.shows_tools else with_tools_in_prompt(conversation)
 
     def _with_pictures(self, text: str, images: Sequence[str]) -> str:
         """Replace what the template wrote for each of `images` by all its placeholders."""

@@ -25,10 +25,14 @@ class Vocabulary:
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
         """Raise PolicyError for a slow tokenizer, one without a `tokenizer.json`."""
+        from tokenizers import Tokenizer
+
         if not getattr(tokenizer, "is_fast", False):
             raise PolicyError(f"{tokenizer.name_or_path or 'The tokenizer'} has no tokenizer.json (fast tokenizer)")
         self._backend = tokenizer.backend_tokenizer
-        self._plain = _without_added(self._backend)
+        spec = json.loads(self._backend.to_str())
+        spec |= {"added_tokens": [], "post_processor": None, "truncation": None, "padding": None}
+        self._plain = Tokenizer.from_str(json.dumps(_without_prefix(spec)))  # matches no added token
         added = tokenizer.added_tokens_decoder
         self.control = {token.content: i for i, token in added.items() if len(token.content.strip()) > 1}
         self._special = {token.content for token in added.values() if token.special}
@@ -78,15 +82,6 @@ class Vocabulary:
     def control_ids(self) -> frozenset[int]:
         """Ids of all control tokens."""
         return frozenset(self.control.values())
-
-
-def _without_added(backend: Any) -> Any:
-    """Return a copy that matches no added token and adds no leading space."""
-    from tokenizers import Tokenizer
-
-    spec = json.loads(backend.to_str())
-    spec |= {"added_tokens": [], "post_processor": None, "truncation": None, "padding": None}
-    return Tokenizer.from_str(json.dumps(_without_prefix(spec)))
 
 
 def _without_prefix(part: Any) -> Any:
