@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
-from lmgym.types import Trajectory
+from lmgym.rollout.picture_folder import picture_digests
 from lmgym.viewer.episode import Decode, episode_json
 from lmgym.viewer.index import EpisodeRow, RunFile, listing
 from lmgym.viewer.local_server import as_json, page_file
@@ -42,7 +42,7 @@ def _write(file: TextIO, runs: Sequence[RunFile], rows: Sequence[EpisodeRow], de
     for number, row in enumerate(rows):
         trajectory = runs[row.run].trajectory(row)
         file.write(_block(f"episode-{number}", as_json(episode_json(trajectory, decode=decode))))
-        for digest in _pictures(trajectory):
+        for digest in filter(str.isalnum, picture_digests([trajectory])):
             picture = None if (row.run, digest) in written else runs[row.run].picture(digest)
             written.add((row.run, digest))
             if picture is not None:
@@ -57,9 +57,3 @@ def _block(name: str, content: bytes) -> str:
 
 def _digest(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
-
-
-def _pictures(trajectory: Trajectory) -> Iterator[str]:
-    messages = [turn.observation for turn in trajectory.turns] + ([trajectory.final] if trajectory.final else [])
-    for message in messages:
-        yield from (digest for digest in message.images if digest.isalnum())

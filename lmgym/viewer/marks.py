@@ -43,10 +43,6 @@ def points(turn: Turn) -> list[Point]:
     if isinstance(recorded, Sequence) and not isinstance(recorded, str | bytes):
         return [point for one in recorded[:MAX_POINTS] if (point := _point(one)) is not None]
     action = turn.completion.text if turn.action is None else turn.action
-    return _points_of_call(action, turn.observation.text)
-
-
-def _points_of_call(action: str, page: str) -> list[Point]:
     call = parse_function_call(action) if "(" in action else None
     if call is None or not (call.name in PLACES or call.name in ELEMENTS):
         return []
@@ -54,7 +50,7 @@ def _points_of_call(action: str, page: str) -> list[Point]:
     names = [*bids, *(name for pair in pairs for name in pair)]
     values = {**dict(zip(names, call.positional, strict=False)), **call.arguments}
     targets = [_point((values.get(x), values.get(y))) for x, y in pairs]
-    targets += [_middle(str(values.get(bid)), page) for bid in bids]
+    targets += [_middle(str(values.get(bid)), turn.observation.text) for bid in bids]
     return [point for point in targets if point is not None]
 
 

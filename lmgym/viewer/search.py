@@ -33,15 +33,13 @@ def search(
     hits: list[int] = []
     for number in range(start, len(rows)):
         row = rows[number]
-        if _may_hold(runs[row.run].line(row), raw) and _holds(runs[row.run], row, wanted):
+        # case does not match in escapes of non-ASCII letters
+        candidate = b"\\u" in raw or raw in runs[row.run].line(row).lower()
+        if candidate and _holds(runs[row.run], row, wanted):
             hits.append(number)
         if time.monotonic() > stop:
             return SearchResult(hits, number + 1 if number + 1 < len(rows) else None)
     return SearchResult(hits, None)
-
-
-def _may_hold(line: bytes, raw: bytes) -> bool:
-    return b"\\u" in raw or raw in line.lower()  # case does not match in escapes of non-ASCII letters
 
 
 def _holds(run: RunFile, row: EpisodeRow, wanted: str) -> bool:
