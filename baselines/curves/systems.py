@@ -68,7 +68,8 @@ def row(direction: Direction, seeds: Sequence[int], folder: Path) -> str | None:
         return None
     means, gap = difference(direction, seeds, folder)
     interval = "" if math.isnan(gap.low) else f" [{gap.low:+.1f}, {gap.high:+.1f}]"
-    seconds = sum(value for run in runs for line in read_metrics(run) for name, value in _seconds(line))
+    lines = [line for run in runs for line in read_metrics(run)]
+    seconds = sum(value for line in lines for name, value in line.items() if name.startswith("seconds_"))
     cells = (
         *described(direction),
         str(len(seeds)),
@@ -81,10 +82,6 @@ def row(direction: Direction, seeds: Sequence[int], folder: Path) -> str | None:
         commits(runs).removeprefix("commits ").removeprefix("commit "),
     )
     return f"| {' | '.join(cells)} |"
-
-
-def _seconds(line: Mapping[str, float]) -> list[tuple[str, float]]:
-    return [(name, value) for name, value in line.items() if name.startswith("seconds_")]
 
 
 def described(direction: Direction) -> tuple[str, ...]:

@@ -63,20 +63,17 @@ def task(
         name, split=split, size=size, count=size if episodes is None else episodes, seed=seed, options=options
     )
     metadata = {"task": name, "split": split, "seed": seed, "max_turns": max_turns, "options": dict(options)}
+    samples = [  # observations are read when their episodes start
+        Sample(input=f"{name} {split}/{job.index}", id=f"{split}-{job.index}", metadata={"index": job.index})
+        for job in jobs
+    ]
     return Task(
-        dataset=MemoryDataset([_sample(job) for job in jobs], name=f"{name} {split}"),
+        dataset=MemoryDataset(samples, name=f"{name} {split}"),
         solver=play(name, split=split, seed=seed, prompt=prompt, max_turns=max_turns, **options),
         scorer=outcome(),
         epochs=Epochs(tries, "mean"),
         name=name.replace("/", "-"),
         metadata={**metadata, "tries": tries},
-    )
-
-
-def _sample(job: Job) -> Sample:
-    """Name an instance; its observation is read when the episode starts."""
-    return Sample(
-        input=f"{job.task} {job.split}/{job.index}", id=f"{job.split}-{job.index}", metadata={"index": job.index}
     )
 
 

@@ -220,7 +220,10 @@ def report(config: EvalConfig, episodes: Sequence[vf.Episode]) -> Report:
         index = trace.task.data.index
         attempt = attempts[index] = attempts.get(index, -1) + 1
         if trace.ok and trace.state.outcome:
-            outcomes.append(_with_usage(Outcome(**{**trace.state.outcome, "attempt": attempt}), trace))
+            one = Outcome(**{**trace.state.outcome, "attempt": attempt})
+            if (usage := trace.usage) is not None:
+                one = replace(one, tokens_in=usage.input_tokens, tokens_out=usage.completion_tokens)
+            outcomes.append(one)
         else:
             outcomes.append(runner.void(Job(task=name, index=index, attempt=attempt)))
     return Report(
@@ -232,11 +235,3 @@ def report(config: EvalConfig, episodes: Sequence[vf.Episode]) -> Report:
         outcomes=tuple(sorted(outcomes, key=lambda outcome: (outcome.index or 0, outcome.attempt))),
         planned=len(episodes),
     )
-
-
-def _with_usage(outcome: Outcome, trace: vf.Trace) -> Outcome:
-    """Add the endpoint's token counts to an outcome."""
-    usage = trace.usage
-    if usage is None:
-        return outcome
-    return replace(outcome, tokens_in=usage.input_tokens, tokens_out=usage.completion_tokens)

@@ -65,7 +65,10 @@ class Catalogue:
 
     def config(self, call: wire.Open) -> SessionConfig:
         """Return the environment that a call opens. Raises Refusal if clients may not open it."""
-        spec = self._spec(call.task)
+        named = (each for each in self.specs.values() if call.task in (each.id, each.id.partition("/")[2], each.name))
+        if (spec := next(named, None)) is None:
+            task = _short(call.task)
+            raise Refusal("task", f"this server has no task {task}; GET {wire.PATH}/tasks lists its tasks")
         split = spec.options.get("split", "train") if call.split is None else call.split
         if split not in spec.splits:
             raise Refusal(
@@ -109,12 +112,6 @@ class Catalogue:
             }
             for spec in self.specs.values()
         ]
-
-    def _spec(self, name: str) -> TaskSpec:
-        for spec in self.specs.values():
-            if name in (spec.id, spec.id.partition("/")[2], spec.name):
-                return spec
-        raise Refusal("task", f"this server has no task {_short(name)}; GET {wire.PATH}/tasks lists its tasks")
 
     def _public(self, spec: TaskSpec) -> dict[str, range | tuple[Any, ...]]:
         """Return the options that a client may set: public ones that the operator has not set."""
