@@ -135,9 +135,8 @@ def credit(batch: Batch, *, eta: float, scale: Literal["none", "std"]) -> Tensor
     """Return eta times the difference of returns, on every token of the answer; (B, T)."""
     difference = less_the_other(batch.returns()[batch.episode], together(batch))
     if scale == "std":
-        difference = difference / difference.square().mean().sqrt().clamp(
-            min=1e-6
-        )  # each pair has both signs, so the mean is 0
+        # each pair has both signs, so the mean is 0
+        difference = difference / difference.square().mean().sqrt().clamp(min=1e-6)
     return (eta * difference)[:, None].to(batch.reward) * batch.mask
 
 

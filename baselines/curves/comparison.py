@@ -34,23 +34,14 @@ REPORTS = "reports.json"  # written when a run is finished
 MACHINE = ("dtype", "threads")
 RL = ("--warmup", "0", "--steps", "1000000")  # `--tokens` ends a run
 GAIN = 150  # learning rate of the final norm's gain, as a multiple of `lr`: AdamW at `lr` hardly moves it
-GAINED = (
-    "filtered_bc",
-    "archer",
-    "refuel",
-    "ppo",
-    "grpo",
-    "rloo",
-)  # algorithms that train the policy on its own episodes
+# algorithms that train the policy on its own episodes
+GAINED = ("filtered_bc", "archer", "refuel", "ppo", "grpo", "rloo")
 VALUES = ("--warmup", "0", "--demonstrated", "64", "--sampled", "1000000", "--steps", "80", "--beta", "4")
 OWN = {
     # same optimiser and loss as filtered BC, so that only the data differs
     "bc": ("--steps", "1000000", "--optimiser", "adamw", "--observation-weight", "0", "--final-lr", "1"),
-    "ppo": (
-        *RL,
-        "--critic-steps",
-        "1",
-    ),  # the default of 5 would use as many tokens as PPO itself where answers are long
+    # the default of 5 would use as many tokens as PPO itself where answers are long
+    "ppo": (*RL, "--critic-steps", "1"),
     "mc": VALUES,
     "ilql": (*VALUES, "--tau-target", "0.02"),
 }

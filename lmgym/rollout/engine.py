@@ -40,9 +40,7 @@ class Engine:
     concurrency: int = 64  # episodes played at the same time
     lockstep: bool = False  # each call to a policy waits for all running environments and keeps the order of jobs
     player: Kind | None = None  # where environments run; None: as their SPECs say
-    timeout: float | None = (
-        600.0  # seconds for one call to an environment in a thread or a process; SPECs may ask for more
-    )
+    timeout: float | None = 600.0  # seconds for one call in a thread or a process; SPECs may ask for more
     processes: int | None = None  # at most; None: one per core
     max_tokens: int | None = None  # of an answer; None leaves it to the policy
     pictures: MutableMapping[str, bytes] = field(default_factory=dict)  # PNGs by digest, as messages name them

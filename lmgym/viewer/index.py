@@ -16,16 +16,13 @@ from typing import Any
 
 from lmgym.errors import InstanceError
 from lmgym.evaluation import report
+from lmgym.evaluation.record import EPISODES
 from lmgym.rollout.episodes import parse
+from lmgym.rollout.picture_folder import PICTURES
 from lmgym.types import Trajectory
 
-EPISODES = "episodes.jsonl"
-PICTURES = "pictures"
-TURNS, AFTER, TURN = (
-    b'"turns": [',
-    b'], "info": {',
-    b'{"observation": {"role"',
-)  # cannot occur in a string, where quotes are escaped
+# cannot occur in a string, where quotes are escaped
+TURNS, AFTER, TURN = b'"turns": [', b'], "info": {', b'{"observation": {"role"'
 DIGEST = re.compile(r"[0-9a-f]{32}")
 
 

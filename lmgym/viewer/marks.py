@@ -58,9 +58,8 @@ def _middle(bid: str, page: str) -> Point | None:
     """Return the middle of an element, as written in the observation."""
     if not BID.fullmatch(bid):
         return None
-    for pattern in (
-        (IN_TREE, IN_HTML) if bid.isdigit() else (IN_TREE,)
-    ):  # positions in a frame's HTML are relative to the frame
+    # positions in a frame's HTML are relative to the frame
+    for pattern in (IN_TREE, IN_HTML) if bid.isdigit() else (IN_TREE,):
         if matches := re.findall(pattern % bid, page, re.MULTILINE):
             return _point(tuple(map(int, matches[-1])))  # the last match: the goal's text precedes the page
     return None

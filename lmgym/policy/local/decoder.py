@@ -166,9 +166,8 @@ class SingleTokens:
         """Return the attention output of the single tokens, (n, Hq D)."""
         query = q[self.span]
         by_head = q.dtype == torch.bfloat16 and q.device.type == "cpu"  # faster there
-        rows = (
-            query.unsqueeze(2) if by_head else query.view(len(query), k.shape[1], -1, query.shape[2])
-        )  # (n, Hk, G, D)
+        grouped = (len(query), k.shape[1], -1, query.shape[2])
+        rows = query.unsqueeze(2) if by_head else query.view(grouped)  # (n, Hk, G, D)
         if self.place is not None:
             rows = rows.new_zeros(len(self.visible), *rows.shape[1:]).index_copy_(0, self.place, rows)
         if self.mask is None:

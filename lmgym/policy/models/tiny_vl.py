@@ -45,9 +45,8 @@ class VisionModelSize(ModelSize):
 
 
 SIZES = {
-    "": VisionModelSize(
-        layers=2, hidden=128, heads=2, kv_heads=2, inner=352, side=64
-    ),  # 0.9 M parameters, 16 tokens a picture
+    # 0.9 M parameters, 16 tokens a picture
+    "": VisionModelSize(layers=2, hidden=128, heads=2, kv_heads=2, inner=352, side=64),
     "4m": VisionModelSize(layers=3, hidden=256, heads=4, kv_heads=2, inner=704, side=128),  # 3.8 M, 64 tokens
     "15m": VisionModelSize(layers=4, hidden=512, heads=8, kv_heads=2, inner=1152, side=128),  # 14.8 M, 64 tokens
 }
