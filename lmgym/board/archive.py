@@ -6,7 +6,6 @@ import json
 from contextlib import closing
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -30,7 +29,15 @@ def archive(store: BoardStore, old: str, new: str, *, reason: str) -> Path:
     paths = sorted((store.entries / folder_name(old)).glob("*.json"))
     if not paths:
         raise SubmissionError(f"there are no entries on {old}")
-    rows = [_row(store, path, new) for path in paths]
+    rows = []
+    for path in paths:
+        entry = entries.read(path)
+        verdict = store.verdict(entry)
+        if verdict is None:
+            raise SubmissionError(f"{entry.name} on {entry.task} has no verdict as it is; run lmgym board grade first")
+        score = msgspec.to_builtins(verdict.score)
+        row = {"name": entry.name, "title": entry.title, "mark": verdict.mark, "entry": verdict.entry, "score": score}
+        rows.append({**row, "holds": _holds(entry, path, new)})
     before = sum((event.what, event.task) == ("archived", old) for event in history.read(store.log))
     folder = store.root / "archive" / table_name(old, before + 1)
     table = folder.with_suffix(".json")
@@ -47,21 +54,6 @@ def archive(store: BoardStore, old: str, new: str, *, reason: str) -> Path:
         )
     history.append(store.log, date=today, what="archived", task=old, reason=f"{reason} Next: {new}")
     return table
-
-
-def _row(store: BoardStore, path: Path, new: str) -> dict[str, Any]:
-    entry = entries.read(path)
-    verdict = store.verdict(entry)
-    if verdict is None:
-        raise SubmissionError(f"{entry.name} on {entry.task} has no verdict as it is; run lmgym board grade first")
-    return {
-        "name": entry.name,
-        "title": entry.title,
-        "mark": verdict.mark,
-        "entry": verdict.entry,
-        "score": msgspec.to_builtins(verdict.score),
-        "holds": _holds(entry, path, new),
-    }
 
 
 def _holds(entry: Entry, path: Path, new: str) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -63,20 +64,13 @@ def replay(
             console.print("replayed without a difference")
     finally:
         if html is not None:
-            _write(html, file, number, pictures, model)
+            from lmgym.cli.view import decoder
+            from lmgym.viewer.export import export
+            from lmgym.viewer.index import RunFile
+
+            with closing(RunFile(file, pictures=pictures)) as run:
+                export(html, [run], [run.rows[number]], decode=None if model is None else decoder(model))
             console.print(Text(visible(f"wrote {html}")))
-
-
-def _write(html: Path, file: Path, number: int, pictures: Mapping[str, bytes], model: str | None) -> None:
-    from lmgym.cli.view import decoder
-    from lmgym.viewer.export import export
-    from lmgym.viewer.index import RunFile
-
-    run = RunFile(file, pictures=pictures)
-    try:
-        export(html, [run], [run.rows[number]], decode=None if model is None else decoder(model))
-    finally:
-        run.close()
 
 
 def _print_turns(trajectory: Trajectory, console: Console) -> None:

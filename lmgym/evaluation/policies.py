@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 from lmgym.errors import PolicyError
 from lmgym.evaluation.settings import Settings
@@ -22,13 +22,7 @@ if TYPE_CHECKING:
 MAX_TOKENS = {"remote": 2048, "local": 32, "scripted": 32}  # of an answer, unless set
 
 Connect = Callable[[str, "RequestOptions"], "RemotePolicy"]  # opens an endpoint or a program
-
-
-class LoadPolicy(Protocol):
-    """Loader of local and scripted policies, such as `lmgym.train.load.load_policy`."""
-
-    def __call__(self, model: str, temperature: float, seed: int, *, max_tokens: int | None = None) -> Policy:
-        """Load the policy that `model` names."""
+LoadPolicy = Callable[..., Policy]  # (model, temperature, seed, *, max_tokens): `lmgym.train.load.load_policy`
 
 
 @dataclass(kw_only=True)

@@ -6,7 +6,6 @@ import base64
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TextIO
 
 from lmgym.rollout.picture_folder import picture_digests
 from lmgym.viewer.episode import Decode, episode_json
@@ -22,12 +21,6 @@ def export(path: Path, runs: Sequence[RunFile], rows: Sequence[EpisodeRow], *, d
     """Write the file atomically, with one episode in memory at a time."""
     path.parent.mkdir(parents=True, exist_ok=True)
     made = path.with_name(f".{path.name}.partial")
-    with made.open("w", encoding="utf-8") as file:
-        _write(file, runs, rows, decode)
-    made.replace(path)
-
-
-def _write(file: TextIO, runs: Sequence[RunFile], rows: Sequence[EpisodeRow], decode: Decode | None) -> None:
     script, style = page_file("common.js") + page_file("app.js"), page_file("style.css")
     before, after = page_file("index.html").split(SCRIPTS)
     policy = (
@@ -36,18 +29,20 @@ def _write(file: TextIO, runs: Sequence[RunFile], rows: Sequence[EpisodeRow], de
     )
     policy = f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
     before = before.replace(LINK, f"<style>{style}</style>").replace(ICON, '<link rel="icon" href="data:,">')
-    file.write(before.replace(HEAD, policy + HEAD, 1))
-    file.write(_block("listing", as_json(listing(runs, rows))))
-    written: set[tuple[int, str]] = set()
-    for number, row in enumerate(rows):
-        trajectory = runs[row.run].trajectory(row)
-        file.write(_block(f"episode-{number}", as_json(episode_json(trajectory, decode=decode))))
-        for digest in filter(str.isalnum, picture_digests([trajectory])):
-            picture = None if (row.run, digest) in written else runs[row.run].picture(digest)
-            written.add((row.run, digest))
-            if picture is not None:
-                file.write(_block(f"picture-{row.run}-{digest}", as_json(base64.b64encode(picture).decode())))
-    file.write(f"<script>{script}</script>{after}")
+    with made.open("w", encoding="utf-8") as file:
+        file.write(before.replace(HEAD, policy + HEAD, 1))
+        file.write(_block("listing", as_json(listing(runs, rows))))
+        written: set[tuple[int, str]] = set()
+        for number, row in enumerate(rows):
+            trajectory = runs[row.run].trajectory(row)
+            file.write(_block(f"episode-{number}", as_json(episode_json(trajectory, decode=decode))))
+            for digest in filter(str.isalnum, picture_digests([trajectory])):
+                picture = None if (row.run, digest) in written else runs[row.run].picture(digest)
+                written.add((row.run, digest))
+                if picture is not None:
+                    file.write(_block(f"picture-{row.run}-{digest}", as_json(base64.b64encode(picture).decode())))
+        file.write(f"<script>{script}</script>{after}")
+    made.replace(path)
 
 
 def _block(name: str, content: bytes) -> str:

@@ -37,7 +37,11 @@ class Viewer(LocalServer):
         if path == "listing.json":
             return as_json(listing(self.runs, self.rows)), JSON
         if path == "search.json":
-            return self._search(query)
+            words, start = query.get("words", [""])[0], query.get("start", ["0"])[0]
+            if not words or not re.fullmatch(r"\d{1,9}", start):
+                return None
+            result = search(self.runs, self.rows, words, start=int(start))
+            return as_json({"hits": result.hits, "next": result.next}), JSON
         if (match := EPISODE.fullmatch(path)) and int(match[1]) < len(self.rows):
             row = self.rows[int(match[1])]
             return as_json(episode_json(self.runs[row.run].trajectory(row), decode=self.decode)), JSON
@@ -45,10 +49,3 @@ class Viewer(LocalServer):
             picture = self.runs[int(match[1])].picture(match[2])
             return None if picture is None else (picture, "image/png")
         return super().answer(path, query)
-
-    def _search(self, query: dict[str, list[str]]) -> Answer | None:
-        words, start = query.get("words", [""])[0], query.get("start", ["0"])[0]
-        if not words or not re.fullmatch(r"\d{1,9}", start):
-            return None
-        result = search(self.runs, self.rows, words, start=int(start))
-        return as_json({"hits": result.hits, "next": result.next}), JSON

@@ -34,8 +34,14 @@ class BoundedTemplate:
             source = str(self._tokenizer.get_chat_template(None, tools))
         except ValueError as error:
             raise PolicyError(f"the tokenizer has no default chat template: {error}") from error
-        if source not in self._compiled:
-            self._compiled[source] = self._compile(source)
+        if source not in self._compiled:  # in the library's sandbox, with a step counted in each iteration and call
+            try:
+                environment: Any = chat_template_utils._compile_jinja_template(source).environment.overlay()
+                environment.code_generator_class = _CountingGenerator
+                environment.step = self._step
+                self._compiled[source] = environment.from_string(source)
+            except TemplateError as error:
+                raise PolicyError(f"the chat template cannot be compiled: {error}") from error
         self._steps = 0
         try:
             return self._compiled[source].render(
@@ -43,17 +49,6 @@ class BoundedTemplate:
             )
         except RecursionError:
             raise PolicyError("the chat template recurses without end") from None
-
-    def _compile(self, source: str) -> Template:
-        """Compile a template in the library's sandbox, with a step counted in each iteration and call."""
-        try:
-            environment: Any = chat_template_utils._compile_jinja_template(source).environment.overlay()
-            environment.code_generator_class = _CountingGenerator
-            environment.step = self._step
-            template: Template = environment.from_string(source)
-            return template
-        except TemplateError as error:
-            raise PolicyError(f"the chat template cannot be compiled: {error}") from error
 
     def _step(self) -> bool:
         self._steps += 1

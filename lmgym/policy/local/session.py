@@ -159,7 +159,12 @@ class LocalSession:
             self._slots.invalidate()
             for row in self._rows.values():
                 row.cached = 0
-        self._admit()
+        for key, row in list(self._waiting.items()):  # as far as there are slots, in order
+            claim = self._slots.claim(key, row.ids, {**self._rows, **self._waiting})
+            if claim is None:
+                break
+            row.slot, row.cached = claim
+            self._rows[key] = self._waiting.pop(key)
         finished = list(self._overflown.items())
         self._overflown = {}
         for wave in self._waves():
@@ -179,15 +184,6 @@ class LocalSession:
         row = self._rows.pop(key, None)
         if row is not None:
             self._slots.slots[row.slot].ids = row.ids[: row.cached]
-
-    def _admit(self) -> None:
-        """Assign slots to waiting rows, in order, while there are any."""
-        for key, row in list(self._waiting.items()):
-            claim = self._slots.claim(key, row.ids, {**self._rows, **self._waiting})
-            if claim is None:
-                return
-            row.slot, row.cached = claim
-            self._rows[key] = self._waiting.pop(key)
 
     def _waves(self) -> Iterator[list[BatchRow]]:
         """Yield the rows in the order in which they can be computed: a shared prefix is computed once, then copied."""

@@ -86,8 +86,13 @@ class ChatTemplate:
         delta = self._delta(conversation, key)
         text = self._render(messages, key) if delta is None else delta
         images = _images(conversation, fresh=delta is None)
-        if images:
-            text = self._with_pictures(text, images)
+        if images:  # what the template wrote for each becomes all its placeholders
+            assert self._gallery is not None, "pictures for a policy without vision"
+            marker = self._gallery.vision.template_text
+            first, *rest = text.split(marker)
+            if len(rest) != len(images):
+                raise PolicyError(f"the chat template wrote {marker} {len(rest)} times for {len(images)} pictures")
+            text = first + "".join(self._gallery[image].text + after for image, after in zip(images, rest, strict=True))
         return self.vocabulary.rendered(text, mark), delta is None
 
     def pictures(self, conversation: Conversation, ids: Sequence[int], *, fresh: bool) -> tuple[Picture, ...]:
@@ -112,15 +117,6 @@ class ChatTemplate:
             return self._apply(messages, tools=tools) != self._apply(messages)
         except PolicyError:
             return False
-
-    def _with_pictures(self, text: str, images: Sequence[str]) -> str:
-        """Replace what the template wrote for each of `images` by all its placeholders."""
-        assert self._gallery is not None, "pictures for a policy without vision"
-        marker = self._gallery.vision.template_text
-        first, *rest = text.split(marker)
-        if len(rest) != len(images):
-            raise PolicyError(f"the chat template wrote {marker} {len(rest)} times for {len(images)} pictures")
-        return first + "".join(self._gallery[image].text + after for image, after in zip(images, rest, strict=True))
 
     def _delta(self, conversation: Conversation, key: RenderKey) -> str | None:
         """Return what the template writes after the last answer; None if it changes what was rendered before."""
