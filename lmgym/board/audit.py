@@ -104,7 +104,7 @@ class RecordedPolicy:
         A seat without an auditor counts enough to cause a summary where the record has one next.
         """
         if self.auditor is not None:
-            return len(self.auditor.prompt(Conversation(messages=tuple(messages)))[0])
+            return len(self.auditor.policy.prompt(Conversation(messages=tuple(messages)))[0])
         *name, number = self.latest
         following = self.turns.get((*name, number + 1))
         return MANY if following is not None and following.action is None else 0
@@ -123,7 +123,7 @@ class RecordedPolicy:
         turn = self.turns.get(conversation.noise)
         if turn is None:  # the record ends here, so the policy's context must be full
             if self.auditor is not None:
-                used = _tokens_before(*self.auditor.prompt(conversation), conversation)
+                used = _tokens_before(*self.auditor.policy.prompt(conversation), conversation)
                 if used < self.auditor.policy.context:
                     raise SubmissionError(
                         f"an episode was stopped for a full context, but its {used} tokens are less than this "
@@ -136,7 +136,7 @@ class RecordedPolicy:
             _check_answer(self.auditor, turn, text, conversation, limit=self.limit)
             if turn.action is not None and (meant := action_of(text, self.answers)) != turn.action:
                 raise SubmissionError(f"the action of {text[:40]!r} is {meant[:40]!r}, not {turn.action[:40]!r}")
-            pictures = self.auditor.pictures(conversation, turn.prompt, fresh=turn.fresh)
+            pictures = self.auditor.policy.pictures(conversation, turn.prompt, fresh=turn.fresh)
         return Completion(
             text=text,
             prompt_ids=turn.prompt,
@@ -157,7 +157,7 @@ def _check_answer(
         raise SubmissionError(f"the answer {text[:40]!r} has no token ids to score")
     if (highest := max(turn.ids)) >= auditor.vocabulary:
         raise SubmissionError(f"{text[:40]!r} has the token id {highest}; this policy has {auditor.vocabulary:,} ids")
-    if (list(turn.prompt), turn.fresh) != auditor.prompt(conversation):
+    if (list(turn.prompt), turn.fresh) != auditor.policy.prompt(conversation):
         raise SubmissionError(f"the ids before {text[:40]!r} are not the conversation as this policy renders it")
     if (spelt := auditor.text(turn.ids)) != text:
         raise SubmissionError(f"the ids of {text[:40]!r} spell {spelt[:40]!r}")

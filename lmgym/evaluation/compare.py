@@ -68,9 +68,6 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-# Tests ---------------------------------------------------------------------------------------------------------
-
-
 def sign_test(differences: Array) -> float:
     """Exact two-sided p that an instance is as often better as worse; ties say nothing.
 
@@ -106,9 +103,6 @@ def holm(ps: Sequence[float]) -> list[float]:
         highest = max(highest, min(1.0, (len(ps) - rank) * ps[index]))
         adjusted[index] = highest
     return adjusted
-
-
-# Comparisons ---------------------------------------------------------------------------------------------------
 
 
 def compare(before: Report, after: Report, *, across: Sequence[str] = ()) -> Comparison:
@@ -266,9 +260,6 @@ def _overall(old: Samples, new: Samples) -> dict[str, Interval]:
         "mean gain": aggregate(differences, lambda scores: scores.mean(-1)),
         "probability of improvement": improvement(old, new),
     }
-
-
-# Pages ---------------------------------------------------------------------------------------------------------
 
 
 def page(result: Comparisons) -> Page:

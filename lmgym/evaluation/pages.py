@@ -52,9 +52,6 @@ class Page:
     note: str = ""
 
 
-# Text ----------------------------------------------------------------------------------------------------------
-
-
 def visible(text: str) -> str:
     """Return text on one line, with invisible and control characters written as escapes."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
@@ -73,9 +70,6 @@ def in_markdown(text: str) -> str:
 def in_html(text: str) -> str:
     """Escape text for HTML elements and quoted attributes."""
     return html.escape(visible(text))
-
-
-# Documents -----------------------------------------------------------------------------------------------------
 
 
 def as_markdown(page: Page) -> str:

@@ -165,9 +165,6 @@ def _counted(played: Sequence[Outcome], names: Sequence[object]) -> State:
     return {name: figures.get(name, UNKNOWN) for name in COUNTED}
 
 
-# Files ---------------------------------------------------------------------------------------------------------
-
-
 def write(folder: Path, report: Report) -> State:
     """Write `report.json`, `report.md` and `report.html`; return the statistics."""
     figures = statistics(report)
@@ -199,9 +196,6 @@ def read_all(path: Path) -> list[Report]:
     if not reports:
         raise InstanceError(f"neither {path} nor a folder in it has a {NAME}; lmgym eval --out writes one")
     return reports
-
-
-# Pages ---------------------------------------------------------------------------------------------------------
 
 
 def page(report: Report, figures: Mapping[str, Any]) -> pages.Page:

@@ -39,9 +39,6 @@ class Interval:
 UNKNOWN = Interval(math.nan, math.nan, math.nan, "no data")
 
 
-# Rates ---------------------------------------------------------------------------------------------------------
-
-
 def wilson(successes: float, trials: float, *, z: float = Z95) -> Interval:
     """Return Wilson's interval of a success rate; [0, 1] without trials. Clustered samples have fractional `trials`."""
     if trials == 0:
@@ -97,9 +94,6 @@ def unit(values: Sequence[float] | Array, instances: Sequence[object]) -> Interv
 
 def _binary(values: Sequence[float] | Array) -> bool:
     return bool(np.isin(np.asarray(values, np.float64), (0.0, 1.0)).all())
-
-
-# Means ---------------------------------------------------------------------------------------------------------
 
 
 def by_instance(values: Sequence[float] | Array, instances: Sequence[object]) -> tuple[Array, Array]:
@@ -181,9 +175,6 @@ def _smoothed(differences: Array) -> tuple[float, float]:
     return centre, math.sqrt(((float((differences**2).sum()) + 1) / count - centre**2) / count)
 
 
-# Bootstrap -----------------------------------------------------------------------------------------------------
-
-
 def bootstrap(values: Sequence[float] | Array, *, bounds: tuple[float, float] | None = None, seed: int = 0) -> Interval:
     """Return the mean of independent `values` with the BCa bootstrap interval of 4000 resamples.
 
@@ -233,9 +224,6 @@ def _accelerated(sample: Array, drawn: Array) -> Interval | None:
     ends = bias + ndtri(np.array([TAIL, 1 - TAIL]))
     low, high = np.quantile(drawn, ndtr(bias + ends / (1 - acceleration * ends)))
     return Interval(mean, float(low), float(high), "bootstrap")
-
-
-# Episodes ------------------------------------------------------------------------------------------------------
 
 
 def clustered(values: Sequence[float] | Array, instances: Sequence[object]) -> Interval:

@@ -141,9 +141,6 @@ def _json(text: str, place: str) -> Any:
         raise InstanceError(f"{place} is not an episode of lmgym or LMRL-Gym: {error!r}") from error
 
 
-# Parquet --------------------------------------------------------------------------------------------------------
-
-
 def _datasets() -> Any:
     try:
         import datasets

@@ -142,8 +142,6 @@ class EngineRun:
         if self.stats.voided and not self.stats.played:
             raise BackendError(f"no episode completed: all {self.stats.voided} attempts broke; {self.stats.latest}")
 
-    # Jobs ------------------------------------------------------------------------------------------------------
-
     def _admit(self) -> bool:
         """Start episodes while there is room; return True if any started."""
         started = False
@@ -189,12 +187,24 @@ class EngineRun:
         """Reset an environment for a job."""
         spec = find(job.task)
         setting = Setting(task=spec.id, split=job.split, options=job.options, seats=frozenset(self.policies))
+        seats: dict[str, SeatState] = {}
+        for name, policy in self.policies.items():
+            config = self.engine.seats.get(name, SeatConfig())
+            text = job.prompt if name == FIRST_SEAT and job.prompt is not None else config.prompt
+            seats[name] = SeatState(
+                name=name,
+                policy=policy,
+                trained=config.trained,
+                history=History(EMPTY, None if text is None else Message(role="system", text=text)),
+                answers=config.answers,
+                tool_mode=config.tools,
+            )
         episode = EpisodeState(
             job=job,
             group=self.groups[Group.name_of(job)],
             task=spec.id,
             number=number,
-            seats={name: self._seat_state(name, job) for name in self.policies},
+            seats=seats,
             exact=spec.goldens == "exact",
             parallel_calls=spec.parallel_calls,
             tries=tries,
@@ -205,21 +215,6 @@ class EngineRun:
         if job.instance is not None:
             options = {"instance": job.instance}
         self.pool.send(episode.slot, "reset", job.seed, options, self.hint_names)
-
-    def _seat_state(self, name: str, job: Job) -> SeatState:
-        config = self.engine.seats.get(name, SeatConfig())
-        text = job.prompt if name == FIRST_SEAT and job.prompt is not None else config.prompt
-        prompt = None if text is None else Message(role="system", text=text)
-        return SeatState(
-            name=name,
-            policy=self.policies[name],
-            trained=config.trained,
-            history=History(EMPTY, prompt),
-            answers=config.answers,
-            tool_mode=config.tools,
-        )
-
-    # Environments ----------------------------------------------------------------------------------------------
 
     def _hear_environments(self) -> None:
         """Take environments' answers, and the answers to what is sent meanwhile.
@@ -308,8 +303,6 @@ class EngineRun:
             self.sessions[id(policy)].drop(key)
             if self.waiting.pop(key, None) is not None:
                 self.puts = [put for put in self.puts if put[0] != key]
-
-    # Policies --------------------------------------------------------------------------------------------------
 
     def _go_on(self, episode: EpisodeState) -> None:
         """Send the next action of the prefix or planner, or ask the policy; cut an episode whose budget is spent."""

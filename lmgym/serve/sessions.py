@@ -138,8 +138,6 @@ class Sessions:
             self._end(session)
         self.pool.close()
 
-    # Inside ----------------------------------------------------------------------------------------------------
-
     def _reserve(self, client: Client) -> None:
         """Count one more session. Raises Refusal if there are too many."""
         if client.sessions >= self.limits.sessions_per_client:

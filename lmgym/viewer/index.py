@@ -152,9 +152,6 @@ def _facts(before: Mapping[str, Any], after: Mapping[str, Any], turns: int) -> d
     }
 
 
-# Several runs --------------------------------------------------------------------------------------------------
-
-
 def open_runs(paths: Sequence[Path]) -> list[RunFile]:
     """Open files of episodes, folders of a run, folders of several runs, and steps kept by training."""
     files = [file for path in paths for file in _files(path)]

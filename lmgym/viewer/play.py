@@ -38,13 +38,9 @@ class PlaySession:
         """Return the values that the page shows."""
         return self._within(lambda: dict(self._state))
 
-    def act(self, turn: int, action: str) -> dict[str, Any]:
-        """Play an action. Raises InstanceError unless `turn` is the current turn."""
+    def act(self, turn: int, action: str | None) -> dict[str, Any]:
+        """Play an action; None: the adviser's next one. Raises InstanceError unless `turn` is the current turn."""
         return self._within(lambda: self._act(turn, action))
-
-    def advised(self, turn: int) -> dict[str, Any]:
-        """Play the adviser's next action."""
-        return self._within(lambda: self._act(turn, None))
 
     def pointing(self, x: float, y: float) -> str | None:
         """Return the action that clicks a pixel of the last picture, None if the task has none."""
@@ -156,9 +152,11 @@ class PlayServer(LocalServer):
         """Answer a POST to `path`, None if there is no such path. Raises ValueError for invalid values."""
         values = sent if isinstance(sent, dict) else {}
         if path == "act":
-            answer: Any = self.game.act(_whole(values.get("turn")), _text(values.get("action")))
+            if not isinstance(action := values.get("action"), str):
+                raise ValueError("an action must be a string")
+            answer: Any = self.game.act(_whole(values.get("turn")), action)
         elif path == "next":
-            answer = self.game.advised(_whole(values.get("turn")))
+            answer = self.game.act(_whole(values.get("turn")), None)
         elif path == "again":
             answer = self.game.again()
         elif path == "point":
@@ -166,12 +164,6 @@ class PlayServer(LocalServer):
         else:
             return None
         return as_json(plain(answer)), JSON
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError("an action must be a string")
-    return value
 
 
 def _whole(value: Any) -> int:

@@ -12,7 +12,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from lmgym.policy.base import Conversation
 from lmgym.policy.local.forward import head_of, is_supported
 from lmgym.policy.local.policy import LocalPolicy
 from lmgym.policy.local.sampling import truncate
@@ -58,14 +57,6 @@ class Auditor:
     def vocabulary(self) -> int:
         """Number of ids."""
         return int(self.policy.model.get_input_embeddings().weight.shape[0])
-
-    def prompt(self, conversation: Conversation) -> tuple[list[int], bool]:
-        """Return the new ids of a conversation, and True if they render all of it."""
-        return self.policy.prompt(conversation)
-
-    def pictures(self, conversation: Conversation, prompt: Sequence[int], *, fresh: bool) -> tuple[Picture, ...]:
-        """Locate the pictures in `prompt`, which `prompt()` made of a conversation."""
-        return self.policy.pictures(conversation, prompt, fresh=fresh)
 
     def text(self, answer: Sequence[int]) -> str:
         """Return the text of an answer without its thinking."""

@@ -166,7 +166,15 @@ class LocalPolicy:
                 spoken = []
             if not turn.completion.ids:
                 conversation = Conversation(messages=tuple(messages), spoken=tuple(spoken), tools=tools[number])
-                turn = self._encoded(turn, conversation)
+                prompt, fresh = self.prompt(conversation)
+                completion = replace(
+                    turn.completion,
+                    prompt_ids=tuple(prompt),
+                    ids=tuple(self.template.answer(turn.completion.text)),
+                    fresh=fresh,
+                    pictures=self.pictures(conversation, prompt, fresh=fresh),
+                )
+                turn = replace(turn, completion=completion, fresh=fresh, kind="given")
             if turn.fresh:
                 spoken = []
             spoken.append(turn.completion)
@@ -182,14 +190,6 @@ class LocalPolicy:
             return trajectory
         pictures = self.pictures(last, ids, fresh=fresh)
         return replace(trajectory, final_ids=tuple(ids), final_pictures=pictures)
-
-    def _encoded(self, turn: Turn, conversation: Conversation) -> Turn:
-        """Return `turn`, which answers `conversation`, with ids for its observation and its text."""
-        prompt, fresh = self.prompt(conversation)
-        pictures = self.pictures(conversation, prompt, fresh=fresh)
-        ids = self.template.answer(turn.completion.text)
-        completion = replace(turn.completion, prompt_ids=tuple(prompt), ids=tuple(ids), fresh=fresh, pictures=pictures)
-        return replace(turn, completion=completion, fresh=fresh, kind="given")
 
     def score(
         self,
