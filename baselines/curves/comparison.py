@@ -282,23 +282,18 @@ def draw(curves: Sequence[TrainingCurve], path: Path) -> None:
         for (axis, label), axes in zip(AXES.items(), row, strict=True):
             for name in dict.fromkeys(curve.cell.algorithm for curve in curves):
                 group = [c for c in curves if c.cell.course.task == task and c.cell.algorithm == name]
-                _line(axes, [(getattr(curve, axis), curve.success) for curve in group], name, colours[name])
+                if not group:
+                    continue
+                for curve in group:
+                    axes.plot(getattr(curve, axis), curve.success, color=colours[name], alpha=0.25, linewidth=0.8)
+                grid = np.linspace(0, min(getattr(curve, axis)[-1] for curve in group), 50)  # as far as all go
+                mean = np.mean([np.interp(grid, getattr(curve, axis), curve.success) for curve in group], axis=0)
+                axes.plot(grid, mean, color=colours[name], linewidth=1.8, label=name)
             axes.set(title=task, xlabel=label, ylabel="success on the test split", ylim=(-0.02, 1.02))
     panels[0][-1].legend(fontsize=8)
     partial = path.with_name(f".{path.name}")
     canvas.print_png(partial)  # type: ignore[no-untyped-call]
     partial.replace(path)
-
-
-def _line(axes: Any, runs: Sequence[tuple[list[float], list[float]]], name: str, colour: Any) -> None:
-    """Draw `runs` as pale lines and their mean, as far as all of them go."""
-    if not runs:
-        return
-    for positions, values in runs:
-        axes.plot(positions, values, color=colour, alpha=0.25, linewidth=0.8)
-    grid = np.linspace(0, min(positions[-1] for positions, _ in runs), 50)
-    mean = np.mean([np.interp(grid, positions, values) for positions, values in runs], axis=0)
-    axes.plot(grid, mean, color=colour, linewidth=1.8, label=name)
 
 
 def best_rates(trials: Iterable[TrainingCurve]) -> dict[str, float]:

@@ -38,7 +38,17 @@ def verify(path: Path, *, workers: int | None = None, on_progress: OnProgress | 
     rows, declared = summarise(valid_episodes(entry, rules, path))
     level, reason = replay_level(rules)
     if level != "none":
-        rows = replay_all(entry, rules, path, workers=workers, on_progress=on_progress)
+        names = list(rules.names())
+        replayed: dict[int, dict[str, Any]] = {}
+        with closing(replays(entry, rules.spec, path, workers=workers)) as answers:
+            for number, answer in answers:
+                if "refused" in answer:
+                    raise SubmissionError(str(answer["refused"]))
+                index, attempt = names[number]
+                replayed[number] = {"index": index, "attempt": attempt, **answer["outcome"]}
+                if on_progress is not None:
+                    on_progress(len(replayed), len(names))
+        rows = [replayed[number] for number in range(len(names))]
     return judge(entry, rows, declared, level=level, reason=reason)
 
 
@@ -92,23 +102,6 @@ def replays(
     order = {"task": spec.id, "split": entry.split, "seats": list(entry.seats), "exact": spec.goldens == "exact"}
     pool = WorkerPool(order, workers=workers, isolated=spec.isolated, timeout=max(TIMEOUT, spec.replay_timeout))
     yield from pool.run(parsing.lines(entries.episodes_path(path)))
-
-
-def replay_all(
-    entry: Entry, rules: Protocol, path: Path, *, workers: int | None, on_progress: OnProgress | None
-) -> list[dict[str, Any]]:
-    """Replay all episodes of a valid entry and return their outcomes in the order of the protocol."""
-    names = list(rules.names())
-    rows: dict[int, dict[str, Any]] = {}
-    with closing(replays(entry, rules.spec, path, workers=workers)) as answers:
-        for number, answer in answers:
-            if "refused" in answer:
-                raise SubmissionError(str(answer["refused"]))
-            index, attempt = names[number]
-            rows[number] = {"index": index, "attempt": attempt, **answer["outcome"]}
-            if on_progress is not None:
-                on_progress(len(rows), len(names))
-    return [rows[number] for number in range(len(names))]
 
 
 def judge(entry: Entry, rows: list[dict[str, Any]], declared: dict[str, Any], *, level: Level, reason: str) -> Verdict:

@@ -59,16 +59,11 @@ def serve(  # one line an option
         origins=origin or (),
         processes=processes,
     )
-    _announce(serving.url, len(catalogue.specs), token=tokens[0] if made else None, local=hosts.is_loopback(host))
-    serving.run()
-
-
-def _announce(url: str, count: int, *, token: str | None, local: bool) -> None:
-    """Print the address, the token and a warning for addresses on the network."""
-    console = Console(highlight=False, soft_wrap=True)
-    console.print(Text(f"serving {count} task{'s' * (count > 1)} at {url}"))
-    if token is not None:
-        console.print(Text(f"token {token}"))
-    if not local:
+    console, count = Console(highlight=False, soft_wrap=True), len(catalogue.specs)
+    console.print(Text(f"serving {count} task{'s' * (count > 1)} at {serving.url}"))
+    if made:
+        console.print(Text(f"token {tokens[0]}"))
+    if not hosts.is_loopback(host):
         console.print("Other machines can reach this address, and its traffic is not encrypted.")
     console.print("Ctrl-C ends it.")
+    serving.run()

@@ -216,12 +216,17 @@ def compare_all(before: Sequence[Report], after: Sequence[Report], *, across: Se
         raise InstanceError(f"the runs have no task and split in common: {sorted(old)} and {sorted(new)}")
     comparisons = [compare(old[name], new[name], across=across) for name in common]
     adjusted = zip(*(holm([getattr(one, name).p for one in comparisons]) for name in ("success", "score")), strict=True)
-    samples = _samples([(old[name], new[name]) for name in common]) if len(common) > 1 else None
+    samples: tuple[Samples, Samples] = ([], [])  # of A and of B, on their common instances
+    for name in common if len(common) > 1 else ():
+        scores = [_means(report.played, "score") for report in (old[name], new[name])]
+        both = sorted(scores[0].keys() & scores[1].keys(), key=repr)
+        for sample, means in zip(samples, scores, strict=True):
+            sample.append([np.array([means[index] for index in both])])
     return Comparisons(
         tasks=tuple(replace(one, holm=p, holm_score=q) for one, (p, q) in zip(comparisons, adjusted, strict=True)),
         only=(tuple(sorted(set(old) - set(common))), tuple(sorted(set(new) - set(common)))),
-        overall=_overall(*samples) if samples else {},
-        profiles={side: profile(sample, THRESHOLDS) for side, sample in zip("AB", samples or (), strict=False)},
+        overall=_overall(*samples) if samples[0] else {},
+        profiles={side: profile(sample, THRESHOLDS) for side, sample in zip("AB", samples, strict=True) if sample},
     )
 
 
@@ -236,17 +241,6 @@ def _by_task(reports: Sequence[Report]) -> dict[str, Report]:
 
 
 Samples = list[list[Array]]  # mean scores of the instances, by task and run
-
-
-def _samples(pairs: Sequence[tuple[Report, Report]]) -> tuple[Samples, Samples]:
-    """Return the mean scores of A and of B on their common instances."""
-    samples: tuple[Samples, Samples] = ([], [])
-    for reports in pairs:
-        scores = [_means(report.played, "score") for report in reports]
-        common = sorted(scores[0].keys() & scores[1].keys(), key=repr)
-        for sample, means in zip(samples, scores, strict=True):
-            sample.append([np.array([means[index] for index in common])])
-    return samples
 
 
 def _overall(old: Samples, new: Samples) -> dict[str, Interval]:

@@ -84,7 +84,17 @@ class Record:
         """Write report and account of calls, sort the episodes by job, and return the report without secrets."""
         path = self.folder / EPISODES
         path.touch()
-        _sort(path, order)
+        lines = _offsets(path)
+        wanted = sorted(lines, key=lambda line: order.get(line[2], order.get(line[2].rpartition("/")[0], len(order))))
+        if wanted != lines:  # one line in memory at a time; the views of an episode stay together
+            made = path.with_name(f".{path.name}.sorted")
+            with path.open("rb") as old, made.open("wb") as new:
+                for offset, length, _ in wanted:
+                    old.seek(offset)
+                    new.write(old.read(length))
+                new.flush()
+                os.fsync(new.fileno())
+            made.replace(path)
         if account is not None:
             text = json.dumps(self.secrets.struck_all(account), indent=1) + "\n"
             write_whole(self.folder / ACCOUNT, text.encode())
@@ -163,19 +173,3 @@ def _offsets(path: Path) -> list[tuple[int, int, str]]:
                 lines.append((offset, len(line), str(name)))
             offset += len(line)
     return lines
-
-
-def _sort(path: Path, order: Mapping[str, int]) -> None:
-    """Sort the lines of a file by job, holding one in memory at a time; the views of an episode stay together."""
-    lines = _offsets(path)
-    wanted = sorted(lines, key=lambda line: order.get(line[2], order.get(line[2].rpartition("/")[0], len(order))))
-    if wanted == lines:
-        return
-    made = path.with_name(f".{path.name}.sorted")
-    with path.open("rb") as old, made.open("wb") as new:
-        for offset, length, _ in wanted:
-            old.seek(offset)
-            new.write(old.read(length))
-        new.flush()
-        os.fsync(new.fileno())
-    made.replace(path)

@@ -49,6 +49,10 @@ def statistics(report: Report) -> State:
     turns, _ = by_instance([float(outcome.turns) for outcome in played], names)
     costs = [outcome.cost for outcome in outcomes if outcome.cost is not None]
     unknown = len(outcomes) - len(costs)
+    longest = max((outcome.turns for outcome in played), default=0)
+    budgets = sorted({math.ceil(longest * n / BUDGETS) for n in range(1, BUDGETS + 1)}) if longest else []
+    solved_at = [math.inf if outcome.solved_at is None else outcome.solved_at for outcome in played]
+    by_budget = {limit: unit([float(count <= limit) for count in solved_at], names) for limit in budgets}
     return {
         "episodes": {
             "planned": max(report.planned, len(outcomes)),
@@ -64,7 +68,7 @@ def statistics(report: Report) -> State:
         "figures": {name: {**state(each), "episodes": count} for name, (each, count) in own_figures(played).items()},
         "exact": dict(report.exact),
         "passes": _passes(played, max(tries.values(), default=0)),
-        "success_by_turns": _by_turns(played),
+        "success_by_turns": [{"turns": limit, **state(rate)} for limit, rate in by_budget.items()],
         **_counted(played, names),
         # US dollars, of voided episodes as well
         "cost": {"total": None if unknown else sum(costs), "known": sum(costs), "episodes_unknown": unknown},
@@ -142,15 +146,6 @@ def pass_k(report: Report, k: int) -> tuple[Interval, Interval]:
             f"neither pass@{k} nor pass^{k} can be estimated without bias; evaluate with --tries {k}"
         )
     return passes(successes, tries, [k])[0]
-
-
-def _by_turns(played: Sequence[Outcome]) -> list[State]:
-    """Return the success rate within each turn budget."""
-    longest = max((outcome.turns for outcome in played), default=0)
-    names = [outcome.index for outcome in played]
-    budgets = sorted({math.ceil(longest * n / BUDGETS) for n in range(1, BUDGETS + 1)}) if longest else []
-    turns = [math.inf if outcome.solved_at is None else outcome.solved_at for outcome in played]
-    return [{"turns": budget, **state(unit([float(count <= budget) for count in turns], names))} for budget in budgets]
 
 
 def _counted(played: Sequence[Outcome], names: Sequence[object]) -> State:

@@ -82,11 +82,7 @@ def factory(
     """Return a function that makes environments. `reward="return"` can favour silence where actions cost reward."""
     if reward not in ("score", "return"):
         raise InstanceError(f"reward must be 'score' or 'return'; got {reward!r}")
-
-    def make() -> Environment:
-        return Environment(TextEpisode(task, split=split, max_turns=max_turns, **options), reward=reward)
-
-    return make
+    return lambda: Environment(TextEpisode(task, split=split, max_turns=max_turns, **options), reward=reward)
 
 
 def rows(

@@ -56,7 +56,29 @@ def application(sessions: Sessions) -> FastAPI:
 
     @app.websocket(f"{wire.PATH}/ws")
     async def connect(socket: WebSocket) -> None:
-        await _serve_socket(socket, sessions)
+        """Answer the messages of a connection in order."""
+        client = _client(socket)
+        if client.connections >= sessions.limits.connections_per_client:
+            message = f"a client has at most {sessions.limits.connections_per_client} connections; close some"
+            await socket.send_denial_response(_response(wire.RawResponse(error=wire.Error("limit", message, 10.0))))
+            return
+        connection = object()
+        client.connections += 1
+        try:
+            await socket.accept()
+            while True:
+                event = await socket.receive()
+                raw = event.get("text") or event.get("bytes") or b""
+                if event["type"] == "websocket.disconnect":
+                    return
+                response = await respond(sessions, client, raw, connection)
+                async with asyncio.timeout(sessions.limits.slow):
+                    await socket.send_text(ENCODER.encode(response).decode())
+        except (WebSocketDisconnect, TimeoutError):
+            return  # the client is gone, or does not read
+        finally:
+            client.connections -= 1
+            sessions.leave(connection)
 
     return app
 
@@ -79,32 +101,6 @@ async def respond(
         return wire.ResponseMessage(await sessions.answer(client, message.calls, connection), number)
     except Refusal as refusal:
         return wire.RawResponse(number, error=refusal.error)
-
-
-async def _serve_socket(socket: WebSocket, sessions: Sessions) -> None:
-    """Answer the messages of a connection in order."""
-    client = _client(socket)
-    if client.connections >= sessions.limits.connections_per_client:
-        message = f"a client has at most {sessions.limits.connections_per_client} connections; close some"
-        await socket.send_denial_response(_response(wire.RawResponse(error=wire.Error("limit", message, 10.0))))
-        return
-    connection = object()
-    client.connections += 1
-    try:
-        await socket.accept()
-        while True:
-            event = await socket.receive()
-            raw = event.get("text") or event.get("bytes") or b""
-            if event["type"] == "websocket.disconnect":
-                return
-            response = await respond(sessions, client, raw, connection)
-            async with asyncio.timeout(sessions.limits.slow):
-                await socket.send_text(ENCODER.encode(response).decode())
-    except (WebSocketDisconnect, TimeoutError):
-        return  # the client is gone, or does not read
-    finally:
-        client.connections -= 1
-        sessions.leave(connection)
 
 
 async def _body(request: Request, limits: Limits) -> bytes:

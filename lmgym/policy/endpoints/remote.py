@@ -248,7 +248,11 @@ class RemoteSession:
             while True:
                 if self._futures.get(key) is future:  # not dropped meanwhile
                     del self._futures[key]
-                    finished.append((key, self._result(future)))
+                    try:
+                        finished.append((key, future.result()))
+                    except PolicyError as error:
+                        self._policy.halt(str(error))
+                        raise
                 key, future = self._done.get_nowait()
         return finished
 
@@ -259,10 +263,3 @@ class RemoteSession:
     def __len__(self) -> int:
         """Return the number of conversations put and not finished."""
         return len(self._futures)
-
-    def _result(self, future: Future[Completion]) -> Completion:
-        try:
-            return future.result()
-        except PolicyError as error:
-            self._policy.halt(str(error))
-            raise
