@@ -70,7 +70,7 @@ def statistics(report: Report) -> State:
         "passes": _passes(played, max(tries.values(), default=0)),
         "success_by_turns": [{"turns": limit, **state(rate)} for limit, rate in by_budget.items()],
         **_counted(played, names),
-        # US dollars, of voided episodes as well
+        # US dollars, of voided episodes as well; the total is null if one is unknown
         "cost": {"total": None if unknown else sum(costs), "known": sum(costs), "episodes_unknown": unknown},
         "invalid": state(ratio(invalid * results, turns * results)),  # share of turns
         "answers": {name: sum(getattr(outcome, name) for outcome in played) for name in ("cut", "filtered")},
