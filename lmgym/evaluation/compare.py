@@ -122,8 +122,9 @@ def compare(before: Report, after: Report, *, across: Sequence[str] = ()) -> Com
     if not common:
         raise InstanceError(f"the runs on {before.task} {before.split} have no instance in common")
     old, new = ([o for o in report.played if o.index in common] for report in (before, after))
-    chosen = [_flatten({name: one.options[name] for name in across if name in one.options}) for one in (before, after)]
-    options = [(f"option {name}", *(side.get(name, "default") for side in chosen)) for name in across]
+    chosen = ({name: one.options[name] for name in across if name in one.options} for one in (before, after))
+    first, second = map(_flatten, chosen)
+    options = [(f"option {name}", first.get(name, "default"), second.get(name, "default")) for name in across]
     return Comparison(
         task=before.task,
         split=before.split,
