@@ -23,8 +23,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from lmgym.baselines import grpo
-from lmgym.baselines.curves.directions import Direction
-from lmgym.baselines.curves.systems import arm
+from lmgym.baselines.curves.directions import Direction, arm
 from lmgym.train.parts.tasks import Uniform
 from lmgym.train.recipe import Recipe
 from lmgym.train.seats import Seat
