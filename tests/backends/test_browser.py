@@ -142,41 +142,13 @@ def test_bids_count_standard_elements_in_document_order_and_stay(session):
     ]
 
 
-def test_elements_in_an_open_shadow_are_marked_and_clicked(session):
+def test_elements_in_a_shadow_and_below_the_window_are_clicked_and_buried_ones_are_not(session):
     session.open(HERE + "/shadow")
     inner, after = bid(session, "in the shadow"), bid(session, "button 'after'")
     assert int(inner) < int(after)
     assert session.do("click", [inner]) == ""
-
-
-def test_html_and_places_say_where_elements_are(session):
-    session.open(HERE + "/covered")
-    seen = session.look("html", places=True)
-    assert re.search(r'<button bid="\d+" id="under" at="50,30">under</button>', seen.text), seen.text
-    assert "[3] button" not in session.look("axtree").text or "at=" not in session.look("axtree").text
-
-
-def test_pictures_have_the_window_s_size_and_marks_are_drawn_on_them(session):
-    session.open(HERE + "/form")
-    plain, marked = session.look("none", "screenshot").picture, session.look("none", "som").picture
-    assert plain.shape == marked.shape == (480, 640, 3)
-    assert plain.dtype == np.uint8
-    assert (plain != marked).any(axis=2).sum() > 100
-    assert np.array_equal(plain, session.look("none", "screenshot").picture)
-
-
-def test_a_half_covered_element_is_clicked_where_it_can_be_seen(session):
-    session.open(HERE + "/covered")
-    assert session.do("click", [bid(session, "under")]) == ""
-    assert title(session) == "hit"
-
-
-def test_a_buried_element_cannot_be_clicked_and_the_answer_says_why(session):
     session.open(HERE + "/buried")
     assert "is covered by other elements" in session.do("click", [bid(session, "under")])
-
-
-def test_an_element_below_the_window_is_scrolled_to(session):
     session.open(HERE + "/tall")
     assert session.do("click", [bid(session, "low")]) == ""
     assert title(session) == "low"
@@ -188,10 +160,32 @@ def test_an_element_below_the_window_is_scrolled_to(session):
     assert session.evaluate("scrollY") == 400
 
 
-def test_keys_are_pressed_typed_and_inserted(session):
+def test_html_and_places_say_where_elements_are_and_a_half_covered_one_is_clicked_where_it_shows(session):
+    session.open(HERE + "/covered")
+    seen = session.look("html", places=True)
+    assert re.search(r'<button bid="\d+" id="under" at="50,30">under</button>', seen.text), seen.text
+    assert "[3] button" not in session.look("axtree").text or "at=" not in session.look("axtree").text
+    assert session.do("click", [bid(session, "under")]) == ""
+    assert title(session) == "hit"
+
+
+def test_pictures_have_the_window_s_size_and_marks_are_drawn_on_them(session):
+    session.open(HERE + "/form")
+    plain, marked = session.look("none", "screenshot").picture, session.look("none", "som").picture
+    assert plain.shape == marked.shape == (480, 640, 3)
+    assert plain.dtype == np.uint8
+    assert (plain != marked).any(axis=2).sum() > 100
+    assert np.array_equal(plain, session.look("none", "screenshot").picture)
+
+
+def test_keys_are_pressed_typed_and_inserted_and_half_a_character_refused_before(session):
     session.open(HERE + "/keys")
     field = bid(session, "textbox")
-    for name, arguments in (("focus", [field]), ("keyboard_type", ["ab"]), ("press", [field, "Shift+X"])):
+    assert session.do("focus", [field]) == ""
+    for name in ("keyboard_type", "keyboard_insert_text"):
+        assert "half a character" in session.do(name, ["ab\ud800"])
+    assert (title(session), session.evaluate("a.value")) == ("", "")
+    for name, arguments in (("keyboard_type", ["ab"]), ("press", [field, "Shift+X"])):
         assert session.do(name, arguments) == ""
     assert session.do("keyboard_insert_text", ["漢"]) == ""
     assert title(session) == "abShiftX"
@@ -231,22 +225,11 @@ def test_a_combination_with_an_unknown_key_presses_none(session):
             assert (title(session) == "") is (wrong is not None)
 
 
-def test_half_a_character_is_refused_before_anything_is_typed(session):
-    session.open(HERE + "/keys")
-    session.do("focus", [bid(session, "textbox")])
-    for name in ("keyboard_type", "keyboard_insert_text"):
-        assert "half a character" in session.do(name, ["ab\ud800"])
-    assert (title(session), session.evaluate("a.value")) == ("", "")
-
-
-def test_a_drag_onto_nothing_presses_no_button(session):
+def test_a_drag_without_a_target_presses_no_button_and_one_whose_target_goes_away_lets_go(session):
     session.open(HERE + "/form")
     session.evaluate("() => { document.onmousedown = event => { document.title = event.type; }; }")
     assert "no element with bid '999'" in session.do("drag_and_drop", [bid(session, "button 'Send'"), "999"])
     assert title(session) == "Form"
-
-
-def test_a_drag_whose_target_goes_away_clicks_nothing_and_lets_go(session):
     session.open(HERE + "/form")
     session.evaluate("() => { document.onclick = event => { document.title += event.target.tagName; }; }")
     session.evaluate("() => { document.onmousedown = () => { document.querySelector('select').remove(); }; }")
@@ -258,7 +241,7 @@ def test_a_drag_whose_target_goes_away_clicks_nothing_and_lets_go(session):
     assert title(session) == "0"
 
 
-def test_an_option_is_chosen_by_value_label_or_text(session):
+def test_an_option_is_chosen_by_value_label_or_text_and_a_modifier_held_while_an_element_is_clicked(session):
     session.open(HERE + "/form")
     session.evaluate(
         """() => { document.querySelector('select').insertAdjacentHTML('beforeend', `
@@ -271,10 +254,16 @@ def test_an_option_is_chosen_by_value_label_or_text(session):
         assert session.evaluate("document.querySelector('select').value") == value
     for closed in ("grey", "pink", "no such", ""):
         assert "has no option" in session.do("select_option", [field, closed])
+    session.evaluate("() => { document.onclick = event => { document.title = String(event.ctrlKey); }; }")
+    assert session.do("click", [bid(session, "textbox 'Name'"), "left", ["ControlOrMeta"]]) == ""
+    assert title(session) == "true"
 
 
-def test_tabs_open_close_and_are_limited(session):
+def test_tabs_open_close_and_are_limited_and_far_away_coordinates_do_nothing(session):
     session.open(HERE + "/")
+    assert session.do("mouse_click", [1e300, -1e300]) == ""
+    assert session.do("mouse_drag_and_drop", [0, 0, 1e9, 1e9]) == ""
+    assert title(session) == "Start"
     assert session.do("new_tab") == ""
     assert session.do("goto", [HERE + "/next"]) == ""
     assert session.look().active == 1
@@ -384,25 +373,11 @@ def test_an_action_that_cannot_be_done_is_answered(session, name, arguments, wro
     assert title(session) == "Start"
 
 
-def test_far_away_coordinates_do_nothing(session):
-    session.open(HERE + "/")
-    assert session.do("mouse_click", [1e300, -1e300]) == ""
-    assert session.do("mouse_drag_and_drop", [0, 0, 1e9, 1e9]) == ""
-    assert title(session) == "Start"
-
-
 def test_every_action_is_described():
     lines = describe(action_names(SETS)).splitlines()
     assert lines[0] == "scroll(delta_x, delta_y): Turn the wheel by pixels, right and down."
     public = {name for name, value in vars(Actions).items() if callable(value) and not name.startswith("_")}
     assert sorted(line.partition("(")[0] for line in lines) == sorted(public)
-
-
-def test_a_modifier_is_held_while_an_element_is_clicked(session):
-    session.open(HERE + "/form")
-    session.evaluate("() => { document.onclick = event => { document.title = String(event.ctrlKey); }; }")
-    assert session.do("click", [bid(session, "textbox 'Name'"), "left", ["ControlOrMeta"]]) == ""
-    assert title(session) == "true"
 
 
 def test_sessions_work_from_many_threads_at_once(site):

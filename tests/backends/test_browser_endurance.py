@@ -19,9 +19,10 @@ from lmgym.policy.load import load_policy
 from lmgym.rollout.engine import Engine
 from lmgym.types import Job
 from tests.components import chromium
+from tests.processes import gone
 
 from .pages import HERE, Site, sites
-from .test_browser_walls import gone
+from .test_browser_walls import running
 
 chromium()
 
@@ -30,11 +31,6 @@ JOBS = [
     for i in range(80)
     for page in [("click-checkboxes", "email-inbox-reply", "enter-date", "read-table-2")[i % 4]]
 ]
-
-
-def running() -> process.BrowserProcess:
-    owner = process.shared_browser()
-    return owner.run(owner.ready(), 60)
 
 
 def memory(pids: list[int]) -> int:

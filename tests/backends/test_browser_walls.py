@@ -19,6 +19,7 @@ from lmgym.backends.browser.gate import Response, Sites, folder, origin
 from lmgym.backends.browser.process import descendants
 from lmgym.backends.browser.session import BrowserSession
 from lmgym.errors import BackendError, InstanceError
+from tests.processes import gone
 
 from .pages import HERE, THERE, Site, serving, sites
 from .test_browser import bid, title
@@ -131,7 +132,7 @@ def test_a_service_worker_of_an_allowed_origin_is_blocked_and_counted(register):
         session.close()
 
 
-def test_no_worker_tells_a_page_the_real_time(session):
+def test_no_worker_tells_a_page_the_real_time_and_one_without_tls_knows_no_service_workers(session):
     session.open(HERE + "/")
     script = """() => {
         const frame = document.body.appendChild(document.createElement('iframe')).contentWindow;
@@ -142,6 +143,7 @@ def test_no_worker_tells_a_page_the_real_time(session):
     assert session.evaluate(script) == ["NotSupportedError0"] * 4
     session.wait()
     assert session.blocked == {"http://worker.refused.invalid": 4}
+    assert session.evaluate("typeof navigator.serviceWorker") == "undefined"
 
 
 def test_a_site_over_the_network_has_its_workers():
@@ -152,11 +154,6 @@ def test_a_site_over_the_network_has_its_workers():
         script = "new Promise(done => { new Worker('data:,postMessage(7)').onmessage = event => done(event.data); })"
         assert session.evaluate(script) == 7
         session.close()
-
-
-def test_a_page_without_tls_knows_no_service_workers(session):
-    session.open(HERE + "/")
-    assert session.evaluate("typeof navigator.serviceWorker") == "undefined"
 
 
 def test_dialogs_are_answered_and_told(session):
@@ -176,9 +173,11 @@ def test_a_page_that_closes_itself_leaves_the_others(session):
     assert title(session) == "Closing"
 
 
-def test_endless_redirects_of_a_server_end(session):
+def test_endless_redirects_of_a_server_end_and_its_mistake_voids_the_episode(session):
     session.open(HERE + "/")
     assert "ERR_TOO_MANY_REDIRECTS" in session.do("goto", [HERE + "/round"])
+    with pytest.raises(BackendError, match="a mistake of the site"):
+        session.do("goto", [HERE + "/broken"])
 
 
 @pytest.mark.slow
@@ -217,31 +216,9 @@ def test_a_page_that_takes_all_memory_is_ended(session):
     assert title(session) == "Start"
 
 
-def test_a_broken_site_voids_the_episode(session):
-    session.open(HERE + "/")
-    with pytest.raises(BackendError, match="a mistake of the site"):
-        session.do("goto", [HERE + "/broken"])
-
-
 def look_again_and_again(session: BrowserSession) -> None:
     for _ in range(50):
         session.look()
-
-
-def gone(pids: list[int]) -> bool:
-    deadline = time.monotonic() + 20
-    while any(Path(f"/proc/{pid}").exists() and _state(pid) != "Z" for pid in pids):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
-    return True
-
-
-def _state(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return "Z"
 
 
 def test_chromium_killed_leaves_nothing_behind_and_the_next_open_starts_another(session):

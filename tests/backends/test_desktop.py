@@ -19,6 +19,7 @@ from lmgym.backends.desktop.inputs import check, perform
 from lmgym.backends.desktop.session import Desktop, Launch
 from lmgym.errors import BackendError
 from tests import components
+from tests.processes import gone
 
 components.desktop()
 
@@ -135,17 +136,5 @@ def test_a_killed_owner_leaves_nothing_after_the_next_start() -> None:
     owner.wait()
     owner.stdout.close()
     sweep()
-    for _ in range(200):
-        left = [pid for pid in pids if _runs(pid)]
-        if not left:
-            break
-        time.sleep(0.02)
-    assert not left
+    assert gone(pids, 4)
     assert not Path(folder).exists()
-
-
-def _runs(pid: str) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False

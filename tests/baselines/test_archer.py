@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import ExitStack
 from dataclasses import fields, replace
 
 import pytest
@@ -22,15 +21,15 @@ from lmgym.train.parts.losses import reinforce
 from lmgym.train.parts.stores import Replay
 from lmgym.train.parts.tasks import Uniform
 from lmgym.train.schedule import StageProgress, Until
-from lmgym.train.services import Services, view
+from lmgym.train.services import view
 from lmgym.train.stages import Rl
-from lmgym.train.state import InstancePool, RunConfig
+from lmgym.train.state import InstancePool
 from lmgym.train.update import Updater
 from tests import oracles, oracles_values
 from tests.oracles_values import WORDS
 from tests.train import victim
 from tests.train.batches import make_batch
-from tests.train.chain import SPEC, chain_policy
+from tests.train.chain import SPEC, chain_policy, services_of
 
 SEEN = ["", "x", "y"]
 POOL = InstancePool(task=SPEC.id, size=1000)
@@ -107,25 +106,39 @@ def test_the_oracle_has_the_published_values():
     assert (v["x"], v["y"]) == pytest.approx((0.3142986, 0.2142367), abs=1e-7)
 
 
-def test_the_actors_direction_with_an_exact_critic_is_the_enumerated_one():
+PAIRS = [(seen, word) for seen in SEEN for word in WORDS]
+
+
+def judged_pairs():
+    """Return a batch of each word after each observation, with its exact values."""
     q, v = oracles_values.two_turn_values(oracles.LOG_ODDS, 0.95)
-    often = oracles_values.visits(oracles.LOG_ODDS)
-    pairs = [(seen, word) for seen in SEEN for word in WORDS]
-    wide = [[0.0, 1.0, 1.0]] * len(pairs)
-    mask = torch.tensor(wide, dtype=torch.float64)
-    batch = make_batch(
-        [[0, 1, 1]] * len(pairs),
-        quality=torch.tensor([q[pair] for pair in pairs], dtype=torch.float64)[:, None] * mask,
-        value=torch.tensor([v[seen] for seen, _ in pairs], dtype=torch.float64)[:, None] * mask,
+    mask = torch.tensor([[0.0, 1.0, 1.0]] * len(PAIRS), dtype=torch.float64)
+    return make_batch(
+        [[0, 1, 1]] * len(PAIRS),
+        quality=torch.tensor([q[pair] for pair in PAIRS], dtype=torch.float64)[:, None] * mask,
+        value=torch.tensor([v[seen] for seen, _ in PAIRS], dtype=torch.float64)[:, None] * mask,
     )
+
+
+def logprobs_of(theta):
+    """Return the log-probs of the pairs' tokens (N, 3) under a table of log-odds."""
+    context = [[0, oracles.CONTEXTS.index(seen), oracles.CONTEXTS.index(seen + word[0])] for seen, word in PAIRS]
+    sign = torch.tensor([[0.0, *(1.0 if token == "a" else -1.0 for token in word)] for _, word in PAIRS])
+    return nn.functional.logsigmoid(theta[torch.tensor(context)] * sign) * torch.tensor([0.0, 1.0, 1.0])
+
+
+def chances(spoke):
+    """Return how often each pair is met (N, 1) where a table of log-odds speaks."""
+    often = oracles_values.visits(oracles.LOG_ODDS)
+    return torch.tensor([often[s] * oracles_values.word_probability(s, word, spoke) for s, word in PAIRS])[:, None]
+
+
+def test_the_actors_direction_with_an_exact_critic_is_the_enumerated_one():
+    batch = replace(judged_pairs(), advantage=archer.credit(judged_pairs()))
     theta = torch.tensor(oracles.LOG_ODDS, dtype=torch.float64, requires_grad=True)
-    context = [[0, oracles.CONTEXTS.index(seen), oracles.CONTEXTS.index(seen + word[0])] for seen, word in pairs]
-    sign = torch.tensor([[0.0, *(1.0 if token == "a" else -1.0 for token in word)] for _, word in pairs])
-    logprobs = nn.functional.logsigmoid(theta[torch.tensor(context)] * sign) * mask
-    batch = replace(batch, advantage=archer.credit(batch))
+    logprobs = logprobs_of(theta)
     losses, _ = reinforce(ScoredBatch(batch=batch, logprobs=logprobs, entropy=torch.zeros_like(logprobs)))
-    chance = [often[s] * oracles_values.word_probability(s, word, oracles.LOG_ODDS) for s, word in pairs]
-    factor = aggregation(batch.mask, batch.episode, "seq_sum") * len(pairs) * torch.tensor(chance)[:, None]
+    factor = aggregation(batch.mask, batch.episode, "seq_sum") * len(PAIRS) * chances(oracles.LOG_ODDS)
     (losses * factor).sum().backward()
     assert -theta.grad.numpy() == pytest.approx(oracles_values.archer_direction(oracles.LOG_ODDS, 0.95), abs=1e-7)
     printed = [0.006388, -0.006758, 0, 0.057759, 0.068367, 0, -0.041151, 0, -0.077598]
@@ -134,30 +147,16 @@ def test_the_actors_direction_with_an_exact_critic_is_the_enumerated_one():
 
 def test_weights_of_utterances_give_the_direction_of_the_policy_where_another_one_spoke():
     spoke = [odds + shift for odds, shift in zip(oracles.LOG_ODDS, [0.5, -0.4, 0.3] * 3, strict=True)]
-    q, v = oracles_values.two_turn_values(oracles.LOG_ODDS, 0.95)
-    often = oracles_values.visits(oracles.LOG_ODDS)
-    pairs = [(seen, word) for seen in SEEN for word in WORDS]
-    mask = torch.tensor([[0.0, 1.0, 1.0]] * len(pairs), dtype=torch.float64)
-    batch = make_batch(
-        [[0, 1, 1]] * len(pairs),
-        quality=torch.tensor([q[pair] for pair in pairs], dtype=torch.float64)[:, None] * mask,
-        value=torch.tensor([v[seen] for seen, _ in pairs], dtype=torch.float64)[:, None] * mask,
-    )
-    context = [[0, oracles.CONTEXTS.index(seen), oracles.CONTEXTS.index(seen + word[0])] for seen, word in pairs]
-    sign = torch.tensor([[0.0, *(1.0 if token == "a" else -1.0 for token in word)] for _, word in pairs])
-
-    def logprobs(theta):
-        return nn.functional.logsigmoid(theta[torch.tensor(context)] * sign) * mask
+    batch = judged_pairs()
 
     def direction(args):
         theta = torch.tensor(oracles.LOG_ODDS, dtype=torch.float64, requires_grad=True)
-        mine, weigh = logprobs(theta), archer.recipe(args).importance
-        gap = mine.detach() - logprobs(torch.tensor(spoke, dtype=torch.float64))
-        factor = torch.ones_like(mask) if weigh is None else weigh(batch, gap)
+        mine, weigh = logprobs_of(theta), archer.recipe(args).importance
+        gap = mine.detach() - logprobs_of(torch.tensor(spoke, dtype=torch.float64))
+        factor = torch.ones_like(mine) if weigh is None else weigh(batch, gap)
         judged = replace(batch, advantage=archer.credit(batch) * factor)
         losses, _ = reinforce(ScoredBatch(batch=judged, logprobs=mine, entropy=torch.zeros_like(mine)))
-        chance = [often[s] * oracles_values.word_probability(s, word, spoke) for s, word in pairs]
-        (losses * torch.tensor(chance)[:, None]).sum().backward()
+        (losses * chances(spoke)).sum().backward()
         return -theta.grad.numpy()
 
     exact = oracles_values.archer_direction(oracles.LOG_ODDS, 0.95)
@@ -169,10 +168,8 @@ def test_weights_of_utterances_give_the_direction_of_the_policy_where_another_on
 
 @pytest.fixture
 def services(tmp_path):
-    with ExitStack() as opened:
-        yield Services(
-            chain_policy(), POOL, folder=tmp_path, config=RunConfig(), context=None, temperature=1.0, opened=opened
-        )
+    with services_of(chain_policy(), tmp_path) as made:
+        yield made
 
 
 @pytest.fixture
@@ -181,8 +178,12 @@ def episodes(services):
     return [services.ended(each) if each.truncated else each for each in found]
 
 
-def test_a_cut_episode_goes_on_and_a_done_one_does_not(services, episodes):
+def test_twins_begin_apart_and_a_cut_episode_goes_on_where_a_done_one_does_not(services, episodes):
     critic = archer.TwinCritic(services, QUICK)
+    for heads in (critic.net.online.q, critic.net.online.v):
+        assert not torch.equal(heads[0][0].weight, heads[1][0].weight)
+    pairs = zip(critic.net.online.parameters(), critic.net.slow.parameters(), strict=True)
+    assert all(torch.equal(fast, slow) and fast is not slow for fast, slow in pairs)
     cut = next(each for each in episodes if each.truncated)
     last = len(cut.turns) - 1
     assert cut.final_ids
@@ -286,26 +287,38 @@ def test_answers_sampled_anew_are_judged_by_the_smaller_twin(services, episodes)
         assert archer.credit(batch)[row][~trained].abs().sum() == 0
 
 
-def test_what_is_trained_of_a_fork_is_one_utterance_and_so_is_an_episode_of_the_weights(services, episodes):
+@pytest.fixture
+def drawn(services, episodes):
+    """Return a batch of forks drawn from a replay of the episodes."""
     store = Replay(1000, answers=12)
     store.put(episodes)
-    batch = collate(store.draw(services, seed=(0, 1)))
+    return collate(store.draw(services, seed=(0, 1)))
+
+
+def test_what_is_trained_of_a_fork_is_one_utterance_and_so_is_an_episode_of_the_weights(drawn):
     assert all(
-        len(set(batch.turn[batch.episode == n][batch.mask[batch.episode == n]].tolist())) == 1 for n in range(12)
+        len(set(drawn.turn[drawn.episode == n][drawn.mask[drawn.episode == n]].tolist())) == 1 for n in range(12)
     )
 
 
-def test_the_stop_token_can_be_left_out_as_in_the_release(services, episodes):
-    store = Replay(1000, answers=12)
-    store.put(episodes)
-    batch = collate(store.draw(services, seed=(0, 1)))
-    stops = batch.mask & torch.isin(batch.ids, torch.tensor(sorted(services.policy.stops)))
+def test_the_stop_token_can_be_left_out_as_in_the_release(services, drawn):
+    stops = drawn.mask & torch.isin(drawn.ids, torch.tensor(sorted(services.policy.stops)))
     assert stops.any()
-    with_stop = archer.credit(archer.TwinCritic(services, QUICK).value(batch))
-    without = archer.credit(archer.TwinCritic(services, replace(QUICK, untrained_stop=True)).value(batch))
+    with_stop = archer.credit(archer.TwinCritic(services, QUICK).value(drawn))
+    without = archer.credit(archer.TwinCritic(services, replace(QUICK, untrained_stop=True)).value(drawn))
     assert with_stop[stops].abs().min() > 0
     assert without[stops].abs().max() == 0
     assert torch.equal(with_stop[~stops], without[~stops])
+
+
+def test_summed_batches_have_as_many_times_the_gradient_of_the_actor_too(services, drawn):
+    batch = replace(drawn, advantage=drawn.mask.float())
+    norms = []
+    for args in (QUICK, replace(QUICK, summed_batches=4)):
+        model, terms = services.policy.model, archer.recipe(args).loss
+        actor = Updater(model, services.score, Optimiser(lr=0.0, clip=0.0), terms)
+        norms.append(actor.update(batch, HERE, seed=(0,))["gradient_norm"])
+    assert norms[1] == pytest.approx(4 * norms[0], rel=1e-5)
 
 
 def test_summed_batches_have_as_many_times_the_gradient(services, episodes):
@@ -314,19 +327,6 @@ def test_summed_batches_have_as_many_times_the_gradient(services, episodes):
         critic = archer.TwinCritic(services, replace(QUICK, **changes))
         found = [critic.transition(each, 0, now=(6, 1)) for each in episodes[:16]]
         norms.append(critic._step(torch.arange(16), found, None)[2])
-    assert norms[1] == pytest.approx(4 * norms[0], rel=1e-5)
-
-
-def test_summed_batches_have_as_many_times_the_gradient_of_the_actor_too(services, episodes):
-    store = Replay(1000, answers=12)
-    store.put(episodes)
-    batch = collate(store.draw(services, seed=(0, 1)))
-    batch = replace(batch, advantage=batch.mask.float())
-    norms = []
-    for args in (QUICK, replace(QUICK, summed_batches=4)):
-        model, terms = services.policy.model, archer.recipe(args).loss
-        actor = Updater(model, services.score, Optimiser(lr=0.0, clip=0.0), terms)
-        norms.append(actor.update(batch, HERE, seed=(0,))["gradient_norm"])
     assert norms[1] == pytest.approx(4 * norms[0], rel=1e-5)
 
 
@@ -355,14 +355,6 @@ def test_the_critic_sees_the_end_of_what_is_too_long_for_it(services, episodes):
     assert after == ((6, 7, 8), range(2, 3))
 
 
-def test_twins_begin_apart_and_their_targets_as_they_do(services):
-    critic = archer.TwinCritic(services, QUICK)
-    for heads in (critic.net.online.q, critic.net.online.v):
-        assert not torch.equal(heads[0][0].weight, heads[1][0].weight)
-    pairs = zip(critic.net.online.parameters(), critic.net.slow.parameters(), strict=True)
-    assert all(torch.equal(fast, slow) and fast is not slow for fast, slow in pairs)
-
-
 def test_fitting_lowers_the_error_of_q_and_leaves_the_policy_alone(services, episodes):
     critic, store = archer.TwinCritic(services, replace(QUICK, critic_lr=3e-3)), Replay(1000, answers=12)
     store.put(episodes)
@@ -376,10 +368,7 @@ def test_a_view_that_is_rendered_anew_is_a_row_of_its_own(tmp_path):
     policy = chain_policy()
     jobs = Uniform(8).draw(0, POOL)
     (episode, *_) = [e for e in source.played(Engine(context=MarkovState()), policy, jobs) if len(e.turns) > 2]
-    with ExitStack() as opened:
-        services = Services(
-            policy, POOL, folder=tmp_path, config=RunConfig(), context=MarkovState(), temperature=1.0, opened=opened
-        )
+    with services_of(policy, tmp_path, context=MarkovState()) as services:
         critic = archer.TwinCritic(services, QUICK)
         found = critic.transition(episode, 1, now=(6, 1))
         assert found.before == episode.turns[1].completion.prompt_ids

@@ -35,7 +35,7 @@ def rescored(policy, batch):
     return score(policy.model, batch.ids, batch.attention, mask=batch.weight != 0)[0]
 
 
-def test_summaries_are_trained_and_every_token_once():
+def test_summaries_are_trained_once_and_an_advantage_is_that_of_the_episode_in_all_its_segments():
     policy, episodes = play(supo.recipe(supo.Args(limit=12, most=2)).context)
     summaries = [turn for each in episodes for turn in each.turns if turn.kind == "summary"]
     assert len(summaries) > len(episodes)
@@ -44,11 +44,6 @@ def test_summaries_are_trained_and_every_token_once():
     assert len(batch) > 2 * len(episodes)  # a row for each context
     assert int(batch.mask.sum()) == sum(len(turn.completion.ids) for each in episodes for turn in each.turns)
     assert (rescored(policy, batch) - batch.logprobs)[batch.mask].abs().max() < 1e-4  # under the context it was in
-
-
-def test_an_advantage_is_that_of_the_episode_in_all_its_segments():
-    _, episodes = play(supo.recipe(supo.Args(limit=12, most=2)).context)
-    batch = collate(episodes)
     batch.reward[:] = 0
     ends = {int(e): i for i, e in enumerate(batch.episode)}  # last row of each episode
     won = {int(group): int(number) for group, number in zip(batch.group, batch.episode, strict=True)}.values()
@@ -93,14 +88,11 @@ def test_the_loss_is_a_mean_over_turns_of_means_over_tokens():
     assert loss == pytest.approx(expected)
 
 
-def test_the_ablation_of_mgpo_trains_the_answer_alone():
+def test_mgpo_refuses_a_task_without_pictures_and_its_ablation_trains_the_answer_alone(tmp_path):
+    with pytest.raises(RecipeError, match="Chain-v0 shows no pictures, and this recipe learns where to look"):
+        check(mgpo.recipe(mgpo.Args()), SPEC.id, {}, tmp_path)
     _, episodes = play(mgpo.recipe(mgpo.Args()).context or Engine().context)
     batch = collate(episodes)
     kept = batch.mask & ~turns_out(batch, episodes, mgpo.mask_boxes(episodes).mask)
     assert torch.equal(kept, batch.mask & (batch.turn > 0))
     assert mgpo.mask_boxes not in mgpo.recipe(mgpo.Args()).filter
-
-
-def test_a_task_without_pictures_is_refused(tmp_path):
-    with pytest.raises(RecipeError, match="Chain-v0 shows no pictures, and this recipe learns where to look"):
-        check(mgpo.recipe(mgpo.Args()), SPEC.id, {}, tmp_path)

@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 
 from lmgym.board.reproduce import check_weights_alone
-from lmgym.cli import main
 from lmgym.errors import PolicyError, SubmissionError
 from lmgym.evaluation import report as reports
 from lmgym.evaluation.runner import Report
 from lmgym.train.load import load_policy, load_run
+from tests.command import command
 
 FEW = ["--warmup", "2", "--warmup-episodes", "4", "--steps", "3", "--episodes", "6", "--sampled", "0", "--lr", "3e-2"]
 LEVEL = ["--option", "highest=8", "--option", "max_turns=4"]
 CASES = [("mc", "own", None), ("ilql", "own", None), ("ilql", "policy", 2)]
 
 
-def lmgym(monkeypatch, capfd, *words: str) -> tuple[int, str]:
-    monkeypatch.setattr(sys, "argv", ["lmgym", *words])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    printed = capfd.readouterr()
-    return int(ended.value.code or 0), printed.out + printed.err
+def lmgym(capfd, *words: str) -> tuple[int, str]:
+    return command(*words), "".join(capfd.readouterr())
 
 
 def played(report: Report):
@@ -44,7 +39,7 @@ def test_after_rl_is_played_again_by_the_line_that_the_run_ends_with(
         model = "hf:base"
     args = [*FEW, *LEVEL, "--beta", "60", "--base", base, "--demonstrated", "64", "--evaluate", "24", "--threads", "1"]
     args += ["--lora", str(lora)] if lora else []
-    code, said = lmgym(monkeypatch, capfd, "train", algorithm, "guess_number", "--model", model, "--out", "run", *args)
+    code, said = lmgym(capfd, "train", algorithm, "guess_number", "--model", model, "--out", "run", *args)
     assert code == 0, said
     state = json.loads(Path("run/reports.json").read_text())
     before, after = (played(Report.from_state(state[f"{when} RL"])) for when in ("before", "after"))
@@ -52,12 +47,12 @@ def test_after_rl_is_played_again_by_the_line_that_the_run_ends_with(
     (line,) = [line for line in said.splitlines() if line.startswith("next:")]
     words = line.removeprefix("next:").split()[1:]
     assert words[-1] == "run:run"
-    lmgym(monkeypatch, capfd, *words, "--episodes", "24", "--out", "again")
+    lmgym(capfd, *words, "--episodes", "24", "--out", "again")
     assert played(reports.read(Path("again"))) == after
     assert played(reports.read(Path("again"))) == after
-    lmgym(monkeypatch, capfd, *words[:-1], "hf:run/policy", "--episodes", "24", "--out", "alone")
+    lmgym(capfd, *words[:-1], "hf:run/policy", "--episodes", "24", "--out", "alone")
     assert played(reports.read(Path("alone"))) != after
-    code, said = lmgym(monkeypatch, capfd, "submit", "again", "--author", "A", "--leaderboard", "board")
+    code, said = lmgym(capfd, "submit", "again", "--author", "A", "--leaderboard", "board")
     assert (code, "besides its weights" in said) == (2, True), said
     with pytest.raises(SubmissionError, match="besides its weights"):
         check_weights_alone(load_run(Path("run")))
@@ -85,7 +80,7 @@ def test_an_answer_ends_where_those_of_the_run_did(tmp_path, monkeypatch, capfd,
         "run",
         *words,
     ]
-    code, said = lmgym(monkeypatch, capfd, "train", "archer", "guess_number", "--model", "tiny:1m", *args)
+    code, said = lmgym(capfd, "train", "archer", "guess_number", "--model", "tiny:1m", *args)
     assert code == 0, said
     assert load_policy("run:run", 1.0, 0).sampling.stop == stop
     shutil.rmtree("run/policy")

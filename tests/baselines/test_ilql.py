@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from dataclasses import replace
 
 import pytest
@@ -18,12 +17,11 @@ from lmgym.train import source
 from lmgym.train.collate import collate
 from lmgym.train.parts.tasks import Uniform
 from lmgym.train.schedule import StageProgress
-from lmgym.train.services import Services
-from lmgym.train.state import InstancePool, RunConfig
+from lmgym.train.state import InstancePool
 from lmgym.train.token_critic import DONE, Chain, distinct, links, with_known_ends
 from tests import oracles_values
 from tests.train.batches import make_batch
-from tests.train.chain import SPEC, chain_policy
+from tests.train.chain import SPEC, chain_policy, services_of
 
 POOL = InstancePool(task=SPEC.id, size=1000)
 HERE = StageProgress(0, 0.0)
@@ -52,14 +50,11 @@ def goals(chain: Chain, v: torch.Tensor) -> list[float]:
     return [-float(q[0].grad[n, token]) for n, token in enumerate(chain.ids)]
 
 
-def test_targets_are_those_worked_by_hand():
+def test_targets_are_those_worked_by_hand_also_where_an_episode_was_cut():
     v = torch.tensor([0.1, 0.2, 0.3, 0.4], dtype=torch.float64)
     found = goals(chain_of([0.0, -1.0, 0.0, 0.0]), v)
     assert found == pytest.approx([0.198, -0.703, 0.396, 0.0], abs=1e-12)
     assert found == pytest.approx(oracles_values.chained_targets([0, -1, 0, 0], v.tolist(), 0.99), abs=1e-12)
-
-
-def test_where_an_episode_was_cut_the_value_of_its_end_follows():
     v = torch.tensor([0.1, 0.2, 0.3, 0.4, 0.5], dtype=torch.float64)
     found = goals(chain_of([0.0, -1.0, 0.0, 0.0], following=[1, 2, 3, 4]), v)
     assert found == pytest.approx([0.198, -0.703, 0.396, 0.495], abs=1e-12)
@@ -198,7 +193,7 @@ def unseen_cut(**more):
     )
 
 
-def test_where_it_is_unknown_what_an_episode_was_cut_at_its_last_token_is_left_out():
+def test_where_its_end_is_unknown_a_cut_episode_loses_its_last_token_and_one_that_was_done_keeps_it():
     batch = with_known_ends(unseen_cut())
     assert batch.mask.tolist() == [[bool(n) for n in row] for row in ([0, 1, 1, 0, 1, 0, 0], [0, 1, 1, 0, 1, 1, 0])]
     assert batch.lengths.tolist() == [5, 7]  # the first row ends before the token that is left out
@@ -214,9 +209,6 @@ def test_where_it_is_unknown_what_an_episode_was_cut_at_its_last_token_is_left_o
     assert goals(chain, v) == pytest.approx(hand, abs=1e-6)
     to_go = mc.returns(chain, torch.tensor([0.5, 0.6], dtype=torch.float64), gamma=0.5)
     assert to_go.tolist() == pytest.approx([0.5625, 1.125, 0.25, 1.1625, 2.325, 2.65, 5.3], abs=1e-6)
-
-
-def test_an_episode_that_was_done_keeps_its_last_token():
     batch = unseen_cut()
     done = replace(batch, cut=torch.zeros(2, dtype=torch.bool))
     assert torch.equal(with_known_ends(done).mask, done.mask)
@@ -225,10 +217,8 @@ def test_an_episode_that_was_done_keeps_its_last_token():
 
 @pytest.fixture
 def services(tmp_path):
-    with ExitStack() as opened:
-        yield Services(
-            chain_policy(), POOL, folder=tmp_path, config=RunConfig(), context=None, temperature=1.0, opened=opened
-        )
+    with services_of(chain_policy(), tmp_path) as made:
+        yield made
 
 
 def episodes_of(services, context=None):

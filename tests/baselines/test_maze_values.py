@@ -144,9 +144,11 @@ def monte_carlo() -> torch.Tensor:
     return q
 
 
-def test_imitation_of_the_data_walks_as_it_does():
+def test_imitation_walks_as_the_data_and_mc_stands_between_it_and_ilql():
     number = counts()
     assert -58 < mean_return(number / number.sum(-1, keepdim=True)) < -45  # that of the rule itself is -51.6
+    imitated = mean_return(number / number.sum(-1, keepdim=True))
+    assert imitated + 20 < guided(monte_carlo()) <= OPTIMUM + 1e-9
 
 
 def test_ilql_walks_the_shortest_way():
@@ -158,17 +160,8 @@ def test_ilql_walks_the_shortest_way_with_a_network_and_not_without_its_targets(
     assert guided(implicit(network=True, steps=600, share=1.0)) < -80
 
 
-def test_the_upper_expectile_gives_the_values_of_the_shortest_ways():
+def test_the_upper_expectile_gives_their_values_and_rewards_turned_around_none():
     farthest = -(1 - GAMMA**11) / (1 - GAMMA)  # twelve moves, of which the last costs nothing
     assert float(implicit().amax(-1).min()) == pytest.approx(farthest, abs=1.5)
     assert float(implicit(tau=0.5).amax(-1).min()) < -40  # of the player of the data
-
-
-def test_ilql_walks_nowhere_when_its_rewards_are_turned_around():
     assert guided(implicit(sign=-1.0)) < -80
-
-
-def test_mc_stands_between_imitation_and_ilql():
-    number = counts()
-    imitated = mean_return(number / number.sum(-1, keepdim=True))
-    assert imitated + 20 < guided(monte_carlo()) <= OPTIMUM + 1e-9

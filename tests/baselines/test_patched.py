@@ -45,11 +45,15 @@ def test_the_expert_acts_and_the_episode_ends_after_so_many_mismatches(patches):
         replay(episode)  # the record has the actions that were played
 
 
-def test_an_answer_that_was_patched_is_trained_as_it_was_sampled():
+def test_a_patched_answer_is_trained_as_it_was_sampled_unless_its_group_has_like_returns():
     episodes = play(2)
     assert any(turn.action != turn.completion.text for each in episodes for turn in each.turns)
     batch = collate(episodes)
     assert int(batch.mask.sum()) == sum(len(turn.completion.ids) for each in episodes for turn in each.turns)
+    first, second = (replace(each, group="g", turns=(replace(each.turns[0], reward=r),))
+                     for each, r in zip(episodes, (0.0, 0.4), strict=False))  # fmt: skip
+    assert drop_even([first, second], least=0.3).drop == {first.id, second.id}  # a deviation of 0.28
+    assert not drop_even([first, second], least=0.28).drop
 
 
 def test_rewards_are_summed_until_a_mismatch():
@@ -73,14 +77,6 @@ def test_the_advantage_is_that_of_the_episode_and_of_the_turn():
     # turn 0: 3, 1, 2 have mean 2 and deviation 1; turn 1: 1 and 2 have mean 1.5 and deviation sqrt(1/2)
     expected = [[2.0, 1.0 - 0.5**0.5], [-2.0, -1.0 + 0.5**0.5], [0.0, 0.0]]
     assert ui_s1.credit(batch).tolist() == [pytest.approx(row, abs=1e-5) for row in expected]
-
-
-def test_groups_of_like_returns_are_dropped():
-    episodes = play(2)
-    first, second = (replace(each, group="g", turns=(replace(each.turns[0], reward=r),))
-                     for each, r in zip(episodes, (0.0, 0.4), strict=False))  # fmt: skip
-    assert drop_even([first, second], least=0.3).drop == {first.id, second.id}  # a deviation of 0.28
-    assert not drop_even([first, second], least=0.28).drop
 
 
 def test_a_task_without_an_expert_is_refused(tmp_path):

@@ -13,6 +13,7 @@ from lmgym.policy.load import load_local
 from lmgym.train import loop
 from lmgym.train.log import read_metrics
 from tests.components import chromium
+from tests.train.interrupted import Interrupted, dying
 from tests.train.test_resume_critics import bits
 from tests.train.victim import toy_policy
 
@@ -30,10 +31,6 @@ CASES = {
 
 SEES = ("mgpo",)
 BROWSER = ("webagent_r1", "ui_s1")
-
-
-class Interrupted(Exception):
-    """Stands for the end of the process."""
 
 
 def trainer(name, tmp_path):
@@ -72,21 +69,15 @@ def test_two_steps_on_its_task(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in BROWSER)) for n in CASES])
-def test_a_run_resumed_ends_with_the_same_bits(name, tmp_path, monkeypatch):
+def test_a_run_resumed_ends_with_the_same_bits(name, tmp_path):
     train = trainer(name, tmp_path)
     train("whole")
-    save = loop.Training.save
 
-    def dying(self):
-        """Die after the first step of RL, before its checkpoint is written."""
-        if self.cursor.step == 1 and self.recipe.unrolled()[self.cursor.stage].name == "rl":
-            raise Interrupted
-        save(self)
+    def first_of_rl(run):
+        return run.cursor.step == 1 and run.recipe.unrolled()[run.cursor.stage].name == "rl"
 
-    monkeypatch.setattr(loop.Training, "save", dying)
-    with pytest.raises(Interrupted):
+    with dying(first_of_rl, written=False), pytest.raises(Interrupted):
         train("cut")
-    monkeypatch.setattr(loop.Training, "save", save)
     train("cut", resume=True)
     whole, cut = bits(tmp_path / "whole"), bits(tmp_path / "cut")
     assert len(whole) == len(cut) > 10

@@ -56,18 +56,12 @@ def test_the_gains_of_an_episode_telescope_to_the_last_probability():
     assert [each.terms for each in gained.turns] == [{"gain": reward} for reward in rewards]
 
 
-def test_a_turn_that_writes_the_answer_gains_nothing():
+def test_a_turn_that_writes_the_answer_gains_nothing_and_short_episodes_keep_their_return():
     (gained,) = information_gain([played("it is D", "b", "a")], Scorer(), HERE, prefix="")
     assert [each.reward == 0 for each in gained.turns] == [True, False, False]
-
-
-def test_where_turns_cost_the_last_reward_is_the_score():
     costly = tuple(replace(each, reward=-1.0) for each in played("a", "b", "a").turns)
     (gained,) = information_gain([replace(played("a", "b", "a"), turns=costly)], Scorer(), HERE, prefix="")
     assert gained.turns[-1].reward == 1.0
-
-
-def test_episodes_of_one_turn_and_of_none_keep_their_score():
     one, none = information_gain(
         [played("a"), replace(EPISODE, info={"answer": "c", "score": 0.0})], Scorer(), HERE, prefix=""
     )

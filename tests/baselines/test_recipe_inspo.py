@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import ExitStack
 from dataclasses import replace
 
 import numpy as np
@@ -14,10 +13,9 @@ from lmgym.errors import RecipeError
 from lmgym.rollout.episodes import read
 from lmgym.train import loop
 from lmgym.train.parts.tasks import Population, Uniform
-from lmgym.train.services import Services
-from lmgym.train.state import InstancePool, RunConfig
+from lmgym.train.state import InstancePool
 from lmgym.types import Completion
-from tests.train.chain import SPEC, chain_policy
+from tests.train.chain import SPEC, chain_policy, services_of
 from tests.train.test_parts import episode
 
 POOL = InstancePool(task="t", size=50)
@@ -82,7 +80,7 @@ def test_the_worst_gives_way_to_what_the_reflector_writes():
 
 
 def test_a_judge_is_asked_once_and_its_answers_outlive_the_run(tmp_path):
-    policy, pool, calls = chain_policy(), InstancePool(task=SPEC.id, size=10), []
+    policy, calls = chain_policy(), []
 
     def act(conversations):
         calls.append([each.messages[0].text for each in conversations])
@@ -90,10 +88,7 @@ def test_a_judge_is_asked_once_and_its_answers_outlive_the_run(tmp_path):
 
     policy.act = act
     for expected in ([["a", "b"], ["c"]], [["a", "b"], ["c"]]):
-        with ExitStack() as opened:
-            services = Services(
-                policy, pool, folder=tmp_path, config=RunConfig(), context=None, temperature=1.0, opened=opened
-            )
+        with services_of(policy, tmp_path) as services:
             assert services.judge(["a", "b", "a"]) == ["about a", "about b", "about a"]
             assert services.judge(["c", "a"]) == ["about c", "about a"]
             assert calls == expected

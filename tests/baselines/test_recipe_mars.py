@@ -36,15 +36,12 @@ def test_a_turn_is_compared_with_the_turns_of_its_role():
     assert not found[TURN < 0].any()
 
 
-def test_with_one_baseline_for_both_the_first_player_is_blamed_for_its_seat():
+def test_one_baseline_for_both_blames_the_first_player_for_its_seat_and_the_credit_is_whitened():
     pooled, role = advantages("pooled"), advantages("role")
     assert float(pooled[0, 4]) < -0.8  # it lost less than its role does on average
     assert float(role[0, 4]) > 0
     trained = TURN >= 0
     assert float(role[trained].var()) < float(pooled[trained].var())
-
-
-def test_the_credit_is_whitened_over_the_tokens():
     batch = make_batch((TURN >= 0).tolist(), turn=TURN, reward=REWARD, seat=SEAT)
     found = mars.recipe(mars.Args()).credit(batch)[batch.mask]
     assert float(found.mean()) == pytest.approx(0, abs=1e-6)

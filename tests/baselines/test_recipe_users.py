@@ -84,11 +84,9 @@ def test_a_dialogue_is_rewound_and_continued_with_the_partner(rewind):
             assert fork.forked_at == len(parent.turns) - 1
     if rewind == "any":
         assert len({fork.forked_at for fork in forks}) > 1
-
-
-def test_the_answer_of_the_last_turn_alone_is_trained_by_the_ablation():
-    pairs = refuel.Pairs()
-    pairs.put([episode for episode in dialogues("last") if episode.seat == "agent"])
+        return
+    pairs = refuel.Pairs()  # by the ablation, the answer of the last turn alone is trained
+    pairs.put([episode for episode in episodes if episode.seat == "agent"])
     batch = collate(pairs.pairs, trained="sampled")
     assert len(batch) == len(pairs.pairs) >= 2
     for row, pair in enumerate(pairs.pairs):

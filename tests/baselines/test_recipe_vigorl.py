@@ -86,16 +86,17 @@ def test_uct_weighs_what_won_against_what_was_seldom_tried(explore, descends):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "expected"),
-    [(0, ["right", "A"]), (1, ["wrong", "right", "A"]), (3, ["wrong", "right", "A"])],
+    ("episodes", "options", "expected"),
+    [
+        (EPISODES, {"wrong": 0}, ["right", "A"]),
+        (EPISODES, {"wrong": 1}, ["wrong", "right", "A"]),
+        (EPISODES, {"wrong": 3}, ["wrong", "right", "A"]),
+        (EPISODES, {"wrong": 1, "turns": 2}, ["right", "A"]),  # it keeps within the limit
+        ([EPISODES[1]], {}, []),  # and needs a success
+    ],
 )
-def test_a_trace_has_a_wrong_branch_before_the_right_one(wrong, expected):
-    assert SearchTraces(9, wrong=wrong).trace(tree(EPISODES)) == expected
-
-
-def test_a_trace_keeps_within_the_limit_and_needs_a_success():
-    assert SearchTraces(9, wrong=1, turns=2).trace(tree(EPISODES)) == ["right", "A"]
-    assert SearchTraces(9).trace(tree([EPISODES[1]])) == []
+def test_a_trace_has_a_wrong_branch_before_the_right_one(episodes, options, expected):
+    assert SearchTraces(9, **options).trace(tree(episodes)) == expected
 
 
 def search(answers: Scripted, **options) -> list[Trajectory]:

@@ -21,8 +21,8 @@ from lmgym.errors import RecipeError
 from lmgym.evaluation import runner
 from lmgym.policy.load import load_local
 from lmgym.train import algorithms, curve, loop, preflight
-from lmgym.train.loop import Training
 from tests.baselines.test_planned import CASES as PLANNED
+from tests.train.interrupted import Interrupted, dying
 from tests.train.small_tasks import BARE
 from tests.train.test_resume import figures, weights
 from tests.train.victim import toy_policy
@@ -141,10 +141,6 @@ CASES = {
 }
 
 
-class Interrupted(Exception):
-    """The end of a run in its midst."""
-
-
 def run(name: str, folder: Path, *, resume: bool = False) -> None:
     """Run a recipe with the settings of its case."""
     case, module = CASES[name], algorithms.load(name)
@@ -171,23 +167,15 @@ def test_every_recipe_has_a_case():
 @pytest.mark.parametrize("name", CASES)
 def test_a_recipe_takes_two_steps_and_resumes_with_the_same_bits(name, tmp_path, monkeypatch):
     monkeypatch.setattr(curve, "draw", lambda folder: folder)  # half of the time
-    save = Training.save
-
-    def dying(self):
-        save(self)
-        if self.cursor.step == 1 and self.cursor.stage > 0:  # after its first step of RL
-            raise Interrupted
-
     run(name, tmp_path / "whole")
     rows = figures(tmp_path / "whole")
     steps = [row for row in rows if row["stage"] != "sft" and "evaluated_success" not in row]
     assert len(steps) >= 2
     assert any(row.get("trained_tokens") for row in steps) is CASES[name].trains, steps
     assert all(math.isfinite(value) for row in rows for value in row.values() if isinstance(value, float))
-    monkeypatch.setattr(Training, "save", dying)
-    with pytest.raises(Interrupted):
+    first_of_rl = dying(lambda run: run.cursor.step == 1 and run.cursor.stage > 0, written=True)
+    with first_of_rl, pytest.raises(Interrupted):
         run(name, tmp_path / "cut")
-    monkeypatch.setattr(Training, "save", save)
     run(name, tmp_path / "cut", resume=True)
     assert figures(tmp_path / "cut") == rows
     assert torch.equal(weights(tmp_path / "cut"), weights(tmp_path / "whole"))

@@ -69,18 +69,15 @@ def minimised(parameters, loss):
     optimiser.step(closure)
 
 
-def test_the_regression_ends_at_soft_improvement():
+def test_the_loss_is_the_enumerated_one_and_ends_at_soft_improvement():
+    other = [0.4, 0.4, 0.2]
+    mine = expected_loss(torch.tensor(other, dtype=torch.float64).log(), PI, Q, ETA)
+    assert float(mine) == pytest.approx(oracles_values.refuel_loss(other, PI, Q, ETA), rel=1e-12)
     logits = torch.tensor(PI, dtype=torch.float64).log().requires_grad_()
     minimised(logits, lambda: expected_loss(torch.log_softmax(logits, -1), PI, Q, ETA))
     found = torch.softmax(logits, -1).tolist()
     assert found == pytest.approx([0.529056, 0.179000, 0.291944], abs=1e-6)
     assert found == pytest.approx(oracles_values.soft_improvement(PI, Q, ETA), abs=1e-7)
-
-
-def test_the_loss_is_the_enumerated_one():
-    other = [0.4, 0.4, 0.2]
-    mine = expected_loss(torch.tensor(other, dtype=torch.float64).log(), PI, Q, ETA)
-    assert float(mine) == pytest.approx(oracles_values.refuel_loss(other, PI, Q, ETA), rel=1e-12)
 
 
 def test_the_first_gradient_is_that_of_the_policy_times_minus_four_eta():
@@ -144,12 +141,9 @@ def loss_of(batch, logprobs, *, eta=0.5):
     return float(tokens[0, 1])
 
 
-def test_at_the_old_policy_the_loss_is_the_squared_difference_of_returns():
+def test_the_loss_is_the_squared_difference_of_returns_at_first_and_only_it_and_the_answers_count():
     logprobs = torch.tensor([[0, -1.0, -2.0], [0, -3.0, -0.5]])
     assert loss_of(one_pair(logprobs=logprobs), logprobs) == pytest.approx((0.5 * (3 - 1)) ** 2)
-
-
-def test_swapping_the_two_and_adding_to_both_returns_changes_nothing():
     old = torch.tensor([[0, -1.0, -2.0], [0, -3.0, -0.5]])
     batch = one_pair(logprobs=old)
     mine = old + torch.tensor([[0, 0.1, 0.2], [0, -0.3, 0.4]])
@@ -159,9 +153,6 @@ def test_swapping_the_two_and_adding_to_both_returns_changes_nothing():
     hand = (0.3 - 0.1 - 0.5 * 2) ** 2
     for other, logprobs in ((batch, mine), (swapped, mine[swap]), (more, mine)):
         assert loss_of(other, logprobs) == pytest.approx(hand, rel=1e-5)
-
-
-def test_what_stands_before_and_after_the_answer_changes_nothing():
     batch = replace(one_pair(), mask=torch.tensor([[False, True, False]] * 2))
     mine = torch.tensor([[0, 0.1, 0.0], [0, -0.3, 0.0]])
     noise = torch.tensor([[4.0, 0, -5.0], [2.0, 0, 9.0]])
@@ -205,7 +196,7 @@ def played():
         return source.played(Engine(planner=refuel.Rewind()), chain_policy(), jobs)
 
 
-def test_every_episode_is_rewound_once_to_a_turn_drawn_uniformly(played):
+def test_every_episode_is_rewound_once_to_a_uniform_turn_and_goes_on_with_its_own_noise_and_chance(played):
     firsts = {episode.id: episode for episode in played if episode.parent is None}
     seconds = [episode for episode in played if episode.parent is not None]
     assert len(firsts) == len(seconds) == 48
@@ -213,12 +204,8 @@ def test_every_episode_is_rewound_once_to_a_turn_drawn_uniformly(played):
     long = [second.forked_at for second in seconds if len(firsts[second.parent].turns) == 5]
     assert set(long) == set(range(5))
     assert np.bincount(long).max() < 0.5 * len(long)
-
-
-def test_the_second_time_shares_the_past_and_has_its_own_noise_and_chance(played):
-    firsts = {episode.id: episode for episode in played if episode.parent is None}
     differ = 0
-    for second in (episode for episode in played if episode.parent is not None):
+    for second in seconds:
         first, turn = firsts[second.parent], second.forked_at
         assert all(a is b for a, b in zip(first.turns[:turn], second.turns[:turn], strict=True))
         assert second.turns[turn].info[RESEED] == second.reseed is not None

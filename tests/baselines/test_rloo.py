@@ -63,12 +63,9 @@ def test_an_episode_in_two_rows_has_one_return_and_seats_have_their_own_statisti
     assert rloo.credit(batch).tolist() == expected
 
 
-def test_a_group_without_variance_gets_exactly_zero_whatever_its_return():
+def test_a_flat_group_gets_exactly_zero_and_masked_episodes_count_in_the_baseline_of_the_others():
     batch = make_batch([[0, 1]] * 3, reward=torch.full((3, 2), 0.1) * torch.tensor([0.0, 1.0]))
     assert rloo.credit(batch).tolist() == [[0, 0]] * 3
-
-
-def test_masked_episodes_count_in_the_baseline_of_the_others():
     batch = make_batch([[0, 1]] * 3, reward=torch.tensor([[0, 3.0], [0, 0], [0, 0]]))
     batch = masked(replace(batch, advantage=rloo.credit(batch)), torch.tensor([[True] * 2, [False] * 2, [False] * 2]))
     assert batch.advantage[1:, 1].tolist() == [-1.5, -1.5]

@@ -79,7 +79,7 @@ def test_cut_episodes_are_masked_while_four_others_remain():
     assert not simpletir.mask_overlong([*cut[1:]]).mask  # three others
 
 
-def test_retool_pays_for_the_outcome_alone():
+def test_retool_pays_for_the_outcome_alone_and_neither_imitates_results_nor_stays_near_the_start():
     rewards = [0.3, 0.2]
     for won, last in ((True, 1.0), (False, -1.0)):
         changed = retool.signed_outcome(episode("a", "g", *rewards, info={"success": won}))
@@ -87,9 +87,6 @@ def test_retool_pays_for_the_outcome_alone():
         assert changed.turns[-1].terms == {"answer": last}
     cut = retool.signed_outcome(episode("a", "g", 0.0, truncated=True, info={"success": False}))
     assert cut.reward == -1.0
-
-
-def test_retool_neither_imitates_results_nor_stays_near_the_start():
     args = retool.Args()
     recipe = retool.recipe(args)
     assert recipe.stages[0].observation_weight == 0.0

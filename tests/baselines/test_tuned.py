@@ -6,19 +6,18 @@ import dataclasses
 import importlib
 import json
 import re
-import sys
 
 import pytest
 
 from lmgym.baselines import bc, grpo
 from lmgym.baselines.recipes import supo
-from lmgym.cli import main
 from lmgym.cli.options import read_args
 from lmgym.env.registry import find
 from lmgym.errors import RecipeError
 from lmgym.train import loop
 from lmgym.train.algorithms import algorithms
 from lmgym.train.presets import PLAIN, Tuned, table, time_limits, tuned
+from tests.command import command
 
 TUNED = [(task, algorithm) for task, algorithms in table().items() for algorithm in algorithms]
 
@@ -53,14 +52,11 @@ def test_words_win_over_what_is_tuned() -> None:
 
 
 @pytest.mark.parametrize("untuned", [True, False])
-def test_a_run_says_what_it_takes(tmp_path, monkeypatch, capsys, untuned: bool) -> None:
+def test_a_run_says_what_it_takes(tmp_path, capsys, untuned: bool) -> None:
     few = ["--warmup", "0", "--steps", "1", "--instances", "2", "--group", "2", "--evaluate", "2", "--threads", "1"]
     words = ["train", "grpo", "click_target", *few, "--out", str(tmp_path / "run")]
     words += ["--untuned", "--model", "tiny-vl"] if untuned else []
-    monkeypatch.setattr(sys, "argv", ["lmgym", *words])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert not ended.value.code
+    assert command(*words) == 0
     kept = json.loads((tmp_path / "run" / "run.json").read_text())
     args = vars(grpo.Args()) if untuned else table()["ClickTarget-v0"]["grpo"].args
     assert kept["arguments"]["adam_eps"] == args["adam_eps"]
@@ -79,11 +75,8 @@ def test_minutes_are_shared_between_imitation_and_learning() -> None:
 def test_minutes_limit_a_run_without_steps(tmp_path, monkeypatch, capsys, steps: list[str]) -> None:
     few = ["--warmup", "0", "--instances", "2", "--group", "2", "--evaluate", "2", "--threads", "1", "--budget", "2"]
     words = ["train", "grpo", "guess_number", "--model", "tiny:1m", *few, "--out", str(tmp_path / "run")]
-    monkeypatch.setattr(sys, "argv", ["lmgym", *words, *steps, "--minutes", "60", "--tokens", "10"])
     monkeypatch.setattr(loop, "MEASURED", 0.0)
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert not ended.value.code
+    assert command(*words, *steps, "--minutes", "60", "--tokens", "10") == 0
     kept, printed = json.loads((tmp_path / "run" / "run.json").read_text())["arguments"], "".join(capsys.readouterr())
     assert (kept["steps"], kept["seconds"]) == ((2, None) if steps else (60, 1458))
     assert ("time limit 60 min: --warmup-seconds 1782, --seconds 1458;" in printed) is (not steps)

@@ -20,10 +20,8 @@ import webshop
 from rich.console import Console
 from rich.table import Table
 
-SECTIONS = ("import", "tasks", "peers", "alfworld", "webshop", "web", "sandboxes", "desktop", "sampler", "serving")
 
-
-def imports(console: Console) -> None:
+def imports(console: Console, _: float) -> None:
     """Print the seconds that `import lmgym` takes in a fresh interpreter."""
     seconds = [speeds.import_seconds() for _ in range(5)]
     console.print(f"import lmgym: median {statistics.median(seconds):.3f} s of {len(seconds)} (aim: under 0.3 s)")
@@ -120,7 +118,7 @@ def desktops(console: Console, seconds: float) -> None:
     console.print(table, "aim: warm reset under 2 s")
 
 
-def sampler(console: Console) -> None:
+def sampler(console: Console, _: float) -> None:
     """Print sampled tokens/s of the session beside `generate` afresh each turn."""
     table = Table("sampler", "tokens/s", title="tiny, 64 environments, 10 turns, answers of 8 to 48 tokens")
     kept, afresh = speeds.samplers()
@@ -149,6 +147,20 @@ def boxes(console: Console, seconds: float) -> None:
     console.print(table, *reasons, sep="\n")
 
 
+SECTIONS = {
+    "import": imports,
+    "tasks": tasks,
+    "peers": against_peers,
+    "alfworld": alfworld,
+    "webshop": webshops,
+    "web": browsers,
+    "sandboxes": boxes,
+    "desktop": desktops,
+    "sampler": sampler,
+    "serving": served,
+}
+
+
 def main() -> None:
     """Run the sections that were asked for, all by default."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -157,28 +169,9 @@ def main() -> None:
     arguments = parser.parse_args()
     if unknown := set(arguments.sections) - set(SECTIONS):
         parser.error(f"unknown section {unknown.pop()}; known: {', '.join(SECTIONS)}")
-    wanted = arguments.sections or SECTIONS
     console = Console()
-    if "import" in wanted:
-        imports(console)
-    if "tasks" in wanted:
-        tasks(console, arguments.seconds)
-    if "peers" in wanted:
-        against_peers(console, arguments.seconds)
-    if "alfworld" in wanted:
-        alfworld(console, arguments.seconds)
-    if "webshop" in wanted:
-        webshops(console, arguments.seconds)
-    if "web" in wanted:
-        browsers(console, arguments.seconds)
-    if "sandboxes" in wanted:
-        boxes(console, arguments.seconds)
-    if "desktop" in wanted:
-        desktops(console, arguments.seconds)
-    if "sampler" in wanted:
-        sampler(console)
-    if "serving" in wanted:
-        served(console, arguments.seconds)
+    for name in arguments.sections or SECTIONS:
+        SECTIONS[name](console, arguments.seconds)
 
 
 if __name__ == "__main__":

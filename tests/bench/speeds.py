@@ -153,9 +153,9 @@ def alfworld_engines(seconds: float, *, games: int = 3) -> tuple[EngineSpeed, En
 
 def _walk(content: Mapping[str, Any]) -> list[str]:
     """Return 50 admissible commands in a row, drawn at random."""
-    from lmgym.tasks.alfworld.engine import Game
+    from lmgym.tasks.alfworld.engine import HouseholdGame
 
-    game, rng = Game.read(content), random.Random(0)
+    game, rng = HouseholdGame.read(content), random.Random(0)
     commands: list[str] = []
     for _ in range(50):
         commands.append(rng.choice(game.commands()))
@@ -164,10 +164,10 @@ def _walk(content: Mapping[str, Any]) -> list[str]:
 
 
 def _own_engine(path: Path, commands: Sequence[str], seconds: float) -> EngineSpeed:
-    from lmgym.tasks.alfworld.engine import Game
+    from lmgym.tasks.alfworld.engine import HouseholdGame
 
     start = time.perf_counter()
-    game = Game.read(json.loads(path.read_text()))
+    game = HouseholdGame.read(json.loads(path.read_text()))
     game.opening()
     reset = time.perf_counter() - start
     steps, start = 0, time.perf_counter()

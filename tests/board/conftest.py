@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
 from lmgym.board import entry as entries
-from lmgym.cli import main
 from tests.board.forge import Forger, played, wavering
+from tests.command import command
 
 
 @pytest.fixture(scope="session")
@@ -24,8 +23,8 @@ def forger(honest: Path, tmp_path: Path) -> Forger:
 class Commands:
     """The command `lmgym` in this process."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        self.monkeypatch, self.capsys = monkeypatch, capsys
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self.capsys = capsys
 
     def __call__(self, *words: str) -> str:
         """Run a command and return its output."""
@@ -39,11 +38,9 @@ class Commands:
 
     def _run(self, words: tuple[str, ...], code: int) -> tuple[str, str]:
         self.capsys.readouterr()
-        self.monkeypatch.setattr(sys, "argv", ["lmgym", *words])
-        with pytest.raises(SystemExit) as ended:
-            main()
+        ended = command(*words)
         out, err = self.capsys.readouterr()
-        assert int(ended.value.code or 0) == code, out + err
+        assert ended == code, out + err
         return out, err
 
 
@@ -51,4 +48,4 @@ class Commands:
 def lmgym(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Commands:
     """Commands in an empty folder."""
     monkeypatch.chdir(tmp_path)
-    return Commands(monkeypatch, capsys)
+    return Commands(capsys)

@@ -29,8 +29,9 @@ Entered = Callable[..., tuple[Path, LocalPolicy]]
 
 @pytest.fixture(scope="module", autouse=True)
 def plugin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Install the tasks of tests/board/small."""
-    with installed(small, tmp_path_factory.mktemp("site")) as folder:
+    """Install the tasks of tests/board/small, also for worker processes."""
+    with installed(small, tmp_path_factory.mktemp("site")) as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(folder), str(ROOT)]))
         yield folder
 
 
@@ -62,10 +63,7 @@ def entered(lmgym: Commands) -> Entered:
     return enter
 
 
-def test_a_policy_that_thinks_and_calls_tools_is_reproduced(
-    entered: Entered, thinker: str, lmgym: Commands, monkeypatch: pytest.MonkeyPatch, plugin: Path
-) -> None:
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(plugin), str(ROOT)]))
+def test_a_policy_that_thinks_and_calls_tools_is_reproduced(entered: Entered, thinker: str, lmgym: Commands) -> None:
     path, _ = entered(JARS, thinker, "--tools", "template")
     output = lmgym("verify", str(path), "--workers", "1", "--model", thinker)
     assert "reproduced (exact): honest on test/FewJars-v0, 5 episodes" in output

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from lmgym.evaluation import report as reports
 from lmgym.rollout.env_handle import EnvHandle, Setting
 from tests.board.conftest import Commands
 from tests.board.forge import Forger
-from tests.board.test_audit_settings import DUELS, ROOT, plugin
+from tests.board.test_audit_settings import DUELS, plugin
 
 __all__ = ["plugin"]
 
@@ -29,13 +28,10 @@ def entered(lmgym: Commands) -> Path:
     return path
 
 
-def test_figures_reach_the_report_the_verdict_and_the_board(
-    entered: Path, lmgym: Commands, monkeypatch: pytest.MonkeyPatch, plugin: Path
-) -> None:
+def test_figures_reach_the_report_the_verdict_and_the_board(entered: Path, lmgym: Commands) -> None:
     assert reports.statistics(reports.read(Path("run")))["figures"]["sum"]["mean"] == 5.0
     assert "sum" in Path("run/report.md").read_text()
     assert [episode.figures for episode in entries.read_episodes(entered)] == [{"sum": 5.0, "won": 1.0}] * 5
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(plugin), str(ROOT)]))
     lmgym("verify", str(entered), "--workers", "1")
     lmgym("board", "grade")
     lmgym("board", "--out", "site")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -294,9 +295,21 @@ def test_a_key_twice_among_very_many_is_found_in_one_pass() -> None:
         parsing.parse(f"{{{keys}}}".encode(), "a line")
 
 
-def test_an_entry_of_many_bytes_is_not_read(forger: Forger) -> None:
-    with pytest.raises(SubmissionError, match="an entry has at most 262,144"):
-        verify(forger.raw(b" " * 262_145), workers=1)
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda path, _: path.write_bytes(b" " * 262_145), "an entry has at most 262,144"),
+        (lambda path, _: entries.episodes_path(path).unlink(), "honest.episodes.jsonl.zst is missing"),
+        (lambda path, honest: (path.unlink(), path.symlink_to(honest)), "is a link"),
+    ],
+    ids=["large", "missing", "link"],
+)
+def test_an_unreadable_file_is_refused(
+    forger: Forger, honest: Path, damage: Callable[[Path, Path], object], message: str
+) -> None:
+    damage(forger.path, honest)
+    with pytest.raises(SubmissionError, match=message):
+        verify(forger.path, workers=1)
 
 
 @pytest.mark.parametrize("spelling", ["spaces", "order", "defaults"])
@@ -360,19 +373,6 @@ def test_a_bomb_that_does_not_say_so_is_read_up_to_the_limit_and_no_further(tmp_
         sum(lengths)
 
 
-def test_a_missing_file_is_named(forger: Forger) -> None:
-    entries.episodes_path(forger.path).unlink()
-    with pytest.raises(SubmissionError, match="honest.episodes.jsonl.zst is missing"):
-        verify(forger.path, workers=1)
-
-
-def test_a_link_is_no_file(forger: Forger, honest: Path) -> None:
-    forger.path.unlink()
-    forger.path.symlink_to(honest)
-    with pytest.raises(SubmissionError, match="is a link"):
-        verify(forger.path, workers=1)
-
-
 @pytest.mark.parametrize("code", [0x202E, 0x2061, 0x2800, 0x3164, 0xFE00, 0x13441, 0x16FE4, 0x1D159, 0xE0041])
 @pytest.mark.parametrize("place", ["title", "author"])
 def test_an_invisible_character_is_refused(forger: Forger, code: int, place: str) -> None:
@@ -381,10 +381,6 @@ def test_an_invisible_character_is_refused(forger: Forger, code: int, place: str
         change = {"title": text} if place == "title" else {"authors": [text]}
         with pytest.raises(SubmissionError, match=f"{place} .* contains the invisible character U\\+{code:04X}"):
             validated(forger.change(lambda e, _, change=change: e.update(change)))
-
-
-def test_an_emoji_in_a_title_is_accepted(forger: Forger) -> None:
-    assert validated(forger.change(lambda e, _: e.update(title="Player \u2764\ufe0f"))).title.startswith("Player")
 
 
 RESERVED = ("con", "prn", "aux", "nul", "com1", "lpt9", "nul.v2", "aux.json", "index", "a..b")
@@ -417,56 +413,52 @@ def test_other_names_are_accepted(name: str) -> None:
         "ghost-in-the-machine, pk-based-lookups-of-everything",
         "Bearer responsibilities of a waiter",
         "xai-explainable-decision-making-for-agents-in-games",
+        "Player \u2764\ufe0f",
     ],
 )
-def test_honest_words_are_no_key_and_no_path(forger: Forger, words: str) -> None:
+def test_honest_words_and_emojis_are_accepted(forger: Forger, words: str) -> None:
     path = forger.change(lambda e, _: (e["settings"].update(prompt=words), e.update(title=words)))
     validated(path)
 
 
+KEYS = (
+    "sk-abcdefghij0123456789ABCDEFGHIJ",
+    "sk-proj-abcdefghijklmnop0123.",
+    "sk-proj-Ab3_" + "x9Yz" * 12,
+    "sk-ant-api03-" + "aB3d" * 20,
+    "sk-or-v1-" + "0a1b" * 16,
+    "sk_live_" + "4eC39HqLyjWDarjtT1",
+    "hf_" + "AbCdEfGhIj" * 3 + "KlMn",
+    "ghp_" + "a1B2c3" * 6,
+    "github_pat_" + "11ABCDE0" * 4,
+    "glpat-" + "aB3dE6gH9jK2mN5pQ8sT",
+    "xoxb-123456789012-abcdefghijkl",
+    "AIza" + "SyA1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q",
+    "AKIAIOSFODNN7EXAMPLE",
+    "gsk_" + "a1B2" * 12,
+    "xai-" + "a1B2" * 20,
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abc",
+    "Bearer abcdefgh12345678",
+)
+PATHS = (
+    *("see /tmp", "Read /home/me/notes.", "Ask http://gpu7/", "in /home/me", "under ~/models/x", "at ./runs/x"),
+    *("/Users", "C:\\me"),
+)
+KEY, PATH = "contains what looks like an API key$", "names a path or a host"
+
+
 @pytest.mark.parametrize(
-    "words",
+    ("place", "words", "message"),
     [
-        "sk-abcdefghij0123456789ABCDEFGHIJ",
-        "sk-proj-abcdefghijklmnop0123.",
-        "sk-proj-Ab3_" + "x9Yz" * 12,
-        "sk-ant-api03-" + "aB3d" * 20,
-        "sk-or-v1-" + "0a1b" * 16,
-        "sk_live_" + "4eC39HqLyjWDarjtT1",
-        "hf_" + "AbCdEfGhIj" * 3 + "KlMn",
-        "ghp_" + "a1B2c3" * 6,
-        "github_pat_" + "11ABCDE0" * 4,
-        "glpat-" + "aB3dE6gH9jK2mN5pQ8sT",
-        "xoxb-123456789012-abcdefghijkl",
-        "AIza" + "SyA1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q",
-        "AKIAIOSFODNN7EXAMPLE",
-        "gsk_" + "a1B2" * 12,
-        "xai-" + "a1B2" * 20,
-        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abc",
-        "Bearer abcdefgh12345678",
+        *((place, f"use {words}", KEY) for place in ("prompt", "title") for words in KEYS),
+        *(("prompt", words, PATH) for words in PATHS),
     ],
 )
-@pytest.mark.parametrize("place", ["prompt", "title"])
-def test_a_key_of_any_issuer_is_refused_and_not_repeated(forger: Forger, words: str, place: str) -> None:
-    text = f"use {words}"
-    path = forger.change(lambda e, _: e["settings"].update(prompt=text) if place == "prompt" else e.update(title=text))
-    with pytest.raises(SubmissionError, match=f"^{place} contains what looks like an API key$"):
+def test_a_key_or_a_path_is_refused_and_no_key_is_repeated(
+    forger: Forger, place: str, words: str, message: str
+) -> None:
+    path = forger.change(
+        lambda e, _: e["settings"].update(prompt=words) if place == "prompt" else e.update(title=words)
+    )
+    with pytest.raises(SubmissionError, match=f"^{place} .*{message}"):
         validated(path)
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        "see /tmp",
-        "Read /home/me/notes.",
-        "Ask http://gpu7/",
-        "in /home/me",
-        "under ~/models/x",
-        "at ./runs/x",
-        "/Users",
-        "C:\\me",
-    ],
-)
-def test_a_path_of_a_machine_is_refused(forger: Forger, words: str) -> None:
-    with pytest.raises(SubmissionError, match="names a path or a host"):
-        validated(forger.change(lambda e, _: e["settings"].update(prompt=words)))

@@ -118,13 +118,10 @@ def test_rows_are_filtered_by_words(chromium: Any, pages: Path) -> None:
     assert first_words(page, "#t-task") == []
 
 
-def test_tables_are_whole_without_a_script(chromium: Any, pages: Path) -> None:
+def test_tables_are_whole_without_a_script_and_pages_fit_a_phone(chromium: Any, pages: Path) -> None:
     page, _ = opened(chromium, pages / "tasks/Wordle-v0.html", java_script_enabled=False)
     assert page.locator("#t-task tbody tr").count() == 4
     assert page.locator(".tools").is_hidden()
-
-
-def test_pages_fit_a_phone(chromium: Any, pages: Path) -> None:
     for name in names(pages):
         page, _ = opened(chromium, pages / name, "phone")
         wide, seen = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import html
 import json
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -19,7 +17,7 @@ from lmgym.board.verify import verify
 from lmgym.errors import SubmissionError
 from tests.board.conftest import Commands
 from tests.board.forge import validated
-from tests.board.test_audit_settings import DUELS, JARS, ROOT, plugin
+from tests.board.test_audit_settings import DUELS, JARS, plugin
 from tests.evaluation.server import serving
 
 __all__ = ["plugin"]
@@ -40,10 +38,7 @@ def entered(lmgym: Commands, task: str, model: str, *words: str) -> Entry:
     return validated(path)
 
 
-def test_a_stop_at_the_end_of_a_line_is_verified_and_shown_escaped(
-    lmgym: Commands, monkeypatch: pytest.MonkeyPatch, model: str, plugin: Path
-) -> None:
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(plugin), str(ROOT)]))
+def test_a_stop_at_the_end_of_a_line_is_verified_and_shown_escaped(lmgym: Commands, model: str) -> None:
     stops = ["\n", "\t", "\r\n", "</s>", "```", "\\n", "<script>alert(1)</script>"]
     entry = entered(lmgym, JARS, model, "--request", f"stop={json.dumps(stops)}")
     assert entry.settings["request"] == {"stop": stops}
@@ -59,31 +54,20 @@ def test_a_stop_at_the_end_of_a_line_is_verified_and_shown_escaped(
     assert "<script>alert" not in page
 
 
-@pytest.mark.parametrize(
-    "request_",
-    [
-        'chat_template_kwargs={"enable_thinking":false}',
-        'chat_template_kwargs={"enable_thinking":False}',
-        'logit_bias={"50256":-100}',
-        'response_format={"type":"json_object","note":"' + "long " * 99 + '"}',
-        r'guided_regex="[a-z]\\d+(<a>|`b`)&"',
-        "stop=Observation:",
-        "user=null",
-    ],
-)
-def test_members_of_a_request_are_handed_in(lmgym: Commands, model: str, request_: str) -> None:
-    name, _, value = request_.partition("=")
-    entry = entered(lmgym, JARS, model, "--request", request_)
-    wanted: dict[str, Any] = {
-        "chat_template_kwargs": {"enable_thinking": False},
-        "stop": "Observation:",
-    }
-    assert entry.settings["request"] == {name: wanted[name] if name in wanted else json.loads(value)}
+NO_THOUGHTS = {"chat_template_kwargs": {"enable_thinking": False}}
+JSON = {"type": "json_object", "note": "long " * 99}
 
 
 @pytest.mark.parametrize(
     ("words", "setting", "value"),
     [
+        (("--request", 'chat_template_kwargs={"enable_thinking":false}'), "request", NO_THOUGHTS),
+        (("--request", 'chat_template_kwargs={"enable_thinking":False}'), "request", NO_THOUGHTS),
+        (("--request", 'logit_bias={"50256":-100}'), "request", {"logit_bias": {"50256": -100}}),
+        (("--request", f"response_format={json.dumps(JSON)}"), "request", {"response_format": JSON}),
+        (("--request", r'guided_regex="[a-z]\\d+(<a>|`b`)&"'), "request", {"guided_regex": r"[a-z]\d+(<a>|`b`)&"}),
+        (("--request", "stop=Observation:"), "request", {"stop": "Observation:"}),
+        (("--request", "user=null"), "request", {"user": None}),
         (("--temperature", "0"), "temperature", 0.0),
         (("--temperature", "2", "--max-tokens", "1"), "max_tokens", 1),
         (("--context", "window:8:4"), "context", "window:8:4"),
@@ -97,15 +81,14 @@ def test_members_of_a_request_are_handed_in(lmgym: Commands, model: str, request
         (("--system", "@marked.txt"), "prompt", "Be brief.\n"),  # without the mark that some editors begin a file with
     ],
 )
-def test_other_settings_are_handed_in(
+def test_settings_are_handed_in(
     lmgym: Commands, model: str, words: tuple[str, ...], setting: str, value: object
 ) -> None:
     Path("marked.txt").write_bytes(b"\xef\xbb\xbfBe brief.\r\n")
     assert entered(lmgym, JARS, model, *words).settings[setting] == value
 
 
-def test_an_answer_with_thoughts_is_verified_by_its_action(lmgym: Commands, monkeypatch: Any, plugin: Path) -> None:
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(plugin), str(ROOT)]))
+def test_an_answer_with_thoughts_is_verified_by_its_action(lmgym: Commands) -> None:
     with serving(lambda body: {"content": "I take two.\nAction: 12"}) as server:
         entry = entered(lmgym, DUELS, server.model, "--answers", "action")
     assert entry.settings["answers"] == "action"
@@ -153,10 +136,7 @@ def test_other_seats_are_handed_in(lmgym: Commands, model: str, seat: str, user:
     assert (entry.user, set(entry.seats)) == (user, {"agent", "black"})
 
 
-def test_a_seat_that_was_never_on_turn_is_not_in_the_entry(
-    lmgym: Commands, monkeypatch: pytest.MonkeyPatch, model: str, plugin: Path
-) -> None:
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(plugin), str(ROOT)]))
+def test_a_seat_that_was_never_on_turn_is_not_in_the_entry(lmgym: Commands, model: str) -> None:
     entry = entered(lmgym, DUELS, model, "--seat", "red=null", "--seat", "black=null")
     assert (entry.user, set(entry.seats)) == ("black: null", {"agent", "black"})
     assert entry.settings["seats"] == {"black": "null"}

@@ -203,16 +203,13 @@ def test_workers_get_no_secrets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     assert "planted" not in told.read_text()
 
 
-def test_seeds_are_of_version_instance_and_try() -> None:
+def test_a_task_has_a_standard_set_with_seeds_of_version_instance_and_try() -> None:
     rules = protocol("wordle")
     next_version = replace(rules, spec=replace(rules.spec, id="lmgym/Wordle-v1"))
     seeds = [rules.seed(0, 0), rules.seed(0, 1), rules.seed(1, 0), next_version.seed(0, 0)]
     assert len(set(seeds)) == 4
     assert all(0 <= seed < 1 << 31 for seed in seeds)
     assert rules.seed(0, 0) == protocol("lmgym/Wordle-v0").seed(0, 0)
-
-
-def test_a_standard_set_is_the_whole_split() -> None:
     assert (len(protocol("wordle")), len(protocol("alfworld")), len(protocol("textworld"))) == (93, 1000, 500)
     assert list(replace(protocol("wordle"), instances=2, tries=2).names()) == [(0, 0), (0, 1), (1, 0), (1, 1)]
 
@@ -248,13 +245,10 @@ def test_an_entry_is_never_overwritten(tmp_path: Path) -> None:
     assert path.parent.name == folder_name("lmgym/Wordle-v0") == "Wordle-v0"
 
 
-def test_an_entry_names_no_path_and_no_host(honest: Path) -> None:
+def test_an_entry_names_no_path_and_no_host_and_its_verdict_the_golden_episodes(honest: Path) -> None:
     words = honest.read_bytes() + b"".join(parsing.lines(episodes_path(honest)))
     for told in (str(Path.home()), str(ROOT), os.uname().nodename, "/tmp"):
         assert told.encode() not in words
-
-
-def test_a_verdict_has_the_digest_of_the_golden_episodes(honest: Path) -> None:
     verdict = board.verify(honest)
     assert verdict.promise == promise("lmgym/Wordle-v0")
     assert len(verdict.promise) == 64

@@ -25,7 +25,7 @@ from typing import Any
 
 import pytest
 
-from lmgym.cli import main
+from tests.command import command
 
 ROOT = Path(__file__).resolve().parents[2]
 FENCE = re.compile(
@@ -118,10 +118,7 @@ class PageRunner:
         if special:
             special[0](words)
         elif words[0] == "lmgym":
-            self.monkeypatch.setattr(sys, "argv", words)
-            with pytest.raises(SystemExit) as ended:
-                main()
-            assert not ended.value.code, f"{place}: {line}"
+            assert command(*words[1:]) == 0, f"{place}: {line}"
         elif words[0] == "export":
             self.monkeypatch.setenv(*words[1].split("=", 1))
         elif words[0] == "make":

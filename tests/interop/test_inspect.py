@@ -56,13 +56,10 @@ def test_outcomes_are_those_of_our_environment(tries):
     assert 0 < sum(outcome.success for outcome in theirs.outcomes) < 36
 
 
-def test_answers_tokens_and_cuts_are_counted(tries):
+def test_tokens_and_cuts_are_counted_and_mean_and_t_interval_are_ours(tries):
     outcome = Report.from_state(tries["report"]).outcomes[0]
     assert (outcome.tokens_in, outcome.tokens_out) == (10 * outcome.turns, 2 * outcome.turns)
     assert outcome.cut == (outcome.turns > 1)
-
-
-def test_mean_and_t_interval_of_tries_are_ours(tries):
     ours = reports.statistics(report_of(tries))["score"]
     figures = tries["figures"]
     assert figures["mean"] == pytest.approx(ours["mean"], abs=1e-12)

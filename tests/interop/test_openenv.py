@@ -31,14 +31,10 @@ def test_episodes_are_those_of_our_environment(found):
             assert (answer["valid"], answer["score"]) == (info["valid"], info.get("score"))
 
 
-def test_score_comes_with_the_last_answer_alone(found):
+def test_score_comes_with_the_last_answer_alone_and_the_hidden_word_never(found):
     won, lost = found["episodes"]
     assert [answer["score"] for answer in won] == [None] * 6 + [1.0]
     assert [answer["success"] for answer in lost] == [None] * 6 + [False]
-
-
-def test_hidden_word_is_told_to_nobody(found):
-    won, lost = found["episodes"]
     assert secret(INDICES[0]) not in str(won)
     assert secret(INDICES[1]) not in str(lost)
 
@@ -53,12 +49,9 @@ def test_sessions_do_not_cross(found):
     assert (found["state"]["index"], found["state"]["step_count"]) == (0, 1)
 
 
-def test_wrong_calls_are_refused_with_our_words(found):
+def test_wrong_calls_are_refused_with_our_words_and_leave_the_running_episode(found):
     assert "the episode is over" in found["over"]
     assert "has instances 0 to 92; got index 93" in found["index"]
-
-
-def test_split_that_is_none_leaves_the_running_episode_as_it_is(found):
     assert "nope" in found["split"]
     assert found["crossed"][0][0] == "test/0"
     assert found["state"]["split"] == "test"
@@ -68,12 +61,9 @@ def test_pages_and_names_of_strangers_are_not_let_in(found):
     assert found["knocks"] == {"own": 101, "localhost": 101, "page": 403, "rebound": 400}
 
 
-def test_split_and_seed_choose_the_instance(found):
+def test_split_and_seed_choose_the_instance_and_plain_clients_and_discovery_are_served(found):
     assert found["train"] == "train/371"
     assert found["drawn"][0] == found["drawn"][1]
-
-
-def test_plain_clients_and_discovery_are_served(found):
     assert found["plain"]["instance"] == "test/0"
     assert [split["name"] for split in found["wordle/splits"]] == ["train", "test"]
     assert found["metadata"]["name"] == "lmgym/Wordle-v0"

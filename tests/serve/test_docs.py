@@ -11,8 +11,8 @@ import pytest
 from lmgym.backends import wire
 from lmgym.evaluation import report as reports
 from lmgym.serve.app import STATUS
+from tests.command import command
 from tests.docs.blocks import ROOT, PageRunner, blocks
-from tests.test_cli import command
 
 from .conftest import TOKEN
 from .process import serving
@@ -66,6 +66,6 @@ def test_a_served_task_can_be_trained_on(monkeypatch, tmp_path, words):
         monkeypatch.setenv("LMGYM_REMOTE_URL", process.url)
         line = f"train grpo remote --model tiny:1m --option url={process.url} --option task=guess_number --out run"
         few = ["--steps", "1", "--instances", "2", "--group", "2", "--evaluate", "2", *words[:2]]
-        assert command(monkeypatch, *line.split(), *few) == 0
+        assert command(*line.split(), *few) == 0
     assert (tmp_path / "run/metrics.jsonl").read_text()
     assert not any(TOKEN in path.read_text() for path in tmp_path.rglob("*.json*"))

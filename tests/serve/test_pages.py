@@ -102,7 +102,11 @@ def ask(page: playwright.Page, serving: Serving, calls: list[dict[str, Any]], **
     return page.evaluate(ASK, [serving.url, TOKEN, calls, more])
 
 
-def test_page_of_an_allowed_origin_plays_an_episode(chromium, origin, serving):
+def test_page_of_an_allowed_origin_plays_an_episode_with_the_token_alone(chromium, origin, serving):
+    with page_of(chromium, origin) as page:
+        status, said = page.evaluate(ASK, [serving.url, "no token of this server", OPEN, {}])
+    assert (status, said["error"]["code"]) == (401, "token")
+    assert serving.sessions.by_name == {}
     env = build("wordle", split="test")
     first, info = env.reset(options={"index": 3})
     words = ["crane", info["answer"]]
@@ -116,13 +120,6 @@ def test_page_of_an_allowed_origin_plays_an_episode(chromium, origin, serving):
     assert status == 200
     assert [answer["text"] for answer in said["answers"]] == shown
     assert said["answers"][-1]["info"]["score"] == 1.0
-
-
-def test_page_of_an_allowed_origin_without_the_token_reads_why_it_may_not(chromium, origin, serving):
-    with page_of(chromium, origin) as page:
-        status, said = page.evaluate(ASK, [serving.url, "no token of this server", OPEN, {}])
-    assert (status, said["error"]["code"]) == (401, "token")
-    assert serving.sessions.by_name == {}
 
 
 @pytest.mark.parametrize(

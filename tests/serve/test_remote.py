@@ -97,15 +97,12 @@ def test_instances_are_drawn_from_the_seed_as_they_are_here(open_games):
             assert there.reset(seed=seed)[1] == here.reset(seed=seed)[1]
 
 
-def test_options_of_the_task_reach_it(games):
+def test_options_of_the_task_reach_it_and_turn_limits_are_the_tasks_and_the_callers(games):
     with (
         games.remote("guess_number", options={"highest": 7}) as there,
         closing(build("guess_number", highest=7)) as here,
     ):
         assert there.reset(seed=1)[0] == here.reset(seed=1)[0]
-
-
-def test_turn_limits_are_the_tasks_and_the_callers(games):
     with games.remote("guess_number") as env:
         trace = play(env, lambda _: ["0"] * 99, index=0)
     assert (len(trace.actions), trace.truncated, trace.infos[-1]["score"]) == (10, True, 0.0)
@@ -117,25 +114,19 @@ def test_turn_limits_are_the_tasks_and_the_callers(games):
             assert len(same_trace(here, there, lambda _: ["0"] * 99, index=0).actions) == most
 
 
-def test_pictures_travel(small):
+def test_seats_are_played_by_the_caller_where_that_is_allowed_and_pictures_and_every_text_travel(small):
+    with small.remote(tiny.RACE.id, others="caller") as there, closing(build(tiny.RACE, others="caller")) as here:
+        same_trace(here, there, lambda _: ["1", "2", "2"], index=0)
+        assert there.unwrapped.scripted("black") == "1"
+        assert there.reset(options={"instance": {"sum": 4}})[0] == here.reset(options={"instance": {"sum": 4}})[0]
     with small.remote(tiny.GALLERY.id) as there, closing(build(tiny.GALLERY)) as here:
         assert there.observation_space == here.observation_space
         trace = same_trace(here, there, lambda _: ["1", "2", "x"], index=3)
         assert any(len(observation["images"]) for observation in trace.observations)
         assert all(observation in there.observation_space for observation in trace.observations)
-
-
-def test_every_text_arrives(small):
     with small.remote(tiny.RACE.id) as there, closing(build(tiny.RACE)) as here:
         for text in HOSTILE:
             same_trace(here, there, lambda _, text=text: [text], index=0)
-
-
-def test_seats_are_played_by_the_caller_where_that_is_allowed(small):
-    with small.remote(tiny.RACE.id, others="caller") as there, closing(build(tiny.RACE, others="caller")) as here:
-        same_trace(here, there, lambda _: ["1", "2", "2"], index=0)
-        assert there.unwrapped.scripted("black") == "1"
-        assert there.reset(options={"instance": {"sum": 4}})[0] == here.reset(options={"instance": {"sum": 4}})[0]
 
 
 def test_gymnasiums_checks_pass(games):
@@ -260,12 +251,9 @@ def test_wrong_instances_are_the_callers_mistake_and_the_session_lives_on(games,
         assert env.reset(seed=0, options={"index": 3})[1]["instance"] == "train/3"
 
 
-def test_no_server_is_a_backend_error():
+def test_the_address_may_come_from_the_environment_and_no_server_is_a_backend_error(games, token):
     with pytest.raises(BackendError, match="is unreachable"):
         build("remote", url="http://127.0.0.1:9", task="wordle", token=TOKEN, timeout=5.0)
-
-
-def test_the_address_may_come_from_the_environment(games, token):
     token(games)
     with closing(build("remote", task="wordle")) as env:
         assert env.reset(seed=0, options={"index": 1})[1]["instance"] == "train/1"

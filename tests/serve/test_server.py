@@ -232,7 +232,7 @@ def test_nothing_but_the_three_paths_is_there(games):
     assert {games.http.get(path).status_code for path in paths} <= {404, 405}
 
 
-def test_a_strangers_token_or_session_gets_nothing(games):
+def test_a_strangers_token_or_session_gets_nothing_and_names_cannot_be_guessed(games):
     mine = games.open("wordle")
     games.call(reset(mine, seed=0))
     for op in (reset(mine), step(mine, "crane"), {"op": "cut", "session": mine}, {"op": "close", "session": mine}):
@@ -242,9 +242,6 @@ def test_a_strangers_token_or_session_gets_nothing(games):
     assert games.call(step(mine, "crane"))[0]["info"]["valid"]
     with pytest.raises(AssertionError, match="the token is missing or wrong"):
         games.call(step(mine, "crane"), token="x" * 24)
-
-
-def test_session_names_cannot_be_guessed(games):
     names = {games.open("guess_number") for _ in range(20)}
     assert len(names) == 20
     assert all(len(name) == 24 for name in names)  # 18 bytes of chance
@@ -296,7 +293,10 @@ def test_tasks_and_options_that_are_not_on_the_list_are_refused(games, wanted, c
     assert len(answer["message"]) < 400
 
 
-def test_options_on_the_list_are_taken(games):
+def test_listed_tasks_say_what_may_be_chosen_and_options_on_the_list_are_taken(games):
+    (listed,) = [each for each in games.http.get("/v1/tasks").json()["tasks"] if each["task"] == "lmgym/GuessNumber-v0"]
+    assert listed["options"] == {"highest": {"from": 1, "to": 10_000}}
+    assert listed["splits"] == ["train", "test"]
     session = games.open("GuessNumber-v0", split="test", options={"highest": 7}, max_turns=2)
     first, *_, last = games.call(reset(session, index=3), step(session, "0"), step(session, "0"))
     assert "from 1 to 7" in first["text"]
@@ -326,13 +326,15 @@ def test_what_runs_code_and_what_is_played_elsewhere_is_not_served_by_default():
     assert not any(spec.runs_code or spec.remote for spec in chosen)
 
 
-def test_answers_and_advice_are_withheld(moods):
+def test_answers_and_advice_are_withheld_and_errors_of_opening_tell_no_path(moods):
     session = moods.open("test/Moody-v0")
     info = moods.call(reset(session))[0]["info"]
     assert set(info) == {"instance", "valid", "reward_terms", "seat"}
     for what in ("oracle", "demonstrator", "admissible", "scripted", "answer", "score_if_cut", "__class__"):
         assert moods.code({"op": "ask", "session": session, "what": what, "seat": "black"}) == "withheld"
     assert moods.code(reset(session, instance={"sum": 3})) == "withheld"
+    (answer,) = moods.call({"op": "open", "task": "test/Moody-v0", "options": {"mode": "wild", "flag": True}})
+    assert answer["error"]["message"] == "the details are in the server's log"
 
 
 def test_each_secret_is_told_where_it_is_revealed():
@@ -366,11 +368,6 @@ def test_a_dead_process_voids_its_sessions_and_the_next_one_lives(moods):
     assert moods.call(reset(session), step(session, "x"))[1]["text"] == "did x"
 
 
-def test_errors_of_opening_tell_no_path(moods):
-    (answer,) = moods.call({"op": "open", "task": "test/Moody-v0", "options": {"mode": "wild", "flag": True}})
-    assert answer["error"]["message"] == "the details are in the server's log"
-
-
 @settings(max_examples=200, deadline=None)
 @given(st.text(), st.sampled_from(["/", "\\", "~"]), st.text(min_size=1))
 def test_no_message_with_a_path_is_told(before, mark, after):
@@ -383,19 +380,15 @@ def test_messages_without_a_path_are_told():
     assert tellable(InstanceError(words)) == words
 
 
-def test_mistakes_of_a_policy_are_answered(games):
-    session = games.open("wordle")
-    _, answer = games.call(reset(session, seed=0), step(session, "no word at all"))
-    assert (answer["info"]["valid"], answer.get("error")) == (False, None)
-
-
-def test_mistakes_of_a_caller_leave_the_session_open(games):
+def test_mistakes_of_a_policy_or_a_caller_leave_the_session_open(games):
     session = games.open("wordle")
     assert games.code(step(session, "crane")) == "instance"  # no episode yet
     assert games.code({"op": "cut", "session": session}) == "instance"
     assert games.code(reset(session, index=10**30)) == "instance"
     assert games.code(reset(session, seed=-1)) == "instance"
-    assert games.call(reset(session, seed=10**30, index=1))[0]["info"]["instance"] == "train/1"
+    first, answer = games.call(reset(session, seed=10**30, index=1), step(session, "no word at all"))
+    assert first["info"]["instance"] == "train/1"
+    assert (answer["info"]["valid"], answer.get("error")) == (False, None)
     assert games.code({"op": "step", "session": session, "action": "crane", "reseed": -1}) == "instance"
     closed, after = games.call({"op": "close", "session": session}, step(session, "crane"))
     assert closed == {"closed": True}
@@ -462,7 +455,7 @@ def test_messages_are_answered_by_their_numbers(games):
         assert json.loads(connection.recv(timeout=30))["id"] == 8
 
 
-def test_large_messages_are_refused_before_they_are_kept():
+def test_large_messages_and_bodies_without_end_are_refused_before_they_are_kept():
     with served("guess_number", message=4096) as asking:
         answered = asking.post(b"x" * 5000)
         assert (answered.status_code, answered.json()["error"]["code"]) == (413, "size")
@@ -473,19 +466,16 @@ def test_large_messages_are_refused_before_they_are_kept():
                 connection.recv(timeout=30)
             assert closed.value.rcvd is not None
             assert closed.value.rcvd.code == 1009
+        endless = (b"x" * 1024 for _ in iter(int, 1))
+        with suppress(httpx.TransportError):  # who goes on talking may find the line cut before the answer is read
+            assert asking.http.post("/v1/call", content=endless).status_code == 413
         assert asking.call(reset(session))[0]["info"]["valid"]
 
 
-def test_a_body_without_end_is_cut_off():
-    with served("guess_number", message=1 << 20) as asking:
-        endless = (b"x" * 65536 for _ in iter(int, 1))
-        with suppress(httpx.TransportError):  # who goes on talking may find the line cut before the answer is read
-            assert asking.http.post("/v1/call", content=endless).status_code == 413
-        assert asking.http.get("/v1/tasks").status_code == 200
-
-
-def test_sessions_are_limited_for_each_client_and_for_all():
+def test_sessions_are_limited_for_each_client_and_for_all_and_what_could_not_be_opened_counts_for_nothing():
     with served("guess_number", sessions=4, sessions_per_client=3) as asking:
+        for _ in range(5):
+            assert asking.code({"op": "open", "task": "guess_number", "split": "x"}) == "option"
         mine = [asking.open("guess_number") for _ in range(3)]
         assert asking.code({"op": "open", "task": "guess_number"}) == "limit"
         asking.open("guess_number", token=OTHER)
@@ -493,14 +483,6 @@ def test_sessions_are_limited_for_each_client_and_for_all():
         asking.call({"op": "close", "session": mine[0]})
         assert len(asking.call(*[{"op": "open", "task": "guess_number"}] * 5)) == 5
         assert len(asking.serving.sessions.by_name) == 4
-
-
-def test_what_could_not_be_opened_counts_for_nothing():
-    with served("guess_number", sessions=2, sessions_per_client=2) as asking:
-        for _ in range(5):
-            assert asking.code({"op": "open", "task": "guess_number", "split": "x"}) == "option"
-        asking.open("guess_number")
-        asking.open("guess_number")
 
 
 def test_a_flood_is_told_when_to_come_back():
@@ -526,7 +508,9 @@ def test_the_client_waits_as_long_as_the_server_says():
         assert [env.step("0")[4]["valid"] for _ in range(60)] == [True] * 60
 
 
-def test_an_allowance_fills_up_again():
+def test_limits_are_above_nothing_and_an_allowance_fills_up_again():
+    with pytest.raises(InstanceError, match="limit rate must be above 0"):
+        Limits(rate=0.0)
     client = Client("one", Limits(rate=10.0, calls=5))
     assert client.spend(10) == 0.0
     assert 0.3 < client.spend(5) <= 0.5
@@ -622,7 +606,7 @@ def test_a_connection_too_many_is_told_to_come_back():
         assert "refused" not in str(told.value)
 
 
-def test_a_client_that_sends_too_slowly_is_cut_off():
+def test_clients_that_send_too_slowly_or_take_nothing_are_cut_off_and_hold_up_nobody():
     with served("guess_number", slow=0.3) as asking:
         host = f"Host: 127.0.0.1:{asking.serving.port}\r\nAuthorization: Bearer {TOKEN}\r\n"
         begun = f"POST /v1/call HTTP/1.1\r\n{host}Content-Length: 100\r\n\r\n{{"
@@ -632,11 +616,7 @@ def test_a_client_that_sends_too_slowly_is_cut_off():
                 got = b"".join(iter(lambda wire_=wire_: wire_.recv(65536), b""))
             assert got == b"" or b" 408 " in got
         assert asking.http.get("/v1/tasks").status_code == 200
-
-
-def test_a_client_whose_second_request_has_no_end_is_cut_off():
-    with served("guess_number", slow=0.3) as asking:
-        head = f"GET /v1/tasks HTTP/1.1\r\nHost: 127.0.0.1:{asking.serving.port}\r\nAuthorization: Bearer {TOKEN}\r\n"
+        head = f"GET /v1/tasks HTTP/1.1\r\n{host}"
         with socket.create_connection(("127.0.0.1", asking.serving.port), timeout=30) as wire_:
             for _ in range(2):
                 wire_.sendall(f"{head}\r\n".encode())
@@ -644,16 +624,12 @@ def test_a_client_whose_second_request_has_no_end_is_cut_off():
                 while not got.endswith(b"}"):  # head and body come in as many pieces as they like
                     got += wire_.recv(65536)
                 assert got.startswith(b"HTTP/1.1 200")
-            wire_.sendall(head.encode())
+            wire_.sendall(head.encode())  # a further request that has no end
             assert wire_.recv(65536) == b""  # else nothing comes, and the 30 seconds are over
-
-
-def test_a_client_that_takes_nothing_is_cut_off_and_holds_up_nobody():
-    with served("guess_number", slow=0.3) as asking, asking.socket() as connection:
-        session = said(connection, {"op": "open", "task": "guess_number"})[0]["session"]
-        many = json.dumps({"calls": [reset(session)] * 1000})
-        until_closed(connection, many)
-        assert asking.http.get("/v1/tasks").status_code == 200
+        with asking.socket() as connection:
+            session = said(connection, {"op": "open", "task": "guess_number"})[0]["session"]
+            until_closed(connection, json.dumps({"calls": [reset(session)] * 1000}))
+            assert asking.http.get("/v1/tasks").status_code == 200
 
 
 def until_closed(connection: Any, content: str) -> None:
@@ -673,12 +649,6 @@ def test_connections_send_what_they_have_at_once():
         assert [each.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) for each in sockets] == [1, 1]
 
 
-def test_listed_tasks_say_what_may_be_chosen(games):
-    (listed,) = [each for each in games.http.get("/v1/tasks").json()["tasks"] if each["task"] == "lmgym/GuessNumber-v0"]
-    assert listed["options"] == {"highest": {"from": 1, "to": 10_000}}
-    assert listed["splits"] == ["train", "test"]
-
-
 def test_the_wire_names_all_that_info_may_hold():
     names = "instance valid reward_terms seat seat_rewards points score success seat_scores figures answer prompts"
     assert set(wire.Info.__struct_fields__) - {"more"} == set(names.split())
@@ -693,8 +663,3 @@ def test_prompts_of_other_seats_and_new_tools_are_sent_as_the_task_says(reveals,
     answers = [answer, *(session.step(wire.Step("s", "a", None)) for _ in range(4))]
     tools = [None if each.tools is UNSET else [tool["name"] for tool in each.tools] for each in answers]
     assert tools == [["refund"], ["restart"], ["refund", "close"], ["restart"], ["refund", "close"]]
-
-
-def test_limits_are_above_nothing():
-    with pytest.raises(InstanceError, match="limit rate must be above 0"):
-        Limits(rate=0.0)

@@ -28,9 +28,9 @@ from lmgym.rollout import episodes
 from lmgym.rollout.engine import Engine
 from lmgym.rollout.fork import fork
 from lmgym.types import Job
+from tests.command import command
 
 from ..rollout.fakes import Bytes
-from ..test_cli import command
 from .conftest import TOKEN, served
 
 OPENED: dict[str, Any] = {
@@ -177,14 +177,11 @@ def test_pictures_are_counted_before_any_is_decoded(monkeypatch):
     assert len(decoded) == 2
 
 
-def test_parts_of_a_png_that_are_not_read_are_not_kept():
+def test_unread_parts_of_a_png_are_not_kept_and_info_of_its_own_stands_in_for_nothing():
     content = encode(np.zeros((4, 5, 3), np.uint8))[1]
     padding = _chunk(b"tEXt", bytes(1 << 16)) + _chunk(b"zTXt", b"")
     assert not decode(content[:33] + padding + content[33:], 4, 5).any()
     assert set(_chunks(content[:33] + padding + content[33:])) == {b"IHDR", b"IDAT"}
-
-
-def test_info_of_its_own_cannot_stand_in_for_the_base_classs():
     info = {**INFO, "more": {"valid": False, "nouns": "own", "score": 1.0, "seat_rewards": "x", "ply": "x"}}
     with stranger(OPENED, {**PLAYED, "info": info}) as url, remote(url) as env:
         assert env.reset(seed=0)[1] == {**INFO, "nouns": "own"}
@@ -358,15 +355,15 @@ def test_a_record_calls_no_server_unless_it_is_trusted(monkeypatch, capsys, tmp_
     monkeypatch.setenv("LMGYM_REMOTE_TOKEN", TOKEN)
     with eavesdropper() as (url, heard):
         file = recorded(tmp_path, task="lmgym/Remote-v0", options={"url": url, "task": "wordle", "timeout": 2.0})
-        assert command(monkeypatch, "replay", file) == 2
+        assert command("replay", file) == 2
         assert "--trust" in capsys.readouterr().err
         assert heard == []
         monkeypatch.setenv("LMGYM_REMOTE_URL", url.replace("http:", "https:"))  # the same host, overheard on the way
-        assert command(monkeypatch, "replay", file, "--trust") == 2
+        assert command("replay", file, "--trust") == 2
         assert "LMGYM_REMOTE_TOKEN is sent only" in capsys.readouterr().err
         assert heard == []
         monkeypatch.setenv("LMGYM_REMOTE_URL", url + "/")
-        assert command(monkeypatch, "replay", file, "--trust") == 2
+        assert command("replay", file, "--trust") == 2
         assert heard
         assert all(TOKEN.encode() in words for words in heard)
 
@@ -377,6 +374,6 @@ def test_a_record_imports_nothing_unless_it_is_trusted(monkeypatch, capsys, tmp_
     monkeypatch.syspath_prepend(tmp_path)
     named = "python:planted_by_a_record:play"
     file = recorded(tmp_path, task="lmgym/WebFormsArena-v0", options={option: named, "split": "train"})
-    assert command(monkeypatch, "replay", file) == 2
+    assert command("replay", file) == 2
     assert f"imports {option}={named!r}" in capsys.readouterr().err
     assert "planted_by_a_record" not in sys.modules

@@ -19,6 +19,7 @@ from lmgym.backends.desktop.session import Desktop, Launch
 from lmgym.env.registry import build, find
 from lmgym.errors import BackendError
 from tests import components
+from tests.processes import alive
 
 components.desktop()
 pytestmark = pytest.mark.slow
@@ -125,6 +126,4 @@ def test_a_session_ends_with_nothing_left() -> None:
     groups = [Path(folder) for part in desktop._parts for folder in part._group.folders]
     desktop.close()
     assert not any(folder.exists() for folder in groups)
-    for pid in pids:
-        with suppress(OSError):
-            assert Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    assert not any(map(alive, pids))

@@ -195,14 +195,11 @@ def test_a_combination_with_an_unknown_key_presses_no_button(button):
     assert info["success"]
 
 
-def test_no_time_limit_of_the_page_ends_an_episode(button):
+def test_only_leaving_the_page_and_no_time_limit_of_it_ends_an_episode(button):
     button.reset(options={"index": 0})
     for _ in range(3):
         _, _, terminated, truncated, _ = button.step("noop(10000)")
         assert terminated is truncated is False
-
-
-def test_leaving_the_page_ends_the_episode_with_nothing(button):
     button.reset(options={"index": 0})
     button.unwrapped.browser.evaluate("location.href = '/miniwob/click-test.html'")
     _, reward, terminated, _, info = button.step("noop(100)")

@@ -70,7 +70,7 @@ def test_no_question_is_in_both_splits():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_reply_is_a_program_or_an_answer_or_void(name):
+def test_a_reply_is_a_program_or_an_answer_or_void_and_a_long_result_loses_its_middle(name):
     protocol = PROTOCOLS[name]
     assert read(protocol, f"I think. {call(name, 'print(1)')}").code == "print(1)"
     assert read(protocol, f"It is {final(name, '42')}.").answer == "42"
@@ -79,6 +79,10 @@ def test_a_reply_is_a_program_or_an_answer_or_void(name):
     assert read(protocol, call(name, "print(1)")[:-3]) == AgentReply()  # not closed
     assert read(protocol, f"{call(name, 'a')}{final(name, '1')}{call(name, 'b')}") == AgentReply(code="a")
     assert read(protocol, f"{final(name, '1')}{call(name, 'a')}") == AgentReply(answer="1")
+    room = protocol.longest + len(protocol.result)
+    for text in ("x" * 100_000, "```" * 100_000, "<code>" * 100_000, "\\boxed{" * 50_000):
+        assert len(shown(protocol, text)) <= 1.1 * room
+    assert len(shown(protocol, "x" * 100_000)) <= room
 
 
 def test_each_protocol_has_its_own_markup():
@@ -119,15 +123,6 @@ def test_a_result_that_is_plain_stays_as_it_is():
     for text in ("7", "a < b", "[1, 2] {3: 4}", "x | y <= z", "Traceback (most recent call last):", "``x``"):
         assert neutral(text) == text
     assert QUIET in shown(PROTOCOLS["gem"], "  \n")
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_long_result_loses_its_middle(name):
-    protocol = PROTOCOLS[name]
-    room = protocol.longest + len(protocol.result)
-    for text in ("x" * 100_000, "```" * 100_000, "<code>" * 100_000, "\\boxed{" * 50_000):
-        assert len(shown(protocol, text)) <= 1.1 * room
-    assert len(shown(protocol, "x" * 100_000)) <= room
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -244,7 +239,9 @@ def test_programs_that_never_end_flood_or_break_python_are_answered():
             assert "42" in told(env, call("retool", "print(6 * 7)")), code  # Python is there again
 
 
-def answered(name, tool):
+@pytest.mark.parametrize("tool", ["off", pytest.param("on", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", NAMES)
+def test_replies_and_programs_without_sense_are_answered(name, tool):
     texts = (*HOSTILE, "```" * 300_000, "<code>" * 150_000, "\\boxed{" * 150_000, "<answer>\\boxed{" * 50_000)
     with opened(name, tool=tool) as env:
         for text in texts:
@@ -252,17 +249,6 @@ def answered(name, tool):
                 env.reset(options={"instance": {"question": "6 * 7?", "answer": "42"}})
                 assert env.step(action)[-1].get("score", 0.0) == 0.0
         play(env, malformed, index=0)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_replies_without_sense_are_answered(name):
-    answered(name, "off")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
-def test_programs_without_sense_are_answered(name):
-    answered(name, "on")
 
 
 def test_a_broken_sandbox_is_replaced_in_the_next_episode():
@@ -273,12 +259,6 @@ def test_a_broken_sandbox_is_replaced_in_the_next_episode():
         with pytest.raises(BackendError):
             env.step(call("retool", "print(1)"))
         assert play(env, lambda task: task.oracle(), index=0).infos[-1]["score"] == 1.0
-
-
-def test_bad_options_are_named():
-    for options in ({"protocol": "x"}, {"level": 4}, {"family": "x"}, {"tool": "x"}, {"state": "x"}, {"seconds": 0}):
-        with pytest.raises(InstanceError, match=next(iter(options))):
-            build("python_math", **options)
 
 
 def test_the_demonstrator_copies_what_python_prints():

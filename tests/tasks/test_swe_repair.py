@@ -239,15 +239,11 @@ CHEATS = {
 }
 
 
-@pytest.mark.parametrize("name", ["edited tests", "exit", "equal to all", "empty"])
+FEW = ("edited tests", "exit", "equal to all", "empty")  # in the default suite
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[] if n in FEW else pytest.mark.slow) for n in CHEATS])
 def test_a_cheat_scores_nothing(name):
-    bubblewrap()
-    assert not judge(bug(), CHEATS[name]).resolved
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", list(CHEATS))
-def test_no_cheat_scores(name):
     bubblewrap()
     verdict = judge(bug(), CHEATS[name])
     assert not verdict.resolved
@@ -311,16 +307,12 @@ def test_the_oracle_repairs_by_each_protocol(protocol):
         assert total == pytest.approx(1.2)
 
 
-def test_an_empty_submission_scores_nothing():
+def test_an_empty_submission_scores_nothing_and_three_format_errors_in_a_row_end_the_episode():
     bubblewrap()
     with closing(build("swe_repair", split="test", protocol="tools")) as env:
         env.reset(options={"index": 0})
         observation, reward, done, _, info = env.step('{"name": "submit", "arguments": {}}')
         assert (reward, done, info["score"]) == (0.0, True, 0.0)
-
-
-def test_three_format_errors_in_a_row_end_the_episode():
-    bubblewrap()
     with closing(build("swe_repair", split="test")) as env:
         env.reset(options={"index": 0})
         ends = [env.step("no block")[2] for _ in range(3)]

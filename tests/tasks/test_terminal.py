@@ -103,16 +103,15 @@ echo 'open("/app/done", "w")' > $d/usercustomize.py""",
 }
 
 
-@pytest.mark.parametrize("name", list(CHEATS))
-def test_a_cheat_earns_nothing(tmp_path, name):
+@pytest.mark.parametrize(
+    ("command", "reward"),
+    [*((cheat, 0.0) for cheat in CHEATS.values()), ("touch done", 1.0)],
+    ids=[*CHEATS, "the task itself"],
+)
+def test_doing_the_task_earns_the_reward_and_a_cheat_nothing(tmp_path, command, reward):
     bubblewrap()
     script = f"python3 -c 'import sys'\n{CHECK}"
-    assert played(folder(tmp_path, tests__test_dot_sh=script), CHEATS[name]).reward == 0.0
-
-
-def test_the_tests_read_what_the_agent_wrote(tmp_path):
-    bubblewrap()
-    assert played(folder(tmp_path, tests__test_dot_sh=CHECK), "touch done").reward == 1.0
+    assert played(folder(tmp_path, tests__test_dot_sh=script), command).reward == reward
 
 
 @pytest.mark.parametrize(
@@ -284,11 +283,6 @@ def test_a_solution_of_several_files_is_played(tmp_path):
             for action in env.unwrapped.oracle():
                 *_, info = env.step(action)
             assert info["score"] == 1.0
-
-
-def test_an_unknown_protocol_is_refused():
-    with pytest.raises(InstanceError, match="choose bash, tools, r2e"):
-        build("terminal", protocol="tmux")
 
 
 @pytest.mark.parametrize(("split", "index"), [("train", 2), ("test", 4)])

@@ -32,19 +32,26 @@ def test_the_plan_of_every_kind_of_goal_reaches_it(kind):
     assert trace.infos[-1]["success"]
 
 
-def test_saying_done_without_doing_it_scores_nothing():
+@pytest.mark.parametrize("action", ["send_msg_to_user('done')", "report_infeasible('too hard')"])
+def test_an_ending_without_doing_it_scores_nothing(action):
     env = build("lmgym/WebForms-v0", kind="cart")
-    trace = play(env, golden.given(["send_msg_to_user('done')"]), index=0)
+    trace = play(env, golden.given([action]), index=0)
     env.close()
     assert (trace.terminated, trace.infos[-1]["score"]) == (True, 0.0)
 
 
-def test_doing_it_and_something_else_scores_nothing():
+def signing_in() -> tuple[Any, str]:
+    """Return an environment in which all is done but the last action, and that action."""
     env = build("lmgym/WebForms-v0", kind="signin")
     *calls, last = play(env, lambda env: env.oracle(), index=0).actions
     env.reset(options={"index": 0})
     for call in calls:
         env.step(call)
+    return env, last
+
+
+def test_doing_it_and_something_else_scores_nothing():
+    env, last = signing_in()
     number = next(item["id"] for item in env.unwrapped.portal.state.items[:6] if item["stock"])
     env.step(f"goto('{HOME}/catalogue')")
     bid = env.unwrapped.browser.evaluate("id => document.getElementById(id).getAttribute('bid')", f"add{number}")
@@ -55,11 +62,7 @@ def test_doing_it_and_something_else_scores_nothing():
 
 
 def test_an_action_that_failed_never_completes_a_task():
-    env = build("lmgym/WebForms-v0", kind="signin")
-    *calls, last = play(env, lambda env: env.oracle(), index=0).actions
-    env.reset(options={"index": 0})
-    for call in calls:
-        env.step(call)
+    env, _ = signing_in()
     env.unwrapped.browser._context.messages.append("done")  # all is as it should be, were it not for the next action
     for call in ("click('999')", "hello"):
         _, reward, terminated, _, info = env.step(call)
@@ -67,13 +70,6 @@ def test_an_action_that_failed_never_completes_a_task():
     _, reward, terminated, _, info = env.step("noop(1)")
     env.close()
     assert (reward, terminated, info["score"]) == (1.0, True, 1.0)
-
-
-def test_a_report_ends_a_task_that_can_be_done_with_nothing():
-    env = build("lmgym/WebForms-v0", kind="cart")
-    trace = play(env, golden.given(["report_infeasible('too hard')"]), index=0)
-    env.close()
-    assert (trace.terminated, trace.infos[-1]["score"]) == (True, 0.0)
 
 
 def test_goals_that_cannot_be_done_are_among_all():

@@ -102,18 +102,12 @@ def test_a_process_that_has_no_episode_to_evaluate_has_the_report_of_all(process
     assert first["outcomes"] == second["outcomes"]
 
 
-def test_both_have_the_same_weights_after_a_run(processes):
+def test_both_have_the_same_weights_and_report_all_episodes_and_one_writes_the_run(processes):
     first, second = (state["weights"] for state in processes[1])
     assert all(torch.equal(first[name], second[name]) for name in first)
-
-
-def test_both_report_all_episodes(processes):
     first, second = (state["outcomes"] for state in processes[1])
     assert first == second
     assert len(first[0]) == together.ARGS.evaluate
-
-
-def test_one_of_them_writes_the_run(processes):
     folder = processes[0] / "run"
     assert (folder / "run.json").exists()
     assert (folder / "policy").is_dir()

@@ -81,37 +81,60 @@ def test_a_run_killed_at_any_time_ends_with_the_same_bits(whole, tmp_path, seed)
     assert torch.equal(weights(folder), weights(whole))
 
 
-def test_a_finished_run_resumed_does_nothing_and_returns_its_result(whole):
+def test_a_finished_run_resumed_does_nothing_and_has_left_its_files(whole):
     before = figures(whole)
     result = train(whole, resume=True)
     assert figures(whole) == before
     assert list(result.reports) == ["before RL", "after RL"]
     assert result.paired_gain is not None
     assert result.paired_gain.low <= result.paired_gain.mean <= result.paired_gain.high
+    names = {path.name for path in whole.iterdir()}
+    assert names == {
+        "run.json", "metrics.jsonl", "checkpoints", "policy", "curve.png", "reports.json", "tensorboard"
+    }  # fmt: skip
+    facts = json.loads((whole / "run.json").read_text())
+    assert facts["arguments"]["group"] == 4
+    assert facts["packages"]["torch"] == torch.__version__
 
 
-def test_resuming_with_another_argument_names_it(whole):
+def test_a_run_is_neither_begun_again_nor_resumed_with_another_argument(whole):
     with pytest.raises(RecipeError, match="clip_high=0.28, not 0.3"):
         train(whole, resume=True, args=replace(ARGS, clip_high=0.3))
-
-
-def test_a_log_shorter_than_its_checkpoint_is_reported(tmp_path):
-    train(tmp_path / "run", args=QUICK)
-    (tmp_path / "run" / "metrics.jsonl").write_text("")
-    with pytest.raises(RecipeError, match="shorter than its checkpoint"):
-        train(tmp_path / "run", args=QUICK, resume=True)
-
-
-def test_a_folder_with_a_run_is_not_begun_again(whole):
     before = (whole / "metrics.jsonl").read_bytes()
     with pytest.raises(RecipeError, match="--resume"):
         train(whole)
     assert (whole / "metrics.jsonl").read_bytes() == before
 
 
-def test_there_must_be_something_to_resume(tmp_path):
+def test_episodes_are_kept_on_request_and_imitated_in_laps_and_a_log_shorter_than_its_checkpoint_is_reported(tmp_path):
+    run = {"folder": tmp_path / "run", "args": QUICK, "keep_episodes": [0, 2]}
+    train(**run)
+    path, played = sorted((tmp_path / "run" / "episodes").iterdir())
+    found = list(read(played))
+    assert len(found) == QUICK.instances * QUICK.group
+    assert all(turn.completion.ids for episode in found for turn in episode.turns)
+    first, second = (source.recorded(path, toy_policy(), step=step, count=8, seed=0) for step in (0, 1))
+    assert {episode.index for episode in first} == {episode.index for episode in second}
+    assert len({episode.id for episode in (*first, *second)}) == 16
+    assert all(turn.kind == "given" and turn.completion.ids for episode in first for turn in episode.turns)
+    args = bc.Args(recorded=str(path), steps=2, episodes=8, evaluate=4)
+    train(tmp_path / "again", args=args, recipe=bc.recipe(args))
+    assert read_metrics(tmp_path / "again")[1]["loss"] > 0
+    (tmp_path / "run" / "metrics.jsonl").write_text("")
+    with pytest.raises(RecipeError, match="shorter than its checkpoint"):
+        train(**run, resume=True)
+
+
+def test_there_must_be_something_to_resume_or_to_read_and_a_folder_to_write(tmp_path):
     with pytest.raises(RecipeError, match="nothing to resume"):
         train(tmp_path / "none", resume=True)
+    (tmp_path / "locked").write_text("a file, under which nobody can write, not even root")
+    with pytest.raises(RecipeError, match="cannot write"):
+        train(tmp_path / "locked" / "run")
+    (tmp_path / "none.jsonl").touch()
+    for name, words in (("none", "no episodes"), ("missing", "cannot read")):
+        with pytest.raises(RecipeError, match=words):
+            source.recorded(tmp_path / f"{name}.jsonl", toy_policy(), step=0, count=1, seed=0)
 
 
 def test_a_run_killed_before_its_first_checkpoint_begins_anew(whole, tmp_path):
@@ -159,12 +182,6 @@ def test_a_full_disk_is_one_line_and_the_run_goes_on_later(whole, tmp_path, monk
     assert figures(folder) == figures(whole)
 
 
-def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
-    (tmp_path / "locked").write_text("a file, under which nobody can write, not even root")
-    with pytest.raises(RecipeError, match="cannot write"):
-        train(tmp_path / "locked" / "run")
-
-
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_a_loss_that_is_no_number_ends_a_run_that_goes_on_from_its_last_good_step(whole, tmp_path, bad):
     folder, seen, recipe = tmp_path / "run", [], grpo.recipe(ARGS)
@@ -196,43 +213,6 @@ def test_weights_that_are_no_numbers_leave_the_last_good_checkpoint(tmp_path):
     assert "\n" not in str(caught.value)
     assert torch.isfinite(weights(folder)).all()
     train(folder, args=QUICK, resume=True)
-
-
-def test_what_a_run_leaves(whole):
-    names = {path.name for path in whole.iterdir()}
-    assert names == {
-        "run.json", "metrics.jsonl", "checkpoints", "policy", "curve.png", "reports.json", "tensorboard"
-    }  # fmt: skip
-    facts = json.loads((whole / "run.json").read_text())
-    assert facts["arguments"]["group"] == 4
-    assert facts["packages"]["torch"] == torch.__version__
-
-
-def test_the_episodes_of_a_step_are_kept_on_request(tmp_path):
-    train(tmp_path / "run", args=QUICK, keep_episodes=[2])
-    (path,) = (tmp_path / "run" / "episodes").iterdir()
-    found = list(read(path))
-    assert len(found) == QUICK.instances * QUICK.group
-    assert all(turn.completion.ids for episode in found for turn in episode.turns)
-
-
-def test_recorded_episodes_are_imitated_in_laps(tmp_path):
-    train(tmp_path / "run", args=replace(QUICK, warmup=1), keep_episodes=[0])
-    (path,) = (tmp_path / "run" / "episodes").iterdir()
-    first, second = (source.recorded(path, toy_policy(), step=step, count=8, seed=0) for step in (0, 1))
-    assert {episode.index for episode in first} == {episode.index for episode in second}
-    assert len({episode.id for episode in (*first, *second)}) == 16
-    assert all(turn.kind == "given" and turn.completion.ids for episode in first for turn in episode.turns)
-    args = bc.Args(recorded=str(path), steps=2, episodes=8, evaluate=4)
-    train(tmp_path / "again", args=args, recipe=bc.recipe(args))
-    assert read_metrics(tmp_path / "again")[1]["loss"] > 0
-
-
-def test_no_recorded_episodes_is_one_line(tmp_path):
-    (tmp_path / "none.jsonl").touch()
-    for name, words in (("none", "no episodes"), ("missing", "cannot read")):
-        with pytest.raises(RecipeError, match=words):
-            source.recorded(tmp_path / f"{name}.jsonl", toy_policy(), step=0, count=1, seed=0)
 
 
 def test_a_run_ends_when_its_tokens_are_spent_and_evaluates_on_the_way(tmp_path):

@@ -11,9 +11,10 @@ from lmgym.baselines import archer, grpo, ilql, mc, ppo, refuel, rloo
 from lmgym.policy.load import load_local
 from lmgym.policy.local.lora import adapt
 from lmgym.policy.local.sampling import Sampling
-from lmgym.train import checkpoint, loop
-from lmgym.train.log import read_metrics
+from lmgym.train import checkpoint
 from tests.train import victim
+from tests.train.interrupted import interrupted
+from tests.train.test_resume import figures
 from tests.train.victim import toy_policy, train
 
 SHORT = {"warmup": 2, "warmup_episodes": 4, "evaluate": 4}
@@ -72,10 +73,6 @@ def halves(folder: Path):
 POLICIES = {"adapters": adapted, "halves": halves}
 
 
-class Interrupted(Exception):
-    """Stands for the end of the process."""
-
-
 def bits(folder: Path) -> list[torch.Tensor]:
     """Everything that learns, as the last checkpoint has it."""
     state = checkpoint.load(folder / "checkpoints")
@@ -94,11 +91,6 @@ def bits(folder: Path) -> list[torch.Tensor]:
     return found
 
 
-def figures(folder: Path) -> list[dict[str, object]]:
-    rows = read_metrics(folder)
-    return [{name: value for name, value in row.items() if not name.startswith("seconds")} for row in rows]
-
-
 @pytest.mark.parametrize(
     "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in CASES]
 )
@@ -108,24 +100,8 @@ def test_an_interrupted_run_ends_with_the_same_bits(tmp_path, monkeypatch, name)
         monkeypatch.setattr(victim, "toy_policy", lambda: make(tmp_path / "base"))
     args = module.Args(**SHORT, **changes)
     train(tmp_path / "whole", args=args, recipe=module.recipe(args))
-    save, calls = loop.Training.save, []
-
-    def dying(self):
-        """Dies at every third checkpoint, before it is written."""
-        calls.append(1)
-        if len(calls) % 3 == 0:
-            raise Interrupted
-        save(self)
-
-    monkeypatch.setattr(loop.Training, "save", dying)
-    ends = 0
-    for _ in range(40):
-        try:
-            train(tmp_path / "cut", args=args, recipe=module.recipe(args), resume=ends > 0)
-            break
-        except Interrupted:
-            ends += 1
-    assert ends >= 3
+    deaths = interrupted(lambda resume: train(tmp_path / "cut", args=args, recipe=module.recipe(args), resume=resume))
+    assert deaths >= 3
     assert figures(tmp_path / "cut") == figures(tmp_path / "whole")
     whole, cut = bits(tmp_path / "whole"), bits(tmp_path / "cut")
     assert len(whole) == len(cut) > 10

@@ -18,6 +18,7 @@ from lmgym.train.api import run
 from lmgym.train.log import read_metrics
 from lmgym.train.seats import Seat, Seats, Snapshots
 from tests.rollout.conftest import plugin
+from tests.train.test_resume import weights
 from tests.train.victim import toy_policy
 
 __all__ = ["plugin"]
@@ -47,10 +48,6 @@ def train(folder: Path, *, resume: bool = False, **seats: Seat) -> loop.RunResul
 
 def played(folder: Path) -> list:
     return [episode for file in sorted((folder / "episodes").glob("*.jsonl")) for episode in read(file)]
-
-
-def weights(folder: Path) -> torch.Tensor:
-    return torch.cat([w.flatten() for w in checkpoint.load(folder / "checkpoints")["model"].values()])
 
 
 def rl_rows(folder: Path) -> list[dict]:

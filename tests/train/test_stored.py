@@ -47,17 +47,13 @@ def gradient(batch, terms, *, single: bool = False):
     return found[0]
 
 
-def test_terms_see_their_own_rows_alone():
+def test_terms_see_their_own_rows_alone_and_stored_ones_keep_their_log_probs():
     fresh, stored = rows(3, 5, seed=0), rows(2, 7, seed=1)
     own = [Term(loss=clip), Term(loss=nll, name="imitation", coef=constant(0.5), source="store")]
     both = gradient(joined(fresh, stored), own)
     apart = gradient(fresh, own[:1]) + gradient(stored, [Term(loss=nll, coef=constant(0.5))])
     assert torch.allclose(both, apart, atol=1e-12)
     assert not torch.allclose(both, gradient(fresh, own[:1]), atol=1e-3)
-
-
-def test_stored_rows_keep_the_log_probs_of_their_sampler():
-    fresh, stored = rows(3, 5, seed=0), rows(2, 7, seed=1)
     terms = [Term(loss=clip), Term(loss=clip, name="stored", source="store")]
     both = gradient(joined(fresh, stored), terms, single=True)
     apart = gradient(fresh, terms[:1], single=True) + gradient(stored, terms[:1], single=False)
@@ -77,27 +73,18 @@ def test_joined_batches_keep_episodes_groups_and_parents_apart():
 
 
 @pytest.mark.parametrize(
-    ("parts", "words"),
+    ("stage", "term", "store", "words"),
     [
-        ({}, "give the recipe a store"),
-        ({"store": SelfImitation, "updates": 2}, "set updates_per_step to 1"),
-        ({"store": SelfImitation, "reference": True}, "set reference=False"),
+        ({}, {"source": "store"}, None, "give the recipe a store"),
+        ({"updates_per_step": 2}, {"source": "store"}, SelfImitation, "set updates_per_step to 1"),
+        ({}, {"source": "store", "reference": True}, SelfImitation, "set reference=False"),
+        ({"parts": replace(Recipe(stages=[]), temperature=0.5)}, {}, None, "samples as the recipe does"),
     ],
+    ids=["store", "updates", "reference", "context"],
 )
-def test_a_recipe_that_cannot_mix_is_refused(parts, words):
-    term = Term(loss=nll, source="store", reference=parts.get("reference", False))
+def test_a_recipe_that_cannot_mix_is_refused(stage, term, store, words):
     with pytest.raises(RecipeError, match=words):
-        Recipe(
-            loss=[term],
-            store=parts.get("store"),
-            stages=[Rl(until=Until(steps=1), updates_per_step=parts.get("updates", 1))],
-        )
-
-
-def test_a_stage_with_its_own_context_is_refused():
-    recipe = Recipe(stages=[])
-    with pytest.raises(RecipeError, match="samples as the recipe does"):
-        Recipe(stages=[Rl(until=Until(steps=1), parts=replace(recipe, temperature=0.5))])
+        Recipe(loss=[Term(loss=nll, **term)], store=store, stages=[Rl(until=Until(steps=1), **stage)])
 
 
 def tries(index: int, group: str, *returns: float):

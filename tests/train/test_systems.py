@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
 from lmgym.baselines.curves import directions, systems
-from lmgym.cli import main
 from lmgym.cli.systems import MARKERS
 from lmgym.errors import RecipeError
 from lmgym.evaluation.stats import student
+from tests.command import command
 
 RECIPE = '''
 """A system in one file."""
@@ -45,25 +44,18 @@ def mine(tmp_path, monkeypatch):
         if (out / "reports.json").exists():
             return
         made.append(out.name)
-        run(monkeypatch, *arguments)
+        command(*arguments)
 
     monkeypatch.setattr(directions, "make", make)
     return path, made
 
 
-def run(monkeypatch, *words: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["lmgym", *words])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    return ended.value.code or 0
-
-
-def test_an_experiment_is_run_once_and_its_row_written(mine, tmp_path, monkeypatch, capsys):
+def test_an_experiment_is_run_once_and_its_row_written(mine, tmp_path, capsys):
     path, made = mine
     words = ("systems", str(path), "--trial", "--seeds", "1", "--out", str(tmp_path / "runs"))
-    assert run(monkeypatch, *words) == 0
+    assert command(*words) == 0
     assert made == ["mine-start-0", "mine-two-0", "mine-three-0"]
-    assert run(monkeypatch, *words) == 0
+    assert command(*words) == 0
     assert len(made) == 3
     rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| mine | six is a crowd |")]
     assert len(rows) == 2
@@ -87,7 +79,7 @@ def test_a_failing_system_is_named_and_the_others_go_on(mine, tmp_path, monkeypa
         before(folder, arguments, out)
 
     monkeypatch.setattr(directions, "make", make)
-    assert run(monkeypatch, *words) == 1
+    assert command(*words) == 1
     printed = capsys.readouterr().out
     assert "other: other-start-0 ended with 1: highest" in printed
     assert "| other | six is a crowd | two against three | guess_number (highest=none, max_turns=2) |  |" in printed

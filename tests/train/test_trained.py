@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import defaultdict
 from pathlib import Path
 from statistics import fmean
@@ -11,11 +10,11 @@ from types import MappingProxyType
 import pytest
 
 from lmgym.baselines import grpo
-from lmgym.cli import main
 from lmgym.env import registry
 from lmgym.rollout import episodes
 from lmgym.rollout.segments import segments
 from lmgym.train import loop, trained
+from tests.command import command
 from tests.train.chain import SPEC, chain_policy
 
 ARGS = grpo.Args(
@@ -86,11 +85,8 @@ def test_of_a_demonstration_the_stumbles_are_left_out_and_observations_are_in(ru
 
 
 def shown(monkeypatch, capsys, *words: str) -> str:
-    monkeypatch.setattr(sys, "argv", ["lmgym", "replay", *words])
     monkeypatch.setenv("COLUMNS", "200")
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 0
+    assert command("replay", *words) == 0
     return capsys.readouterr().out
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,11 +15,9 @@ from lmgym.train.interfaces import Optimiser
 from lmgym.train.parts.tasks import Uniform
 from lmgym.train.parts.value import ValueCritic, ValueSpec, value_figures
 from lmgym.train.schedule import StageProgress, Until
-from lmgym.train.services import Services
 from lmgym.train.stages import FitCritic, Rl
-from lmgym.train.state import InstancePool, RunConfig
 from lmgym.train.update import Updater
-from tests.train.chain import SPEC, chain_policy
+from tests.train.chain import chain_policy, services_of
 from tests.train.toys import gradient
 
 HERE = StageProgress(0, 0.0)
@@ -31,16 +28,8 @@ QUICK = Optimiser(lr=3e-3, epochs=2, minibatches=2)
 
 @pytest.fixture
 def services():
-    with ExitStack() as opened:
-        yield made(opened)
-
-
-def made(opened, context=None):
-    pool = InstancePool(task=SPEC.id, size=1000)
-    config = RunConfig(quiet=True)
-    return Services(
-        chain_policy(), pool, folder=Path("unused"), config=config, context=context, temperature=1.0, opened=opened
-    )
+    with services_of(chain_policy(), Path("unused")) as made:
+        yield made
 
 
 def episodes_of(services, count=12):
@@ -71,8 +60,7 @@ def by_hand(critic, ids):
 
 @pytest.mark.parametrize("context", [Full(), MarkovState()], ids=repr)
 def test_values_are_of_the_words_before_a_token_and_a_cut_is_worth_what_comes_next(context):
-    with ExitStack() as opened, torch.no_grad():
-        services = made(opened, context)
+    with services_of(chain_policy(), Path("unused"), context=context) as services, torch.no_grad():
         episodes = episodes_of(services)
         batch = collate(episodes, ends=True)
         critic = random_head(ValueCritic(services, ValueSpec()))
@@ -92,14 +80,10 @@ def test_values_are_of_the_words_before_a_token_and_a_cut_is_worth_what_comes_ne
         assert not valued.boot[~batch.cut].any()
 
 
-def test_an_episode_that_ended_is_worth_nothing_more(services):
+def test_an_episode_that_ended_is_worth_nothing_more_and_a_cut_that_shows_nothing_its_last_state(services):
     critic = random_head(ValueCritic(services, ValueSpec()))
     ended = [replace(e, truncated=False, terminated=True) for e in episodes_of(services)]
     assert not critic.value(collate(ended, ends=True)).boot.any()
-
-
-def test_a_cut_that_shows_nothing_is_worth_its_last_state(services):
-    critic = random_head(ValueCritic(services, ValueSpec()))
     batch = collate([replace(e, final=None, final_ids=()) for e in episodes_of(services) if e.truncated], ends=True)
     valued = critic.value(batch)
     last = batch.lengths - 1
@@ -149,8 +133,15 @@ def test_a_trunk_of_its_own_learns_and_the_policys_does_not(services, place):
     assert not given
 
 
-def test_a_joint_critic_brings_what_the_policy_says_and_its_values_in_one_pass(services):
+def test_a_joint_critic_brings_words_and_values_in_one_pass_and_a_restored_one_goes_on_with_the_same_bits(services):
     batch = collate(episodes_of(services), ends=True)
+    first, second = (ValueCritic(services, ValueSpec(place="network", optimiser=QUICK)) for _ in range(2))
+    first.learn(first.value(batch), HERE, seed=(0,))
+    second.load_state_dict(first.state_dict())
+    for critic in (first, second):
+        critic.learn(critic.value(batch), HERE, seed=(1,))
+    pairs = zip(first.weights.parameters(), second.weights.parameters(), strict=True)
+    assert all(torch.equal(a, b) for a, b in pairs)
     critic = random_head(ValueCritic(services, ValueSpec(place="joint")))
     joint = critic.begin(policy_learns=True)
     assert joint is not None
@@ -186,17 +177,6 @@ def test_a_joint_critic_has_the_gradient_and_the_figures_of_one_apart(services, 
     assert (gradients[0] - gradients[1]).norm() < 1e-5 * gradients[1].norm()
     assert found["value_clipped"] == pytest.approx(apart["value_clipped"], abs=1e-9) != 0
     assert found["value_loss"] == pytest.approx(apart["value_loss"], rel=1e-5)
-
-
-def test_a_restored_critic_goes_on_with_the_same_bits(services):
-    batch = collate(episodes_of(services), ends=True)
-    first, second = (ValueCritic(services, ValueSpec(place="network", optimiser=QUICK)) for _ in range(2))
-    first.learn(first.value(batch), HERE, seed=(0,))
-    second.load_state_dict(first.state_dict())
-    for critic in (first, second):
-        critic.learn(critic.value(batch), HERE, seed=(1,))
-    pairs = zip(first.weights.parameters(), second.weights.parameters(), strict=True)
-    assert all(torch.equal(a, b) for a, b in pairs)
 
 
 def test_explained_variance_has_the_values_worked_by_hand():

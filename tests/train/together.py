@@ -33,6 +33,7 @@ from lmgym.train.update import Updater, logprobs_of
 from lmgym.types import Job
 from tests.train.batches import make_batch
 from tests.train.chain import SPEC, chain_policy
+from tests.train.interrupted import interrupted
 from tests.train.toys import gradient, scorer, toy_model
 
 LENGTHS = [3, 9, 17, 5, 2]  # of the rows: no two processes get as many tokens
@@ -150,31 +151,6 @@ def of_groups(folder: Path) -> list[str]:
     return [each.id for each in episodes]
 
 
-class Interrupted(Exception):
-    """Stands for the end of all processes."""
-
-
-def interrupted(folder: Path, train: Callable[[bool], object]) -> int:
-    """Train, dying at every third checkpoint before it is written and going on; how often it died."""
-    save, calls = loop.Training.save, []
-
-    def dying(self: loop.Training) -> None:
-        calls.append(1)
-        if len(calls) % 3 == 0:
-            raise Interrupted
-        save(self)
-
-    loop.Training.save = dying
-    for deaths in range(40):
-        try:
-            train(deaths > 0)
-        except Interrupted:
-            continue
-        loop.Training.save = save
-        return deaths
-    raise AssertionError("it never ended")
-
-
 def valuing(folder: Path, resume: bool = False) -> loop.RunResult:
     """A short run of PPO with a critic of its own."""
     return loop.run(
@@ -218,10 +194,10 @@ def main(folder: Path) -> None:
         "gradients": gradients,
         "critics": of_critics(folder),
         "groups": of_groups(folder),
-        "deaths": interrupted(folder, lambda resume: valuing(folder / "cut", resume)),
+        "deaths": interrupted(lambda resume: valuing(folder / "cut", resume)),
         "weights": policy.model.state_dict(),
         "stored": storing(folder / "stored whole").model.state_dict(),
-        "stored deaths": interrupted(folder, lambda resume: storing(folder / "stored cut", resume)),
+        "stored deaths": interrupted(lambda resume: storing(folder / "stored cut", resume)),
         "lonely": [report.state_dict() for report in lonely.reports.values()],
         "outcomes": [[o.index for o in report.outcomes] for report in result.reports.values()],
     }

@@ -17,7 +17,7 @@ from lmgym.policy.load import load_policy
 from lmgym.rollout import episodes
 from lmgym.rollout.engine import Engine
 from lmgym.viewer.episode import tokens
-from tests.test_cli import command
+from tests.command import command
 from tests.viewer.planted import ATTACKS, hostile_run, plain_run
 
 
@@ -32,33 +32,33 @@ def test_it_serves_until_it_is_interrupted(tmp_path):
         assert process.wait(timeout=20) == 0
 
 
-def test_one_file_holds_what_was_chosen(monkeypatch, capsys, tmp_path):
+def test_one_file_holds_what_was_chosen(capsys, tmp_path):
     run = plain_run(tmp_path / "run")
     words = ("view", str(run), "--export", str(tmp_path / "out.html"), "--instance", "4")
-    assert command(monkeypatch, *words) == 0
+    assert command(*words) == 0
     assert "wrote 1 episodes" in capsys.readouterr().out
     page = (tmp_path / "out.html").read_text()
     assert "look 4" in page
     assert "look 3" not in page
 
 
-def test_a_hostile_run_says_nothing_to_the_terminal(monkeypatch, capsys, tmp_path):
+def test_a_hostile_run_says_nothing_to_the_terminal(capsys, tmp_path):
     run = hostile_run(tmp_path)
-    assert command(monkeypatch, "view", str(run), "--export", str(tmp_path / "out.html")) == 0
+    assert command("view", str(run), "--export", str(tmp_path / "out.html")) == 0
     printed = capsys.readouterr()
     assert "\x1b" not in printed.out + printed.err
 
 
 @pytest.mark.parametrize("number", range(len(ATTACKS)))
-def test_replaying_a_hostile_episode_says_nothing_to_the_terminal(monkeypatch, capsys, tmp_path, number):
+def test_replaying_a_hostile_episode_says_nothing_to_the_terminal(capsys, tmp_path, number):
     file = str(hostile_run(tmp_path) / "episodes.jsonl")
-    assert command(monkeypatch, "replay", file, "--number", str(number), "--no-verify") == 0
+    assert command("replay", file, "--number", str(number), "--no-verify") == 0
     printed = capsys.readouterr()
     assert all(line.isprintable() for line in (printed.out + printed.err).split("\n"))
 
 
-def test_an_error_says_nothing_to_the_terminal(monkeypatch, capsys, tmp_path):
-    assert command(monkeypatch, "view", str(tmp_path / ATTACKS[11].replace("/", ":"))) == 2
+def test_an_error_says_nothing_to_the_terminal(capsys, tmp_path):
+    assert command("view", str(tmp_path / ATTACKS[11].replace("/", ":"))) == 2
     printed = capsys.readouterr().err
     assert r"\x1b[2J" in printed
     assert printed.rstrip("\n").isprintable()
@@ -72,9 +72,9 @@ def test_an_error_says_nothing_to_the_terminal(monkeypatch, capsys, tmp_path):
         (("{run}", "--host", "no.such.host.invalid"), "no.such.host.invalid"),
     ],
 )
-def test_what_goes_wrong_is_one_line(monkeypatch, capsys, tmp_path, words, line):
+def test_what_goes_wrong_is_one_line(capsys, tmp_path, words, line):
     run = str(plain_run(tmp_path))
-    assert command(monkeypatch, "view", *(word.format(run=run) for word in words)) == 2
+    assert command("view", *(word.format(run=run) for word in words)) == 2
     printed = capsys.readouterr()
     assert line in printed.err
     assert printed.err.count("\n") == 1

@@ -95,8 +95,17 @@ def test_steps_that_training_kept_are_runs(tmp_path):
     assert [run.name for run in open_runs([tmp_path])] == ["000001.jsonl", "000003.jsonl"]
 
 
-def test_what_was_planned_and_has_no_episode_is_said(tmp_path):
+def test_words_are_found_and_what_was_planned_and_has_no_episode_is_said(tmp_path):
     run = RunFile(plain_run(tmp_path))
+    assert hits_of(run, "LOOK 3") == [3]
+    assert hits_of(run, "look") == list(range(6))
+    assert hits_of(run, "observation") == []  # a name of the format
+    assert hits_of(run, "nothing of the kind") == []
+    hits, start = [], 0
+    while start is not None:
+        part = search([run], run.rows, "look", start=start, seconds=0.0)
+        hits, start = hits + part.hits, part.next
+    assert hits == list(range(6))
     assert run.absent() == ""
     made = report([[1]] * 6, planned=9)
     reports.write(tmp_path, replace(made, outcomes=(*made.outcomes, outcome(6, voided=True))))
@@ -113,15 +122,11 @@ def test_rows_are_chosen_by_task_outcome_and_instance(tmp_path):
     assert [row for row in rows if EpisodeFilter(task="wordle").has(row)] == []
 
 
-def test_a_list_is_plain_json(tmp_path):
+def test_a_list_is_plain_json_and_only_a_png_of_the_runs_own_folder_a_picture(tmp_path):
     run = RunFile(hostile_run(tmp_path))
     content = json.loads(json.dumps(listing([run], run.rows), allow_nan=False))
     assert content["count"] == len(ATTACKS)
     assert content["columns"]["task"] == ATTACKS
-
-
-def test_only_a_png_of_the_runs_own_folder_is_a_picture(tmp_path):
-    run = RunFile(hostile_run(tmp_path))
     assert run.picture(PICTURE) == PNG
     assert run.picture("0" * 32) is None  # markup under the name of a picture
     for name in ("", "../episodes", "/etc/passwd", "1" * 32, PICTURE.upper(), PICTURE + "\n"):
@@ -151,7 +156,7 @@ def test_values_that_javascript_would_change_are_text():
     assert "..." in json.dumps(plain(deep))
 
 
-def test_tokens_have_their_text_and_figures():
+def test_tokens_have_their_figures_and_a_character_of_several_stands_once():
     completion = episode(0).turns[0].completion
     assert tokens(completion, None) == [["⟨7⟩", -0.01, 0.0], ["⟨8⟩", -3.5, 0.9], ["⟨9⟩", -9.0, 6.0]]
     assert [word for word, _, _ in tokens(completion, lambda ids: "".join("abc"[n - 7] for n in ids))] == [
@@ -161,9 +166,6 @@ def test_tokens_have_their_text_and_figures():
     ]
     unknown = replace(completion, logprobs=(), entropy=())
     assert tokens(unknown, None)[0] == ["⟨7⟩", None, None]
-
-
-def test_a_character_of_several_tokens_stands_once():
     pieces = {7: b"\xf0\x9f", 8: b"\x98\x80", 9: b"!"}
     words = tokens(
         episode(0).turns[0].completion, lambda ids: b"".join(pieces[n] for n in ids).decode(errors="replace")
@@ -175,24 +177,7 @@ def hits_of(run, words):
     return search([run], run.rows, words).hits
 
 
-def test_words_are_found_in_what_was_said_and_shown_whatever_their_case(tmp_path):
-    run = RunFile(plain_run(tmp_path))
-    assert hits_of(run, "LOOK 3") == [3]
-    assert hits_of(run, "look") == list(range(6))
-    assert hits_of(run, "observation") == []  # a name of the format
-    assert hits_of(run, "nothing of the kind") == []
-
-
 @pytest.mark.parametrize("words", ["ÄPFEL", 'say "yes"', "two\nlines", "back\\slash", "\U0001f600"])
 def test_words_that_json_writes_otherwise_are_found(tmp_path, words):
     run = run_of(tmp_path, episode(0), episode(1, f"all {words.lower()} here"))
     assert hits_of(run, words) == [1]
-
-
-def test_a_search_goes_on_where_its_time_was_up(tmp_path):
-    run = RunFile(plain_run(tmp_path))
-    hits, start = [], 0
-    while start is not None:
-        part = search([run], run.rows, "look", start=start, seconds=0.0)
-        hits, start = hits + part.hits, part.next
-    assert hits == list(range(6))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -38,23 +39,13 @@ def shown(page, number: int) -> None:
     playwright.expect(page.locator("article h1").first).to_contain_text(f"test {number} try")
 
 
-def test_episodes_are_listed_and_the_first_is_open(plain):
+def test_episodes_are_listed_the_first_is_open_and_pictures_of_the_run_are_shown(plain):
     assert len(listed(plain)) == 6
     assert plain.locator("#status").inner_text() == "6 of 6 episodes, 3 solved (50 %)"
     assert title(plain) == "lmgym/Planted-v0 test 0 try 0"
     assert plain.locator("section.turn").count() == 2
     assert plain.locator("section.turn pre.said").first.inner_text() == "look 0"
     assert "look 0!" in plain.locator("section.turn details:has-text('was given') pre").first.text_content()
-
-
-def test_what_broke_is_said_beside_the_list(chromium, tmp_path):
-    run = plain_run(tmp_path / "run")
-    reports.write(run, report([[1]] * 6, planned=8))
-    with serving(run) as viewer, opened(chromium, viewer.url) as (page, _):
-        assert page.locator("#absent").inner_text() == "Not in the list: run: 2 missing."
-
-
-def test_pictures_of_the_run_are_shown_and_others_are_named(plain):
     picture = plain.locator("section.turn img").first
     picture.scroll_into_view_if_needed()
     assert picture.evaluate("image => image.decode().then(() => image.naturalWidth)") == 4
@@ -62,7 +53,21 @@ def test_pictures_of_the_run_are_shown_and_others_are_named(plain):
     assert plain.get_by_text("a picture that is not in the run's folder").count() == 2
 
 
-def test_filters_by_outcome_instance_and_task(plain):
+def test_an_address_names_its_episode_and_what_broke_is_said_beside_the_list(chromium, tmp_path):
+    run = plain_run(tmp_path / "run")
+    reports.write(run, report([[1]] * 6, planned=8))
+    with serving(run) as viewer, opened(chromium, viewer.url + "#4") as (page, _):
+        assert title(page) == "lmgym/Planted-v0 test 4 try 0"
+        assert page.locator("#absent").inner_text() == "Not in the list: run: 2 missing."
+
+
+def test_a_search_and_filters_narrow_the_list_and_escape_widens_it(plain):
+    plain.keyboard.press("/")
+    plain.keyboard.type("LOOK 4")
+    playwright.expect(plain.locator("[role=option]")).to_have_count(1)
+    assert plain.locator("#status").inner_text().startswith("1 of 6")
+    plain.keyboard.press("Escape")
+    playwright.expect(plain.locator("[role=option]")).to_have_count(6)
     plain.select_option("#outcome", "success")
     assert len(listed(plain)) == 3
     plain.fill("#instance", "5")
@@ -72,15 +77,6 @@ def test_filters_by_outcome_instance_and_task(plain):
     plain.fill("#instance", "")
     plain.select_option("#task", "lmgym/Planted-v0 test")
     assert len(listed(plain)) == 3
-
-
-def test_a_search_narrows_the_list_and_escape_widens_it(plain):
-    plain.keyboard.press("/")
-    plain.keyboard.type("LOOK 4")
-    playwright.expect(plain.locator("[role=option]")).to_have_count(1)
-    assert plain.locator("#status").inner_text().startswith("1 of 6")
-    plain.keyboard.press("Escape")
-    playwright.expect(plain.locator("[role=option]")).to_have_count(6)
 
 
 def test_keys_go_through_episodes_and_turns(plain):
@@ -102,11 +98,6 @@ def test_keys_go_through_episodes_and_turns(plain):
     shown(plain, 3)
     plain.keyboard.press("?")
     assert plain.locator("dialog[open]").count() == 1
-
-
-def test_an_address_names_its_episode(chromium, tmp_path):
-    with serving(plain_run(tmp_path)) as viewer, opened(chromium, viewer.url + "#4") as (page, _):
-        assert title(page) == "lmgym/Planted-v0 test 4 try 0"
 
 
 def test_tokens_are_shaded_by_surprisal_and_by_entropy(plain):
@@ -198,15 +189,6 @@ def walk(page) -> None:
     playwright.expect(page.locator("[role=option]")).to_have_count(sum("<script>" in text for text in ATTACKS))
 
 
-def test_planted_attacks_are_text(chromium, tmp_path):
-    with serving(hostile_run(tmp_path)) as viewer, opened(chromium, viewer.url) as (page, witness):
-        heading = title(page)
-        walk(page)
-        nothing_happened(page, witness, viewer.url)
-        assert heading.startswith(ATTACKS[0])
-        assert witness.messages == []
-
-
 def test_what_does_not_show_is_written_out(chromium, tmp_path):
     episodes.write(
         tmp_path / "episodes.jsonl", [episode(0, "\x1b[2J a\u202eb \u2066 \u2028 \ud800 \x00 ok\nnext\ttab")]
@@ -273,12 +255,16 @@ def test_one_file_shows_what_the_server_shows(chromium, tmp_path):
         assert all(address.startswith(("file:", "data:")) for address in witness.requests)
 
 
-def test_planted_attacks_are_text_in_one_file(chromium, tmp_path):
-    path = exported(tmp_path, hostile_run(tmp_path))
-    with opened(chromium, path.as_uri()) as (page, witness):
-        walk(page)
-        nothing_happened(page, witness, ("file:", "data:"))
-        assert [text for text in witness.messages if "favicon" not in text] == []
+@pytest.mark.parametrize("served", [True, False], ids=["served", "one file"])
+def test_planted_attacks_are_text(chromium, tmp_path, served):
+    run = hostile_run(tmp_path)
+    with serving(run) if served else nullcontext() as viewer:
+        address, allowed = (viewer.url,) * 2 if served else (exported(tmp_path, run).as_uri(), ("file:", "data:"))
+        with opened(chromium, address) as (page, witness):
+            assert title(page).startswith(ATTACKS[0])
+            walk(page)
+            nothing_happened(page, witness, allowed)
+            assert [text for text in witness.messages if served or "favicon" not in text] == []
 
 
 def test_one_file_runs_its_own_script_alone(tmp_path):

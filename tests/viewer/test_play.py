@@ -24,7 +24,7 @@ from lmgym.env.spec import TaskSpec
 from lmgym.errors import BackendError
 from lmgym.viewer.local_server import HEADERS
 from lmgym.viewer.play import PlayServer, PlaySession
-from tests.test_cli import command
+from tests.command import command
 from tests.viewer.conftest import opened, send
 from tests.viewer.planted import ATTACKS
 
@@ -101,23 +101,20 @@ def press(page, x: float, y: float) -> None:
     image.click(position={"x": border + (x + 0.5) * scale[0], "y": border + (y + 0.5) * scale[1]})
 
 
-def test_a_click_on_the_picture_is_the_action(chromium):
+def test_a_click_on_the_picture_is_the_action_or_waits_in_the_field(chromium):
     env = build("click_target", split="test")
     with page_of(chromium, env, index=3) as (page, witness, _):
+        page.uncheck("#direct")
+        press(page, 5, 7)
+        playwright.expect(page.locator("#action")).to_have_value("click(5,7)")
+        turned(page, "0.0")
+        page.check("#direct")
         left, top, right, bottom = env.unwrapped.box
         press(page, (left + right) // 2, (top + bottom) // 2)
         turned(page, "0.1done")
         assert page.locator("#status").inner_text() == "ended after 1 turns: return 1, score 1, success"
         assert page.locator("#action").is_disabled()
         assert witness.messages == []
-
-
-def test_a_click_can_wait_in_the_field(chromium):
-    with page_of(chromium, build("click_target", split="test"), index=3) as (page, _, _):
-        page.uncheck("#direct")
-        press(page, 5, 7)
-        playwright.expect(page.locator("#action")).to_have_value("click(5,7)")
-        turned(page, "0.0")
 
 
 def test_where_clicks_are_no_actions_the_place_is_written(chromium):
@@ -236,14 +233,11 @@ def planted():
         yield site
 
 
-def test_what_is_hidden_is_not_sent(planted):
+def test_what_is_hidden_is_not_sent_and_an_answer_to_another_turn_is_refused(planted):
     status, headers, content = post(planted, "again")
     assert status == 200
     assert HEADERS.items() <= headers.items()
     assert b"hidden truth" not in content
-
-
-def test_an_answer_to_another_turn_is_refused(planted):
     turn = json.loads(post(planted, "again")[2])["turn"]
     status, _, content = post(planted, "act", json.dumps({"turn": turn + 1, "action": "look"}).encode())
     assert (status, "earlier turn" in json.loads(content)["error"]) == (422, True)
@@ -301,16 +295,16 @@ def test_the_command_serves_until_it_is_interrupted():
         assert process.wait(timeout=20) == 0
 
 
-def test_the_terminal_can_be_asked_for(monkeypatch, capsys):
+def test_the_terminal_can_be_asked_for(capsys):
     words = ("play", "click_target", "--player", "oracle", "--index", "3", "--terminal")
-    assert command(monkeypatch, *words) == 0
+    assert command(*words) == 0
     assert "success True" in capsys.readouterr().out
 
 
-def test_a_taken_port_and_an_unknown_player_are_one_line(monkeypatch, capsys):
+def test_a_taken_port_and_an_unknown_player_are_one_line(capsys):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        assert command(monkeypatch, "play", "click_target", "--port", str(port)) == 2
+        assert command("play", "click_target", "--port", str(port)) == 2
     assert f"cannot listen on port {port}" in capsys.readouterr().err
-    assert command(monkeypatch, "play", "click_target", "--player", "nobody") == 2
+    assert command("play", "click_target", "--player", "nobody") == 2
     assert "human, oracle or demonstrator" in capsys.readouterr().err

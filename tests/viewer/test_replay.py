@@ -13,7 +13,7 @@ from lmgym.rollout import episodes
 from lmgym.rollout.engine import Engine
 from lmgym.types import Completion, Message, Turn
 from lmgym.viewer.marks import points
-from tests.test_cli import command
+from tests.command import command
 from tests.viewer.conftest import opened
 from tests.viewer.planted import ATTACKS, PICTURE, PNG, episode, hostile_run
 
@@ -80,20 +80,20 @@ def test_an_element_is_where_the_page_said(page, action, found):
     assert points(observed) == found
 
 
-def test_an_environments_own_points_come_first():
-    assert points(turn("mouse_click(3, 4)", points=[[7, 8]])) == [(7, 8)]
-    assert points(turn("click(500, 500)", points=[[48.0, 20.5], [1, 1]])) == [(48.0, 20.5), (1, 1)]
+NO_POINTS = ("ab", 3, None, [[1]], [["1", 2]], [[float("nan"), 1]], [[float("inf"), 1]], [{"x": 1}], [[10**400, 1]])
 
 
 @pytest.mark.parametrize(
-    "told", ["ab", 3, None, [[1]], [["1", 2]], [[float("nan"), 1]], [[float("inf"), 1]], [{"x": 1}], [[10**400, 1]]]
+    ("action", "told", "found"),
+    [
+        ("mouse_click(3, 4)", [[7, 8]], [(7, 8)]),
+        ("click(500, 500)", [[48.0, 20.5], [1, 1]], [(48.0, 20.5), (1, 1)]),
+        ("look", [[1, 2]] * 10_000, [(1, 2)] * 8),
+        *(("look", told, []) for told in NO_POINTS),
+    ],
 )
-def test_what_is_no_point_is_left_out(told):
-    assert points(turn("look", points=told)) == []
-
-
-def test_a_flood_of_points_is_cut():
-    assert len(points(turn("look", points=[[1, 2]] * 10_000))) == 8
+def test_an_environments_own_points_come_first_and_what_is_none_is_left_out(action, told, found):
+    assert points(turn(action, points=told)) == found
 
 
 def recorded(folder, task: str, size: int = 1000, **options):
@@ -121,12 +121,12 @@ def marks(page, number: int = 0) -> list[list[float]]:
 
 
 @pytest.mark.parametrize("coordinates", ["pixels", "thousand"])
-def test_one_file_shows_pictures_and_where_was_clicked(monkeypatch, chromium, tmp_path, coordinates):
+def test_one_file_shows_pictures_and_where_was_clicked(chromium, tmp_path, coordinates):
     file, found = recorded(tmp_path, "lmgym/ClickTarget-v0", coordinates=coordinates)
     left, top, right, bottom = map(float, found.info["answer"].split(","))
     size = 128 / 1000 if coordinates == "thousand" else 1  # pixels of a unit: the picture is 128 wide and high
     across, down = (size * float(number) for number in re.findall(r"\d+", str(found.turns[0].action)))
-    assert command(monkeypatch, "replay", str(file), "--html", str(tmp_path / "out.html")) == 0
+    assert command("replay", str(file), "--html", str(tmp_path / "out.html")) == 0
     with opened(chromium, (tmp_path / "out.html").as_uri()) as (page, witness):
         ((x, y),) = marks(page)
         assert abs(x - across) < 1
@@ -141,17 +141,17 @@ def test_one_file_shows_pictures_and_where_was_clicked(monkeypatch, chromium, tm
 
 
 @pytest.mark.parametrize("observe", ["axtree", pytest.param("html", marks=pytest.mark.slow)])
-def test_a_click_by_element_is_marked_on_it(monkeypatch, chromium, tmp_path, observe):
+def test_a_click_by_element_is_marked_on_it(chromium, tmp_path, observe):
     file, found = recorded(tmp_path, "lmgym/MiniWoB-click-button-v0", 100, pixels="screenshot", observe=observe)
     number = re.findall(r"\d+", str(found.turns[0].action))[0]
     (line,) = re.findall(rf".*(?:\[{number}\]|bid=\"{number}\").*", found.turns[0].observation.text)
     middle = [float(side) for side in re.findall(r'at="(\d+),(\d+)"', line)[0]]
-    assert command(monkeypatch, "replay", str(file), "--html", str(tmp_path / "out.html")) == 0
+    assert command("replay", str(file), "--html", str(tmp_path / "out.html")) == 0
     with opened(chromium, (tmp_path / "out.html").as_uri()) as (page, _):
         assert marks(page) == [pytest.approx(middle, abs=1)]
 
 
-def test_a_drag_has_two_numbered_marks_and_what_lies_outside_has_none(monkeypatch, chromium, tmp_path):
+def test_a_drag_has_two_numbered_marks_and_what_lies_outside_has_none(chromium, tmp_path):
     plain = Message(role="user", text="look", images=(PICTURE,))
     actions = ("mouse_drag_and_drop(0, 1, 3, 2)", "mouse_click(4, 1)", "mouse_click(-1, 0)")
     turns = tuple(replace(turn(action), observation=plain) for action in actions)
@@ -160,7 +160,7 @@ def test_a_drag_has_two_numbered_marks_and_what_lies_outside_has_none(monkeypatc
     (tmp_path / "pictures").mkdir()
     (tmp_path / "pictures" / f"{PICTURE}.png").write_bytes(PNG)
     words = ("replay", str(file), "--no-verify", "--html", str(tmp_path / "out.html"))
-    assert command(monkeypatch, *words) == 0
+    assert command(*words) == 0
     with opened(chromium, (tmp_path / "out.html").as_uri()) as (page, _):
         assert [marks(page, number) for number in (1, 2)] == [[], []]
         assert page.locator("#turn-0 .point").all_inner_texts() == ["1", "2"]
@@ -168,10 +168,10 @@ def test_a_drag_has_two_numbered_marks_and_what_lies_outside_has_none(monkeypatc
 
 
 @pytest.mark.parametrize("number", [1, 5, 7])
-def test_planted_attacks_are_text_in_a_replay(monkeypatch, chromium, tmp_path, number):
+def test_planted_attacks_are_text_in_a_replay(chromium, tmp_path, number):
     file = hostile_run(tmp_path) / "episodes.jsonl"
     words = ("replay", str(file), "--number", str(number), "--no-verify", "--html", str(tmp_path / "out.html"))
-    assert command(monkeypatch, *words) == 0
+    assert command(*words) == 0
     with opened(chromium, (tmp_path / "out.html").as_uri()) as (page, witness):
         page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
         assert page.evaluate("window.planted") is None
@@ -182,9 +182,9 @@ def test_planted_attacks_are_text_in_a_replay(monkeypatch, chromium, tmp_path, n
         assert page.locator("#turn-0 pre.said").text_content().startswith(ATTACKS[number][:10])
 
 
-def test_a_replay_that_differs_is_written_all_the_same(monkeypatch, capsys, tmp_path):
+def test_a_replay_that_differs_is_written_all_the_same(capsys, tmp_path):
     file, _ = recorded(tmp_path, "lmgym/ClickTarget-v0")
     file.write_text(file.read_text().replace('"score": 1.0', '"score": 0.5'))
-    assert command(monkeypatch, "replay", str(file), "--html", str(tmp_path / "out.html")) == 2
+    assert command("replay", str(file), "--html", str(tmp_path / "out.html")) == 2
     assert "does not replay" in capsys.readouterr().err
     assert (tmp_path / "out.html").read_text().startswith("<!doctype html>")

@@ -163,17 +163,13 @@ def test_a_training_run_keeps_on_disk_what_it_is_told_to(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["aa.png"]
 
 
-def test_another_picture_in_the_place_of_one_is_refused_in_a_line(tmp_path):
+def test_a_changed_file_is_refused_in_a_line_and_written_anew_when_its_picture_is_shown(tmp_path):
     (black, png), (_, other) = (encode(np.full((4, 6, 3), shade, np.uint8)) for shade in (0, 9))
     for changed in (other, encode(np.zeros((6, 4, 3), np.uint8))[1]):  # also one of the same bytes turned
         (tmp_path / f"{black}.png").write_bytes(changed)
         with pytest.raises(PolicyError, match=f"file of picture {black} contains a different picture") as caught:
             decode_picture(black, PictureFolder(tmp_path))
         assert "\n" not in str(caught.value)
-
-
-def test_a_file_that_was_changed_is_written_anew_when_its_picture_is_shown(tmp_path):
-    (black, png), (_, other) = (encode(np.full((4, 6, 3), shade, np.uint8)) for shade in (0, 9))
     folder = PictureFolder(tmp_path)
     (tmp_path / f"{black}.png").write_bytes(other)
     assert folder[black] == other

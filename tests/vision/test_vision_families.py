@@ -52,19 +52,13 @@ def scored(actor, batch, **more):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_the_learner_gives_sampled_tokens_the_samplers_log_probs(family, played):
+def test_the_learner_has_the_samplers_log_probs_and_another_picture_changes_them(family, played):
     actor, _, trajectory = played(family)
     batch = collate([trajectory], gallery=actor.gallery)
     assert len(batch) == 1  # one segment: a new picture appends only new ids
     gap = (scored(actor, batch) - batch.logprobs)[batch.mask].abs()
     assert len(gap) == sum(len(turn.completion.ids) for turn in trajectory.turns)
     assert gap.max() < 1e-4
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_the_pictures_matter(family, played):
-    actor, _, trajectory = played(family)
-    batch = collate([trajectory], gallery=actor.gallery)
     before = scored(actor, batch)
     other = drawn(seed=1)
     actor.use_pictures(other)
@@ -114,8 +108,13 @@ def test_a_dropped_picture_renders_the_turn_anew(family, played):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_the_same_words_with_another_picture_share_nothing(family, played):
+def test_the_same_words_with_another_picture_share_nothing_and_words_that_spell_a_placeholder_are_words(family, played):
     actor, pictures, _ = played(family)
+    written = actor.gallery.vision.template_text
+    message = Message(role="user", text=f"See {written}.", images=(next(iter(pictures)),))
+    ids, fresh = actor.prompt(Conversation(messages=(message,)))
+    (picture,) = actor.pictures(Conversation(messages=(message,)), ids, fresh=fresh)
+    assert ids.count(actor.gallery.vision.token) == actor.gallery[picture.digest].tokens
     (one, *_), (other, *_) = pictures, drawn(seed=1)
     actor.use_pictures(pictures | drawn(seed=1))
     (expected,) = actor.act([Conversation(messages=dialogue([other]))])
@@ -168,16 +167,6 @@ def test_a_placeholder_sampled_where_no_picture_is_shows_nothing_either(family, 
         own = batch.mask & (batch.turn == 1)
         own[:-1] = False
         assert (scored(actor, batch) - batch.logprobs)[own].abs().max() < 1e-4
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_words_that_spell_a_placeholder_are_words(family, played):
-    actor, pictures, _ = played(family)
-    written = actor.gallery.vision.template_text
-    message = Message(role="user", text=f"See {written}.", images=(next(iter(pictures)),))
-    ids, fresh = actor.prompt(Conversation(messages=(message,)))
-    (picture,) = actor.pictures(Conversation(messages=(message,)), ids, fresh=fresh)
-    assert ids.count(actor.gallery.vision.token) == actor.gallery[picture.digest].tokens
 
 
 @pytest.mark.parametrize("family", GRIDS)
@@ -262,21 +251,15 @@ def test_records_of_a_model_with_smaller_pictures_are_rendered_anew(played, tmp_
     assert scored(other, batch).isfinite().all()
 
 
-def test_a_picture_that_nobody_showed_is_named(played):
+def test_pictures_are_placed_counted_and_named_where_nobody_showed_them(played):
     actor, _, _ = played("tiny-vl")
     actor.use_pictures({})
     with pytest.raises(PolicyError, match="picture 00ff is missing"):
         actor.prompt(Conversation(messages=(Message(role="user", text="", images=("00ff",)),)))
-
-
-def test_pictures_are_counted_in_tokens(played):
     actor, pictures, _ = played("tiny-vl")
     digest = next(iter(pictures))
     bare, full = (Message(role="user", text="Look.", images=images) for images in ((), (digest,)))
     assert actor.count([full]) - actor.count([bare]) == 16
-
-
-def test_a_segment_places_its_pictures_behind_what_was_said_before(played):
     _, _, trajectory = played("tiny-vl")
     answers = [turn.completion for turn in trajectory.turns]
     begin = len(answers[0].prompt_ids) + len(answers[0].ids)

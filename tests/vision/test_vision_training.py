@@ -28,15 +28,16 @@ from lmgym.policy.models.tiny_vl import (
 from lmgym.rollout import episodes
 from lmgym.rollout.engine import Engine
 from lmgym.rollout.picture_folder import PictureFolder, picture_digests
-from lmgym.train import checkpoint, loop, source
+from lmgym.train import loop, source
 from lmgym.train.batch import masked, with_observations
 from lmgym.train.collate import collate
-from lmgym.train.log import read_metrics
 from lmgym.train.preflight import check
 from lmgym.train.ranks import ALONE
 from lmgym.train.token_critic import with_known_ends
 from lmgym.types import Job
 from tests.threads import one_thread
+from tests.train.interrupted import Interrupted
+from tests.train.test_resume import figures, weights
 
 TASK = "test/Corners-v0"
 ARGS = grpo.Args(
@@ -72,19 +73,6 @@ def demonstrated(count: int):
     policy.use_pictures(pictures)
     jobs = [Job(task=TASK, index=index, id=str(index)) for index in range(count)]
     return policy, source.demonstrated(Engine(pictures=pictures), policy, jobs)
-
-
-def weights(folder: Path) -> torch.Tensor:
-    state = checkpoint.load(folder / "checkpoints")
-    return torch.cat([weight.flatten() for weight in state["model"].values()])
-
-
-def figures(folder: Path):
-    return [{name: x for name, x in row.items() if not name.startswith("seconds")} for row in read_metrics(folder)]
-
-
-class Interrupted(Exception):
-    """In the midst of a step."""
 
 
 def test_a_run_that_was_interrupted_ends_with_the_same_bits(tmp_path, monkeypatch):
