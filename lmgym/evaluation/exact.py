@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from lmgym.env.registry import build
+from lmgym.env.registry import build, find, load
 from lmgym.policy.base import Conversation, Policy, WeighsAnswers
 from lmgym.types import Message
 
@@ -28,9 +28,10 @@ def exact_figures(
     that sum before, over information sets. `prompt` is the system prompt; games of more than `most` information sets
     are left out.
     """
-    env = build(task, **(options or {})).unwrapped
-    if not hasattr(env, "decisions") or not isinstance(policy, WeighsAnswers):
+    spec = find(task)
+    if not isinstance(policy, WeighsAnswers) or not hasattr(load(spec), "decisions"):
         return {}
+    env = build(task, **{"split": next(iter(spec.splits)), **(options or {})}).unwrapped
     decisions = env.decisions()
     if most is not None and len(decisions) > most:
         return {}
