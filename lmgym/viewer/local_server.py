@@ -73,9 +73,10 @@ class LocalServer(ThreadingHTTPServer):
 
     def answer(self, path: str, query: dict[str, list[str]]) -> Answer | None:
         """Return the content and MIME type at `path`, None if there is none."""
+        if path and path not in (self.script, *STATIC):
+            return None
         name = path or self.page
-        known = not path or path in (self.script, *STATIC)
-        return (page_file(name).encode(), TYPES[PurePath(name).suffix]) if known else None
+        return page_file(name).encode(), TYPES[PurePath(name).suffix]
 
 
 class RequestHandler(BaseHTTPRequestHandler):

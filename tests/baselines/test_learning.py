@@ -48,8 +48,8 @@ def named(*values):
     ("module", "least"), [named(bc, 0.8), named(grpo, 0.9), named(filtered_bc, 0.9), named(ppo, 0.9), named(rloo, 0.85)]
 )
 def test_a_baseline_learns(tmp_path, module, least):
-    before, after = successes(module, BASELINES[module], tmp_path / "run")
-    assert 0.05 < before < 0.6
+    *before, after = successes(module, BASELINES[module], tmp_path / "run")
+    assert all(0.05 < success < 0.6 for success in before)
     assert after > least
 
 

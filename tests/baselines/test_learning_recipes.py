@@ -26,7 +26,7 @@ USER = {"user": "python:tests.train.small_tasks:user"}
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """What a recipe learns."""
+    """The options of a recipe, and the task on which it learns."""
 
     args: dict[str, Any] = field(default_factory=lambda: GROUPS)
     task: TaskSpec = SPEC

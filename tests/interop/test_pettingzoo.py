@@ -1,5 +1,7 @@
 """Tasks of two seats pass PettingZoo's own tests, played with legal moves, and pay what the task pays."""
 
+import warnings
+
 import pytest
 
 from lmgym.env.registry import build, specs
@@ -7,7 +9,9 @@ from lmgym.errors import InstanceError
 
 pytest.importorskip("pettingzoo")
 
-from pettingzoo.test import api_test, seed_test
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)  # it imports its own games in the old way
+    from pettingzoo.test import api_test, seed_test
 
 from lmgym.interop.pettingzoo import SeatsEnv
 

@@ -16,8 +16,8 @@ RECIPE = "recipe is 1 to 5, take up to recipe, go 1, 6, 9 or 12"
 OPTIONS: dict[str, list[tuple[dict[str, Any], str]]] = {
     "alfworld": [
         ({"goals": "human"}, "goals='human' needs the sentences of official games"),
-        ({"source": "official"}, "official ones have an id of their own"),
-        ({"source": "mine"}, "source is one of .* got 'mine'"),
+        ({"source": "official"}, "unknown source 'official' .* choose procedural"),
+        ({"source": "mine"}, "unknown source 'mine' .* choose procedural"),
         ({"types": ("cook",)}, TYPES),
         ({"types": ()}, TYPES),
     ],

@@ -58,14 +58,20 @@ def test_prices_are_the_first_two_numbers_or_100(sold):
     assert 40.0 <= sold.price(backward, 0) <= 50.0
 
 
-def test_options_texts_and_attributes_are_cleaned_or_have_stand_ins_and_are_in_documents(sold):
+def test_options_are_lowered_and_slashes_spaced(sold):
     assert of(sold, "1").options == {"color": ("sky | blue", "red")}
     assert of(sold, "2").options == {}
     assert of(sold, "3").options == {}  # a group without a list is none
+
+
+def test_missing_attributes_and_texts_have_their_stand_ins(sold):
     assert of(sold, "7").attributes == ("DUMMY_ATTR",)
     assert of(sold, "7").description == ""
     assert of(sold, "2").bullets == ("one string",)
     assert of(sold, "1").query == "area rugs"
+
+
+def test_documents_hold_title_description_first_feature_and_options(sold):
     wanted = "rugly washable rug rugly washable rug, described. soft color: sky | blue, red"
     assert of(sold, "1").document == wanted
 
@@ -213,9 +219,12 @@ def test_a_file_that_is_empty_or_of_another_layout_is_named_in_a_line(tmp_path, 
         other(tmp_path, monkeypatch, name, content)()
 
 
-def test_products_of_which_nothing_is_known_are_sold_and_have_no_human_goals(tmp_path, monkeypatch):
+def test_products_without_instructions_have_no_human_goals(tmp_path, monkeypatch):
     with pytest.raises(InstanceError, match="has no instances for split 'test'"):
         other(tmp_path, monkeypatch, "items_human_ins", "{}")()
+
+
+def test_products_of_which_nothing_is_known_are_sold(tmp_path, monkeypatch):
     observation, _ = other(tmp_path, monkeypatch, "items_ins_v2", "{}")()
     assert observation["text"]
 

@@ -91,8 +91,8 @@ class FusedDecoder(Decoder):
             return torch.cat([group.attend(layer, q, k, v) for group in groups])
 
         pictures = [picture for chunk in pack.chunks for picture in chunk.pictures]
-        shown = (pack.ids >= PICTURE_IDS, pictures) if pictures else None
-        hidden = self.network.hidden(pack.ids, pack.positions, attend, shown)
+        picture_tokens = (pack.ids >= PICTURE_IDS, pictures) if pictures else None
+        hidden = self.network.hidden(pack.ids, pack.positions, attend, picture_tokens)
         hidden = hidden[pack.last[torch.tensor(order).argsort().to(pack.last.device)]]
         return hidden, F.linear(hidden, self.network.head).float()
 
