@@ -22,8 +22,8 @@ from lmgym.env.registry import find
 REPORT = "report.json"  # of `lmgym eval`
 STARTS, TRIES = 25, 32  # of the paper's evaluation
 VALUES = (
-    *("--warmup", "0", "--episodes", "32", "--minibatches", "1", "--base", "small", "--lr", "0.001"),
-    *("--beta", "16", "--cql", "0", "--evaluate", "25"),
+    *("--warmup", "0", "--episodes", "8", "--minibatches", "1", "--base", "small"),
+    *("--beta", "16", "--cql", "0.01", "--evaluate", "25"),
 )
 
 
@@ -64,12 +64,12 @@ METHODS = (
             *("--share", "0.1", "--within", "all", "--evaluate", "25"),
         ),
     ),
-    Method(name="MC", algorithm="mc", guided=True, words=(*VALUES, "--steps", "150")),
+    Method(name="MC", algorithm="mc", guided=True, words=(*VALUES, "--lr", "0.001", "--steps", "800")),
     Method(
         name="ILQL",
         algorithm="ilql",
         guided=True,
-        words=(*VALUES, "--steps", "1500", "--tau", "0.95"),
+        words=(*VALUES, "--lr", "0.0005", "--steps", "3000", "--tau", "0.7", "--tau-target", "0.05"),
     ),
     Method(
         name="PPO",
