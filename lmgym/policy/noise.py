@@ -27,8 +27,7 @@ def uniform(keys: npt.NDArray[np.uint64], counters: npt.NDArray[np.uint64]) -> n
     with np.errstate(over="ignore"):
         x = keys + (counters + np.uint64(1)) * np.uint64(_GOLDEN)
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        x ^= x >> np.uint64(31)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)  # the last step changes lower bits alone
     return np.asarray((x >> np.uint64(40)) * np.float64(2.0**-24), dtype=np.float32)
 
 
