@@ -11,7 +11,7 @@ from lmgym.env.spaces import Images
 OBSERVE, PIXELS = ("axtree", "html", "none"), ("none", "screenshot", "som")
 
 
-class BrowserTask(TextEnv):
+class BrowserEnv(TextEnv):
     """A task in a browser; subclasses make the session `browser` of `lmgym.backends.browser`."""
 
     window = (1280, 720)  # width and height in pixels

@@ -26,7 +26,7 @@ UNITS = {"pixel": "pixels", "unit": "shares of the screen, from 0 to 1", "thousa
 OBSERVE, PIXELS = ("axtree", "none"), ("none", "screenshot", "som")
 
 
-class OnDesktop(TextEnv):
+class DesktopEnv(TextEnv):
     """A task on a desktop; subclasses open it and judge its end."""
 
     prompt = "prompt.md"  # file of the first observation's template

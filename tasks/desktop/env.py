@@ -10,7 +10,7 @@ import numpy as np
 from lmgym.backends.desktop.session import Desktop
 from lmgym.env.env import Reply
 from lmgym.tasks.desktop import SPEC
-from lmgym.tasks.desktop.base import OnDesktop
+from lmgym.tasks.desktop.base import DesktopEnv
 from lmgym.tasks.desktop.families import FAMILIES, LEVEL, LEVELS
 from lmgym.tasks.desktop.goals import snapshot
 from lmgym.tasks.desktop.moves import play
@@ -18,7 +18,7 @@ from lmgym.tasks.desktop.moves import play
 STREAM = {"train": 71, "test": 72}
 
 
-class DesktopTask(OnDesktop):
+class DesktopTask(DesktopEnv):
     """A goal on a desktop; the score is 1 if files and settings are right in the end."""
 
     SPEC = SPEC

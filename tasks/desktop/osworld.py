@@ -12,7 +12,7 @@ from lmgym.backends.desktop.session import Desktop
 from lmgym.env.env import Reply
 from lmgym.errors import BackendError
 from lmgym.tasks.desktop import OFFICIAL
-from lmgym.tasks.desktop.base import OnDesktop
+from lmgym.tasks.desktop.base import DesktopEnv
 from lmgym.tasks.desktop.osworld_files import DATA, OSWorldTasks, available
 from lmgym.tasks.desktop.osworld_session import OSWorldSession
 
@@ -22,7 +22,7 @@ PROMPTS = {"any": "prompt.md", "pyautogui": "osworld_pyautogui.md", "computer_13
 WORDS = ("WAIT", "DONE", "FAIL")  # are actions of every space
 
 
-class OSWorldTask(OnDesktop):
+class OSWorldTask(DesktopEnv):
     """A task of OSWorld; the score is that of its metrics."""
 
     SPEC = OFFICIAL

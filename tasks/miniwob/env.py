@@ -16,7 +16,7 @@ import numpy as np
 from lmgym.backends.browser.calls import describe
 from lmgym.backends.browser.gate import Sites, origin
 from lmgym.backends.browser.session import BrowserSession
-from lmgym.env.browser_env import BrowserTask
+from lmgym.env.browser_env import BrowserEnv
 from lmgym.env.env import Reply
 from lmgym.errors import BackendError, InstanceError, MissingExtra
 from lmgym.tasks.miniwob import FLIGHTS, PAGES, SPEC, TEST, TRAIN
@@ -48,7 +48,7 @@ STATE = """() => typeof WOB_DONE_GLOBAL === 'undefined' || window.lmgymEpisode !
   : [WOB_DONE_GLOBAL, WOB_RAW_REWARD_GLOBAL, WOB_REWARD_GLOBAL, String(WOB_REWARD_REASON || ''), location.pathname]"""
 
 
-class MiniWoB(BrowserTask):
+class MiniWoB(BrowserEnv):
     """Pages of MiniWoB++ in a browser; the score is the page's raw reward."""
 
     SPEC = SPEC

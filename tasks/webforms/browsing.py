@@ -10,7 +10,7 @@ from typing import Any
 from lmgym.backends.browser.calls import describe
 from lmgym.backends.browser.gate import Sites
 from lmgym.backends.browser.session import BrowserSession
-from lmgym.env.browser_env import BrowserTask
+from lmgym.env.browser_env import BrowserEnv
 from lmgym.env.env import Reply
 
 SETS = ("bid", "nav", "tab", "chat", "infeas")
@@ -20,7 +20,7 @@ SELECTED = """selector => {
 }"""
 
 
-class Browsing(BrowserTask):
+class Browsing(BrowserEnv):
     """A browser task with tabs and addresses; subclasses open it and judge its end."""
 
     def __init__(self, *, tick: int = 500, **common: Any) -> None:

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 from lmgym.backends.browser.calls import describe
 from lmgym.backends.browser.gate import Request, Response, Sites
 from lmgym.backends.browser.session import BrowserSession
-from lmgym.env.browser_env import BrowserTask
+from lmgym.env.browser_env import BrowserEnv
 from lmgym.env.env import Reply
 from lmgym.errors import InstanceError
 from lmgym.tasks.webshop import BROWSER
@@ -28,7 +28,7 @@ PATIENCE = 4  # times that a player tries a call
 NAMED = re.compile(r"""\s*\[(\w+)\] (button|link|radio|textbox|searchbox) ('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
 
 
-class WebShopBrowser(BrowserTask, WebShop):
+class WebShopBrowser(BrowserEnv, WebShop):
     """The shop in a browser. Every address shows the buyer's current page."""
 
     SPEC = BROWSER
