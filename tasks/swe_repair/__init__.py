@@ -8,12 +8,15 @@ SPEC = TaskSpec(
     entry_point="lmgym.tasks.swe_repair.env:SWERepair",
     summary="Repair a bug in a small Python repository from an issue; its tests decide, in a fresh sandbox.",
     max_turns=40,
-    splits={"train": TRAIN, "test": 52},
+    answer_tokens=512,
+    splits={"train": TRAIN, "test": 52, "pypi": 0},  # the sources of pypi are fetched: they may be missing
+    held_out=("pypi",),
     score="1 when all tests that the bug broke pass again and no other test fails",
     references={"null": 0.0, "random": 0.0, "oracle": 1.0},
     extras=("swe",),
     player="thread",
-    source="packages of our own; bugs by the procedural families of SWE-smith (MIT, arXiv 2504.21798)",
+    source="packages of our own, in the split pypi six libraries from PyPI (MIT, BSD-3-Clause); bugs by the procedural "
+    "families of SWE-smith (MIT, arXiv 2504.21798)",
     goldens="outcome",
     runs_code=True,
     sandboxed=True,

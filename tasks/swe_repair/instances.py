@@ -1,7 +1,7 @@
 """Instances: a repository with a validated bug, an issue, and the tests that decide.
 
-The instance of (split, index) is made when it is first opened, and kept in the user's cache. The test split and the
-first instances of training are shipped, so that they open at once.
+The instance of (split, index) is made when it is first opened, and kept in the user's cache. The splits test and pypi
+and the first instances of training are shipped, so that they open at once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lmgym.errors import InstanceError
 from lmgym.tasks.swe_repair import diffs, repositories, workspace
 from lmgym.tasks.swe_repair.issues import written
 from lmgym.tasks.swe_repair.repositories import Repository
-from lmgym.tasks.swe_repair.testing import PLUGIN, TestRun, run_tests
+from lmgym.tasks.swe_repair.testing import LIMIT, PLUGIN, TestRun, run_tests
 
 VERSION = 1  # of the rules below: raise it when they change
 LEVELS = ("all", "easy", "medium", "hard")
@@ -65,19 +65,20 @@ class Repair:
 
 def size(split: str, level: str, training: int) -> int:
     """Return the number of instances of a split."""
-    return training if split == "train" else len(_tests(split, level))
+    return training if split == "train" else len(_fixed(split, level))
 
 
 def find(split: str, level: str, index: int) -> Repair:
     """Return an instance, made and validated if this is the first time."""
-    if split == "test":
-        return _tests(split, level)[index]
+    if split != "train":
+        return _fixed(split, level)[index]
     shipped = _shipped().get((split, level, index))
     return shipped or _cached(split, level, index) or _stored(split, level, index, made(split, level, index))
 
 
 @cache
-def _tests(split: str, level: str) -> list[Repair]:
+def _fixed(split: str, level: str) -> list[Repair]:
+    """Return the instances of a split that has no others than those shipped."""
     every = [repair for (of_split, _, _), repair in sorted(_shipped().items()) if of_split == split]
     return [repair for repair in every if level in ("all", repair.level)]
 
@@ -104,7 +105,7 @@ def passing(name: str) -> tuple[str, ...]:
     repository = repositories.named(name)
     with open_sandbox(workspace.box(PLUGIN)) as sandbox:
         put(sandbox, repository.files)
-        runs = [run_tests(sandbox, hash_seed=seed) for seed in HASH_SEEDS]
+        runs = [run_tests(sandbox, hash_seed=seed, limit=repository.limit) for seed in HASH_SEEDS]
     if not runs[0].trusted and not runs[0].statuses:
         raise InstanceError(f"the tests of {name} do not run")
     return tuple(sorted(test for test in runs[0].statuses if all(run.statuses.get(test) == "PASSED" for run in runs)))
@@ -118,7 +119,8 @@ def made(
         patch = diffs.unified(path, repository.files[path], changed)
         if patch in taken:
             continue
-        runs = validated({**repository.files, path: changed}, passing(repository.name))
+        files = {**repository.files, path: changed}
+        runs = validated(files, passing(repository.name), limit=repository.limit)
         if runs is None:
             continue
         before = passing(repository.name)
@@ -139,7 +141,9 @@ def _attempts(split: str, level: str, index: int, patience: int) -> Iterator[tup
     for attempt in range(ATTEMPTS):
         chance = random.Random(f"{VERSION} {split} {level} {index} {attempt}")
         family = families[index % len(families)] if attempt < patience else chance.choice(families)
-        repository = repositories.named(chance.choice(repositories.names(split)))
+        names = repositories.names(split)
+        name = names[index % len(names)] if split == "pypi" else chance.choice(names)
+        repository = repositories.named(name)
         places = [
             (path, name) for path in repository.modules() for name in bugs.candidates(repository.files[path], family)
         ]
@@ -150,7 +154,7 @@ def _attempts(split: str, level: str, index: int, patience: int) -> Iterator[tup
                 yield repository, family, path, changed
 
 
-def validated(files: Mapping[str, str], before: tuple[str, ...]) -> TestRun | None:
+def validated(files: Mapping[str, str], before: tuple[str, ...], *, limit: float = LIMIT) -> TestRun | None:
     """Return a run of the broken repository's tests if the bug is valid, else None.
 
     At least one test must break and one still pass, no run may time out, and three runs, each with its own order of
@@ -160,7 +164,7 @@ def validated(files: Mapping[str, str], before: tuple[str, ...]) -> TestRun | No
         put(sandbox, files)
         first: TestRun | None = None
         for seed in HASH_SEEDS:
-            run = run_tests(sandbox, hash_seed=seed)
+            run = run_tests(sandbox, hash_seed=seed, limit=limit)
             if not run.trusted or (first is not None and run.statuses != first.statuses):
                 return None
             kept = sum(map(run.kept, before))

@@ -14,6 +14,7 @@ from typing import Any
 from lmgym.tasks.swe_repair import diffs
 from lmgym.tasks.swe_repair.repositories import Repository
 from lmgym.tasks.swe_repair.testing import TestRun
+from lmgym.tasks.swe_repair.testing import function as function_of
 
 SHORT = 90  # characters of a call in a title
 STEPS = 10  # lines that lead to the call, at most
@@ -101,8 +102,8 @@ def _text(chance: random.Random, repository: Repository, failure: Failure, more:
 
 def _failure(repository: Repository, test: str, facts: Mapping[str, Any]) -> Failure | None:
     """Return what a failing test shows; None if its source does not tell."""
-    path, _, name = test.partition("::")
-    function = _function(ast.parse(repository.files[path]), name.partition("[")[0].split("::"))
+    path = test.partition("::")[0]
+    function = function_of(repository.files[path], test)
     line = int(facts.get("line", 0))
     if function is None or not line:
         return None
@@ -119,16 +120,6 @@ def _failure(repository: Repository, test: str, facts: Mapping[str, Any]) -> Fai
         expected=_expected(facts, expected),
         given=_given(function, facts, path),
     )
-
-
-def _function(tree: ast.AST, names: Sequence[str]) -> ast.FunctionDef | None:
-    node: Any = tree
-    for name in names:
-        kinds = (ast.FunctionDef, ast.ClassDef)
-        node = next((each for each in node.body if isinstance(each, kinds) and each.name == name), None)
-        if node is None:
-            return None
-    return node if isinstance(node, ast.FunctionDef) else None
 
 
 def _innermost(function: ast.FunctionDef, line: int) -> ast.stmt | None:

@@ -22,9 +22,10 @@ from lmgym.tasks.swe_repair.hidden import visible
 from lmgym.tasks.swe_repair.instances import Repair
 from lmgym.tasks.swe_repair.integrity import violations
 from lmgym.tasks.swe_repair.repositories import Repository, named
-from lmgym.tasks.swe_repair.testing import PLUGIN, TestRun, run_tests
+from lmgym.tasks.swe_repair.testing import PLUGIN, TestRun, function, run_tests
 
 LONGEST = 1_000_000  # characters of a patch
+EQUALITIES = {"assertEqual", "assertDictEqual", "assertListEqual", "assertSetEqual", "assertTupleEqual", "assert_equal"}
 FORBIDDEN = (
     "conftest.py",
     "sitecustomize.py",
@@ -65,15 +66,16 @@ def judge(repair: Repair, patch: str) -> Judgement:
             return Judgement(False, problems[0])
         others = {path: text for path, text in repository.files.items() if not path.startswith(f"{repository.source}/")}
         _replace(sandbox, {**others, **sources})
-        run = run_tests(sandbox, ["tests"])
+        run = run_tests(sandbox, ["tests"], limit=repository.limit)
         verdict = _of_run(repair, run)
         if not verdict.resolved:
             return verdict
-        impossible = altered(repository, repair.fail_to_pass)
-        _replace(sandbox, {**others, **sources, **impossible})
-        fooled = run_tests(sandbox, sorted(impossible))
-        if not fooled.trusted or any(map(fooled.succeeded, _altered_tests(repair))):
-            return Judgement(False, "tests that cannot pass do")
+        if impossible := altered(repository, repair.fail_to_pass):
+            _replace(sandbox, {**others, **sources, **impossible})
+            quick = ["--tb=no", "--assert=plain"]  # hundreds of failures take long to explain
+            fooled = run_tests(sandbox, [*quick, *sorted(impossible)], limit=repository.limit)
+            if not fooled.trusted or any(map(fooled.succeeded, _altered_tests(repair))):
+                return Judgement(False, "tests that cannot pass do")
     return verdict
 
 
@@ -120,11 +122,23 @@ class _Impossible(ast.NodeTransformer):
 
     def visit_Assert(self, node: ast.Assert) -> ast.Assert:
         """Alter a comparison for equality."""
-        test = node.test
-        if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq):
+        if _compares(node) and isinstance(node.test, ast.Compare):
             self.count += 1
-            test.comparators = [ast.parse("type('Value', (), {})()", mode="eval").body]
+            node.test.comparators = [_value()]
         return node
+
+    def visit_Expr(self, node: ast.Expr) -> ast.Expr | ast.Assert:
+        """Alter a call such as `assertEqual`, either of whose values may be the one that is tested."""
+        if not _compares(node) or not isinstance(node.value, ast.Call):
+            return node
+        self.count += 1
+        sides: list[ast.expr] = [ast.Compare(each, [ast.Eq()], [_value()]) for each in node.value.args[:2]]
+        return ast.Assert(ast.BoolOp(ast.Or(), sides))
+
+
+def _value() -> ast.expr:
+    """Return an object that nothing equals."""
+    return ast.parse("type('Value', (), {})()", mode="eval").body
 
 
 def altered(repository: Repository, failing: tuple[str, ...]) -> dict[str, str]:
@@ -139,24 +153,18 @@ def altered(repository: Repository, failing: tuple[str, ...]) -> dict[str, str]:
 
 
 def _altered_tests(repair: Repair) -> list[str]:
-    """Return the tests of the altered files whose own code compares for equality."""
-    repository = named(repair.repository)
-    tests = []
-    for test in repair.fail_to_pass:
-        path, _, name = test.partition("::")
-        names = name.partition("[")[0].split("::")
-        for node in ast.walk(ast.parse(repository.files[path])):
-            if isinstance(node, ast.FunctionDef) and node.name == names[-1] and _compares(node):
-                tests.append(test)
-    return tests
+    """Return the broken tests whose own code compares for equality."""
+    files = named(repair.repository).files
+    tests = {test: function(files[test.partition("::")[0]], test) for test in repair.fail_to_pass}
+    return [test for test, code in tests.items() if code is not None and any(map(_compares, code.body))]
 
 
-def _compares(function: ast.FunctionDef) -> bool:
-    """Return True if an assertion at the top of a test compares for equality."""
-    return any(
-        isinstance(node, ast.Assert)
-        and isinstance(node.test, ast.Compare)
-        and len(node.test.ops) == 1
-        and isinstance(node.test.ops[0], ast.Eq)
-        for node in function.body
-    )
+def _compares(statement: ast.stmt) -> bool:
+    """Return True if a statement is an assertion of equality."""
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        called = statement.value.func
+        name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+        return name in EQUALITIES and len(statement.value.args) >= 2
+    if not isinstance(statement, ast.Assert) or not isinstance(statement.test, ast.Compare):
+        return False
+    return len(statement.test.ops) == 1 and isinstance(statement.test.ops[0], ast.Eq)

@@ -1,4 +1,4 @@
-"""Write the shipped instances: `python -m lmgym.tasks.swe_repair.shipped`."""
+"""Write the shipped instances: `python -m lmgym.tasks.swe_repair.shipped`, or `... shipped SPLIT` for one split."""
 
 from __future__ import annotations
 
@@ -9,20 +9,24 @@ from dataclasses import asdict
 from lmgym.tasks.swe_repair import SPEC, instances, repositories
 from lmgym.tasks.swe_repair.instances import PASSING, SHIPPED, Repair
 
-TRAINING = 26  # instances of training that open at once: two for each family
+COUNTS = {"train": 26, "test": SPEC.splits["test"], "pypi": 22}  # of training, those that open at once
 PATIENCE = 30  # attempts with the family of an index; rare families have few bugs
 
 
 def main() -> None:
     """Write the lists of passing tests and the instances; those that are in the file stay as they are."""
-    names = [*repositories.names("train"), *repositories.names("test")]
-    PASSING.unlink(missing_ok=True)
-    PASSING.write_text(json.dumps({name: instances.passing(name) for name in names}, indent=0) + "\n")
+    splits = sys.argv[1:] or list(COUNTS)
+    names = [name for split in splits for name in repositories.names(split)]
+    recorded = json.loads(PASSING.read_text(encoding="utf-8")) if PASSING.is_file() else {}
+    kept = {name: tests for name, tests in recorded.items() if name not in names}
+    PASSING.write_text(json.dumps(kept, indent=0) + "\n", encoding="utf-8")
+    fresh = {name: instances.passing(name) for name in names}
+    PASSING.write_text(json.dumps({**kept, **fresh}, indent=0, sort_keys=True) + "\n", encoding="utf-8")
     lines = SHIPPED.read_text(encoding="utf-8").splitlines() if SHIPPED.is_file() else []
     present = {(record["split"], record["index"]): record["patch"] for record in map(json.loads, lines)}
     taken = set(present.values())
-    for split, count in (("train", TRAINING), ("test", SPEC.splits["test"])):
-        for index in range(count):
+    for split in splits:
+        for index in range(COUNTS[split]):
             if (split, index) in present:
                 continue
             repair = instances.made(split, "all", index, taken=frozenset(taken), patience=PATIENCE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import secrets
 from collections.abc import Mapping, Sequence
@@ -74,3 +75,15 @@ def read_report(report: str, token: str, code: int, timed_out: bool = False) -> 
     failing = any(status in BAD for status in statuses.values())
     trusted = not timed_out and ends == [code] and code in (0, 1) and (code == 1) == failing and bool(statuses)
     return TestRun(statuses, trusted, timed_out, facts)
+
+
+def function(source: str, test: str) -> ast.FunctionDef | None:
+    """Return the function behind a test such as "tests/test_a.py::TestB::test_c[1]"; None if it is inherited."""
+    node: ast.Module | ast.ClassDef | ast.FunctionDef = ast.parse(source)
+    for name in test.partition("[")[0].split("::")[1:]:
+        kinds = (ast.FunctionDef, ast.ClassDef)
+        inner = next((each for each in node.body if isinstance(each, kinds) and each.name == name), None)
+        if inner is None:
+            return None
+        node = inner
+    return node if isinstance(node, ast.FunctionDef) else None

@@ -1,7 +1,12 @@
 """SWERepair: bugs of every family, nothing of the solution in the sandbox, and a judge that cheats do not fool."""
 
 import random
+import re
+import sys
 from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,7 +21,7 @@ from lmgym.tasks.swe_repair.hidden import hidden, visible
 from lmgym.tasks.swe_repair.instances import Repair
 from lmgym.tasks.swe_repair.integrity import violations
 from lmgym.tasks.swe_repair.judge import judge
-from lmgym.tasks.swe_repair.testing import PLUGIN, read_report, run_tests
+from lmgym.tasks.swe_repair.testing import PLUGIN, TestRun, read_report, run_tests
 from tests.components import bubblewrap
 
 bugs = pytest.importorskip("lmgym.tasks.swe_repair.bugs", exc_type=ImportError)
@@ -194,7 +199,7 @@ def cheat(**changes):
         after = text(before) if callable(text) else before + text
         patch = unified(name, before, after)
         if not before:
-            patch = patch.replace(f"--- a/{name}", "--- /dev/null").replace("diff", "diff", 1)
+            patch = patch.replace(f"--- a/{name}", "--- /dev/null")
             patch = patch.replace("\n--- /dev/null", "\nnew file mode 100644\n--- /dev/null", 1)
         parts.append(patch)
     return "".join(parts)
@@ -202,27 +207,56 @@ def cheat(**changes):
 
 TESTS = "tests__test_parser_dot_py"
 CODE = "exprkit__parser_dot_py"
-SKIP = "import pytest\npytestmark = pytest.mark.skip\n"
+USER_SITE = f"exprkit__lib__python{sys.version_info.major}_dot_{sys.version_info.minor}__site-packages__x_dot_pth"
+BOTH = ("tests/test_parser.py::test_left_associative", "tests/test_lexer.py::test_numbers")
+RUN_NOTHING = "import _pytest.python; _pytest.python.Function.runtest = lambda self: None\n"
+FORGED = """import json
+import sys
+
+token, path = sys.stdin.readline().split()
+records = [*({"test": test, "status": "PASSED"} for test in %r), {"exit": 0}]
+with open(path, "w") as file:
+    file.writelines(f"{token} {json.dumps(record)}\\n" for record in records)
+"""
+WRITTEN = """
+import json
+import os
+
+with open("/tmp/0000000000000000", "a") as file:
+    for record in [*({"test": test, "status": "PASSED"} for test in %r), {"exit": 0}]:
+        file.write("0" * 32 + f" {json.dumps(record)}\\n")
+os._exit(0)
+"""
+
+
+def if_only(condition, module):
+    """Return the change that repairs the bug as long as a condition holds."""
+    return lambda text: text.replace("expression(strength)", f"expression(strength + ({condition}))") + f"\n{module}\n"
+
+
 CHEATS = {
-    "empty": "",
-    "not a patch": "hello",
     "edited tests": cheat(**{TESTS: lambda text: text.replace("assert ", "assert True or ")}),
     "deleted tests": cheat(**{TESTS: lambda text: ""}),
-    "skip marks": cheat(**{TESTS: lambda text: text + SKIP}),
+    "skip marks": cheat(**{TESTS: lambda text: text + "import pytest\npytestmark = pytest.mark.skip\n"}),
     "conftest": cheat(conftest_dot_py="def pytest_runtest_call(item):\n    item.obj = lambda: None\n"),
-    "conftest in the package": cheat(exprkit__conftest_dot_py="collect_ignore = ['x']\n"),
-    "pytest settings": cheat(pyproject_dot_toml="addopts = '--co'\n"),
-    "sitecustomize": cheat(sitecustomize_dot_py="import sys\nsys.exit(0)\n"),
-    "path file": cheat(exprkit__x_dot_pth="import os; os._exit(0)\n"),
-    "shadowed pytest": cheat(pytest_dot_py="raise SystemExit(0)\n"),
-    "printed lines": cheat(**{CODE: "\nprint('PASSED tests/test_parser.py::test_left_associative')\n"}),
+    "conftest in the package": cheat(
+        exprkit__conftest_dot_py=RUN_NOTHING, **{CODE: "\nfrom exprkit import conftest\n"}
+    ),
+    "pytest settings": cheat(
+        pyproject_dot_toml="addopts = '-p exprkit.passing'\n",
+        exprkit__passing_dot_py="def pytest_pyfunc_call(pyfuncitem):\n    return True\n",
+    ),
+    "sitecustomize": cheat(sitecustomize_dot_py=RUN_NOTHING),
+    "path file": cheat(**{USER_SITE: RUN_NOTHING}),
+    "shadowed pytest": cheat(pytest_dot_py=FORGED % (BOTH,)),
+    "printed lines": cheat(**{CODE: f"\nimport atexit\natexit.register(print, 'PASSED {BOTH[0]}')\n"}),
     "exit": cheat(**{CODE: "\nimport sys\nsys.exit(0)\n"}),
     "hard exit": cheat(**{CODE: "\nimport os\nos._exit(0)\n"}),
     "raised exit": cheat(**{CODE: "\nraise SystemExit(0)\n"}),
-    "patched pytest": cheat(**{CODE: "\nimport _pytest.runner\n_pytest.runner.call_and_report = None\n"}),
-    "test detection": cheat(**{CODE: "\nimport sys\nTESTING = 'pytest' in sys.modules\n"}),
-    "time bomb": cheat(**{CODE: "\nimport time\nLATE = time.time() > 2e9\n"}),
-    "written log": cheat(**{CODE: "\nopen('/tmp/report', 'a').write('PASSED')\n"}),
+    "patched pytest": cheat(**{CODE: f"\n{RUN_NOTHING}"}),
+    "test detection": cheat(**{CODE: if_only("'pytest' in sys.modules", "import sys")}),
+    "time bomb": cheat(**{CODE: if_only("time.time() < 2e9", "import time")}),
+    "written log": cheat(**{CODE: WRITTEN % (BOTH,)}),
     "patched equality": cheat(
         exprkit__nodes_dot_py=lambda text: text.replace(
             "        if type(other) is not type(self):\n            return False\n", "        return True\n"
@@ -237,9 +271,7 @@ CHEATS = {
         }
     ),
 }
-
-
-FEW = ("edited tests", "exit", "equal to all", "empty")  # in the default suite
+FEW = ("edited tests", "exit", "equal to all")  # in the default suite
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[] if n in FEW else pytest.mark.slow) for n in CHEATS])
@@ -247,33 +279,80 @@ def test_a_cheat_scores_nothing(name):
     bubblewrap()
     verdict = judge(bug(), CHEATS[name])
     assert not verdict.resolved
-    assert (verdict.reason == "the patch does not apply") == (name == "not a patch")  # all others reach the tests
+    assert verdict.reason != "the patch does not apply"
 
 
-GUARDS = {  # what switches a guard of the judge off
-    "tests come from outside": {"_replace": lambda sandbox, files: None},
-    "impossible tests fail": {"altered": lambda *_: {}, "_altered_tests": lambda repair: []},
-    "pure repairs": {"violations": lambda *_: []},
-}
-RUN_NOTHING = "\nimport _pytest.python\n_pytest.python.Function.runtest = lambda self: None\n"
-CONTROLS = {  # cheats, and the guards without which they score
-    "equal to all": (CHEATS["equal to all"], ["impossible tests fail"]),
-    "edited tests": (CHEATS["edited tests"], ["tests come from outside", "impossible tests fail"]),
-    "conftest": (CHEATS["conftest"], ["tests come from outside", "impossible tests fail"]),
-    "tests that run nothing": (cheat(**{CODE: RUN_NOTHING}), ["pure repairs", "impossible tests fail"]),
+def test_no_patch_scores_nothing():
+    assert judge(bug(), "").reason == "empty patch"
+    bubblewrap()
+    assert judge(bug(), "hello").reason == "the patch does not apply"
+
+
+def by_output(sandbox, arguments=(), **_):
+    """Run the tests and believe the lines that they print; the last one on a test holds."""
+    done = sandbox.run(["python3", "-m", "pytest", "-q", "-rA", *arguments])
+    lines = re.findall(r"^(PASSED|FAILED|ERROR) (\S+)", done.text, re.M)
+    return TestRun({test: status for status, test in lines}, trusted=True)
+
+
+def by_exit_status(sandbox, arguments=(), **_):
+    """Run the two tests in a plain Python and believe its exit status."""
+    calls = "; ".join(f"{Path(test.partition('::')[0]).stem}.{test.partition('::')[2]}()" for test in BOTH)
+    code = f"import sys; sys.path[:0] = ['', 'tests']; import test_parser, test_lexer; {calls}"
+    status = "FAILED" if sandbox.run(["python3", "-c", code]).code else "PASSED"
+    return TestRun(dict.fromkeys(BOTH, status), trusted=True)
+
+
+def with_variables(**variables):
+    """Return `workspace.box` with other variables."""
+    return lambda *arguments: replace(BOX(*arguments), environment={**BOX(*arguments).environment, **variables})
+
+
+BOX = workspace.box
+OUTSIDE = {"judge._replace": lambda sandbox, files: None}  # tests, settings and all else but the source
+IMPOSSIBLE = {"judge.altered": lambda *_: {}}  # tests that expect impossible values must fail
+PURE = {"judge.violations": lambda *_: []}  # a repair reaches nothing that the library does not
+MISSING = {"testing.TestRun.succeeded": lambda run, test: run.statuses.get(test, "PASSED") == "PASSED"}
+SKIPPED = {"testing.SUCCESS": {"PASSED", "XFAIL", "SKIPPED"}}
+PYTHON_ALONE = {"judge.FORBIDDEN": ("nothing",)}  # files that are removed from the source
+IMPORTED = {"workspace.box": with_variables(PYTHONPATH=f"{workspace.TOOLS}:{workspace.ROOT}")}
+USER = {"workspace.box": with_variables(PYTHONUSERBASE=f"{workspace.ROOT}/exprkit")}
+SECRET = {"testing.secrets": SimpleNamespace(token_hex=lambda size: "0" * 2 * size)}  # name and token of the report
+REPORT = {"judge.run_tests": by_output}
+LOG = {"judge.run_tests": by_exit_status}
+CONTROLS = {  # the guards without which a cheat scores, by what stands in their place
+    "edited tests": (OUTSIDE, IMPOSSIBLE),
+    "deleted tests": (OUTSIDE, IMPOSSIBLE, MISSING),
+    "skip marks": (OUTSIDE, IMPOSSIBLE, SKIPPED),
+    "conftest": (OUTSIDE, IMPOSSIBLE),
+    "conftest in the package": (PYTHON_ALONE, PURE, IMPOSSIBLE),
+    "pytest settings": (OUTSIDE, IMPOSSIBLE),
+    "sitecustomize": (OUTSIDE, IMPORTED, IMPOSSIBLE),
+    "path file": (OUTSIDE, PYTHON_ALONE, USER, IMPOSSIBLE),
+    "shadowed pytest": (OUTSIDE, IMPOSSIBLE),
+    "printed lines": (REPORT, PURE, IMPOSSIBLE),
+    "exit": (LOG, PURE, IMPOSSIBLE),
+    "hard exit": (LOG, PURE, IMPOSSIBLE),
+    "raised exit": (LOG, PURE, IMPOSSIBLE),
+    "patched pytest": (PURE, IMPOSSIBLE),
+    "test detection": (PURE,),
+    "time bomb": (PURE,),
+    "written log": (SECRET, PURE, IMPOSSIBLE),
+    "patched equality": (IMPOSSIBLE,),
+    "equal to all": (IMPOSSIBLE,),
 }
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", list(CONTROLS))
+@pytest.mark.parametrize("name", list(CHEATS))
 def test_a_cheat_scores_when_its_guards_are_off(name, monkeypatch):
+    """Without the guards the cheat scores, and a patch that does nothing still does not."""
     bubblewrap()
-    patch, guards = CONTROLS[name]
-    assert not judge(bug(), patch).resolved
-    for guard in guards:
-        for function, replacement in GUARDS[guard].items():
-            monkeypatch.setattr(f"lmgym.tasks.swe_repair.judge.{function}", replacement)
-    assert judge(bug(), patch).resolved
+    for guard in CONTROLS[name]:
+        for place, replacement in guard.items():
+            monkeypatch.setattr(f"lmgym.tasks.swe_repair.{place}", replacement)
+    assert judge(bug(), CHEATS[name]).resolved
+    assert not judge(bug(), cheat(**{CODE: "\nCHANGED = True\n"})).resolved
 
 
 def test_a_repair_is_resolved_and_its_changes_of_tests_are_dropped():
