@@ -18,5 +18,5 @@ SPEC = TaskSpec(
     sandboxed=True,
     call_timeout=7_200.0,
     replay_timeout=7_200.0,
-    public={"protocol": ("bash", "tools", "r2e")},
+    public={"protocol": ("bash", "tools", "r2e"), "network": ("none",)},
 )

@@ -27,8 +27,8 @@ class TestOutcome:
     reason: str  # in a few words
 
 
-def start(task: TaskFolder, *, base: str = "") -> Sandbox:
-    """Start a container of a task's image, in which programs are root, without a network.
+def start(task: TaskFolder, *, base: str = "", network: bool = False) -> Sandbox:
+    """Start a container of a task's image, in which programs are root, without a network unless asked.
 
     `base` takes the place of the image that the Dockerfile starts from; our own tasks start from the files of this
     machine. Raises InstanceError if the Dockerfile fails or an image is missing.
@@ -37,18 +37,19 @@ def start(task: TaskFolder, *, base: str = "") -> Sandbox:
 
     own = task.path.parent == OWN and not base
     base = images.base() if own else base
-    name = task.image if not task.dockerfile.is_file() else _built(task, base)
+    name = task.image if not task.dockerfile.is_file() else _built(task, base, network)
     box = Box(
         image=name,
         folder=_working_folder(name),
         root=True,
         limits=task.limits,
+        network=network,
         environment={"HOME": HOME} if own else {},
     )
     return open_sandbox(box)
 
 
-def _built(task: TaskFolder, base: str) -> str:
+def _built(task: TaskFolder, base: str, network: bool) -> str:
     """Return the name of a task's image; it is built when its files are new."""
     from lmgym.backends.sandbox import images
 
@@ -60,7 +61,7 @@ def _built(task: TaskFolder, base: str) -> str:
     slug = re.sub(r"[^a-z0-9_.-]+", "-", task.name.lower()).strip("-.") or "task"
     name = f"{REPOSITORY}:{slug[:80]}-{state.hexdigest()}"
     if not images.exists(name):
-        images.build(folder, name, base_image=base)
+        images.build(folder, name, base_image=base, network=network)
     return name
 
 

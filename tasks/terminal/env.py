@@ -22,6 +22,7 @@ from lmgym.tasks.terminal.folders import TaskFolder
 
 SOLUTION = "~/solution"
 FINISH = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
+OFFLINE = "\n\nThere is no network in this sandbox."  # said where task.toml allows one
 ENDINGS = {
     "bash": f"When the job is done, run the command `{FINISH}`.",
     "tools": "When the job is done, call submit().",
@@ -41,6 +42,7 @@ class Terminal(CodingEnv[Sandbox]):
         data: str | os.PathLike[str] | None = None,
         engine: str = "",
         base: str = "",
+        network: str = "none",
         **common: Any,
     ) -> None:
         """Choose the protocol and, for the split official, the data.
@@ -50,12 +52,15 @@ class Terminal(CodingEnv[Sandbox]):
             data: the folder of task folders of the split official; None: that of TERMINAL_DATA.
             engine: "bubblewrap", "docker", or "": Docker for tasks that name an image, else as LMGYM_SANDBOX says.
             base: a local image in the place of the one that a Dockerfile starts from, in Docker.
+            network: "task" gives a network to tasks whose task.toml allows it; "none" gives it to no task. In
+                bubblewrap it is this machine's own, its local services included; in Docker it is the bridge.
             common: options of every task: split, others, render_mode.
         """
         super().__init__(protocol=protocol, **common)
         if engine not in ("", "bubblewrap", "docker"):
             raise InstanceError(f"engine is bubblewrap or docker; got {engine!r}")
-        self.data, self.engine, self.base = data, engine, base
+        self.check_choices(network=(network, ("none", "task")))
+        self.data, self.engine, self.base, self.network = data, engine, base, network
         self.prompt = Template(files(__package__).joinpath("prompt.md").read_text(encoding="utf-8"))
         self.folder: TaskFolder | None = None
 
@@ -76,9 +81,11 @@ class Terminal(CodingEnv[Sandbox]):
         """Build the task's environment in a fresh sandbox."""
         self.close()
         self.folder = folders.read(self._paths()[index])
-        self.sandbox = workspace.start(self.folder, engine=self.engine, base=self.base)
+        online = self.network == "task" and self.folder.internet
+        self.sandbox = workspace.start(self.folder, engine=self.engine, base=self.base, network=online)
         protocol = instructions(self.protocol, folder=self.sandbox.box.folder, seconds=self.folder.seconds)
-        texts = {"instruction": self.folder.instruction.strip(), "protocol": protocol, "ending": ENDINGS[self.protocol]}
+        instruction = self.folder.instruction.strip() + OFFLINE * (self.folder.internet and not online)
+        texts = {"instruction": instruction, "protocol": protocol, "ending": ENDINGS[self.protocol]}
         return Reply(self.prompt.substitute(texts).strip())
 
     def perform(self, step: AgentStep) -> tuple[bool, str, str | None]:

@@ -23,20 +23,21 @@ VERDICT = "/tmp/verifier"  # behind /logs/verifier
 ROOM = 64 << 20  # bytes that tests may write beyond the agent's disk, which may be full
 
 
-def start(task: TaskFolder, *, engine: str = "", base: str = "") -> Sandbox:
+def start(task: TaskFolder, *, engine: str = "", base: str = "", network: bool = False) -> Sandbox:
     """Build a task's environment in a fresh sandbox. Raises InstanceError if that fails.
 
     `engine` is "bubblewrap" or "docker"; "" takes Docker for a task that is an image, else what LMGYM_SANDBOX says.
-    `base` takes the place of the image that the Dockerfile starts from, in Docker.
+    `base` takes the place of the image that the Dockerfile starts from, in Docker. `network` connects the build, the
+    agent and the tests.
     """
     only_image = not task.dockerfile.is_file()
     if (engine or engine_of(Box(image=task.image if only_image else ""))) == "docker":
-        return container.start(task, base=base)
+        return container.start(task, base=base, network=network)
     if only_image:
         raise InstanceError(f"task {task.name} is the image {task.image}, which needs Docker: lmgym doctor says how")
     build = parse(task.dockerfile, task.name)
     limits = replace(task.limits, seconds=BUILD_SECONDS)
-    sandbox = open_sandbox(Box(limits=limits, folder=build.folder, environment=build.environment))
+    sandbox = open_sandbox(Box(limits=limits, folder=build.folder, environment=build.environment, network=network))
     try:
         for step in build.steps:
             if isinstance(step, Copy):

@@ -1,14 +1,17 @@
 """Terminal: task folders are checked on reading, carried into a sandbox, and judged by tests nobody could touch."""
 
 import os
-from contextlib import closing
+import socket
+from contextlib import closing, nullcontext
 
 import pytest
 
-from lmgym.backends.sandbox import cgroup
+from lmgym.backends.sandbox import cgroup, daemon, images
 from lmgym.env.registry import build
-from lmgym.errors import InstanceError
+from lmgym.errors import InstanceError, ReplayError
+from lmgym.rollout.trust import check_harmless
 from lmgym.tasks.terminal import dockerfile, folders, workspace
+from lmgym.types import Trajectory
 from tests.components import bubblewrap, docker
 
 REWARD = "mkdir -p /logs/verifier; echo 1 > /logs/verifier/reward.txt\n"
@@ -301,7 +304,6 @@ def test_own_tasks_play_in_docker(split, index):
 
 def test_a_base_image_of_ones_own_and_a_prebuilt_image(tmp_path):
     docker()
-    from lmgym.backends.sandbox import images
 
     words = (
         "FROM nowhere/at-all:1\nWORKDIR /srv\nRUN echo built > /srv/made && mkdir -p /root\nADD extra.txt /etc/extra\n"
@@ -344,3 +346,55 @@ def test_a_missing_prebuilt_image_is_one_line(tmp_path):
     toml = f"{TOML}[environment]\ndocker_image = 'none/such:1'\n"
     with pytest.raises(InstanceError, match="no image 'none/such:1'"):
         workspace.start(folders.read(folder(tmp_path, task_dot_toml=toml, environment__Dockerfile=None)))
+
+
+ONLINE = f"{TOML}[environment]\nallow_internet = true\n"
+OFFLINE = f"{TOML}[environment]\nallow_internet = false\n"
+
+
+@pytest.fixture
+def port():
+    """A port of this machine that answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+@pytest.mark.parametrize(
+    ("toml", "network", "reached"),
+    [(ONLINE, "task", True), (TOML, "task", True), (OFFLINE, "task", False), (ONLINE, "none", False)],
+)
+def test_a_network_takes_the_tasks_leave_and_the_users(tmp_path, port, toml, network, reached):
+    """Harbor's default is a network. The tests of the task have what its agent has."""
+    bubblewrap()
+    connects = f"(exec 3<>/dev/tcp/127.0.0.1/{port}) 2>/dev/null"
+    folder(tmp_path, task_dot_toml=toml, tests__test_dot_sh=f"{connects} || exit 0\n{REWARD}")
+    with closing(build("terminal", split="official", data=str(tmp_path), network=network)) as env:
+        observation, _ = env.reset(options={"index": 0})
+        assert ("There is no network" in observation["text"]) == (toml is not OFFLINE and not reached)
+        reply = env.step(block(f"{connects} && echo reached"))[0]["text"]
+        assert ("reached\n" in reply) == reached
+        assert env.unwrapped.cut()["score"] == float(reached)
+
+
+def test_a_strangers_record_gets_no_network():
+    with closing(build("terminal", split="train", network="task")) as env:
+        assert env.unwrapped.network == "task"
+    for network, refused in (("task", True), ("none", False)):
+        record = Trajectory(
+            id="x", root="x", task="lmgym/Terminal-v0", split="train", index=0, options={"network": network}
+        )
+        with pytest.raises(ReplayError, match="network='task'") if refused else nullcontext():
+            check_harmless(record)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("network", "mode"), [(True, "bridge"), (False, "none")])
+def test_a_network_in_docker_is_the_bridge(tmp_path, network, mode):
+    """The tests' own daemon has no bridge, so this asks it for the setting."""
+    docker()
+    task = folders.read(folder(tmp_path, task_dot_toml=ONLINE))
+    with workspace.start(task, engine="docker", base=images.base(), network=network):
+        label = f"{daemon.OWNER}={daemon.labels()[daemon.OWNER]}"
+        with daemon.requests("look at a container") as connection:
+            rows = connection.containers(filters={"label": label})
+            assert [connection.inspect_container(row["Id"])["HostConfig"]["NetworkMode"] for row in rows] == [mode]
