@@ -10,7 +10,7 @@ import importlib
 import inspect
 import pkgutil
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.metadata import entry_points
 from types import MappingProxyType
@@ -131,8 +131,18 @@ def build(task: str | TaskSpec, /, **options: Any) -> Any:
 def make(task_id: str | TaskSpec, *, max_turns: int | None = None, **options: Any) -> Any:
     """Make an environment without its turn limit, as the entry point of `gym.make`, which adds that wrapper."""
     spec = task_id if isinstance(task_id, TaskSpec) else find(task_id)
-    entry = load(spec)
-    defaults = options_of(entry)
+    check_options(spec, options)
+    try:
+        env = load(spec)(spec=spec, **{**spec.options, **options})
+    except ModuleNotFoundError as error:
+        raise _missing(spec, error) from error
+    env.max_turns = max_turns
+    return env
+
+
+def check_options(spec: TaskSpec, options: Mapping[str, Any]) -> None:
+    """Raise InstanceError for an option that the task has not, or of another type than its default."""
+    defaults = options_of(load(spec))
     if unknown := [name for name in options if name not in defaults]:
         names = ", ".join(sorted([*defaults, "max_turns"]))
         raise InstanceError(f"unknown option {unknown[0]!r} for {spec.id}; choose from {names}")
@@ -140,12 +150,6 @@ def make(task_id: str | TaskSpec, *, max_turns: int | None = None, **options: An
         if isinstance(defaults[name], str | int) and type(value) is not type(defaults[name]):
             wanted = type(defaults[name]).__name__
             raise InstanceError(f"{spec.id}: option {name} takes {wanted}, such as {defaults[name]!r}; got {value!r}")
-    try:
-        env = entry(spec=spec, **{**spec.options, **options})
-    except ModuleNotFoundError as error:
-        raise _missing(spec, error) from error
-    env.max_turns = max_turns
-    return env
 
 
 def register_all() -> None:

@@ -28,7 +28,7 @@ SPEC = TaskSpec(
 OFFICIAL = replace(
     SPEC,
     id="lmgym/OSWorldOfficial-v0",
-    entry_point="lmgym.tasks.desktop.osworld:OSWorldTask",
+    entry_point="lmgym.tasks.desktop.official:OSWorldTask",
     summary="OSWorld's own tasks whose applications exist on this desktop, from its files.",
     max_turns=15,
     splits={"test": 0},

@@ -66,7 +66,7 @@ def waits(task):
     return find(task).player == "thread"
 
 
-@settings(max_examples=1000, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=300, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 @given(text=TEXT)
 def test_no_text_breaks_a_task(live, text):
     survive([(task, env) for task, env in live.items() if not waits(task)], text)

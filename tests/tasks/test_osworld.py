@@ -14,11 +14,11 @@ import pytest
 from lmgym.env.golden import given, play
 from lmgym.env.registry import build
 from lmgym.errors import InstanceError
-from lmgym.tasks.desktop.metrics import METRICS
-from lmgym.tasks.desktop.metrics_colours import difference
-from lmgym.tasks.desktop.metrics_rules import fits
-from lmgym.tasks.desktop.osworld_files import available, read, reason_to_leave_out
-from lmgym.tasks.desktop.osworld_session import content_inside
+from lmgym.tasks.desktop.osworld.files import available, read, reason_to_leave_out
+from lmgym.tasks.desktop.osworld.metrics import METRICS
+from lmgym.tasks.desktop.osworld.metrics.colours import difference
+from lmgym.tasks.desktop.osworld.metrics.rules import fits
+from lmgym.tasks.desktop.osworld.session import content_inside
 from tests.components import desktop
 
 openpyxl = pytest.importorskip("openpyxl")

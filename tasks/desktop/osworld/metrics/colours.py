@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from lmgym.tasks.desktop.metrics_docs import compare_docx_files, docx_file
+from lmgym.tasks.desktop.osworld.metrics.docs import compare_docx_files, docx_file
 
 RED, BLUE = (255, 0, 0), (0, 0, 255)
 WHITE = (0.95047, 1.0, 1.08883)  # of the illuminant D65, for an observer of 2 degrees

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lmgym.tasks.desktop.metrics_rules import opened, registry_values, similarity
+from lmgym.tasks.desktop.osworld.metrics.rules import opened, registry_values, similarity
 
 WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 

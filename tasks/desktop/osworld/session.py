@@ -16,10 +16,10 @@ from lmgym.backends.desktop.inputs import Input, check, perform
 from lmgym.backends.desktop.session import LONGEST, Desktop, Launch
 from lmgym.backends.desktop.tree import TreeNode
 from lmgym.backends.desktop.view import TERMINAL
-from lmgym.tasks.desktop.metrics import METRICS
-from lmgym.tasks.desktop.metrics_rules import opened
 from lmgym.tasks.desktop.moves import HOME
-from lmgym.tasks.desktop.osworld_files import OPENERS, PROGRAMS, OSWorldFile, listed, pyautogui_code
+from lmgym.tasks.desktop.osworld.files import OPENERS, PROGRAMS, OSWorldFile, listed, pyautogui_code
+from lmgym.tasks.desktop.osworld.metrics import METRICS
+from lmgym.tasks.desktop.osworld.metrics.rules import opened
 
 SECONDS = 60  # that a command may take
 LARGEST = 50 << 20  # bytes of a file that is judged

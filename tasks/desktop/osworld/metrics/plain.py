@@ -1,7 +1,4 @@
-"""OSWorld's metrics by name: those whose applications exist here. Each returns a score in [0, 1].
-
-A metric gets the result, what was expected, and the task's options. Files are paths; None is a file that is missing.
-"""
+"""OSWorld's metrics of text files, structured files, archives and PDFs."""
 
 from __future__ import annotations
 
@@ -11,22 +8,13 @@ import json
 import re
 import sqlite3
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from lmgym.tasks.desktop import (
-    metrics_colours,
-    metrics_docs,
-    metrics_lines,
-    metrics_sheets,
-    metrics_slides,
-    metrics_values,
-)
-from lmgym.tasks.desktop.metrics_rules import fits, opened, similarity
+from lmgym.tasks.desktop.osworld.metrics.rules import fits, opened, similarity
 
-Metric = Callable[..., float]
 Rules = Mapping[str, Any]
 CLOCK = re.compile(r"([01]\d|2[0-3]):[0-5]\d:([0-5]\d|60)")
 CODING = re.compile(r"#!|#\s*(-\*-\s*)?coding[:=]")
@@ -313,19 +301,10 @@ def _pdf_text(content: bytes) -> str:
     return "".join(_pdf_pages(io.BytesIO(content)))
 
 
-METRICS: Mapping[str, Metric] = {
-    metric.__name__: metric
-    for metric in (
-        *(compare_text_file, diff_text_file, compare_config, file_contains),
-        *(check_line_number, compare_terminal_and_txt, compare_python_pure_text, compare_result_files),
-        *(check_html_background_image, check_list, check_csv, compare_csv, check_json, check_json_settings),
-        *(check_json_keybindings, is_included_all_json_objects, run_sqlite3, compare_zip_files, check_pdf_pages),
-        *(compare_pdfs, is_gold_text_included_in_pdf),
-        *metrics_values.METRICS,
-        *metrics_colours.METRICS,
-        *metrics_docs.METRICS,
-        *metrics_lines.METRICS,
-        *metrics_sheets.METRICS,
-        *metrics_slides.METRICS,
-    )
-}
+METRICS = (
+    *(compare_text_file, diff_text_file, compare_config, file_contains),
+    *(check_line_number, compare_terminal_and_txt, compare_python_pure_text, compare_result_files),
+    *(check_html_background_image, check_list, check_csv, compare_csv, check_json, check_json_settings),
+    *(check_json_keybindings, is_included_all_json_objects, run_sqlite3, compare_zip_files, check_pdf_pages),
+    *(compare_pdfs, is_gold_text_included_in_pdf),
+)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from lmgym.tasks.desktop.metrics_rules import similarity
+from lmgym.tasks.desktop.osworld.metrics.rules import similarity
 
 Rules = Mapping[str, Any]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lmgym.tasks.desktop.metrics_docs import docx_file, two_docx
-from lmgym.tasks.desktop.metrics_rules import similarity
+from lmgym.tasks.desktop.osworld.metrics.docs import docx_file, two_docx
+from lmgym.tasks.desktop.osworld.metrics.rules import similarity
 
 FIELDS = 4  # of a line that names a train
 LEAST = 0.01  # by which references must be better than the base to count

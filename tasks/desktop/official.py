@@ -13,12 +13,12 @@ from lmgym.env.env import Reply
 from lmgym.errors import BackendError
 from lmgym.tasks.desktop import OFFICIAL
 from lmgym.tasks.desktop.base import DesktopEnv
-from lmgym.tasks.desktop.osworld_files import DATA, OSWorldTasks, available
-from lmgym.tasks.desktop.osworld_session import OSWorldSession
+from lmgym.tasks.desktop.osworld.files import DATA, OSWorldTasks, available
+from lmgym.tasks.desktop.osworld.session import OSWorldSession
 
 SCREEN = (1920, 1080)  # pixels of OSWorld's screen
 SPACES = {"any": "", "pyautogui": "pyautogui.", "computer_13": '"action_type"'}  # and what every action of it has
-PROMPTS = {"any": "prompt.md", "pyautogui": "osworld_pyautogui.md", "computer_13": "osworld_computer.md"}
+PROMPTS = {"any": "prompt.md", "pyautogui": "osworld/pyautogui.md", "computer_13": "osworld/computer.md"}
 WORDS = ("WAIT", "DONE", "FAIL")  # are actions of every space
 
 

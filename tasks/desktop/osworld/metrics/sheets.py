@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from lmgym.errors import InstanceError
-from lmgym.tasks.desktop.metrics_parts import Rule, SheetOfBook, Workbooks, charts, pivots, style, styles
-from lmgym.tasks.desktop.metrics_rules import fits, opened, similarity
+from lmgym.tasks.desktop.osworld.metrics.parts import Rule, SheetOfBook, Workbooks, charts, pivots, style, styles
+from lmgym.tasks.desktop.osworld.metrics.rules import fits, opened, similarity
 
 DIGITS = 4  # decimals that are compared
 ALIKE = 85.0  # percent of similarity of two cells

@@ -18,8 +18,8 @@ from lmgym.backends.desktop.calls import inputs_of_code
 from lmgym.backends.desktop.inputs import InvalidAction
 from lmgym.backends.desktop.keys import keysym
 from lmgym.errors import InstanceError
-from lmgym.tasks.desktop.metrics import METRICS
 from lmgym.tasks.desktop.moves import HOME
+from lmgym.tasks.desktop.osworld.metrics import METRICS
 
 LOG = logging.getLogger(__name__)
 DATA = "OSWORLD_DATA"  # environment variable: an OSWorld checkout, or its folder evaluation_examples

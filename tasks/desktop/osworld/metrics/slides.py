@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatch
 from typing import Any
 
-from lmgym.tasks.desktop.metrics_rules import opened, registry_values
+from lmgym.tasks.desktop.osworld.metrics.rules import opened, registry_values
 
 TOLERANCE = 0.005  # relative difference of two lengths that count as equal
 DRAWING = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
