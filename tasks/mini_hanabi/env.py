@@ -23,7 +23,7 @@ STREAM = {"train": 0, "test": 1}
 PARTNER = "partner"  # name of the other seat
 FREE = {"game": 2, "mars": 0}  # reward scheme -> invalid answers in a row without consequence
 FORMAT = -10.0  # MARS' penalty for an invalid answer, on top of the points
-MARS = re.compile(r"card (?=\d)|player \+1 ")  # words of MARS' actions that ours leave out
+MARS = re.compile(r"\bcard (?=\d)|player \+1 ")  # words of MARS' actions that ours leave out
 SIZES = {"colors": (2, 5), "ranks": (2, 5), "hand": (2, 5), "information": (1, 8), "lives": (1, 3)}
 
 

@@ -9,7 +9,7 @@ from lmgym.env.registry import build, specs
 from lmgym.tasks.mini_hanabi.game import COLORS, Rules, deal
 from lmgym.tasks.mini_hanabi.players import careful
 
-DEMONSTRATED = 0.5125
+DEMONSTRATED = 0.7025
 SIZES = {"mini": Rules(), "simple": Rules(colors=3, hand=5, information=8), "full": Rules(3, 3, 4, 8, 3)}
 
 
@@ -77,6 +77,28 @@ def test_cards_that_fit_pay_both_seats_the_last_life_takes_it_back_and_hints_are
     assert "Partner's cards: red 1, red 2, yellow 1." in text
     assert "Your cards: 0: red/yellow 1, 1: red/yellow 1, 2: red/yellow 1." in text
     assert "Information: 2." in text
+
+
+@pytest.mark.parametrize("answer", ["discard 1", "Discard card 1", "[discard 1]", "<answer>Discard card 1</answer>"])
+def test_a_discard_is_understood_in_our_words_and_in_mars(answer):
+    env = opened()
+    env.step("reveal rank 1")
+    env.step("reveal rank 1")
+    text, info = [env.step(answer)[part] for part in (0, 4)]
+    assert info["valid"]
+    assert "Player 1: discard 1. It was red 2." in text["text"]
+    assert "Information: 2." in text["text"]
+
+
+def test_every_legal_action_is_valid():
+    env, chance = build("mini_hanabi", split="test", others="caller"), np.random.default_rng(0)
+    for index in range(20):
+        env.reset(seed=0, options={"index": index})
+        terminated = False
+        while not terminated:
+            legal = env.unwrapped.admissible()
+            _, _, terminated, _, info = env.step(legal[int(chance.integers(len(legal)))])
+            assert info["valid"]
 
 
 @pytest.mark.parametrize(("reward", "earned", "partner"), [("game", [0.0, 0.0, -1.0], -1.0), ("mars", [-11.0], 0.0)])
