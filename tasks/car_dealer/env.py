@@ -22,21 +22,24 @@ BUYER = "buyer"
 TEXTS = 50  # of a dialogue, those of both sides
 LONGEST = 2_000  # characters of a text that are heard
 REWARDS = ("fancy", "revenue")
+SELLERS = ("careful", "fixed", "hasty")  # manners of the demonstrator
 
 
 class CarDealer(TextEnv):
     """Sell a car; the reward falls at the buyer's decision, by the release's formulas.
 
     `rewards="fancy"`: price / mean(budget, list price) for a sale, -(budget - list price) / list price for none.
-    `"revenue"`: price / 1000, or 0. The buyer is the seat "buyer".
+    `"revenue"`: price / 1000, or 0. The buyer is the seat "buyer". `seller` is the manner of the demonstrator:
+    "careful" asks and goes down slowly, "fixed" asks and stays at its price, "hasty" offers any car and goes down fast,
+    and "mixed" is one of the three in each episode.
     """
 
     SPEC = SPEC
 
-    def __init__(self, *, rewards: str = "fancy", **common: Any) -> None:
+    def __init__(self, *, rewards: str = "fancy", seller: str = "careful", **common: Any) -> None:
         super().__init__(**common)
-        self.check_choices(rewards=(rewards, REWARDS))
-        self.rewards = rewards
+        self.check_choices(rewards=(rewards, REWARDS), seller=(seller, (*SELLERS, "mixed")))
+        self.rewards, self.seller = rewards, seller
 
     def begin(self, index: int) -> Reply:
         """Draw a buyer and the cars; the buyer speaks first."""
@@ -92,17 +95,20 @@ class CarDealer(TextEnv):
             yield _offer(best, self.buyer.limit(best))
 
     def demonstrator(self) -> Iterator[str]:
-        """Ask for wishes, then offer the car that fits best and go down with the price."""
+        """Sell in the manner of the option `seller`, by what the buyer has said."""
+        manner = self.seller if self.seller != "mixed" else SELLERS[int(self.np_random.integers(len(SELLERS)))]
+        any_car = self.cars[int(self.np_random.integers(len(self.cars)))] if manner == "hasty" else None
         while True:
-            if "budget is" not in self.buyer_words:
+            if any_car is None and "budget is" not in self.buyer_words:
                 yield "What features and which brand do you want, and what is your budget?"
                 continue
-            car = max(self.cars, key=self._fit)
+            car = any_car or max(self.cars, key=self._fit)
             hurried = "little time" in self.buyer_words
-            start = min(car.msrp, self._budget())
-            step = 0.05 if hurried else 0.03
-            price = self.lowest_offer - step * start if self.lowest_offer else start * (0.96 if hurried else 1.0)
-            yield _offer(car, int(price) // 100 * 100)
+            start = car.msrp if any_car else min(car.msrp, self._budget())
+            step = {"careful": 0.05 if hurried else 0.03, "fixed": 0.0, "hasty": 0.15}[manner]
+            first = 0.96 if manner == "careful" and hurried else 1.0
+            price = self.lowest_offer - step * start if self.lowest_offer else start * first
+            yield _offer(car, max(int(price) // 100 * 100, 100))
 
     # Turns -----------------------------------------------------------------------------------------------------
 

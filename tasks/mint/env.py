@@ -99,9 +99,16 @@ class Mint(TextEnv):
         return cast(float, self.inner.score_if_cut())
 
     def figures_if_cut(self) -> dict[str, float]:
-        """Return SR_k for every k up to 5, as 0 or 1: solved in that many turns or fewer."""
+        """Return SR_k for every k up to 5, as 0 or 1: solved in that many turns or fewer; with 2 turns their slope too.
+
+        The slope is that of the least-squares line through the episode's SR_1 to SR_k, k its number of turns. It is
+        linear in the rates, so its mean over episodes is the slope of their means, in SR a turn.
+        """
         rates = {f"sr_{k}": float(0 < self.solved_at <= k) for k in range(1, MOST_TURNS + 1)}
-        return {**rates, "proposals": float(self.proposed)}
+        middle = (self.k + 1) / 2
+        spread = sum((k - middle) ** 2 for k in range(1, self.k + 1))
+        slope = sum((k - middle) * rates[f"sr_{k}"] for k in range(1, self.k + 1)) / spread if spread else None
+        return {**rates, "proposals": float(self.proposed), **({} if slope is None else {"turn_slope": slope})}
 
     def oracle(self) -> Iterator[str]:
         """Propose what the oracle of the task inside does."""

@@ -120,3 +120,19 @@ def test_the_demonstrator_sells_by_what_it_was_told():
     traces = [play(env, lambda task: task.demonstrator(), index=index) for index in range(60)]
     assert statistics.mean(trace.infos[-1]["score"] for trace in traces) > 0.85
     assert play(env, given(["What do you want?"] * 10), index=0).infos[-1]["score"] == 0.0
+
+
+@pytest.mark.parametrize(("seller", "sold", "returns"), [("fixed", (0.3, 0.7), 0.6), ("hasty", (0.9, 1.0), 0.75)])
+def test_sellers_of_other_manners_earn_less(seller, sold, returns):
+    env = build("car_dealer", split="test", seller=seller)
+    traces = [play(env, lambda task: task.demonstrator(), index=index) for index in range(60)]
+    assert sold[0] <= statistics.mean(trace.infos[-1]["success"] for trace in traces) <= sold[1]
+    assert statistics.mean(sum(trace.rewards) for trace in traces) < returns
+
+
+def test_mixed_sellers_are_drawn_by_the_chance_of_the_episode():
+    env = build("car_dealer", split="test", seller="mixed")
+    traces = [play(env, lambda task: task.demonstrator(), index=0, seed=seed) for seed in range(20)]
+    assert len({tuple(trace.actions) for trace in traces}) >= 3
+    again = play(env, lambda task: task.demonstrator(), index=0, seed=7)
+    assert again.actions == traces[7].actions

@@ -1,10 +1,15 @@
 """Mint: turns, proposals, Python, feedback, and the figures of SR_k."""
 
+import numpy as np
 import pytest
 
 from lmgym.env.golden import given, play
 from lmgym.env.registry import build
 from lmgym.errors import InstanceError
+from lmgym.evaluation import runner
+from lmgym.evaluation.report import statistics
+from lmgym.policy.scripted import Scripted
+from lmgym.rollout.engine import Engine
 from tests import components
 
 
@@ -84,3 +89,40 @@ def test_unknown_tasks_and_budgets_are_named():
         build("mint", k=6)
     with pytest.raises(InstanceError, match="other seats"):
         opened(task="RetailDesk-v0")
+
+
+SOLVED_AT = (1, 2, 2, 4, 0)  # turn of the right proposal, 0 for never; by instance, repeated
+
+
+@pytest.mark.parametrize("feedback", [True, False])
+def test_a_report_recovers_the_rates_and_their_slope_from_a_player_with_known_turns(feedback):
+    """SR = 0.2, 0.6, 0.6, 0.8, 0.8, so the slope is (-2 x 0.2 - 0.6 + 0.8 + 2 x 0.8) / 10 = 0.14 a turn."""
+    jobs = runner.episodes("mint", split="test", size=300, count=20, options={"feedback": feedback})
+    env = build("mint", split="test", feedback=feedback)
+    texts = [env.reset(seed=job.seed, options={"index": job.index})[0]["text"] for job in jobs]
+    problem = {text: place for place, text in enumerate(texts)}
+    assert len(problem) == 20
+
+    def answer(conversation):
+        turn = 1 + sum(message.role == "assistant" for message in conversation.messages)
+        [place] = [problem[message.text] for message in conversation.messages if message.text in problem]
+        return conversation.hints["oracle"] if turn == SOLVED_AT[place % len(SOLVED_AT)] else "I think."
+
+    player = Scripted("in turn", answer, wants=frozenset({"oracle"}))
+    figures = statistics(runner.evaluate(player, jobs, engine=Engine()))["figures"]
+    rates = [figures[f"sr_{k}"]["mean"] for k in range(1, 6)]
+    assert rates == pytest.approx([0.2, 0.6, 0.6, 0.8, 0.8], abs=1e-12)
+    slope = figures["turn_slope"]
+    assert slope["mean"] == pytest.approx(0.14, abs=1e-12)
+    assert slope["mean"] == pytest.approx(np.polyfit(range(1, 6), rates, 1)[0], abs=1e-12)
+    assert 0.0 < slope["low"] < 0.14 < slope["high"] < 0.3
+
+
+@pytest.mark.parametrize(("k", "slope"), [(1, None), (2, 1.0), (3, 0.5), (5, 0.2)])
+def test_the_slope_is_over_the_turns_of_the_episode(k, slope):
+    """Solved in turn 2, SR = 0, 1, 1 ...: over 5 turns (-2 x 0 - 1 + 0 + 1 + 2) / 10, over 3 turns (0 + 1) / 2."""
+    env = opened(k=k)
+    for _ in range(min(2, k) - 1):
+        env.step("I think.")
+    *_, info = env.step(f"<solution>{answer(env)}</solution>")
+    assert info["figures"].get("turn_slope") == (None if slope is None else pytest.approx(slope, abs=1e-12))
