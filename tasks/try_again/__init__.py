@@ -13,7 +13,7 @@ SPEC = TaskSpec(
     score="1 when one of the tries is right",
     references={"null": 0.0, "oracle": 1.0},
     source="rules and rewards of UFO (arXiv 2507.14295); the problems are our own",
-    public={"level": range(1, 4), "decay": ("exponential", "none"), "penalty": (0.0, 0.5)},
+    public={"level": range(1, 4), "family": ("", "remainder"), "decay": ("exponential", "none"), "penalty": (0.0, 0.5)},
 )
 VARIANTS = (
     replace(

@@ -30,13 +30,17 @@ class TryAgain(TextEnv):
     """One problem, five tries; the reward of the t-th try from 0 is 2^-t if it is right.
 
     `decay="none"` rewards every right try with 1. `penalty` is the factor of the share of repeated answers that is
-    taken off at the end (UFO's lambda, 0.5 there).
+    taken off at the end (UFO's lambda, 0.5 there). `family` plays one family of problems alone, "" all in turn.
     """
 
     SPEC: ClassVar[TaskSpec] = SPEC
 
-    def __init__(self, *, level: int = 2, decay: str = "exponential", penalty: float = 0.0, **common: Any) -> None:
+    def __init__(
+        self, *, level: int = 2, family: str = "", decay: str = "exponential", penalty: float = 0.0, **common: Any
+    ) -> None:
         super().__init__(**common)
+        self.check_choices(family=(family, ("", *FAMILIES)))
+        self.families = (family,) if family else tuple(FAMILIES)
         if level not in LEVELS or decay not in DECAYS or not 0 <= penalty <= 1:
             raise InstanceError(
                 f"{self.task.id}: level is 1 to {LEVELS[-1]}, decay {' or '.join(DECAYS)}, penalty 0 to 1; "
@@ -48,7 +52,7 @@ class TryAgain(TextEnv):
         """Return question and answer of an instance."""
         chance = np.random.default_rng([2507, STREAM[self.split], self.level, index])
         while True:
-            each = problem(chance, self.level, tuple(FAMILIES)[index % len(FAMILIES)])
+            each = problem(chance, self.level, self.families[index % len(self.families)])
             if (crc32(each.question.encode()) % TEST_SHARE == 0) == (self.split == "test"):  # no problem is in both
                 return each.question, each.answer
 
@@ -82,6 +86,13 @@ class TryAgain(TextEnv):
         """Return the right answer."""
         return self.truth
 
+    def admissible(self) -> list[str] | None:
+        """Return the remainders below the divisor that were not tried; None for problems with countless answers."""
+        if self.families != ("remainder",):
+            return None
+        divisor = int(self.question.rstrip("?").split()[-1])
+        return [f"<answer>{n}</answer>" for n in range(divisor) if str(n) not in self.answers]
+
     def figures_if_cut(self) -> dict[str, float]:
         """Return 1 if the first answer was right, and the share of answers that differ."""
         distinct = len(set(self.answers)) / len(self.answers) if self.answers else 1.0
@@ -93,7 +104,7 @@ class TryAgain(TextEnv):
             yield f"<answer>{self.truth}</answer>"
 
     def _shown(self, question: str) -> Reply:
-        self.answers: list[str] = []
+        self.question, self.answers = question, list[str]()
         self.solved_at_first = 0.0
         return Reply(PROMPT.substitute(question=question, tries=TRIES))
 

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 from lmgym.env.spec import TaskSpec
+from lmgym.errors import InstanceError
 from lmgym.tasks.try_again import VARIANTS
 from lmgym.tasks.try_again.env import STREAM, TryAgain
 
@@ -32,6 +33,8 @@ class TryAgainReasoningGym(TryAgain):
 
     def __init__(self, *, generator: str = "", **common: Any) -> None:
         super().__init__(**common)
+        if len(self.families) == 1:
+            raise InstanceError(f"{self.task.id} has no families; choose a generator, such as generator='leg_counting'")
         names = generators()
         self.check_choices(generator=(generator, ("", *names)))
         self.names = (generator,) if generator else names

@@ -1,5 +1,7 @@
 """TryAgain: the exact checker, UFO's rewards, and Reasoning Gym's generators."""
 
+import re
+
 import pytest
 
 from lmgym.env.answers import same
@@ -61,6 +63,22 @@ def test_repeated_answers_cost_their_share_and_the_last_failure_says_so():
     assert reward == pytest.approx(-0.5 * 3 / 5)  # two of five answers are different
     assert info["reward_terms"] == {"solved": 0.0, "repetition": pytest.approx(-0.3)}
     assert (info["score"], info["valid"]) == (0.0, False)
+
+
+def test_remainders_alone_can_be_guessed_each_once():
+    env = build("try_again", level=1, family="remainder", split="test")
+    for index in range(20):
+        observation, _ = env.reset(options={"index": index})
+        divisor = int(re.search(r"divided by (\d+)", observation["text"])[1])
+        task = env.unwrapped
+        assert task.admissible() == [f"<answer>{n}</answer>" for n in range(divisor)]
+        wrong = str((int(task.truth) + 1) % divisor)
+        env.step(f"<answer>{wrong}</answer>")
+        assert f"<answer>{wrong}</answer>" not in task.admissible()
+        assert f"<answer>{task.truth}</answer>" in task.admissible()
+    assert build("try_again").unwrapped.admissible() is None
+    with pytest.raises(InstanceError, match="unknown family 'sudoku'"):
+        build("try_again", family="sudoku")
 
 
 def test_every_family_is_solved_by_its_answer_at_every_level():
