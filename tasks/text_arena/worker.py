@@ -134,7 +134,7 @@ class OpenGame:
         texts = {}
         for player, messages in self.state.observations.items():
             texts[player] = "\n".join(f"[{self._sender(sender)}] {text}" for sender, text, _ in messages)
-            self.messages[player] += [text for _, text, _ in messages]
+            self.messages[player] += [str(text) for _, text, _ in messages]  # some games tell numbers
             self.state.observations[player] = []
         answer = {"texts": texts, "player": self.state.current_player_id, "valid": valid, "done": done}
         if done:

@@ -76,7 +76,7 @@ def same(first, again):
     return texts[0] == texts[1] and (first.rewards, first.infos) == (again.rewards, again.infos)
 
 
-@pytest.mark.parametrize("game", ["Minesweeper", "HighSociety"])
+@pytest.mark.parametrize("game", ["Minesweeper", "HighSociety", "Countdown"])
 def test_a_game_depends_on_its_instance_alone(game):
     assert same(*replayed(game))
 
