@@ -222,6 +222,24 @@ class Critic:
         raise NotImplementedError
 
 
+class LearnedReward(Protocol):
+    """A reward with weights of its own, which a stage trains before RL; it takes the place of the task's rewards."""
+
+    def __call__(
+        self, trajectories: Sequence[Trajectory], services: Services, progress: StageProgress
+    ) -> Sequence[Trajectory]:
+        """Return the episodes with other rewards in their turns, as any Reward."""
+
+    def learn(self, pairs: Sequence[Trajectory], progress: StageProgress, *, seed: Sequence[int]) -> dict[str, float]:
+        """Train on pairs of ranked answers and return figures."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return weights and optimiser for a checkpoint."""
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore the state of a checkpoint."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Parts:
     """The parts of an algorithm that its RL stages use."""
@@ -229,6 +247,7 @@ class Parts:
     tasks: Tasks = field(default_factory=NoTasks)
     context: Context | None = None  # what the policy sees; None: the full transcript
     planner: Planner | None = None  # forks, cuts or changes episodes; None: every episode is played to its end
+    reward_model: Callable[[Services], LearnedReward] | None = None  # makes the reward that comes before `reward`
     reward: Sequence[Reward] = ()
     filter: Sequence[Filter] = ()
     reward_kl: Callable[[], RewardKl] | None = None  # makes a KL penalty in the rewards of tokens

@@ -23,7 +23,18 @@ from lmgym.rollout.picture_folder import folders_beside
 from lmgym.rollout.planner import Planner
 from lmgym.train import source, trained
 from lmgym.train.batch import Batch, joined, some_rows
-from lmgym.train.interfaces import Critic, Filter, Joint, Optimiser, Parts, Reward, Store, Tasks, Term
+from lmgym.train.interfaces import (
+    Critic,
+    Filter,
+    Joint,
+    LearnedReward,
+    Optimiser,
+    Parts,
+    Reward,
+    Store,
+    Tasks,
+    Term,
+)
 from lmgym.train.log import Stopwatch, writing
 from lmgym.train.parts.importance import figures as of_weights
 from lmgym.train.parts.kl import RewardKl, kl_estimate
@@ -60,6 +71,7 @@ class Learner:
         self.tasks: Tasks = copy.deepcopy(parts.tasks)  # the recipe's own stays as it is
         self.seats = Seats(parts.seats, self.policy, seed=services.pool.seed)
         self.critic: Critic | None = None
+        self.reward_model: LearnedReward | None = None
         self.store: Store | None = parts.store() if parts.store else None
         self.reward_kl: RewardKl | None = parts.reward_kl() if parts.reward_kl else None
         self.reference: Any = None  # the model that the stage began with, or the base below adapters
@@ -74,6 +86,22 @@ class Learner:
             return None
         self.critic = self.critic or self.parts.critic(self.services)
         return self.critic.begin(policy_learns=policy_learns)
+
+    def begin_reward(self) -> LearnedReward:
+        """Return the recipe's reward model, made from the policy as it is when the first stage asks for it."""
+        if self.parts.reward_model is None:
+            raise RecipeError("the stage trains a reward model, and the recipe has none: set Recipe(reward_model=...)")
+        self.reward_model = self.reward_model or self.parts.reward_model(self.services)
+        return self.reward_model
+
+    @property
+    def rewards(self) -> Sequence[Reward]:
+        """The rewards of RL, that of the reward model first."""
+        if self.parts.reward_model is None:
+            return self.parts.reward
+        if self.reward_model is None:
+            raise RecipeError("there is no reward model yet: put a FitReward stage before")
+        return [self.reward_model, *self.parts.reward]
 
     def begin_updates(
         self, terms: Sequence[Term], optimiser: Optimiser, *, joint: Joint | None = None, reference: bool = False
@@ -166,6 +194,8 @@ class Learner:
                     kept = [episode for episode in kept if episode.id not in result.drop]
                     out |= result.mask
             figures = {"dropped": float(len(episodes) - len(kept))}
+            if self.reward_model is not None and kept:
+                figures["learned_return"] = sum(episode.reward for episode in kept) / len(kept)
             return [self.services.ended(e) for e in kept] if self.critic else kept, out, figures
 
     def stored(self, episodes: list[Trajectory], step: StepContext) -> dict[str, float]:
@@ -259,7 +289,7 @@ class Learner:
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state for a checkpoint."""
-        names = ("updater", "critic", "store", "reference", "reward_kl", "tasks", "seats")
+        names = ("updater", "critic", "reward_model", "store", "reference", "reward_kl", "tasks", "seats")
         parts = {name: getattr(self, name) for name in names}
         return {name: None if part is None else part.state_dict() for name, part in parts.items()}
 
@@ -268,6 +298,8 @@ class Learner:
         if state["critic"] is not None and self.parts.critic is not None:
             self.critic = self.parts.critic(self.services)
             self.critic.load_state_dict(state["critic"])
+        if state["reward_model"] is not None:
+            self.begin_reward().load_state_dict(state["reward_model"])
         for name in ("store", "reward_kl", "tasks", "seats"):
             if (part := getattr(self, name)) is not None:
                 part.load_state_dict(state[name])

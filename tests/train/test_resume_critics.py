@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from lmgym.baselines import archer, grpo, ilql, mc, ppo, refuel, rloo
+from lmgym.baselines.recipes import zhongjing
 from lmgym.policy.load import load_local
 from lmgym.policy.local.lora import adapt
 from lmgym.policy.local.sampling import Sampling
@@ -37,6 +38,7 @@ CASES = {
     "ppo, joint critic": (ppo, {"critic_steps": 2, "steps": 3, "instances": 6, "minibatches": 2, "critic": "joint"}),
     "rloo": (rloo, {"steps": 4, "instances": 3, "group": 2, "kl_reward": 0.1, "kl_target": 0.5}),
     "refuel": (refuel, {"steps": 3, "pairs": 6, "minibatches": 2}),
+    "zhongjing": (zhongjing, {"reward_steps": 3, "pairs": 6, "critic_steps": 1, "steps": 3, "instances": 4}),
     "mc": (mc, {"steps": 3, "demonstrated": 8, "sampled": 8, "episodes": 6, "base": "small"}),
     "ilql": (ilql, {"steps": 3, "demonstrated": 8, "sampled": 8, "episodes": 6}),
     "grpo, adapters": (grpo, {"steps": 4, "instances": 3, "group": 2, "kl": 0.1, "drop_flat": False, "lr": 1e-2}),
@@ -51,7 +53,13 @@ CASES = {
     ),
 }
 
-QUICK = ("archer", "ppo", "refuel", "ilql", "grpo, adapters")  # in the default suite: each kind of state once
+QUICK = (
+    "ppo",
+    "refuel",
+    "zhongjing",
+    "ilql",
+    "grpo, adapters",
+)  # in the default suite: each kind of state once
 
 
 def adapted(folder: Path):
@@ -77,7 +85,7 @@ def bits(folder: Path) -> list[torch.Tensor]:
     """Everything that learns, as the last checkpoint has it."""
     state = checkpoint.load(folder / "checkpoints")
     found: list[torch.Tensor] = []
-    waiting = [state["model"], state["learner"]["critic"], state["learner"]["store"]]
+    waiting = [state["model"], *(state["learner"][name] for name in ("critic", "reward_model", "store"))]
     while waiting:
         item = waiting.pop()
         if isinstance(item, torch.Tensor):
