@@ -19,7 +19,7 @@ from lmgym.baselines import bc
 from lmgym.errors import RecipeError
 from lmgym.train.interfaces import Credit, Critic, Loss, Optimiser, Reward, Term
 from lmgym.train.math import Aggregation, Penalty
-from lmgym.train.parts.credit import Level, gae, whitened
+from lmgym.train.parts.credit import Decay, Level, gae, whitened
 from lmgym.train.parts.importance import Choice, importance
 from lmgym.train.parts.kl import reward_kl
 from lmgym.train.parts.losses import entropy_bonus, kl_to_start, surrogate, unit_surrogate
@@ -81,9 +81,10 @@ class Args(bc.Learning):
     limit_ends: bool = False  # treat the task's turn limit as termination; False: as truncation
 
 
-def credit(args: Args) -> Credit:
-    """Return the credit function: generalised advantages from the critic's values."""
-    advantages = partial(gae, gamma=args.gamma, lam=args.lam, level=args.level, turn_gamma=args.turn_gamma)
+def credit(args: Args, lam: Decay | None = None) -> Credit:
+    """Return the credit function: generalised advantages from the critic's values, by `lam` or else the options'."""
+    lam = args.lam if lam is None else lam
+    advantages = partial(gae, gamma=args.gamma, lam=lam, level=args.level, turn_gamma=args.turn_gamma)
     return whitened(advantages, floor=args.whiten_floor) if args.whiten else advantages
 
 

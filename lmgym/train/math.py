@@ -67,6 +67,13 @@ def divergence(logprobs: Tensor, reference: Tensor, kind: Divergence) -> Tensor:
             return (-d).exp() - 1 + d
 
 
+def less_the_other(values: Tensor, pair: Tensor) -> Tensor:
+    """Return each row's value minus that of the other row of its pair; all (B,)."""
+    _, number = torch.unique(pair, return_inverse=True)
+    total = values.new_zeros(int(number.max()) + 1).index_add(0, number, values)
+    return 2 * values - total[number]
+
+
 def group_normal(returns: Tensor, group: Tensor, *, std: bool, epsilon: float = 1e-6) -> Tensor:
     """Return each return minus its group's mean, divided by the group's sample deviation if `std`; all (E,).
 

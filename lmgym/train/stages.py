@@ -130,7 +130,7 @@ class Rl(LearningStage):
 
     def learn(self, learner: Learner, episodes: list[Trajectory], step: StepContext) -> dict[str, float]:
         """Learn from the episodes, from them and a draw from the store, or from one draw or several in their place."""
-        kept, out, figures = learner.judged(episodes, learner.parts.reward, learner.parts.filter, step)
+        kept, out, figures = learner.judged(episodes, learner.rewards, learner.parts.filter, step)
         if learner.store is None:
             return figures | self._update(learner, kept, out, step)
         figures |= learner.stored(kept, step)
@@ -209,7 +209,7 @@ class FitCritic(LearningStage):
 
     def learn(self, learner: Learner, episodes: list[Trajectory], step: StepContext) -> dict[str, float]:
         """Train the critic."""
-        kept, _, figures = learner.judged(episodes, learner.parts.reward, learner.parts.filter, step)
+        kept, _, figures = learner.judged(episodes, learner.rewards, learner.parts.filter, step)
         if learner.store is not None:
             return figures | learner.stored(kept, step)
         if not kept:

@@ -19,6 +19,7 @@ from lmgym.train.batch import Batch
 from lmgym.train.interfaces import Credit
 
 Level = Literal["token", "turn", "both"]  # the steps of the estimate; both: first over turns, then within each turn
+Decay = float | Callable[[int], float]  # lambda, or its function of the number of an episode's trained tokens
 
 
 def token_order(batch: Batch) -> Tensor:
@@ -37,7 +38,19 @@ def estimates(reward: Sequence[float], value: Sequence[float], *, boot: float, g
     return advantages
 
 
-def gae(batch: Batch, *, gamma: float, lam: float, level: Level = "token", turn_gamma: float = 1.0) -> Tensor:
+def length_adaptive(tokens: int, *, alpha: float) -> float:
+    """Return lambda = 1 - 1 / (alpha `tokens`), and at least 0, for an episode of that many tokens (VAPO)."""
+    return max(0.0, 1.0 - 1.0 / (alpha * tokens))
+
+
+def gae(
+    batch: Batch,
+    *,
+    gamma: float,
+    lam: Decay,
+    level: Level = "token",
+    turn_gamma: float = 1.0,
+) -> Tensor:
     """Return generalised advantages (B, T), 0 on untrained tokens; `gamma` and `lam` apply per step of `level`.
 
     turn: the reward of a turn is the sum over its tokens, its state is the one before its first token, and all its
@@ -55,13 +68,13 @@ def gae(batch: Batch, *, gamma: float, lam: float, level: Level = "token", turn_
     advantages: list[float] = []
     for number, start, stop in _runs(episodes):
         reward, value, turn = (column[start:stop] for column in columns)
-        boot = float(boots[number])
+        boot, decay = float(boots[number]), lam(stop - start) if callable(lam) else lam
         if level == "token":
-            advantages += estimates(reward, value, boot=boot, gamma=gamma, lam=lam)
+            advantages += estimates(reward, value, boot=boot, gamma=gamma, lam=decay)
         elif level == "turn":
-            advantages += _by_turn(reward, value, turn, boot=boot, gamma=gamma, lam=lam)
+            advantages += _by_turn(reward, value, turn, boot=boot, gamma=gamma, lam=decay)
         else:
-            advantages += _by_both(reward, value, turn, boot=boot, gamma=gamma, lam=lam, turn_gamma=turn_gamma)
+            advantages += _by_both(reward, value, turn, boot=boot, gamma=gamma, lam=decay, turn_gamma=turn_gamma)
     advantage = torch.zeros(batch.mask.numel(), dtype=torch.float64)
     advantage[positions.cpu()] = torch.tensor(advantages, dtype=torch.float64)
     return advantage.view(batch.mask.shape).to(batch.value)

@@ -114,6 +114,11 @@ def mask_void(trajectories: Sequence[Trajectory]) -> FilterResult:
     return FilterResult(mask=frozenset((t.id, turn) for t in void for turn in range(len(t.turns))))
 
 
+def drop_failures(trajectories: Sequence[Trajectory]) -> FilterResult:
+    """Drop episodes without success, unless there is no success at all."""
+    return _all_but([t for t in trajectories if t.success] or trajectories, trajectories)
+
+
 def drop_outside(trajectories: Sequence[Trajectory], *, low: float, high: float) -> FilterResult:
     """Drop groups whose success rate is below `low` or above `high`: those too hard or too easy to learn from."""
     sets = groups(trajectories).values()

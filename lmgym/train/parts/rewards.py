@@ -50,6 +50,12 @@ def invalid_cost(trajectory: Trajectory, *, cost: float) -> Trajectory:
     return replace(trajectory, turns=tuple(turns))
 
 
+def turn_cost(trajectory: Trajectory, *, cost: float) -> Trajectory:
+    """Subtract `cost` from the reward of every turn."""
+    turns = (replace(t, reward=t.reward - cost, terms={**t.terms, "turn": -cost}) for t in trajectory.turns)
+    return replace(trajectory, turns=tuple(turns))
+
+
 def limit_ends(trajectory: Trajectory) -> Trajectory:
     """Mark episodes that reached the task's turn limit as terminated, so that a critic expects no further reward.
 
