@@ -45,7 +45,7 @@ def pairs(words: Sequence[str] | None, option: str) -> dict[str, str]:
 
 def task_options(words: Sequence[str] | None) -> dict[str, Any]:
     """Turn `["receptacles=6", "source=official"]` into options of a task."""
-    options = {name.strip(): literal(value) for name, value in pairs(words, "--option").items()}
+    options = {name.strip(): json_or_literal(value) for name, value in pairs(words, "--option").items()}
     if "token" in options:
         raise InstanceError("a token on the command line would be recorded: set LMGYM_REMOTE_TOKEN instead")
     return options
