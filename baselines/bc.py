@@ -92,6 +92,7 @@ class Begun:
     autocast: bool | None = None  # bfloat16 in the update; None: if the hardware supports it
     checkpointing: bool = False  # recompute activations in the backward pass
     evaluate: int = 256  # episodes of each evaluation
+    evaluate_before: bool = True  # before RL as well
 
     def __post_init__(self) -> None:
         check_ranges(self)
@@ -110,7 +111,7 @@ class Learning(Begun):
 
 
 def around(args: Begun, *stages: Stage, others: Others = "scripted") -> list[Stage]:
-    """Return imitation and `stages`, with the same evaluation before and after the latter, against `others`."""
+    """Return imitation and `stages`, with the same evaluation, against `others`, before and after the latter."""
     imitation = Args(
         steps=args.warmup,
         seconds=args.warmup_seconds,
@@ -124,7 +125,7 @@ def around(args: Begun, *stages: Stage, others: Others = "scripted") -> list[Sta
         checkpointing=args.checkpointing,
     )
     before, after = (Evaluate(name=f"{when} RL", episodes=args.evaluate, others=others) for when in ("before", "after"))
-    return [sft(imitation), before, *stages, after]
+    return [sft(imitation), *([before] if args.evaluate_before else []), *stages, after]
 
 
 def optimiser(args: Learning) -> Optimiser:

@@ -33,6 +33,7 @@ from lmgym.rollout.fork import fork
 from lmgym.rollout.planner import Planner
 from lmgym.train.batch import Batch
 from lmgym.train.interfaces import ScoredBatch, Term
+from lmgym.train.math import less_the_other
 from lmgym.train.parts.tasks import Uniform
 from lmgym.train.ranges import Count, NonNegative, Positive, PositiveInt, Rate
 from lmgym.train.recipe import Recipe
@@ -122,13 +123,6 @@ def ending(trajectory: Trajectory, turn: int) -> Trajectory:
 def together(batch: Batch) -> Tensor:
     """Return the number of the pair of each row; (B,)."""
     return batch.group
-
-
-def less_the_other(values: Tensor, pair: Tensor) -> Tensor:
-    """Return each row's value minus that of the other row of its pair; all (B,)."""
-    _, number = torch.unique(pair, return_inverse=True)
-    total = values.new_zeros(int(number.max()) + 1).index_add(0, number, values)
-    return 2 * values - total[number]
 
 
 def credit(batch: Batch, *, eta: float, scale: Literal["none", "std"]) -> Tensor:

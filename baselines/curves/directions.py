@@ -12,6 +12,7 @@ from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Literal
+from zlib import crc32
 
 import numpy as np
 
@@ -21,6 +22,8 @@ from lmgym.train.log import read_metrics
 
 RL = ("--warmup", "0", "--steps", "1000000")  # `--tokens` ends a run
 RATES = ("--lr", "3e-4", "--final-norm-lr", "0.045")  # what the trials of the curves chose for GRPO
+SMALL_STEPS = ("--instances", "4")  # of groups of 8, where a prompt has thousands of tokens
+SMALL_START = ("--episodes", "16")  # a step, for the same reason
 SOON = (*RL, "--critic-steps", "1")  # of about seven steps, the critic's default of 5 would be most
 # bc with the optimiser and the loss of filtered BC, so that only the data differs
 PLAIN = (
@@ -161,40 +164,52 @@ def make_all(
     """
     errors: dict[str, str] = {}
 
-    def one(direction: Direction, seed: int) -> None:
+    def one(work: Callable[..., None], direction: Direction, seed: int) -> None:
         try:
-            make_seed(direction, seed, folder, tell)
+            if direction.name not in errors:
+                work(direction, seed, folder, tell)
         except LmgymError as error:
             errors[direction.name] = str(error)
 
     pairs = list(product(directions, seeds))
     lines = [line for pair in pairs for line in runs(*pair, folder).items()]
-    in_parallel([[partial(one, *pair) for pair in pairs]], lines, at_once=at_once, settings=settings)
+    first = {start_of(*pair, folder): pair for pair in reversed(pairs)}  # of those that share a start
+    waves = [[partial(one, make_start, *pair) for pair in pairs if pair in first.values()]]
+    waves += [[partial(one, make_arms, *pair) for pair in pairs]]
+    in_parallel(waves, lines, at_once=at_once, settings=settings)
     return errors
 
 
-def make_seed(direction: Direction, seed: int, folder: Path, tell: Callable[[str], None]) -> None:
-    """Make the recordings, the start run and the arms of one seed."""
-    before, after = ([r for r in direction.recordings if r.by == by] for by in ("demonstrator", "start"))
-    for recording in before:
-        _record(direction, recording, seed, folder)
-    for number, (out, line) in enumerate(runs(direction, seed, folder).items()):
-        make(folder, line, out)
-        if number == 0:
-            for recording in after:
-                _record(direction, recording, seed, folder)
+def make_start(direction: Direction, seed: int, folder: Path, tell: Callable[[str], None]) -> None:
+    """Make the demonstrator's recordings and the start run of one seed."""
+    _record(direction, "demonstrator", seed, folder)
+    out = start_of(direction, seed, folder)
+    make(folder, start_words(direction, seed, folder), out)
+    tell(out.name)
+
+
+def make_arms(direction: Direction, seed: int, folder: Path, tell: Callable[[str], None]) -> None:
+    """Make the start policy's recordings and the arms of one seed."""
+    _record(direction, "start", seed, folder)
+    for arm in direction.arms:
+        out = run_of(direction, arm, seed, folder)
+        make(folder, words(direction, arm, seed, folder), out)
         tell(out.name)
 
 
-def _record(direction: Direction, recording: Recording, seed: int, folder: Path) -> None:
-    out = data_of(direction, seed, folder) / f"{direction.recordings.index(recording)}.jsonl"
-    if not out.exists():
-        call(folder, record_words(direction, recording, seed, folder, out), f"{direction.name}-data-{seed}")
+def _record(direction: Direction, by: Literal["demonstrator", "start"], seed: int, folder: Path) -> None:
+    for number, recording in enumerate(direction.recordings):
+        out = data_of(direction, seed, folder) / f"{number}.jsonl"
+        if recording.by == by and not out.exists():
+            call(folder, record_words(direction, recording, seed, folder, out), f"{direction.name}-data-{seed}")
 
 
 def start_of(direction: Direction, seed: int, folder: Path) -> Path:
-    """Return the folder of the start run."""
-    return folder / f"{direction.name}-start-{seed}"
+    """Return the folder of the start run, which directions with the same start share."""
+    own = direction.name if _demonstrated(direction) else ""
+    parts = (own, direction.model, direction.warmup, direction.episodes)
+    further = [*direction.options, *direction.common, *direction.start]
+    return folder / f"{direction.task.rpartition('/')[2]}-start-{crc32(repr((parts, further)).encode()):08x}-{seed}"
 
 
 def data_of(direction: Direction, seed: int, folder: Path) -> Path:
@@ -226,14 +241,17 @@ def record_words(direction: Direction, recording: Recording, seed: int, folder: 
 
 def start_words(direction: Direction, seed: int, folder: Path) -> list[str]:
     """Return the arguments of `lmgym train` for the start run."""
-    demonstrated = any(recording.by == "demonstrator" for recording in direction.recordings)
     return [
         *("train", "bc", direction.task, "--model", direction.model, "--seed", str(seed), "--threads", "1"),
         *("--out", str(start_of(direction, seed, folder)), "--steps", str(direction.warmup)),
         *("--evaluate", str(direction.episodes), *_options(direction.options), *direction.common),
-        *(["--recorded", str(data_of(direction, seed, folder))] if demonstrated else []),
+        *(["--recorded", str(data_of(direction, seed, folder))] if _demonstrated(direction) else []),
         *direction.start,
     ]
+
+
+def _demonstrated(direction: Direction) -> bool:
+    return any(recording.by == "demonstrator" for recording in direction.recordings)
 
 
 def words(direction: Direction, arm: Arm, seed: int, folder: Path) -> list[str]:
@@ -244,6 +262,7 @@ def words(direction: Direction, arm: Arm, seed: int, folder: Path) -> list[str]:
         *("--out", str(run_of(direction, arm, seed, folder)), "--evaluate", str(direction.episodes)),
         *(["--tokens", str(direction.tokens)] if direction.tokens else []),
         *("--evaluate-every", str(direction.every)),
+        *(["--no-evaluate-before"] if arm.algorithm != "bc" else []),  # the start run has this evaluation
         *(["--recorded", str(data_of(direction, seed, folder))] if direction.recordings else []),
         *arm.words,
         *_options([*direction.options, *arm.options]),
@@ -263,7 +282,7 @@ def read(direction: Direction, arm: Arm, seed: int, folder: Path) -> Line:
     for row in read_metrics(run_of(direction, arm, seed, folder)):
         if "evaluated_success" not in row:
             seconds += sum(value for name, value in row.items() if name.startswith("seconds_"))
-        elif row["stage"] != "before RL":  # which repeats that of the start run
+        else:
             line.success.append(row["evaluated_success"])
             line.steps.append(row["environment_steps"])
     return replace(line, seconds=seconds)

@@ -21,7 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from lmgym.baselines import grpo
-from lmgym.baselines.curves.directions import Direction, arm
+from lmgym.baselines.curves.directions import SMALL_START, SMALL_STEPS, Direction, arm
 from lmgym.train.interfaces import Term
 from lmgym.train.parts.losses import entropy_bonus
 from lmgym.train.parts.tasks import Uniform
@@ -33,9 +33,13 @@ EXPERIMENT = Direction(
     name="doctor_agent_rl",
     claim="training with a drawn number of turns serves all numbers better than training with the largest",
     task="doctor",
-    arms=(arm("drawn limits", "doctor_agent_rl"), arm("limit of 10", "doctor_agent_rl", "--turns", "10")),
+    arms=(
+        arm("drawn limits", "doctor_agent_rl", *SMALL_STEPS),
+        arm("limit of 10", "doctor_agent_rl", "--turns", "10", *SMALL_STEPS),
+    ),
+    start=SMALL_START,
     warmup=100,
-    tokens=150_000,
+    tokens=50_000,
 )
 
 

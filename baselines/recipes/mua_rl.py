@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from lmgym.baselines import grpo
-from lmgym.baselines.curves.directions import Direction, arm
+from lmgym.baselines.curves.directions import SMALL_START, SMALL_STEPS, Direction, arm
 from lmgym.train.math import Penalty
 from lmgym.train.parts.tasks import Uniform
 from lmgym.train.ranges import NonNegative
@@ -33,9 +33,13 @@ EXPERIMENT = Direction(
     claim="a user in the loop teaches to ask, which requests told in full do not",
     task="retail_desk",
     options=("level=1",),
-    arms=(arm("user in the loop", "mua_rl"), arm("request in full", "mua_rl", "--request", "upfront")),
-    warmup=150,
-    tokens=200_000,
+    arms=(
+        arm("user in the loop", "mua_rl", *SMALL_STEPS),
+        arm("request in full", "mua_rl", "--request", "upfront", *SMALL_STEPS),
+    ),
+    start=SMALL_START,
+    warmup=100,
+    tokens=150_000,
     episodes=100,
 )
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from lmgym.baselines import grpo
-from lmgym.baselines.curves.directions import Direction, arm
+from lmgym.baselines.curves.directions import SMALL_START, SMALL_STEPS, Direction, arm
 from lmgym.train.parts.tasks import Uniform
 from lmgym.train.recipe import Recipe
 from lmgym.train.seats import Seat
@@ -32,9 +32,13 @@ EXPERIMENT = Direction(
     name="recoworld",
     claim="RL on the length of the session keeps more users to the end than RL on immediate clicks",
     task="recommender",
-    arms=(arm("session", "recoworld"), arm("clicks", "recoworld", "--paid", "clicks")),
+    arms=(
+        arm("session", "recoworld", *SMALL_STEPS),
+        arm("clicks", "recoworld", "--paid", "clicks", *SMALL_STEPS),
+    ),
+    start=SMALL_START,
     warmup=100,
-    tokens=200_000,
+    tokens=70_000,
 )
 
 

@@ -33,9 +33,12 @@ EXPERIMENT = Direction(
     name="refuel_user",
     claim="rewinding a dialogue to any of its turns beats rewinding it to the last",
     task="negotiate",
-    arms=(arm("any turn", "refuel_user"), arm("last turn", "refuel_user", "--rewind", "last")),
-    warmup=60,
-    tokens=150_000,
+    arms=(
+        arm("any turn", "refuel_user", "--pairs", "64"),
+        arm("last turn", "refuel_user", "--pairs", "64", "--rewind", "last"),
+    ),
+    warmup=24,
+    tokens=600_000,
 )
 
 

@@ -40,7 +40,7 @@ EXPERIMENT = Direction(
     options=("protocol=twice", "slippery=false"),
     arms=(arm("score", "score"), arm("both rewarded", "score", "--first-steps", "0", "--alpha", "0")),
     warmup=60,
-    tokens=100_000,
+    tokens=400_000,
 )
 
 
@@ -63,12 +63,11 @@ def first_attempt(batch: Batch) -> Tensor:
 def recipe(args: Args) -> Recipe:
     """Return both stages, with the same evaluation before and after."""
     plain = grpo.grouped(args, by_number)
-    stages = list(plain.stages)
-    second = stages[2]
+    *begun, second, after = plain.stages
     assert isinstance(second, Rl)
     hold = Term(loss=partial(kl_to_start, kind=args.kl_kind), name="first_kl", coef=constant(args.first_kl))
     hold = replace(hold, counted=first_attempt, reference=True)
     learned = replace(plain, reward=[each(partial(improved, first=0.0, alpha=0.0))], loss=[*plain.loss, hold])
-    stages[2:3] = [replace(second, name="first", until=Until(steps=args.first_steps), parts=learned), second]
+    first = replace(second, name="first", until=Until(steps=args.first_steps), parts=learned)
     bonus = each(partial(improved, first=1.0, alpha=args.alpha))
-    return replace(plain, stages=stages, reward=[bonus], reward_terms=frozenset({"attempt"}))
+    return replace(plain, stages=[*begun, first, second, after], reward=[bonus], reward_terms=frozenset({"attempt"}))

@@ -28,10 +28,11 @@ EXPERIMENT = Direction(
     name="ufo",
     claim="training on several tries solves more problems within five than training on one",
     task="try_again",
-    options=("level=1",),
+    options=("level=1", "family=remainder"),
     arms=(arm("five tries", "ufo", *SOON), arm("one try", "ufo", *SOON, "--budget", "1")),
-    warmup=150,
-    tokens=100_000,
+    start=("--interject", "0.5"),  # so that second tries are imitated as well
+    warmup=40,
+    tokens=200_000,
 )
 
 

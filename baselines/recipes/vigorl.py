@@ -57,7 +57,7 @@ class Args(grpo.Args):
 def recipe(args: Args) -> Recipe:
     """Return imitation, tree search, imitation of its traces, and GRPO."""
     base = grpo.recipe(args)
-    first, before, *later = base.stages
+    *begun, rl, after = base.stages
     search = Generate(
         name="search",
         until=Until(steps=1 if args.trace_steps else 0),
@@ -69,5 +69,5 @@ def recipe(args: Args) -> Recipe:
     plain = bc.sft(bc.Args(steps=args.trace_steps, episodes=args.trees, interject=0.0, observation_weight=0.0))
     optimiser = Optimiser(lr=args.trace_lr, minibatches=args.minibatches, autocast=args.autocast)
     traces = replace(plain, name="traces", recorded=Path("traces"), planner=None, optimiser=optimiser)
-    stages = [first, before, search, traces, *later]
+    stages = [*begun, search, traces, rl, after]
     return replace(base, stages=stages, requires=frozenset({"pictures", "replay", "expert"}))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from lmgym.baselines.curves import directions, systems
 from lmgym.cli.systems import MARKERS
+from lmgym.cli.train import settings
+from lmgym.env import registry
 from lmgym.errors import RecipeError
 from lmgym.evaluation.stats import student
 from tests.command import command
@@ -54,7 +57,8 @@ def test_an_experiment_is_run_once_and_its_row_written(mine, tmp_path, capsys):
     path, made = mine
     words = ("systems", str(path), "--trial", "--seeds", "1", "--out", str(tmp_path / "runs"))
     assert command(*words) == 0
-    assert made == ["mine-start-0", "mine-two-0", "mine-three-0"]
+    assert made[0].startswith("guess_number-start-")
+    assert made[1:] == ["mine-two-0", "mine-three-0"]
     assert command(*words) == 0
     assert len(made) == 3
     rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| mine | six is a crowd |")]
@@ -74,16 +78,30 @@ def test_a_failing_system_is_named_and_the_others_go_on(mine, tmp_path, monkeypa
     words = ("systems", str(other), str(path), "--trial", "--seeds", "1", "--out", str(tmp_path / "runs"))
 
     def make(folder, arguments, out, before=directions.make):
-        if out.name.startswith("other"):
-            raise RecipeError("other-start-0 ended with 1: highest")
+        if "highest=none" in arguments:
+            raise RecipeError("the start ended with 1: highest")
         before(folder, arguments, out)
 
     monkeypatch.setattr(directions, "make", make)
     assert command(*words) == 1
     printed = capsys.readouterr().out
-    assert "other: other-start-0 ended with 1: highest" in printed
+    assert "other: the start ended with 1: highest" in printed
     assert "| other | six is a crowd | two against three | guess_number (highest=none, max_turns=2) |  |" in printed
-    assert made == ["mine-start-0", "mine-two-0", "mine-three-0"]
+    assert made[1:] == ["mine-two-0", "mine-three-0"]
+
+
+def test_systems_with_the_same_imitation_share_its_run(mine, tmp_path):
+    path, made = mine
+    other = tmp_path / "other.py"
+    other.write_text(path.read_text().replace('"mine"', '"other"').replace(str(path), str(other)))
+    assert command("systems", str(other), str(path), "--trial", "--seeds", "2", "--out", str(tmp_path / "runs")) == 0
+    starts = [name for name in made if "start" in name]
+    assert len(starts) == len(set(starts)) == 2
+    assert len(made) == 2 + 8
+    first, second = (systems.experiments([str(each)]).popitem()[1] for each in (path, other))
+    longer = replace(second, warmup=second.warmup + 1)
+    assert directions.start_of(first, 0, tmp_path) == directions.start_of(second, 0, tmp_path)
+    assert directions.start_of(first, 0, tmp_path) != directions.start_of(longer, 0, tmp_path)
 
 
 def finished(direction, seeds: dict[int, tuple[float, float]], folder: Path) -> None:
@@ -136,6 +154,15 @@ def test_the_rows_of_the_repository_are_of_the_experiments_as_they_are():
     for row in rows[2:]:
         cells = tuple(cell.strip() for cell in row.split("|")[1:5])
         assert cells == systems.described(everything[cells[0]]), "run `make systems` for it again"
+
+
+@pytest.mark.parametrize("name", systems.experiments())
+def test_every_arm_has_words_of_its_algorithm_and_options_of_its_task(name, tmp_path):
+    direction = systems.experiments([name])[name]
+    spec = registry.find(direction.task)
+    for words in directions.runs(direction, 0, tmp_path).values():
+        options = settings(words).arguments["options"]
+        registry.check_options(spec, {option: options[option] for option in options if option != "max_turns"})
 
 
 def test_an_algorithm_without_an_experiment_is_refused():
