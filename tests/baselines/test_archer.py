@@ -330,6 +330,7 @@ def test_summed_batches_have_as_many_times_the_gradient(services, episodes):
     assert norms[1] == pytest.approx(4 * norms[0], rel=1e-5)
 
 
+@pytest.mark.slow
 def test_every_step_of_the_actor_learns_from_what_the_weights_before_it_say(tmp_path):
     changes = {"fit": 1, "steps": 2, "rollouts": 4, "hidden": 8, "critic_draws": 12, "critic_epochs": 1, "lr": 0.05}
     args = archer.Args(warmup=0, evaluate=4, actor_draws=48, epochs=2, minibatches=3, autocast=False, **changes)

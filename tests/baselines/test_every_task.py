@@ -11,11 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from lmgym.baselines import grpo
 from lmgym.env import registry
 from lmgym.errors import LmgymError, RecipeError
 from lmgym.evaluation import runner
 from lmgym.train import loop, preflight
 from lmgym.train.algorithms import algorithms
+from lmgym.train.load import load_policy
 from lmgym.train.log import read_metrics
 from tests.train.victim import toy_policy
 
@@ -46,6 +48,8 @@ def firsts() -> dict[str, str]:
 
 
 TASKS = firsts()
+ELSEWHERE = ("remote", "click_target", "visual_search", "swe_repair", "terminal")  # a server, pictures, repositories
+IN_TEXT = [id_ for n, id_ in TASKS.items() if n not in ELSEWHERE and not {"web", "gui"} & {*registry.find(id_).extras}]
 WITHOUT_BROWSER = [name for name, id_ in TASKS.items() if registry.find(id_).player != "thread"]
 
 
@@ -94,3 +98,16 @@ def test_a_step_of_a_baseline_on_a_task(task, name, tmp_path):
     assert len({row["stage"] for row in learnt}) >= (1 if name in ("bc", "filtered_bc") else 2), json.dumps(rows)
     figures = [value for row in rows for value in row.values() if isinstance(value, float)]
     assert all(math.isfinite(value) for value in figures)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", [*IN_TEXT, "lmgym/ChessEndgames-v0"])
+def test_two_updates_of_grpo_on_a_task_in_text(task, tmp_path):
+    options = OPTIONS.get(registry.find(task).name, {})
+    args = grpo.Args(**{**STEP["grpo"], "steps": 2, "warmup": int(runner.demonstrates(task))})
+    policy = load_policy("tiny:1m", 1.0, 0)
+    loop.run(grpo.recipe(args), policy, task=task, options=options, folder=tmp_path, quiet=True)
+    updates = [row for row in read_metrics(tmp_path) if row["stage"] == "rl"]
+    assert len(updates) == 2
+    assert all(row["trained_tokens"] and row["optimiser_steps"] for row in updates)
+    assert all(math.isfinite(row["loss"]) and math.isfinite(row["gradient_norm"]) for row in updates)

@@ -17,7 +17,10 @@ from tests.command import command
 
 FEW = ["--warmup", "2", "--warmup-episodes", "4", "--steps", "3", "--episodes", "6", "--sampled", "0", "--lr", "3e-2"]
 LEVEL = ["--option", "highest=8", "--option", "max_turns=4"]
-CASES = [("mc", "own", None), ("ilql", "own", None), ("ilql", "policy", 2)]
+CASES = [
+    ("ilql", "own", None),
+    *(pytest.param(*case, marks=pytest.mark.slow) for case in (("mc", "own", None), ("ilql", "policy", 2))),
+]
 
 
 def lmgym(capfd, *words: str) -> tuple[int, str]:

@@ -55,6 +55,11 @@ CASES = {
         args={**GROUPS, "budget": 1, "warmup_episodes": 1},
         model="tiny-vl",
     ),
+    "ui_tars_2": Case(
+        task="miniwob",
+        options=WEB,
+        args={**BEGUN, "warmup_episodes": 1, "steps": 4, "critic_steps": 1, "instances": 2, "budget": 1, "imitated": 1},
+    ),
     "dart": Case(
         task="miniwob", options=WEB, args={**GROUPS, "budget": 1, "warmup_episodes": 1, "group": 3}, trains=False
     ),
@@ -86,6 +91,10 @@ CASES = {
         args={**GROUPS, "drop_flat": False},
         lacking="wordle",
         words="reads the reward term 'invalid', and lmgym/Wordle-v0 gives",
+    ),
+    "zhongjing": Case(
+        task="doctor",
+        args={**BEGUN, "steps": 2, "reward_steps": 2, "pairs": 2, "critic_steps": 1, "instances": 2, "budget": 2},
     ),
     "recoworld": Case(
         task="recommender",
@@ -192,6 +201,7 @@ def test_a_recipe_refuses_a_task_that_lacks_what_it_needs(name, tmp_path):
 NEEDS = {  # of recipes that refuse a bare task for another reason than that it has nobody to imitate
     "arpo": "is not deterministic, and this recipe replays .*: choose a task",
     "aepo": "is not deterministic, and this recipe replays .*: choose a task",
+    "zhongjing": "is not deterministic, and this recipe replays .*: choose a task",
     "refuel_user": "is not deterministic, and this recipe replays .*: choose a task",
     "vigorl": "is not deterministic, and this recipe replays .*: choose a task",
     "mgpo": "shows no pictures, .*: choose a task that shows some",
@@ -216,6 +226,17 @@ def test_a_recipe_tells_of_a_bare_task_what_it_lacks_and_what_to_do(name, tmp_pa
         preflight.check(module.recipe(module.Args()), BARE.id, {}, tmp_path, sees=True)
     assert "\n" not in str(e.value)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_recipe_without_the_evaluation_before_rl_has_the_same_other_stages(name):
+    """Arms of an experiment run without it."""
+    module = algorithms.load(name)
+    whole, rest = (
+        [stage.name for stage in module.recipe(module.Args(evaluate_before=e)).stages] for e in (True, False)
+    )
+    assert [stage for stage in whole if stage != "before RL"] == rest
+    assert len(rest) == len(whole) - 1
 
 
 @pytest.mark.parametrize("name", NAMES)

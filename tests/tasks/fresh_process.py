@@ -28,8 +28,9 @@ def episode(env: Any, index: int) -> Any:
 
 
 def main(task: str, company: str) -> None:
-    """Play the first instances of the last split, alone or in turn with another environment of the task."""
-    split = list(find(task).splits)[-1]
+    """Play the first instances of the last split that has enough of them, else of the largest."""
+    splits = find(task).splits
+    split = next((name for name in reversed(splits) if splits[name] >= INSTANCES), max(splits, key=splits.__getitem__))
     with closing(build(task, split=split)) as env, closing(build(task, split=split)) as other:
         digests = []
         size = min(INSTANCES, env.unwrapped.size())

@@ -14,15 +14,18 @@ from lmgym.env.spec import TaskSpec
 from lmgym.errors import InstanceError, MissingExtra
 
 PICTURED = ("click_target", "visual_search")
+EVERY = 16  # of these parts of tasks the slow tests take one
 
 
 def textual(spec: TaskSpec) -> bool:
-    """Return True for tasks in text with instances of their own, which need no browser, desktop or sandbox."""
-    elsewhere = {"web", "gui"}.intersection(spec.extras) or spec.runs_code or spec.remote or spec.name in PICTURED
-    return all(spec.splits.values()) and not spec.part_of and not elsewhere and spec.deterministic
+    """Return True for tasks in text with instances of their own, which need no browser, desktop or repository."""
+    elsewhere = {"web", "gui", "swe"}.intersection(spec.extras) or spec.remote or spec.name in (*PICTURED, "terminal")
+    return all(spec.splits.values()) and not elsewhere and spec.deterministic
 
 
-TEXTUAL = [spec.id for spec in specs().values() if textual(spec)]
+TEXTUAL = [spec for spec in specs().values() if textual(spec)]
+PARTS = [spec.id for spec in TEXTUAL if spec.part_of or spec.name == "text_arena"]  # the latter deals all its parts
+TASKS = [spec.id for spec in TEXTUAL if spec.id not in PARTS]
 
 
 def digests(task: str, company: str, hash_seed: str) -> list[str]:
@@ -38,10 +41,7 @@ def digests(task: str, company: str, hash_seed: str) -> list[str]:
     return episodes
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(3600)
-@pytest.mark.parametrize("task", TEXTUAL)
-def test_instances_are_the_same_in_every_process(task):
+def check(task: str) -> None:
     try:
         build(task).close()
     except (InstanceError, MissingExtra) as error:
@@ -49,6 +49,20 @@ def test_instances_are_the_same_in_every_process(task):
     alone, beside = digests(task, "alone", "1"), digests(task, "beside", "2")
     assert alone
     assert alone == beside
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("task", [*TASKS, *PARTS[::EVERY]])
+def test_instances_are_the_same_in_every_process(task):
+    check(task)
+
+
+@pytest.mark.whole
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("task", PARTS)
+def test_instances_of_a_part_are_the_same_in_every_process(task):
+    check(task)
 
 
 def test_digests_tell_instances_apart_and_see_the_second_environment():
