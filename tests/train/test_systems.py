@@ -38,7 +38,7 @@ EXPERIMENT = Direction(
 
 @pytest.fixture
 def mine(tmp_path, monkeypatch):
-    """The path of a recipe with an experiment; its runs are made in this process and counted."""
+    """The path of a recipe with an experiment; its runs are made in this process, one at a time, and counted."""
     path = tmp_path / "mine.py"
     path.write_text(RECIPE.replace("{path!r}", repr(str(path))))
     made = []
@@ -55,7 +55,7 @@ def mine(tmp_path, monkeypatch):
 
 def test_an_experiment_is_run_once_and_its_row_written(mine, tmp_path, capsys):
     path, made = mine
-    words = ("systems", str(path), "--trial", "--seeds", "1", "--out", str(tmp_path / "runs"))
+    words = ("systems", str(path), "--trial", "--at-once", "1", "--seeds", "1", "--out", str(tmp_path / "runs"))
     assert command(*words) == 0
     assert made[0].startswith("guess_number-start-")
     assert made[1:] == ["mine-two-0", "mine-three-0"]
@@ -75,7 +75,8 @@ def test_a_failing_system_is_named_and_the_others_go_on(mine, tmp_path, monkeypa
     other = tmp_path / "other.py"
     text = path.read_text().replace('"mine"', '"other"').replace(str(path), str(other))
     other.write_text(text.replace('task="guess_number"', 'task="guess_number"').replace("highest=6", "highest=none"))
-    words = ("systems", str(other), str(path), "--trial", "--seeds", "1", "--out", str(tmp_path / "runs"))
+    words = ("systems", str(other), str(path), "--trial", "--at-once", "1", "--seeds", "1")
+    words += ("--out", str(tmp_path / "runs"))
 
     def make(folder, arguments, out, before=directions.make):
         if "highest=none" in arguments:
@@ -94,7 +95,8 @@ def test_systems_with_the_same_imitation_share_its_run(mine, tmp_path):
     path, made = mine
     other = tmp_path / "other.py"
     other.write_text(path.read_text().replace('"mine"', '"other"').replace(str(path), str(other)))
-    assert command("systems", str(other), str(path), "--trial", "--seeds", "2", "--out", str(tmp_path / "runs")) == 0
+    words = ("systems", str(other), str(path), "--trial", "--seeds", "2", "--at-once", "1")
+    assert command(*words, "--out", str(tmp_path / "runs")) == 0
     starts = [name for name in made if "start" in name]
     assert len(starts) == len(set(starts)) == 2
     assert len(made) == 2 + 8
