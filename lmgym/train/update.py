@@ -18,6 +18,7 @@ from lmgym.policy.local.forward import final_norm_of
 from lmgym.train.batch import Batch, micro_batches
 from lmgym.train.interfaces import Optimiser, ScoredBatch, StatefulLoss, Term
 from lmgym.train.math import aggregation
+from lmgym.train.muon import Float32Muon
 from lmgym.train.ranks import ALONE, Ranks, added
 from lmgym.train.schedule import StageProgress
 
@@ -228,18 +229,15 @@ def optimisers(model: nn.Module, spec: Optimiser) -> list[torch.optim.Optimizer]
     named = [(name, weight) for name, weight in model.named_parameters() if weight.requires_grad]
     matrices: list[Tensor] = []
     if spec.kind == "muon":
-        if not hasattr(torch.optim, "Muon"):
-            raise RecipeError(f"torch {torch.__version__} has no Muon: use torch 2.9 or newer, or optimiser adamw")
         matrices = [weight for name, weight in named if weight.ndim == 2 and not any(w in name for w in ADAM_ONLY)]
     ids = {id(weight) for weight in matrices}
     rest = [weight for _, weight in named if id(weight) not in ids]
     gain = None if spec.final_norm_lr is None else trained_gain(model)
     result: list[torch.optim.Optimizer] = []
     if matrices:
-        muon = torch.optim.Muon(
-            matrices, lr=spec.muon_lr, weight_decay=spec.weight_decay, adjust_lr_fn="match_rms_adamw"
-        )
-        result.append(muon)
+        muon = torch.optim.Muon if halves(matrices[0].device) else Float32Muon
+        decay, scale = spec.weight_decay, "match_rms_adamw"
+        result.append(muon(matrices, lr=spec.muon_lr, weight_decay=decay, adjust_lr_fn=scale))
     if rest:  # empty for adapters, which are all matrices
         groups: list[dict[str, Any]] = [{"params": [weight for weight in rest if weight is not gain]}]
         if gain is not None:

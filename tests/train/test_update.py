@@ -13,6 +13,7 @@ from lmgym.errors import RecipeError
 from lmgym.policy.local.forward import final_norm_of
 from lmgym.train.batch import Batch, masked, micro_batches
 from lmgym.train.interfaces import Optimiser, Term
+from lmgym.train.muon import Float32Muon
 from lmgym.train.parts.losses import kl_to_start, nll, unit_surrogate
 from lmgym.train.schedule import StageProgress, constant
 from lmgym.train.update import Updater, logprobs_of, minibatches, optimisers
@@ -215,12 +216,27 @@ def test_weights_that_a_step_made_no_numbers_stop_the_run():
 def test_muon_takes_the_hidden_matrices_and_adam_the_rest():
     model = toy_model()
     muon, adam = Updater(model, scorer(model), Optimiser(kind="muon"), [CLIP]).optimisers
-    assert type(muon).__name__ == "Muon"
+    assert isinstance(muon, torch.optim.Muon)
     assert all(weight.ndim == 2 for weight in muon.param_groups[0]["params"])
     embedding = model.get_input_embeddings().weight
     assert any(weight is embedding for weight in adam.param_groups[0]["params"])
     count = sum(len(o.param_groups[0]["params"]) for o in (muon, adam))
     assert count == len(list(model.parameters()))
+
+
+@pytest.mark.parametrize("shape", [(8, 24), (24, 8), (16, 16)])
+def test_muon_in_float32_steps_as_in_bfloat16(shape):
+    ours, theirs = (torch.nn.Parameter(torch.ones(shape)) for _ in range(2))
+    rates = {"lr": 0.1, "weight_decay": 0.5, "adjust_lr_fn": "match_rms_adamw"}
+    pair = (Float32Muon([ours], **rates), torch.optim.Muon([theirs], **rates))
+    random = torch.Generator().manual_seed(0)
+    for _ in range(3):
+        ours.grad = theirs.grad = torch.randn(shape, generator=random)
+        for optimiser in pair:
+            optimiser.step()
+    moved = (theirs.detach() - (1 - 0.1 * 0.5) ** 3).norm()
+    assert (ours - theirs).norm() < 0.02 * moved
+    assert torch.equal(*(optimiser.state_dict()["state"][0]["momentum_buffer"] for optimiser in pair))
 
 
 def test_both_optimisers_lower_the_loss():
