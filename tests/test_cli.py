@@ -10,8 +10,10 @@ import pytest
 from rich.console import Console
 
 from lmgym.baselines import grpo
+from lmgym.board import references
+from lmgym.board.store import BoardStore
 from lmgym.cli.options import between, literal, read_args, task_options
-from lmgym.cli.tasks import END, START, built_in, markdown_table
+from lmgym.cli.tasks import END, SCORES, SCORES_END, START, built_in, markdown_table
 from lmgym.cli.train import closing_table
 from lmgym.env.registry import find
 from lmgym.errors import RecipeError
@@ -22,9 +24,11 @@ from tests.evaluation.reports import report
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def test_docs_have_the_table_of_tasks() -> None:
+def test_docs_have_the_tables_of_tasks_and_reference_scores() -> None:
     page = (ROOT / "docs/reference/tasks.md").read_text()
     assert page == between(page, markdown_table(built_in()), START, END), "run `make cards`"
+    scores = references.markdown_table(BoardStore(ROOT / "leaderboards"), [spec.id for spec in built_in()])
+    assert page == between(page, scores, SCORES, SCORES_END), "run `make cards`"
 
 
 @pytest.mark.parametrize(

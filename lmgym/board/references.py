@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date
 from pathlib import Path
 
@@ -65,3 +65,19 @@ def play(store: BoardStore, rules: Protocol, name: str, policy: Policy) -> Path 
         settings={"seed": 0},
     )
     return entries.write(store.entries, *build(trajectories, signature))
+
+
+def markdown_table(store: BoardStore, tasks: Iterable[str]) -> str:
+    """Return the Markdown table of the references' verified scores with 95 % intervals; a dash where there is none."""
+    rows = [f"| id | {' | '.join(REFERENCES)} |", "|---" * (1 + len(REFERENCES)) + "|"]
+    for task in tasks:
+        scores = [_score(store, task, name) for name in REFERENCES]
+        if any(scores):
+            rows.append(f"| `{task}` | {' | '.join(score or '–' for score in scores)} |")
+    return "\n".join(rows)
+
+
+def _score(store: BoardStore, task: str, name: str) -> str:
+    path = store.path(task, name)
+    verdict = store.verdict(entries.read(path)) if path.exists() else None
+    return f"{verdict.score.mean:.3f} [{verdict.score.low:.3f}, {verdict.score.high:.3f}]" if verdict else ""

@@ -16,6 +16,7 @@ from lmgym.env.registry import find, specs
 from lmgym.env.spec import TaskSpec
 
 START, END = "<!-- tasks: made by `lmgym list --write` -->", "<!-- /tasks -->"
+SCORES, SCORES_END = "<!-- scores: made by `lmgym list --write` -->", "<!-- /scores -->"
 
 
 def markdown_table(tasks: Iterable[TaskSpec]) -> str:
@@ -43,10 +44,14 @@ def list_tasks(
 ) -> None:
     """List the tasks."""
     if write:
+        from lmgym.board import references
+        from lmgym.board.store import BoardStore
         from lmgym.env import card
 
         page = Path("docs/reference/tasks.md")
-        page.write_text(between(page.read_text(), markdown_table(built_in()), START, END))
+        text = between(page.read_text(), markdown_table(built_in()), START, END)
+        scores = references.markdown_table(BoardStore(Path("leaderboards")), [spec.id for spec in built_in()])
+        page.write_text(between(text, scores, SCORES, SCORES_END))
         for spec in built_in():
             card.write(spec)
         return

@@ -64,7 +64,7 @@ GRAMMAR = {  # actions of games whose messages do not name them
     "PegJump": _all("[{} {}]", range(1, 16), range(1, 16)),
     "QuantumTicTacToe": _all("[{},{}]", range(9), range(9)),
     "RushHour": _all("[{}{}]", "ABCDEFGHIJKLMNOPX", "+-"),
-    "Set": _all("[{} {} {}]", range(12), range(12), range(12)),
+    "Set": _all("[{}, {}, {}]", *[range(1, 13)] * 3),
     "Sudoku": _all("[{} {} {}]", *["123456789"] * 3),
     "Tak": _all("[place () {{({},{}): [F{}]}}]", range(4), range(4), range(15)),
     "TowerOfHanoi": _all("[{} {}]", "ABC", "ABC"),
@@ -108,7 +108,9 @@ class OpenGame:
         heard = self.messages[self.state.current_player_id]
         shuffler = random.Random(seed)
         candidates = list[str]()
-        for group in _candidates(self.name, heard):
+        listed = (self.state.game_state or {}).get("valid_moves")  # Santorini tells them in its first message only
+        named = TOKEN.findall(listed) if isinstance(listed, str) else []
+        for group in (named, *_candidates(self.name, heard)):
             fresh = [each for each in dict.fromkeys(group) if each not in candidates]
             shuffler.shuffle(fresh)
             candidates += fresh

@@ -15,7 +15,7 @@ from itertools import zip_longest
 
 LONGEST = 40  # words of a question
 LETTERS = 1_000  # of a question
-OPENERS = ("is", "does", "can", "do", "are", "could")
+OPENERS = ("is", "does", "can", "do", "are", "could", "would", "will", "might", "may", "has", "have", "was", "did")
 BEYOND = 3  # content words that no phrase needs to cover
 FIELDS = {"~": "pattern", "?": "phrasings", "=": "members"}
 NEGATIONS = re.compile(r"\b(not|isnt|doesnt|cant|arent|never|without|non|no)\b")
