@@ -14,6 +14,7 @@ from lmgym.errors import BackendError
 
 WORKER = Path(__file__).with_name("worker.py")
 PATIENCE = 120.0  # seconds without an answer, after which a process counts as hung
+STARTING = 600.0  # the same for the first answer: many processes that start at once import textarena in turn
 CHUNK = 1 << 16
 
 
@@ -25,13 +26,14 @@ class GameProcess:
 
     def call(self, method: str, **arguments: Any) -> Any:
         """Return the answer to a request. Raises BackendError if the process is gone, hangs or fails."""
+        patience = PATIENCE if self._process else STARTING
         process = self._process or self._start()
         request = json.dumps({"method": method, **arguments}).encode() + b"\n"
         assert process.stdin is not None
         try:
             process.stdin.write(request)
             process.stdin.flush()
-            answer = json.loads(self._line(process))
+            answer = json.loads(self._line(process, patience))
         except (OSError, ValueError) as error:
             self.close()
             raise BackendError(f"the process of textarena is gone during {method!r}: {error}") from error
@@ -57,11 +59,11 @@ class GameProcess:
         )
         return self._process
 
-    def _line(self, process: subprocess.Popen[bytes]) -> bytes:
+    def _line(self, process: subprocess.Popen[bytes], patience: float) -> bytes:
         assert process.stdout is not None
         line = b""
         while not line.endswith(b"\n"):
-            ready, _, _ = select.select([process.stdout], [], [], PATIENCE)
+            ready, _, _ = select.select([process.stdout], [], [], patience)
             chunk = os.read(process.stdout.fileno(), CHUNK) if ready else b""
             if not chunk:
                 raise OSError("no answer" if not ready else f"it ended with exit status {process.wait(10)}")

@@ -111,3 +111,21 @@ def test_two_updates_of_grpo_on_a_task_in_text(task, tmp_path):
     assert len(updates) == 2
     assert all(row["trained_tokens"] and row["optimiser_steps"] for row in updates)
     assert all(math.isfinite(row["loss"]) and math.isfinite(row["gradient_norm"]) for row in updates)
+
+
+LMRL_TASKS = ("Maze", "TextNav", "Wordle", "Chess", "ChessEndgames", "TwentyQuestions", "GuessMyCity", "CarDealer")
+STAGES = {"bc": "sft", "filtered_bc": "rl", "mc": "values", "ilql": "values", "ppo": "rl"}  # where the updates are
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("task", LMRL_TASKS)
+@pytest.mark.parametrize("name", STAGES)
+def test_two_updates_of_lmrl_gyms_algorithms_on_its_tasks(task, name, tmp_path):
+    module = importlib.import_module(f"lmgym.baselines.{name}")
+    recipe = module.recipe(module.Args(**{**STEP[name], "steps": 2}))
+    loop.run(recipe, toy_policy(), task=f"lmgym/{task}-v0", folder=tmp_path, quiet=True, train_instances=8)
+    rows = [row for row in read_metrics(tmp_path) if row["stage"] == STAGES[name] and "evaluated_success" not in row]
+    updates = [row for row in rows if name == "filtered_bc" or any(row.get(figure) for figure in LEARNT)]
+    assert len(updates) >= 2, rows  # filtered BC keeps successes only, and such a policy has none
+    assert all(math.isfinite(value) for row in updates for value in row.values() if isinstance(value, float))

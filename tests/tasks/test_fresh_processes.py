@@ -24,7 +24,7 @@ def textual(spec: TaskSpec) -> bool:
 
 
 TEXTUAL = [spec for spec in specs().values() if textual(spec)]
-PARTS = [spec.id for spec in TEXTUAL if spec.part_of or spec.name == "text_arena"]  # the latter deals all its parts
+PARTS = [spec.id for spec in TEXTUAL if spec.part_of]
 TASKS = [spec.id for spec in TEXTUAL if spec.id not in PARTS]
 
 
