@@ -627,7 +627,7 @@ OFFICIAL |= {"lmgym/PythonMathFiles-v0", "lmgym/SWEBenchOfficial-v0"}
 OFFICIAL |= {"lmgym/GUIRecordedOfficial-v0", "lmgym/OSWorldOfficial-v0"}
 OFFICIAL |= {"lmgym/TextCraftOfficial-v0"}
 PARTLY = {"lmgym/MiniWoB-v0"}  # some of its pages have no oracle
-PARTLY |= {"lmgym/TextArena-v0"}  # its games have no oracle
+PARTLY |= {"lmgym/TextArena-v0"}  # null and random are there; its games have no oracle
 PARTLY |= {"lmgym/Desktop-v0"}  # three players of 94 desktops take hours; not played since the families changed
 
 
