@@ -127,6 +127,9 @@ def answered(task: str, **options: Any) -> None:
             assert torment(env)
 
 
+@pytest.mark.filterwarnings(  # reasoning-gym's packages leave files open
+    "ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning", "ignore::SyntaxWarning"
+)
 @pytest.mark.parametrize("task", TASKS)
 def test_bad_input_is_answered_in_every_seat(task: str) -> None:
     answered(task)
