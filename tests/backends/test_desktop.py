@@ -14,6 +14,7 @@ import pytest
 
 from lmgym.backends.desktop import view
 from lmgym.backends.desktop.calls import inputs_of_call
+from lmgym.backends.desktop.display import wait_until
 from lmgym.backends.desktop.folders import sweep
 from lmgym.backends.desktop.inputs import check, perform
 from lmgym.backends.desktop.session import Desktop, Launch
@@ -102,6 +103,18 @@ def test_what_a_terminal_kills_are_applications_only(desktop: Desktop) -> None:
     act(desktop, ("type", "kill -9 -1\n"), ("wait", 0.5))
     assert desktop.windows() == []
     assert desktop.alive
+
+
+@pytest.mark.slow
+def test_too_much_in_the_home_folder_ends_the_applications_only(desktop: Desktop) -> None:
+    for command in ("for i in $(seq 9); do head -c 100M /dev/zero >$i; done", "mkdir -p d; cd d; touch $(seq 30000)"):
+        desktop.reset(nothing, [Launch("mousepad"), Launch("lxterminal")])
+        act(desktop, ("type", f"({command}; sleep 100) & exit\n"))
+        wait_until(lambda: not desktop.windows(), 30, "the end of the applications")
+        assert sum(path.stat().st_size for path in desktop.home.glob("[1-9]")) < 9 * 100 * 1024**2
+        assert desktop.alive
+    desktop.reset(nothing, [Launch("lxterminal")])
+    assert not list(desktop.home.glob("[1-9d]"))
 
 
 def test_a_killed_part_raises_backend_error() -> None:

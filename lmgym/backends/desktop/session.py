@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgym.backends.desktop import quota
 from lmgym.backends.desktop.display import FRAME_BUFFER, AppWindow, Display, wait_until
 from lmgym.backends.desktop.folders import DesktopFolder
 from lmgym.backends.desktop.home import fill_home, store_template, template_folder, write_settings
@@ -65,6 +66,8 @@ class Desktop:
         self._applications = self._sandbox(STARTER)
         self._terminal = False  # an application that runs any command has been started
         self._touched = False
+        self.folders = [self._folder.home, self._folder.runtime, self._folder.sockets]  # that applications write to
+        quota.watch(self)
 
     @property
     def home(self) -> Path:
@@ -131,6 +134,10 @@ class Desktop:
 
         wait_until(there, STARTUP, f"the window {launch.title!r} of {program}")
         self.rest(longest=2 * LONGEST)
+
+    def end_programs(self) -> None:
+        """End all applications, and what they started, as `kill -9 -1` in a terminal does."""
+        self._applications.end_programs()
 
     def run(self, program: str, arguments: Sequence[str], *, seconds: float = STARTUP) -> None:
         """Run a program without a window beside the applications and wait for its end."""

@@ -11,6 +11,7 @@ import os
 import shlex
 import signal
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -142,6 +143,15 @@ class SandboxedShell:
         except OSError as error:
             raise BackendError("the sandbox of the desktop's applications has ended") from error
 
+    def end_programs(self) -> None:
+        """End all processes but the sandbox itself; they are stopped first, so that none starts another."""
+        while self.alive and (programs := [pid for pid in self.processes() if _inside(pid)]):
+            for number in (signal.SIGSTOP, signal.SIGKILL):
+                for pid in programs:
+                    with contextlib.suppress(ProcessLookupError, PermissionError):
+                        os.kill(pid, number)
+            time.sleep(0.01)
+
     def kill(self) -> None:
         """End all processes of the sandbox."""
         for pid in {self._process.pid, *self.processes()}:
@@ -152,6 +162,18 @@ class SandboxedShell:
         if self._process.stdin is not None:
             with contextlib.suppress(OSError):
                 self._process.stdin.close()
+
+
+def _inside(pid: int) -> bool:
+    """Return True for a process that runs in a sandbox and is not its process 1."""
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines():
+            if line.startswith("State:\tZ"):
+                return False
+            if line.startswith("NSpid:"):
+                ids = line.split()[1:]
+                return len(ids) > 1 and ids[-1] != "1"
+    return False
 
 
 def _below(pid: int) -> list[int]:
