@@ -32,6 +32,7 @@ class TaskSpec:
     seats: tuple[str, ...] = ()  # beside the agent's, such as "user" or "black"
     parallel_calls: bool = False  # an action may hold several tool calls, executed in order
     player: Literal["inline", "thread", "process"] = "inline"
+    concurrency: int | None = None  # most episodes at once, where each has large programs of its own
     deterministic: bool = True  # the same seed and actions make the same episode
     source: str = ""  # origin and licence of rules and data
     held_out: tuple[str, ...] = ()  # splits on which training bars a leaderboard entry

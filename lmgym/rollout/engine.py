@@ -148,6 +148,9 @@ class EngineRun:
         while len(self.episodes) < self.engine.concurrency:
             if not self.queue and not self._draw():
                 break
+            spec = find(self.queue[0][2].task)
+            if spec.concurrency and sum(each.task == spec.id for each in self.episodes.values()) >= spec.concurrency:
+                break
             self._start(*self.queue.popleft())
             started = True
         return started

@@ -29,7 +29,8 @@ TRIO = replace(RACE, id="test/Trio-v0", entry_point=f"{__name__}:Trio", seats=("
 PHONE = replace(
     RACE, id="test/Phone-v0", entry_point=f"{__name__}:Phone", seats=("user",), parallel_calls=True, max_turns=3
 )
-VARIANTS = (RACE, GALLERY, TRIO, PHONE)
+HEAVY = replace(SPEC, id="test/Heavy-v0", entry_point=f"{__name__}:Heavy", concurrency=2)
+VARIANTS = (RACE, GALLERY, TRIO, PHONE, HEAVY)
 made: list[Dice] = []  # in this process
 closed: list[Dice] = []
 
@@ -90,6 +91,12 @@ class Dice(TextEnv):
     def close(self) -> None:
         closed.append(self)
         super().close()
+
+
+class Heavy(Dice):
+    """Dice of which two environments may be open at once."""
+
+    SPEC = HEAVY
 
 
 class Trio(TextEnv):

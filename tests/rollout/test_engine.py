@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
@@ -106,6 +107,15 @@ def test_environments_serve_one_episode_after_the_other_and_live_within_a_block_
     with Engine(concurrency=3) as engine:
         assert len(list(engine.run(Bytes(), given))) == 12
         assert len(games.made) - len(games.closed) <= 2 * 3
+
+
+@pytest.mark.parametrize("lockstep", [False, True])
+def test_a_task_limits_its_environments_at_once(lockstep):
+    games.made.clear()
+    mixed = [job for pair in zip(jobs(6, DICE), jobs(6, "test/Heavy-v0"), strict=True) for job in pair]
+    given = [replace(job, id=f"job{number}") for number, job in enumerate(mixed)]
+    assert len(play(given, concurrency=8, lockstep=lockstep)) == 12
+    assert sum(isinstance(game, games.Heavy) for game in games.made) == 2
 
 
 @pytest.mark.parametrize("how", ["close", "error"])
