@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,6 +13,7 @@ from rich.console import Console
 from lmgym.env.registry import build, find, specs
 from lmgym.env.spec import TaskSpec
 from lmgym.errors import PolicyError
+from lmgym.rollout import dataset
 
 
 def tokenizer(
@@ -21,17 +23,35 @@ def tokenizer(
     words: Annotated[str, typer.Option(help="Name of the tokenizer, which the model tiny?words=NAME uses.")] = "tiny",
     vocab: Annotated[int, typer.Option(help="Maximum tokens, including the 256 bytes and special tokens.")] = 2048,
     episodes: Annotated[int, typer.Option(help="Demonstrated episodes per task folder.")] = 2000,
+    recorded: Annotated[
+        Path | None, typer.Option(help="Recorded episodes, as `lmgym record` writes them, instead of --task.")
+    ] = None,
 ) -> None:
-    """Train a tokenizer on demonstrated episodes and write its JSON file."""
+    """Train a tokenizer on demonstrated or recorded episodes and write its JSON file."""
     from lmgym.policy.models.tokenizer_train import FOLDER, train
 
-    if bool(task) == (words == "tiny"):
-        raise PolicyError("the tokenizer tiny is trained on all tasks: use --task and --words together, or neither")
-    chosen = [find(name) for name in task] if task else list(specs().values())
+    if bool(task or recorded) == (words == "tiny"):
+        raise PolicyError(
+            "the tokenizer tiny is trained on all tasks: use --words with --task or --recorded, or none of them"
+        )
+    if recorded is not None:
+        lines = recorded_texts(recorded)
+    else:
+        lines = texts([find(name) for name in task] if task else list(specs().values()), episodes)
     path = FOLDER / f"{words}.json"
-    trained = train(texts(chosen, episodes), vocab=vocab)
+    trained = train(lines, vocab=vocab)
     trained.save(str(path))
     Console().print(f"wrote {path}: {trained.get_vocab_size()} tokens")
+
+
+def recorded_texts(path: Path) -> Iterator[str]:
+    """Yield the observations and actions of recorded episodes."""
+    for episode in dataset.read(path):
+        for turn in episode.turns:
+            yield turn.observation.text
+            yield turn.action or ""
+        if episode.final is not None:
+            yield episode.final.text
 
 
 def texts(chosen: Sequence[TaskSpec], episodes: int) -> Iterator[str]:

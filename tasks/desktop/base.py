@@ -23,7 +23,7 @@ from lmgym.errors import BackendError
 from lmgym.tasks.desktop.parsing import parse
 
 UNITS = {"pixel": "pixels", "unit": "shares of the screen, from 0 to 1", "thousand": "thousandths of the screen"}
-OBSERVE, PIXELS = ("axtree", "none"), ("none", "screenshot", "som")
+OBSERVE, PIXELS = ("axtree", "names", "none"), ("none", "screenshot", "som")
 
 
 class DesktopEnv(TextEnv):
@@ -35,6 +35,7 @@ class DesktopEnv(TextEnv):
         self,
         *,
         observe: str = "axtree",
+        listed: bool = True,
         pixels: str = "none",
         coordinates: Coordinates = "pixel",
         screen: tuple[int, int] = SIZE,
@@ -43,7 +44,9 @@ class DesktopEnv(TextEnv):
         """Choose the observations.
 
         Args:
-            observe: "axtree" shows the accessibility tree, "none" the titles of windows only.
+            observe: "axtree" shows the accessibility tree, "names" the same without places and sizes, "none" the titles
+                of windows only.
+            listed: show the list of actions in the first observation.
             pixels: "screenshot" adds a picture of the screen, "som" one with marks, "none" nothing.
             coordinates: units of places in actions: "pixel", "unit" (0 to 1) or "thousand" (0 to 1000).
             screen: width and height of the screen, in pixels.
@@ -54,7 +57,7 @@ class DesktopEnv(TextEnv):
         super().__init__(**common)
         self.check_choices(observe=(observe, OBSERVE), pixels=(pixels, PIXELS))
         self.check_choices(coordinates=(coordinates, get_args(Coordinates)))
-        self.observe, self.pixels, self.screen = observe, pixels, screen
+        self.observe, self.listed, self.pixels, self.screen = observe, listed, pixels, screen
         self.coordinates: Coordinates = coordinates
         self._desktop: Desktop | None = None
         self._elements: list[TreeNode] | None = None
@@ -79,6 +82,9 @@ class DesktopEnv(TextEnv):
             raise
         self._elements = None
         reply = self._reply("")
+        if not self.listed:
+            reply.text = f"Task: {goal}\n\n{reply.text}"
+            return reply
         prompt = Template(resources.files(__package__).joinpath(self.prompt).read_text(encoding="utf-8"))
         actions = "\n".join(f"{name}{_arguments(name)}: {call.__doc__}" for name, call in dialects.OWN.items())
         reply.text = prompt.substitute(actions=actions, goal=goal, screen=reply.text, units=UNITS[self.coordinates])
@@ -111,6 +117,12 @@ class DesktopEnv(TextEnv):
         scale = {"pixel": (1, 1), "unit": (width - 1, height - 1), "thousand": (width / 1000, height / 1000)}
         across, down = scale[self.coordinates]
         return f"click(x={round(x / across, 4)}, y={round(y / down, 4)})"
+
+    def clicking(self, number: int) -> str:
+        """Return the action that clicks an element: by its number if its place is not shown."""
+        if self.observe == "names":
+            return f"click(element={number})"
+        return self.pointing(*self.elements[number].centre)
 
     def close(self) -> None:
         """Give the desktop back."""
@@ -151,8 +163,8 @@ class DesktopEnv(TextEnv):
 
     def _reply(self, before: str, *, valid: bool = True, points: tuple[tuple[float, float], ...] = ()) -> Reply:
         text = view.window_list(self.desktop.windows(), self.desktop.display.focused())
-        if self.observe == "axtree":
-            text += f"\n\n{view.describe(self.elements)}"
+        if self.observe != "none":
+            text += f"\n\n{view.describe(self.elements, places=self.observe == 'axtree')}"
         return Reply(before + text, images=self._pictures(), valid=valid, points=points)
 
     def _pictures(self) -> tuple[NDArray[np.uint8], ...]:

@@ -11,7 +11,7 @@ from lmgym.backends.desktop.session import Desktop
 from lmgym.env.env import Reply
 from lmgym.tasks.desktop import SPEC
 from lmgym.tasks.desktop.base import DesktopEnv
-from lmgym.tasks.desktop.families import FAMILIES, LEVEL, LEVELS
+from lmgym.tasks.desktop.families import FAMILIES, LEVEL, LEVELS, LIGHT, programs
 from lmgym.tasks.desktop.goals import snapshot
 from lmgym.tasks.desktop.moves import play
 
@@ -23,17 +23,22 @@ class DesktopTask(DesktopEnv):
 
     SPEC = SPEC
 
-    def __init__(self, *, family: str = "", level: int = 0, **common: Any) -> None:
+    def __init__(self, *, family: str = "", level: int = 0, applications: str = "all", **common: Any) -> None:
         """Choose goals.
 
         Args:
             family: one family of goals, such as "append_line"; "" for all families in turn.
             level: 1 for families that take 2 to 4 actions, 2 for 5 to 10, 3 for 11 to 25; 0 for all.
+            applications: "light" for goals in the terminal and the text editor alone, "all" for all.
             common: options of every desktop task: observe, pixels, coordinates, screen, split.
         """
         super().__init__(**common)
         self.check_choices(family=(family, ("", *FAMILIES)), level=(level, (0, *LEVELS)))
-        self.families = [family] if family else [name for name in FAMILIES if level in (0, LEVEL[name])]
+        self.check_choices(applications=(applications, ("all", "light")))
+        chosen = [name for name in FAMILIES if level in (0, LEVEL[name])]
+        if applications == "light":
+            chosen = [name for name in chosen if programs(FAMILIES[name]) <= LIGHT]
+        self.families = [family] if family else chosen
 
     def begin(self, index: int) -> Reply:
         """Draw a goal, restore the desktop and start the goal's applications."""

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from itertools import chain, zip_longest
 from types import ModuleType
 
+import numpy as np
+
 from lmgym.tasks.desktop import combined, documents, filing, infeasible, sheets, slides, terminals, texts
 from lmgym.tasks.desktop.goals import Builder
 
@@ -21,4 +23,10 @@ def _in_turns(areas: Sequence[ModuleType]) -> list[tuple[Builder, int]]:
 
 _ALL = [*_in_turns(_QUICK), *_in_turns(_OFFICE)]
 FAMILIES: dict[str, Builder] = {build.__name__: build for build, _ in _ALL}
+LIGHT = frozenset({"lxterminal", "mousepad"})  # programs that start in half a second and show few elements
 LEVEL: dict[str, int] = {build.__name__: level for build, level in _ALL}
+
+
+def programs(build: Builder) -> set[str]:
+    """Return the programs that a family starts."""
+    return {launch.program for launch in build(np.random.default_rng(0)).launches}

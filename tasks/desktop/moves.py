@@ -13,14 +13,14 @@ HOME = "/home/user"
 
 
 class DesktopView(Protocol):
-    """The elements that show, and the action that clicks a pixel."""
+    """The elements that show, and the actions that click them."""
 
     @property
     def elements(self) -> list[TreeNode]:
         """The elements on the screen."""
 
-    def pointing(self, x: float, y: float) -> str:
-        """Return the action that clicks a pixel."""
+    def clicking(self, number: int) -> str:
+        """Return the action that clicks an element."""
 
 
 Move = str | Callable[[DesktopView], Iterator[str]]
@@ -51,9 +51,9 @@ def click(name: str, role: str = "") -> Move:
 
     def move(screen: DesktopView) -> Iterator[str]:
         for _ in range(LOOKS):
-            for node in screen.elements:
+            for number, node in enumerate(screen.elements):
                 if node.name.replace("_", "").strip() == name and role in ("", node.role):
-                    yield screen.pointing(*node.centre)
+                    yield screen.clicking(number)
                     return
             yield call("wait", 1)
         raise BackendError(f"the oracle finds no {role or 'element'} {name!r} on the desktop")

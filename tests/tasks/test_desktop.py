@@ -53,6 +53,20 @@ def test_oracle_wins(task: Any, family: str) -> None:
     assert play(task, task.oracle())["score"] == 1
 
 
+def test_a_short_observation_names_elements_by_number_and_the_oracle_does_too() -> None:
+    options = {"observe": "names", "listed": False, "level": 1, "applications": "light"}
+    with closing(build(find("lmgym/Desktop-v0"), **options).unwrapped) as env:
+        assert {"append_line", "count_lines", "show_line_numbers"} <= set(env.families)
+        assert not {"copy_missing_file", "add_slide", "pdf_to_text", "delete_line"} & set(env.families)
+        opened(env, "show_line_numbers")
+        first = env.step("hotkey('escape')")[0]["text"]
+        assert "[1] menu 'File'\n" in first
+        assert not re.search(r"\d+,\d+|\d+x\d+", first)
+        actions = list(watched(env))
+        assert re.fullmatch(r"click\(element=\d+\)", actions[1])
+        assert env.score_if_cut() == 1
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_oracle_wins_every_family_on_five_instances(task: Any, family: str) -> None:

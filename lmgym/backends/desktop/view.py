@@ -42,12 +42,12 @@ def _worth_showing(node: TreeNode, size: tuple[int, int]) -> bool:
     return bool(node.name.strip() or (node.text or "").strip() or node.kind in MARKED)
 
 
-def describe(chosen: Iterable[TreeNode], *, numbered: bool = True) -> str:
+def describe(chosen: Iterable[TreeNode], *, numbered: bool = True, places: bool = True) -> str:
     """Return one line per element: number, role, name, text, the centre and the size of its box, states."""
-    return "\n".join(_line(number, node, numbered) for number, node in enumerate(chosen))
+    return "\n".join(_line(number, node, numbered, places) for number, node in enumerate(chosen))
 
 
-def _line(number: int, node: TreeNode, numbered: bool) -> str:
+def _line(number: int, node: TreeNode, numbered: bool, places: bool) -> str:
     x, y = node.centre
     text = node.text
     if node.kind == TERMINAL and text:
@@ -59,7 +59,8 @@ def _line(number: int, node: TreeNode, numbered: bool) -> str:
         parts.append(repr(node.name.strip()))
     if text is not None and text.strip() != node.name.strip():
         parts.append(f"text={text!r}")
-    parts.append(f"at {x},{y} size {node.box[2]}x{node.box[3]}")
+    if places:
+        parts.append(f"at {x},{y} size {node.box[2]}x{node.box[3]}")
     return ", ".join([" ".join(parts), *node.state_names])
 
 
