@@ -17,7 +17,7 @@ from lmgym.env.env import Reply
 from lmgym.errors import BackendError
 from lmgym.tasks.swebench import SPEC, predictions
 from lmgym.tasks.swebench.instances import Instance, load
-from lmgym.tasks.swebench.judge import LIMITS, ROOT, box, insert_bug, judge
+from lmgym.tasks.swebench.judge import LIMITS, ROOT, box, insert_bug, judge, parser
 
 CHANGES = "git add -A && git diff --cached"
 BASH_ENDING = f"""To submit, write your changes to a file by `{CHANGES} > {SUBMISSION}`, then run
@@ -82,6 +82,7 @@ class SWEBench(CodingEnv[Sandbox]):
         """Start a container of the instance's image."""
         self.close()
         self.instance = load(self.data, self.split)[index]
+        parser(self.instance)  # an unknown one is refused before a container starts
         self.box = box(self.instance, image=self.image, python=self.python)
         self.sandbox = open_sandbox(self.box)
         if self.instance.synthetic:

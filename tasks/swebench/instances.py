@@ -21,6 +21,7 @@ WHERE = (
     "set SWEBENCH_DATA, or data=, to a .jsonl, .json or .parquet file, a folder of `datasets`, "
     "or a name such as SWE-bench/SWE-bench_Verified"
 )
+OPTIONAL = ("base_commit", "version", "test_patch", "image", "image_name", "eval_script", "log_parser", "eval_type")
 REQUIRED = ("instance_id", "repo", "patch", "problem_statement")
 
 
@@ -55,33 +56,46 @@ class Instance:
 
 def instance(record: Mapping[str, Any]) -> Instance:
     """Return the instance of a record. Raises InstanceError for fields that are missing or of the wrong kind."""
-    name = str(record.get("instance_id", "without instance_id"))
+    given = record.get("instance_id", "without instance_id")
+    name = given if isinstance(given, str) and given.isprintable() else repr(given)[:60]
     for field in REQUIRED:
         if not isinstance(record.get(field), str):
             raise InstanceError(f"instance {name}: the field {field} is missing or no text")
-    script = _text(record, "eval_script")
-    image = _text(record, "image") or _text(record, "image_name")
+    if not given or name != given:
+        raise InstanceError(f"instance {name}: the field instance_id is no id")
+    fail_to_pass = _tests(name, record, "FAIL_TO_PASS")
+    if not fail_to_pass:
+        raise InstanceError(f"instance {name}: FAIL_TO_PASS is missing or empty, so any patch would resolve it")
+    texts = {field: _text(name, record, field) for field in (*REQUIRED, *OPTIONAL)}
     return Instance(
         instance_id=name,
-        repo=record["repo"],
-        base_commit=_text(record, "base_commit"),
-        version=_text(record, "version"),
-        patch=record["patch"],
-        test_patch=_text(record, "test_patch"),
-        problem_statement=record["problem_statement"],
-        fail_to_pass=_tests(name, record, "FAIL_TO_PASS"),
+        repo=texts["repo"],
+        base_commit=texts["base_commit"],
+        version=texts["version"],
+        patch=texts["patch"],
+        test_patch=texts["test_patch"],
+        problem_statement=texts["problem_statement"],
+        fail_to_pass=fail_to_pass,
         pass_to_pass=_tests(name, record, "PASS_TO_PASS"),
-        image=image,
-        eval_script=script,
-        log_parser=_text(record, "log_parser"),
-        fail_only="fail" in _text(record, "eval_type").lower() and "pass" not in _text(record, "eval_type").lower(),
-        synthetic="image_name" in record and "test_patch" not in record and not script,
+        image=texts["image"] or texts["image_name"],
+        eval_script=texts["eval_script"],
+        log_parser=texts["log_parser"],
+        fail_only="fail" in texts["eval_type"].lower() and "pass" not in texts["eval_type"].lower(),
+        synthetic="image_name" in record and "test_patch" not in record and not texts["eval_script"],
     )
 
 
-def _text(record: Mapping[str, Any], field: str) -> str:
+def _text(name: str, record: Mapping[str, Any], field: str) -> str:
+    """Return a field as text, "" if it is missing; versions may be numbers."""
     value = record.get(field)
-    return "" if value is None else str(value)
+    if not isinstance(value, str | int | float | None):
+        raise InstanceError(f"instance {name}: the field {field} is no text: {value!r:.60}")
+    text = "" if value is None else str(value)
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InstanceError(f"instance {name}: the field {field} has a lone surrogate") from error
+    return text
 
 
 def _tests(name: str, record: Mapping[str, Any], field: str) -> tuple[str, ...]:
@@ -90,11 +104,15 @@ def _tests(name: str, record: Mapping[str, Any], field: str) -> tuple[str, ...]:
     if isinstance(value, str):
         try:
             value = json.loads(value)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InstanceError(f"instance {name}: {field} is no JSON list: {value[:60]!r}") from error
-    if not isinstance(value, Iterable) or isinstance(value, Mapping):
+    if not isinstance(value, Iterable) or isinstance(value, Mapping | str):
         raise InstanceError(f"instance {name}: {field} is no list of tests: {value!r:.60}")
-    return tuple(str(test) for test in value)
+    tests = tuple(value)
+    for test in tests:
+        if not isinstance(test, str):
+            raise InstanceError(f"instance {name}: {field} holds {test!r:.60}, which is no test")
+    return tests
 
 
 def load(data: str | os.PathLike[str] | None, split: str) -> list[Instance]:
@@ -128,7 +146,7 @@ def _json_records(path: Path) -> list[Mapping[str, Any]]:
             records = list(records.values()) if isinstance(records, dict) else records
         else:
             records = [json.loads(line) for line in text.splitlines() if line.strip()]
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InstanceError(f"{path} cannot be read as instances: {error}") from error
     if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
         raise InstanceError(f"{path} holds no list of instances")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 
 from lmgym.backends.coding.patches import apply
@@ -96,14 +97,19 @@ def _added(path: str, patch: str) -> bool:
     return re.search(rf"^diff --git a/.* b/{re.escape(path)}\nnew file mode", patch, re.MULTILINE) is not None
 
 
+def parser(instance: Instance) -> Callable[[str], log_parsers.Statuses]:
+    """Return the parser of an instance's log. Raises InstanceError if there is none of its name."""
+    suite = repositories.suite(instance.repo, instance.version, synthetic=instance.synthetic)
+    return log_parsers.parser(instance.log_parser or suite.parser)
+
+
 def graded(instance: Instance, log: str) -> Grade:
     """Return the grade of a log: what stands between the markers counts."""
     _, start, rest = log.partition(START)
     output, end, tail = rest.rpartition(END)
     if not start or not end:
         return replace(NOT_GRADED, reason="the log has no test output")
-    suite = repositories.suite(instance.repo, instance.version, synthetic=instance.synthetic)
-    statuses = log_parsers.parser(instance.log_parser or suite.parser)(output)
+    statuses = parser(instance)(output)
     code = EXIT.search(tail)
     if code is not None and code[1] != "0" and not {"FAILED", "ERROR"} & set(statuses.values()):
         return replace(NOT_GRADED, reason=f"the tests end with {code[1]}, and the log names no failure")

@@ -28,7 +28,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, str]:
         lines = (
             [json.loads(line) for line in text.splitlines() if line.strip()] if _is_lines(path) else json.loads(text)
         )
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InstanceError(f"{path} cannot be read as predictions: {error}") from error
     if isinstance(lines, dict):
         lines = [{"instance_id": name, **_record(path, value)} for name, value in lines.items()]

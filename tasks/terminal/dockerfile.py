@@ -7,6 +7,7 @@ and RUN are carried out; LABEL, EXPOSE, CMD, USER and MAINTAINER do not matter t
 from __future__ import annotations
 
 import json
+import posixpath
 import re
 import shlex
 from collections.abc import Iterator, Mapping
@@ -19,6 +20,9 @@ IGNORED = frozenset({"FROM", "LABEL", "EXPOSE", "CMD", "MAINTAINER"})
 VARIABLE = re.compile(r"\\\$|\$(?:\{(\w+)(?::-([^}]*))?\}|(\w+))")
 HOME = "/home/agent"
 SEARCHED = "/opt/python/bin:/usr/local/bin:/usr/bin:/bin"
+SYSTEM = ("bin", "dev", "etc", "lib", "lib32", "lib64", "libx32", "logs", "proc", "sbin", "sys", "tests", "usr")
+VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+LONGEST = 255  # characters of a folder's name
 OPEN = (HOME, "/tmp")  # writable in every sandbox, beside the working folder
 
 
@@ -66,10 +70,11 @@ class _Reader:
         elif keyword == "WORKDIR":
             self._enter(self._expanded(rest.strip()))
         elif keyword == "ENV":
-            self.environment |= {name: self._expanded(value) for name, value in _pairs(rest)}
+            for name, value in self._pairs(rest):
+                self.environment[self._variable(name)] = self._expanded(value)
         elif keyword == "ARG":
             name, _, value = rest.strip().partition("=")
-            self.arguments[name] = self._expanded(value.strip("\"'"))
+            self.arguments[self._variable(name)] = self._expanded(value.strip("\"'"))
         elif keyword == "COPY":
             self.steps.append(Copy(dict(self._copied(rest))))
         elif keyword == "RUN":
@@ -84,11 +89,13 @@ class _Reader:
         )
 
     def _enter(self, folder: str) -> None:
-        path = str(PurePosixPath(self.folder or "/", folder))
+        path = posixpath.normpath(PurePosixPath("/", self.folder, folder))
         if self.folder and path != self.folder:
             raise self.refusal(f"a second WORKDIR ({path} after {self.folder})")
-        if path == "/":
-            raise self.refusal("WORKDIR /")
+        if path == "/" or path.split("/")[1] in SYSTEM:
+            raise self.refusal(f"WORKDIR {path}")
+        if "\0" in path or max(map(len, path.split("/"))) > LONGEST:
+            raise InstanceError(f"task {self.name}: the Dockerfile has a WORKDIR that is no path: {path[:60]!r}")
         self.folder = path
 
     def _expanded(self, text: str) -> str:
@@ -103,9 +110,10 @@ class _Reader:
     def _command(self, rest: str) -> str | list[str]:
         if rest.startswith("--") or re.match(r"<<-?['\"]?\w", rest):
             raise self.refusal(f"RUN {rest.split()[0]}")
-        if rest.startswith("["):
-            return self._list(rest)
-        return rest
+        command = self._list(rest) if rest.startswith("[") else rest
+        if not command:
+            raise InstanceError(f"task {self.name}: the Dockerfile has a RUN without a command")
+        return command
 
     def _list(self, rest: str) -> list[str]:
         try:
@@ -116,14 +124,36 @@ class _Reader:
             raise InstanceError(f"task {self.name}: the Dockerfile has a list that is no JSON: {rest[:60]}")
         return words
 
+    def _variable(self, name: str) -> str:
+        """Return the name of a variable, once it is one."""
+        if not VARIABLE_NAME.fullmatch(name):
+            raise InstanceError(f"task {self.name}: the Dockerfile sets {name!r}, which is no name of a variable")
+        return name
+
+    def _words(self, text: str) -> list[str]:
+        try:
+            return shlex.split(text)
+        except ValueError as error:
+            raise InstanceError(f"task {self.name}: the Dockerfile has {text[:60]!r}: {error}") from error
+
+    def _pairs(self, rest: str) -> Iterator[tuple[str, str]]:
+        """Yield names and values of ENV: `A=1 B=2`, or `A 1`."""
+        if "=" not in rest.partition(" ")[0]:
+            name, _, value = rest.strip().partition(" ")
+            yield name, value.strip()
+            return
+        for word in self._words(rest):
+            name, _, value = word.partition("=")
+            yield name, value
+
     def _copied(self, rest: str) -> Iterator[tuple[str, Path]]:
-        words = self._list(rest) if rest.startswith("[") else shlex.split(self._expanded(rest))
+        words = self._list(rest) if rest.startswith("[") else self._words(self._expanded(rest))
         while words and words[0].startswith(("--chown=", "--chmod=")):
             words.pop(0)
         if len(words) < 2 or words[0].startswith("--"):
             raise self.refusal(f"COPY {rest.strip()[:60]}")
         *sources, target = words
-        inside = str(PurePosixPath(self.folder or "/", target))
+        inside = posixpath.normpath(PurePosixPath("/", self.folder, target))
         into = target.endswith(("/", ".")) or len(sources) > 1
         for pattern in sources:
             for path in self._matches(pattern):
@@ -137,7 +167,10 @@ class _Reader:
         relative = PurePosixPath(pattern.lstrip("/") or ".")
         if ".." in relative.parts:
             raise self._outside(pattern)
-        paths = [self.context] if str(relative) == "." else sorted(self.context.glob(str(relative)))
+        try:
+            paths = [self.context] if str(relative) == "." else sorted(self.context.glob(str(relative)))
+        except (ValueError, NotImplementedError) as error:
+            raise InstanceError(f"task {self.name}: COPY {pattern!r} is no pattern: {error}") from error
         if not paths:
             raise InstanceError(f"task {self.name}: COPY {pattern} names no file of environment/")
         return paths
@@ -196,14 +229,3 @@ def _instructions(text: str) -> Iterator[tuple[str, str]]:
 def _split(instruction: str) -> tuple[str, str]:
     keyword, *rest = instruction.split(None, 1)
     return keyword.upper(), "".join(rest)
-
-
-def _pairs(rest: str) -> Iterator[tuple[str, str]]:
-    """Yield names and values of ENV: `A=1 B=2`, or `A 1`."""
-    if "=" not in rest.split()[0]:
-        name, _, value = rest.strip().partition(" ")
-        yield name, value.strip()
-        return
-    for word in shlex.split(rest):
-        name, _, value = word.partition("=")
-        yield name, value

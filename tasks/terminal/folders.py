@@ -23,6 +23,8 @@ TRAIN = ("decode-records", "join-parts", "lost-commit", "page-report", "slow-int
 TEST = ("effective-config", "load-orders", "redact-letters", "rpn-calculator", "tidy-permissions")
 WHERE = "set TERMINAL_DATA, or data=, to a folder of task folders"
 SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", re.IGNORECASE)
+LARGEST = 1 << 50  # bytes
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 DEEPEST = 3  # levels below the data's folder on which task folders stand
 UNSUPPORTED = ("environment/docker-compose.yaml", "environment/docker-compose.yml", "steps")
@@ -66,6 +68,8 @@ def read(path: Path) -> TaskFolder:
             raise InstanceError(f"task {path.name}: {name} is not supported: one container and one step")
     settings = _settings(path)
     instruction = _text(path, "instruction.md")
+    if not instruction.strip():
+        raise InstanceError(f"task {path.name}: instruction.md is empty")
     if not (path / "tests" / "test.sh").is_file():
         raise InstanceError(f"task {path.name} has no tests/test.sh")
     environment = _table(path, settings, "environment")
@@ -91,6 +95,8 @@ def _settings(path: Path) -> dict[str, Any]:
         return tomllib.loads(_text(path, "task.toml"))
     except tomllib.TOMLDecodeError as error:
         raise InstanceError(f"task {path.name}: task.toml is not valid TOML: {error}") from error
+    except RecursionError as error:
+        raise InstanceError(f"task {path.name}: task.toml is nested too deeply") from error
 
 
 def _text(path: Path, name: str) -> str:
@@ -123,21 +129,26 @@ def _seconds(path: Path, table: Mapping[str, Any], name: str) -> float:
 
 def _size(path: Path, table: Mapping[str, Any], name: str, default: int) -> int:
     """Return a size in bytes: `memory_mb`, or `memory` such as "2G"."""
-    megabytes = _value(path, table, f"environment.{name}_mb", int, 0)
-    if megabytes > 0:
+    if f"{name}_mb" in table:
+        megabytes = _value(path, table, f"environment.{name}_mb", int, 0)
+        if not 0 < megabytes <= LARGEST >> 20:
+            raise InstanceError(f"task {path.name}: task.toml has environment.{name}_mb = {megabytes}; it is positive")
         return int(megabytes) << 20
     text = _value(path, table, f"environment.{name}", str, "")
     if not text:
         return default
     match = SIZE.fullmatch(text.strip())
-    if match is None or not float(match[1]):
+    size = int(float(match[1]) * UNITS[match[2].upper()]) if match else 0
+    if not 0 < size <= LARGEST:
         raise InstanceError(f"task {path.name}: task.toml has environment.{name} = {text!r}; write a size such as 2G")
-    return int(float(match[1]) * UNITS[match[2].upper()])
+    return size
 
 
 def _variables(path: Path, verifier: Mapping[str, Any]) -> dict[str, str]:
     variables = _value(path, verifier, "verifier.env", dict, {})
     for name, value in variables.items():
+        if not VARIABLE.fullmatch(name) or "\0" in str(value):
+            raise InstanceError(f"task {path.name}: verifier.env {name!r} = {value!r} is no environment variable")
         if not isinstance(value, str) or "${" in value:
             raise InstanceError(
                 f"task {path.name}: verifier.env {name} = {value!r} needs a value of the host; only text is passed on"

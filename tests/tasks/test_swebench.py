@@ -117,12 +117,28 @@ def test_fields_of_version_5_and_of_swe_smith(tmp_path):
         ({"patch": None}, "the field patch is missing"),
         ({"FAIL_TO_PASS": "[not json"}, "FAIL_TO_PASS is no JSON list"),
         ({"PASS_TO_PASS": 3}, "PASS_TO_PASS is no list"),
+        ({"PASS_TO_PASS": '"test"'}, "PASS_TO_PASS is no list"),
+        ({"PASS_TO_PASS": [["a"]]}, r"PASS_TO_PASS holds \['a'\], which is no test"),
+        ({"PASS_TO_PASS": "[" * 99_999}, "PASS_TO_PASS is no JSON list"),
+        ({"FAIL_TO_PASS": []}, "FAIL_TO_PASS is missing or empty"),
+        ({"instance_id": "a\nb"}, "the field instance_id is no id"),
+        ({"instance_id": ""}, "the field instance_id is no id"),
+        ({"base_commit": ["x"]}, "the field base_commit is no text"),
+        ({"problem_statement": "\ud800"}, "the field problem_statement has a lone surrogate"),
     ],
 )
 def test_bad_records_are_refused_in_one_line(tmp_path, fields, message):
     with pytest.raises(InstanceError, match=message) as caught:
         instance(record(tmp_path, **fields))
     assert "\n" not in str(caught.value)
+
+
+def test_an_unknown_log_parser_is_refused_before_a_container_starts(tmp_path):
+    row = record(tmp_path, eval_script="true", log_parser="parse_log_none")
+    (tmp_path / "one.jsonl").write_text(json.dumps(row))
+    env = build("swebench", split="test", data=tmp_path / "one.jsonl")
+    with closing(env), pytest.raises(InstanceError, match="no log parser 'parse_log_none'"):
+        env.reset(options={"index": 0})
 
 
 def test_instances_are_read_from_files(tmp_path, monkeypatch):
@@ -278,7 +294,7 @@ def test_predictions_go_in_and_out(tmp_path):
     }
     predictions.append(tmp_path / "all.jsonl", "a__b-3", "x", model="m")
     assert predictions.read(tmp_path / "all.jsonl")["a__b-3"] == "x"
-    for text in ("{", "3", '[{"model_patch": ""}]', "[3]"):
+    for text in ("{", "[" * 99_999, "3", '[{"model_patch": ""}]', "[3]"):
         (tmp_path / "bad.json").write_text(text)
         with pytest.raises(InstanceError):
             predictions.read(tmp_path / "bad.json")
