@@ -191,7 +191,7 @@ def lowered(ply: RecordedTurn, nats: float) -> RecordedTurn:
 
 def test_log_probs_in_16_bits_agree_on_average(halves: list[LocalPolicy]) -> None:
     entry, episodes = entry_of(sampled(halves[0]))
-    for less, message in ((0.05, "on average by 0.05"), (1.5, "by up to 1.5")):
+    for less, message in ((0.05, "on average by 0.05"), (1.5, r"by up to 1\.[4-7]")):
         told = [
             msgspec.structs.replace(each, turns=tuple(lowered(ply, less) for ply in each.turns)) for each in episodes
         ]
