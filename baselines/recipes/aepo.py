@@ -39,7 +39,7 @@ EXPERIMENT = Direction(
     task="alfworld",
     arms=(arm("aepo", "aepo"), arm("arpo", "arpo")),
     warmup=150,
-    tokens=200_000,
+    tokens=60_000,
 )
 
 

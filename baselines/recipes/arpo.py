@@ -40,7 +40,7 @@ EXPERIMENT = Direction(
     task="alfworld",
     arms=(arm("arpo", "arpo"), arm("no forks", "arpo", "--roots", "16")),
     warmup=150,
-    tokens=200_000,
+    tokens=60_000,
 )
 
 

@@ -38,7 +38,7 @@ EXPERIMENT = Direction(
     task="alfworld",
     arms=(arm("epo", "epo"), arm("bonus", "epo", "--high", "1e6")),
     warmup=150,
-    tokens=200_000,
+    tokens=60_000,
 )
 
 

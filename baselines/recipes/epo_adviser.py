@@ -39,7 +39,7 @@ EXPERIMENT = Direction(
     arms=(arm("judged", "epo_adviser"), arm("random turns", "epo_adviser", "--chosen", "random")),
     start=("--seats", "adviser"),
     warmup=150,
-    tokens=200_000,
+    tokens=60_000,
 )
 
 

@@ -28,7 +28,7 @@ EXPERIMENT = Direction(
     task="alfworld",
     arms=(arm("gigpo", "gigpo"), arm("grpo", "gigpo", "--state-advantage-weight", "0")),
     warmup=150,
-    tokens=200_000,
+    tokens=60_000,
 )
 
 

@@ -26,9 +26,9 @@ EXPERIMENT = Direction(
     name="scaling_inter",
     claim="a turn limit that grows beats a long one from the start",
     task="alfworld",
-    arms=(arm("scaling_inter", "scaling_inter"), arm("long", "scaling_inter", "--limits", "20")),
+    arms=(arm("scaling_inter", "scaling_inter", "--every", "4"), arm("long", "scaling_inter", "--limits", "20")),
     warmup=150,
-    tokens=200_000,
+    tokens=60_000,
 )
 
 

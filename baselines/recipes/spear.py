@@ -32,13 +32,14 @@ from lmgym.train.ranges import AboveOne, Fraction, NonNegative, PositiveInt
 from lmgym.train.recipe import Recipe
 from lmgym.train.schedule import cosine
 
+SHORT = ("--no-void", "--ramp", "10")  # schedules that end within the experiment's steps
 EXPERIMENT = Direction(
     name="spear",
     claim="imitating one's own successes, ever more, beats the same algorithm without it",
     task="alfworld",
-    arms=(arm("spear", "spear", "--no-void"), arm("no imitation", "spear", "--no-void", "--imitated", "0")),
+    arms=(arm("spear", "spear", *SHORT), arm("no imitation", "spear", *SHORT, "--imitated", "0")),
     warmup=150,
-    tokens=200_000,
+    tokens=60_000,
 )
 
 

@@ -36,7 +36,7 @@ EXPERIMENT = Direction(
     task="alfworld",
     arms=(arm("supo", "supo"), arm("summaries not trained", "supo", "--summaries", "fixed")),
     warmup=150,
-    tokens=200_000,
+    tokens=60_000,
 )
 
 
