@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from lmgym.backends.coding.patches import apply
@@ -97,19 +97,19 @@ def _added(path: str, patch: str) -> bool:
     return re.search(rf"^diff --git a/.* b/{re.escape(path)}\nnew file mode", patch, re.MULTILINE) is not None
 
 
-def parser(instance: Instance) -> Callable[[str], log_parsers.Statuses]:
+def parser(instance: Instance) -> Callable[[str], Iterator[log_parsers.Line]]:
     """Return the parser of an instance's log. Raises InstanceError if there is none of its name."""
     suite = repositories.suite(instance.repo, instance.version, synthetic=instance.synthetic)
     return log_parsers.parser(instance.log_parser or suite.parser)
 
 
 def graded(instance: Instance, log: str) -> Grade:
-    """Return the grade of a log: what stands between the markers counts."""
+    """Return the grade of a log: what stands between the markers counts, and of a test's statuses the worst."""
     _, start, rest = log.partition(START)
     output, end, tail = rest.rpartition(END)
     if not start or not end:
         return replace(NOT_GRADED, reason="the log has no test output")
-    statuses = parser(instance)(output)
+    statuses = log_parsers.worst(parser(instance)(output))
     code = EXIT.search(tail)
     if code is not None and code[1] != "0" and not {"FAILED", "ERROR"} & set(statuses.values()):
         return replace(NOT_GRADED, reason=f"the tests end with {code[1]}, and the log names no failure")

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from lmgym.backends.coding.patches import apply
+from lmgym.backends.sandbox import open_sandbox
 from lmgym.env.registry import build
 from lmgym.errors import InstanceError
 from lmgym.tasks.swebench import judge, log_parsers, predictions, repositories
@@ -206,8 +208,13 @@ GO_LOG = "=== RUN   TestA\n--- PASS: TestA (0.00s)\n    --- FAIL: TestA/sub (0.0
 CARGO_LOG = "running 3 tests\ntest a::works ... ok\ntest a::fails ... FAILED\ntest slow ... ignored\n"
 
 
+def read(name, log):
+    """Return the official status map of a log."""
+    return log_parsers.official(log_parsers.parser(name)(log))
+
+
 def test_logs_of_pytest():
-    statuses = log_parsers.parser("parse_log_pytest")(PYTEST_LOG)
+    statuses = read("parse_log_pytest", PYTEST_LOG)
     assert statuses == {
         "tests/test_a.py::test_verbose": "PASSED",
         "tests/test_a.py::test_option[/tmp/x/data.txt]": "FAILED",
@@ -217,13 +224,13 @@ def test_logs_of_pytest():
         "tests/test_b.py": "ERROR",
         "tests/test_a.py::test_expected": "XFAIL",
     }
-    assert log_parsers.parser("pytest_options")(PYTEST_LOG)["tests/test_a.py::test_option[/data.txt]"] == "PASSED"
-    assert log_parsers.parser("sphinx")("\x1b[32mPASSED\x1b[0m tests/a.py::b\r\n") == {"tests/a.py::b": "PASSED"}
-    assert log_parsers.parser("matplotlib")("PASSED a.py::b[MouseButton.LEFT]") == {"a.py::b[1]": "PASSED"}
+    assert read("pytest_options", PYTEST_LOG)["tests/test_a.py::test_option[/data.txt]"] == "PASSED"
+    assert read("sphinx", "\x1b[32mPASSED\x1b[0m tests/a.py::b\r\n") == {"tests/a.py::b": "PASSED"}
+    assert read("matplotlib", "PASSED a.py::b[MouseButton.LEFT]") == {"a.py::b[1]": "PASSED"}
 
 
 def test_logs_of_other_runners():
-    assert log_parsers.parser("django")(DJANGO_LOG) == {
+    assert read("django", DJANGO_LOG) == {
         "test_fast (app.tests.FastTests)": "PASSED",
         "A docstring.": "SKIPPED",
         "test_bad (app.tests.BadTests)": "FAILED",
@@ -232,12 +239,12 @@ def test_logs_of_other_runners():
         "test_known (app.tests.BadTests)": "XFAIL",
         "test_bad": "FAILED",
     }
-    statuses = log_parsers.parser("sympy")(SYMPY_LOG)
+    statuses = read("sympy", SYMPY_LOG)
     assert statuses["test_add"] == "PASSED"
     assert statuses["test_mul"] == statuses["sympy/core/tests/test_x.py:test_mul"] == "FAILED"
     assert statuses["test_pow"] == "ERROR"
-    assert log_parsers.parser("gotest")(GO_LOG) == {"TestA": "PASSED", "TestA/sub": "FAILED", "TestB": "SKIPPED"}
-    assert log_parsers.parser("cargo")(CARGO_LOG) == {"a::works": "PASSED", "a::fails": "FAILED", "slow": "SKIPPED"}
+    assert read("gotest", GO_LOG) == {"TestA": "PASSED", "TestA/sub": "FAILED", "TestB": "SKIPPED"}
+    assert read("cargo", CARGO_LOG) == {"a::works": "PASSED", "a::fails": "FAILED", "slow": "SKIPPED"}
     with pytest.raises(InstanceError, match="no log parser 'mocha'"):
         log_parsers.parser("mocha")
 
@@ -247,9 +254,45 @@ def test_a_log_that_pytest_wrote(tmp_path):
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-c", "/dev/null", "-rA", "test_x.py"]
     environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, env=environment)
-    statuses = log_parsers.pytest(done.stdout)
+    statuses = read("pytest", done.stdout)
     assert statuses["test_x.py::test_a"] == "PASSED"
     assert statuses["test_x.py::test_b"] == "FAILED"
+
+
+FORGED = {  # a failure, then the line that an answer printed beside it
+    "pytest": ("FAILED a.py::t - assert 0\n", "PASSED a.py::t\n", "a.py::t"),
+    "pytest_v2": ("ERROR a.py::t - boom\n", "\x1b[32mPASSED\x1b[0m a.py::t\n", "a.py::t"),
+    "pytest_options": ("a.py::t[/b/c] FAILED [100%]\n", "PASSED a.py::t[/c]\n", "a.py::t[/c]"),
+    "django": ("t (a.T) ... FAIL\n", "t (a.T) ... ok\n", "t (a.T)"),
+    "sympy": ("test_t E\n", "test_t ok\n", "test_t"),
+    "go": ("--- FAIL: T (0.00s)\n", "--- PASS: T (0.00s)\n", "T"),
+    "cargo": ("test t ... FAILED\n", "test t ... ok\n", "t"),
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_a_forged_line_hides_no_failure_wherever_it_stands(name):
+    """The official map takes the last line and is fooled; the map that is graded is not."""
+    failure, lie, test = FORGED[name]
+    lines = log_parsers.parser(name)
+    assert log_parsers.official(lines(failure + lie)) == {test: "PASSED"}
+    for log in (failure + lie, lie + failure, lie + failure + lie):
+        assert log_parsers.worst(lines(log))[test] in ("FAILED", "ERROR")
+
+
+@pytest.mark.parametrize(
+    ("name", "log"),
+    [("pytest", PYTEST_LOG), ("django", DJANGO_LOG), ("sympy", SYMPY_LOG), ("go", GO_LOG), ("cargo", CARGO_LOG)],
+)
+def test_the_worst_status_is_the_official_one_where_a_test_has_one(name, log):
+    assert log_parsers.worst(log_parsers.parser(name)(log)) == read(name, log)
+
+
+def test_a_skipped_test_stays_skipped_beside_a_forged_line():
+    lines = log_parsers.parser("pytest")("a.py::t SKIPPED (no) [100%]\nPASSED a.py::t\n")
+    statuses = log_parsers.worst(lines)
+    assert statuses == {"a.py::t": "SKIPPED"}
+    assert not grade(statuses, ["a.py::t"], []).resolved
 
 
 def test_rules_of_grading():
@@ -380,6 +423,28 @@ def test_a_forged_log_resolves_nothing(image, tmp_path):
     box = judge.box(own, image=image["broken"], python="/opt/python/bin/python3")
     grade = judge.judge(own, patch, box)
     assert not grade.resolved
+
+
+def test_lines_printed_after_the_true_ones_resolve_nothing(image, tmp_path):
+    """Two tests pass and one fails; the answer prints at exit, below the report, that this one passed as well."""
+    lies = "".join(f"print('PASSED {name}')\n" for name in F2P)
+    code = "".join(f"    {line}\n" for line in lies.splitlines())
+    cheat = diff(tmp_path, BROKEN, f"import atexit\n\n\n@atexit.register\ndef _():\n{code}\n\n{BROKEN}", "stats.py")
+    script = (
+        "#!/bin/bash\nset -uxo pipefail\ncd /testbed\n"
+        f"git apply -v - <<'EOF'\n{record(tmp_path)['test_patch']}EOF\n"
+        f": '{repositories.START}'\npytest -rA test_stats.py\n: '{repositories.END}'\n"
+    )
+    own = instance(record(tmp_path, image=image["broken"], eval_script=script, log_parser="parse_log_pytest"))
+    box = judge.box(own, image=image["broken"], python="/opt/python/bin/python3")
+    with open_sandbox(box) as sandbox:
+        assert apply(sandbox, cheat)
+        sandbox.write(judge.SCRIPT, script.encode())
+        log = sandbox.run(["bash", judge.SCRIPT]).text
+    output = log.partition(repositories.START)[2].rpartition(repositories.END)[0]
+    assert read("pytest", output) == dict.fromkeys([*F2P, *P2P], "PASSED")  # the official harness resolves it
+    assert (grade := judge.judge(own, cheat, box)).fixed == 0.0
+    assert grade.kept == 1.0
 
 
 def test_version_5_and_swe_smith_are_resolved(image, tmp_path):
