@@ -26,7 +26,6 @@ ETC = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "nsswitch.co
 ETC_NETWORK = ("resolv.conf", "hosts", "ssl", "ca-certificates")
 LIBRARIES = ("*-linux-gnu*", "*.so*", "python3*", "git-core", "gcc", "file", "locale", "ssl", "perl*", "terminfo")
 SHARED = ("awk", "file", "gcc*", "git-core", "i18n", "locale", "mime", "misc", "perl*", "terminfo", "zoneinfo")
-MASKED = ("kcore", "keys", "latency_stats", "timer_list", "sched_debug", "kallsyms", "kmsg", "interrupts")
 NUMBERS = itertools.count()
 
 
@@ -42,21 +41,23 @@ class Bubblewrap(PipeChannel):
                     f"{path} is closed to others, and sandboxes do not run as root: chmod -R a+rX {path}"
                 )
         limits = box.limits
-        self._filter = os.memfd_create("seccomp")
-        os.write(self._filter, seccomp.program())
-        os.lseek(self._filter, 0, os.SEEK_SET)
         self._group = cgroup.ControlGroup(
             cgroup.parents(), memory=limits.memory + limits.disk, processes=limits.processes
         )
+        descriptors = [os.memfd_create("seccomp")]
         try:
-            order = json.dumps(_order(box, self._group, self._filter))
+            os.write(descriptors[0], seccomp.program())
+            os.lseek(descriptors[0], 0, os.SEEK_SET)
+            descriptors += [os.open(folder / "cgroup.procs", os.O_WRONLY) for folder in self._group.folders]
+            order = json.dumps(_order(box, *descriptors))
             command = [sys.executable, "-I", "-S", str(LAUNCHER), order]
-            super().__init__(command, descriptors=(self._filter,))
+            super().__init__(command, descriptors=tuple(descriptors))
         except OSError as error:
             self._group.remove()
             raise BackendError(f"bubblewrap does not start: {error}") from error
         finally:
-            os.close(self._filter)
+            for each in descriptors:
+                os.close(each)
 
     def close(self) -> None:
         """Kill all processes and remove the control group; the mounts go with the processes."""
@@ -64,7 +65,7 @@ class Bubblewrap(PipeChannel):
         self._group.remove()
 
 
-def _order(box: Box, group: cgroup.ControlGroup, filter_descriptor: int) -> dict[str, object]:
+def _order(box: Box, filter_descriptor: int, *groups: int) -> dict[str, object]:
     """Return the launcher's order."""
     limits, base = box.limits, next(each for each in BASES if Path(each).is_dir())
     trees = {**_python(), **box.trees}
@@ -80,7 +81,7 @@ def _order(box: Box, group: cgroup.ControlGroup, filter_descriptor: int) -> dict
     arguments += _no_packages()
     arguments += ["--ro-bind", f"{base}/passwd", "/etc/passwd", "--ro-bind", f"{base}/group", "/etc/group"]
     arguments += ["--proc", "/proc", "--dev", "/dev"]
-    for name in MASKED:
+    for name in inside.MASKED:
         if Path("/proc", name).exists():
             arguments += ["--ro-bind", "/dev/null", f"/proc/{name}"]
     writable = inside.writable(box)
@@ -88,10 +89,9 @@ def _order(box: Box, group: cgroup.ControlGroup, filter_descriptor: int) -> dict
         arguments += ["--bind", f"{base}/disk/{number}", folder]
     arguments += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/"]
     loading = replace(box, environment={**_loader(), **box.environment})
-    agent = inside.command(loading, f"{PYTHON}/bin/python3", processes=limits.processes)
+    agent = inside.command(loading, f"{PYTHON}/bin/python3", processes=limits.processes, groups=groups)
     arguments += ["--seccomp", str(filter_descriptor), "--", *agent]
     return {
-        "groups": [str(folder) for folder in group.folders],
         "user": USERS + os.getpid() * 256 + next(NUMBERS) % 256 if os.geteuid() == 0 else None,
         "base": base,
         "disk": limits.disk,

@@ -93,14 +93,15 @@ class PipeChannel:
 
     def close(self) -> None:
         """Kill the process and wait for it."""
-        if self.process.returncode is None:
-            for pipe in (self.process.stdin, self.process.stdout):
-                with contextlib.suppress(OSError):
-                    if pipe is not None:
-                        pipe.close()
-            self.process.kill()
-            self.process.wait()
-            os.close(self.errors)
+        for pipe in (self.process.stdin, self.process.stdout):
+            with contextlib.suppress(OSError):
+                if pipe is not None:
+                    pipe.close()
+        self.process.kill()
+        self.process.wait()
+        errors, self.errors = self.errors, -1
+        if errors >= 0:
+            os.close(errors)
 
     def _complaint(self) -> str:
         """Return why the process is gone."""

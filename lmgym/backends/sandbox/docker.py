@@ -17,7 +17,6 @@ ULIMITS = {"nofile": 1024, "core": 0, "memlock": 1 << 20}
 USER = "1000:1000"
 PYTHON = f"{hostfiles.PYTHON}/bin/python3"
 ROOT_NEEDS = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID"]  # what installing packages takes
-MASKED = ("acpi", "kcore", "keys", "latency_stats", "timer_list", "timer_stats", "sched_debug", "scsi", "interrupts")
 READ_ONLY = ("asound", "bus", "fs", "irq", "sys", "sysrq-trigger")
 ERRORS = 2  # the stream of a frame
 KEPT = 1 << 12  # bytes kept of the agent's errors
@@ -116,7 +115,7 @@ def _configuration(box: Box, image: str) -> dict[str, Any]:
     """Return the body of the request that creates a container."""
     return {
         "Image": image,
-        "Entrypoint": inside.command(box, box.python if box.image else PYTHON, processes=None),
+        "Entrypoint": inside.command(box, box.python if box.image else PYTHON),
         "Cmd": [],
         "User": "0:0" if box.root else USER,
         "WorkingDir": "/",
@@ -147,7 +146,7 @@ def _host_configuration(box: Box) -> dict[str, Any]:
         "CapDrop": ["ALL"],
         "CapAdd": ROOT_NEEDS if box.root else [],
         "SecurityOpt": ["no-new-privileges", f"seccomp={json.dumps(seccomp.profile())}"],
-        "MaskedPaths": [*(f"/proc/{name}" for name in MASKED), "/sys"],
+        "MaskedPaths": [*(f"/proc/{name}" for name in (*inside.MASKED, "acpi", "scsi")), "/sys"],
         "ReadonlyPaths": [f"/proc/{name}" for name in READ_ONLY],
         "LogConfig": {"Type": "none"},
         "IpcMode": "private",

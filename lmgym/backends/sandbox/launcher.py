@@ -1,4 +1,4 @@
-"""The program that turns into bubblewrap: it joins the control groups, mounts the disk and gives up root.
+"""The program that turns into bubblewrap: it mounts the disk and gives up root.
 
 It runs as `python -I -S launcher.py ORDER`, ORDER being JSON, so that nothing is forked from a large process with
 threads. All mounts stand in a mount namespace of its own and vanish with the sandbox, whoever dies how.
@@ -22,8 +22,6 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 def main() -> None:
     """Carry out the order given as the first argument."""
     order = json.loads(sys.argv[1])
-    for group in order["groups"]:
-        (Path(group) / "cgroup.procs").write_text("0")
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))
     _namespace(order["user"])

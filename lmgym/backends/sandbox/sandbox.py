@@ -26,7 +26,11 @@ class Sandbox:
         self.box = box
         self._channel: Channel | None = channel
         self._lock = threading.Lock()  # one request at a time
-        receive(channel, GRACE)
+        try:
+            receive(channel, GRACE)
+        except BaseException:
+            self.close()
+            raise
 
     def run(
         self,

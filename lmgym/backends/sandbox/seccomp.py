@@ -2,7 +2,8 @@
 
 The list is Docker's default one without ptrace, process_vm_*, io_uring, fanotify, name_to_handle_at and file systems'
 own calls. Beyond it: four families of sockets only (a virtual machine's host answers on AF_VSOCK, which no network
-namespace holds back), and no ioctl that types into a terminal.
+namespace holds back), no ioctl that types into a terminal, and limits and priorities of the calling process only: the
+agent is of the same user, and a program that took its descriptors or its time would end its own sandbox.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ EQUAL, MASKED = 4, 7  # comparisons of libseccomp
 NAMESPACES = 0x7E020000  # clone: CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
 FAMILIES = (1, 2, 10, 16)  # AF_UNIX, AF_INET, AF_INET6, AF_NETLINK
 PERSONALITIES = (0, 8, 0x20000, 0x20008, 0xFFFFFFFF)
+OWN = ("prlimit64", "sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler")  # 0: the caller
+PRIO_PROCESS, IOPRIO_WHO_PROCESS = 0, 1
 TIOCSTI, TIOCLINUX = 0x5412, 0x541C  # ioctl: type into a terminal
 
 
@@ -36,13 +39,16 @@ class Condition:
     mask: int = 0
 
 
-def _conditional() -> list[tuple[str, Condition]]:
-    """Return the calls that are allowed for some arguments."""
+def _conditional() -> list[tuple[str, tuple[Condition, ...]]]:
+    """Return the calls that are allowed for some arguments, with the conditions that these must meet together."""
     return [
-        ("clone", Condition(0, MASKED, 0, NAMESPACES)),
-        *(("socket", Condition(0, EQUAL, family)) for family in FAMILIES),
-        *(("personality", Condition(0, EQUAL, value)) for value in PERSONALITIES),
-        *(("ioctl", comparison) for comparison in _neither(1, TIOCSTI, TIOCLINUX)),
+        ("clone", (Condition(0, MASKED, 0, NAMESPACES),)),
+        *(("socket", (Condition(0, EQUAL, family),)) for family in FAMILIES),
+        *(("personality", (Condition(0, EQUAL, value),)) for value in PERSONALITIES),
+        *(("ioctl", (comparison,)) for comparison in _neither(1, TIOCSTI, TIOCLINUX)),
+        *((name, (Condition(0, EQUAL, 0),)) for name in OWN),
+        ("setpriority", (Condition(0, EQUAL, PRIO_PROCESS), Condition(1, EQUAL, 0))),
+        ("ioprio_set", (Condition(0, EQUAL, IOPRIO_WHO_PROCESS), Condition(1, EQUAL, 0))),
     ]
 
 
@@ -102,17 +108,21 @@ def _library() -> Any:
 def profile() -> dict[str, Any]:
     """Return the filter as a profile for Docker."""
     rules: list[dict[str, Any]] = [{"names": allowed(), "action": "SCMP_ACT_ALLOW"}]
-    for name, condition in _conditional():
-        masked = condition.operator == MASKED
-        argument = {
-            "index": condition.argument,
-            "value": condition.mask if masked else condition.value,
-            "valueTwo": condition.value if masked else 0,
-            "op": "SCMP_CMP_MASKED_EQ" if masked else "SCMP_CMP_EQ",
-        }
-        rules.append({"names": [name], "action": "SCMP_ACT_ALLOW", "args": [argument]})
+    for name, conditions in _conditional():
+        rules.append({"names": [name], "action": "SCMP_ACT_ALLOW", "args": [_argument(each) for each in conditions]})
     rules.append({"names": ["clone3"], "action": "SCMP_ACT_ERRNO", "errnoRet": errno.ENOSYS})
     return {"defaultAction": "SCMP_ACT_ERRNO", "defaultErrnoRet": errno.EPERM, "syscalls": rules}
+
+
+def _argument(condition: Condition) -> dict[str, Any]:
+    """Return a condition as Docker's profile writes it."""
+    masked = condition.operator == MASKED
+    return {
+        "index": condition.argument,
+        "value": condition.mask if masked else condition.value,
+        "valueTwo": condition.value if masked else 0,
+        "op": "SCMP_CMP_MASKED_EQ" if masked else "SCMP_CMP_EQ",
+    }
 
 
 @cache
@@ -123,8 +133,8 @@ def program() -> bytes:
     try:
         for name in allowed():
             _add(library, context, ALLOW, name)
-        for name, comparison in _conditional():
-            _add(library, context, ALLOW, name, comparison)
+        for name, conditions in _conditional():
+            _add(library, context, ALLOW, name, *conditions)
         _add(library, context, ERRNO | errno.ENOSYS, "clone3")  # the C library falls back to clone
         target = os.memfd_create("seccomp")
         try:
@@ -136,13 +146,13 @@ def program() -> bytes:
         library.seccomp_release(context)
 
 
-def _add(library: Any, context: int, action: int, name: str, comparison: Condition | None = None) -> None:
+def _add(library: Any, context: int, action: int, name: str, *conditions: Condition) -> None:
     number = library.seccomp_syscall_resolve_name(name.encode())
     if number < 0:  # unknown to this architecture or library
         return
-    rules = (_Argument * 1)()
-    if comparison is not None:
-        values = (comparison.mask, comparison.value) if comparison.mask else (comparison.value, 0)
-        rules[0] = _Argument(comparison.argument, comparison.operator, *values)
-    code = library.seccomp_rule_add_array(context, action, number, 0 if comparison is None else 1, rules)
+    rules = (_Argument * max(1, len(conditions)))()
+    for place, each in enumerate(conditions):
+        values = (each.mask, each.value) if each.mask else (each.value, 0)
+        rules[place] = _Argument(each.argument, each.operator, *values)
+    code = library.seccomp_rule_add_array(context, action, number, len(conditions), rules)
     assert code == 0, f"libseccomp refuses a rule for {name}: {os.strerror(-code)}"

@@ -142,10 +142,20 @@ def privileged(*capabilities):
 
 
 MEMORY_OF_1 = refused("open('/proc/1/mem', 'rb')")  # reading at 0 fails, there is nothing
+AGENT = (  # attacks on the agent, which is of the programs' own user
+    "limits of process 1",
+    "priority of process 1",
+    "priority of all processes",
+    "scheduler of process 1",
+    "attributes of process 1",
+    "processors of process 1",
+    "disk priority of process 1",
+    "disk priority of all processes",
+)
 CONTROLS = [  # attack, engine, program, protection switched off
     *(
         (attack, engine, PROGRAMS[attack], change)
-        for attack in ("add_key", "keyctl", "vsock", "io_uring", "userfaultfd")
+        for attack in ("add_key", "keyctl", "vsock", "io_uring", "userfaultfd", *AGENT)
         for engine, change in (("bubblewrap", without("--seccomp")), ("docker", no_filter))
     ),
     ("disk", "bubblewrap", PROGRAMS["disk"], larger("disk", 8)),
@@ -289,7 +299,8 @@ def test_processes_are_had_without_their_limit(monkeypatch, engine):
         assert "HELD" in sandbox.run(["python3", "-c", FORKS]).text
     monkeypatch.setattr(cgroup, "_values", no_group_limit("pids"))
     command = inside.command
-    monkeypatch.setattr(inside, "command", lambda box, python, **_: command(box, python, processes=None))
+    weaker = {"processes": None}
+    monkeypatch.setattr(inside, "command", lambda box, python, **more: command(box, python, **more | weaker))
     with weakened(monkeypatch, engine, host(PidsLimit=None) if engine == "docker" else nothing) as sandbox:
         assert sandbox.run(["python3", "-c", FORKS]).text == "ESCAPED\n"
 
@@ -361,6 +372,7 @@ NO_CONTROL = {
     **dict.fromkeys(
         ("host's shadow", "host's root folder"), "absent from the sandbox: there is no protection to switch off"
     ),
+    **dict.fromkeys(("host's symbols", "host's keys"), "not every kernel has these files, or shows them to this user"),
     "limits raised": "takes a capability which this machine's root may lack itself",
 }
 

@@ -9,7 +9,9 @@ import subprocess
 
 import pytest
 
-from lmgym.backends.sandbox import cgroup
+from lmgym.backends.sandbox import cgroup, open_sandbox
+from tests import components
+from tests.backends.sandbox.conftest import BOX
 
 pytestmark = pytest.mark.slow
 
@@ -27,6 +29,11 @@ def refused(body):
     inner = "\n".join(f"    {line}" for line in body.splitlines())
     outcome = "except OSError as error:\n    print('HELD', error)\nelse:\n    print('ESCAPED')"
     return f"import os, socket\ntry:\n{inner}\n{outcome}"
+
+
+def silent(name):
+    """Return a program that prints HELD if a file of /proc is refused or says nothing."""
+    return refused(f"if not open('/proc/{name}', 'rb').read():\n    raise OSError('empty')")
 
 
 PROGRAMS = {  # Python; x86-64's numbers of system calls
@@ -68,6 +75,18 @@ PROGRAMS = {  # Python; x86-64's numbers of system calls
     "TCP": refused("socket.create_connection(('192.0.2.1', 80), 2)"),
     "metadata address": refused("socket.create_connection(('169.254.169.254', 80), 2)"),
     "DNS": refused("socket.getaddrinfo('example.org', 80)"),
+    "limits of process 1": "import resource as r\nfor what in (r.RLIMIT_NOFILE, r.RLIMIT_NPROC, r.RLIMIT_AS):\n"
+    "    try:\n        r.prlimit(1, what, r.prlimit(1, what))\n    except PermissionError:\n        print('HELD')\n"
+    "    else:\n        print('ESCAPED')",
+    "priority of process 1": refused("os.setpriority(os.PRIO_PROCESS, 1, 19)"),
+    "priority of all processes": refused("os.setpriority(os.PRIO_USER, 0, 19)"),
+    "scheduler of process 1": refused("os.sched_setscheduler(1, os.SCHED_IDLE, os.sched_param(0))"),
+    "attributes of process 1": call(314, 1, "(ctypes.c_uint32 * 12)(48, 5)", 0),
+    "processors of process 1": refused("os.sched_setaffinity(1, os.sched_getaffinity(0))"),
+    "disk priority of process 1": call(251, 1, 1, 3 << 13),
+    "disk priority of all processes": call(251, 3, 1000, 3 << 13),
+    "host's symbols": silent("kallsyms"),
+    "host's keys": silent("keys"),
     "container daemon": refused("s = socket.socket(1)\ns.connect('/var/run/docker.sock')"),
     "memory of process 1": refused("open('/proc/1/mem', 'rb').read(1)"),
     "descriptors of process 1": refused("os.listdir('/proc/1/fd')"),
@@ -119,6 +138,37 @@ def test_a_bomb_is_held(sandbox, bomb):
         assert "code 137" in result.text
     sandbox.kill()
     assert sandbox.run("pgrep -c sleep; echo on").text == "0\non\n"
+
+
+def test_a_program_may_still_set_its_own_limits_and_priority(sandbox):
+    program = (
+        "import os, resource as r\n"
+        "r.prlimit(0, r.RLIMIT_NOFILE, (64, 64))\n"
+        "os.setpriority(os.PRIO_PROCESS, 0, 10)\n"
+        "os.sched_setaffinity(0, os.sched_getaffinity(0))\n"
+        "os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))\n"
+        "print(os.nice(1), r.getrlimit(r.RLIMIT_NOFILE))"
+    )
+    assert sandbox.run(["python3", "-c", program]).text == "11 (64, 64)\n"
+    assert sandbox.run("ulimit -n 99; nice -n 12 nice; ulimit -n").text.split()[-1] == "99"
+
+
+FILES_IN_MEMORY = """import os
+open('/proc/self/oom_score_adj', 'w').write(open('/proc/1/oom_score_adj').read())
+for _ in range(30):
+    file = os.memfd_create('x')
+    for _ in range(15 << 4):
+        os.write(file, bytes(1 << 16))
+print('ESCAPED')
+"""
+
+
+def test_a_program_cannot_have_the_agent_killed_for_its_memory():
+    """A policy that could end its own sandbox would take a lost episode out of its mean."""
+    components.bubblewrap()
+    with open_sandbox(BOX, engine="bubblewrap") as sandbox:
+        assert sandbox.run(["python3", "-ISc", FILES_IN_MEMORY], timeout=20).code == 137
+        assert sandbox.run("echo on").text == "on\n"
 
 
 def test_abstract_sockets_setuid_programs_and_core_dumps_do_nothing(sandbox):

@@ -1,13 +1,16 @@
 """Commands, sessions and files in a sandbox."""
 
+import os
 import subprocess
 import sys
 import time
 
 import pytest
 
-from lmgym.backends.sandbox import Box, SandboxLimits, open_sandbox
+from lmgym.backends.sandbox import Box, SandboxLimits, cgroup, inside, open_sandbox
+from lmgym.backends.sandbox.owner import owner
 from lmgym.errors import BackendError
+from tests import components
 from tests.backends.sandbox.conftest import BOX
 
 
@@ -119,6 +122,39 @@ def test_files(sandbox):
         sandbox.read("deep/er/data.bin", limit=1)
     with pytest.raises(OSError, match="Read-only"):
         sandbox.write("/usr/bin/python", b"")
+
+
+@pytest.mark.parametrize("path", ["nul\0", "surrogate\ud800", "a/" * 5000 + "f", "long" * 100_000])
+def test_a_path_that_cannot_be_is_an_error_of_the_file(sandbox, path):
+    with pytest.raises(OSError, match="."):
+        sandbox.read(path)
+    with pytest.raises(OSError, match="."):
+        sandbox.write(path, b"")
+    with pytest.raises(OSError, match="."):
+        sandbox.run("true", folder=path)
+    with pytest.raises(OSError, match="."):
+        sandbox.run(["true", "nul\0"])
+    assert sandbox.run("echo on").text == "on\n"
+
+
+def test_a_sandbox_that_does_not_start_leaves_nothing(monkeypatch):
+    """The agent ends before its first word."""
+    components.bubblewrap()
+    command = inside.command
+    monkeypatch.setattr(inside, "command", lambda *box, **more: [*command(*box, **more)[:-1], "no sources"])
+    before = None
+    for _ in range(2):  # the first imports and caches
+        before = _open()
+        with pytest.raises(BackendError, match="."):
+            open_sandbox(BOX, engine="bubblewrap")
+    assert _open() == before
+
+
+def _open():
+    """Return the descriptors and control groups of this process, and its number of children."""
+    groups = [path for parent in cgroup.parents().values() for path in parent.glob(f"{cgroup.PREFIX}{owner()}-*")]
+    children = subprocess.run(["pgrep", "-cP", str(os.getpid())], capture_output=True, check=False).stdout
+    return sorted(os.listdir("/proc/self/fd")), groups, children
 
 
 def test_files_are_saved_and_restored(engine):

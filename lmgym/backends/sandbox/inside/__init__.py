@@ -3,11 +3,28 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from importlib.resources import files
 
 from lmgym.backends.sandbox.limits import Box
 
 HOME = "/home/agent"
+MASKED = (  # files of /proc that tell of the host
+    "config.gz",
+    "interrupts",
+    "iomem",
+    "ioports",
+    "kallsyms",
+    "kcore",
+    "key-users",
+    "keys",
+    "kmsg",
+    "latency_stats",
+    "sched_debug",
+    "slabinfo",
+    "timer_list",
+    "timer_stats",
+)
 MODULES = ("capture", "archive", "programs", "loop", "agent")  # in the order of their imports
 BOOT = """
 import json, sys, types
@@ -42,13 +59,19 @@ def environment(box: Box) -> dict[str, str]:
     }
 
 
-def command(box: Box, python: str, *, processes: int | None) -> list[str]:
-    """Return the command that starts the agent; `processes` is the limit of its user, if it shares that with nobody."""
+def command(box: Box, python: str, *, processes: int | None = None, groups: Sequence[int] = ()) -> list[str]:
+    """Return the command that starts the agent.
+
+    `processes` is the limit of its user, if it shares that with nobody; `groups` are descriptors of the files
+    cgroup.procs of the groups that its programs join. The agent itself stays outside, so that programs short of memory
+    are killed before it, whatever they say of themselves.
+    """
     settings = {
         "writable": writable(box),
         "environment": environment(box),
         "inherit": bool(box.image),
         "processes": processes,
+        "groups": list(groups),
         "disk": box.limits.disk,
     }
     package = __name__

@@ -60,7 +60,7 @@ class Agent(Loop):
                 header, data = getattr(self, "do_" + request.pop("op"))(payload, **request)
             except OSError as error:
                 header, data = {"errno": error.errno or errno.EIO, "error": error.strerror or str(error)}, b""
-            except (tarfile.TarError, RecursionError, MemoryError) as error:
+            except (tarfile.TarError, ValueError, RecursionError, MemoryError) as error:
                 header, data = {"errno": errno.EINVAL, "error": str(error) or type(error).__name__}, b""
             self.send(header, data)
 
@@ -293,9 +293,12 @@ def main() -> None:
     """Take the standard streams for the owner's messages, close them to all programs, and serve."""
     ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
     source, sink = os.dup(0), os.dup(1)
+    settings = json.loads(sys.argv[1])
+    for descriptor in settings["groups"]:
+        os.set_inheritable(descriptor, False)
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     os.dup2(null, 1)
     os.umask(0o022)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    Agent(source, sink, json.loads(sys.argv[1])).serve()
+    Agent(source, sink, settings).serve()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import resource
@@ -194,6 +195,8 @@ class Loop:
                 self._become(words, files, folder, environment)
             except OSError as error:
                 os.write(question, str(error.errno).encode())
+            except ValueError:  # a NUL character, or one that no path can have
+                os.write(question, str(errno.EINVAL).encode())
             finally:
                 os._exit(127)
         self.status[pid] = None
@@ -208,6 +211,8 @@ class Loop:
         return pid
 
     def _become(self, words: list[str], files: Mapping[int, int], folder: str, environment: Mapping[str, str]) -> None:
+        for group in self.settings["groups"]:
+            os.write(group, b"0")  # 0 is the writer
         os.setsid()
         os.chdir(folder)
         for resource_, limit in ((resource.RLIMIT_NPROC, "processes"), (resource.RLIMIT_FSIZE, "disk")):
