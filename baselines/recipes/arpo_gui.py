@@ -34,7 +34,8 @@ EXPERIMENT = Direction(
     arms=(arm("arpo_gui", "arpo_gui"), arm("no replay", "arpo_gui", "--capacity", "0")),
     model="tiny-vl",
     warmup=8,
-    tokens=50_000,
+    tokens=15_000,
+    episodes=100,
 )
 
 

@@ -35,8 +35,8 @@ EXPERIMENT = Direction(
     task="miniwob",
     options=("page=click-checkboxes",),
     arms=(arm("dart", "dart"), arm("grpo", "grpo", "--clip", "0.1", "--dual", "10", "--kl", "0.1")),
-    warmup=30,
-    tokens=50_000,
+    warmup=12,
+    tokens=15_000,
 )
 
 

@@ -23,7 +23,7 @@ from functools import partial
 from torch import Tensor
 
 from lmgym.baselines import grpo
-from lmgym.baselines.curves.directions import Direction, arm
+from lmgym.baselines.curves.directions import SMALL_START, Direction, arm
 from lmgym.train.batch import Batch
 from lmgym.train.parts.credit import within_groups
 from lmgym.train.parts.filters import drop_even
@@ -39,8 +39,9 @@ EXPERIMENT = Direction(
     task="webforms",
     arms=(arm("ui_s1", "ui_s1"), arm("no patches", "ui_s1", "--patches", "0")),
     common=("--train-instances", "200"),
+    start=SMALL_START,
     warmup=60,
-    tokens=40_000,
+    tokens=15_000,
     episodes=64,
 )
 

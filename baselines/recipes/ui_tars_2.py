@@ -31,15 +31,15 @@ from lmgym.train.stage import Repeat
 from lmgym.train.stages import Generate, Rl
 
 SHAPED = (*RATES, "--invalid-cost", "0.1", "--kl-reward", "0", "--limit-ends")
-OWN = ("--rounds", "1", "--alpha", "0.5", *SHAPED)
+OWN = ("--rounds", "1", "--critic-steps", "3", "--alpha", "0.5", *SHAPED)
 EXPERIMENT = Direction(
     name="ui_tars_2",
     claim="value pre-training with decoupled and length-adaptive GAE beats PPO with lambda 0.95",
     task="miniwob",
     options=("page=click-checkboxes",),
     arms=(arm("ui_tars_2", "ui_tars_2", *OWN), arm("ppo", "ppo", "--critic-steps", "1", *SHAPED)),
-    warmup=30,
-    tokens=50_000,
+    warmup=12,
+    tokens=15_000,
 )
 
 

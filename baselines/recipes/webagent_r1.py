@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from lmgym.baselines import bc, grpo
-from lmgym.baselines.curves.directions import Direction, arm
+from lmgym.baselines.curves.directions import SMALL_START, Direction, arm
 from lmgym.rollout.context import Stub
 from lmgym.train.parts.turns import by_turn
 from lmgym.train.ranges import Count, NonNegative, PositiveInt, Rate
@@ -32,8 +32,9 @@ EXPERIMENT = Direction(
     task="webforms",
     arms=(arm("stubs", "webagent_r1"), arm("all pages", "webagent_r1", "--keep", "25")),
     common=("--train-instances", "200"),
+    start=SMALL_START,
     warmup=60,
-    tokens=40_000,
+    tokens=15_000,
     episodes=64,
 )
 
