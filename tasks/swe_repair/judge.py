@@ -1,13 +1,13 @@
 """The judge: a diff, applied to a fresh copy of the broken repository, and the tests restored from outside.
 
-Only changes inside the source folder count. Three guards stand against code that fools the tests: the patch may name
-nothing that has no place in a repair (`integrity`), the log must agree with pytest's exit code, and altered copies of
-the tests, which expect impossible values, must fail.
+Only changes inside the source folder count. Four guards stand against code that fools the tests: the values that the
+tests of the bug see are compared outside of the sandbox with expectations that it does not hold (`observing`); copies
+of these tests that expect wrong values must fail (`altering`); the log must agree with pytest's exit code; and the
+patch may name nothing that has no place in a repair (`integrity`).
 """
 
 from __future__ import annotations
 
-import ast
 import io
 import tarfile
 from collections.abc import Mapping
@@ -18,14 +18,15 @@ from lmgym.backends.coding.patches import apply
 from lmgym.backends.sandbox import Sandbox, open_sandbox
 from lmgym.errors import BackendError
 from lmgym.tasks.swe_repair import workspace
+from lmgym.tasks.swe_repair.altering import QUICK, altered, failing_when_altered
 from lmgym.tasks.swe_repair.hidden import visible
 from lmgym.tasks.swe_repair.instances import Repair
 from lmgym.tasks.swe_repair.integrity import violations
+from lmgym.tasks.swe_repair.observing import meets
 from lmgym.tasks.swe_repair.repositories import Repository, named
-from lmgym.tasks.swe_repair.testing import PLUGIN, TestRun, function, run_tests
+from lmgym.tasks.swe_repair.testing import PLUGIN, TestRun, run_tests
 
 LONGEST = 1_000_000  # characters of a patch
-EQUALITIES = {"assertEqual", "assertDictEqual", "assertListEqual", "assertSetEqual", "assertTupleEqual", "assert_equal"}
 FORBIDDEN = (
     "conftest.py",
     "sitecustomize.py",
@@ -70,12 +71,14 @@ def judge(repair: Repair, patch: str) -> Judgement:
         verdict = _of_run(repair, run)
         if not verdict.resolved:
             return verdict
-        if impossible := altered(repository, repair.fail_to_pass):
-            _replace(sandbox, {**others, **sources, **impossible})
-            quick = ["--tb=no", "--assert=plain"]  # hundreds of failures take long to explain
-            fooled = run_tests(sandbox, [*quick, *sorted(impossible)], limit=repository.limit)
-            if not fooled.trusted or any(map(fooled.succeeded, _altered_tests(repair))):
+        if wrong := altered(repository, repair.fail_to_pass):
+            _replace(sandbox, {**others, **sources, **wrong})
+            fooled = run_tests(sandbox, [*QUICK, *sorted(wrong)], limit=repository.limit)
+            failing = {test for path in wrong for test in failing_when_altered(repository, path)}
+            if not fooled.trusted or any(fooled.succeeded(test) for test in repair.fail_to_pass if test in failing):
                 return Judgement(False, "tests that cannot pass do")
+    if not meets(repository, sources, repair.fail_to_pass):
+        return Judgement(False, "the tests see other values than they expect")
     return verdict
 
 
@@ -112,59 +115,3 @@ def _replace(sandbox: Sandbox, files: Mapping[str, str]) -> None:
     if done.code:
         raise BackendError(f"the judge cannot clear its folder: {done.text[-300:]}")
     put(sandbox, files)
-
-
-class _Impossible(ast.NodeTransformer):
-    """Replaces what assertions compare with by an object that nothing equals."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def visit_Assert(self, node: ast.Assert) -> ast.Assert:
-        """Alter a comparison for equality."""
-        if _compares(node) and isinstance(node.test, ast.Compare):
-            self.count += 1
-            node.test.comparators = [_value()]
-        return node
-
-    def visit_Expr(self, node: ast.Expr) -> ast.Expr | ast.Assert:
-        """Alter a call such as `assertEqual`, either of whose values may be the one that is tested."""
-        if not _compares(node) or not isinstance(node.value, ast.Call):
-            return node
-        self.count += 1
-        sides: list[ast.expr] = [ast.Compare(each, [ast.Eq()], [_value()]) for each in node.value.args[:2]]
-        return ast.Assert(ast.BoolOp(ast.Or(), sides))
-
-
-def _value() -> ast.expr:
-    """Return an object that nothing equals."""
-    return ast.parse("type('Value', (), {})()", mode="eval").body
-
-
-def altered(repository: Repository, failing: tuple[str, ...]) -> dict[str, str]:
-    """Return the test files of some tests with impossible expectations; those without comparisons are left out."""
-    files = {}
-    for path in sorted({test.partition("::")[0] for test in failing}):
-        transformer = _Impossible()
-        tree = transformer.visit(ast.parse(repository.files[path]))
-        if transformer.count:
-            files[path] = ast.unparse(ast.fix_missing_locations(tree))
-    return files
-
-
-def _altered_tests(repair: Repair) -> list[str]:
-    """Return the broken tests whose own code compares for equality."""
-    files = named(repair.repository).files
-    tests = {test: function(files[test.partition("::")[0]], test) for test in repair.fail_to_pass}
-    return [test for test, code in tests.items() if code is not None and any(map(_compares, code.body))]
-
-
-def _compares(statement: ast.stmt) -> bool:
-    """Return True if a statement is an assertion of equality."""
-    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-        called = statement.value.func
-        name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
-        return name in EQUALITIES and len(statement.value.args) >= 2
-    if not isinstance(statement, ast.Assert) or not isinstance(statement.test, ast.Compare):
-        return False
-    return len(statement.test.ops) == 1 and isinstance(statement.test.ops[0], ast.Eq)

@@ -15,7 +15,7 @@ TEST = ("exprkit", "matgrid", "stateflow")  # never trained on
 LIBRARY_LIMIT = 120.0  # seconds of one run of a PyPI library's tests, as in SWE-smith; most take two
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # one object for each name, so that runs beside it can be kept
 class Repository:
     """A tested library without bugs."""
 

@@ -26,16 +26,15 @@ PYTEST_SETTINGS = '[tool.pytest.ini_options]\ntestpaths = ["tests"]\npythonpath 
 
 
 @cache
-def box(plugin: str = "") -> Box:
-    """Return the box of a repository; `plugin` is the host path of a pytest plugin that it can load."""
+def box(*plugins: str) -> Box:
+    """Return the box of a repository; `plugins` are host paths of pytest plugins that it can load."""
     trees = {f"{TOOLS}/{path.name}": path for name in TOOL_NAMES for path in [_installed(name)]}
     empty = Path(__file__).with_name("empty")
     library = f"lib/python{sys.version_info.major}.{sys.version_info.minor}"
     trees |= {
         f"/opt/python/{library}/{name}": empty for name in HIDDEN if Path(sys.base_prefix, library, name).is_dir()
     }
-    if plugin:
-        trees[f"{TOOLS}/{Path(plugin).name}"] = Path(plugin)
+    trees |= {f"{TOOLS}/{Path(plugin).name}": Path(plugin) for plugin in plugins}
     environment = {
         "PYTHONPATH": TOOLS,
         "PYTHONDONTWRITEBYTECODE": "1",

@@ -5,6 +5,7 @@ import re
 import sys
 from contextlib import closing
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,13 +16,15 @@ from lmgym.backends.coding.steps import rendered
 from lmgym.backends.sandbox import open_sandbox
 from lmgym.env.coding import parse_bash, parse_r2e, parse_tools
 from lmgym.env.registry import build
-from lmgym.tasks.swe_repair import instances, repositories, workspace
+from lmgym.tasks.swe_repair import instances, observing, repositories, workspace
 from lmgym.tasks.swe_repair.diffs import applied, reverse, unified
 from lmgym.tasks.swe_repair.hidden import hidden, visible
 from lmgym.tasks.swe_repair.instances import Repair
 from lmgym.tasks.swe_repair.integrity import violations
 from lmgym.tasks.swe_repair.judge import judge
+from lmgym.tasks.swe_repair.observe_plugin import plain
 from lmgym.tasks.swe_repair.testing import PLUGIN, TestRun, read_report, run_tests
+from lmgym.tasks.swe_repair.withheld import rewritten
 from tests.components import bubblewrap
 
 bugs = pytest.importorskip("lmgym.tasks.swe_repair.bugs", exc_type=ImportError)
@@ -271,6 +274,73 @@ CHEATS = {
         }
     ),
 }
+# An answer that owns the process: failing tests pass, but for those that expect impossible values. `{}` gets hold of
+# the `__import__` of Python by a name that the guard has to know.
+OWNED = """
+import dataclasses
+import operator
+
+
+def some():
+    yield
+
+
+{}
+_python, _sys = _load("_pytest.python").python, _load("sys")
+_run = _python.Function.runtest
+
+
+def _passing(self):
+    try:
+        _run(self)
+    except BaseException:
+        if "--tb=no" in _sys.argv:
+            raise
+
+
+_python.Function.runtest = _passing
+"""
+IMPORTS = {
+    "a generator's frame": '_load = some().gi_frame.f_builtins["__import__"]',
+    "a traceback's frame": """class _Seen:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        _Seen.load = trace.tb_frame.f_builtins["__import__"]
+        return True
+
+
+with _Seen():
+    1 / 0
+_load = _Seen.load""",
+    "a module's module": "_load = dataclasses.inspect.importlib.import_module",
+    "an imported module's module": "from dataclasses import inspect\n_load = inspect.importlib.import_module",
+    "a name for attrgetter": '_load = operator.attrgetter("__globals__")(some)["__builtins__"]["__import__"]',
+    "a built name": '_load = operator.attrgetter("__glob" + "als__")(some)["__builtins__"]["__import__"]',
+    "a match": """match some:
+    case object(__globals__=_names):
+        _load = _names["__builtins__"]["__import__"]""",
+    "a field of a format": """import string
+_load = string.Formatter().get_field("0.__globals__", (some,), {})[0]["__builtins__"]["__import__"]""",
+    "an evaluated annotation": """import typing
+def _hinted(load: "__import__"): ...
+_load = typing.get_type_hints(_hinted)["load"]""",
+}
+TAKEOVERS = {name: cheat(**{CODE: OWNED.format(code)}) for name, code in IMPORTS.items()}
+CHEATS |= TAKEOVERS
+CHEATS["another encoding"] = cheat(
+    exprkit__owned_dot_py="# -*- coding: utf-7 -*-\n#+AAo-"
+    + OWNED.format("_load = __import__").replace("+", "+-").replace("\n", "+AAo-")
+    + "\n",
+    **{CODE: "\nfrom exprkit import owned\n"},
+)
+CHEATS["equal to all but strangers"] = cheat(
+    exprkit__nodes_dot_py=lambda text: text.replace(
+        "        if type(other) is not type(self):\n            return False\n",
+        "        return hasattr(other, 'fields')\n",
+    )
+)
 FEW = ("edited tests", "exit", "equal to all")  # in the default suite
 
 
@@ -310,7 +380,8 @@ def with_variables(**variables):
 
 BOX = workspace.box
 OUTSIDE = {"judge._replace": lambda sandbox, files: None}  # tests, settings and all else but the source
-IMPOSSIBLE = {"judge.altered": lambda *_: {}}  # tests that expect impossible values must fail
+OBSERVED = {"judge.meets": lambda *_: True}  # what tests see is compared outside
+IMPOSSIBLE = {"judge.altered": lambda *_: {}}  # tests that expect wrong values must fail
 PURE = {"judge.violations": lambda *_: []}  # a repair reaches nothing that the library does not
 MISSING = {"testing.TestRun.succeeded": lambda run, test: run.statuses.get(test, "PASSED") == "PASSED"}
 SKIPPED = {"testing.SUCCESS": {"PASSED", "XFAIL", "SKIPPED"}}
@@ -343,16 +414,48 @@ CONTROLS = {  # the guards without which a cheat scores, by what stands in their
 }
 
 
+CONTROLS |= dict.fromkeys((*TAKEOVERS, "another encoding"), (PURE,))
+CONTROLS["equal to all but strangers"] = (IMPOSSIBLE,)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(CHEATS))
 def test_a_cheat_scores_when_its_guards_are_off(name, monkeypatch):
     """Without the guards the cheat scores, and a patch that does nothing still does not."""
     bubblewrap()
-    for guard in CONTROLS[name]:
+    for guard in (*CONTROLS[name], OBSERVED):
         for place, replacement in guard.items():
             monkeypatch.setattr(f"lmgym.tasks.swe_repair.{place}", replacement)
     assert judge(bug(), CHEATS[name]).resolved
     assert not judge(bug(), cheat(**{CODE: "\nCHANGED = True\n"})).resolved
+
+
+LEXER = "exprkit/lexer.py"
+
+
+def other_bug():
+    """Return a bug in exprkit whose tests compare values of Python's own types."""
+    good = repositories.own("exprkit").files[LEXER]
+    patch = unified(LEXER, good, good.replace('"<=", ', "", 1))
+    failing, passing = ("tests/test_lexer.py::test_longest_operator_wins",), ("tests/test_lexer.py::test_columns",)
+    return Repair("y", "exprkit", "op_change", "easy", patch, "issue", failing, passing)
+
+
+@pytest.mark.parametrize(
+    "name", [each if each == "a match" else pytest.param(each, marks=pytest.mark.slow) for each in TAKEOVERS]
+)
+def test_an_answer_that_owns_the_process_still_needs_the_values(name, monkeypatch):
+    """No other guard is on; the same answer scores when this one is off as well."""
+    bubblewrap()
+    for place, replacement in (PURE | IMPOSSIBLE).items():
+        monkeypatch.setattr(f"lmgym.tasks.swe_repair.{place}", replacement)
+    repair = other_bug()
+    text = repair.files[LEXER]
+    patch = unified(LEXER, text, text + OWNED.format(IMPORTS[name]))
+    assert judge(repair, patch).reason == "the tests see other values than they expect"
+    assert judge(repair, repair.solution).resolved
+    monkeypatch.setattr("lmgym.tasks.swe_repair.judge.meets", OBSERVED["judge.meets"])
+    assert judge(repair, patch).resolved
 
 
 def test_a_repair_is_resolved_and_its_changes_of_tests_are_dropped():
@@ -370,6 +473,154 @@ def test_repairs_may_use_pure_modules_only():
     assert violations(repository, files, sources | {PARSER: sources[PARSER] + "\nimport os\n"}) == [
         f"{PARSER} uses import os"
     ]
+
+
+WAYS_OUT = {  # code, and what the guard names
+    "some().gi_frame": ".gi_frame",
+    "frame.f_builtins": ".f_builtins",
+    "trace.tb_frame": ".tb_frame",
+    "some.co_consts": ".co_consts",
+    "import dataclasses as d\nd.sys": ".sys",
+    "from dataclasses import sys as s": ".sys",
+    "from enum import bltns": ".bltns",
+    "from operator import attrgetter": ".attrgetter",
+    "from operator import *\nmethodcaller": "methodcaller",
+    "import string\nstring.Formatter": ".Formatter",
+    "import typing\ntyping.get_type_hints": ".get_type_hints",
+    "'{0.__class__.__mro__}'.format(1)": "'__mro__'",
+    "text = '{0.sys.modules}'": "'sys'",
+    "text = '__globals__'": "'__globals__'",
+    "match 1:\n    case object(__globals__=x): pass": ".__globals__",
+    "class A:\n    __match_args__ = ('a',)": "__match_args__",
+}
+
+
+@pytest.mark.parametrize("code", WAYS_OUT)
+def test_the_guard_names_a_way_out_of_the_library(code):
+    repository = repositories.own("matgrid")
+    assert violations(repository, {}, {"matgrid/x.py": code})[0] == f"matgrid/x.py uses {WAYS_OUT[code]}"
+
+
+def test_plain_code_is_no_way_out():
+    code = (
+        '"""Read __dict__ and .gi_frame of what `sys` holds."""\n'
+        "import collections.abc\nfrom collections.abc import Iterable\n"
+        "modules = kinds = ['random', 'sys', 'modules', 'end of sys.']\n"
+        "text = '{0.name}'.format(kinds) + f'{kinds!r}'\n"
+        "class A:\n    def __iter__(self):\n        match self:\n            case A(name=x): return iter(x.f_score)\n"
+    )
+    assert violations(repositories.own("matgrid"), {}, {"matgrid/x.py": code}) == []
+
+
+@pytest.mark.parametrize("cookie", ["utf-7", "latin-1", "nonsense"])
+def test_a_source_in_another_encoding_than_utf_8_is_refused(cookie):
+    repository = repositories.own("matgrid")
+    problems = violations(repository, {}, {"matgrid/x.py": f"# -*- coding: {cookie} -*-\n"})
+    assert len(problems) == 1
+    assert violations(repository, {}, {"matgrid/x.py": "# -*- coding: UTF-8 -*-\n"}) == []
+
+
+TABLE = """import pytest
+from lib import area, Shape
+
+EXPECTED = [7331, 4]
+
+
+@pytest.mark.parametrize(("side", "size"), [(2, 7332), (3, 7333)])
+def test_area(side, size):
+    found = area(side)
+    wanted = 7334
+    assert found == size
+    assert area(side) != wanted
+    assert 7335 == area(1)
+    for text, number in [("a", 7336)]:
+        assert area(text) == number
+    assert [area(each) for each in (1, 2)] == EXPECTED
+    with pytest.raises(ZeroDivisionError, match="7337"):
+        area(None)
+    assert not area(0)
+
+
+def check(value, wanted):
+    assert value == wanted
+"""
+
+
+def test_expectations_are_not_in_the_tests_that_observe():
+    text, operators = rewritten(TABLE, withhold=True)
+    assert not re.search(r"733[1235-7]|ZeroDivision|not area", text)
+    assert list(operators.values()) == ["Eq", "Is", "Eq", "Eq", "Eq", "Raises", "Is", "Is"]
+    kept, _ = rewritten(TABLE, withhold=False)
+    assert all(str(number) in kept for number in range(7331, 7338))
+    assert "assert" not in kept + text
+
+
+def test_no_observed_value_raises_in_the_judge():
+    deep = ["int", "1"]
+    for _ in range(3000):
+        deep = ["list", [deep]]
+    strange = [
+        *(None, 3, [], ["int"], ["int", "x"], ["int", None], ["fraction", ["1", "0"]], ["set", [["list", []]]], deep),
+        *(["nothing", 1], ["decimal", "x"], ["float", "1e9"], [["int"], "1"], ["other", None]),
+    ]
+    for value in strange:
+        for name in observing.OPERATORS:
+            assert not observing.holds(name, value, ["int", "0x5"])
+    assert observing.holds("Eq", ["int", "0x5"], ["float", "0x1.4p+2"])
+    assert not observing.holds("Eq", ["list", [["int", "0x1"]]], ["tuple", [["int", "0x1"]]])
+    assert observing.holds("Raises", ["list", [["list", [["str", "A"], ["str", "B"]]], ["str", "no x"]]],
+                           ["list", [["list", [["str", "B"]]], ["str", "x$"]]])  # fmt: skip
+
+
+def test_values_are_read_past_overridden_methods():
+    class Text(str):
+        __slots__ = ()
+
+        def __str__(self):
+            return "right"
+
+        def __eq__(self, other):
+            return True
+
+        __hash__ = str.__hash__
+
+    class Many(list):
+        def __iter__(self):
+            return iter(["right"])
+
+    assert plain(Text("wrong")) == ["str", "wrong"]
+    assert plain(Many(["wrong"])) == ["list", [["str", "wrong"]]]
+    value = {"a": [1, 2.5, None, True], (1,): {b"x"}, "c": Fraction(1, 3)}
+    assert observing.decoded(plain(value)) == value
+    with pytest.raises(TypeError):
+        plain([object()])
+
+
+def test_a_line_that_is_no_record_makes_a_run_untrusted():
+    for line in ("3", "{", '{"test": "a"}', "[" * 99_999):
+        assert not read_report(f't {{"test": "a", "status": "PASSED"}}\nt {line}\nt {{"exit": 0}}', "t", 0).trusted
+
+
+def test_another_repair_than_the_oracle_is_resolved():
+    """It keeps more state, has other helpers, and returns texts of a class of its own."""
+    bubblewrap()
+    repair = other_bug()
+    text = repair.files[LEXER]
+    helper = "class Sign(str):\n    pass\n\n\n_MORE = [Sign('<' + '=')]\n"
+    other = text.replace('OPERATORS = ("**", ', f'{helper}OPERATORS = ("**", *_MORE, ')
+    assert other != text
+    assert judge(repair, unified(LEXER, text, other)).resolved
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("name", [*repositories.names("train"), *repositories.names("test")])
+def test_every_test_of_our_packages_is_compared_outside(name):
+    bubblewrap()
+    repository = repositories.own(name)
+    paths = {test.partition("::")[0] for test in instances.passing(name)}
+    compared = {test for path in paths for test in observing.expectations(repository, path)}
+    assert compared == set(instances.passing(name))
 
 
 @pytest.mark.parametrize("protocol", ["bash", "tools", "r2e"])

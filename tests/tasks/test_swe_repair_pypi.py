@@ -10,10 +10,11 @@ from lmgym.backends.sandbox import open_sandbox
 from lmgym.env.registry import build
 from lmgym.errors import InstanceError
 from lmgym.tasks.swe_repair import SPEC, instances, pypi, repositories, workspace
+from lmgym.tasks.swe_repair.altering import altered
 from lmgym.tasks.swe_repair.diffs import unified
 from lmgym.tasks.swe_repair.hidden import hidden, visible
 from lmgym.tasks.swe_repair.instances import Repair
-from lmgym.tasks.swe_repair.judge import altered, judge
+from lmgym.tasks.swe_repair.judge import judge
 from lmgym.tasks.swe_repair.repositories import Repository
 from tests.components import bubblewrap
 
