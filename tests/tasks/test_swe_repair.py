@@ -548,7 +548,7 @@ def check(value, wanted):
 
 def test_expectations_are_not_in_the_tests_that_observe():
     text, operators = rewritten(TABLE, withhold=True)
-    assert not re.search(r"733[1235-7]|ZeroDivision|not area", text)
+    assert not re.search(r"733[1235-7]|ZeroDivision", text)
     assert list(operators.values()) == ["Eq", "Is", "Eq", "Eq", "Eq", "Raises", "Is", "Is"]
     kept, _ = rewritten(TABLE, withhold=False)
     assert all(str(number) in kept for number in range(7331, 7338))
@@ -561,7 +561,7 @@ def test_no_observed_value_raises_in_the_judge():
         deep = ["list", [deep]]
     strange = [
         *(None, 3, [], ["int"], ["int", "x"], ["int", None], ["fraction", ["1", "0"]], ["set", [["list", []]]], deep),
-        *(["nothing", 1], ["decimal", "x"], ["float", "1e9"], [["int"], "1"], ["other", None]),
+        *(["nothing", 1], ["decimal", "x"], ["float", "east"], [["int"], "1"], ["other", None]),
     ]
     for value in strange:
         for name in observing.OPERATORS:
