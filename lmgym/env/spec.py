@@ -31,6 +31,9 @@ class TaskSpec:
     answer_tokens: int = 32  # limit of an answer of a local model, unless one is set
     seats: tuple[str, ...] = ()  # beside the agent's, such as "user" or "black"
     parallel_calls: bool = False  # an action may hold several tool calls, executed in order
+    thoughts: bool = (
+        False  # the thinking of an answer is part of the action, in `<think>` and `</think>` before its words
+    )
     player: Literal["inline", "thread", "process"] = "inline"
     concurrency: int | None = None  # most episodes at once, where each has large programs of its own
     deterministic: bool = True  # the same seed and actions make the same episode

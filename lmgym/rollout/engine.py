@@ -210,6 +210,7 @@ class EngineRun:
             seats=seats,
             exact=spec.goldens == "exact",
             parallel_calls=spec.parallel_calls,
+            thoughts=spec.thoughts,
             tries=tries,
         )
         episode.slot = self.pool.acquire(setting, self.engine.player or spec.player, timeout=spec.call_timeout)

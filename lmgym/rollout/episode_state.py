@@ -11,6 +11,7 @@ from typing import Any
 
 from lmgym.errors import ReplayError
 from lmgym.policy.base import TOOLS, Conversation, Policy, extends, offered
+from lmgym.policy.tools import join_thinking
 from lmgym.rollout.answers import AnswerFormat, action_of
 from lmgym.rollout.context import Context, History, with_request
 from lmgym.rollout.env_handle import StepResult
@@ -95,6 +96,7 @@ class EpisodeState:
     seats: dict[str, SeatState]
     exact: bool  # replayed turns must show the same observations and rewards
     parallel_calls: bool = False  # an action may hold several tool calls
+    thoughts: bool = False  # actions hold the thinking of answers
     tries: int = 1
     slot: int = -1
     position: int = 0  # in the prefix
@@ -295,6 +297,8 @@ class EpisodeState:
         seat.rendered = self.messages
         whole = seat.answers == "plain" or kind == "summary"
         text = completion.text if whole else action_of(completion.text, seat.answers)
+        if self.thoughts and completion.thinking and kind != "summary":
+            text = join_thinking(completion.thinking, text)
         return PendingAction(observation=observation, completion=completion, text=text, fresh=fresh, kind=kind)
 
     def _turn(self, action: PendingAction, result: StepResult | None) -> Turn:

@@ -34,6 +34,7 @@ _VIGORL = replace(
     answer_tokens=128,
     summary="Visual search with thoughts that point at coordinates, and a zoom tool (ViGoRL).",
     max_turns=6,
+    thoughts=True,
     references={"null": 0.0, "random": 0.27, "oracle": 1.0},
     options={"protocol": "vigorl", "crops": 5},
     source="generated; protocol and reward of ViGoRL (arXiv 2505.23678)",

@@ -77,3 +77,15 @@ def test_a_format_that_does_not_fit_is_refused():
         lmgym.evaluate("guess_number", "oracle", answers="action")
     with pytest.raises(RecipeError, match="are tool calls, see --tools"):
         lmgym.evaluate("swe_repair", "tiny", answers="action")
+
+
+class Thinker(Talker):
+    """A policy that thinks, apart from its words, as a local policy and a reasoning model do."""
+
+    def answer(self, messages):
+        return Completion(text="<answer>A</answer>", thinking="The letter is A.")
+
+
+def test_thinking_is_part_of_an_action_where_the_task_says_so():
+    report = lmgym.evaluate("lmgym/VisualSearchViGoRL-v0", Thinker(), episodes=8)
+    assert {(outcome.invalid, outcome.turns) for outcome in report.outcomes} == {(0, 1)}
