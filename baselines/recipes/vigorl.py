@@ -37,7 +37,7 @@ EXPERIMENT = Direction(
     arms=(arm("wrong branches", "vigorl", *EPS), arm("straight", "vigorl", *EPS, "--wrong", "0")),
     model="tiny-vl",
     start=("--instances", "24", "--interject", "0", "--observation-weight", "0"),
-    warmup=16,
+    warmup=32,
     tokens=150_000,
 )
 

@@ -25,11 +25,6 @@ def split_thinking(text: str) -> tuple[str, str]:
     return before.lstrip().removeprefix(OPEN).strip(), after.lstrip()
 
 
-def join_thinking(thinking: str, words: str) -> str:
-    """Return an answer as it was before `split_thinking`, but for white space."""
-    return f"{OPEN}{thinking}{CLOSE}{words}"
-
-
 def action_of_call(content: str, name: str, arguments: Any) -> str:
     """Return the action of a native tool call: its words, and its JSON on the last line.
 

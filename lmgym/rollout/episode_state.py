@@ -11,7 +11,6 @@ from typing import Any
 
 from lmgym.errors import ReplayError
 from lmgym.policy.base import TOOLS, Conversation, Policy, extends, offered
-from lmgym.policy.tools import join_thinking
 from lmgym.rollout.answers import AnswerFormat, action_of
 from lmgym.rollout.context import Context, History, with_request
 from lmgym.rollout.env_handle import StepResult
@@ -298,7 +297,7 @@ class EpisodeState:
         whole = seat.answers == "plain" or kind == "summary"
         text = completion.text if whole else action_of(completion.text, seat.answers)
         if self.thoughts and completion.thinking and kind != "summary":
-            text = join_thinking(completion.thinking, text)
+            text = f"<think>{completion.thinking}</think>{text}"
         return PendingAction(observation=observation, completion=completion, text=text, fresh=fresh, kind=kind)
 
     def _turn(self, action: PendingAction, result: StepResult | None) -> Turn:

@@ -80,7 +80,7 @@ class Approximate:
 
 @dataclass(frozen=True)
 class Expected:
-    """What the assertions of one test expect, in their order."""
+    """Expected values of one test, in the order of its assertions."""
 
     place: Place
     numbers: tuple[int, ...]

@@ -15,7 +15,6 @@ from lmgym.policy.tools import (
     action_of_call,
     call_of_action,
     calls_of_action,
-    join_thinking,
     split_thinking,
 )
 from lmgym.types import Message
@@ -112,8 +111,3 @@ def test_an_action_may_hold_several_calls():
     two = "\n".join(action_of_call("", name, {"jar": number}) for number, name in enumerate(("peek", "answer")))
     assert calls_of_action(f"Look.\n{two}") == ("Look.", [("peek", {"jar": 0}), ("answer", {"jar": 1})])
     assert calls_of_action("go") == ("go", [])
-
-
-@pytest.mark.parametrize("text", ["<think>why</think><answer>A</answer>", "<think>a\nb</think>go"])
-def test_thinking_is_joined_again(text):
-    assert join_thinking(*split_thinking(text)) == text
