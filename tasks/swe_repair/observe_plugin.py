@@ -19,6 +19,7 @@ import pytest
 
 PATH = "/tmp/observations"
 DEEPEST = 50  # levels of one value
+PARTS = ("numerator", "denominator")
 NAIVE: list[tuple[type, str, Callable[[Any], Any]]] = [  # how the content of a value is read past an overridden method
     (bool, "bool", bool),
     (int, "int", lambda value: hex(int.__int__(value))),
@@ -27,7 +28,7 @@ NAIVE: list[tuple[type, str, Callable[[Any], Any]]] = [  # how the content of a 
     (str, "str", lambda value: str.__str__(value)),
     (bytes, "bytes", lambda value: bytes.hex(value)),
     (bytearray, "bytes", lambda value: bytearray.hex(value)),
-    (Fraction, "fraction", lambda value: [hex(Fraction.numerator.fget(value)), hex(Fraction.denominator.fget(value))]),
+    (Fraction, "fraction", lambda value: [hex(vars(Fraction)[part].fget(value)) for part in PARTS]),
     (Decimal, "decimal", lambda value: Decimal.__str__(value)),
     (datetime.datetime, "datetime", lambda value: datetime.datetime.isoformat(value)),
     (datetime.date, "date", lambda value: datetime.date.isoformat(value)),

@@ -74,7 +74,8 @@ def _of_library(scope: ast.AST, outer: set[str]) -> set[str]:
         if isinstance(node, ast.Import | ast.ImportFrom):
             for alias in node.names:
                 module = alias.name if isinstance(node, ast.Import) else node.module or ""
-                if module.partition(".")[0] not in TRUSTED or getattr(node, "level", 0):
+                relative = isinstance(node, ast.ImportFrom) and node.level > 0
+                if module.partition(".")[0] not in TRUSTED or relative:
                     library.add((alias.asname or alias.name).partition(".")[0])
         elif node is not scope and isinstance(node, ast.Lambda) and not isinstance(scope, ast.Module):
             library |= {argument.arg for argument in node.args.args}
