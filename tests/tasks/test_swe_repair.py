@@ -314,8 +314,13 @@ IMPORTS = {
 with _Seen():
     1 / 0
 _load = _Seen.load""",
-    "a module's module": "_load = dataclasses.inspect.importlib.import_module",
-    "an imported module's module": "from dataclasses import inspect\n_load = inspect.importlib.import_module",
+    "a module's module": """def _load(name):
+    dataclasses.inspect.importlib.import_module(name)
+    return dataclasses.inspect.importlib.import_module(name.partition(".")[0])""",
+    "an imported module's module": """from dataclasses import inspect
+def _load(name):
+    inspect.importlib.import_module(name)
+    return inspect.importlib.import_module(name.partition(".")[0])""",
     "a name for attrgetter": '_load = operator.attrgetter("__globals__")(some)["__builtins__"]["__import__"]',
     "a built name": '_load = operator.attrgetter("__glob" + "als__")(some)["__builtins__"]["__import__"]',
     "a match": """match some:
