@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from lmgym.baselines import grpo
-from lmgym.baselines.curves.directions import SMALL_START, SMALL_STEPS, Direction, arm
+from lmgym.baselines.curves.directions import Direction, arm
 from lmgym.errors import RecipeError
 from lmgym.train.parts.rewards import each
 from lmgym.train.recipe import Recipe
@@ -36,9 +36,10 @@ EXPERIMENT = Direction(
     claim="gates keep immediate rewards from replacing the outcome",
     task="webshop",
     options=("progress=0.5",),
-    arms=(arm("gra", "gra", *SMALL_STEPS), arm("all terms added", "gra", "--direct", *SMALL_STEPS)),
-    start=SMALL_START,
-    warmup=100,
+    arms=(arm("gra", "gra"), arm("all terms added", "gra", "--direct")),
+    model="tiny?words=webshop",
+    start=("--episodes", "64", "--minibatches", "8", "--interject", "0"),
+    warmup=150,
     tokens=50_000,
 )
 
