@@ -17,20 +17,23 @@ class BrowserEnv(TextEnv):
     window = (1280, 720)  # width and height in pixels
     browser: Any
 
-    def __init__(self, *, observe: str = "axtree", pixels: str = "none", places: bool = False, **common: Any) -> None:
-        """Choose the observations.
+    def __init__(
+        self, *, observe: str = "axtree", pixels: str = "none", places: bool = False, actions: str = "", **common: Any
+    ) -> None:
+        """Choose the observations and the actions.
 
         Args:
             observe: "axtree" shows the accessibility tree, "html" short HTML, "none" nothing of the page.
             pixels: "screenshot" adds a picture of the window, "som" one with marks, "none" nothing.
             places: True adds the coordinates of each element's centre, for actions by coordinate.
+            actions: names of the actions that are described and allowed, by commas; "" for all of the task's.
             common: options of every task: split, others, render_mode.
         """
         if pixels != "none":
             self.PICTURES = Images(self.window[1], self.window[0])  # type: ignore[misc]  # of this environment
         super().__init__(**common)
         self.check_choices(observe=(observe, OBSERVE), pixels=(pixels, PIXELS))
-        self.observe, self.pixels, self.places = observe, pixels, places
+        self.observe, self.pixels, self.places, self.actions = observe, pixels, places, actions
 
     def call(self, action: str) -> str:
         """Perform one call, advance the page's clock and return an error message or ""."""

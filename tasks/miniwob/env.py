@@ -63,7 +63,7 @@ class MiniWoB(BrowserEnv):
             places: True adds the coordinates of each element's centre, for actions by coordinate.
             decay: True lets the reward decrease over time as in the pages: to 0 at a page's time limit.
             tick: milliseconds of the page's clock per action.
-            common: options of every browser task: observe, pixels, split, others, render_mode.
+            common: options of every browser task: observe, pixels, actions, split, others, render_mode.
         """
         if page and page not in PAGES:
             raise InstanceError(f"MiniWoB++ has no page {page!r}; it has {', '.join(PAGES)}")
@@ -74,7 +74,13 @@ class MiniWoB(BrowserEnv):
         self.page, self.decay = page, decay
         sites, self._root = _sites()
         self.browser = BrowserSession(
-            sites, sets=("bid", "coord"), size=self.window, tick=tick, hidden=HIDDEN, counted=COUNTED
+            sites,
+            sets=("bid", "coord"),
+            only=self.actions,
+            size=self.window,
+            tick=tick,
+            hidden=HIDDEN,
+            counted=COUNTED,
         )
         self.goal = ""
         self.opened = ""  # name of the page that is open

@@ -26,7 +26,7 @@ class Browsing(BrowserEnv):
     def __init__(self, *, tick: int = 500, **common: Any) -> None:
         """Choose the observations; `tick` is the time in milliseconds of the page's clock per action."""
         super().__init__(**common)
-        self.browser = BrowserSession(Sites(), sets=SETS, size=self.window, tick=tick)
+        self.browser = BrowserSession(Sites(), sets=SETS, only=self.actions, size=self.window, tick=tick)
         self.goal = ""
 
     def judged(self) -> float:

@@ -27,7 +27,7 @@ class WebForms(Browsing):
 
         Args:
             kind: one kind of goal, such as "cart" or "travel"; "" for all kinds.
-            common: options of every browser task: observe, pixels, places, tick, split.
+            common: options of every browser task: observe, pixels, places, actions, tick, split.
         """
         super().__init__(**common)
         self.check_choices(kind=(kind, ("", *KINDS)))

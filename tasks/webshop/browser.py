@@ -39,7 +39,8 @@ class WebShopBrowser(BrowserEnv, WebShop):
         """Choose the observations and WebShop's options; `mode` and what is repeated have no effect."""
         super().__init__(**common)
         self.refused = False  # the last call
-        self.browser = BrowserSession(Sites({SITE: self._serve}), sets=("bid", "coord", "nav"), size=self.window)
+        sets = ("bid", "coord", "nav")
+        self.browser = BrowserSession(Sites({SITE: self._serve}), sets=sets, only=self.actions, size=self.window)
 
     def act(self, action: str) -> Reply:
         """Perform one call in the browser."""

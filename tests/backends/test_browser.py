@@ -25,7 +25,7 @@ from lmgym.backends.browser.context import IsolatedContext
 from lmgym.backends.browser.gate import Request, Response, Sites
 from lmgym.backends.browser.keys import KEYS, unknown
 from lmgym.backends.browser.session import BrowserSession
-from lmgym.errors import BackendError, MissingExtra
+from lmgym.errors import BackendError, InstanceError, MissingExtra
 from tests.components import chromium
 
 from .pages import HERE, Site, serving, sites
@@ -378,6 +378,16 @@ def test_every_action_is_described():
     assert lines[0] == "scroll(delta_x, delta_y): Turn the wheel by pixels, right and down."
     public = {name for name, value in vars(Actions).items() if callable(value) and not name.startswith("_")}
     assert sorted(line.partition("(")[0] for line in lines) == sorted(public)
+
+
+def test_only_the_listed_actions_are_named_and_allowed(site):
+    session = BrowserSession(sites(site), sets=SETS, only="click, noop")
+    assert session.names == ("click", "noop")
+    session.open(HERE + "/")
+    assert "no action 'goto'" in session.do("goto", [HERE + "/"])
+    session.close()
+    with pytest.raises(InstanceError, match="unknown action 'clikc'; choose scroll, fill"):
+        action_names(SETS, "click,clikc")
 
 
 def test_sessions_work_from_many_threads_at_once(site):

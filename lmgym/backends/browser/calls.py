@@ -13,6 +13,7 @@ from typing import Any, get_args
 
 from lmgym.backends.browser.actions import Actions, Modifier
 from lmgym.backends.browser.context import ActionRefused
+from lmgym.errors import InstanceError
 
 SETS: Mapping[str, tuple[str, ...]] = {
     "bid": (
@@ -33,9 +34,16 @@ HALVES = re.compile("[\ud800-\udfff]")  # lone surrogates: a browser fails on th
 THEIRS = {"dx": "delta_x", "dy": "delta_y"}  # BrowserGym's names in scroll_at
 
 
-def action_names(sets: Iterable[str]) -> tuple[str, ...]:
-    """Return the names of the actions in these sets, `noop` included."""
-    return tuple(dict.fromkeys(name for part in sets for name in SETS[part])) + ("noop",)
+def action_names(sets: Iterable[str], only: str = "") -> tuple[str, ...]:
+    """Return the names of the actions in these sets, `noop` included, or those that `only` lists by commas.
+
+    Raises InstanceError for a name that is not in the sets.
+    """
+    names = tuple(dict.fromkeys(name for part in sets for name in SETS[part])) + ("noop",)
+    chosen = tuple(dict.fromkeys(name.strip() for name in only.split(","))) if only else names
+    if unknown := [name for name in chosen if name not in names]:
+        raise InstanceError(f"unknown action {unknown[0]!r}; choose {', '.join(names)}")
+    return chosen
 
 
 def describe(names: Iterable[str]) -> str:

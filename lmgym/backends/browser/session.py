@@ -60,6 +60,7 @@ class BrowserSession:
         sites: Sites,
         *,
         sets: Iterable[str] = ("bid", "nav", "tab", "chat", "infeas"),
+        only: str = "",
         size: tuple[int, int] = (1280, 720),
         tick: float = TICK,
         files: Path | None = None,
@@ -72,6 +73,7 @@ class BrowserSession:
         Args:
             sites: the sites that pages may load.
             sets: names of BrowserGym's action sets that are allowed.
+            only: names of actions of these sets, by commas, that alone are allowed; "" for all.
             size: width and height of the window, in pixels.
             tick: milliseconds of virtual time per action.
             files: folder whose files may be uploaded.
@@ -79,7 +81,7 @@ class BrowserSession:
             counted: CSS selector of hidden elements that still use up a bid.
             patience: seconds for an action or an observation, after which BackendError is raised.
         """
-        self.sites, self.names = sites, action_names(sets)
+        self.sites, self.names = sites, action_names(sets, only)
         self.size, self.tick, self.files, self.patience = size, tick, files, patience
         self.hidden, self.counted = hidden, counted
         self._context: IsolatedContext | None = None
