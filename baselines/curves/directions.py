@@ -7,7 +7,7 @@ where tokens are not comparable. The results are reported, not asserted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -18,6 +18,7 @@ import numpy as np
 
 from lmgym.baselines.curves.comparison import Settings, call, in_parallel, interval, make, percent
 from lmgym.errors import LmgymError
+from lmgym.train import algorithms
 from lmgym.train.log import read_metrics
 
 RL = ("--warmup", "0", "--steps", "1000000")  # `--tokens` ends a run
@@ -255,15 +256,17 @@ def _demonstrated(direction: Direction) -> bool:
 
 
 def words(direction: Direction, arm: Arm, seed: int, folder: Path) -> list[str]:
-    """Return the arguments of `lmgym train` for an arm."""
+    """Return the arguments of `lmgym train` for an arm; it learns from the recordings if its algorithm takes any."""
     start = start_of(direction, seed, folder) / "policy"
+    args = algorithms.load(arm.algorithm).Args
+    offline = direction.recordings and any(each.name == "recorded" for each in fields(args))
     return [
         *("train", arm.algorithm, direction.task, "--model", f"hf:{start}", "--seed", str(seed), "--threads", "1"),
         *("--out", str(run_of(direction, arm, seed, folder)), "--evaluate", str(direction.episodes)),
         *(["--tokens", str(direction.tokens)] if direction.tokens else []),
         *("--evaluate-every", str(direction.every)),
         *(["--no-evaluate-before"] if arm.algorithm != "bc" else []),  # the start run has this evaluation
-        *(["--recorded", str(data_of(direction, seed, folder))] if direction.recordings else []),
+        *(["--recorded", str(data_of(direction, seed, folder))] if offline else []),
         *arm.words,
         *_options([*direction.options, *arm.options]),
         *direction.common,

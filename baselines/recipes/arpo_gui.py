@@ -30,7 +30,7 @@ EXPERIMENT = Direction(
     name="arpo_gui",
     claim="a stored success in groups without any beats GRPO",
     task="miniwob",
-    options=("pixels=screenshot", "observe=none", "page=click-test-2"),
+    options=("pixels=screenshot", "observe=none", "page=click-test-2", "actions=mouse_click"),
     arms=(arm("arpo_gui", "arpo_gui"), arm("no replay", "arpo_gui", "--capacity", "0")),
     model="tiny-vl",
     warmup=8,

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from lmgym.baselines import grpo
-from lmgym.baselines.curves.directions import Direction, arm
+from lmgym.baselines.curves.directions import Direction, Recording, arm
 from lmgym.train.parts.filters import drop_lone_episodes, drop_outside, keep_uncertain
 from lmgym.train.parts.importance import Choice
 from lmgym.train.parts.stores import Successes
@@ -33,10 +33,13 @@ EXPERIMENT = Direction(
     name="dart",
     claim="choosing rollouts, turns and tokens by what a task has shown beats GRPO",
     task="miniwob",
-    options=("page=click-checkboxes",),
+    options=("page=click-checkboxes", "actions=click", "places=false"),
+    recordings=(Recording(by="demonstrator", episodes=500),),
     arms=(arm("dart", "dart"), arm("grpo", "grpo", "--clip", "0.1", "--dual", "10", "--kl", "0.1")),
-    warmup=12,
-    tokens=15_000,
+    start=("--observation-weight", "0.1"),
+    warmup=60,
+    tokens=30_000,
+    episodes=100,
 )
 
 

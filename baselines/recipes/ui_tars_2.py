@@ -36,7 +36,7 @@ EXPERIMENT = Direction(
     name="ui_tars_2",
     claim="value pre-training with decoupled and length-adaptive GAE beats PPO with lambda 0.95",
     task="miniwob",
-    options=("page=click-checkboxes",),
+    options=("page=click-checkboxes", "actions=click", "places=false"),
     arms=(arm("ui_tars_2", "ui_tars_2", *OWN), arm("ppo", "ppo", "--critic-steps", "1", *SHAPED)),
     warmup=12,
     tokens=15_000,
