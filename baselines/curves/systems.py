@@ -93,7 +93,8 @@ def described(direction: Direction) -> tuple[str, ...]:
 
 def table(everything: Mapping[str, Direction], rows: Mapping[str, str], previous: str = "") -> str:
     """Return the table: the new `rows`, those of the `previous` table, and for the rest that they are not run."""
-    before = {line.split("|")[1].strip(): line for line in previous.splitlines() if line.count("|") > len(COLUMNS)}
+    ran = [line for line in previous.splitlines() if line.count("|") > len(COLUMNS) and f"| {NOT_RUN} |" not in line]
+    before = {line.split("|")[1].strip(): line for line in ran}
     lines = [f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
     for name, direction in sorted(everything.items()):
         empty = [*described(direction), *("",) * 5, NOT_RUN, *("",) * 2, f"`make systems ARGS={name}`", ""]
