@@ -207,15 +207,18 @@ def _record(direction: Direction, by: Literal["demonstrator", "start"], seed: in
 
 def start_of(direction: Direction, seed: int, folder: Path) -> Path:
     """Return the folder of the start run, which directions with the same start share."""
-    own = direction.name if _demonstrated(direction) else ""
+    own = data_of(direction, seed, folder).name if _demonstrated(direction) else ""
     parts = (own, direction.model, direction.warmup, direction.episodes)
     further = [*direction.options, *direction.common, *direction.start]
     return folder / f"{direction.task.rpartition('/')[2]}-start-{crc32(repr((parts, further)).encode()):08x}-{seed}"
 
 
 def data_of(direction: Direction, seed: int, folder: Path) -> Path:
-    """Return the folder of the data set."""
-    return folder / f"{direction.name}-data-{seed}"
+    """Return the folder of the data set, which directions with the same demonstrations share."""
+    if any(recording.by == "start" for recording in direction.recordings):
+        return folder / f"{direction.name}-data-{seed}"
+    made = (direction.task, direction.recorded_options or direction.options, direction.recordings)
+    return folder / f"{direction.task.rpartition('/')[2]}-data-{crc32(repr(made).encode()):08x}-{seed}"
 
 
 def run_of(direction: Direction, arm: Arm, seed: int, folder: Path) -> Path:

@@ -23,7 +23,7 @@ from functools import partial
 from torch import Tensor
 
 from lmgym.baselines import grpo
-from lmgym.baselines.curves.directions import SMALL_START, Direction, arm
+from lmgym.baselines.curves.directions import SMALL_START, Direction, Recording, arm
 from lmgym.train.batch import Batch
 from lmgym.train.parts.credit import within_groups
 from lmgym.train.parts.filters import drop_even
@@ -37,6 +37,8 @@ EXPERIMENT = Direction(
     name="ui_s1",
     claim="going on after patched mismatches beats ending at the first",
     task="webforms",
+    options=("kind=ask", "actions=click,fill,goto,send_msg_to_user,report_infeasible"),
+    recordings=(Recording(by="demonstrator", episodes=400),),
     arms=(arm("ui_s1", "ui_s1"), arm("no patches", "ui_s1", "--patches", "0")),
     common=("--train-instances", "200"),
     start=SMALL_START,

@@ -20,7 +20,8 @@ from functools import partial
 from pathlib import Path
 
 from lmgym.baselines import bc, ppo
-from lmgym.baselines.curves.directions import RATES, Direction, arm
+from lmgym.baselines.curves.directions import RATES, arm
+from lmgym.baselines.recipes import dart
 from lmgym.train.parts.credit import length_adaptive
 from lmgym.train.parts.filters import drop_failures
 from lmgym.train.parts.rewards import each, turn_cost
@@ -32,14 +33,11 @@ from lmgym.train.stages import Generate, Rl
 
 SHAPED = (*RATES, "--invalid-cost", "0.1", "--kl-reward", "0", "--limit-ends")
 OWN = ("--rounds", "1", "--critic-steps", "3", "--alpha", "0.5", *SHAPED)
-EXPERIMENT = Direction(
+EXPERIMENT = replace(
+    dart.EXPERIMENT,  # task, start and tokens
     name="ui_tars_2",
     claim="value pre-training with decoupled and length-adaptive GAE beats PPO with lambda 0.95",
-    task="miniwob",
-    options=("page=click-checkboxes", "actions=click", "places=false"),
     arms=(arm("ui_tars_2", "ui_tars_2", *OWN), arm("ppo", "ppo", "--critic-steps", "1", *SHAPED)),
-    warmup=12,
-    tokens=15_000,
 )
 
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from lmgym.baselines import bc, grpo
-from lmgym.baselines.curves.directions import SMALL_START, Direction, arm
+from lmgym.baselines.curves.directions import SMALL_START, Direction, Recording, arm
 from lmgym.rollout.context import Stub
 from lmgym.train.parts.turns import by_turn
 from lmgym.train.ranges import Count, NonNegative, PositiveInt, Rate
@@ -30,6 +30,8 @@ EXPERIMENT = Direction(
     name="webagent_r1",
     claim="stubs for old pages are no worse than all pages in full, at the same number of tokens",
     task="webforms",
+    options=("kind=ask", "actions=click,fill,goto,send_msg_to_user,report_infeasible"),
+    recordings=(Recording(by="demonstrator", episodes=400),),
     arms=(arm("stubs", "webagent_r1"), arm("all pages", "webagent_r1", "--keep", "25")),
     common=("--train-instances", "200"),
     start=SMALL_START,
