@@ -32,11 +32,12 @@ from lmgym.train.seats import Seat
 from lmgym.train.stages import Rl
 from lmgym.types import FIRST_SEAT
 
+FEW = ("--instances", "32")  # a step, so that the budget holds about ten
 EXPERIMENT = Direction(
     name="epo_adviser",
     claim="reinforcing the strategies that a judge finds critical beats as many drawn at random",
     task="lmgym/ALFWorldAdvised-v0",
-    arms=(arm("judged", "epo_adviser"), arm("random turns", "epo_adviser", "--chosen", "random")),
+    arms=(arm("judged", "epo_adviser", *FEW), arm("random turns", "epo_adviser", *FEW, "--chosen", "random")),
     start=("--seats", "adviser"),
     warmup=150,
     tokens=60_000,

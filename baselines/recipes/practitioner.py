@@ -38,7 +38,8 @@ EXPERIMENT = Direction(
     ),
     common=("--train-instances", "1500"),  # games are slow to make
     warmup=120,
-    tokens=70_000,
+    tokens=40_000,
+    episodes=100,
 )
 
 
