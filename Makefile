@@ -93,7 +93,7 @@ bench-trl: .venv/.dev ## time GRPO steps here and in TRL: ARGS='--turns 6 1 --pr
 curves: .venv/.train ## draw learning curves of all baselines: SIZE=small|full|lmrl ARGS='--tune'
 	$(BIN)/lmgym curves --size $(SIZE) --write baselines/README.md $(ARGS)
 
-systems: .venv/.train ## run published systems against their ablations: ARGS='arpo supo', ARGS=--trial
+systems: .venv/.dev ## run published systems against their ablations: ARGS='arpo supo', ARGS=--trial
 	$(BIN)/lmgym systems $(if $(findstring --trial,$(ARGS)),,--write baselines/recipes/README.md) $(ARGS)
 
 golden: .venv/.dev ## record the golden episodes of a task: TASK=wordle
