@@ -38,7 +38,7 @@ EXPERIMENT = Direction(
     arms=(arm("dart", "dart"), arm("grpo", "grpo", "--clip", "0.1", "--dual", "10", "--kl", "0.1")),
     start=("--observation-weight", "0.1"),
     warmup=60,
-    tokens=30_000,
+    tokens=20_000,
     episodes=100,
 )
 
