@@ -33,13 +33,14 @@ from lmgym.train.parts.turns import Turns
 from lmgym.train.ranges import Count, Fraction, NonNegative
 from lmgym.train.recipe import Recipe
 
+FEW = ("--instances", "2")  # a step, of groups of 8: prompts have thousands of tokens
 EXPERIMENT = Direction(
     name="ui_s1",
     claim="going on after patched mismatches beats ending at the first",
     task="webforms",
     options=("kind=ask", "actions=click,fill,goto,send_msg_to_user,report_infeasible"),
     recordings=(Recording(by="demonstrator", episodes=400),),
-    arms=(arm("ui_s1", "ui_s1"), arm("no patches", "ui_s1", "--patches", "0")),
+    arms=(arm("ui_s1", "ui_s1", *FEW), arm("no patches", "ui_s1", *FEW, "--patches", "0")),
     common=("--train-instances", "200"),
     start=SMALL_START,
     warmup=60,

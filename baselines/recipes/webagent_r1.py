@@ -26,13 +26,14 @@ from lmgym.train.parts.turns import by_turn
 from lmgym.train.ranges import Count, NonNegative, PositiveInt, Rate
 from lmgym.train.recipe import Recipe
 
+FEW = ("--instances", "2")  # a step, of groups of 8: prompts have thousands of tokens
 EXPERIMENT = Direction(
     name="webagent_r1",
     claim="stubs for old pages are no worse than all pages in full, at the same number of tokens",
     task="webforms",
     options=("kind=ask", "actions=click,fill,goto,send_msg_to_user,report_infeasible"),
     recordings=(Recording(by="demonstrator", episodes=400),),
-    arms=(arm("stubs", "webagent_r1"), arm("all pages", "webagent_r1", "--keep", "25")),
+    arms=(arm("stubs", "webagent_r1", *FEW), arm("all pages", "webagent_r1", *FEW, "--keep", "25")),
     common=("--train-instances", "200"),
     start=SMALL_START,
     warmup=60,
