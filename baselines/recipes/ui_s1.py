@@ -44,7 +44,7 @@ EXPERIMENT = Direction(
     common=("--train-instances", "200"),
     start=SMALL_START,
     warmup=60,
-    tokens=15_000,
+    tokens=10_000,
     episodes=64,
 )
 
