@@ -39,8 +39,9 @@ EXPERIMENT = Direction(
     task="lmgym/ALFWorldAdvised-v0",
     arms=(arm("judged", "epo_adviser", *FEW), arm("random turns", "epo_adviser", *FEW, "--chosen", "random")),
     start=("--seats", "adviser"),
-    warmup=150,
-    tokens=60_000,
+    warmup=100,
+    tokens=40_000,
+    episodes=100,
 )
 
 

@@ -33,7 +33,7 @@ EXPERIMENT = Direction(
         arm("ppo, dense, half imitation", "practitioner", *FEW, "--warmup", "30", options=DENSE),
         arm("ppo, dense, larger world", "practitioner", *FEW, options=LARGE),
     ),
-    common=("--train-instances", "1500"),  # games are slow to make
+    common=("--train-instances", "200"),  # games are slow to make
     warmup=120,
     tokens=40_000,
     episodes=100,
