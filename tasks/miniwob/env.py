@@ -153,12 +153,14 @@ class Solved(MiniWoB):
     def oracle(self) -> Iterator[str]:
         """Yield the next call of the page's scripted player, which reads the page's own variables.
 
-        It waits where nobody wrote one, and only on the pages of SOLVED does it always win.
+        It waits where nobody wrote one, and only on the pages of SOLVED does it always win. It clicks at places where
+        `click` is not among the actions.
         """
         source = resources.files(__package__).joinpath("oracle.js").read_text(encoding="utf-8")
         memory: Any = None
         while True:
-            call, memory = self.browser.evaluate(source, [self.opened, self.goal, memory, self.seed])
+            given = [self.opened, self.goal, memory, self.seed, list(self.browser.names)]
+            call, memory = self.browser.evaluate(source, given)
             yield call
 
 

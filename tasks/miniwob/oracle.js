@@ -1,7 +1,8 @@
 // Players written for single pages: each looks at the page and says what to do next, knowing all that the page knows.
-// A player is given the goal's text, what it remembered and the seed; it returns a call, or [call, what to remember].
+// A player is given the goal's text, what it remembered, the seed and the names of the allowed actions; it returns a
+// call, or [call, what to remember].
 // Where nobody wrote one, nothing is done. Some players do well and do not always win: SOLVED, in __init__.py, names the pages of those that do.
-([page, goal, memory, seed]) => {
+([page, goal, memory, seed, allowed]) => {
   const all = (selector, root = document) => [...root.querySelectorAll(selector)];
   const one = (selector, root = document) => root.querySelector(selector);
   const text = element => element.textContent.replace(/\s+/g, ' ').trim();
@@ -14,7 +15,8 @@
   const click = element => {
     if (!element) return null;
     const bid = element.getAttribute('bid');
-    return bid ? say('click', bid) : say('mouse_click', ...middle(element));
+    if (bid && allowed.includes('click')) return say('click', bid);
+    return say('mouse_click', ...(bid ? middle(element).map(Math.round) : middle(element)));
   };
   const hover = element => say('hover', element.getAttribute('bid'));
   const fill = (element, value) => say('fill', element.getAttribute('bid'), String(value));

@@ -173,6 +173,13 @@ def test_decay_is_a_term_in_virtual_time_and_leaves_the_score(opened):
     assert (info["score"], info["success"]) == (1.0, True)
 
 
+def test_players_click_at_places_where_actions_have_no_bids(opened):
+    env = opened("lmgym/MiniWoB-v0", page="click-test-2", actions="mouse_click")
+    call = next(env.unwrapped.oracle())
+    assert call.startswith("mouse_click(")
+    assert env.step(call)[1] == 1.0
+
+
 @pytest.mark.parametrize(("call", "score"), [("click('999')", 0.0), ("hello", 0.0), ("noop()", 1.0)])
 def test_an_action_that_failed_never_completes_a_task(button, call, score):
     button.reset(options={"index": 0})
