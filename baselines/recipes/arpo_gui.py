@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from lmgym.baselines import grpo
-from lmgym.baselines.curves.directions import Direction, Recording, arm
+from lmgym.baselines.curves.directions import SMALL_STEPS, Direction, Recording, arm
 from lmgym.train.parts.filters import drop_lone_episodes
 from lmgym.train.parts.stores import Successes
 from lmgym.train.parts.tasks import Band, Uniform
@@ -32,11 +32,11 @@ EXPERIMENT = Direction(
     task="miniwob",
     options=("pixels=screenshot", "observe=none", "page=click-test-2", "actions=mouse_click"),
     recordings=(Recording(by="demonstrator", episodes=500),),
-    arms=(arm("arpo_gui", "arpo_gui"), arm("no replay", "arpo_gui", "--capacity", "0")),
+    arms=(arm("arpo_gui", "arpo_gui", *SMALL_STEPS), arm("no replay", "arpo_gui", *SMALL_STEPS, "--capacity", "0")),
     model="tiny-vl",
     start=("--observation-weight", "0", "--minibatches", "8"),
     warmup=40,
-    tokens=15_000,
+    tokens=20_000,
     episodes=100,
 )
 
