@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from lmgym.board.entry import EntrySettings, PolicyKind
 from lmgym.errors import SubmissionError
 from lmgym.evaluation.record import EPISODES, FACTS, read_facts
+from lmgym.policy.select import model_of, selection_of
 from lmgym.rollout import episodes
-from lmgym.types import Trajectory
+from lmgym.types import FIRST_SEAT, Trajectory
 
 SCRIPTED: Mapping[str, PolicyKind] = {"oracle": "oracle", "random": "random", "null": "null", "human": "human"}
 MODELS = ("tiny", "tiny-vl", "hf", "http", "https", "anthropic", "litellm", "run")
@@ -27,8 +28,13 @@ class RunFolder:
     settings: Mapping[str, Any]
 
     def trajectories(self) -> Iterator[Trajectory]:
-        """Yield the trajectories of all episodes and seats."""
-        return episodes.read(self.root / EPISODES)
+        """Yield the trajectories of all episodes and seats.
+
+        A policy that chooses among its tries has no ids here, like an endpoint: the chosen ids are no sample of its
+        model, and their number is not that of all tries, which the usage has.
+        """
+        recorded = episodes.read(self.root / EPISODES)
+        return recorded if model_of(self.policy) == self.policy else map(_without_ids, recorded)
 
     def entry_settings(self) -> dict[str, Any]:
         """Return the settings that an entry states: those in use, with public names of policies."""
@@ -57,6 +63,8 @@ def read(root: Path) -> RunFolder:
 
 def public_name(policy: str) -> str:
     """Return the name of a policy without path and host: `hf:runs/x/policy` becomes `hf: x`."""
+    if (selection := selection_of(policy)) is not None:
+        return f"{selection.kind}:{selection.tries} of {public_name(selection.model)}"
     kind, _, rest = policy.partition(":")
     if not rest and "/" in policy:  # the folder of a run
         kind, rest = "run", policy
@@ -75,14 +83,25 @@ def public_name(policy: str) -> str:
 
 
 def kind_of(policy: str) -> PolicyKind:
-    """Return the kind of a policy by its policy string."""
-    kind = policy.partition(":")[0].partition("?")[0]
+    """Return the kind of a policy by its policy string; one that chooses is of its model's kind."""
+    kind = model_of(policy).partition(":")[0].partition("?")[0]
     return "model" if kind in MODELS or "/" in kind else SCRIPTED.get(kind, "script")
 
 
 def slug(policy: str) -> str:
     """Return an entry's name for a policy."""
     return re.sub(r"[^a-z0-9]+", "-", public_name(policy).lower()).strip("-")[:48].strip("-") or "unnamed"
+
+
+def _without_ids(trajectory: Trajectory) -> Trajectory:
+    """Return the agent's trajectory without token ids; that of another seat as it is."""
+    if trajectory.seat != FIRST_SEAT:
+        return trajectory
+    turns = [
+        replace(turn, completion=replace(turn.completion, prompt_ids=(), ids=(), logprobs=(), entropy=(), fresh=True))
+        for turn in trajectory.turns
+    ]
+    return replace(trajectory, turns=tuple(turns))
 
 
 def _plain(text: str) -> str:

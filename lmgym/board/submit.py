@@ -29,6 +29,7 @@ from lmgym.board.validate import check_name, validate_entry
 from lmgym.errors import SubmissionError
 from lmgym.evaluation.protocol import Protocol, protocol
 from lmgym.policy.endpoints.secrets import Secrets
+from lmgym.policy.select import model_of
 from lmgym.rollout.fork import PLY
 from lmgym.types import FIRST_SEAT, Trajectory, Turn
 
@@ -69,6 +70,8 @@ def submit(
         from lmgym.policy.local.audit import parameters, weights_digest
 
         check_weights_alone(policy)
+        if model_of(run.policy) != run.policy:
+            raise SubmissionError(f"an entry of {run.policy} states no weights, as its ids cannot be scored again")
         weights = {"parameters": parameters(policy), "weights": weights_digest(policy)}
     public_name = run_folder.public_name(run.policy)
     signature = Signature(

@@ -29,10 +29,11 @@ def load_local(model: str) -> LocalPolicy:
     """Load the local policy of an entry. Raises SubmissionError for a policy of another kind."""
     from lmgym.evaluation.config import check_keys
     from lmgym.evaluation.policies import kind_of
+    from lmgym.policy.select import model_of
     from lmgym.train.load import load_policy
 
     check_keys([model], [])
-    if kind_of(model) != "local":
+    if kind_of(model) != "local" or model_of(model) != model:
         raise SubmissionError(f"{model} has no weights here to score ids under; --model takes tiny, hf: or run:")
     policy: LocalPolicy = load_policy(model, 1.0, 0)  # type: ignore[assignment]  # of a local kind
     return policy
@@ -62,13 +63,15 @@ def submit(
     except ModuleNotFoundError as error:
         raise needs_extra(error) from error
     from lmgym.evaluation.policies import kind_of
+    from lmgym.policy.select import model_of
 
     folder = run_folder.read(run)
     played = model or folder.policy
+    weighed = kind_of(played) == "local" and model_of(played) == played
     path = board.submit(
         folder,
         leaderboard,
-        policy=load_local(played) if kind_of(played) == "local" else None,
+        policy=load_local(played) if weighed else None,
         name=name,
         title=title,
         authors=tuple(author),

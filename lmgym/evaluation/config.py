@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, get_args
@@ -17,11 +17,12 @@ from lmgym.evaluation.prices import Price, costs_by, find_price
 from lmgym.evaluation.runner import id_of
 from lmgym.evaluation.settings import RULES, SCRIPTED, ToolMode, context_rule
 from lmgym.policy.endpoints.secrets import Secrets, without_secrets
+from lmgym.policy.select import model_of
 from lmgym.rollout.answers import AnswerFormat
 
 MODELS = (
     "tiny, smollm2, hf:PATH, run:FOLDER, http://HOST/v1#MODEL, anthropic:MODEL, litellm:PROVIDER/MODEL, cmd:PROGRAM, "
-    "oracle, demonstrator, random, null, human, python:MODULE:FUNCTION."
+    "majority:N:MODEL, verified:N:MODEL, oracle, demonstrator, random, null, human, python:MODULE:FUNCTION."
 )
 CONCURRENCY = {"remote": 32, "local": 64, "scripted": 64}  # episodes at once, unless set
 
@@ -106,17 +107,17 @@ class EvalConfig:
 
     def price(self, model: str) -> Price | None:
         """Return the price of a model; None if no table lists it."""
-        return find_price(model, [self.prices] if self.prices else [])
+        return find_price(model_of(model), [self.prices] if self.prices else [])
 
     def costs(self, model: str) -> Callable[[Mapping[str, Any]], float | None]:
         """Return the function from a call's usage to its cost in US dollars; None is an unknown cost."""
         return costs_by(self.price(model))
 
 
-def check_keys(models: Iterable[str], texts: Iterable[str], *, key: str | None = None) -> None:
+def check_keys(models: Sequence[str], texts: Iterable[str], *, key: str | None = None) -> None:
     """Raise PolicyError, without repeating the key, if an API key is in what would be recorded."""
     secrets = Secrets.of_environment(key=key)
-    for model in models:
+    for model in map(model_of, models):
         if model.startswith(("http:", "https:")):
             without_secrets(model, secrets)
     if any(secrets.struck(text) != text for text in (*models, *texts)):

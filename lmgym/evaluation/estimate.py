@@ -28,8 +28,13 @@ class Estimate:
     max_tokens_out: int
 
 
-def estimate(pilot: Sequence[Outcome], episodes: int, *, max_turns: int, max_tokens: int) -> Estimate:
-    """Estimate a run of `episodes` from its first ones; `max_tokens` limits one answer."""
+def estimate(
+    pilot: Sequence[Outcome], episodes: int, *, max_turns: int, max_tokens: int, tries: int = 1
+) -> Estimate:
+    """Estimate a run of `episodes` from its first ones; `max_tokens` limits one answer.
+
+    `tries` is the number of answers sampled at a turn, at most; their calls are counted as if a vote never ended early.
+    """
 
     def total(name: str) -> float | None:
         values = [getattr(outcome, name) for outcome in pilot]
@@ -37,12 +42,12 @@ def estimate(pilot: Sequence[Outcome], episodes: int, *, max_turns: int, max_tok
 
     return Estimate(
         episodes=episodes,
-        calls=total("turns") or 0.0,
+        calls=tries * (total("turns") or 0.0),
         tokens_in=total("tokens_in"),
         tokens_out=total("tokens_out"),
         cost=total("cost"),
-        max_calls=episodes * max_turns,
-        max_tokens_out=episodes * max_turns * max_tokens,
+        max_calls=episodes * max_turns * tries,
+        max_tokens_out=episodes * max_turns * tries * max_tokens,
     )
 
 
@@ -51,13 +56,17 @@ class Weighed(Scripted):
     """A free policy whose conversations are counted as a model's tokens, one for every four characters."""
 
     costs: Callable[[Mapping[str, Any]], float | None] = lambda usage: None  # US dollars by usage
+    tries: int = 1  # answers sampled at a turn
 
     def act(self, conversations: Sequence[Conversation]) -> list[Completion]:
         """Answer each conversation, with estimated usage."""
         answers = []
         for conversation in conversations:
             text = self.answer(conversation)
-            usage: dict[str, Any] = {"in": self.count(conversation.messages), "out": len(text) // TOKEN + 1}
+            usage: dict[str, Any] = {
+                "in": self.tries * self.count(conversation.messages),
+                "out": self.tries * (len(text) // TOKEN + 1),
+            }
             cost = self.costs(usage)
             answers.append(Completion(text=text, usage=usage if cost is None else {**usage, "cost": cost}))
         return answers

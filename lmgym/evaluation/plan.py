@@ -35,6 +35,7 @@ from lmgym.policy import scripted
 from lmgym.policy.base import Policy
 from lmgym.policy.endpoints.secrets import Secrets
 from lmgym.policy.load import load_remote
+from lmgym.policy.select import model_of, selection_of, tries_of
 from lmgym.rollout.answers import AnswerFormat, system_prompt
 from lmgym.rollout.engine import Engine
 from lmgym.types import Job
@@ -162,7 +163,10 @@ class EvalPlan:
         Raises InstanceError if the task has no player of its own.
         """
         for player in (scripted.hinted("demonstrator"), scripted.random()):
-            weighed = Weighed(player.name, player.answer, player.wants, costs=self.config.costs(self.config.model))
+            model = self.config.model
+            weighed = Weighed(
+                player.name, player.answer, player.wants, costs=self.config.costs(model), tries=tries_of(model)
+            )
             engine = Engine(context=context_rule(self.config.context))
             try:
                 report = runner.evaluate(weighed, list(self.jobs[:PILOT]), engine=engine)
@@ -177,11 +181,17 @@ class EvalPlan:
         """Estimate the whole run from the outcomes of its first episodes."""
         turns = self.settings.options.get("max_turns") or find(self.settings.task).max_turns
         played = [outcome for outcome in pilot if not outcome.voided]
-        return estimate(played, len(self.jobs), max_turns=turns, max_tokens=self.settings.max_tokens or 0)
+        return estimate(
+            played,
+            len(self.jobs),
+            max_turns=turns,
+            max_tokens=self.settings.max_tokens or 0,
+            tries=tries_of(self.config.model),
+        )
 
     def _calls(self, folder: Path, budget: Budget) -> Calls | None:
         """Open the log of calls if any policy is remote."""
-        remote = [model for model in self.config.models if kind_of(model) == "remote"]
+        remote = [model_of(model) for model in self.config.models if kind_of(model) == "remote"]
         unpriced = [model for model in remote if self.config.price(model) is None and not model.startswith("cmd:")]
         if self.config.budget_cost is not None and unpriced:
             raise RecipeError(f"--budget-cost needs the price of {unpriced[0]}: give it in a table with --prices FILE")
@@ -205,8 +215,8 @@ class EvalPlan:
             )
 
         policies = build_policies(config.model, self.settings, connect, load, local, key=config.key_env)
-        if config.tools == "template" and config.model in local:
-            check_template(local[config.model])
+        if config.tools == "template" and (model := model_of(config.model)) in local:
+            check_template(local[model])
         return policies
 
 
@@ -276,6 +286,8 @@ def _request(config: EvalConfig) -> dict[str, Any]:
 
 def _slug(model: str) -> str:
     """Return the distinctive part of a model string as part of a folder's name."""
+    if (selection := selection_of(model)) is not None:
+        return f"{selection.kind}-{selection.tries}-{_slug(selection.model)}"
     if kind_of(model) == "remote":
         model = model.rpartition("#")[2] if "#" in model else model.partition(":")[2]
     elif (folder := run_folder(model)) is not None:

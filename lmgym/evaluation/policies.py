@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -12,6 +13,8 @@ from lmgym.errors import PolicyError
 from lmgym.evaluation.settings import Settings
 from lmgym.policy.base import Policy
 from lmgym.policy.load import LOCAL, REMOTE
+from lmgym.policy.select import model_of, selection_of
+from lmgym.rollout.answers import AnswerFormat, action_of
 from lmgym.rollout.episode_state import SeatConfig
 from lmgym.types import FIRST_SEAT
 
@@ -40,7 +43,8 @@ class Policies:
 
 
 def kind_of(model: str) -> Literal["remote", "local", "scripted"]:
-    """Return how the policy that a model string names is computed."""
+    """Return how the policy that a model string names is computed; one that chooses is computed as its model is."""
+    model = model_of(model)
     kind = model.partition(":")[0].partition("?")[0]
     if kind in REMOTE:
         return "remote"
@@ -62,7 +66,7 @@ def default_max_tokens(model: str, *, least: int = 0) -> int:
 
     `least` is what the task needs of a local model.
     """
-    folder, kind = run_folder(model), kind_of(model)
+    folder, kind = run_folder(model_of(model)), kind_of(model)
     if folder is not None:
         arguments = json.loads((folder / "run.json").read_text(encoding="utf-8")).get("arguments", {})
         if isinstance(limit := arguments.get("max_tokens"), int):
@@ -88,7 +92,10 @@ def build_policies(
     max_tokens = settings.max_tokens or default_max_tokens(model)
     remote: list[RemotePolicy] = []
 
-    def build(name: str) -> Policy:
+    def build(name: str, answers: AnswerFormat = "plain") -> Policy:
+        if (selection := selection_of(name)) is not None:
+            action = partial(action_of, answers=answers)
+            return selection.select(build(selection.model), temperature=settings.temperature, action=action)
         if kind_of(name) == "remote":
             request = RequestOptions(
                 temperature=settings.temperature, max_tokens=max_tokens, extra=settings.request, key_variable=key
@@ -101,7 +108,7 @@ def build_policies(
         return local[name]
 
     try:
-        agent = build(model)
+        agent = build(model, settings.answers)
         tools = "native" if kind_of(model) == "scripted" else settings.tools
         seats = {FIRST_SEAT: SeatConfig(policy=agent, answers=settings.answers, tools=tools)}
         others = "text" if settings.tools == "text" else "native"

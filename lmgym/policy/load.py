@@ -13,6 +13,7 @@ from lmgym.policy import scripted
 from lmgym.policy.base import Policy
 from lmgym.policy.endpoints.calls import CallLedger, Provider, RequestOptions
 from lmgym.policy.endpoints.secrets import Secrets, without_secrets
+from lmgym.policy.select import selection_of
 
 if TYPE_CHECKING:
     from lmgym.policy.endpoints.pace import RetryLimits
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 
 KINDS = (
     "tiny, tiny:10m, tiny?seed=N, tiny?words=webshop, tiny-vl, smollm2, hf:NAME_OR_PATH, http://HOST/v1#MODEL, "
-    "anthropic:MODEL, litellm:PROVIDER/MODEL, cmd:PROGRAM, oracle, demonstrator, random, null, human, "
-    "python:module:function"
+    "anthropic:MODEL, litellm:PROVIDER/MODEL, cmd:PROGRAM, majority:N:MODEL, verified:N:MODEL, oracle, demonstrator, "
+    "random, null, human, python:module:function"
 )
 LOCAL = ("tiny", "tiny-vl", "smollm2", "hf")  # kinds with weights: they also score and learn
 REMOTE = ("http", "https", "anthropic", "litellm", "cmd")  # kinds that are computed outside this process
@@ -46,6 +47,17 @@ def load_policy(
     `device` defaults to the accelerator if there is one; `dtype` ("bfloat16") is the precision of sampling; `seed`
     makes the weights of `tiny` and the choices of `random`; `options` go to the chat template.
     """
+    if (selection := selection_of(name)) is not None:
+        policy = load_policy(
+            selection.model,
+            sampling=sampling,
+            device=device,
+            dtype=dtype,
+            context=context,
+            seed=seed,
+            options=options,
+        )
+        return selection.select(policy, temperature=None if sampling is None else sampling.temperature)
     kind, _, rest = name.partition(":")
     if kind in ("oracle", "demonstrator") and not rest:
         return scripted.hinted(kind)
@@ -122,6 +134,8 @@ def load_local(
     options: Mapping[str, Any] | None = None,
 ) -> LocalPolicy:
     """Load `tiny`, `tiny-vl`, `smollm2` or `hf:`: a policy that also scores and learns."""
+    if (selection := selection_of(name)) is not None:
+        raise PolicyError(f"{name!r} has no weights of its own to train or score; name the model, {selection.model!r}")
     try:
         import torch
 

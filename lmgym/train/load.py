@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from lmgym.errors import PolicyError
 from lmgym.evaluation.policies import default_max_tokens, kind_of, run_folder
 from lmgym.policy import load
+from lmgym.policy.select import selection_of
 from lmgym.train import algorithms
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ def load_policy(
     model: str, temperature: float, seed: int, *, max_tokens: int | None = None, top_p: float = 1.0, top_k: int = 0
 ) -> Policy:
     """Load the policy that `model` names; `top_p` and `top_k` apply to local models only."""
+    if (selection := selection_of(model)) is not None:
+        tried = load_policy(selection.model, temperature, seed, max_tokens=max_tokens, top_p=top_p, top_k=top_k)
+        return selection.select(tried, temperature=temperature)
     max_tokens = max_tokens or default_max_tokens(model)
     if kind_of(model) == "remote":
         from lmgym.policy.endpoints.calls import RequestOptions

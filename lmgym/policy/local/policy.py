@@ -207,19 +207,30 @@ class LocalPolicy:
     def answer_logprobs(self, conversations: Sequence[Conversation], answers: Sequence[str]) -> list[float]:
         """Return the log-probability (nats) of one answer, its end included, to each conversation.
 
-        It is that of the answer's usual tokens at the sampling temperature; top-k and top-p are not applied.
+        It is that of the answer's usual tokens at the sampling temperature; top-k and top-p are not applied. It is
+        minus infinity if the context has no room for the answer.
         """
-        rows, masks = [], []
-        for conversation, answer in zip(conversations, answers, strict=True):
-            prompt = self.prompt(conversation)[0]
-            rows.append(torch.tensor([*prompt, *self.template.answer(answer)]))
-            masks.append(torch.arange(len(rows[-1])) >= len(prompt))
+        rows, masks, pictures, fit = [], [], [], []
+        for number, (conversation, answer) in enumerate(zip(conversations, answers, strict=True)):
+            prompt, fresh = self.prompt(conversation)
+            row = [*prompt, *self.template.answer(answer)]
+            if len(row) <= self.context:
+                fit.append(number)
+                rows.append(torch.tensor(row))
+                masks.append(torch.arange(len(row)) >= len(prompt))
+                pictures.append(self.pictures(conversation, prompt, fresh=fresh))
+        totals = [float("-inf")] * len(answers)
+        if not fit:
+            return totals
         ids, mask = (pad_sequence(each, batch_first=True).to(self.device) for each in (rows, masks))
         lengths = torch.tensor([len(row) for row in rows], device=self.device)
         attention = torch.arange(ids.shape[1], device=self.device) < lengths[:, None]
+        media = None if self.gallery is None else Media(tuple(pictures), self.gallery)
         with torch.no_grad():
-            logprobs, _ = self.score(ids, attention, mask=mask)
-        return [float(total) for total in logprobs.double().sum(1)]
+            logprobs, _ = self.score(ids, attention, mask=mask, media=media)
+        for number, total in zip(fit, logprobs.double().sum(1).tolist(), strict=True):
+            totals[number] = total
+        return totals
 
     def states(self, ids: Tensor, attention: Tensor, *, media: Media | None = None) -> Tensor:
         """Return the last hidden states (B, T, H)."""
