@@ -28,9 +28,7 @@ class Estimate:
     max_tokens_out: int
 
 
-def estimate(
-    pilot: Sequence[Outcome], episodes: int, *, max_turns: int, max_tokens: int, tries: int = 1
-) -> Estimate:
+def estimate(pilot: Sequence[Outcome], episodes: int, *, max_turns: int, max_tokens: int, tries: int = 1) -> Estimate:
     """Estimate a run of `episodes` from its first ones; `max_tokens` limits one answer.
 
     `tries` is the number of answers sampled at a turn, at most; their calls are counted as if a vote never ended early.

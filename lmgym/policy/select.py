@@ -268,7 +268,7 @@ class Selection(NamedTuple):
             return Select(policy, self.tries, Majority(action), name)
         if not isinstance(policy, WeighsAnswers):
             raise PolicyError(f"{name}: only a model with weights can verify: tiny, smollm2, hf:PATH or run:FOLDER")
-        return Select(policy, self.tries, Verified(policy), name)  # type: ignore[arg-type]  # both protocols hold
+        return Select(policy, self.tries, Verified(policy), name)
 
 
 def selection_of(name: str) -> Selection | None:
