@@ -71,7 +71,9 @@ def submit(
 
         check_weights_alone(policy)
         if model_of(run.policy) != run.policy:
-            raise SubmissionError(f"an entry of {run.policy} states no weights, as its ids cannot be scored again")
+            raise SubmissionError(
+                f"an entry of {run.policy} states no weights, as its ids cannot be scored again: leave --model out"
+            )
         weights = {"parameters": parameters(policy), "weights": weights_digest(policy)}
     public_name = run_folder.public_name(run.policy)
     signature = Signature(

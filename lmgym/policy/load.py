@@ -135,7 +135,7 @@ def load_local(
 ) -> LocalPolicy:
     """Load `tiny`, `tiny-vl`, `smollm2` or `hf:`: a policy that also scores and learns."""
     if (selection := selection_of(name)) is not None:
-        raise PolicyError(f"{name!r} has no weights of its own to train or score; name the model, {selection.model!r}")
+        raise PolicyError(f"{selection.kind}:N:MODEL has no weights of its own to train or score; name MODEL alone")
     try:
         import torch
 

@@ -70,8 +70,8 @@ def _decided(votes: Counter[str], left: int) -> bool:
     return count + left < most + (order.index(leader) < order.index(second))
 
 
-class Verifier(Policy, WeighsAnswers, Protocol):
-    """A policy that tells the probability of its own "Yes"."""
+class ScoringPolicy(Policy, WeighsAnswers, Protocol):
+    """A policy with weights: it counts tokens and tells the probabilities of answers."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Verified:
     This is the validator of MARS-SQL (arXiv 2511.01008), turn by turn. Equal answers are verified once.
     """
 
-    verifier: Verifier
+    verifier: ScoringPolicy
 
     def more(self, answers: Sequence[Completion], left: int) -> int:
         """Return all remaining answers: any of them may be the best."""
@@ -101,8 +101,8 @@ class Verified:
 
 def question(conversation: Conversation, answer: str) -> Conversation:
     """Return the conversation in which the verifier is asked about an answer."""
-    asked = Message(role="assistant", text=answer), Message(role="user", text=QUESTION)
-    return Conversation(messages=(*conversation.messages, *asked), tools=conversation.tools)
+    exchange = Message(role="assistant", text=answer), Message(role="user", text=QUESTION)
+    return Conversation(messages=(*conversation.messages, *exchange), tools=conversation.tools)
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class Candidates:
 
     conversation: Conversation
     answers: dict[int, Completion] = field(default_factory=dict)  # by the number of the try
-    asked: int = 0  # tries that were started
+    started: int = 0  # tries
 
 
 @dataclass
@@ -189,7 +189,7 @@ class SelectSession:
             assert isinstance(tried, Try), "no other keys are put"
             candidates = self.open[tried.key]
             candidates.answers[tried.number] = completion
-            if len(candidates.answers) == candidates.asked and not self._start_round(tried.key, candidates):
+            if len(candidates.answers) == candidates.started and not self._start_round(tried.key, candidates):
                 del self.open[tried.key]
                 finished.append((tried.key, self._chosen(candidates)))
         return finished
@@ -208,11 +208,11 @@ class SelectSession:
         """Start the tries of the next round and return their number; a broken answer ends the sampling."""
         answers = _in_order(candidates)
         broken = any(answer.finish == "broken" for answer in answers)
-        more = 0 if broken else self.select.pick.more(answers, self.select.tries - candidates.asked)
-        for number in range(candidates.asked, candidates.asked + more):
+        more = 0 if broken else self.select.pick.more(answers, self.select.tries - candidates.started)
+        for number in range(candidates.started, candidates.started + more):
             noise = (*candidates.conversation.noise, number)
             self.tries.put(Try(key, number), replace(candidates.conversation, noise=noise))
-        candidates.asked += more
+        candidates.started += more
         return more
 
     def _chosen(self, candidates: Candidates) -> Completion:
@@ -272,18 +272,23 @@ class Selection(NamedTuple):
 
 
 def selection_of(name: str) -> Selection | None:
-    """Return the parts of a policy string `majority:N:MODEL` or `verified:N:MODEL`; None for any other string."""
+    """Return the parts of a policy string `majority:N:MODEL` or `verified:N:MODEL`; None for any other string.
+
+    Errors do not repeat the model, which may contain a key.
+    """
     kind, _, rest = name.partition(":")
     if kind not in LEAST:
         return None
     count, _, model = rest.partition(":")
-    if not re.fullmatch("[1-9][0-9]{0,3}", count) or int(count) < LEAST[kind] or not model:
-        raise PolicyError(f"{name!r} is not {kind}:N:MODEL with a whole number N of tries from {LEAST[kind]} to 9999")
+    if not re.fullmatch("[1-9][0-9]{0,3}", count) or int(count) < LEAST[kind]:
+        raise PolicyError(f"{kind}:N:MODEL needs a whole number N of tries from {LEAST[kind]} to 9999; got {count!r}")
     player = model.partition(":")[0]
+    if not player:
+        raise PolicyError(f"{kind}:{count} names no model; write {kind}:{count}:MODEL, such as {kind}:{count}:tiny")
     if player in LEAST:
-        raise PolicyError(f"{name!r}: choices cannot be nested; name a model in place of {model!r}")
+        raise PolicyError(f"{kind}:{count}: choices cannot be nested; name a model in place of {player}:...")
     if player in PLAYERS:
-        raise PolicyError(f"{name!r}: {kind} is for models; {player} is a scripted player")
+        raise PolicyError(f"{kind}:{count}: the tries are those of a model; {player} is a scripted player")
     return Selection(kind, int(count), model)
 
 

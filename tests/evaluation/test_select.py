@@ -97,7 +97,7 @@ def test_a_choice_has_its_models_settings_and_its_own_folder_and_estimate():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--model", "majority:1:tiny"), "'majority:1:tiny' is not majority:N:MODEL with a whole number N of tries"),
+        (("--model", "majority:1:tiny"), "majority:N:MODEL needs a whole number N of tries from 3 to 9999; got '1'"),
         (("--model", "majority:3:oracle"), "oracle is a scripted player"),
         (("--model", "majority:3:tiny", "--temperature", "0"), "needs a temperature above 0"),
         (("--model", "verified:3:http://localhost:1/v1#x"), "only a model with weights can verify"),
@@ -111,5 +111,5 @@ def test_a_choice_that_cannot_be_made_is_refused_in_a_line(here, capsys, words, 
 
 
 def test_training_refuses_a_choice(here):
-    with pytest.raises(PolicyError, match="'majority:3:tiny' has no weights of its own to train or score"):
+    with pytest.raises(PolicyError, match="majority:N:MODEL has no weights of its own to train or score"):
         api.run("grpo", task="guess_number", model="majority:3:tiny", quiet=True)

@@ -243,16 +243,16 @@ def test_a_choice_shows_what_its_policy_is_and_passes_pictures_on():
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("majority", "'majority' is not majority:N:MODEL with a whole number N of tries from 3 to 9999"),
+        ("majority", "majority:N:MODEL needs a whole number N of tries from 3 to 9999; got ''"),
         ("majority:2:tiny", "from 3 to 9999"),  # the first of two would always win
-        ("verified:1:tiny", "is not verified:N:MODEL with a whole number N of tries from 2 to 9999"),
+        ("verified:1:tiny", "verified:N:MODEL needs a whole number N of tries from 2 to 9999; got '1'"),
         ("majority:2.5:tiny", "from 3"),
         ("majority:-3:tiny", "from 3"),
         ("majority:99999:tiny", "to 9999"),
-        ("majority:3:", "is not majority:N:MODEL"),
-        ("majority:3:verified:2:tiny", "choices cannot be nested; name a model in place of 'verified:2:tiny'"),
-        ("majority:3:oracle", "majority is for models; oracle is a scripted player"),
-        ("verified:3:python:os.path:join", "verified is for models; python is a scripted player"),
+        ("majority:3:", "majority:3 names no model; write majority:3:MODEL"),
+        ("majority:3:verified:2:tiny", "choices cannot be nested; name a model in place of verified:"),
+        ("majority:3:oracle", "majority:3: the tries are those of a model; oracle is a scripted player"),
+        ("verified:3:python:os.path:join", "verified:3: the tries are those of a model; python is a scripted player"),
         ("majority:3:gpt", "unknown policy 'gpt'"),
     ],
 )
@@ -267,7 +267,7 @@ def test_only_weights_verify_and_equal_tries_are_no_choice():
         selection_of("verified:3:tiny").select(Scripted("null", str), temperature=1.0)
     with pytest.raises(PolicyError, match="majority:3:tiny needs a temperature above 0"):
         load_policy("majority:3:tiny", device="cpu", sampling=Sampling(temperature=0.0))
-    with pytest.raises(PolicyError, match="'majority:3:tiny' has no weights of its own to train or score"):
+    with pytest.raises(PolicyError, match="majority:N:MODEL has no weights of its own to train or score"):
         load_local("majority:3:tiny")
 
 
