@@ -20,6 +20,8 @@ from lmgym.errors import InstanceError
 from lmgym.types import FIRST_SEAT
 
 Observation = dict[str, Any]  # {"text": str} and, where the task shows pictures, {"images": uint8 (n, H, W, 3)}
+# attributes of the open episode
+EPISODE = ("instance_name", "latest_text", "_seat", "_over", "_np_random_seed", "_np_random_made", "_np_random_due")
 FIGURE_NAME = re.compile(r"[a-z][a-z0-9_]{0,47}")
 Part = TypeVar("Part")
 ScriptedPlayer = Callable[[str], str]  # the observation's text -> an action
@@ -171,6 +173,17 @@ class TextEnv(gymnasium.Env[Observation, str]):
         """Return the index of the instance with this title; None if it is not here."""
         return None
 
+    def save(self) -> Any:
+        """Return all that the open episode depends on beside `np_random`, or None if it cannot be saved in this state.
+
+        Where an episode is slow to replay, its forks are restored from this instead. It is pickled at once.
+        """
+        return None
+
+    def restore(self, state: Any) -> None:
+        """Continue the episode that `save` returned, in place of `begin`; another one may be open."""
+        raise InstanceError(f"{self.task.id} does not restore saved episodes")
+
     # Gymnasium's side ------------------------------------------------------------------------------------------
 
     def reset(
@@ -232,6 +245,18 @@ class TextEnv(gymnasium.Env[Observation, str]):
     def cut(self) -> dict[str, Any]:
         """Truncate the episode and return its score, success and figures as entries of `info`."""
         return self._ending(self.score_if_cut(), self.figures_if_cut())
+
+    def save_episode(self) -> dict[str, Any] | None:
+        """Return the open episode as `save` gives it, with what this class keeps of it; None if it cannot be saved."""
+        if self._over or self._player is not None or (state := self.save()) is None:
+            return None  # a caller's own function may keep a state
+        return {"state": state, **{name: getattr(self, name) for name in EPISODE}}
+
+    def restore_episode(self, saved: Mapping[str, Any]) -> None:
+        """Continue an episode that `save_episode` returned."""
+        self.restore(saved["state"])
+        for name in EPISODE:
+            setattr(self, name, saved[name])
 
     def reseed(self, seed: int) -> None:
         """Seed the chance of the rest of the episode."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any, SupportsFloat, cast
 
 import gymnasium
@@ -64,6 +65,16 @@ class TimeLimit(gymnasium.Wrapper[Observation, str, Observation, str], RecordCon
         if truncated and "score" not in info:
             info = {**info, **cast(TextEnv, self.unwrapped).cut()}
         return observation, reward, terminated, truncated and not terminated, info
+
+    def save_episode(self) -> bytes | None:
+        """Return the open episode, its count of turns included; None if the task cannot save it."""
+        saved = cast(TextEnv, self.unwrapped).save_episode()
+        return None if saved is None else pickle.dumps((self.turns, self.seat, saved))
+
+    def restore_episode(self, saved: bytes) -> None:
+        """Continue an episode that `save_episode` returned here or in an environment of the same options."""
+        self.turns, self.seat, episode = pickle.loads(saved)
+        cast(TextEnv, self.unwrapped).restore_episode(episode)
 
 
 class ShowAdmissible(gymnasium.Wrapper[Observation, str, Observation, str], RecordConstructorArgs):
