@@ -95,6 +95,10 @@ class Sandbox:
             self._send({"more": False})
             self._receive(GRACE)
 
+    def programs(self) -> int:
+        """Return the number of programs that run: those in the background and sessions."""
+        return int(self._ask({"op": "programs"})[0]["programs"])
+
     def kill(self) -> None:
         """End all programs and sessions."""
         self._ask({"op": "kill"})

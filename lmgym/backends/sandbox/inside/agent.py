@@ -198,6 +198,10 @@ class Agent(Loop):
             self.do_shut(b"", session)
         return {}, b""
 
+    def do_programs(self, payload: bytes) -> tuple[dict[str, Any], bytes]:
+        """Return the number of running programs."""
+        return {"programs": len(processes())}, b""
+
     def do_read(self, payload: bytes, path: str, limit: int) -> tuple[dict[str, Any], bytes]:
         """Return the content of a regular file."""
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
