@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Hashable, Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -116,6 +116,7 @@ class EngineRun:
         self.sessions: dict[int, Session] = {id(policy): policy.session() for policy in self.policies.values()}
         self.stats = self.engine.stats
         self.queue: deque[tuple[int, int, Job]] = deque()  # number, try, job; played before those of `jobs`
+        self.saved: dict[str, Sequence[StepResult]] = {}  # by id of a fork not yet started: to the state to restore
         self.job_count = 0
         self.ids: set[str] = set()
         self.groups: dict[str, Group] = {}  # with jobs that have not ended
@@ -215,6 +216,11 @@ class EngineRun:
         )
         episode.slot = self.pool.acquire(setting, self.engine.player or spec.player, timeout=spec.call_timeout)
         self.episodes[episode.slot] = episode
+        if results := self.saved.pop(job.id, ()):  # if it breaks, it is replayed
+            self.stats.restored += 1
+            episode.resume(results, self.engine.context)
+            self.pool.send(episode.slot, "restore", results[-1], self.hint_names)
+            return
         options: dict[str, Any] = {} if job.index is None else {"index": job.index}
         if job.instance is not None:
             options = {"instance": job.instance}
@@ -275,6 +281,7 @@ class EngineRun:
                 reason = decision.stop
                 for job in episode.forked(decision):
                     self._enqueue(job)
+                    self.saved[job.id] = episode.saved(job)
             if reason is not None:
                 episode.stop = reason
                 self.pool.send(slot, "cut")
@@ -324,7 +331,8 @@ class EngineRun:
                 self._ask(episode)
                 return
             action = episode.replace(replacement.text, self.engine.context, replacement.info)
-        self.pool.send(episode.slot, "step", action.text, action.reseed)
+        saving = action.turn is None and self.engine.planner.saves(episode)
+        self.pool.send(episode.slot, "step", action.text, action.reseed, saving)
 
     def _ask(self, episode: EpisodeState) -> None:
         """Queue the conversation of the seat on turn for its policy."""
@@ -366,4 +374,5 @@ class EngineRun:
                 patch = self.engine.planner.before_action(episode, action.text)
                 if patch is not None:
                     action.text, action.info = patch.text, patch.info
-                self.pool.send(episode.slot, "step", action.text, action.reseed)
+                saving = self.engine.planner.saves(episode)
+                self.pool.send(episode.slot, "step", action.text, action.reseed, saving)

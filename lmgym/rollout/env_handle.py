@@ -56,6 +56,7 @@ class StepResult:
     hints: Mapping[str, Any] = field(default_factory=dict)  # for the seat on turn
     tools: tuple[Mapping[str, Any], ...] = ()  # of the seat on turn; empty after the end
     pictures: Mapping[str, bytes] = field(default_factory=dict)  # PNG by digest
+    state: bytes | None = None  # of the environment after the step, if it was to be saved and could be
 
 
 class EnvHandle:
@@ -78,12 +79,25 @@ class EnvHandle:
         observation, info = self.env.reset(seed=seed, options=dict(options))
         return self._result((observation, 0.0, False, False, info), None)
 
-    def step(self, action: str, reseed: int | None = None) -> StepResult:
-        """Play an action of the seat on turn; `reseed` seeds the chance of the rest of the episode."""
+    def step(self, action: str, reseed: int | None = None, saving: bool = False) -> StepResult:
+        """Play an action of the seat on turn; `reseed` seeds the chance of the rest of the episode.
+
+        With `saving`, the result has the environment's state, if the task can save it.
+        """
         if reseed is not None:
             self.task.reseed(reseed)
         self.hinted = {name: hinted for name, hinted in self.hinted.items() if hinted[1] == action}
-        return self._result(self.env.step(action), None if self.latest is None else self.latest.seat)
+        return self._result(self.env.step(action), None if self.latest is None else self.latest.seat, saving)
+
+    def restore(self, result: StepResult, hint_names: HintNames) -> StepResult:
+        """Continue the episode whose latest result, with its state, is `result`; return it as a step would."""
+        if result.state is None:
+            raise InstanceError(f"{self.setting.task}: the result to continue from has no state")
+        self.hint_names = hint_names
+        self.hinted.clear()
+        self.env.restore_episode(result.state)
+        self.latest = result
+        return result
 
     def cut(self) -> StepResult:
         """Truncate the episode and return its last observation with score and success."""
@@ -109,7 +123,7 @@ class EnvHandle:
         """Close the environment."""
         self.env.close()
 
-    def _result(self, answer: Answer, actor: str | None) -> StepResult:
+    def _result(self, answer: Answer, actor: str | None, saving: bool = False) -> StepResult:
         """Let scripted seats play until a seat of the engine is on turn or the episode ends; return the result."""
         observation, reward, terminated, truncated, info = answer
         earned = {seat: gain for seat, gain in info.get("seat_rewards", {}).items() if seat != actor}
@@ -124,6 +138,7 @@ class EnvHandle:
         pictures = [encode(picture) for picture in observation.get("images", ())]
         ended = terminated or truncated
         hint_names = () if ended else self.hint_names.get(info["seat"], ())
+        hints = {name: self.ask(name) for name in hint_names}
         self.latest = StepResult(
             observation=Message(role="user", text=observation["text"], images=tuple(name for name, _ in pictures)),
             seat=info["seat"],
@@ -133,9 +148,11 @@ class EnvHandle:
             earned=earned,
             terminated=terminated,
             truncated=truncated,
-            hints={name: self.ask(name) for name in hint_names},
+            hints=hints,
             tools=() if ended else tuple(self.task.tools(info["seat"])),
             pictures=dict(pictures),
+            # an oracle that is followed cannot be saved
+            state=self.env.save_episode() if saving and not (ended or self.hinted) else None,
         )
         return self.latest
 

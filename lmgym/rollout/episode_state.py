@@ -19,6 +19,7 @@ from lmgym.rollout.planner import Fork, Group
 from lmgym.types import FIRST_SEAT, Completion, Job, Kind, Message, Trajectory, Turn
 
 EMPTY = Message(role="user", text="")
+KEPT_STATES = 2  # the present one, and the one before the latest answer
 OTHERS = "others"  # reward term for what a seat earned by the turns of other seats
 ENDING = ("score", "success", "seat_scores", "figures")
 
@@ -101,6 +102,7 @@ class EpisodeState:
     position: int = 0  # in the prefix
     actions: int = 0  # of the agent
     forks: int = 0
+    results: list[StepResult] = field(default_factory=list)  # of the reset and each step
     reseeded: bool = False  # True once the job's fresh chance was given
     stop: str = ""
     current: SeatState = field(init=False)  # the seat on turn
@@ -158,6 +160,9 @@ class EpisodeState:
                 f"{self.job.id} ended after {self.position} of the {len(self.job.prefix)} turns to replay"
             )
         self.latest = result
+        self.results.append(replace(result, pictures={}))  # the engine has them
+        if len(self.results) > KEPT_STATES:
+            self.results[-1 - KEPT_STATES] = replace(self.results[-1 - KEPT_STATES], state=None)
         self.current = self.seats.get(result.seat) or self.current
         self.current.history.observation = result.observation
         if not (result.terminated or result.truncated):
@@ -281,6 +286,18 @@ class EpisodeState:
             )
             for number in range(first, self.forks)
         ]
+
+    def saved(self, job: Job) -> Sequence[StepResult]:
+        """Return the results up to the state that a fork starts from; none if that state is not saved."""
+        results = self.results[: 1 + sum(turn.action is not None for turn in job.prefix)]
+        return results if results[-1].state is not None else ()
+
+    def resume(self, results: Sequence[StepResult], context: Context) -> None:
+        """Replay the prefix with recorded results in place of the environment's; the last result is still to come."""
+        for result in results[:-1]:
+            self.take(result)
+            while self.repeat(context) is None:
+                pass
 
     def _action(
         self, completion: Completion, observation: Message, kind: Kind, *, fresh: bool | None = None

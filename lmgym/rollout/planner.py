@@ -1,4 +1,4 @@
-"""Planners decide what is played: five hooks and their answers.
+"""Planners decide what is played: six hooks and their answers.
 
 Planners keep no state of an episode or a group: the Node and its Group have it. Rewinding is a Fork that stops.
 """
@@ -121,6 +121,14 @@ class Planner:
         The turn keeps the sampled words, which the next prompts show, and is trained like any other.
         """
         return None
+
+    def saves(self, node: Node) -> bool:
+        """Return True if the state after the next action is to be saved, where the task can, for forks to start from.
+
+        A fork at the present turn or before the latest answer starts from a saved state, any other by replay: its
+        trajectory is the same.
+        """
+        return False
 
     def after_step(self, node: Node) -> Continue | Stop | Fork:
         """Decide how to continue after a step that did not end the episode; replayed turns are not asked about."""

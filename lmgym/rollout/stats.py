@@ -17,6 +17,7 @@ class Stats:
 
     played: int = 0  # episodes that ended
     steps: int = 0  # actions that environments answered
+    restored: int = 0  # forks that started from a saved state instead of replaying their prefix
     voided: int = 0  # episodes lost to a broken backend
     retried: int = 0  # voided episodes that were queued again
     abandoned: int = 0  # jobs given up after three voided episodes

@@ -1,4 +1,4 @@
-"""A policy whose tokens are bytes and whose log-probs anybody can compute again from the ids."""
+"""A policy whose tokens are bytes and whose log-probs anybody can compute from the ids; a planner of all decisions."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 from lmgym.policy.base import Conversation
 from lmgym.rollout.context import Full, MarkovState, Stub, Summarise, Window
+from lmgym.rollout.fork import fork
+from lmgym.rollout.planner import Fork, Planner, Replace, Stop
 from lmgym.rollout.segments import segments
 from lmgym.types import Completion, Message, Trajectory
 
@@ -95,6 +97,33 @@ class Session:
 
     def __len__(self) -> int:
         return len(self.waiting)
+
+
+class Dicing(Planner):
+    """Replaces, forks, stops and asks for more as a die falls that the episode's place in the tree throws."""
+
+    def __init__(self, seed):
+        self.seed = seed
+
+    def throw(self, *place):
+        return zlib.crc32(repr((self.seed, *place)).encode()) % 12
+
+    def before_step(self, node):
+        return Replace("roll") if self.throw("before", node.job.id, len(node.turns)) == 0 else None
+
+    def after_step(self, node):
+        match self.throw("after", node.job.id, len(node.turns)):
+            case 0 if len(node.job.id) < 20:
+                return Fork(2)
+            case 1 if len(node.job.id) < 20:
+                return Fork(turn=len(node.turns) // 2, reseed=1, stop="rewound")
+            case 2:
+                return Stop("enough")
+        return super().after_step(node)
+
+    def after_episode(self, trajectory, others):
+        if len(trajectory.id) < 20 and self.throw("more", trajectory.id) < 4:
+            yield fork(trajectory, self.throw(trajectory.id) % (len(trajectory.turns) + 1), number=99)
 
 
 def assert_trained_once(trajectories: Sequence[Trajectory]) -> int:

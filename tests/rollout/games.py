@@ -30,7 +30,14 @@ PHONE = replace(
     RACE, id="test/Phone-v0", entry_point=f"{__name__}:Phone", seats=("user",), parallel_calls=True, max_turns=3
 )
 HEAVY = replace(SPEC, id="test/Heavy-v0", entry_point=f"{__name__}:Heavy", concurrency=2)
-VARIANTS = (RACE, GALLERY, TRIO, PHONE, HEAVY)
+SAVED_DICE = replace(
+    SPEC,
+    id="test/SavedDice-v0",
+    entry_point=f"{__name__}:SavedDice",
+    public={"saved": ("all", "even", "lost")},
+)
+SAVED_TRIO = replace(TRIO, id="test/SavedTrio-v0", entry_point=f"{__name__}:SavedTrio")
+VARIANTS = (RACE, GALLERY, TRIO, PHONE, HEAVY, SAVED_DICE, SAVED_TRIO)
 made: list[Dice] = []  # in this process
 closed: list[Dice] = []
 
@@ -99,6 +106,24 @@ class Heavy(Dice):
     SPEC = HEAVY
 
 
+class SavedDice(Dice):
+    """Dice that are saved after even turns only if `saved` is "even"; "lost" ones break when they are restored."""
+
+    SPEC = SAVED_DICE
+
+    def __init__(self, *, saved: str = "all", **common: Any) -> None:
+        super().__init__(**common)
+        self.saved = saved
+
+    def save(self) -> list[int] | None:
+        return None if self.saved == "even" and self.turn % 2 else [self.index, self.turn, self.sum]
+
+    def restore(self, state: list[int]) -> None:
+        if self.saved == "lost":
+            raise BackendError("the saved dice are lost")
+        self.index, self.turn, self.sum = state
+
+
 class Trio(TextEnv):
     """The agent, black and red speak in turn, twice; each turn pays its seat 1 and the next seat 10 more."""
 
@@ -124,6 +149,18 @@ class Trio(TextEnv):
 
     def scripted(self, seat: str) -> str:
         return f"{seat} {self.turn}"
+
+
+class SavedTrio(Trio):
+    """A Trio whose state is the number of the turn."""
+
+    SPEC = SAVED_TRIO
+
+    def save(self) -> int:
+        return self.turn
+
+    def restore(self, state: int) -> None:
+        self.turn = state
 
 
 class Phone(TextEnv):

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import re
-import zlib
 from dataclasses import replace
 
 import pytest
@@ -13,12 +12,12 @@ from lmgym.rollout import trust
 from lmgym.rollout.context import Summarise
 from lmgym.rollout.engine import Engine
 from lmgym.rollout.fork import fork
-from lmgym.rollout.planner import Fork, Planner, Replace, Stop
+from lmgym.rollout.planner import Fork, Planner, Stop
 from lmgym.rollout.replay import replay
 from lmgym.rollout.segments import segments
 from lmgym.types import Job
 
-from .fakes import CONTEXTS, Bytes, assert_rescored, assert_trained_once
+from .fakes import CONTEXTS, Bytes, Dicing, assert_rescored, assert_trained_once
 
 DICE = "test/Dice-v0"
 GUESS = "lmgym/GuessNumber-v0"
@@ -96,33 +95,6 @@ def test_every_token_of_a_tree_is_trained_once_in_any_context(context):
     tree = [*trunk, *children, *grandchildren]
     assert assert_trained_once(tree) > 0
     assert_rescored(tree)
-
-
-class Dicing(Planner):
-    """Replaces, forks, stops and asks for more as a die falls that the episode's place in the tree throws."""
-
-    def __init__(self, seed):
-        self.seed = seed
-
-    def throw(self, *place):
-        return zlib.crc32(repr((self.seed, *place)).encode()) % 12
-
-    def before_step(self, node):
-        return Replace("roll") if self.throw("before", node.job.id, len(node.turns)) == 0 else None
-
-    def after_step(self, node):
-        match self.throw("after", node.job.id, len(node.turns)):
-            case 0 if len(node.job.id) < 20:
-                return Fork(2)
-            case 1 if len(node.job.id) < 20:
-                return Fork(turn=len(node.turns) // 2, reseed=1, stop="rewound")
-            case 2:
-                return Stop("enough")
-        return super().after_step(node)
-
-    def after_episode(self, trajectory, others):
-        if len(trajectory.id) < 20 and self.throw("more", trajectory.id) < 4:
-            yield fork(trajectory, self.throw(trajectory.id) % (len(trajectory.turns) + 1), number=99)
 
 
 @pytest.mark.parametrize("context", CONTEXTS)

@@ -108,10 +108,14 @@ class EntropyFork(Planner):
         """Return how many of the group's episodes are no forks."""
         return self.roots
 
+    def saves(self, node: Node) -> bool:
+        """Save states while the group takes more forks."""
+        return len(node.group.jobs) - node.group.roots < self.paths - self.tries(node.group)
+
     def after_step(self, node: Node) -> Continue | Stop | Fork:
         """Fork before the latest answer, drawn from the episode's id and the number of the turn."""
-        number, forks = len(node.turns) - 1, len(node.group.jobs) - node.group.roots
-        if number <= len(node.job.prefix) or forks >= self.paths - self.tries(node.group):
+        number = len(node.turns) - 1
+        if number <= len(node.job.prefix) or not self.saves(node):
             return CONTINUE
         chance = np.random.default_rng([number_of(node.job.id), node.job.seed, number])
         return Fork(1, turn=number) if chance.random() < self.probability(node) else CONTINUE
