@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import json
 import math
@@ -18,9 +19,9 @@ from gymnasium.utils.env_checker import check_env, data_equivalence
 
 from lmgym.env import golden
 from lmgym.env.env import TextEnv
-from lmgym.env.golden import Player, Trace, at_random, given, malformed, observation_digest, play, turns
+from lmgym.env.golden import Player, Trace, at_random, continued, given, malformed, observation_digest, play, turns
 from lmgym.env.hostile import HOSTILE
-from lmgym.env.registry import build, has_demonstrator
+from lmgym.env.registry import build, has_demonstrator, load
 from lmgym.env.spec import TaskSpec
 from lmgym.errors import LmgymError
 
@@ -290,6 +291,25 @@ def two_at_once(subject: Subject) -> Iterator[str]:
                 yield f"{subject.home}/{index} beside another environment: {change}"
 
 
+def saved_episodes(subject: Subject) -> Iterator[str]:
+    """A saved episode continues in another environment as in its own, if the task saves episodes."""
+    if load(subject.spec).save is TextEnv.save:
+        return
+    for player in _players(subject):
+        with subject.open() as env, subject.open() as other:
+            whole = play(env, player, index=0, seed=7)
+            half = len(whole.actions) // 2
+            first = play(env, given(whole.actions[:half]), index=0, seed=7)
+            if (saved := env.save_episode()) is None:
+                continue
+            other.reset(seed=8, options={"index": _first(env, 2)[-1]})
+            other.restore_episode(saved)
+            for each, where in ((other, "in another environment"), (env, "where it was saved")):
+                *_, trace = continued(each, copy.deepcopy(first), whole.actions[half:])
+                if change := difference(whole, trace):
+                    yield f"{subject.home}/0 saved after {half} actions and continued {where}: {change}"
+
+
 def closing_twice(subject: Subject) -> Iterable[str]:
     """An environment can be closed twice, before and after an episode."""
     for index in (None, 0):
@@ -322,6 +342,7 @@ OF_EPISODES: tuple[Check, ...] = (
     endings,
     goldens,
     two_at_once,
+    saved_episodes,
     closing_twice,
     pickling,
 )

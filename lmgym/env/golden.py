@@ -77,7 +77,12 @@ def turns(env: Any, player: Player, *, index: int, seed: int = 0) -> Iterator[Tr
     observation, trace.start = env.reset(seed=seed, options={"index": index})
     trace.observations.append(observation)
     yield trace
-    for action in player(env.unwrapped):
+    yield from continued(env, trace, player(env.unwrapped))
+
+
+def continued(env: Any, trace: Trace, actions: Iterable[str]) -> Iterator[Trace]:
+    """Play actions in the open episode that `trace` records, yielding the trace after each."""
+    for action in actions:
         observation, reward, trace.terminated, trace.truncated, info = env.step(action)
         trace.observations.append(observation)
         trace.actions.append(action)
