@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from importlib.resources import files
 from string import Template
@@ -15,6 +15,7 @@ from lmgym.backends.sandbox import Sandbox, open_sandbox
 from lmgym.env.coding import AgentStep
 from lmgym.env.coding_env import CodingEnv
 from lmgym.env.env import Reply
+from lmgym.errors import BackendError
 from lmgym.tasks.swe_repair import SPEC, TRAIN, instances, workspace
 from lmgym.tasks.swe_repair.hidden import visible
 from lmgym.tasks.swe_repair.instances import LEVELS, Repair
@@ -22,6 +23,7 @@ from lmgym.tasks.swe_repair.judge import Judgement, judge
 
 TERMS = ("valid", "located", "edited", "tested", "submitted")  # each paid once
 PAY = 0.05
+EPISODE = ("repair", "base", "paid", "errors")  # attributes of an episode beside its sandbox
 
 
 class SWERepair(CodingEnv[Sandbox]):
@@ -78,6 +80,28 @@ class SWERepair(CodingEnv[Sandbox]):
     def give_up(self, text: str) -> Reply:
         """Return the last reply, with a reward in the form of the others."""
         return replace(super().give_up(text), reward=self._reward(set()))
+
+    def save(self) -> dict[str, Any] | None:
+        """Return the sandbox's files and what is counted; None while programs run in the background."""
+        sandbox = self.begun(self.sandbox)
+        if sandbox.programs():
+            return None
+        try:
+            files = sandbox.save()
+        except OSError:  # more than the disk has
+            return None
+        return {"files": files, **{name: getattr(self, name) for name in EPISODE}}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Put the saved files into a fresh sandbox."""
+        self.close()
+        self.sandbox = open_sandbox(workspace.box())
+        try:
+            self.sandbox.restore(state["files"])
+        except OSError as error:
+            raise BackendError(f"files cannot be restored in the sandbox: {error.strerror or error}") from error
+        for name in EPISODE:
+            setattr(self, name, state[name])
 
     def fingerprint(self) -> str:
         """Return the instance's id."""
