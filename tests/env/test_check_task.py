@@ -49,6 +49,19 @@ class Sound(TextEnv):
         return self.said / 2
 
 
+class Saved(Sound):
+    def save(self):
+        return {"number": self.number, "said": self.said}
+
+    def restore(self, state):
+        self.number, self.said = state["number"], state["said"]
+
+
+class Forgetful(Saved):
+    def restore(self, state):
+        self.number = state["number"]
+
+
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     for module in (card, golden):
@@ -72,8 +85,15 @@ def test_a_sound_task_passes_and_every_check_says_what_holds():
     assert wrong(SPEC) == {}
     assert SPEC.id not in gymnasium.registry  # checked without leaving a trace
     found = check_task(SPEC)
-    assert len(found) == 15
+    assert len(found) == 16
     assert all(isinstance(finding, Finding) and finding.message for finding in found)
+
+
+def test_a_saved_episode_must_continue_the_same():
+    assert list(checks.saved_episodes(checks.Subject(replace(SPEC, entry_point=f"{__name__}:Saved"), ("train",)))) == []
+    forgetful = checks.Subject(replace(SPEC, entry_point=f"{__name__}:Forgetful"), ("train",))
+    [problem, *_] = checks.saved_episodes(forgetful)
+    assert "train/0 saved after 1 actions and continued in another environment: rewards were" in problem
 
 
 def test_what_is_wrong_is_raised_in_a_line_each():

@@ -16,6 +16,8 @@ from lmgym.backends.coding.steps import rendered
 from lmgym.backends.sandbox import open_sandbox
 from lmgym.env.coding import parse_bash, parse_r2e, parse_tools
 from lmgym.env.registry import build
+from lmgym.rollout.engine import Engine
+from lmgym.rollout.planner import Fork, Planner
 from lmgym.tasks.swe_repair import instances, observing, repositories, workspace
 from lmgym.tasks.swe_repair.diffs import applied, reverse, unified
 from lmgym.tasks.swe_repair.hidden import hidden, visible
@@ -25,7 +27,9 @@ from lmgym.tasks.swe_repair.judge import judge
 from lmgym.tasks.swe_repair.observe_plugin import plain
 from lmgym.tasks.swe_repair.testing import PLUGIN, TestRun, read_report, run_tests
 from lmgym.tasks.swe_repair.withheld import rewritten
+from lmgym.types import Job
 from tests.components import bubblewrap
+from tests.rollout.fakes import Bytes, number
 
 bugs = pytest.importorskip("lmgym.tasks.swe_repair.bugs", exc_type=ImportError)
 
@@ -652,3 +656,44 @@ def test_an_empty_submission_scores_nothing_and_three_format_errors_in_a_row_end
         env.reset(options={"index": 0})
         ends = [env.step("no block")[2] for _ in range(3)]
         assert ends == [False, False, True]
+
+
+class Branching(Planner):
+    """Forks the third answer of the first episode, and its fourth from the state before it."""
+
+    def __init__(self, *, saving):
+        self.saving = saving
+
+    def saves(self, node):
+        return self.saving
+
+    def after_step(self, node):
+        if node.job.parent is None and len(node.turns) in (2, 4):
+            return Fork(turn=len(node.turns) // 4 * 3 or None)
+        return super().after_step(node)
+
+
+def test_a_restored_fork_is_the_same_as_a_replayed_one():
+    bubblewrap()
+
+    def command(conversation):
+        note = f"echo {number(conversation)} >> ~/note; echo '# {number(conversation)}' >> README.md"
+        return f"```mswea_bash_command\n{note}; git diff | tail -4; cat ~/note; ls -A / ~ /tmp\n```"
+
+    job = Job(task="swe_repair", split="test", index=0, id="p", options={"rewards": "dense"}, budget=5)
+    restored, replayed = (Engine(planner=Branching(saving=saving), player="inline") for saving in (True, False))
+    episodes = [sorted(each.run(Bytes(command), [job]), key=lambda t: t.id) for each in (restored, replayed)]
+    assert [t.id for t in episodes[0]] == ["p", "p+2.0", "p+3.1"]
+    assert (restored.stats.restored, replayed.stats.restored) == (2, 0)
+    assert episodes[0] == episodes[1]
+
+
+def test_a_program_in_the_background_is_not_saved():
+    bubblewrap()
+    with closing(build("swe_repair", split="test")) as env:
+        env.reset(options={"index": 0})
+        assert env.save_episode() is not None
+        env.step("```mswea_bash_command\nsleep 99 > /dev/null 2>&1 &\n```")
+        assert env.save_episode() is None
+        env.step("```mswea_bash_command\npkill sleep; sleep 0.1\n```")
+        assert env.save_episode() is not None

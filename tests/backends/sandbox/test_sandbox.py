@@ -172,6 +172,17 @@ def test_files_are_saved_and_restored(engine):
             assert sandbox.run("cat soft; pgrep -c sleep").text == "1\n0\n"
 
 
+def test_running_programs_are_counted(engine):
+    with open_sandbox(BOX, engine=engine) as sandbox:
+        assert sandbox.programs() == 0
+        sandbox.run("sleep 99 > /dev/null 2>&1 & setsid sleep 99 > /dev/null 2>&1 &")
+        shell = sandbox.shell()
+        shell.run("true")
+        assert sandbox.programs() == 3
+        sandbox.kill()
+        assert sandbox.programs() == 0
+
+
 def test_files_of_the_host_are_shown(engine, tmp_path):
     tmp_path.chmod(0o755)
     (tmp_path / "note.txt").write_text("hello")
