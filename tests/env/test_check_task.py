@@ -93,7 +93,7 @@ def test_a_saved_episode_must_continue_the_same():
     assert list(checks.saved_episodes(checks.Subject(replace(SPEC, entry_point=f"{__name__}:Saved"), ("train",)))) == []
     forgetful = checks.Subject(replace(SPEC, entry_point=f"{__name__}:Forgetful"), ("train",))
     [problem, *_] = checks.saved_episodes(forgetful)
-    assert "train/0 saved after 1 actions and continued in another environment: rewards were" in problem
+    assert "train/0 saved after 1 actions and continued in another environment: " in problem
 
 
 def test_what_is_wrong_is_raised_in_a_line_each():

@@ -659,7 +659,7 @@ def test_an_empty_submission_scores_nothing_and_three_format_errors_in_a_row_end
 
 
 class Branching(Planner):
-    """Forks the third answer of the first episode, and its fourth from the state before it."""
+    """Forks the first episode after its second answer, and before its third."""
 
     def __init__(self, *, saving):
         self.saving = saving
@@ -668,8 +668,8 @@ class Branching(Planner):
         return self.saving
 
     def after_step(self, node):
-        if node.job.parent is None and len(node.turns) in (2, 4):
-            return Fork(turn=len(node.turns) // 4 * 3 or None)
+        if node.job.parent is None and len(node.turns) in (2, 3):
+            return Fork(turn=2)
         return super().after_step(node)
 
 
@@ -680,10 +680,10 @@ def test_a_restored_fork_is_the_same_as_a_replayed_one():
         note = f"echo {number(conversation)} >> ~/note; echo '# {number(conversation)}' >> README.md"
         return f"```mswea_bash_command\n{note}; git diff | tail -4; cat ~/note; ls -A / ~ /tmp\n```"
 
-    job = Job(task="swe_repair", split="test", index=0, id="p", options={"rewards": "dense"}, budget=5)
+    job = Job(task="swe_repair", split="test", index=0, id="p", options={"rewards": "dense"}, budget=3)
     restored, replayed = (Engine(planner=Branching(saving=saving), player="inline") for saving in (True, False))
     episodes = [sorted(each.run(Bytes(command), [job]), key=lambda t: t.id) for each in (restored, replayed)]
-    assert [t.id for t in episodes[0]] == ["p", "p+2.0", "p+3.1"]
+    assert [t.id for t in episodes[0]] == ["p", "p+2.0", "p+2.1"]
     assert (restored.stats.restored, replayed.stats.restored) == (2, 0)
     assert episodes[0] == episodes[1]
 
