@@ -50,8 +50,9 @@ class Args(ppo.Args):
 
 def signed_outcome(trajectory: Trajectory) -> Trajectory:
     """Return the trajectory whose last turn alone is rewarded: 1 for a success, else -1."""
-    silent = [0.0] * (len(trajectory.turns) - 1)
-    return with_rewards(trajectory, [*silent, 1.0 if trajectory.success else -1.0], name="answer")
+    outcome = 1.0 if trajectory.success else -1.0
+    rewards = [0.0] * len(trajectory.turns[1:]) + [outcome] * len(trajectory.turns[:1])  # none if no prompt fitted
+    return with_rewards(trajectory, rewards, name="answer")
 
 
 def recipe(args: Args) -> Recipe:

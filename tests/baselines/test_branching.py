@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -116,6 +116,8 @@ def test_the_first_try_divides_the_group():
     assert planner.tries(group) == round(16 / (1 + math.exp(-2.0 * rise)))
     assert BalancedFork(16, 2, beta=1e9 * -np.sign(rise)).tries(group) == 2
     assert BalancedFork(16, 2, beta=1e9 * np.sign(rise)).tries(group) == 16
+    group.trajectories = [replace(episode, turns=())]  # the first prompt did not fit into the context
+    assert planner.tries(group) == 8
 
 
 def test_groups_of_aepo_begin_with_one_try_and_end_with_all_episodes():

@@ -87,6 +87,7 @@ def test_retool_pays_for_the_outcome_alone_and_neither_imitates_results_nor_stay
         assert changed.turns[-1].terms == {"answer": last}
     cut = retool.signed_outcome(episode("a", "g", 0.0, truncated=True, info={"success": False}))
     assert cut.reward == -1.0
+    assert not retool.signed_outcome(replace(cut, turns=())).turns  # the first prompt did not fit into the context
     args = retool.Args()
     recipe = retool.recipe(args)
     assert recipe.stages[0].observation_weight == 0.0

@@ -147,8 +147,9 @@ class BalancedFork(EntropyFork):
         ended = next((each for each in group.trajectories if each.id == group.jobs[0].id), None)
         if ended is None:
             return self.paths
-        first, *later = (first_entropy(turn, self.tokens) for turn in ended.turns)
-        fall = self.beta * (sum(later) / len(later) - first) if later else 0.0
+        entropies = [first_entropy(turn, self.tokens) for turn in ended.turns]
+        later = entropies[1:]
+        fall = self.beta * (sum(later) / len(later) - entropies[0]) if later else 0.0
         return min(self.paths, max(self.roots, round(self.paths / (1.0 + math.exp(min(fall, 50.0))))))
 
     def probability(self, node: Node) -> float:
