@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lmgym.baselines import grpo, rloo
 from lmgym.errors import RecipeError
 from lmgym.train.parts.credit import gae, token_order, valued_tokens, whiten, whitened
-from lmgym.train.parts.trees import over_forks, tree_credit
+from lmgym.train.parts.trees import tree_credit
 from tests import oracles
 from tests.train.batches import make_batch
 
@@ -147,21 +147,11 @@ def test_whitening_has_the_values_worked_by_hand_and_leaves_the_rest_at_zero():
         partial(grpo.credit, std=True),
         partial(partial(grpo.credit), std=False),
         tree_credit,
-        over_forks(rloo.credit),
-        over_forks(over_forks(partial(grpo.credit, std=True))),
-        partial(over_forks(rloo.credit)),
     ],
 )
 def test_what_compared_within_groups_is_not_whitened_across_them(credit):
     with pytest.raises(RecipeError, match="whitening after group normalisation"):
         whitened(credit)
-
-
-def test_what_looks_along_one_path_is_whitened_with_its_forks_too():
-    batch = make_batch([[0, 1, 1]] * 2, reward=double([[0, 0, 1], [0, 0, 3]]))
-    white = whitened(over_forks(partial(gae, gamma=1.0, lam=1.0)))(batch)
-    # less their mean, the tokens of both have -1, -1, 1, 1: a sample deviation of (4 / 3) ** 0.5
-    assert white[:, 1].tolist() == pytest.approx([-(0.75**0.5), 0.75**0.5])
 
 
 def test_leave_one_out_has_the_values_worked_by_hand():

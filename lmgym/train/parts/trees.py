@@ -14,9 +14,8 @@ from torch import Tensor
 
 from lmgym.errors import RecipeError
 from lmgym.train.batch import Batch
-from lmgym.train.interfaces import Credit
 from lmgym.train.math import group_normal
-from lmgym.train.parts.credit import compares_groups, within_groups
+from lmgym.train.parts.credit import within_groups
 
 
 @dataclass
@@ -103,21 +102,8 @@ class Paths:
                 total[row] += (turn[row] < at).double() * sum(subtree[each] for each in forks)
         return total
 
-    def shares(self) -> Tensor:
-        """Return token weights for credit functions that look along a single path, such as GAE; (B, T)."""
-        return self.spread(torch.ones(len(self)))
-
     def _depth(self, number: int) -> int:
         return 0 if self.parent[number] < 0 else 1 + self._depth(self.parent[number])
-
-
-def over_forks(credit: Credit) -> Credit:
-    """Return a credit function that looks along single paths with the weights of forks applied; keeps its mark."""
-
-    def weighed(batch: Batch) -> Tensor:
-        return credit(batch) * Paths(batch).shares()
-
-    return within_groups(weighed) if compares_groups(credit) else weighed
 
 
 @within_groups
