@@ -62,6 +62,15 @@ def test_weights_are_moving_averages_and_draws_follow_their_softmax():
     assert drawn["x"] / 2000 == pytest.approx(chances[0], abs=0.04)  # four standard errors
 
 
+@pytest.mark.parametrize("worth", [-5.0, 5.0])
+def test_an_instruction_without_a_group_is_neither_the_best_nor_forgotten(worth):
+    population = Population(Uniform(1000), ["tried", "better", "new"])
+    population.weights = {"tried": worth - 0.1, "better": worth}
+    assert population.prompt == "better"
+    drawn = Counter(job.prompt for job in population.draw(0, POOL))
+    assert drawn["tried"] < drawn["new"] < drawn["better"]
+
+
 def test_the_worst_gives_way_to_what_the_reflector_writes():
     population = Population(Uniform(8, tries=2), ["good", "bad"], temperature=10.0, every=2)
     services, worth = Reflector("  a new\none ", "good"), {"good": 1.0, "bad": 0.0, "a new one": 0.5}

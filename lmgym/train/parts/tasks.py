@@ -179,12 +179,12 @@ class Population(Tasks):
     @property
     def prompt(self) -> str | None:
         """The best instruction so far."""
-        return max(self.instructions, key=lambda each: self.weights.get(each, 0.0))
+        return max(self.instructions, key=self._weight)
 
     def draw(self, step: int, pool: InstancePool) -> list[Job]:
         """Return the jobs of a step, each group with its instruction."""
         jobs: list[Job] = []
-        scaled = np.array([self.weights.get(each, 0.0) for each in self.instructions]) / self.temperature
+        scaled = np.array([self._weight(each) for each in self.instructions]) / self.temperature
         chances = np.exp(scaled - scaled.max())
         for place in range(self.uniform.instances):
             number = step * self.uniform.instances + place
@@ -211,10 +211,15 @@ class Population(Tasks):
         (answer,) = services.judge([question], model=self.reflector)
         new = " ".join(answer.split())
         if new and new not in self.instructions:
-            ranked = sorted(self.instructions, key=lambda each: self.weights.get(each, 0.0))
-            self.weights[new] = fmean(self.weights.get(each, 0.0) for each in ranked[1:])
+            ranked = sorted(self.instructions, key=self._weight)
+            self.weights[new] = fmean(map(self._weight, ranked[1:]))
             self.instructions = [*ranked[1:], new]
         self.worst = []
+
+    def _weight(self, instruction: str) -> float:
+        """Return the weight of an instruction: before its first group the mean of the others, and 0 at the start."""
+        known = [self.weights[each] for each in self.instructions if each in self.weights]
+        return self.weights.get(instruction, fmean(known) if known else 0.0)
 
 
 def transcript(trajectory: Trajectory) -> str:
