@@ -28,6 +28,7 @@ from lmgym.baselines import grpo
 from lmgym.baselines.curves.directions import Direction, arm
 from lmgym.errors import RecipeError
 from lmgym.train.parts.rewards import each
+from lmgym.train.ranges import numbers
 from lmgym.train.recipe import Recipe
 from lmgym.types import Trajectory
 
@@ -69,10 +70,9 @@ def gated(trajectory: Trajectory, *, terms: Sequence[str], thresholds: Sequence[
 def recipe(args: Args) -> Recipe:
     """Return GRPO on gated rewards, with the same evaluation before and after."""
     terms = [term.strip() for term in args.terms.split(",")]
-    try:
-        thresholds = [float(least) for least in args.thresholds.split(",")]
-    except ValueError as error:
-        raise RecipeError(f"thresholds are numbers with commas between them; got {args.thresholds!r}") from error
+    thresholds = numbers("thresholds", args.thresholds, float)
+    if len(set(terms)) != len(terms):
+        raise RecipeError(f"each reward term has one priority; got {args.terms!r}")
     if len(thresholds) != len(terms) - 1:
         raise RecipeError(f"{len(terms)} terms have {len(terms) - 1} gates between them; got {args.thresholds!r}")
     plain = grpo.recipe(args)

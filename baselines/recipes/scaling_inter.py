@@ -19,7 +19,7 @@ from lmgym.baselines import grpo
 from lmgym.baselines.curves.directions import Direction, arm
 from lmgym.errors import RecipeError
 from lmgym.train.parts.tasks import Ramp
-from lmgym.train.ranges import NonNegative, PositiveInt
+from lmgym.train.ranges import NonNegative, PositiveInt, numbers
 from lmgym.train.recipe import Recipe
 
 EXPERIMENT = Direction(
@@ -46,10 +46,7 @@ def recipe(args: Args) -> Recipe:
     """Return GRPO on episodes that may grow longer."""
     if args.budget is not None:
         raise RecipeError(f"the turn limits of this recipe are --limits; got budget={args.budget} as well")
-    try:
-        limits = [int(turns) for turns in args.limits.split(",")]
-    except ValueError as error:
-        raise RecipeError(f"limits are numbers of turns with commas between them; got {args.limits!r}") from error
+    limits = numbers("limits", args.limits, int)
     plain = grpo.recipe(args)
     return replace(
         plain, tasks=Ramp(plain.tasks, [(number * args.every, turns) for number, turns in enumerate(limits)])

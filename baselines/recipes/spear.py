@@ -12,7 +12,8 @@ Of the tokens whose log-prob and advantage vary together by `covariance_low` to 
 gradient. The rest is the paper's Dr. BoT: no deviation, a constant divisor, dual clip 10, the 75 % most varied groups.
 
 Deviations: a tool call is a valid action; the void mask of the paper is there, its masks of long, repetitive and
-unreadable answers are not; the medians see the groups that are kept. Parts reused: GRPO; `SelfImitation`; Clip-Cov.
+unreadable answers are not; the medians see the groups that are kept; all turns stay in view, not two.
+Parts reused: GRPO; `SelfImitation`; Clip-Cov.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from lmgym.train.parts.credit import covariance_clipped, own_returns
 from lmgym.train.parts.filters import drop_lone_episodes, keep_varied, mask_void
 from lmgym.train.parts.rewards import action_bonus
 from lmgym.train.parts.stores import SelfImitation
-from lmgym.train.ranges import AboveOne, Fraction, NonNegative, PositiveInt
+from lmgym.train.ranges import AboveOne, Count, Fraction, NonNegative, PositiveInt
 from lmgym.train.recipe import Recipe
 from lmgym.train.schedule import cosine
 
@@ -48,7 +49,7 @@ class Args(grpo.Grouped):
     """Options of SPEAR, and those of the surrogate."""
 
     ramp: PositiveInt = 40  # steps T of both schedules
-    imitated: int = 32  # stored episodes per step
+    imitated: Count = 32  # stored episodes per step
     age: PositiveInt = 10  # steps that an episode stays in the store
     bonus: NonNegative = 0.1  # of a valid action, 1 at most in an episode
     varied: Fraction = 0.75  # share of groups that are kept

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from lmgym.errors import RecipeError
+
+Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,17 @@ AboveOne = Annotated[float, Range(1, open=True)]
 Fraction = Annotated[float, Range(0, 1)]
 Count = Annotated[int, Range(0)]
 PositiveInt = Annotated[int, Range(1)]
+
+
+def numbers(name: str, text: str, kind: type[Number]) -> list[Number]:
+    """Return the finite numbers of an option that lists them with commas; raise RecipeError for anything else."""
+    try:
+        values = [kind(word) for word in text.split(",")]
+    except ValueError:
+        values = []
+    if not values or not all(map(math.isfinite, values)):
+        raise RecipeError(f"{name} are numbers with commas between them; got {text!r}")
+    return values
 
 
 def check_ranges(settings: Any) -> None:

@@ -31,7 +31,11 @@ def test_the_turn_limit_rises_after_every_so_many_steps():
 
 @pytest.mark.parametrize(
     ("args", "words"),
-    [({"budget": 5}, "are --limits"), ({"limits": "two"}, "numbers of turns"), ({"limits": "0"}, "1 turn")],
+    [
+        ({"budget": 5}, "are --limits"),
+        ({"limits": "two"}, "limits are numbers with commas"),
+        ({"limits": "0"}, "1 turn"),
+    ],
 )
 def test_turn_limits_that_make_no_sense_are_refused(args, words):
     with pytest.raises(RecipeError, match=words):

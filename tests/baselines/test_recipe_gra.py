@@ -35,8 +35,11 @@ def test_a_term_counts_if_all_above_it_reach_their_thresholds(outcome, edits, re
 def test_gates_stand_between_terms():
     with pytest.raises(RecipeError, match="2 terms have 1 gates"):
         gra.recipe(gra.Args(thresholds="0.5,0.2"))
-    with pytest.raises(RecipeError, match="numbers with commas"):
-        gra.recipe(gra.Args(thresholds="half"))
+    for thresholds in ("half", "nan", "inf", ""):
+        with pytest.raises(RecipeError, match="numbers with commas"):
+            gra.recipe(gra.Args(thresholds=thresholds))
+    with pytest.raises(RecipeError, match="one priority"):
+        gra.recipe(gra.Args(terms="purchase,progress,purchase", thresholds="0.5,0.5"))
     assert gra.recipe(gra.Args(direct=True)).reward == []
 
 

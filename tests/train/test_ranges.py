@@ -43,6 +43,7 @@ REFUSED = [
     "archer --critic-lr -1",
     "mc --stumbles 5",
     "ilql --cql -1",
+    "recipes.spear --imitated -3",
 ]
 
 
