@@ -9,7 +9,7 @@ replayed episode begins at 1. An answer that is no action costs 0.5.
 
 Deviations: the paper picks 128 solvable tasks by an evaluation before training; here an instance that was never won in
 its first `attempts` episodes is left out while training. Instances stand for the paper's tasks. The divergence of a
-replayed episode from the policy is not corrected, as in the paper.
+replayed episode from the policy is not corrected, as in the paper. All screens stay in view, not a window.
 Parts reused: GRPO with all its options; the store `Successes`; the tasks `Band`.
 """
 

@@ -12,7 +12,8 @@ turns with the highest entropy are trained; and each token weighs
 where mu is the sampler and pi_old the trainer at the same weights.
 
 Deviations: play and training alternate; the rule for n is ours, as the release has none; groups won above `won` are
-dropped; a group loses its first failure, not its oldest. Parts reused: GRPO; `Successes`; importance weights; filters.
+dropped; a group loses its first failure, not its oldest; all screens stay in view, not five.
+Parts reused: GRPO; `Successes`; importance weights; filters.
 """
 
 from __future__ import annotations

@@ -11,7 +11,8 @@ P on the turns from the half of the limit on. beta falls from 1 to 5/6 in the fi
 0.8 exp(-3 p) in the second.
 
 Deviations: in the authors' code P is a constant outside the window and has no gradient; here it is the distance to the
-window, as the text has it. H is the mean over the tokens of one turn of one episode.
+window, as the text has it. H is the mean over the tokens of one turn of one episode. All turns
+stay in view, not a window of them.
 Parts reused: GRPO; the entropy bonus; a loss with state.
 """
 
