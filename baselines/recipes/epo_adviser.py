@@ -77,4 +77,5 @@ def recipe(args: Args) -> Recipe:
         loss=[Term(loss=reinforce, aggregation="seq_mean")],
         seats={FIRST_SEAT: Seat(player="start"), "adviser": Seat(imitated=True)},
         stages=bc.around(args, rl, others="seats"),
+        judges=(args.judge,),
     )

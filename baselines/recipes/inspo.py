@@ -61,4 +61,5 @@ def recipe(args: Args) -> Recipe:
         raise RecipeError(f"instructions are texts with bars between them; got {args.instructions!r}")
     uniform = Uniform(args.instances, tries=args.group, budget=args.budget)
     population = Population(uniform, instructions, args.temperature, args.rate, args.every, args.reflector)
-    return replace(grpo.recipe(args), tasks=population)
+    judges = () if args.reflector is None else (args.reflector,)
+    return replace(grpo.recipe(args), tasks=population, judges=judges)

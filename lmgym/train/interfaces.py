@@ -259,6 +259,7 @@ class Parts:
     store: Callable[[], Store] | None = None  # makes the store; None: a step learns from the episodes it played
     store_credit: Credit = no_credit  # of the store's episodes, where a term of the loss has the source "store"
     seats: Mapping[str, Seat] = field(default_factory=dict)  # players of other seats; the task's own take the rest
+    judges: tuple[str, ...] = ()  # models that rewards or tasks ask, so that a wrong name is refused before any work
     temperature: float = 1.0
     max_tokens: int | None = None  # of an answer; None: as the task's spec says
     stop: tuple[str, ...] = ()  # strings that end an answer; empty: those of the policy's own sampling

@@ -148,7 +148,7 @@ class Learner:
     ) -> tuple[list[Trajectory], int]:
         """Return the episodes of jobs, in their order, and the number of jobs that were given up."""
         mine = self.services.ranks.share_groups(jobs)
-        seats = self.seats.begin_step() if by is source.played else self.seats.demonstrators
+        seats = self.seats.configs() if by is source.played else self.seats.demonstrators
         played = by(self.services.engine(planner, seats), self.policy, mine) if mine else []
         episodes = source.in_order(self.services.gathered(played), jobs)
         return episodes, len({(j.group, j.attempt) for j in jobs} - {(e.group, e.attempt) for e in episodes})

@@ -11,6 +11,7 @@ from lmgym.evaluation import runner
 from lmgym.train import source
 from lmgym.train.interfaces import Needs, Parts
 from lmgym.train.recipe import Recipe
+from lmgym.train.seats import OWN_PLAYERS
 from lmgym.types import FIRST_SEAT
 
 
@@ -72,6 +73,9 @@ def _check_parts(parts: Parts, need: Needs, task: str, options: Mapping[str, Any
             f"{name} has no seat {unknown[0]!r}, which this recipe plays; its seats are {listed}: choose a task with "
             f"that seat ({others}), or another seat where the recipe has an option for it"
         )
+    for model in (*parts.judges, *(seat.player for seat in parts.seats.values())):
+        if model not in OWN_PLAYERS:
+            _load(model)
     if parts.reward_terms and (missing := parts.reward_terms - (given := runner.reward_terms(task, options))):
         terms = ", ".join(sorted(given))
         raise RecipeError(
@@ -82,6 +86,15 @@ def _check_parts(parts: Parts, need: Needs, task: str, options: Mapping[str, Any
         raise RecipeError(f"{name} shows pictures, and {parts.blind}")
     if parts.importance is not None and need.sampler_logprobs:
         raise RecipeError("importance weights compare the trainer's log-probs with the sampler's: leave rescore on")
+
+
+def _load(model: str) -> None:
+    """Raise PolicyError if a model cannot be loaded."""
+    from lmgym.train.load import load_policy  # imports recipes
+
+    policy = load_policy(model, 0.0, 0)
+    if hasattr(policy, "close"):
+        policy.close()
 
 
 def _without(recipe: Recipe, needs: Sequence[Needs]) -> str:

@@ -13,35 +13,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from torch import Tensor
-
+from lmgym.evaluation.policies import default_max_tokens
 from lmgym.policy.base import Policy
 from lmgym.policy.local.policy import LocalPolicy
 from lmgym.policy.scripted import hinted
 from lmgym.rollout.episode_state import SeatConfig
-from lmgym.train.ranges import PositiveInt, check_ranges
 from lmgym.types import Trajectory
 
-SELF, START, SCRIPTED = "self", "start", "scripted"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Snapshots:
-    """A player that is one of the policy's own past weights, drawn anew for each step."""
-
-    every: PositiveInt = 5  # steps between snapshots; the first is taken at once
-    size: PositiveInt = 4  # snapshots kept; the oldest is dropped
-
-    def __post_init__(self) -> None:
-        check_ranges(self)
+OWN_PLAYERS = SELF, START, SCRIPTED = "self", "start", "scripted"  # all others are policy strings
 
 
 @dataclass(frozen=True, kw_only=True)
 class Seat:
-    """The player of a seat: self, start (the weights at its first step), scripted, snapshots or a policy string."""
+    """The player of a seat: self, start (the weights at its first step), scripted or a policy string."""
 
-    player: str | Snapshots = SELF
+    player: str = SELF
     prompt: str | None = None  # system prompt; None: the task's own
     trained: bool = True  # of `self` only; all other players are frozen
     imitated: bool = False  # imitation includes the seat's turns, played by the task's demonstrator
@@ -69,9 +55,7 @@ class Seats:
             for name, seat in seats.items()
             if seat.imitated
         }
-        self._frozen: dict[str, LocalPolicy] = {}  # by seat: at the start, or of the snapshot in play
-        self._snapshots: dict[str, list[dict[str, Tensor]]] = {}  # by seat, oldest first
-        self._steps = 0  # played so far
+        self._frozen: dict[str, LocalPolicy] = {}  # by seat, with the weights of the start
 
     def configs(self) -> dict[str, SeatConfig]:
         """Return the players as an engine takes them; always the same object."""
@@ -81,32 +65,13 @@ class Seats:
             frozen.sampling = self._policy.sampling
         return self._configs
 
-    def begin_step(self) -> dict[str, SeatConfig]:
-        """Take snapshots that are due, draw those that play this step, and return the players."""
-        configs = self.configs()
-        for number, (name, seat) in enumerate(self._seats.items()):
-            if isinstance(seat.player, Snapshots):
-                kept = self._snapshots.setdefault(name, [])
-                if self._steps % seat.player.every == 0:
-                    kept.append({key: weight.clone() for key, weight in self._policy.model.state_dict().items()})
-                    del kept[: -seat.player.size]
-                chosen = np.random.default_rng([self._seed, self._steps, number]).integers(len(kept))
-                self._frozen[name].model.load_state_dict(kept[int(chosen)])
-                self._frozen[name].update()
-        self._steps += 1
-        return configs
-
     def state_dict(self) -> dict[str, Any]:
-        """Return the number of steps, the start's weights and the snapshots."""
-        started = {
-            name: frozen.model.state_dict() for name, frozen in self._frozen.items() if name not in self._snapshots
-        }
-        return {"steps": self._steps, "start": started, "snapshots": self._snapshots}
+        """Return the weights of players that stay as they were at the start."""
+        return {"start": {name: frozen.model.state_dict() for name, frozen in self._frozen.items()}}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore the state of a checkpoint."""
-        self._steps, self._snapshots = state["steps"], state["snapshots"]
-        if self._steps or state["start"]:  # an evaluation may have made the players before the first step
+        if state["start"]:
             self.configs()
         for name, weights in state["start"].items():
             self._frozen[name].model.load_state_dict(weights)
@@ -116,7 +81,7 @@ class Seats:
         """Return the policy of a seat; None is the policy in training."""
         if seat.player == SELF:
             return None
-        if seat.player == START or isinstance(seat.player, Snapshots):
+        if seat.player == START:
             frozen = copy.copy(self._policy)
             frozen.model = copy.deepcopy(self._policy.model).requires_grad_(False)
             frozen.update()
@@ -125,4 +90,5 @@ class Seats:
         from lmgym.train.load import load_policy  # imports recipes
 
         sampling = self._policy.sampling
-        return load_policy(seat.player, sampling.temperature, self._seed, max_tokens=sampling.max_tokens)
+        limit = default_max_tokens(seat.player, least=sampling.max_tokens)  # an endpoint may think before it answers
+        return load_policy(seat.player, sampling.temperature, self._seed, max_tokens=limit)

@@ -10,13 +10,13 @@ import pytest
 import torch
 
 from lmgym.baselines import grpo
-from lmgym.errors import RecipeError
+from lmgym.errors import PolicyError, RecipeError
 from lmgym.evaluation.policies import default_max_tokens
 from lmgym.rollout.episodes import read
 from lmgym.train import checkpoint, loop
 from lmgym.train.api import run
 from lmgym.train.log import read_metrics
-from lmgym.train.seats import Seat, Seats, Snapshots
+from lmgym.train.seats import Seat, Seats
 from tests.rollout.conftest import plugin
 from tests.train.test_resume import weights
 from tests.train.victim import toy_policy
@@ -70,9 +70,7 @@ def played_in(tmp_path: Path, step: int) -> list:
     return list(read(tmp_path / "run" / "episodes" / f"{step:06d}.jsonl"))
 
 
-@pytest.mark.parametrize(
-    "seat", [Seat(trained=False), Seat(player="start"), Seat(player=Snapshots()), Seat(player="null")]
-)
+@pytest.mark.parametrize("seat", [Seat(trained=False), Seat(player="start"), Seat(player="null")])
 def test_turns_of_an_untrained_seat_are_never_in_the_batch(tmp_path, seat):
     train(tmp_path / "run", black=seat)
     for step, row in enumerate(rl_rows(tmp_path / "run"), 2):
@@ -93,20 +91,39 @@ def test_evaluations_and_demonstrations_keep_the_tasks_own_players(tmp_path):
     assert {episode.seat for episode in played(scripted)} == {"agent"}
 
 
-def test_the_start_stays_while_the_policy_learns_and_snapshots_are_drawn(tmp_path):
+def test_the_start_stays_while_the_policy_learns():
     policy = toy_policy()
-    seats = Seats({"a": Seat(player="start"), "b": Seat(player=Snapshots(every=1, size=2))}, policy, seed=0)
+    seats = Seats({"a": Seat(player="start")}, policy, seed=0)
     start = policy.model.lm_head.weight.detach().clone()
-    drawn = []
-    for step in range(6):
-        configs = seats.begin_step()
-        drawn.append(float((configs["b"].policy.model.lm_head.weight - start).mean()))
-        assert torch.equal(configs["a"].policy.model.lm_head.weight, start)
-        assert {config.trained for config in configs.values()} == {False}
+    for _ in range(2):
+        config = seats.configs()["a"]
+        assert torch.equal(config.policy.model.lm_head.weight, start)
+        assert not config.trained
         with torch.no_grad():
             policy.model.lm_head.weight += 1.0
-        assert step - 1 - 1e-3 < round(drawn[-1]) <= step  # one of the two latest snapshots
-    assert len(set(drawn)) > 2
+
+
+def test_a_user_behind_an_endpoint_may_think_before_it_answers():
+    policy = toy_policy()
+    policy.sampling = replace(policy.sampling, max_tokens=64)
+    (config,) = Seats({"user": Seat(player="cmd:cat")}, policy, seed=0).configs().values()
+    assert config.policy.provider.options.max_tokens == 2048
+    config.policy.close()
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"seats": {"black": Seat(player="nobody")}}, "unknown policy 'nobody'"),
+        ({"seats": {"black": Seat(player="python:nowhere:act")}}, "nowhere"),
+        ({"judges": ("nobody",)}, "unknown policy 'nobody'"),
+    ],
+)
+def test_a_player_or_judge_that_cannot_be_loaded_is_refused_before_any_work(tmp_path, more, words):
+    with pytest.raises(PolicyError, match=words) as caught:
+        loop.run(replace(recipe(), **more), toy_policy(), task=RACE, folder=tmp_path / "run", quiet=True)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "run").exists()
 
 
 def test_players_made_by_an_evaluation_before_the_first_step_are_restored():
@@ -122,7 +139,7 @@ def test_players_made_by_an_evaluation_before_the_first_step_are_restored():
 
 @pytest.mark.parametrize("stop", [4, 5])
 def test_a_resumed_run_has_the_same_bits(tmp_path, monkeypatch, stop):
-    seats = {"black": Seat(player=Snapshots(every=1, size=2))}
+    seats = {"black": Seat(player="start")}
     train(tmp_path / "whole", **seats)
     save, saves = checkpoint.save, []
 
