@@ -107,7 +107,7 @@ def test_a_user_behind_an_endpoint_may_think_before_it_answers():
     policy = toy_policy()
     policy.sampling = replace(policy.sampling, max_tokens=64)
     (config,) = Seats({"user": Seat(player="cmd:cat")}, policy, seed=0).configs().values()
-    assert config.policy.provider.options.max_tokens == 2048
+    assert config.policy.provider.dialect.options.max_tokens == 2048
     config.policy.close()
 
 
