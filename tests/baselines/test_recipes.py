@@ -22,6 +22,7 @@ from lmgym.evaluation import runner
 from lmgym.policy.load import load_local
 from lmgym.train import algorithms, curve, loop, preflight
 from tests.baselines.test_planned import CASES as PLANNED
+from tests.components import bubblewrap, chromium
 from tests.train.interrupted import Interrupted, dying
 from tests.train.small_tasks import BARE
 from tests.train.test_resume import figures, weights
@@ -47,6 +48,7 @@ class Case:
     trains: bool = True  # False: on groups with a success alone, which the toy never has
 
 
+COMPONENTS = {"miniwob": chromium, "python_math": bubblewrap}  # that the tasks need
 WEB = {"page": "click-test", "places": False, "max_turns": 2}
 CASES = {
     "arpo_gui": Case(
@@ -153,6 +155,8 @@ CASES = {
 def run(name: str, folder: Path, *, resume: bool = False) -> None:
     """Run a recipe with the settings of its case."""
     case, module = CASES[name], algorithms.load(name)
+    if case.task in COMPONENTS:
+        COMPONENTS[case.task]()
     policy = load_local(case.model, seed=0, device="cpu") if case.model else toy_policy()
     policy.sampling = replace(policy.sampling, max_tokens=4)
     loop.run(
