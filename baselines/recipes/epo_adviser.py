@@ -2,11 +2,10 @@
 
     lmgym train epo_adviser lmgym/ALFWorldAdvised-v0
 
-Liu et al. 2025, EPO: Explicit Policy Optimization for Strategic Reasoning in LLMs via Reinforcement Learning. A
-critical turn is rewarded with 1, the last with a tenth of the outcome. With G_h = sum_k>=h gamma^(k-h) r_k over the
-largest |G| of the batch, the loss of an episode is - 1/H sum_h G_h 1/|a_h| sum_t log pi(a_ht), without a baseline.
-Deviations: only won episodes are judged, by a rule unless `judge` names a model (the paper: GPT-4o); the agent is the
-imitated policy as RL begins, not a large one. Parts reused: REINFORCE; credit of turns; seats.
+Liu et al. 2025, EPO: Explicit Policy Optimization for Strategic Reasoning (arXiv 2502.12486). A critical turn earns 1,
+the last a tenth of the outcome. With G_h = sum_k>=h gamma^(k-h) r_k over the largest |G| of the batch, the loss of an
+episode is - 1/H sum_h G_h 1/|a_h| sum_t log pi(a_ht), without a baseline. Deviations: only won episodes are judged, by
+a rule unless `judge` names a model (the paper: GPT-4o); the agent is the imitated policy as RL begins, not a large one.
 """
 
 from __future__ import annotations
