@@ -26,13 +26,14 @@ from lmgym.train.parts.tasks import Band, Uniform
 from lmgym.train.ranges import Count, NonNegative, PositiveInt
 from lmgym.train.recipe import Recipe
 
+FEW = (*SMALL_STEPS, "--tasks", "8")  # so that each is played four times
 EXPERIMENT = Direction(
     name="arpo_gui",
     claim="a stored success in groups without any beats GRPO",
     task="miniwob",
     options=("pixels=screenshot", "observe=none", "page=click-test-2", "actions=mouse_click"),
     recordings=(Recording(by="demonstrator", episodes=500),),
-    arms=(arm("arpo_gui", "arpo_gui", *SMALL_STEPS), arm("no replay", "arpo_gui", *SMALL_STEPS, "--capacity", "0")),
+    arms=(arm("arpo_gui", "arpo_gui", *FEW), arm("no replay", "arpo_gui", *FEW, "--capacity", "0")),
     model="tiny-vl",
     start=("--observation-weight", "0", "--minibatches", "8"),
     warmup=40,
