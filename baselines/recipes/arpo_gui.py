@@ -26,12 +26,12 @@ from lmgym.train.parts.tasks import Band, Uniform
 from lmgym.train.ranges import Count, NonNegative, PositiveInt
 from lmgym.train.recipe import Recipe
 
-FEW = (*SMALL_STEPS, "--tasks", "8")  # so that each is played four times
+FEW = (*SMALL_STEPS, "--tasks", "8")  # so that each is played again and again
 EXPERIMENT = Direction(
     name="arpo_gui",
     claim="a stored success in groups without any beats GRPO",
     task="miniwob",
-    options=("pixels=screenshot", "observe=none", "page=click-test-2", "actions=mouse_click"),
+    options=("pixels=screenshot", "observe=none", "page=click-test-2", "actions=mouse_click", "max_turns=2"),
     recordings=(Recording(by="demonstrator", episodes=500),),
     arms=(arm("arpo_gui", "arpo_gui", *FEW), arm("no replay", "arpo_gui", *FEW, "--capacity", "0")),
     model="tiny-vl",
