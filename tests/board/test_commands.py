@@ -147,6 +147,8 @@ def test_an_error_is_one_line(lmgym: Commands, words: tuple[str, ...], line: str
         ("http://gpu7.lab:8000/v1#qwen3", "endpoint: qwen3", "model"),
         ("https://user:key@host/v1", "endpoint: unnamed", "model"),
         ("cmd:/opt/agent/run.sh --fast", "cmd: run.sh", "script"),
+        ("majority:8:hf:/home/someone/models/mine", "majority:8 of hf: mine", "model"),
+        ("verified:3:cmd:/opt/agent/run.sh", "verified:3 of cmd: run.sh", "script"),
         ("python:my.module:play", "python:my.module:play", "script"),
         ("oracle", "oracle", "oracle"),
         ("demonstrator", "demonstrator", "script"),

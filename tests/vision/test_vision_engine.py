@@ -13,9 +13,11 @@ from PIL import Image
 from lmgym.env.pictures import encode
 from lmgym.env.registry import specs
 from lmgym.errors import InstanceError, PolicyError
+from lmgym.policy.base import Conversation
 from lmgym.policy.load import load_local, load_policy
 from lmgym.policy.local.sampling import Sampling
 from lmgym.policy.models.vision import decode_picture
+from lmgym.policy.select import Select, Verified
 from lmgym.rollout import dataset, episodes
 from lmgym.rollout.context import Full, MarkovState, Stub, Window
 from lmgym.rollout.engine import Engine
@@ -79,6 +81,18 @@ def test_an_engine_gives_the_policy_its_pictures(policy):
     list(Engine(pictures=pictures).run(policy, JOBS[:1]))
     assert len(pictures) == 3
     assert policy.gallery.pictures is pictures
+
+
+def test_an_answers_probability_depends_on_the_pictures_before_it(policy):
+    verifying = Select(policy, 2, Verified(policy), "x")
+    turns = next(Engine().run(verifying, JOBS[:1])).turns
+    assert {turn.completion.usage["tries"] for turn in turns} == {2}
+    kept: dict[str, bytes] = {}
+    list(Engine(pictures=kept).run(policy, JOBS))
+    asked = [Conversation(messages=(Message(role="user", text="Yes?", images=(name,)),)) for name in list(kept)[:2]]
+    one, other = policy.answer_logprobs(asked, ["Yes", "Yes"])
+    assert one != other
+    assert policy.answer_logprobs(asked[:1], ["Yes"]) == pytest.approx([one], abs=1e-4)
 
 
 def test_a_fork_goes_on_with_the_pictures_of_its_parent(policy):
