@@ -218,8 +218,8 @@ class Population(Tasks):
 
     def _weight(self, instruction: str) -> float:
         """Return the weight of an instruction: before its first group the mean of the others, and 0 at the start."""
-        known = [self.weights[each] for each in self.instructions if each in self.weights]
-        return self.weights.get(instruction, fmean(known) if known else 0.0)
+        weights = [self.weights[each] for each in self.instructions if each in self.weights]
+        return self.weights.get(instruction, fmean(weights) if weights else 0.0)
 
 
 def transcript(trajectory: Trajectory) -> str:
