@@ -34,4 +34,4 @@ def test_arms_differ_in_rewards_algorithm_imitation_or_world():
     arms = {arm.name: arm for arm in practitioner.EXPERIMENT.arms}
     assert list(arms)[:2] == ["ppo, dense", "ppo, sparse"]
     assert arms["ppo, dense"].words == arms["ppo, sparse"].words
-    assert len(arms) == 8
+    assert len(arms) == 6
