@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from lmgym.policy.local.sampling import Sampling
     from lmgym.policy.models.vision import Vision
 
+WITH_WEIGHTS = "tiny, tiny:10m, tiny?seed=N, tiny?words=webshop, tiny-vl, smollm2, hf:NAME_OR_PATH"
 KINDS = (
-    "tiny, tiny:10m, tiny?seed=N, tiny?words=webshop, tiny-vl, smollm2, hf:NAME_OR_PATH, http://HOST/v1#MODEL, "
-    "anthropic:MODEL, litellm:PROVIDER/MODEL, cmd:PROGRAM, majority:N:MODEL, verified:N:MODEL, oracle, demonstrator, "
-    "random, null, human, python:module:function"
+    f"{WITH_WEIGHTS}, http://HOST/v1#MODEL, anthropic:MODEL, litellm:PROVIDER/MODEL, cmd:PROGRAM, majority:N:MODEL, "
+    "verified:N:MODEL, oracle, demonstrator, random, null, human, python:module:function"
 )
 LOCAL = ("tiny", "tiny-vl", "smollm2", "hf")  # kinds with weights: they also score and learn
 REMOTE = ("http", "https", "anthropic", "litellm", "cmd")  # kinds that are computed outside this process
@@ -136,6 +136,8 @@ def load_local(
     """Load `tiny`, `tiny-vl`, `smollm2` or `hf:`: a policy that also scores and learns."""
     if (selection := selection_of(name)) is not None:
         raise PolicyError(f"{selection.kind}:N:MODEL has no weights of its own to train or score; name MODEL alone")
+    if (kind := name.partition(":")[0].partition("?")[0]) not in LOCAL:
+        raise PolicyError(f"{kind!r} has no weights at hand; choose one of {WITH_WEIGHTS}")
     try:
         import torch
 

@@ -91,6 +91,12 @@ def assert_refused(name: str, pattern: str, **settings: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("name", ["random", "http://localhost/v1#m", "smolm2", "run:folder", ""])
+def test_what_has_no_weights_is_not_loaded_for_training(name):
+    with pytest.raises(PolicyError, match="has no weights at hand; choose one of tiny, .*, hf:NAME_OR_PATH$"):
+        load_local(name)
+
+
 def test_saving_and_loading_show_no_bars(tmp_path, capfd):
     policy("qwen3").save(tmp_path)
     load_policy(f"hf:{tmp_path}")
