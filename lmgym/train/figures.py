@@ -45,6 +45,7 @@ def of_demonstrations(trajectories: Sequence[Trajectory]) -> dict[str, float]:
     kept = {name: played[name] for name in ("episodes", "turns", "truncated", "invalid", "played_turns")}
     turns = [turn for trajectory in trajectories for turn in trajectory.turns]
     kept["stumbles"] = sum(bool(turn.info.get("stumble")) for turn in turns) / max(1, len(turns))
+    kept["longest_answer"] = float(max((len(turn.completion.ids) for turn in turns), default=0))
     return {**kept, "demonstrated_success": played["success"], "demonstrated_tokens": played["sampled_tokens"]}
 
 

@@ -158,6 +158,7 @@ class Training:
         if not stage.skipped:
             self._announce(stage)
         agreed, config = self.services.ranks.agreed, self.config
+        long_answers = False
         while not stage.until.reached(self.cursor.step, elapsed := agreed(time.perf_counter() - self.begun)):
             if stage.plays and config.tokens is not None and self.cursor.tokens >= config.tokens:
                 break
@@ -183,6 +184,9 @@ class Training:
             words = "  ".join(f"{name} {figures[name]:.3g}" for name in names if name in figures)
             self.log.show(stage.name, share, words)
             self._fit(stage, since=elapsed)
+            if not long_answers and figures.get("longest_answer", 0) > self.policy.sampling.max_tokens:
+                long_answers = True
+                self._warn_of_cuts(stage, int(figures["longest_answer"]))
             every, interim = config.evaluate_every, self.recipe.stages[-1].interim(stage)
             if every and interim and before // every < self.cursor.learned // every:
                 self._evaluate(interim)
@@ -198,6 +202,13 @@ class Training:
         if (selection := stage.selection(self.learner)) is not None:
             kept, size = selection
             self.log.say(f"{stage.name}: {kept} of {size} recorded episodes are kept ({kept / size:.1%})")
+
+    def _warn_of_cuts(self, stage: LearningStage, tokens: int) -> None:
+        """Report that the policy cannot say what it imitates."""
+        limit = self.policy.sampling.max_tokens
+        self.log.say(
+            f"{stage.name}: an imitated answer has {tokens} tokens, but answers are cut at {limit}; use --max-tokens"
+        )
 
     def _fit(self, stage: LearningStage, *, since: float) -> None:
         """Report once how many steps fit into the time of the stage; `since` are its seconds before the last step."""

@@ -10,6 +10,7 @@ SPEC = TaskSpec(
     entry_point="lmgym.tasks.text_craft.env:TextCraft",
     summary="Craft an item from a list of recipes: find out what it takes, get the raw items and craft the parts.",
     max_turns=40,
+    answer_tokens=64,
     splits={"train": 1_000_000, "test": 400},
     score="1 when the item of the goal is crafted",
     references={"null": 0.0, "random": "0.18 (400 test problems)", "oracle": 1.0},

@@ -21,6 +21,7 @@ VARIANTS = (
         id="lmgym/TryAgainReasoningGym-v0",
         entry_point="lmgym.tasks.try_again.reasoning:TryAgainReasoningGym",
         summary="The same with the problems of Reasoning Gym's generators, each in turn.",
+        answer_tokens=512,  # those of a few generators are longer
         splits={"train": 100_000, "test": 500},
         references={"null": 0.0, "oracle": 1.0},
         extras=("reasoning",),

@@ -57,6 +57,7 @@ BROWSER = replace(
     entry_point="lmgym.tasks.webshop.browser:WebShopBrowser",
     summary="The same shop as a web site in Chromium, by accessibility tree, HTML or pictures.",
     max_turns=30,
+    answer_tokens=64,
     references={"null": 0.0, "random": 0.0, "oracle": 1.0},
     extras=("webshop", "web"),
     instructions="",  # the first page has them
