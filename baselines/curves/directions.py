@@ -41,11 +41,12 @@ class Arm:
     algorithm: str
     options: Sequence[str] = ()  # of the task
     words: Sequence[str] = RL  # of the algorithm
+    start: Sequence[str] = ()  # further arguments of the start run, where arms cannot share one
 
 
-def arm(name: str, algorithm: str, *words: str, options: Sequence[str] = ()) -> Arm:
+def arm(name: str, algorithm: str, *words: str, options: Sequence[str] = (), start: Sequence[str] = ()) -> Arm:
     """Return an arm that trains from the start policy, at the rates of all arms unless `words` has others."""
-    return Arm(name=name, algorithm=algorithm, words=(*RL, *RATES, *words), options=options)
+    return Arm(name=name, algorithm=algorithm, words=(*RL, *RATES, *words), options=options, start=start)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,48 +169,51 @@ def make_all(
     def one(work: Callable[..., None], direction: Direction, seed: int) -> None:
         try:
             if direction.name not in errors:
-                work(direction, seed, folder, tell)
+                work(direction, seed, folder)
         except LmgymError as error:
             errors[direction.name] = str(error)
 
     pairs = list(product(directions, seeds))
     lines = [line for pair in pairs for line in runs(*pair, folder).items()]
-    first = {start_of(*pair, folder): pair for pair in reversed(pairs)}  # of those that share a start
-    waves = [[partial(one, make_start, *pair) for pair in pairs if pair in first.values()]]
-    waves += [[partial(one, make_arms, *pair) for pair in pairs]]
+    data = {data_of(*pair, folder): pair for pair in reversed(pairs)}  # of those that share a data set or a start
+    starts = {start_of(*pair, arm, folder): (pair, arm) for pair in reversed(pairs) for arm in reversed(pair[0].arms)}
+    waves = [
+        [partial(one, partial(_record, "demonstrator"), *pair) for pair in data.values()],
+        [partial(one, partial(make_start, arm, tell), *pair) for pair, arm in starts.values()],
+        [partial(one, partial(make_arms, tell), *pair) for pair in pairs],
+    ]
     in_parallel(waves, lines, at_once=at_once, settings=settings)
     return errors
 
 
-def make_start(direction: Direction, seed: int, folder: Path, tell: Callable[[str], None]) -> None:
-    """Make the demonstrator's recordings and the start run of one seed."""
-    _record(direction, "demonstrator", seed, folder)
-    out = start_of(direction, seed, folder)
-    make(folder, start_words(direction, seed, folder), out)
+def make_start(arm: Arm, tell: Callable[[str], None], direction: Direction, seed: int, folder: Path) -> None:
+    """Make the start run of an arm and a seed."""
+    out = start_of(direction, seed, arm, folder)
+    make(folder, start_words(direction, seed, arm, folder), out)
     tell(out.name)
 
 
-def make_arms(direction: Direction, seed: int, folder: Path, tell: Callable[[str], None]) -> None:
+def make_arms(tell: Callable[[str], None], direction: Direction, seed: int, folder: Path) -> None:
     """Make the start policy's recordings and the arms of one seed."""
-    _record(direction, "start", seed, folder)
+    _record("start", direction, seed, folder)
     for arm in direction.arms:
         out = run_of(direction, arm, seed, folder)
         make(folder, words(direction, arm, seed, folder), out)
         tell(out.name)
 
 
-def _record(direction: Direction, by: Literal["demonstrator", "start"], seed: int, folder: Path) -> None:
+def _record(by: Literal["demonstrator", "start"], direction: Direction, seed: int, folder: Path) -> None:
     for number, recording in enumerate(direction.recordings):
         out = data_of(direction, seed, folder) / f"{number}.jsonl"
         if recording.by == by and not out.exists():
             call(folder, record_words(direction, recording, seed, folder, out), f"{direction.name}-data-{seed}")
 
 
-def start_of(direction: Direction, seed: int, folder: Path) -> Path:
-    """Return the folder of the start run, which directions with the same start share."""
+def start_of(direction: Direction, seed: int, arm: Arm, folder: Path) -> Path:
+    """Return the folder of the start run, which arms and directions with the same start share."""
     own = data_of(direction, seed, folder).name if _demonstrated(direction) else ""
     parts = (own, direction.model, direction.warmup, direction.episodes)
-    further = [*direction.options, *direction.common, *direction.start]
+    further = [*direction.options, *direction.common, *direction.start, *arm.start]
     return folder / f"{direction.task.rpartition('/')[2]}-start-{crc32(repr((parts, further)).encode()):08x}-{seed}"
 
 
@@ -228,14 +232,21 @@ def run_of(direction: Direction, arm: Arm, seed: int, folder: Path) -> Path:
 
 
 def runs(direction: Direction, seed: int, folder: Path) -> dict[Path, list[str]]:
-    """Return the arguments of `lmgym train` for the start run and the arms, by folder."""
+    """Return the arguments of `lmgym train` for the start runs and the arms, by folder."""
+    starts = {
+        start_of(direction, seed, arm, folder): start_words(direction, seed, arm, folder) for arm in direction.arms
+    }
     arms = {run_of(direction, arm, seed, folder): words(direction, arm, seed, folder) for arm in direction.arms}
-    return {start_of(direction, seed, folder): start_words(direction, seed, folder), **arms}
+    return {**starts, **arms}
 
 
 def record_words(direction: Direction, recording: Recording, seed: int, folder: Path, out: Path) -> list[str]:
     """Return the arguments of `lmgym record`; each recording of each seed has its own environment seed."""
-    who = f"hf:{start_of(direction, seed, folder) / 'policy'}" if recording.by == "start" else recording.by
+    who = (
+        f"hf:{start_of(direction, seed, direction.arms[0], folder) / 'policy'}"
+        if recording.by == "start"
+        else recording.by
+    )
     chance = 100 * (seed + 1) + direction.recordings.index(recording)
     return [
         *("record", direction.task, "--model", who, "--out", str(out), "--episodes", str(recording.episodes)),
@@ -243,14 +254,15 @@ def record_words(direction: Direction, recording: Recording, seed: int, folder: 
     ]
 
 
-def start_words(direction: Direction, seed: int, folder: Path) -> list[str]:
-    """Return the arguments of `lmgym train` for the start run."""
+def start_words(direction: Direction, seed: int, arm: Arm, folder: Path) -> list[str]:
+    """Return the arguments of `lmgym train` for the start run of an arm."""
     return [
         *("train", "bc", direction.task, "--model", direction.model, "--seed", str(seed), "--threads", "1"),
-        *("--out", str(start_of(direction, seed, folder)), "--steps", str(direction.warmup)),
+        *("--out", str(start_of(direction, seed, arm, folder)), "--steps", str(direction.warmup)),
         *("--evaluate", str(direction.episodes), *_options(direction.options), *direction.common),
         *(["--recorded", str(data_of(direction, seed, folder))] if _demonstrated(direction) else []),
         *direction.start,
+        *arm.start,
     ]
 
 
@@ -260,7 +272,7 @@ def _demonstrated(direction: Direction) -> bool:
 
 def words(direction: Direction, arm: Arm, seed: int, folder: Path) -> list[str]:
     """Return the arguments of `lmgym train` for an arm; it learns from the recordings if its algorithm takes any."""
-    start = start_of(direction, seed, folder) / "policy"
+    start = start_of(direction, seed, arm, folder) / "policy"
     args = algorithms.load(arm.algorithm).Args
     offline = direction.recordings and any(each.name == "recorded" for each in fields(args))
     return [
@@ -282,7 +294,7 @@ def _options(pairs: Iterable[str]) -> list[str]:
 
 def read(direction: Direction, arm: Arm, seed: int, folder: Path) -> Line:
     """Return the evaluations of a finished run; the first is that of the start run."""
-    start = [row for row in read_metrics(start_of(direction, seed, folder)) if "evaluated_success" in row]
+    start = [row for row in read_metrics(start_of(direction, seed, arm, folder)) if "evaluated_success" in row]
     line = Line(arm=arm.name, seed=seed, success=[start[-1]["evaluated_success"]], steps=[0.0])
     seconds = 0.0
     for row in read_metrics(run_of(direction, arm, seed, folder)):

@@ -43,15 +43,16 @@ def trial(direction: Direction) -> Direction:
     return replace(direction, warmup=1, tokens=100, episodes=4)
 
 
-def difference(direction: Direction, seeds: Sequence[int], folder: Path) -> tuple[list[list[float]], Interval]:
-    """Return success at the start and at the end of the first two arms by seed, and the paired difference, in points.
+def difference(
+    direction: Direction, seeds: Sequence[int], folder: Path
+) -> tuple[list[list[float]], list[list[float]], Interval]:
+    """Return success of the first two arms by seed, at the start and at the end, and the paired difference, in points.
 
     The interval is Student's over seeds.
     """
     first, second = ([directions.read(direction, arm, seed, folder) for seed in seeds] for arm in direction.arms[:2])
-    start = [100 * line.success[0] for line in first]
-    ends = [[100 * line.success[-1] for line in lines] for lines in (first, second)]
-    return [start, *ends], student([a - b for a, b in zip(*ends, strict=True)])
+    starts, ends = ([[100 * line.success[at] for line in lines] for lines in (first, second)] for at in (0, -1))
+    return starts, ends, student([a - b for a, b in zip(*ends, strict=True)])
 
 
 def verdict(gap: Interval) -> str:
@@ -66,14 +67,16 @@ def row(direction: Direction, seeds: Sequence[int], folder: Path) -> str | None:
     runs = [run for seed in seeds for run in directions.runs(direction, seed, folder)]
     if not all((run / REPORTS).exists() for run in runs):
         return None
-    means, gap = difference(direction, seeds, folder)
+    starts, ends, gap = difference(direction, seeds, folder)
+    own = starts if len({tuple(arm.start) for arm in direction.arms[:2]}) > 1 else starts[:1]
     interval = "" if math.isnan(gap.low) else f" [{gap.low:+.1f}, {gap.high:+.1f}]"
     lines = [line for run in runs for line in read_metrics(run)]
     seconds = sum(value for line in lines for name, value in line.items() if name.startswith("seconds_"))
     cells = (
         *described(direction),
         str(len(seeds)),
-        *(f"{np.mean(values):.1f} %" for values in means),
+        " and ".join(f"{np.mean(values):.1f} %" for values in own),
+        *(f"{np.mean(values):.1f} %" for values in ends),
         f"{gap.mean:+.1f}{interval}",
         verdict(gap),
         f"{direction.tokens:,}" if direction.tokens else "by steps",

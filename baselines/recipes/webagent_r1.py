@@ -33,7 +33,10 @@ EXPERIMENT = Direction(
     task="webforms",
     options=("kind=ask", "actions=click,fill,goto,send_msg_to_user,report_infeasible"),
     recordings=(Recording(by="demonstrator", episodes=400),),
-    arms=(arm("stubs", "webagent_r1", *FEW), arm("all pages", "webagent_r1", *FEW, "--keep", "25")),
+    arms=(
+        arm("stubs", "webagent_r1", *FEW, start=("--context", "stub:1")),  # what either arm sees is what it imitated
+        arm("all pages", "webagent_r1", *FEW, "--keep", "25"),
+    ),
     common=("--train-instances", "200"),
     start=SMALL_START,
     warmup=60,
@@ -58,4 +61,4 @@ class Args(bc.Learning):
 def recipe(args: Args) -> Recipe:
     """Return imitation and WebAgent-R1, with the same evaluation before and after."""
     base = grpo.recipe(grpo.options(args))
-    return replace(base, context=Stub(args.keep, text="simplified html"), credit=partial(by_turn, credit=base.credit))
+    return replace(base, context=Stub(args.keep), credit=partial(by_turn, credit=base.credit))

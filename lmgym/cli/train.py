@@ -17,7 +17,7 @@ from lmgym.cli.options import read_args, task_options
 from lmgym.env.registry import find, load, options_of
 from lmgym.env.spec import TaskSpec
 from lmgym.evaluation import runner
-from lmgym.evaluation.settings import RULES
+from lmgym.evaluation.settings import RULES, rule_of
 from lmgym.train import algorithms
 from lmgym.train.presets import PLAIN, Tuned, run_folder, time_limits, tuned
 
@@ -122,7 +122,8 @@ def train(
     )
     if ranks().main:
         console.print(closing_table(result, spec, options, algorithm))
-        _print_files(console, result, task, option or [], guided=is_guided(algorithm))
+        seen = history or rule_of(algorithms.load(algorithm).recipe(args).context)
+        _print_files(console, result, task, option or [], seen=seen, guided=is_guided(algorithm))
 
 
 def _limits(console: Console, kind: type[Any], minutes: float | None, words: Sequence[str]) -> dict[str, float]:
@@ -138,12 +139,15 @@ def _limits(console: Console, kind: type[Any], minutes: float | None, words: Seq
     return limits
 
 
-def _print_files(console: Console, result: RunResult, task: str, options: Sequence[str], *, guided: bool) -> None:
+def _print_files(
+    console: Console, result: RunResult, task: str, options: Sequence[str], *, seen: str | None, guided: bool
+) -> None:
     """Print the folder of a run and the command that evaluates its policy."""
     console.print(f"files: {result.folder}/ (metrics.jsonl, curve.png, tensorboard/, checkpoints/, policy/)")
     if guided:
         console.print("policy/ is imitation alone; the values that guide it are in checkpoints/", soft_wrap=True)
     level = "".join(f" --option {pair}" for pair in options)
+    level += f" --context {seen}" if seen not in (None, "full") else ""
     model = f"run:{result.folder}" if guided else f"hf:{result.policy}"
     console.print(f"next:  lmgym eval {task}{level} --model {model}", soft_wrap=True)
 

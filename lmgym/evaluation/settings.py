@@ -15,7 +15,7 @@ from lmgym.rollout.context import Context, Full, MarkovState, Stub, Summarise, W
 
 ToolMode = Literal["none", "native", "template", "text"]
 SCRIPTED = "scripted"  # in place of a seat's model: the task's own player
-RULES = "full, window:TURNS[:STRIDE], stub:KEEP, markov, latest, summarise:TOKENS"
+RULES = "full, window:TURNS[:STRIDE], stub:KEEP, markov, latest, summarise:TOKENS[:MOST]"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +68,24 @@ def ranges(numbers: tuple[int, ...]) -> str:
         else:
             spans.append([number, number])
     return " ".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
+
+
+def rule_of(context: Context | None) -> str | None:
+    """Return the rule that `context_rule` reads as `context`; None if there is none, as for texts of its own."""
+    match context:
+        case None | Full():
+            rule = "full"
+        case Window():
+            rule = f"window:{context.turns}:{context.stride}"
+        case Stub():
+            rule = f"stub:{context.keep}"
+        case MarkovState():
+            rule = "markov" if context.task else "latest"
+        case Summarise():
+            rule = f"summarise:{context.limit}" + (f":{context.most}" if context.most else "")
+        case _:
+            return None
+    return rule if context_rule(rule) == (context or Full()) else None
 
 
 def context_rule(text: str) -> Context:

@@ -67,7 +67,12 @@ def run(
     assert isinstance(recipe, Recipe)
     recipe = recipe if evaluate_split is None else recipe.on_split(evaluate_split)
     recipe = dataclasses.replace(recipe, max_tokens=answer_limit(recipe, max_tokens, least=spec.answer_tokens))
-    recipe = recipe if context is None else dataclasses.replace(recipe, context=context_rule(context))
+    if context is not None:
+        if recipe.context is not None:
+            raise RecipeError(
+                f"{name} chooses what the policy sees by options of its own: leave out --context {context}"
+            )
+        recipe = dataclasses.replace(recipe, context=context_rule(context))
     torch.set_num_threads(threads or torch.get_num_threads())
     if not isinstance(model, LocalPolicy):
         dtype = dtype or ("bfloat16" if halves(torch.device("cuda" if torch.cuda.is_available() else "cpu")) else None)

@@ -8,6 +8,7 @@ from typing import Any
 
 from lmgym.errors import RecipeError
 from lmgym.evaluation import runner
+from lmgym.rollout.context import Summarise
 from lmgym.train import source
 from lmgym.train.interfaces import Needs, Parts
 from lmgym.train.recipe import Recipe
@@ -15,11 +16,27 @@ from lmgym.train.seats import OWN_PLAYERS
 from lmgym.types import FIRST_SEAT
 
 
-def check(recipe: Recipe, task: str, options: Mapping[str, Any], folder: Path, *, sees: bool = False) -> None:
-    """Raise RecipeError if the task or a file lacks what `recipe` needs; `sees`: the policy takes pictures."""
+def check(
+    recipe: Recipe,
+    task: str,
+    options: Mapping[str, Any],
+    folder: Path,
+    *,
+    sees: bool = False,
+    context: int | None = None,
+) -> None:
+    """Raise RecipeError if the task, a file or the policy lacks what `recipe` needs.
+
+    `sees`: the policy takes pictures; `context`: the tokens that it reads at most.
+    """
     name = runner.id_of(task)
     if not sees and runner.pictured(task, options):
         raise RecipeError(f"{name} shows pictures, and this policy reads text only: use tiny-vl or a model that sees")
+    if context is not None and isinstance(recipe.context, Summarise) and recipe.context.limit >= context:
+        raise RecipeError(
+            f"this policy reads {context} tokens, so no summary is ever asked for at a limit of "
+            f"{recipe.context.limit}: choose a lower limit"
+        )
     stages = [stage for stage in recipe.unrolled() if not stage.skipped]
     needs = [stage.needs() for stage in stages]
     for stage, need in zip(stages, needs, strict=True):

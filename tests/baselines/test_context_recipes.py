@@ -71,7 +71,7 @@ def test_the_ablation_trains_actions_alone_and_both_mask_what_was_cut():
 
 def test_old_pages_are_stubs_and_each_answer_is_scored_as_it_was_sampled():
     context = webagent_r1.recipe(webagent_r1.Args()).context
-    assert context == Stub(1, text="simplified html")
+    assert context == Stub(1, text="[An earlier observation is left out.]")
     policy, episodes = play(context)
     batch = collate(episodes)
     assert (rescored(policy, batch) - batch.logprobs)[batch.mask].abs().max() < 1e-4

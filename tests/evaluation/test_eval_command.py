@@ -334,12 +334,17 @@ def test_an_identity_does_not_depend_on_the_hash_seed():
 
 
 def test_context_rules_are_parsed(lmgym):
-    from lmgym.evaluation.settings import context_rule
+    from lmgym.evaluation.settings import context_rule, rule_of
 
-    rules = ["full", "window:8", "window:8:4", "stub:2", "markov", "latest", "summarise:500"]
-    assert [context_rule(rule) for rule in rules] == [
-        *(Full(), Window(8), Window(8, 4), Stub(2), MarkovState(), MarkovState(task=False), Summarise(500))
+    rules = ["full", "window:8:1", "window:8:4", "stub:2", "markov", "latest", "summarise:500", "summarise:500:3"]
+    contexts = [
+        *(Full(), Window(8), Window(8, 4), Stub(2), MarkovState(), MarkovState(task=False)),
+        *(Summarise(500), Summarise(500, 3)),
     ]
+    assert [context_rule(rule) for rule in rules] == contexts
+    assert context_rule("window:8") == Window(8)
+    assert [rule_of(context) for context in contexts] == rules
+    assert (rule_of(None), rule_of(Stub(text="-"))) == ("full", None)
     for rule in ("windows", "window", "window:0", "window:a", "markov:1", "latest:1", "full:3", "window:1:2:3:4"):
         code, printed = lmgym("guess_number", "--model", "oracle", "--context", rule)
         assert (code, "choose from full, window:TURNS" in printed) == (2, True), rule

@@ -59,7 +59,7 @@ def test_the_table_compares_the_arms_seed_by_seed():
 
 @pytest.mark.parametrize("direction", DIRECTIONS, ids=lambda each: each.name)
 def test_arms_begin_with_one_policy_and_every_run_and_recording_is_its_own(direction, tmp_path):
-    start = directions.start_of(direction, 1, tmp_path)
+    (start,) = {directions.start_of(direction, 1, arm, tmp_path) for arm in direction.arms}
     for each in [directions.words(direction, arm, 1, tmp_path) for arm in direction.arms]:
         assert each[each.index("--model") + 1] == f"hf:{start / 'policy'}"
         assert each[each.index("--seed") + 1] == "1"

@@ -105,3 +105,21 @@ def test_a_recording_that_could_not_be_written_is_not_played(tmp_path, monkeypat
     assert command("record", "guess_number", "--out", str(tmp_path / "new" / "x.csv")) == 2
     assert "choose a name that ends in .jsonl or .parquet" in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "advice"),
+    [
+        (
+            ["supo", "--limit", "99999"],
+            "tokens, so no summary is ever asked for at a limit of 99999: choose a lower limit",
+        ),
+        (["supo", "--context", "window:4"], "leave out --context window:4"),
+        (["webagent_r1", "--context", "markov"], "leave out --context markov"),
+    ],
+)
+def test_what_a_policy_sees_is_chosen_once_and_within_what_it_reads(words, advice, tmp_path, capsys):
+    out = tmp_path / "run"
+    assert command("train", words[0], "wordle", *words[1:], "--model", "tiny:1m", "--out", str(out)) == 2
+    assert advice in " ".join(capsys.readouterr().err.split())
+    assert not out.exists()

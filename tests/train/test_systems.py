@@ -102,19 +102,43 @@ def test_systems_with_the_same_imitation_share_its_run(mine, tmp_path):
     assert len(made) == 2 + 8
     first, second = (systems.experiments([str(each)]).popitem()[1] for each in (path, other))
     longer = replace(second, warmup=second.warmup + 1)
-    assert directions.start_of(first, 0, tmp_path) == directions.start_of(second, 0, tmp_path)
-    assert directions.start_of(first, 0, tmp_path) != directions.start_of(longer, 0, tmp_path)
+    assert directions.start_of(first, 0, first.arms[0], tmp_path) == directions.start_of(
+        second, 0, second.arms[0], tmp_path
+    )
+    assert directions.start_of(first, 0, first.arms[0], tmp_path) != directions.start_of(
+        longer, 0, longer.arms[0], tmp_path
+    )
+
+
+def test_an_arm_with_arguments_for_its_start_has_a_start_of_its_own(mine, tmp_path):
+    (shared,) = systems.experiments([str(mine[0])]).values()
+    first, second = shared.arms
+    own = replace(shared, arms=(replace(first, start=("--context", "stub:1")), second))
+    with_stubs, plain, *arms = directions.runs(own, 0, tmp_path).items()
+    assert with_stubs[1][-2:] == ["--context", "stub:1"]
+    assert plain[0] in directions.runs(shared, 0, tmp_path)
+    starts = [f"hf:{path / 'policy'}" for path, _ in (with_stubs, plain)]
+    assert [words[words.index("--model") + 1] for _, words in arms] == starts
+    for seed in range(2):
+        for path, success in zip(directions.runs(own, seed, tmp_path), (0.2, 0.4, 0.6, 0.5 - seed / 10), strict=True):
+            done(path, success)
+    assert "| 2 | 20.0 % and 40.0 % | 60.0 % | 45.0 % | +15.0 [" in systems.row(own, range(2), tmp_path)
 
 
 def finished(direction, seeds: dict[int, tuple[float, float]], folder: Path) -> None:
     """Write what `row` reads of finished runs: the success of both arms at the end, by seed."""
     for seed, ends in seeds.items():
         for path, success in zip(directions.runs(direction, seed, folder), (0.4, *ends), strict=True):
-            path.mkdir(parents=True)
-            (path / "reports.json").write_text("{}")
-            (path / "run.json").write_text(json.dumps({"commit": "0123456789", "arguments": {}}))
-            line = {"stage": "after RL", "evaluated_success": success, "environment_steps": 5, "seconds_evaluate": 2.0}
-            (path / "metrics.jsonl").write_text(json.dumps(line) + "\n")
+            done(path, success)
+
+
+def done(path: Path, success: float) -> None:
+    """Write what `row` reads of a finished run: its success at the end."""
+    path.mkdir(parents=True)
+    (path / "reports.json").write_text("{}")
+    (path / "run.json").write_text(json.dumps({"commit": "0123456789", "arguments": {}}))
+    line = {"stage": "after RL", "evaluated_success": success, "environment_steps": 5, "seconds_evaluate": 2.0}
+    (path / "metrics.jsonl").write_text(json.dumps(line) + "\n")
 
 
 @pytest.mark.parametrize(
