@@ -53,10 +53,11 @@ THINGS = {
 def our_house(start: int) -> HouseGame:
     """Return our house with the player in room number `start`."""
     recipe = {"text_nav": 1, "start": start}
-    return HouseGame(story(recipe, partial(_furnished, start)), FOOD, FRIDGE)
+    return HouseGame(story(recipe, partial(furnished, start)), FOOD, FRIDGE)
 
 
-def _furnished(start: int) -> Any:
+def furnished(start: int) -> Any:
+    """Return our house as a `textworld.Game`, not yet compiled."""
     with generating(SEED):
         from textworld import GameMaker, GameOptions
 

@@ -11,6 +11,7 @@ import statistics
 import subprocess
 
 import desktop
+import lmrl
 import peers
 import sandboxes
 import serving
@@ -52,6 +53,15 @@ def against_peers(console: Console, seconds: float) -> None:
     for row in peers.compare(seconds):
         table.add_row(*row)
     console.print(table)
+
+
+def against_lmrl(console: Console, seconds: float) -> None:
+    """Print our maze and Text-Nav beside what LMRL-Gym's release does at a step and a reset."""
+    title = "steps/s beside the steps of LMRL-Gym's release, demonstrated actions, resets included"
+    table = Table("task", "lmgym", "as released", "ratio", title=title)
+    for row in lmrl.rows(seconds):
+        table.add_row(*row)
+    console.print(table, "aim: 10; a step of the release's maze is shorter than one call through Gymnasium's wrappers")
 
 
 def alfworld(console: Console, seconds: float) -> None:
@@ -151,6 +161,7 @@ SECTIONS = {
     "import": imports,
     "tasks": tasks,
     "peers": against_peers,
+    "lmrl": against_lmrl,
     "alfworld": alfworld,
     "webshop": webshops,
     "web": browsers,

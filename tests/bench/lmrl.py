@@ -1,0 +1,110 @@
+"""Our maze and Text-Nav beside the work that LMRL-Gym's release does for them.
+
+The release is no package and needs a TextWorld of its own, so its work is done anew here: its Text-Nav builds and
+compiles its game at every reset and asks for the inventory by a second command after each; its maze returns the text of
+the last forty messages. Neither has Gymnasium's interface, checks or records.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import statistics
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import speeds
+
+from lmgym.env import golden
+from lmgym.tasks.maze.layout import FREE, GOAL, MOVES, SIDES
+from lmgym.tasks.text_nav.house import ROOMS, furnished
+
+ROUNDS = 3
+KEPT = 40  # messages that a step of the release's maze returns
+Step = Callable[[str], bool]  # plays an action and returns True at the end of the episode
+
+
+def rows(seconds: float) -> Iterator[tuple[str, str, str, str]]:
+    """Yield task, our steps/s, those of the release's way, and the ratio: medians of rounds in turn."""
+    for task, released in (("lmgym/Maze-v0", maze), ("lmgym/TextNav-v0", text_nav)):
+        with closing(gymnasium.make(task)) as env:
+            instances = range(env.unwrapped.size())
+            games = [golden.play(env, lambda each: each.oracle(), index=index).actions for index in instances]
+            actions = [action for game in games for action in game]
+            rounds = [(speeds.task_rate(env, seconds, actions), released(seconds, games)) for _ in range(ROUNDS)]
+        ours, theirs = (statistics.median(rates) for rates in zip(*rounds, strict=True))
+        yield task, f"{ours:,.0f}", f"{theirs:,.0f}", f"{ours / theirs:.2f}"
+
+
+def maze(seconds: float, games: Sequence[Sequence[str]]) -> float:
+    """Return steps/s of the maze in the release's way: an array of walls, three sentences, the last messages."""
+    walls = np.ones((10, 13), dtype=np.int64)
+    walls[tuple(zip(*FREE, strict=True))] = 0
+    starts = sorted(FREE - {GOAL})
+
+    def described(row: int, column: int) -> str:
+        seen = [side for side, (down, right) in SIDES.items() if walls[row + down, column + right]]
+        said = f"There are walls {', '.join(seen)}." if len(seen) > 1 else f"There is a wall {''.join(seen)}."
+        goal, here = (" ".join(str(number)) for number in (GOAL[0], GOAL[1])), (str(row), str(column))
+        return f"The goal is at position {', '.join(goal)}. Your position is {', '.join(here)}. {said}\n"
+
+    def reset(index: int) -> Step:
+        cell = starts[index]
+        random.choice(np.argwhere(walls == 0).tolist())
+        history = [described(*cell)]
+
+        def step(action: str) -> bool:
+            nonlocal cell, history
+            down, right = MOVES[action]
+            if not walls[cell[0] + down, cell[1] + right]:
+                cell = (cell[0] + down, cell[1] + right)
+            history = [*history, action, described(*cell)][-KEPT:]
+            return cell == GOAL
+
+        return step
+
+    return _rate(seconds, games, reset)
+
+
+def text_nav(seconds: float, games: Sequence[Sequence[str]]) -> float:
+    """Return steps/s of Text-Nav in the release's way, on our house: compiled at each reset, played by TextWorld."""
+    import textworld
+    from textworld.generator import compile_game
+
+    infos = textworld.EnvInfos(description=True, admissible_commands=True, location=True, inventory=True)
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # jericho's, of games that it has no score for
+
+        def reset(index: int) -> Step:
+            options = textworld.GameOptions()
+            options.path = str(Path(folder) / f"{index}.z8")
+            options.force_recompile = True
+            game = textworld.start(compile_game(furnished(index % len(ROOMS)), options), infos)
+            game.reset()
+
+            def step(command: str) -> bool:
+                state, _, done = game.step(command)
+                if not done:
+                    game.step("inventory")
+                return bool(done or state["done"])
+
+            return step
+
+        return _rate(seconds, games, reset)
+
+
+def _rate(seconds: float, games: Sequence[Sequence[str]], reset: Callable[[int], Step]) -> float:
+    """Return steps/s of the games in turn, resets included, until the first that ends after `seconds`."""
+    steps, start = 0, time.perf_counter()
+    for index in itertools.cycle(range(len(games))):
+        step = reset(index)
+        steps += next(number for number, action in enumerate(games[index], start=1) if step(action))
+        if time.perf_counter() >= start + seconds:
+            return steps / (time.perf_counter() - start)
+    raise AssertionError("a task without instances was opened")
