@@ -12,7 +12,8 @@ call and 0.1 for another (r is 0 without a call),
 normalised over the group at the same turn. Groups whose R_0 deviates by `least` or less are dropped.
 
 Deviations: the expert is the task's demonstrator, whose screens are those of its recordings; an answer that was patched
-stays as it was sampled, where the release writes the expert's words (and a thought) in its place.
+stays as it was sampled, where the release writes the expert's words (and a thought) in its place. All screens stay in
+view (`--context window:2` keeps the newest).
 """
 
 from __future__ import annotations
