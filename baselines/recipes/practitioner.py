@@ -30,11 +30,11 @@ EXPERIMENT = Direction(
         arm("ppo, dense", "practitioner", *FEW, options=DENSE),
         arm("ppo, sparse", "practitioner", *FEW, options=SPARSE),
         *(arm(f"{name}, dense", "practitioner", *FEW, "--algorithm", name, options=DENSE) for name in ("rloo", "grpo")),
-        arm("ppo, dense, half imitation", "practitioner", *FEW, "--warmup", "30", options=DENSE),
+        arm("ppo, dense, half imitation", "practitioner", *FEW, "--warmup", "6", options=DENSE),
         arm("ppo, dense, larger world", "practitioner", *FEW, options=LARGE),
     ),
-    common=("--train-instances", "200"),  # games are slow to make
-    warmup=120,
+    common=("--train-instances", "1500"),  # games are slow to make, and 200 are soon known by heart
+    warmup=60,
     tokens=40_000,
     episodes=100,
 )
