@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 
 from lmgym.baselines.recipes import mgpo, supo, webagent_r1
 from lmgym.errors import RecipeError
+from lmgym.evaluation import report as reports
+from lmgym.evaluation.runner import Report
 from lmgym.policy.local.score import score
 from lmgym.rollout.context import Stub
 from lmgym.rollout.engine import Engine
@@ -18,6 +23,7 @@ from lmgym.train.parts.tasks import Uniform
 from lmgym.train.parts.turns import by_turn
 from lmgym.train.preflight import check
 from lmgym.train.state import InstancePool
+from tests.command import command
 from tests.train.batches import make_batch
 from tests.train.chain import SPEC, chain_policy
 
@@ -96,3 +102,23 @@ def test_mgpo_refuses_a_task_without_pictures_and_its_ablation_trains_the_answer
     kept = batch.mask & ~turns_out(batch, episodes, mgpo.mask_boxes(episodes).mask)
     assert torch.equal(kept, batch.mask & (batch.turn > 0))
     assert mgpo.mask_boxes not in mgpo.recipe(mgpo.Args()).filter
+
+
+@pytest.mark.parametrize(
+    ("words", "rule"),
+    [
+        (("supo", "guess_number", "--limit", "60", "--most", "2"), "summarise:60:2"),
+        (("grpo", "guess_number", "--context", "window:2"), "window:2"),
+    ],
+)
+def test_the_line_that_a_run_ends_with_plays_its_last_evaluation_again(tmp_path, monkeypatch, capfd, words, rule):
+    monkeypatch.chdir(tmp_path)
+    few = ("--warmup", "2", "--warmup-episodes", "8", "--steps", "1", "--instances", "2", "--group", "2")
+    args = ("--model", "tiny:1m", "--dtype", "float32", "--threads", "1", "--evaluate", "8", "--out", "run", *few)
+    assert command("train", *words, *args) == 0
+    (line,) = [line for line in capfd.readouterr().out.splitlines() if line.startswith("next:")]
+    assert f" --context {rule} " in line
+    assert command(*line.split()[2:], "--episodes", "8", "--out", "again") == 0
+    last = Report.from_state(json.loads(Path("run/reports.json").read_text())["after RL"])
+    again = [(one.index, one.success, one.turns, one.tokens_out) for one in reports.read(Path("again")).outcomes]
+    assert again == [(one.index, one.success, one.turns, one.tokens_out) for one in last.outcomes]
