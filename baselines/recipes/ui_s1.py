@@ -24,7 +24,8 @@ from functools import partial
 from torch import Tensor
 
 from lmgym.baselines import grpo
-from lmgym.baselines.curves.directions import SMALL_START, Direction, Recording, arm
+from lmgym.baselines.curves.directions import arm
+from lmgym.baselines.recipes import dart
 from lmgym.train.batch import Batch
 from lmgym.train.parts.credit import within_groups
 from lmgym.train.parts.filters import drop_even
@@ -34,19 +35,13 @@ from lmgym.train.parts.turns import Turns
 from lmgym.train.ranges import Count, Fraction, NonNegative
 from lmgym.train.recipe import Recipe
 
-FEW = ("--instances", "2")  # a step, of groups of 8: prompts have thousands of tokens
-EXPERIMENT = Direction(
+FEW = ("--instances", "4")  # a step, of groups of 8
+EXPERIMENT = replace(
+    dart.EXPERIMENT,  # task and start
     name="ui_s1",
     claim="going on after patched mismatches beats ending at the first",
-    task="webforms",
-    options=("kind=ask", "actions=click,fill,goto,send_msg_to_user,report_infeasible"),
-    recordings=(Recording(by="demonstrator", episodes=400),),
     arms=(arm("ui_s1", "ui_s1", *FEW), arm("no patches", "ui_s1", *FEW, "--patches", "0")),
-    common=("--train-instances", "200"),
-    start=SMALL_START,
-    warmup=60,
     tokens=10_000,
-    episodes=64,
 )
 
 
