@@ -20,28 +20,21 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from lmgym.baselines import bc, grpo
-from lmgym.baselines.curves.directions import SMALL_START, Direction, Recording, arm
+from lmgym.baselines.curves.directions import arm
+from lmgym.baselines.recipes import dart
 from lmgym.rollout.context import Stub
 from lmgym.train.parts.turns import by_turn
 from lmgym.train.ranges import Count, NonNegative, PositiveInt, Rate
 from lmgym.train.recipe import Recipe
 
-FEW = ("--instances", "2")  # a step, of groups of 8: prompts have thousands of tokens
-EXPERIMENT = Direction(
+EXPERIMENT = replace(
+    dart.EXPERIMENT,  # task, demonstrations and tokens
     name="webagent_r1",
     claim="stubs for old pages are no worse than all pages in full, at the same number of tokens",
-    task="webforms",
-    options=("kind=ask", "actions=click,fill,goto,send_msg_to_user,report_infeasible"),
-    recordings=(Recording(by="demonstrator", episodes=400),),
     arms=(
-        arm("stubs", "webagent_r1", *FEW, start=("--context", "stub:1")),  # what either arm sees is what it imitated
-        arm("all pages", "webagent_r1", *FEW, "--keep", "25"),
+        arm("stubs", "webagent_r1", start=("--context", "stub:1")),  # what either arm sees is what it imitated
+        arm("all pages", "webagent_r1", "--keep", "25"),
     ),
-    common=("--train-instances", "200"),
-    start=SMALL_START,
-    warmup=60,
-    tokens=10_000,
-    episodes=64,
 )
 
 
