@@ -95,7 +95,6 @@ def train(
     kind = algorithms.load(algorithm).Args
     args = read_args(kind, context.args, preset.args | _limits(console, kind, minutes, context.args))
     from lmgym.train.api import run
-    from lmgym.train.load import is_guided
     from lmgym.train.ranks import ranks
 
     result = run(
@@ -122,8 +121,7 @@ def train(
     )
     if ranks().main:
         console.print(closing_table(result, spec, options, algorithm))
-        seen = history or rule_of(algorithms.load(algorithm).recipe(args).context)
-        _print_files(console, result, task, option or [], seen=seen, guided=is_guided(algorithm))
+        _print_files(console, result, algorithm, task, option or [], seen=history or _own_history(algorithm, args))
 
 
 def _limits(console: Console, kind: type[Any], minutes: float | None, words: Sequence[str]) -> dict[str, float]:
@@ -139,10 +137,18 @@ def _limits(console: Console, kind: type[Any], minutes: float | None, words: Seq
     return limits
 
 
+def _own_history(algorithm: str, args: Any) -> str | None:
+    """Return the rule of the history that a recipe shows, as `--context` takes it; None if no rule describes it."""
+    return rule_of(algorithms.load(algorithm).recipe(args).context)
+
+
 def _print_files(
-    console: Console, result: RunResult, task: str, options: Sequence[str], *, seen: str | None, guided: bool
+    console: Console, result: RunResult, algorithm: str, task: str, options: Sequence[str], *, seen: str | None
 ) -> None:
     """Print the folder of a run and the command that evaluates its policy."""
+    from lmgym.train.load import is_guided
+
+    guided = is_guided(algorithm)
     console.print(f"files: {result.folder}/ (metrics.jsonl, curve.png, tensorboard/, checkpoints/, policy/)")
     if guided:
         console.print("policy/ is imitation alone; the values that guide it are in checkpoints/", soft_wrap=True)

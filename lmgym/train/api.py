@@ -67,12 +67,7 @@ def run(
     assert isinstance(recipe, Recipe)
     recipe = recipe if evaluate_split is None else recipe.on_split(evaluate_split)
     recipe = dataclasses.replace(recipe, max_tokens=answer_limit(recipe, max_tokens, least=spec.answer_tokens))
-    if context is not None:
-        if recipe.context is not None:
-            raise RecipeError(
-                f"{name} chooses what the policy sees by options of its own: leave out --context {context}"
-            )
-        recipe = dataclasses.replace(recipe, context=context_rule(context))
+    recipe = recipe if context is None else _with_context(recipe, context, name)
     torch.set_num_threads(threads or torch.get_num_threads())
     if not isinstance(model, LocalPolicy):
         dtype = dtype or ("bfloat16" if halves(torch.device("cuda" if torch.cuda.is_available() else "cpu")) else None)
@@ -98,6 +93,13 @@ def run(
         lockstep=lockstep and spec.player != "inline",
         quiet=quiet,
     )
+
+
+def _with_context(recipe: Recipe, rule: str, name: str) -> Recipe:
+    """Return the recipe with the context of a rule. Raise RecipeError if it has one of its own."""
+    if recipe.context is not None:
+        raise RecipeError(f"{name} chooses what the policy sees by options of its own: leave out --context {rule}")
+    return dataclasses.replace(recipe, context=context_rule(rule))
 
 
 def _own_device() -> str | None:
