@@ -1,13 +1,14 @@
 """Experiments of published systems: each recipe against its own ablation, one row of a table a system.
 
 An experiment is the `EXPERIMENT` of an algorithm's file, a Direction whose first arm is the system and whose second is
-the ablation. Both begin with the same imitated policy, end at the same number of sampled action tokens and have no
-tuning trial. Rows of systems that are not run keep what the table said before.
+the ablation. Both begin with the same imitated policy, unless an arm has a start of its own, end at the same number of
+sampled action tokens and have no tuning trial. Rows of systems that are not run keep what the table said before.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from lmgym.baselines.curves import directions
 from lmgym.baselines.curves.comparison import REPORTS, commits
 from lmgym.baselines.curves.directions import Direction
 from lmgym.errors import RecipeError
-from lmgym.evaluation.stats import Interval, student
+from lmgym.evaluation.stats import Interval, student, t_quantile
 from lmgym.train import algorithms
 from lmgym.train.log import read_metrics
 
@@ -26,7 +27,9 @@ COLUMNS = (
     *("system", "the paper's claim", "compared", "task", "seeds", "start", "system", "ablation", "difference"),
     *("verdict", "tokens", "seconds", "command", "commit"),
 )
-NOT_RUN = "not run"
+NOT_RUN, UNDECIDED = "not run", "not told apart"
+MOST_SEEDS = 20
+DIFFERENCE = re.compile(r"(\S+) \[(\S+), (\S+)\]")
 
 
 def experiments(names: Sequence[str] = ()) -> dict[str, Direction]:
@@ -59,7 +62,7 @@ def verdict(gap: Interval) -> str:
     """Return what the interval of system less ablation says about the claim."""
     if gap.low > 0:
         return "as the paper says"
-    return "against" if gap.high < 0 else "not told apart"
+    return "against" if gap.high < 0 else UNDECIDED
 
 
 def row(direction: Direction, seeds: Sequence[int], folder: Path) -> str | None:
@@ -103,3 +106,19 @@ def table(everything: Mapping[str, Direction], rows: Mapping[str, str], previous
         empty = [*described(direction), *("",) * 5, NOT_RUN, *("",) * 2, f"`make systems ARGS={name}`", ""]
         lines.append(rows.get(name) or before.get(name) or f"| {' | '.join(empty)} |")
     return "\n".join(lines)
+
+
+def seeds_needed(rows: Sequence[str]) -> str:
+    """Return how many seeds would tell the arms of undecided rows apart if mean and spread stayed as they are."""
+    by_number: dict[str, list[str]] = {}
+    for name, *cells in ([cell.strip() for cell in row.split("|")[1:]] for row in rows):
+        match = DIFFERENCE.fullmatch(cells[7])
+        if match is None or cells[8] != UNDECIDED:
+            continue
+        seeds, (mean, low, high) = int(cells[3]), map(float, match.groups())
+        spread = (high - low) / 2 * math.sqrt(seeds) / t_quantile(seeds - 1)
+        enough = (n for n in range(seeds + 1, MOST_SEEDS + 1) if t_quantile(n - 1) * spread / math.sqrt(n) < abs(mean))
+        by_number.setdefault(str(next(enough, f"more than {MOST_SEEDS}")), []).append(name)
+    needed = sorted(by_number.items(), key=lambda item: (len(item[0]), item[0]))
+    text = "; ".join(f"{number} for {', '.join(names)}" for number, names in needed)
+    return f"Seeds that would tell the arms apart, if mean and spread stayed as they are: {text or 'none undecided'}."

@@ -44,7 +44,7 @@ def systems(
         text = write.read_text()
         previous = text.partition(MARKERS[0])[2].partition(MARKERS[1])[0]
         write.write_text(between(text, tables.table(tables.experiments(), rows, previous), *MARKERS))
-    console.print(tables.table(chosen, rows), markup=False)
+    console.print(table := tables.table(chosen, rows), tables.seeds_needed(table.splitlines()), markup=False, sep="\n")
     for name, error in errors.items():
         console.print(f"{name}: {error}", markup=False)
     if errors:

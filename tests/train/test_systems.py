@@ -180,6 +180,17 @@ def test_the_rows_of_the_repository_are_of_the_experiments_as_they_are():
     for row in rows[2:]:
         cells = tuple(cell.strip() for cell in row.split("|")[1:5])
         assert cells == systems.described(everything[cells[0]]), "run `make systems` for it again"
+    assert systems.seeds_needed(rows) in text
+
+
+def test_the_seeds_that_would_do_are_those_at_which_the_interval_of_the_same_spread_leaves_out_zero():
+    row = "| {} | c | a against b | t | 3 | 9 % | 9 % | 9 % | {:+.1f} [{:+.1f}, {:+.1f}] | {} | 9 | 9 | c | c |"
+    rows = [
+        row.format("near", 3.0, -1.303, 7.303, systems.UNDECIDED),  # deviation sqrt(3): 3.182 / 2 is below 3 / sqrt(3)
+        row.format("even", 0.0, -1.0, 1.0, systems.UNDECIDED),
+        row.format("clear", 3.0, 1.0, 5.0, "as the paper says"),
+    ]
+    assert systems.seeds_needed(rows).endswith(": 4 for near; more than 20 for even.")
 
 
 @pytest.mark.parametrize("name", systems.experiments())
