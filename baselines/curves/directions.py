@@ -175,7 +175,7 @@ def make_all(
 
     pairs = list(product(directions, seeds))
     lines = [line for pair in pairs for line in runs(*pair, folder).items()]
-    data = {data_of(*pair, folder): pair for pair in reversed(pairs)}  # of those that share a data set or a start
+    data = {data_of(*pair, folder): pair for pair in reversed(pairs)}  # a pair of each data set
     starts = {start_of(*pair, arm, folder): (pair, arm) for pair in reversed(pairs) for arm in reversed(pair[0].arms)}
     waves = [
         [partial(one, partial(_record, "demonstrator"), *pair) for pair in data.values()],

@@ -22,8 +22,8 @@ import numpy as np
 import speeds
 
 from lmgym.env import golden
-from lmgym.tasks.maze.layout import FREE, GOAL, MOVES, SIDES
-from lmgym.tasks.text_nav.house import ROOMS, furnished
+from lmgym.tasks.maze.layout import FREE, GOAL, MOVES, SIDES, STARTS
+from lmgym.tasks.text_nav.house import furnished
 
 ROUNDS = 3
 KEPT = 40  # messages that a step of the release's maze returns
@@ -46,16 +46,15 @@ def maze(seconds: float, games: Sequence[Sequence[str]]) -> float:
     """Return steps/s of the maze in the release's way: an array of walls, three sentences, the last messages."""
     walls = np.ones((10, 13), dtype=np.int64)
     walls[tuple(zip(*FREE, strict=True))] = 0
-    starts = sorted(FREE - {GOAL})
+    goal = ", ".join(str(number) for number in GOAL)
 
     def described(row: int, column: int) -> str:
         seen = [side for side, (down, right) in SIDES.items() if walls[row + down, column + right]]
         said = f"There are walls {', '.join(seen)}." if len(seen) > 1 else f"There is a wall {''.join(seen)}."
-        goal, here = (" ".join(str(number)) for number in (GOAL[0], GOAL[1])), (str(row), str(column))
-        return f"The goal is at position {', '.join(goal)}. Your position is {', '.join(here)}. {said}\n"
+        return f"The goal is at position {goal}. Your position is {row}, {column}. {said}\n"
 
     def reset(index: int) -> Step:
-        cell = starts[index]
+        cell = STARTS[index]
         random.choice(np.argwhere(walls == 0).tolist())
         history = [described(*cell)]
 
@@ -85,7 +84,7 @@ def text_nav(seconds: float, games: Sequence[Sequence[str]]) -> float:
             options = textworld.GameOptions()
             options.path = str(Path(folder) / f"{index}.z8")
             options.force_recompile = True
-            game = textworld.start(compile_game(furnished(index % len(ROOMS)), options), infos)
+            game = textworld.start(compile_game(furnished(index), options), infos)
             game.reset()
 
             def step(command: str) -> bool:
