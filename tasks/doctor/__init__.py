@@ -13,5 +13,5 @@ SPEC = TaskSpec(
     references={"null": 0.0, "oracle": 1.0},
     source="rules and rewards of DoctorAgent-RL (arXiv 2505.19630); illnesses, findings and remedies are invented",
     overlap="there are 16 illnesses; patients of both splits differ in findings told, order of words and budget",
-    public={"budget": range(11)},
+    public={"budget": range(11), "table": (True, False)},
 )

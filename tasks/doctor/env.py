@@ -17,6 +17,8 @@ from lmgym.tasks.doctor.illnesses import FINDINGS, ILLNESSES, about, candidates,
 
 PROMPT = Template(files(__package__).joinpath("prompt.md").read_text(encoding="utf-8").strip())
 STREAM = {"train": 0, "test": 1}
+TABLE = "The illnesses, with what every patient with them has:\n"
+NO_TABLE = "You know the illnesses from your training."
 BUDGETS = range(2, 11)
 REPORTED = 2  # findings in the patient's first words
 VERDICT = re.compile(r"diagnosis:\s*(.*?)\s*recommendation:\s*(.*)", re.IGNORECASE | re.DOTALL)
@@ -27,15 +29,16 @@ LONGEST = 2_000  # characters of an answer that are read
 class Doctor(TextEnv):
     """Find an illness by questions; rewards as in DoctorAgent-RL, the score is that of the final answer alone.
 
-    `budget` is the number of turns, the final answer included; 0 takes 2 to 10 by the instance.
+    `budget` is the number of turns, the final answer included; 0 takes 2 to 10 by the instance. `table=False` leaves the
+    illnesses out of the first observation: a policy then knows them from training alone, as a physician does.
     """
 
     SPEC = SPEC
 
-    def __init__(self, *, budget: int = 0, **common: Any) -> None:
+    def __init__(self, *, budget: int = 0, table: bool = True, **common: Any) -> None:
         super().__init__(**common)
-        self.check_choices(budget=(budget, (0, *BUDGETS)))
-        self.budget = budget
+        self.check_choices(budget=(budget, (0, *BUDGETS)), table=(table, (True, False)))
+        self.budget, self.table = budget, table
 
     def begin(self, index: int) -> Reply:
         """Let the patient report two findings."""
@@ -49,9 +52,8 @@ class Doctor(TextEnv):
         self.named = self.recommended = 0.0
         words = " and ".join(_bare(FINDINGS[each].has) for each in first)
         order = [int(i) for i in chance.permutation(len(ILLNESSES))]
-        return Reply(
-            PROMPT.substitute(budget=self.turns, table="\n".join(map(_row, order)), report=f"Doctor, {words}.")
-        )
+        illnesses = TABLE + "\n".join(map(_row, order)) if self.table else NO_TABLE
+        return Reply(PROMPT.substitute(budget=self.turns, illnesses=illnesses, report=f"Doctor, {words}."))
 
     def act(self, action: str) -> Reply:
         """Answer a question or judge the final answer."""

@@ -28,6 +28,19 @@ def test_two_illnesses_differ_in_eight_findings():
         assert sum(has(one, each) != has(other, each) for each in range(len(FINDINGS))) == 8
 
 
+def test_without_the_table_nothing_names_an_illness_or_remedy_and_the_patient_is_the_same():
+    for index in range(20):
+        told, untold = (first_words(index, table=table) for table in (True, False))
+        assert all(name in told for name in ILLNESSES)
+        assert not any(name in untold or remedy(each) in untold for each, name in enumerate(ILLNESSES))
+        assert untold.split("The patient: ")[1] == told.split("The patient: ")[1]
+
+
+def first_words(index, **options):
+    observation, _ = build("doctor", **options).reset(seed=0, options={"index": index})
+    return observation["text"]
+
+
 @pytest.mark.parametrize(
     ("question", "finding"),
     [
