@@ -27,6 +27,7 @@ from lmgym.tasks.retail_desk.tools import DeskTools
 from lmgym.types import FIRST_SEAT
 
 PROMPT = files(__package__).joinpath("prompt.md").read_text(encoding="utf-8").strip()
+WITHOUT_MANUAL = f"{PROMPT.partition(' Help the')[0]} You know its policy and its tools."
 CUSTOMER_PROMPT = Template(files(__package__).joinpath("user.md").read_text(encoding="utf-8").strip())
 STREAM = {"train": 0, "test": 1}
 USER = "user"
@@ -50,15 +51,16 @@ class RetailDesk(TextEnv):
     """Help one customer; 1 if the database ends as the goal demands and all numbers asked for were told, else 0.
 
     `level` is the difficulty, 1 to 4; 0 takes all levels in turn. The customer is the seat "user". With `upfront` the
-    agent gets everything that the customer knows with the first message.
+    agent gets everything that the customer knows with the first message. `manual=False` shows neither policy nor tools:
+    an agent then knows them from training alone.
     """
 
     SPEC = SPEC
 
-    def __init__(self, *, level: int = 0, upfront: bool = False, **common: Any) -> None:
+    def __init__(self, *, level: int = 0, upfront: bool = False, manual: bool = True, **common: Any) -> None:
         super().__init__(**common)
-        self.check_choices(level=(level, (0, *LEVELS)))
-        self.level, self.upfront = level, upfront
+        self.check_choices(level=(level, (0, *LEVELS)), manual=(manual, (True, False)))
+        self.level, self.upfront, self.manual = level, upfront, manual
 
     def begin(self, index: int) -> Reply:
         """Generate the shop and the customer, who opens the dialogue."""
@@ -100,7 +102,8 @@ class RetailDesk(TextEnv):
 
     def tools(self, seat: str = FIRST_SEAT) -> list[dict[str, Any]]:
         """Return the schemas of the agent's tools; the customer has none."""
-        return [dict(tool.schema) for tool in tools_of(DeskTools({})).values()] if seat == FIRST_SEAT else []
+        shown = seat == FIRST_SEAT and self.manual
+        return [dict(tool.schema) for tool in tools_of(DeskTools({})).values()] if shown else []
 
     def fingerprint(self) -> str:
         """Return the database as text."""
@@ -141,7 +144,7 @@ class RetailDesk(TextEnv):
         text = f"The customer: {words or '(nothing)'}"
         if not self.opened:
             self.opened = True
-            text = f"{PROMPT}\n\n{text}" + (f"\n{facts(self.goal)}" if self.upfront else "")
+            text = f"{PROMPT if self.manual else WITHOUT_MANUAL}\n\n{text}" + (f"\n{facts(self.goal)}" if self.upfront else "")
         return Reply(text)
 
     def _of_agent(self, action: str) -> Reply:
