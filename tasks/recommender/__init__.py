@@ -12,5 +12,5 @@ SPEC = TaskSpec(
     score="share of the twelve rounds that the user stayed for",
     references={"null": 0.0, "oracle": 1.0},
     source="our own; mindset, leave hazard and reflective instructions in the manner of RecoWorld (arXiv 2509.10397)",
-    public={"rewards": ("session", "clicks"), "instructions": (True, False)},
+    public={"rewards": ("session", "clicks"), "instructions": (True, False), "shuffled": (True, False)},
 )

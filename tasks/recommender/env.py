@@ -44,21 +44,24 @@ class Recommender(TextEnv):
     """Keep a user for twelve rounds; the user is the seat "user".
 
     `rewards="session"` pays 1 for each round that the user stays for, `"clicks"` the share of the round's items that
-    were clicked, whether the user stays or not. `instructions=False` hides the user's reflective instructions.
+    were clicked, whether the user stays or not. `instructions=False` hides the user's reflective instructions. With
+    `shuffled=False` the first items of every round are one of each category, in the same order.
     """
 
     SPEC = SPEC
 
-    def __init__(self, *, rewards: str = "session", instructions: bool = True, **common: Any) -> None:
+    def __init__(
+        self, *, rewards: str = "session", instructions: bool = True, shuffled: bool = True, **common: Any
+    ) -> None:
         super().__init__(**common)
-        self.check_choices(rewards=(rewards, REWARDS))
-        self.rewards, self.instructions = rewards, instructions
+        self.check_choices(rewards=(rewards, REWARDS), shuffled=(shuffled, (True, False)))
+        self.rewards, self.instructions, self.shuffled = rewards, instructions, shuffled
 
     def begin(self, index: int) -> Reply:
         """Draw the user's tastes and the items of every round."""
         chance = np.random.default_rng([2509, STREAM[self.split], index])
         self.mindset = Mindset.drawn(chance)
-        self.rounds = [_candidates(chance) for _ in range(ROUNDS)]
+        self.rounds = [_candidates(chance, shuffled=self.shuffled) for _ in range(ROUNDS)]
         self.first_like = self.mindset.likes[0]
         self.turn = self.length = self.clicked = self.shown_items = self.wishes = self.granted = 0
         self.seat = FIRST_SEAT
@@ -187,9 +190,10 @@ class Recommender(TextEnv):
                     self.scores[category] = 2.0
 
 
-def _candidates(chance: np.random.Generator) -> list[Item]:
-    """Draw the items of a round: one of each category and two more, in any order."""
+def _candidates(chance: np.random.Generator, *, shuffled: bool) -> list[Item]:
+    """Draw the items of a round: one of each category and two more, in any order or in this one."""
     items = [Item(str(chance.choice(CATALOGUE[each])), each) for each in CATEGORIES]
     rest = [Item(title, each) for each in CATEGORIES for title in CATALOGUE[each] if Item(title, each) not in items]
     items += [rest[int(i)] for i in chance.permutation(len(rest))[: CANDIDATES - len(items)]]
-    return [items[int(i)] for i in chance.permutation(CANDIDATES)]
+    order = chance.permutation(CANDIDATES)
+    return [items[int(i)] for i in order] if shuffled else items

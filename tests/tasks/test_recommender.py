@@ -40,6 +40,14 @@ def figures(player, **options):
     return [play(env, player, index=index, seed=index).infos[-1] for index in range(200)]
 
 
+def test_unshuffled_rounds_have_the_same_items_in_one_order_of_categories():
+    for index in range(10):
+        fixed, mixed = (opened(index, shuffled=each).unwrapped.rounds for each in (False, True))
+        assert len({tuple(item.category for item in items[:8]) for items in fixed}) == 1
+        assert [set(map(repr, items)) for items in fixed] == [set(map(repr, items)) for items in mixed]
+        assert fixed != mixed
+
+
 def test_liked_items_are_clicked_until_they_tire():
     mind = Mindset(["music", "travel", "comedy"])
     assert mind.clicks(["music", "music", "music", "music", "sports"]) == [True, True, True, False, False]

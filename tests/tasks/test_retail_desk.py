@@ -180,3 +180,14 @@ def test_the_audit_names_the_users_faults(seat):
     assert repeated["user_leaked_fact"] == 0.0
     assert faults(seat, raised, call("list_products"), STOP, index=index)["user_broken_format"] == 1.0
     assert faults(seat, raised, "", STOP, index=index)["user_broken_format"] == 1.0
+
+
+def test_without_the_manual_neither_policy_nor_tools_are_shown_and_the_clerk_wins_as_before():
+    env = build("retail_desk", split="test", manual=False)
+    for index in range(8):
+        trace = play(env, lambda task: task.oracle(), index=index)
+        first = trace.observations[0]["text"]
+        assert trace.infos[-1]["score"] == 1.0
+        assert "find_customer" not in first
+        assert "Policy" not in first
+        assert env.unwrapped.tools() == []
