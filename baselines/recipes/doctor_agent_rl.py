@@ -21,7 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from lmgym.baselines import grpo
-from lmgym.baselines.curves.directions import SMALL_START, SMALL_STEPS, Direction, arm
+from lmgym.baselines.curves.directions import SMALL_START, Direction, arm
 from lmgym.train.interfaces import Term
 from lmgym.train.parts.losses import entropy_bonus
 from lmgym.train.parts.tasks import Uniform
@@ -33,13 +33,14 @@ EXPERIMENT = Direction(
     name="doctor_agent_rl",
     claim="training with a drawn number of turns serves all numbers better than training with the largest",
     task="doctor",
+    options=("table=false",),
     arms=(
-        arm("drawn limits", "doctor_agent_rl", *SMALL_STEPS),
-        arm("limit of 10", "doctor_agent_rl", "--turns", "10", *SMALL_STEPS),
+        arm("drawn limits", "doctor_agent_rl", "--instances", "8"),
+        arm("limit of 10", "doctor_agent_rl", "--instances", "8", "--turns", "10"),
     ),
     start=SMALL_START,
-    warmup=100,
-    tokens=50_000,
+    warmup=60,
+    tokens=200_000,
 )
 
 

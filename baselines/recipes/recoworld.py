@@ -32,13 +32,14 @@ EXPERIMENT = Direction(
     name="recoworld",
     claim="RL on the length of the session keeps more users to the end than RL on immediate clicks",
     task="recommender",
+    options=("shuffled=false",),
     arms=(
         arm("session", "recoworld", *SMALL_STEPS),
         arm("clicks", "recoworld", "--paid", "clicks", *SMALL_STEPS),
     ),
     start=SMALL_START,
-    warmup=100,
-    tokens=70_000,
+    warmup=120,
+    tokens=50_000,
 )
 
 

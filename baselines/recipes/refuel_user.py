@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from lmgym.baselines import refuel
-from lmgym.baselines.curves.directions import Direction, arm
+from lmgym.baselines.curves.directions import SMALL_START, Direction, arm
 from lmgym.rollout.episode_state import number_of
 from lmgym.rollout.fork import fork
 from lmgym.train.recipe import Recipe
@@ -37,6 +37,7 @@ EXPERIMENT = Direction(
         arm("any turn", "refuel_user", "--pairs", "64"),
         arm("last turn", "refuel_user", "--pairs", "64", "--rewind", "last"),
     ),
+    start=SMALL_START,
     warmup=24,
     tokens=600_000,
 )

@@ -23,7 +23,7 @@ from functools import partial
 from typing import Literal
 
 from lmgym.baselines import ppo, refuel
-from lmgym.baselines.curves.directions import PLAIN, Arm, Direction, arm
+from lmgym.baselines.curves.directions import PLAIN, SMALL_START, Arm, Direction, arm
 from lmgym.train.interfaces import Optimiser
 from lmgym.train.parts.credit import Level
 from lmgym.train.parts.preference import FitReward, RewardModel
@@ -32,17 +32,18 @@ from lmgym.train.ranges import Count, Fraction, NonNegative, PositiveInt, Rate
 from lmgym.train.recipe import Recipe
 from lmgym.train.schedule import Until
 
-DATA = ("--instances", "512")  # that are imitated, in both arms
-FEW = ("--reward-steps", "8", "--pairs", "32", "--critic-steps", "1", "--instances", "32")  # PPO gets most tokens
+DATA = ("--instances", "128")  # that are imitated, in both arms
+FEW = ("--reward-steps", "16", "--pairs", "32", "--critic-steps", "1", "--instances", "32")  # PPO gets most tokens
 EXPERIMENT = Direction(
     name="zhongjing",
     claim="a reward model and PPO after imitation beat imitating the same dialogues for longer",
     task="doctor",
+    options=("table=false",),
     arms=(
         arm("zhongjing", "zhongjing", *FEW),
         Arm(name="imitation alone", algorithm="bc", words=(*PLAIN, *DATA, "--steps", "1000000")),
     ),
-    start=DATA,
+    start=(*DATA, *SMALL_START),
     warmup=100,
     tokens=200_000,
 )
