@@ -29,8 +29,8 @@ LONGEST = 2_000  # characters of an answer that are read
 class Doctor(TextEnv):
     """Find an illness by questions; rewards as in DoctorAgent-RL, the score is that of the final answer alone.
 
-    `budget` is the number of turns, the final answer included; 0 takes 2 to 10 by the instance. `table=False` leaves the
-    illnesses out of the first observation: a policy then knows them from training alone, as a physician does.
+    `budget` is the number of turns, the final answer included; 0 takes 2 to 10 by the instance. `table=False` leaves
+    the illnesses out of the first observation: a policy then knows them from training alone, as a physician does.
     """
 
     SPEC = SPEC

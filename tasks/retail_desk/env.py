@@ -144,7 +144,8 @@ class RetailDesk(TextEnv):
         text = f"The customer: {words or '(nothing)'}"
         if not self.opened:
             self.opened = True
-            text = f"{PROMPT if self.manual else WITHOUT_MANUAL}\n\n{text}" + (f"\n{facts(self.goal)}" if self.upfront else "")
+            told = f"\n{facts(self.goal)}" if self.upfront else ""
+            text = f"{PROMPT if self.manual else WITHOUT_MANUAL}\n\n{text}{told}"
         return Reply(text)
 
     def _of_agent(self, action: str) -> Reply:
