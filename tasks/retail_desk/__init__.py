@@ -13,5 +13,5 @@ SPEC = TaskSpec(
     score="1 when the database is as it should be and the customer was told the numbers asked for",
     references={"null": 0.0, "random": 0.0, "oracle": 1.0},
     source="our own; in the manner of tau2-bench (arXiv 2506.07982)",
-    public={"level": range(5), "manual": (True, False)},
+    public={"level": range(5), "small": (True, False)},
 )

@@ -34,7 +34,7 @@ USER = "user"
 GREETING = "Hello, this is the desk. What can I do for you?"
 MOST_NUMBERS = 12  # in a message that counts as telling a number
 NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w])")
-ENTITIES = re.compile(r"\bn\d{5}\b|\b\d{5}\b|[\w.+-]+@[\w-]+\.\w+")
+ENTITIES = re.compile(r"\bn\d+\b|\b\d{5}\b|[\w.+-]+@[\w-]+\.\w+")
 RAISED = {
     "cancel": r"\bcancel",
     "change address": r"\baddress|\bdeliver|\bsend",
@@ -51,21 +51,21 @@ class RetailDesk(TextEnv):
     """Help one customer; 1 if the database ends as the goal demands and all numbers asked for were told, else 0.
 
     `level` is the difficulty, 1 to 4; 0 takes all levels in turn. The customer is the seat "user". With `upfront` the
-    agent gets everything that the customer knows with the first message. `manual=False` shows neither policy nor tools:
-    an agent then knows them from training alone.
+    agent gets everything that the customer knows with the first message. With `small` orders have short numbers,
+    customers only cancel, want credit or complain, and neither policy nor tools are shown.
     """
 
     SPEC = SPEC
 
-    def __init__(self, *, level: int = 0, upfront: bool = False, manual: bool = True, **common: Any) -> None:
+    def __init__(self, *, level: int = 0, upfront: bool = False, small: bool = False, **common: Any) -> None:
         super().__init__(**common)
-        self.check_choices(level=(level, (0, *LEVELS)), manual=(manual, (True, False)))
-        self.level, self.upfront, self.manual = level, upfront, manual
+        self.check_choices(level=(level, (0, *LEVELS)), small=(small, (True, False)))
+        self.level, self.upfront, self.small = level, upfront, small
 
     def begin(self, index: int) -> Reply:
         """Generate the shop and the customer, who opens the dialogue."""
         chance = np.random.default_rng([1726, STREAM[self.split], index])
-        data, self.goal = make_goal(chance, self.level or LEVELS[index % len(LEVELS)])
+        data, self.goal = make_goal(chance, self.level or LEVELS[index % len(LEVELS)], small=self.small)
         self.wanted = wanted(data, self.goal)
         self.desk = DeskTools(data)
         self.desk_tools = tools_of(self.desk)
@@ -102,7 +102,7 @@ class RetailDesk(TextEnv):
 
     def tools(self, seat: str = FIRST_SEAT) -> list[dict[str, Any]]:
         """Return the schemas of the agent's tools; the customer has none."""
-        shown = seat == FIRST_SEAT and self.manual
+        shown = seat == FIRST_SEAT and not self.small
         return [dict(tool.schema) for tool in tools_of(DeskTools({})).values()] if shown else []
 
     def fingerprint(self) -> str:
@@ -145,7 +145,7 @@ class RetailDesk(TextEnv):
         if not self.opened:
             self.opened = True
             told = f"\n{facts(self.goal)}" if self.upfront else ""
-            text = f"{PROMPT if self.manual else WITHOUT_MANUAL}\n\n{text}{told}"
+            text = f"{WITHOUT_MANUAL if self.small else PROMPT}\n\n{text}{told}"
         return Reply(text)
 
     def _of_agent(self, action: str) -> Reply:

@@ -66,7 +66,8 @@ class GoalMaker:
         """Add the customer and their orders to the shop and return the goal."""
         self.customer = self.shop.add_customer()
         self.goods = sample(self.chance, tuple(GOODS), len(GOODS))
-        kinds = sample(self.chance, tuple(MAKERS), {1: 1, 2: 1, 3: 2, 4: 3}[self.level])
+        makers = SMALL if self.shop.small else tuple(MAKERS)
+        kinds = sample(self.chance, makers, {1: 1, 2: 1, 3: 2, 4: 3}[self.level])
         matters = tuple(MAKERS[kind](self, bool(self.chance.random() < REFUSALS)) for kind in kinds)
         self._order(1, pick(self.chance, ("placed", "delivered")))
         first, last, postcode = (self.customer[name] for name in ("first_name", "last_name", "address"))
@@ -227,11 +228,12 @@ MAKERS: Mapping[str, Callable[[GoalMaker, bool], Matter]] = {
     "other": GoalMaker.other_order,
     "email": GoalMaker.email,
 }
+SMALL = ("cancel", "credit", "other")  # matters of a small desk
 
 
-def make_goal(chance: np.random.Generator, level: int) -> tuple[Data, Goal]:
+def make_goal(chance: np.random.Generator, level: int, *, small: bool = False) -> tuple[Data, Goal]:
     """Return a database and a goal of a level from 1 to 4 in it."""
-    shop = ShopRecords(chance)
+    shop = ShopRecords(chance, small=small)
     for _ in range(3):
         customer = shop.add_customer()
         goods: Sequence[str] = sample(chance, tuple(GOODS), 4)

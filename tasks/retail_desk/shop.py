@@ -67,10 +67,10 @@ def options_text(options: dict[str, str]) -> str:
 
 
 class ShopRecords:
-    """A database that grows by generated customers and orders."""
+    """A database that grows by generated customers and orders; in a `small` one orders and emails have short names."""
 
-    def __init__(self, chance: np.random.Generator) -> None:
-        self.chance = chance
+    def __init__(self, chance: np.random.Generator, *, small: bool = False) -> None:
+        self.chance, self.small = chance, small
         self.data: Data = {"customers": {}, "products": {}, "orders": {}, "declined": {}, "referrals": {}}
         self.numbers: set[int] = set()
         for name in GOODS:
@@ -89,7 +89,7 @@ class ShopRecords:
             "customer_id": customer_id,
             "first_name": first,
             "last_name": last,
-            "email": f"{first}.{last}{int(self.chance.integers(10, 100))}@mail.example".lower(),
+            "email": self._email(first, last),
             "member": bool(self.chance.integers(2)),
             "credit": 0.0,
             "address": self.address(),
@@ -125,7 +125,7 @@ class ShopRecords:
         A delivered order was delivered `age` days ago, after the promised day if `late`. The first item of a `final`
         order was sold without a right to return it.
         """
-        order_id = f"N{self._number()}"
+        order_id = f"N{self._short_number() if self.small else self._number()}"
         delivered = TODAY - timedelta(days=age)
         promised = delivered - timedelta(days=4) if late else delivered + timedelta(days=1)
         if status != "delivered":
@@ -182,6 +182,15 @@ class ShopRecords:
             "price": variant["price"],
             "final_sale": False,
         }
+
+    def _email(self, first: str, last: str) -> str:
+        number = "" if self.small else int(self.chance.integers(10, 100))
+        return f"{first}.{last}{number}@mail.example".lower()
+
+    def _short_number(self) -> int:
+        """Return a digit that no order has; a number of two digits once all are taken."""
+        free = [each for each in range(1, 100) if f"N{each}" not in self.data["orders"]]
+        return pick(self.chance, [each for each in free if each < 10] or free)
 
     def _number(self) -> int:
         """Return an unused number of five digits."""

@@ -182,12 +182,14 @@ def test_the_audit_names_the_users_faults(seat):
     assert faults(seat, raised, "", STOP, index=index)["user_broken_format"] == 1.0
 
 
-def test_without_the_manual_neither_policy_nor_tools_are_shown_and_the_clerk_wins_as_before():
-    env = build("retail_desk", split="test", manual=False)
-    for index in range(8):
-        trace = play(env, lambda task: task.oracle(), index=index)
-        first = trace.observations[0]["text"]
-        assert trace.infos[-1]["score"] == 1.0
-        assert "find_customer" not in first
-        assert "Policy" not in first
-        assert env.unwrapped.tools() == []
+def test_a_small_desk_shows_no_manual_has_short_numbers_and_is_served_by_the_clerk():
+    for level in (1, 4):
+        env = build("retail_desk", split="test", small=True, level=level)
+        for index in range(8):
+            trace = play(env, lambda task: task.oracle(), index=index)
+            desk = env.unwrapped
+            assert trace.infos[-1]["score"] == 1.0
+            assert "Policy" not in trace.observations[0]["text"]
+            assert desk.tools() == []
+            assert all(len(number) <= 3 for number in desk.desk.data["orders"])
+            assert {matter.kind for matter in desk.goal.matters} <= {"cancel", "credit", "refer"}
