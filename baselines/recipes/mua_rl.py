@@ -32,14 +32,14 @@ EXPERIMENT = Direction(
     name="mua_rl",
     claim="a user in the loop teaches to ask, which requests told in full do not",
     task="retail_desk",
-    options=("level=1",),
+    options=("level=1", "small=true"),
     arms=(
         arm("user in the loop", "mua_rl", *SMALL_STEPS),
         arm("request in full", "mua_rl", "--request", "upfront", *SMALL_STEPS),
     ),
     start=SMALL_START,
     warmup=100,
-    tokens=150_000,
+    tokens=50_000,
     episodes=100,
 )
 
