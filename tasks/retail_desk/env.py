@@ -102,8 +102,8 @@ class RetailDesk(TextEnv):
 
     def tools(self, seat: str = FIRST_SEAT) -> list[dict[str, Any]]:
         """Return the schemas of the agent's tools; the customer has none."""
-        shown = seat == FIRST_SEAT and not self.small
-        return [dict(tool.schema) for tool in tools_of(DeskTools({})).values()] if shown else []
+        listed = seat == FIRST_SEAT and not self.small
+        return [dict(tool.schema) for tool in tools_of(DeskTools({})).values()] if listed else []
 
     def fingerprint(self) -> str:
         """Return the database as text."""
