@@ -39,7 +39,7 @@ EXPERIMENT = Direction(
     ),
     start=SMALL_START,
     warmup=100,
-    tokens=50_000,
+    tokens=100_000,
     episodes=100,
 )
 
