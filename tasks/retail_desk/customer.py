@@ -36,7 +36,7 @@ SLOTS: Mapping[str, re.Pattern[str]] = {
         "payment": r"\bpay|\brefund|\bcard\b|\bcharge",
     }.items()
 }
-ORDER_ID = re.compile(r"\bn\d+\b")
+ORDER_ID = re.compile(r"\bn(?:\d+|-[a-z]+)\b")
 SOLD_OUT = re.compile(r"out of stock|sold out|not (in stock|available)|unavailable|no stock")
 GENERAL = "Can you help me with that, please?"
 

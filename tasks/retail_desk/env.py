@@ -34,7 +34,7 @@ USER = "user"
 GREETING = "Hello, this is the desk. What can I do for you?"
 MOST_NUMBERS = 12  # in a message that counts as telling a number
 NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w])")
-ENTITIES = re.compile(r"\bn\d+\b|\b\d{5}\b|[\w.+-]+@[\w-]+\.\w+")
+ENTITIES = re.compile(r"\bn(?:\d+|-[a-z]+)\b|\b\d{5}\b|[\w.+-]+@[\w-]+\.\w+")
 RAISED = {
     "cancel": r"\bcancel",
     "change address": r"\baddress|\bdeliver|\bsend",
@@ -51,7 +51,7 @@ class RetailDesk(TextEnv):
     """Help one customer; 1 if the database ends as the goal demands and all numbers asked for were told, else 0.
 
     `level` is the difficulty, 1 to 4; 0 takes all levels in turn. The customer is the seat "user". With `upfront` the
-    agent gets everything that the customer knows with the first message. With `small` orders have short numbers,
+    agent gets everything that the customer knows with the first message. With `small` orders are called by trees,
     customers only cancel, want credit or complain, and neither policy nor tools are shown.
     """
 

@@ -34,6 +34,8 @@ LAST = (
     "Moreau",
 )
 STREETS = ("Birch Lane", "Canal Street", "Mill Road", "Orchard Way", "Station Road", "Harbour Street", "Quarry Hill")
+TREES = ("acacia", "alder", "ash", "aspen", "beech", "cedar", "cypress", "elm", "fir", "hazel", "holly", "juniper")
+TREES += ("larch", "maple", "oak", "palm", "pine", "poplar", "rowan", "spruce", "walnut", "willow")
 CITIES = ("Alderbrook", "Brenfield", "Corvale", "Dunmere", "Eastholm", "Farrowby")
 GOODS: dict[str, tuple[dict[str, tuple[str, ...]], int]] = {  # name -> (options, base price in euros)
     "rain jacket": ({"colour": ("red", "green", "navy"), "size": ("S", "M", "L")}, 89),
@@ -67,7 +69,7 @@ def options_text(options: dict[str, str]) -> str:
 
 
 class ShopRecords:
-    """A database that grows by generated customers and orders; in a `small` one orders and emails have short names."""
+    """A database that grows by generated customers and orders; in a `small` one neither has numbers in its name."""
 
     def __init__(self, chance: np.random.Generator, *, small: bool = False) -> None:
         self.chance, self.small = chance, small
@@ -125,7 +127,7 @@ class ShopRecords:
         A delivered order was delivered `age` days ago, after the promised day if `late`. The first item of a `final`
         order was sold without a right to return it.
         """
-        order_id = f"N{self._short_number() if self.small else self._number()}"
+        order_id = f"N-{self._tree()}" if self.small else f"N{self._number()}"
         delivered = TODAY - timedelta(days=age)
         promised = delivered - timedelta(days=4) if late else delivered + timedelta(days=1)
         if status != "delivered":
@@ -187,10 +189,9 @@ class ShopRecords:
         number = "" if self.small else int(self.chance.integers(10, 100))
         return f"{first}.{last}{number}@mail.example".lower()
 
-    def _short_number(self) -> int:
-        """Return a digit that no order has; a number of two digits once all are taken."""
-        free = [each for each in range(1, 100) if f"N{each}" not in self.data["orders"]]
-        return pick(self.chance, [each for each in free if each < 10] or free)
+    def _tree(self) -> str:
+        """Return a tree by which no order is called."""
+        return pick(self.chance, [tree for tree in TREES if f"N-{tree}" not in self.data["orders"]])
 
     def _number(self) -> int:
         """Return an unused number of five digits."""

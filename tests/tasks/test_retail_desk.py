@@ -182,7 +182,7 @@ def test_the_audit_names_the_users_faults(seat):
     assert faults(seat, raised, "", STOP, index=index)["user_broken_format"] == 1.0
 
 
-def test_a_small_desk_shows_no_manual_has_short_numbers_and_is_served_by_the_clerk():
+def test_a_small_desk_shows_no_manual_calls_orders_by_name_and_is_served_by_the_clerk():
     for level in (1, 4):
         env = build("retail_desk", split="test", small=True, level=level)
         for index in range(8):
@@ -191,5 +191,5 @@ def test_a_small_desk_shows_no_manual_has_short_numbers_and_is_served_by_the_cle
             assert trace.infos[-1]["score"] == 1.0
             assert "Policy" not in trace.observations[0]["text"]
             assert desk.tools() == []
-            assert all(len(number) <= 3 for number in desk.desk.data["orders"])
+            assert all(name.startswith("N-") for name in desk.desk.data["orders"])
             assert {matter.kind for matter in desk.goal.matters} <= {"cancel", "credit", "refer"}
