@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from lmgym.env.coding import PARSERS, AgentStep, call, schemas
@@ -80,10 +80,12 @@ class CodingEnv(TextEnv, Generic[SandboxType]):
         self.sandbox, self.errors = None, 0
 
     def solution(self, patch: str, *, options: str = "", save: str) -> Iterator[str]:
-        """Yield the actions that apply a patch and submit; `save` is the command that prints the changes."""
-        command = f"git apply{options} <<'END_OF_PATCH'\n{patch}END_OF_PATCH\n"
-        steps = [AgentStep("run", {"command": command}), AgentStep("submit", {})]
-        if self.protocol == "bash":
-            steps[1:] = [AgentStep("run", {"command": line}) for line in (f"{save} > {SUBMISSION}", FINISH)]
-        for step in steps:
+        """Return the actions that apply a patch and submit; `save` is the command that prints the changes."""
+        return self.typed([f"git apply{options} <<'END_OF_PATCH'\n{patch}END_OF_PATCH\n"], save=save)
+
+    def typed(self, commands: Sequence[str], *, save: str) -> Iterator[str]:
+        """Yield the actions that run commands and submit; `save` is the command that prints the changes."""
+        ending = [f"{save} > {SUBMISSION}", FINISH] if self.protocol == "bash" else []
+        steps = [AgentStep("run", {"command": line}) for line in (*commands, *ending)]
+        for step in steps if ending else [*steps, AgentStep("submit", {})]:
             yield call(self.protocol, step)

@@ -16,7 +16,8 @@ from lmgym.env.coding import AgentStep
 from lmgym.env.coding_env import CodingEnv
 from lmgym.env.env import Reply
 from lmgym.errors import BackendError
-from lmgym.tasks.swe_repair import SPEC, TRAIN, instances, workspace
+from lmgym.tasks.swe_repair import SPEC, TRAIN, instances, repositories, workspace
+from lmgym.tasks.swe_repair.demonstrator import commands
 from lmgym.tasks.swe_repair.hidden import visible
 from lmgym.tasks.swe_repair.instances import LEVELS, Repair
 from lmgym.tasks.swe_repair.judge import Judgement, judge
@@ -110,6 +111,13 @@ class SWERepair(CodingEnv[Sandbox]):
     def oracle(self) -> Iterator[str]:
         """Apply the reverse of the bug, and submit."""
         return self.solution(self.begun(self.repair).solution, save="git diff")
+
+    def demonstrator(self) -> Iterator[str]:
+        """Read the broken function, change it in place, run the tests, and submit; the oracle where lines move."""
+        repair = self.begun(self.repair)
+        good = repositories.named(repair.repository).files[repair.path]
+        lines = commands(repair.path, repair.files[repair.path], good)
+        return self.oracle() if lines is None else self.typed(lines, save="git diff")
 
     def _events(self, step: AgentStep, reply: Reply) -> set[str]:
         """Return the dense terms that a step earns."""

@@ -2,6 +2,7 @@
 
 import random
 import re
+import subprocess
 import sys
 from contextlib import closing
 from dataclasses import replace
@@ -19,6 +20,7 @@ from lmgym.env.registry import build
 from lmgym.rollout.engine import Engine
 from lmgym.rollout.planner import Fork, Planner
 from lmgym.tasks.swe_repair import instances, observing, repositories, workspace
+from lmgym.tasks.swe_repair.demonstrator import substitution
 from lmgym.tasks.swe_repair.diffs import applied, reverse, unified
 from lmgym.tasks.swe_repair.hidden import hidden, visible
 from lmgym.tasks.swe_repair.instances import Repair
@@ -630,6 +632,33 @@ def test_every_test_of_our_packages_is_compared_outside(name):
     paths = {test.partition("::")[0] for test in instances.passing(name)}
     compared = {test for path in paths for test in observing.expectations(repository, path)}
     assert compared == set(instances.passing(name))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("    if power / 2 == 1:", "    if power % 2 == 1:"),
+        ("x = a + a + b", "x = a + b + b"),  # the last of equal pieces
+        ("return x", "not x"),
+        ("row.append(1)", "int(row).append(1)"),
+        (r"path = '/\\' + a[1] & b", r"path = '/\\' + a[2] | b"),
+    ],
+)
+def test_the_demonstrators_command_changes_one_line_in_place(old, new, tmp_path):
+    file = tmp_path / "code.py"
+    file.write_text(f"{old}\n{old}\n")
+    subprocess.run(["sed", "-i", substitution(2, old, new), file], check=True)
+    assert file.read_text() == f"{old}\n{new}\n"
+
+
+@pytest.mark.parametrize("protocol", ["bash", "tools", "r2e"])
+def test_the_demonstrator_reads_edits_and_tests(protocol):
+    bubblewrap()
+    with closing(build("swe_repair", split="test", protocol=protocol, rewards="dense", level="easy")) as env:
+        env.reset(options={"index": 0})
+        steps = [env.step(action) for action in env.unwrapped.demonstrator()]
+    paid = {term for *_, info in steps for term, value in info["reward_terms"].items() if value}
+    assert paid == {"repaired", "valid", "located", "edited", "tested", "submitted"}
 
 
 @pytest.mark.parametrize("protocol", ["bash", "tools", "r2e"])
