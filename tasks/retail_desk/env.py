@@ -52,7 +52,7 @@ class RetailDesk(TextEnv):
 
     `level` is the difficulty, 1 to 4; 0 takes all levels in turn. The customer is the seat "user". With `upfront` the
     agent gets everything that the customer knows with the first message. With `small` orders are called by trees,
-    customers only cancel, want credit or complain, and neither policy nor tools are shown.
+    customers only cancel, want credit or complain, neither policy nor tools are shown, and records have no lists.
     """
 
     SPEC = SPEC
@@ -168,12 +168,14 @@ class RetailDesk(TextEnv):
 
     def _called(self, name: str, arguments: dict[str, Any]) -> Reply:
         try:
-            result = as_text(call_tool(self.desk_tools, name, arguments))
+            result = call_tool(self.desk_tools, name, arguments)
         except ToolError as error:
             self.errors += 1
             return Reply(f"Error: {error}", valid=False)
         self.calls.append((name, arguments))
-        return Reply(result)
+        if self.small and isinstance(result, dict):
+            result = {name: value for name, value in result.items() if not isinstance(value, (dict, list))}
+        return Reply(as_text(result))
 
     def _database_right(self) -> bool:
         return canonical(self.desk.data) == self.wanted

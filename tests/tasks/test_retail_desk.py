@@ -191,5 +191,6 @@ def test_a_small_desk_shows_no_manual_calls_orders_by_name_and_is_served_by_the_
             assert trace.infos[-1]["score"] == 1.0
             assert "Policy" not in trace.observations[0]["text"]
             assert desk.tools() == []
+            assert not any('": [' in observation["text"] for observation in trace.observations)
             assert all(name.startswith("N-") for name in desk.desk.data["orders"])
             assert {matter.kind for matter in desk.goal.matters} <= {"cancel", "credit", "refer"}
