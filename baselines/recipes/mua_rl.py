@@ -37,8 +37,8 @@ EXPERIMENT = Direction(
         arm("user in the loop", "mua_rl", *SMALL_STEPS),
         arm("request in full", "mua_rl", "--request", "upfront", *SMALL_STEPS),
     ),
-    start=SMALL_START,
-    warmup=100,
+    start=(*SMALL_START, "--minibatches", "8"),
+    warmup=120,
     tokens=100_000,
     episodes=100,
 )

@@ -121,9 +121,11 @@ class ScriptedCustomer:
         return " ".join(facts[name] for name in fresh)
 
     def _next_detail(self, text: str) -> str:
-        """Answer a vague question: repeat what it may be about, or tell the next detail."""
+        """Answer a question without news: repeat what it is about, or tell the next detail if it asks for any."""
         if topics := self._topics(text):
             return " ".join(self._facts()[name] for name in topics)
+        if not hearing.open_request(text):
+            return "I do not know that." if "?" in text else GENERAL
         name = next((name for name in self.matter.details if name not in self.told), None)
         if name is None:
             return "I do not know more than that."

@@ -84,6 +84,10 @@ def test_the_customer_tells_a_fact_only_when_asked(env):
     text = env.step("Which order number is it?")[0]["text"]
     assert order in text
     assert "reason" not in text
+    reason = task.goal.matters[0].details["reason"]
+    for words in ("How is the weather over there?", "Could you hold on for a moment, please?", "Which size is it?"):
+        assert reason not in env.step(words)[0]["text"]
+    assert reason in env.step("Is there anything more that I should know? Please tell me more.")[0]["text"]
 
 
 def test_the_customer_never_says_what_it_does_not_know(env):

@@ -13,6 +13,13 @@ REQUEST = re.compile(
     r"\?|\b(please|could you|can you|would you|may i|let me know|i(?:'ll)? need|provide|tell me|share|specify|send me|"
     r"give me|what|which)\b"
 )
+OPEN = re.compile(  # asks for whatever the user has to tell
+    r"\b(tell me|explain|describe|know) (\w+ )?(more|everything|all|about (it|this|that|the \w+|your \w+))\b|"
+    r"\b(explain|describe) (the|your) \w+|\btell me what\b|\banything else (that )?you (can|could|want|need|know)\b|"
+    r"\b(more|further|any|all|your|the|other) (relevant |additional )?(details?|information|facts)\b|"
+    r"\bwhat (else|exactly|happened|is (wrong|it about|the (matter|problem|issue))|do you (need|want))\b|"
+    r"\bhow (can|may|could|shall) i (help|assist)\b|\bwhat (can|may|could) i do for you\b|\b(elaborate|go on)\b"
+)
 CONFIRM = re.compile(
     r"\b(shall|should|may|can) i (now )?(proceed|go ahead|continue|do (that|this|so|it)|process|cancel|change|submit)|"
     r"would you like me to|do you (want|wish) me to|do you (confirm|agree)|are you (sure|happy|ok)|"
@@ -47,6 +54,11 @@ def heard(words: str) -> str:
 def requests(text: str) -> bool:
     """Return True if a message, as `heard` gives it, asks for anything."""
     return REQUEST.search(text) is not None
+
+
+def open_request(text: str) -> bool:
+    """Return True if a message, as `heard` gives it, asks for whatever the user has to tell."""
+    return OPEN.search(text) is not None
 
 
 def topics(text: str, patterns: Mapping[str, re.Pattern[str]]) -> list[str]:
