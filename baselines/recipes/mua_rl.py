@@ -38,7 +38,7 @@ EXPERIMENT = Direction(
         arm("request in full", "mua_rl", "--request", "upfront", *SMALL_STEPS),
     ),
     start=(*SMALL_START, "--minibatches", "8"),
-    warmup=120,
+    warmup=160,
     tokens=100_000,
     episodes=100,
 )
