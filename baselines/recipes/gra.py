@@ -1,8 +1,6 @@
 """G-RA: rewards of lower priority count only where the reward above them reaches a threshold.
 
     lmgym train gra webshop --option progress=0.5
-    lmgym train gra swe_repair --option rewards=dense --terms repaired,submitted,edited,located,tested,valid
-        --thresholds 0,0.05,0,0,0
 
 Sun et al. 2025, Stabilizing long-term multi-turn RL with gated rewards. With the terms of the reward in the order of
 their priority, r1 the outcome, an episode earns
@@ -10,8 +8,8 @@ their priority, r1 the outcome, an episode earns
     R = r1 + sum over l >= 2 of 1[r(k) >= tau(k) for all k < l] r(l),
 
 where r(l) is the sum of term l over the episode. Advantages are those of GRPO. On WebShop the terms are the purchase
-and the progress towards it (AgentBoard's); a purchase that meets half of the wish opens the gate. On SWERepair the
-terms are the paper's kind, and the gate is a submission that is not empty: without one the steps earn nothing.
+and the progress towards it (AgentBoard's); a purchase that meets half of the wish opens the gate. `gra_swe` has
+the terms of the paper's kind on SWERepair.
 
 Deviations: the terms are names of the task's reward terms, and the thresholds options; the paper's are not known to us.
 There was no code to compare with. `--direct` adds all terms up, the paper's D-RA.

@@ -58,6 +58,7 @@ CASES = {
     "recoworld": Case(args={**ONE_STEP, **USER}, task=SLOT),
     "zhongjing": Case(args={**PPO, "instances": 64, "reward_steps": 15, "pairs": 64, "reward_lr": 1e-2}, task=TWICE),
     "gra": Case(args={**GROUPS, "terms": "outcome,idle", "thresholds": "1"}, task=WORK),
+    "gra_swe": Case(args={**GROUPS, "terms": "outcome,idle", "thresholds": "1"}, task=WORK),
     "mua_rl": Case(args={**GROUPS, **USER}, task=SLOT),
     "refuel_user": Case(args={**BEGUN, **USER, "seat": "user", "steps": 16, "pairs": 64, "lr": 1e-2}, task=SLOT),
 }

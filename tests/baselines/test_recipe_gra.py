@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from lmgym.baselines.recipes import gra
+from lmgym.baselines.recipes import gra, gra_swe
 from lmgym.env.registry import build
 from lmgym.errors import RecipeError
+from lmgym.train.ranges import numbers
 from tests.components import bubblewrap
 from tests.train.test_parts import EPISODE, TURN
 
@@ -45,13 +46,12 @@ def test_gates_stand_between_terms():
 
 def test_steps_of_swe_repair_count_behind_a_submission_only():
     bubblewrap()
-    terms = ["repaired", "submitted", "edited", "located", "tested", "valid"]
-    thresholds = [0.0, 0.05, 0.0, 0.0, 0.0]
+    args = gra_swe.Args()
+    terms, thresholds = args.terms.split(","), numbers("thresholds", args.thresholds, float)
     with closing(build("swe_repair", split="test", rewards="dense", protocol="tools")) as env:
         env.reset(options={"index": 0})
         turns = [env.step(action)[-1]["reward_terms"] for action in env.unwrapped.oracle()]
-    words = gra.Args(terms=",".join(terms), thresholds=",".join(map(str, thresholds)))
-    assert gra.recipe(words).reward_terms == set(terms) == set(turns[0])
+    assert gra_swe.recipe(args).reward_terms == set(terms) == set(turns[0])
     complete, unfinished = (
         gra.gated(of(*played), terms=terms, thresholds=thresholds) for played in (turns, turns[:-1])
     )

@@ -48,7 +48,7 @@ class Case:
     trains: bool = True  # False: on groups with a success alone, which the toy never has
 
 
-COMPONENTS = {"miniwob": chromium, "python_math": bubblewrap}  # that the tasks need
+COMPONENTS = {"miniwob": chromium, "python_math": bubblewrap, "swe_repair": bubblewrap}  # that the tasks need
 WEB = {"page": "click-test", "places": False, "max_turns": 2}
 CASES = {
     "arpo_gui": Case(
@@ -143,6 +143,13 @@ CASES = {
         lacking="guess_number",
         words="reads the reward term 'progress', and lmgym/GuessNumber-v0 gives reward",
     ),
+    "gra_swe": Case(
+        task="swe_repair",
+        options={"level": "easy", "rewards": "dense", "max_turns": 2},
+        args={**GROUPS, "drop_flat": False},
+        lacking="guess_number",
+        words="reads the reward term 'edited', and lmgym/GuessNumber-v0 gives reward",
+    ),
     "igpo": Case(task="wordle", lacking="alfworld", words="ALFWorld-v0 tells no answer"),
     "scaling_inter": Case(
         task="alfworld",
@@ -218,6 +225,7 @@ NEEDS = {  # of recipes that refuse a bare task for another reason than that it 
     "score": "reward term 'attempt', and test/Bare-v0 gives reward: set the option of the task",
     "doctor_agent_rl": "reward term 'invalid', and test/Bare-v0 gives reward: set the option of the task",
     "gra": "reward term 'progress', and test/Bare-v0 gives reward: set the option of the task",
+    "gra_swe": "reward term 'edited', and test/Bare-v0 gives reward: set the option of the task",
 }
 
 
