@@ -72,7 +72,7 @@ class DesktopEnv(TextEnv):
 
     def begin_with(self, furnish: Callable[[Desktop], object], goal: str) -> Reply:
         """Take a desktop, let `furnish` reset it and start applications, and return the first observation."""
-        if self._desktop is None or not self._desktop.alive or not self._desktop.owned:
+        if self._desktop is None or not self._desktop.usable or not self._desktop.owned:
             self.close()
             self._desktop = shared_pool().take(self.screen)
         try:

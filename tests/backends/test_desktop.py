@@ -105,6 +105,54 @@ def test_what_a_terminal_kills_are_applications_only(desktop: Desktop) -> None:
     assert desktop.alive
 
 
+def test_a_terminal_reaches_no_file_of_the_servers(desktop: Desktop) -> None:
+    desktop.reset(nothing, [Launch("lxterminal")])
+    command = "cd $XDG_RUNTIME_DIR; : >Xvfb_screen0; mkfifo exits; rm -rf bus at-spi /tmp/.X11-unix/X0; cd\n"
+    act(desktop, ("type", command), ("type", "yes >/proc/1/fd/1 & sleep 0.3; kill $!\n"), ("wait", 0.5))
+    assert desktop.screenshot().std() > 0
+    assert desktop.usable
+    desktop.reset(with_file("a.txt", "seven words"), [Launch("mousepad", ("a.txt",))])
+    assert "'seven words'" in view.describe(view.elements(desktop.tree(), desktop.size))
+    assert {path.name for path in desktop.folders[1].iterdir()} <= {"bus", "at-spi", "dconf"}
+
+
+def test_a_terminal_may_end_the_window_manager(desktop: Desktop) -> None:
+    desktop.reset(nothing, [Launch("lxterminal")])
+    for command in ("openbox --exit", "openbox --replace &"):
+        act(desktop, ("type", f"{command}\n"), ("wait", 0.5))
+        wait_until(lambda: bool(desktop.windows()), 10, "the window manager")
+    assert desktop.alive
+
+
+def test_a_terminal_of_the_root_menu_may_end_applications(desktop: Desktop) -> None:
+    desktop.reset(nothing, [Launch("mousepad")])
+    act(desktop, ("right_click", 1270, 790), *[("press", "up")] * 3, ("press", "enter"))
+    wait_until(lambda: desktop.rest() and len(desktop.windows()) == 2, 10, "the terminal")
+    act(desktop, ("type", "pkill -9 mousepad; kill -9 -1\n"), ("wait", 0.5))
+    assert desktop.windows() == []
+    act(desktop, ("right_click", 1270, 790), *[("press", "up")] * 3, ("press", "enter"))
+    wait_until(lambda: desktop.rest() and len(desktop.windows()) == 1, 10, "the terminal")
+
+
+def test_the_crash_of_an_application_of_the_root_menu_raises(desktop: Desktop) -> None:
+    desktop.reset(nothing, [])
+    act(desktop, ("right_click", 1270, 790), *[("press", "up")] * 5, ("press", "enter"))
+    wait_until(lambda: desktop.rest() and bool(desktop.windows()), 10, "the editor")
+    pid = next(p for p in desktop.processes() if Path(f"/proc/{p}/comm").read_text().strip() == "mousepad")
+    os.kill(pid, signal.SIGKILL)
+    with pytest.raises(BackendError, match="mousepad has crashed"):
+        watch(desktop)
+
+
+def test_a_desktop_without_a_socket_is_not_usable() -> None:
+    broken = Desktop()
+    assert broken.usable
+    (broken.home.parent / "servers" / "at-spi" / "bus_0").unlink()
+    assert broken.alive
+    assert not broken.usable
+    broken.close()
+
+
 @pytest.mark.slow
 def test_too_much_in_the_home_folder_ends_the_applications_only(desktop: Desktop) -> None:
     for command in ("for i in $(seq 9); do head -c 100M /dev/zero >$i; done", "mkdir -p d; cd d; touch $(seq 30000)"):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from lmgym.backends.desktop.display import wait_until
 from lmgym.backends.desktop.session import Desktop, Launch
 from lmgym.env.registry import build, find
 from lmgym.errors import BackendError
@@ -43,6 +45,11 @@ TEXTS += (
     "xset s activate; xset dpms force off\n",
     "kill -SEGV $PPID\n",
     "rm -rf ~ /tmp/.X11-unix $XDG_RUNTIME_DIR/bus\n",
+    "rm -rf $XDG_RUNTIME_DIR; : >$XDG_RUNTIME_DIR/Xvfb_screen0; mkfifo $XDG_RUNTIME_DIR/exits\n",
+    "openbox --exit\n",
+    "openbox --replace &\n",
+    "pkill -9 mousepad\n",
+    "echo mousepad x1 >/proc/1/fd/1\n",
 )
 SHAPES = (
     "click({n}, {n})",
@@ -57,6 +64,8 @@ SHAPES = (
     '{{"action": "key", "text": {k!r}}}',
     "pyautogui.hotkey({k!r})",
     "pyautogui.click({n}, {n}); import os",
+    "pyautogui.keyDown({k!r})",
+    '{{"type": "drag", "path": [{{"x": {n}}}]}}',
     "{t}",
 )
 
@@ -86,7 +95,10 @@ def test_a_crash_or_a_blank_screen_does_not_pass_unnoticed() -> None:
     with closing(build(find("lmgym/Desktop-v0"), family="append_line").unwrapped) as task:
         task.reset(seed=0, options={"index": 0})
         assert task.desktop.screenshot().std() > 0
-        (task.desktop.home.parent / "run" / "exits").write_text("mousepad 139\n")
+        pids = task.desktop.processes()
+        pid = next(each for each in pids if Path(f"/proc/{each}/comm").read_text().strip() == "mousepad")
+        os.kill(pid, signal.SIGSEGV)
+        wait_until(lambda: not alive(pid), 10, "the end of the editor")
         with pytest.raises(BackendError, match="crashed"):
             task.step("press('a')")
         task.reset(seed=0, options={"index": 0})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import mmap
+import os
 import select
 import socket
 import struct
@@ -50,8 +50,7 @@ class Display:
         """Connect; raise BackendError if the server does not accept."""
         self._display = _guarded(_connect, socket_path)
         self._root = self._display.screen().root
-        self._pixels = _mapped(frame_buffer)
-        self.height, self.width = self._pixels.shape[:2]
+        self._open(frame_buffer)
         _guarded(self._prepare)
 
     def _prepare(self) -> None:
@@ -75,8 +74,24 @@ class Display:
     # Output ------------------------------------------------------------------------------------------------
 
     def screenshot(self) -> NDArray[np.uint8]:
-        """Return the screen, (height, width, 3)."""
-        return np.ascontiguousarray(self._pixels[:, :, 2::-1])
+        """Return the screen, (height, width, 3).
+
+        It is read, not mapped: access to a map whose file has been cut off would kill this process.
+        """
+        pixels = np.empty((self.height, self._line // 4, 4), np.uint8)  # blue first
+        if os.preadv(self._frame.fileno(), [pixels], self._start) != pixels.nbytes:
+            raise BackendError("the desktop's frame buffer has been cut off")
+        return np.ascontiguousarray(pixels[:, : self.width, 2::-1])
+
+    def _open(self, frame_buffer: Path) -> None:
+        """Open the server's frame buffer and read the size of the screen from its header."""
+        try:
+            self._frame = open(frame_buffer, "rb", buffering=0)  # noqa: SIM115  # stays open
+            header = struct.unpack(f">{XWD_WORDS}I", self._frame.read(4 * XWD_WORDS))
+        except (OSError, struct.error) as error:
+            raise BackendError(f"the desktop's frame buffer cannot be read: {error}") from error
+        self.width, self.height, self._line = header[4], header[5], header[12]
+        self._start = header[0] + 12 * header[19]  # a colour takes 12 bytes
 
     def changed(self) -> bool:
         """Return True if anything was drawn since the last call."""
@@ -241,6 +256,7 @@ class Display:
 
     def close(self) -> None:
         """Close the connection."""
+        self._frame.close()
         with contextlib.suppress(BackendError):
             _guarded(self._display.close)
 
@@ -312,20 +328,6 @@ def _guarded(work: Callable[..., Result], *arguments: Any, **named: Any) -> Resu
         return work(*arguments, **named)
     except (OSError, error.ConnectionClosedError, error.DisplayError) as failure:
         raise BackendError(f"the desktop's display has ended: {str(failure)[:200]}") from failure
-
-
-def _mapped(path: Path) -> NDArray[np.uint8]:
-    """Return the frame buffer in memory, shared with the server: (height, width, 4), blue first."""
-    try:
-        with open(path, "rb") as file:
-            memory = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
-    except (OSError, ValueError) as error:
-        raise BackendError(f"the desktop's frame buffer cannot be read: {error}") from error
-    header = struct.unpack(f">{XWD_WORDS}I", memory[: 4 * XWD_WORDS])
-    size, width, height, line, colours = header[0], header[4], header[5], header[12], header[19]
-    start = size + 12 * colours  # a colour takes 12 bytes
-    flat = np.frombuffer(memory, np.uint8, line * height, start)
-    return flat.reshape(height, line // 4, 4)[:, :width]
 
 
 def wait_until(ready: Callable[[], bool], seconds: float, what: str) -> None:

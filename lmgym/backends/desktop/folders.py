@@ -5,20 +5,24 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import shutil
+import secrets
 import signal
 import tempfile
 from pathlib import Path
 
 PREFIX = "lmgym-desktop-"
 LOCK = "owner.lock"
+REQUESTS = "requests"  # pipe in the folder of the servers: programs to start, one a line
 PIDS = "pids"
 PASSWD = "user:x:1000:1000:User:/home/user:/bin/bash\nnobody:x:65534:65534::/:/usr/sbin/nologin\n"
 GROUP = "user:x:1000:\nnogroup:x:65534:\n"
 
 
 class DesktopFolder:
-    """A folder with the home, the sockets and the frame buffer of one desktop; locked while its owner lives."""
+    """A folder with the home, the sockets and the frame buffer of one desktop; locked while its owner lives.
+
+    Applications write to `home` and `runtime`; of `servers` and `sockets` they see the sockets only, read-only.
+    """
 
     def __init__(self) -> None:
         """Create the folder, after removing those of dead owners."""
@@ -29,26 +33,37 @@ class DesktopFolder:
         self.path = unlocked.with_name(unlocked.name[1:])  # a sweep meets it locked only
         unlocked.rename(self.path)
         self.home = self.path / "home"
-        self.runtime = self.path / "run"  # XDG_RUNTIME_DIR: the bus and the frame buffer
+        self.runtime = self.path / "run"  # XDG_RUNTIME_DIR of the applications
+        self.servers = self.path / "servers"  # that of the servers: the buses, the frame buffer, and their settings
         self.sockets = self.path / "X11"
         self.accounts = self.path / "accounts"
         self.accounts.mkdir()
         (self.accounts / "passwd").write_text(PASSWD, encoding="ascii")
         (self.accounts / "group").write_text(GROUP, encoding="ascii")
-        for folder, mode in ((self.home, 0o755), (self.runtime, 0o700), (self.sockets, 0o1777)):
+        for folder, mode in ((self.home, 0o755), (self.runtime, 0o700), (self.servers, 0o700), (self.sockets, 0o1777)):
             folder.mkdir()
             folder.chmod(mode)
+        (self.servers / "at-spi").mkdir(mode=0o700)
+        os.mkfifo(self.servers / REQUESTS)
+        self._requests = os.open(self.servers / REQUESTS, os.O_RDWR | os.O_NONBLOCK)
 
     def note(self, pid: int) -> None:
         """Record a process to be ended by the sweep if the owner dies."""
         with open(self.path / PIDS, "a", encoding="ascii") as file:
             file.write(f"{pid}\n")
 
+    def requests(self) -> list[str]:
+        """Return the programs that the window manager's menu has asked for since the last call."""
+        with contextlib.suppress(BlockingIOError):
+            return os.read(self._requests, 4096).decode(errors="replace").splitlines()
+        return []
+
     def remove(self) -> None:
         """Remove the folder."""
         remove_tree(self.path)
-        with contextlib.suppress(OSError):
-            os.close(self._lock)
+        for descriptor in (self._lock, self._requests):
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
 
 
 def sweep() -> int:
@@ -74,13 +89,36 @@ def sweep() -> int:
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder, whatever rights its own files and folders have been given."""
-    shutil.rmtree(folder, ignore_errors=True)
-    if folder.exists():  # a folder without the right to write into it
-        for inner, _, _ in os.walk(folder):
-            with contextlib.suppress(OSError):
-                os.chmod(inner, 0o700)
-        shutil.rmtree(folder, ignore_errors=True)
+    """Remove a folder and all in it, as far as the system allows."""
+    with contextlib.suppress(OSError):
+        empty(folder)
+        folder.rmdir()
+
+
+def empty(folder: Path) -> None:
+    """Remove all that a folder holds, whatever the rights and the depth of folders below; raise OSError if it cannot.
+
+    Folders are moved up before they are removed, as the path of a deep one is longer than the system takes.
+    """
+    folder.chmod(0o700)
+    while entries := _entries(folder):
+        for entry in entries:
+            if not entry.is_dir(follow_symlinks=False):
+                os.unlink(entry.path)
+                continue
+            os.chmod(entry.path, 0o700)
+            for inner in _entries(entry.path):
+                if inner.is_dir(follow_symlinks=False):
+                    os.chmod(inner.path, 0o700)  # a folder without the right to write cannot be moved
+                    os.rename(inner.path, folder / f".removed-{secrets.token_hex(8)}")
+                else:
+                    os.unlink(inner.path)
+            os.rmdir(entry.path)
+
+
+def _entries(folder: os.PathLike[str] | str) -> list[os.DirEntry[str]]:
+    with os.scandir(folder) as entries:
+        return list(entries)
 
 
 def _base() -> Path:

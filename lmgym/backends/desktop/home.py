@@ -11,10 +11,12 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from lmgym.backends.desktop.shell import REQUESTS
+from lmgym.backends.desktop.folders import REQUESTS, empty
+from lmgym.backends.desktop.shell import RUNTIME
 from lmgym.cache import cache_folders
+from lmgym.errors import BackendError
 
-VERSION = 2  # of the template: raise it when a file below changes
+VERSION = 3  # of the template: raise it when a file below changes
 PROFILE = ".config/libreoffice/4/user/registrymodifications.xcu"
 
 GTK = """[Settings]
@@ -90,6 +92,23 @@ APPLICATIONS = {  # label of the root menu: command
     "Images": "ristretto",
     "PDF reader": "evince",
 }
+SERVICES = ("ca.desrt.dconf", "org.a11y.Bus", "org.gnome.evince.Daemon", "org.xfce.Xfconf")
+# Starts these services only: any other would run beside the servers, as would those that a home folder describes
+SESSION_BUS = f"""<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
+ "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
+<busconfig>
+  <type>session</type>
+  <keep_umask/>
+  <listen>unix:path={RUNTIME}/bus</listen>
+  <auth>EXTERNAL</auth>
+  <servicedir>{RUNTIME}/services</servicedir>
+  <policy context="default">
+    <allow send_destination="*" eavesdrop="true"/>
+    <allow eavesdrop="true"/>
+    <allow own="*"/>
+  </policy>
+</busconfig>
+"""
 _OFFICE = {  # (path, property): value of LibreOffice's registry
     ("/org.openoffice.Office.Common/Misc", "ShowTipOfTheDay"): "false",
     ("/org.openoffice.Office.Common/Misc", "FirstRun"): "false",
@@ -111,8 +130,6 @@ def write_settings(home: Path) -> None:
         ".config/glib-2.0/settings/keyfile": KEYFILE,
         ".config/lxterminal/lxterminal.conf": TERMINAL,
         ".config/xfce4/xfconf/xfce-perchannel-xml/thunar.xml": XFCONF,
-        ".config/openbox/rc.xml": window_manager_settings(),
-        ".config/openbox/menu.xml": menu_of_applications(),
         ".config/user-dirs.dirs": 'XDG_DOCUMENTS_DIR="$HOME/Documents"\nXDG_DOWNLOAD_DIR="$HOME/Downloads"\n',
         ".bashrc": SHELL,
         PROFILE: office_settings(),
@@ -122,6 +139,17 @@ def write_settings(home: Path) -> None:
         path.write_text(content, encoding="utf-8")
     for folder in ("Documents", "Downloads"):
         (home / folder).mkdir()
+
+
+def write_server_settings(folder: Path) -> None:
+    """Write the settings of the window manager and the session bus, where applications cannot change them."""
+    (folder / "openbox").mkdir()
+    (folder / "openbox" / "rc.xml").write_text(window_manager_settings(), encoding="utf-8")
+    (folder / "openbox" / "menu.xml").write_text(menu_of_applications(), encoding="utf-8")
+    (folder / "services").mkdir()
+    for name in SERVICES:
+        (folder / "services" / f"{name}.service").symlink_to(f"/usr/share/dbus-1/services/{name}.service")
+    (folder / "session.conf").write_text(SESSION_BUS, encoding="utf-8")
 
 
 def window_manager_settings() -> str:
@@ -157,7 +185,7 @@ def menu_of_applications() -> str:
     """Return openbox's menu.xml: a right click on the empty desktop starts applications, in their own sandbox."""
     items = "".join(
         f'<item label="{label}"><action name="Execute">'
-        f'<command>sh -c "echo {command} >{REQUESTS}"</command></action></item>'
+        f'<command>sh -c "echo {command} >{RUNTIME}/{REQUESTS}"</command></action></item>'
         for label, command in APPLICATIONS.items()
     )
     return (
@@ -203,10 +231,9 @@ def store_template(home: Path) -> None:
 
 
 def fill_home(home: Path) -> None:
-    """Make `home` equal to the template."""
-    for entry in list(home.iterdir()):
-        if entry.is_dir() and not entry.is_symlink():
-            shutil.rmtree(entry, ignore_errors=True)
-        else:
-            entry.unlink()
+    """Make `home` equal to the template; raise BackendError if what it holds cannot be removed."""
+    try:
+        empty(home)
+    except OSError as error:
+        raise BackendError(f"the home folder of the last episode cannot be emptied: {error}") from error
     shutil.copytree(template_folder(), home, symlinks=True, dirs_exist_ok=True)

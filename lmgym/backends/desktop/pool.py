@@ -30,7 +30,7 @@ class DesktopPool:
         """Return a waiting desktop of this size, or a new one."""
         with self._lock:
             for desktop in self._waiting:
-                if desktop.size == size and desktop.alive:
+                if desktop.size == size and desktop.usable:
                     self._waiting.remove(desktop)
                     return desktop
         return Desktop(size)
@@ -38,7 +38,7 @@ class DesktopPool:
     def give_back(self, desktop: Desktop) -> None:
         """Keep a desktop for the next episode; end it if it is broken or enough wait."""
         with self._lock:
-            keep = desktop.alive and desktop.owned and len(self._waiting) < MOST
+            keep = desktop.usable and desktop.owned and len(self._waiting) < MOST
             if keep:
                 self._waiting.append(desktop)
         if not keep:

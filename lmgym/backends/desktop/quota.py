@@ -5,6 +5,7 @@ A tmpfs would need root, or a home that the owner cannot read; so a thread measu
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 import weakref
@@ -30,15 +31,21 @@ def exceeds(folders: list[Path], *, space: int = SPACE, files: int = FILES) -> b
     """Return True if folders hold more bytes, or more files, than allowed; a link counts as itself."""
     waiting = list(map(os.fspath, folders))
     while waiting:
-        with suppress(OSError), os.scandir(waiting.pop()) as entries:
-            for entry in entries:
-                with suppress(OSError):
-                    status = entry.stat(follow_symlinks=False)
-                    space, files = space - 512 * status.st_blocks, files - 1
-                    if entry.is_dir(follow_symlinks=False):
-                        waiting.append(entry.path)
-                if space < 0 or files < 0:
-                    return True
+        try:
+            with os.scandir(waiting.pop()) as listing:
+                entries = list(listing)
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:  # so deep that it cannot be measured
+                return True
+            continue
+        for entry in entries:
+            with suppress(OSError):
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                files -= 1
+                space -= 512 * entry.stat(follow_symlinks=False).st_blocks
+            if space < 0 or files < 0:
+                return True
     return False
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import time
 import weakref
 from collections.abc import Callable, Sequence
@@ -16,11 +17,18 @@ from numpy.typing import NDArray
 
 from lmgym.backends.desktop import quota
 from lmgym.backends.desktop.display import FRAME_BUFFER, AppWindow, Display, wait_until
-from lmgym.backends.desktop.folders import DesktopFolder
-from lmgym.backends.desktop.home import fill_home, store_template, template_folder, write_settings
+from lmgym.backends.desktop.folders import DesktopFolder, empty
+from lmgym.backends.desktop.home import (
+    APPLICATIONS,
+    fill_home,
+    store_template,
+    template_folder,
+    write_server_settings,
+    write_settings,
+)
 from lmgym.backends.desktop.packages import check_installed
 from lmgym.backends.desktop.places import placed
-from lmgym.backends.desktop.shell import EXITS, HOME, REQUESTS, RUNTIME, SERVERS, STARTER, SandboxedShell
+from lmgym.backends.desktop.shell import HOME, RUNTIME, SERVERS, STARTER, SandboxedShell
 from lmgym.backends.desktop.tree import AccessibilityBus, TreeNode
 from lmgym.errors import BackendError
 
@@ -57,16 +65,16 @@ class Desktop:
         if not template_folder().exists():
             self._make_template()
         fill_home(self._folder.home)
-        script = SERVERS.format(width=size[0], height=size[1], runtime=RUNTIME)
-        servers = self._sandbox(script)
-        sockets = (self._folder.runtime / "bus", self._folder.sockets / "X0", self._folder.runtime / FRAME_BUFFER)
-        wait_until(lambda: all(path.exists() for path in sockets) or not servers.alive, STARTUP, "the desktop")
-        self.display = Display(sockets[1], sockets[2])
-        self._accessibility = AccessibilityBus(sockets[0], self._folder.runtime, RUNTIME)
-        self._applications = self._sandbox(STARTER)
+        servers = self._start_servers()
+        self._sockets = [self._folder.servers / "bus", self._folder.sockets / "X0"]
+        wait_until(lambda: all(map(_answers, self._sockets)) or not servers.alive, STARTUP, "the desktop")
+        self.display = Display(self._sockets[1], self._folder.servers / FRAME_BUFFER)
+        self._accessibility = AccessibilityBus(self._sockets[0], self._folder.servers, RUNTIME)
+        self._sockets.append(self._accessibility.socket)
+        self._applications = self._start_applications()
         self._terminal = False  # an application that runs any command has been started
         self._touched = False
-        self.folders = [self._folder.home, self._folder.runtime, self._folder.sockets]  # that applications write to
+        self.folders = [self._folder.home, self._folder.runtime]  # that applications write to
         quota.watch(self)
 
     @property
@@ -84,6 +92,11 @@ class Desktop:
         """True while all sandboxes of the desktop run."""
         return all(part.alive for part in self._parts)
 
+    @property
+    def usable(self) -> bool:
+        """True while the desktop runs and an application that starts would reach the display and the buses."""
+        return self.alive and all(map(_answers, self._sockets))
+
     def processes(self) -> list[int]:
         """Return the ids of all processes of the desktop."""
         return [pid for part in self._parts for pid in part.processes()]
@@ -99,10 +112,10 @@ class Desktop:
             self._parts.remove(self._applications)
             self._applications.kill()
             self._restart_settings_daemons()
-            for name in (EXITS, Path(REQUESTS).name):
-                (self._folder.runtime / name).unlink(missing_ok=True)
+            self._folder.requests()
             fill_home(self.home)
-            self._applications = self._sandbox(STARTER)
+            empty(self._folder.runtime)
+            self._applications = self._start_applications()
             wait_until(lambda: not self.display.windows(), STARTUP, "the empty desktop")
             self.display.release_all()
             self.display.unlock_capitals()
@@ -141,10 +154,8 @@ class Desktop:
 
     def run(self, program: str, arguments: Sequence[str], *, seconds: float = STARTUP) -> None:
         """Run a program without a window beside the applications and wait for its end."""
-        marker = self._folder.runtime / EXITS
-        count = _lines(marker)
-        self._applications.launch(program, arguments)
-        wait_until(lambda: _lines(marker) > count, seconds, f"the end of {program}")
+        mark = self._applications.launch(program, arguments)
+        wait_until(lambda: mark in self._applications.exits(), seconds, f"the end of {program}")
 
     # Screen --------------------------------------------------------------------------------------------------
 
@@ -173,6 +184,7 @@ class Desktop:
         looks, end, (work, _) = 0, time.monotonic() + longest, self._work()
         while time.monotonic() < end:
             self.display.wait_for_change(LOOK)
+            self._start_requested()
             changed, before = self.display.changed(), work
             work, running = self._work()
             looks = 0 if changed or running or work > before else looks + 1
@@ -186,12 +198,24 @@ class Desktop:
         """Raise BackendError if a part has died."""
         if not self.alive:
             raise BackendError("a part of the desktop has ended")
-        if not self._terminal:  # in a terminal, ending an application is an action like any other
-            with suppress(FileNotFoundError):
-                for line in (self._folder.runtime / EXITS).read_text().splitlines():
-                    name, _, code = line.partition(" ")
-                    if int(code or 0) in CRASHES:
-                        raise BackendError(f"{name} has crashed with exit code {code}")
+        for name, code in self._applications.exits().values():
+            if code in CRASHES and not self._has_terminal():
+                raise BackendError(f"{name} has crashed with exit code {code}")
+
+    def _has_terminal(self) -> bool:
+        """Return True if a terminal has been opened: to end an application is then an action like any other."""
+        for pid in self._applications.processes():
+            with suppress(OSError):  # other applications can open one too
+                self._terminal |= Path(f"/proc/{pid}/comm").read_text(errors="replace").strip() == "lxterminal"
+        return self._terminal
+
+    def _start_requested(self) -> None:
+        """Start the applications that the root menu has asked for."""
+        for line in self._folder.requests():
+            if line in APPLICATIONS.values():
+                program, *arguments = line.split()
+                self._terminal |= program == "lxterminal"
+                self._applications.launch(program, arguments)
 
     def _work(self) -> tuple[int, bool]:
         """Return the processor time that all parts have used, in clock ticks, and whether a thread could run."""
@@ -206,9 +230,18 @@ class Desktop:
                     running = any(_stat(f"{tasks}/{tid}/stat")[0] in "RD" for tid in os.listdir(tasks))
         return total, running
 
-    def _sandbox(self, script: str) -> SandboxedShell:
-        folders = {HOME: self._folder.home, RUNTIME: self._folder.runtime, "/tmp/.X11-unix": self._folder.sockets}
-        shell = SandboxedShell(self._folder, script, folders)
+    def _start_servers(self) -> SandboxedShell:
+        write_server_settings(self._folder.servers)
+        folders = {HOME: self._folder.home, RUNTIME: self._folder.servers, "/tmp/.X11-unix": self._folder.sockets}
+        return self._sandbox(SERVERS.format(width=self.size[0], height=self.size[1], runtime=RUNTIME), folders, {})
+
+    def _start_applications(self) -> SandboxedShell:
+        sockets = {f"{RUNTIME}/{name}": self._folder.servers / name for name in ("bus", "at-spi")}
+        sockets["/tmp/.X11-unix"] = self._folder.sockets
+        return self._sandbox(STARTER, {HOME: self._folder.home, RUNTIME: self._folder.runtime}, sockets)
+
+    def _sandbox(self, script: str, writable: dict[str, Path], readable: dict[str, Path]) -> SandboxedShell:
+        shell = SandboxedShell(self._folder, script, writable, readable)
         self._parts.append(shell)
         return shell
 
@@ -222,14 +255,12 @@ class Desktop:
     def _make_template(self) -> None:
         """Let LibreOffice make its profile, which takes seconds, and keep it."""
         write_settings(self._folder.home)
-        shell = self._sandbox(STARTER)
+        shell = self._sandbox(STARTER, {HOME: self._folder.home, RUNTIME: self._folder.runtime}, {})
         shell.launch(OFFICE_PROGRAM, ["--headless", "--terminate_after_init", *OFFICE])
-        marker = self._folder.runtime / EXITS
-        wait_until(marker.exists, 2 * STARTUP, "LibreOffice's profile")
+        wait_until(lambda: bool(shell.exits()), 2 * STARTUP, "LibreOffice's profile")
         shell.kill()
         self._parts.remove(shell)
-        for name in (EXITS, Path(REQUESTS).name):
-            (self._folder.runtime / name).unlink()
+        empty(self._folder.runtime)
         store_template(self._folder.home)
 
     def close(self) -> None:
@@ -246,8 +277,11 @@ def _stat(path: str) -> list[str]:
         return file.read().rpartition(")")[2].split()
 
 
-def _lines(path: Path) -> int:
-    return path.read_text().count("\n") if path.exists() else 0
+def _answers(path: Path) -> bool:
+    """Return True if a server listens on a socket: its path appears before it does."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.setblocking(False)  # a full queue of connections is no server that answers
+        return connection.connect_ex(os.fspath(path)) == 0
 
 
 def _end(pid: int, folder: DesktopFolder, parts: list[SandboxedShell]) -> None:

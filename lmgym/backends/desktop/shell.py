@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+import secrets
 import shlex
 import signal
 import subprocess
@@ -21,13 +23,13 @@ from lmgym.errors import BackendError
 
 HOME = "/home/user"
 RUNTIME = "/run/user"
-REQUESTS = f"{RUNTIME}/requests"  # a pipe inside: programs to start, one a line
 MEMORY = 2 << 30  # bytes of all processes of a sandbox
 PROCESSES = 400  # and threads
 FILE = 256 << 20  # bytes of one file
 SCRATCH = 64 << 20  # bytes of all files in /tmp, and of shared memory
 JOIN = 'for i in $(seq "$1"); do echo $$ >"$2/cgroup.procs"; n=$1; shift 2; set -- "$n" "$@"; done; shift; exec "$@"'
-EXITS = "exits"  # file in the runtime folder: a line for each application that ended, its name and exit code
+NOTE = re.compile(rb"([0-9a-f]{16}) ([0-9]{1,3})")  # on the exit of a program: its mark and exit code
+LONGEST_NOTE = 20  # bytes
 ENVIRONMENT = {
     "PATH": "/usr/bin:/bin",
     "HOME": HOME,
@@ -51,19 +53,18 @@ ETC = (
     *("alternatives", "at-spi2", "dbus-1", "fonts", "gtk-3.0", "ld.so.cache", "libreoffice", "localtime", "magic"),
     *("mime.types", "nsswitch.conf", "X11", "xdg", "bash.bashrc"),
 )
-# Ends, with all its processes, when any of its parts does or when the owner's end of the pipe is closed.
+# Ends, with all its processes, when any of its parts does or when the owner's end of the pipe is closed. The window
+# manager alone is started again unless a signal ended it: any client of the display may ask it to exit.
 SERVERS = """
 Xvfb :0 -screen 0 {width}x{height}x24 -fbdir {runtime} -nolisten tcp -noreset -ac -dpi 96 -s 0 >/dev/null 2>&1 &
-dbus-daemon --session --address=unix:path={runtime}/bus --nofork --nopidfile --nosyslog >/dev/null 2>&1 &
+dbus-daemon --config-file={runtime}/session.conf --nofork --nopidfile --nosyslog >/dev/null 2>&1 &
 for try in {{1..1000}}; do [ -S /tmp/.X11-unix/X0 ] && [ -S {runtime}/bus ] && break; sleep 0.01; done
-openbox >/dev/null 2>&1 &
+while XDG_CONFIG_HOME={runtime} openbox --replace >/dev/null 2>&1; [ $? -lt 128 ]; do sleep 0.05; done &
 /usr/libexec/at-spi-bus-launcher --launch-immediately >/dev/null 2>&1 &
 cat >/dev/null <&0 &
 wait -n
 """
-STARTER = f"""
-mkfifo {REQUESTS}
-while :; do while IFS= read -r line; do eval "$line &"; done <{REQUESTS}; done &
+STARTER = """
 while IFS= read -r line; do eval "$line"; done
 """
 
@@ -71,8 +72,13 @@ while IFS= read -r line; do eval "$line"; done
 class SandboxedShell:
     """A bash in a sandbox of its own, without network, and all processes below it."""
 
-    def __init__(self, folder: DesktopFolder, script: str, writable: Mapping[str, Path]) -> None:
-        """Start `script`; `writable` maps paths inside to folders outside."""
+    def __init__(
+        self, folder: DesktopFolder, script: str, writable: Mapping[str, Path], readable: Mapping[str, Path]
+    ) -> None:
+        """Start `script`; `writable` and `readable` map paths inside to folders and files outside."""
+        self._running: dict[str, str] = {}  # mark: name of the program
+        self._ended: dict[str, tuple[str, int]] = {}  # mark: name and exit code
+        self._notes = b""
         cgroup.sweep_once()
         self._group = cgroup.ControlGroup(cgroup.parents(), memory=MEMORY, processes=PROCESSES)
         groups = [str(each) for each in self._group.folders]
@@ -93,6 +99,8 @@ class SandboxedShell:
         command += ["--ro-bind-try", "/var/cache/fontconfig", "/var/cache/fontconfig"]
         for inside, outside in writable.items():
             command += ["--bind", str(outside), inside]
+        for inside, outside in readable.items():
+            command += ["--ro-bind", str(outside), inside]
         for name in ("/proc", "/dev", "/"):  # the owner's user stands behind uid 1000: /proc/sys is its own to write
             command += ["--remount-ro", name]
         for name, value in ENVIRONMENT.items():
@@ -106,7 +114,7 @@ class SandboxedShell:
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 pass_fds=(filtered,),
             )
@@ -115,6 +123,8 @@ class SandboxedShell:
             raise BackendError(f"bwrap does not start: {error}") from error
         finally:
             os.close(filtered)
+        assert self._process.stdout is not None
+        os.set_blocking(self._process.stdout.fileno(), False)
         folder.note(self._process.pid)
 
     @property
@@ -129,11 +139,28 @@ class SandboxedShell:
                 return [int(pid) for pid in (folder / "cgroup.procs").read_text().split()]
         return [self._process.pid, *_below(self._process.pid)]
 
-    def launch(self, name: str, arguments: Sequence[str]) -> None:
-        """Start a program in the background; its exit is noted in EXITS."""
-        command = shlex.join([name, *arguments])
-        note = f"echo {shlex.quote(Path(name).name)} $? >>{RUNTIME}/{EXITS}"
-        self._write(f"( {command} >/dev/null 2>&1 </dev/null; {note} ) &\n")
+    def launch(self, name: str, arguments: Sequence[str]) -> str:
+        """Start a program in the background; return the mark by which `exits` names it."""
+        mark = secrets.token_hex(8)
+        self._running[mark] = Path(name).name
+        self._write(f"( {shlex.join([name, *arguments])} >/dev/null 2>&1 </dev/null; echo {mark} $? ) &\n")
+        return mark
+
+    def exits(self) -> dict[str, tuple[str, int]]:
+        """Return the name and the exit code of each program that has ended, by its mark.
+
+        Programs may find and write to this pipe: a line that is no note on one of them is ignored.
+        """
+        assert self._process.stdout is not None
+        with contextlib.suppress(BlockingIOError):
+            self._notes += os.read(self._process.stdout.fileno(), 1 << 16)
+        *lines, self._notes = self._notes.split(b"\n")
+        self._notes = self._notes[: LONGEST_NOTE + 1]
+        for note in filter(None, map(NOTE.fullmatch, lines)):
+            name = self._running.pop(note[1].decode(), None)
+            if name is not None:
+                self._ended[note[1].decode()] = (name, int(note[2]))
+        return self._ended
 
     def _write(self, line: str) -> None:
         assert self._process.stdin is not None
@@ -159,9 +186,10 @@ class SandboxedShell:
                 os.kill(pid, signal.SIGKILL)
         self._process.wait()
         self._group.remove()
-        if self._process.stdin is not None:
-            with contextlib.suppress(OSError):
-                self._process.stdin.close()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
 
 
 def _inside(pid: int) -> bool:

@@ -122,7 +122,8 @@ class AccessibilityBus:
         if answer is None:
             raise BackendError("the desktop has no accessibility bus")
         path = str(answer[0]).partition("unix:path=")[2].partition(",")[0]
-        self._bus = Bus(runtime / Path(path).relative_to(inside))
+        self.socket = runtime / Path(path).relative_to(inside)
+        self._bus = Bus(self.socket)
 
     def close(self) -> None:
         """Close the connection."""
