@@ -71,7 +71,10 @@ class DesktopTask(DesktopEnv):
 
     def _judged(self) -> float:
         home = self.desktop.home
-        if not self.goal.feasible or not self.goal.reached(home):
+        try:
+            if not self.goal.feasible or not self.goal.reached(home):
+                return 0.0
+        except OSError:  # a policy may take the right to read from its folders
             return 0.0
         after = snapshot(home)
         changed = {name for name in {*self._before, *after} if self._before.get(name) != after.get(name)}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import io
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +13,8 @@ import numpy as np
 
 from lmgym.backends.desktop.session import Launch
 from lmgym.tasks.desktop.moves import Move
-from lmgym.tasks.desktop.office import Writer
+from lmgym.tasks.desktop.office import LARGEST, Writer
+from lmgym.tasks.desktop.reading import read_plain
 
 WORDS = (
     "amber birch cedar delta ember fable grove haven ivory jasper kettle lantern meadow nectar orchid pebble quartz "
@@ -20,6 +23,7 @@ WORDS = (
 VOCABULARY = tuple(WORDS.split())
 KEYFILE = ".config/glib-2.0/settings/keyfile"
 TERMINAL = (Launch("lxterminal"),)
+HASHED = 256 << 20  # bytes of all files of a snapshot; more is no goal's
 FILES = (Launch("thunar"),)
 
 
@@ -53,16 +57,30 @@ Builder = Callable[[np.random.Generator], DesktopGoal]
 
 
 def snapshot(home: Path) -> dict[str, str]:
-    """Return a digest of every file that a user sees, by its path; "/" for folders."""
-    digests = {}
-    for path in sorted(home.rglob("*")):
-        name = path.relative_to(home).as_posix()
-        if any(part.startswith(".") for part in name.split("/")):
+    """Return a digest of every file that a user sees, by its path; "/" for folders.
+
+    What cannot be read, no plain file and what is beyond HASHED bytes have words in place of a digest.
+    """
+    digests, left, waiting = {}, HASHED, [""]
+    while waiting:
+        folder = waiting.pop()
+        try:
+            with os.scandir(home / folder) as found:
+                entries = sorted((entry for entry in found if entry.name[0] != "."), key=lambda entry: entry.name)
+        except OSError:  # without the right to read, or deeper than a path can be long
+            digests[f"{folder}/"] = "unreadable"
             continue
-        if path.is_symlink() or not (path.is_file() or path.is_dir()):
-            digests[name] = "special"
-        else:
-            digests[name] = "/" if path.is_dir() else hashlib.sha256(path.read_bytes()).hexdigest()
+        for entry in entries:
+            name = f"{folder}/{entry.name}" if folder else entry.name
+            if entry.is_dir(follow_symlinks=False):
+                digests[name] = "/"
+                waiting.append(name)
+            elif not entry.is_file(follow_symlinks=False):
+                digests[name] = "special"
+            else:
+                content = read_plain(home / name, min(LARGEST, left))
+                left -= len(content or b"")
+                digests[name] = "unreadable" if content is None else hashlib.sha256(content).hexdigest()
     return digests
 
 
@@ -92,8 +110,9 @@ def office(name: str) -> tuple[Launch, ...]:
 
 
 def content(path: Path) -> str | None:
-    """Return the text of a file; None if it is missing, no text, or a link out of the home folder."""
+    """Return the text of a file; None if it is missing, no text, too large, no plain file or a link."""
+    content = read_plain(path, LARGEST)
     try:
-        return None if path.is_symlink() else path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
+        return None if content is None else io.TextIOWrapper(io.BytesIO(content), "utf-8").read()
+    except UnicodeDecodeError:
         return None

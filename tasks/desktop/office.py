@@ -1,16 +1,22 @@
-"""Office files: written before an episode, read after it. What cannot be read counts as empty."""
+"""Office files and archives: written before an episode, read after it. What cannot be read counts as empty."""
 
 from __future__ import annotations
 
+import gzip
+import io
+import tarfile
 import zipfile
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from lmgym.tasks.desktop.reading import read_plain
+
 Writer = Callable[[Path], object]
 Content = TypeVar("Content")
 LARGEST = 20 << 20  # bytes of a file, unpacked
+MOST_CELLS = 1 << 20  # of a sheet, empty ones before the last included
 Rows = Sequence[Sequence[Any]]
 
 
@@ -83,8 +89,9 @@ def pdf(*lines: str) -> Writer:
 def read_cells(path: Path, sheet: str = "", *, formulas: bool = False) -> dict[str, Any]:
     """Return the values, or the formulas, of a sheet's cells that are not empty; of the first sheet by default."""
 
-    def read() -> dict[str, Any]:
-        page = _book(path, formulas=formulas)[sheet] if sheet else _book(path, formulas=formulas).worksheets[0]
+    def read(file: io.BytesIO) -> dict[str, Any]:
+        book = _book(file, formulas=formulas)
+        page = book[sheet] if sheet else book.worksheets[0]
         return {cell.coordinate: cell.value for row in page.iter_rows() for cell in row if cell.value is not None}
 
     return _safely(path, read, {})
@@ -92,16 +99,16 @@ def read_cells(path: Path, sheet: str = "", *, formulas: bool = False) -> dict[s
 
 def read_book(path: Path, look: Callable[[Any], Content], otherwise: Content) -> Content:
     """Return what `look` finds in an openpyxl workbook."""
-    return _safely(path, lambda: look(_book(path, formulas=True)), otherwise)
+    return _safely(path, lambda file: look(_book(file, formulas=True)), otherwise)
 
 
 def read_document(path: Path, look: Callable[[Any], Content], otherwise: Content) -> Content:
     """Return what `look` finds in a python-docx document."""
 
-    def read() -> Content:
+    def read(file: io.BytesIO) -> Content:
         import docx
 
-        return look(docx.Document(str(path)))
+        return look(docx.Document(file))
 
     return _safely(path, read, otherwise)
 
@@ -114,12 +121,12 @@ def read_paragraphs(path: Path) -> list[tuple[str, str]]:
 def read_slides(path: Path) -> list[list[str]]:
     """Return the texts of each slide, title first."""
 
-    def read() -> list[list[str]]:
+    def read(file: io.BytesIO) -> list[list[str]]:
         import pptx
 
         return [
             [shape.text_frame.text for shape in slide.shapes if shape.has_text_frame and shape.text_frame.text]
-            for slide in pptx.Presentation(str(path)).slides
+            for slide in pptx.Presentation(file).slides
         ]
 
     return _safely(path, read, [])
@@ -127,31 +134,45 @@ def read_slides(path: Path) -> list[list[str]]:
 
 def read_pdf(path: Path) -> list[str]:
     """Return the text of each page of a PDF file."""
-    from pypdf import PdfReader
-    from pypdf.errors import PyPdfError
 
-    if not path.is_file() or path.is_symlink() or path.stat().st_size > LARGEST:
-        return []
-    try:
-        return [page.extract_text() for page in PdfReader(path).pages]
-    except (PyPdfError, ValueError, KeyError, OSError):
-        return []
+    def read(file: io.BytesIO) -> list[str]:
+        from pypdf import PdfReader
+
+        return [page.extract_text() for page in PdfReader(file).pages]
+
+    return _safely(path, read, [], zipped=False)
 
 
-def _book(path: Path, *, formulas: bool) -> Any:
+def read_archive(path: Path) -> list[str]:
+    """Return the names of the files in a .tar.gz archive."""
+
+    def read(file: io.BytesIO) -> list[str]:
+        unpacked = gzip.GzipFile(fileobj=file).read(LARGEST)
+        with tarfile.open(fileobj=io.BytesIO(unpacked)) as packed:
+            return [member.name for member in packed.getmembers() if member.isfile()]
+
+    return _safely(path, read, [], zipped=False)
+
+
+def _book(file: io.BytesIO, *, formulas: bool) -> Any:
     import openpyxl
 
-    return openpyxl.load_workbook(path, data_only=not formulas)
+    book = openpyxl.load_workbook(file, data_only=not formulas)
+    if any(page.max_row * page.max_column > MOST_CELLS for page in book.worksheets):
+        raise ValueError("a sheet is too large to be read cell by cell")
+    return book
 
 
-def _safely(path: Path, read: Callable[[], Content], otherwise: Content) -> Content:
-    """Return what `read` finds in a zipped file; `otherwise` if it is missing, too large, a link or damaged."""
+def _safely(path: Path, read: Callable[[io.BytesIO], Content], otherwise: Content, *, zipped: bool = True) -> Content:
+    """Return what `read` finds in a file; `otherwise` if it is missing, too large, no plain file or damaged."""
+    content = read_plain(path, LARGEST)
+    if content is None:
+        return otherwise
     try:
-        if path.is_symlink():
-            return otherwise
-        with zipfile.ZipFile(path) as packed:
-            if sum(part.file_size for part in packed.infolist()) > LARGEST:
-                return otherwise
-        return read()
-    except (OSError, zipfile.BadZipFile, KeyError, ValueError, TypeError, AttributeError, SyntaxError):
+        if zipped:
+            with zipfile.ZipFile(io.BytesIO(content)) as packed:
+                if sum(part.file_size for part in packed.infolist()) > LARGEST:
+                    return otherwise
+        return read(io.BytesIO(content))
+    except Exception:  # noqa: BLE001  # the libraries raise errors of many kinds on damaged files, which policies write
         return otherwise

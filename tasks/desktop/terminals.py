@@ -13,7 +13,7 @@ import numpy as np
 
 from lmgym.tasks.desktop.goals import TERMINAL, Builder, DesktopGoal, content, note, numbers, words
 from lmgym.tasks.desktop.moves import shell
-from lmgym.tasks.desktop.office import Writer
+from lmgym.tasks.desktop.office import Writer, read_archive
 
 Rng = np.random.Generator
 
@@ -182,14 +182,7 @@ def pack_folder(rng: Rng) -> DesktopGoal:
     folder, *names = words(rng, 4)
 
     def reached(home: Path) -> bool:
-        path = home / f"{folder}.tar.gz"
-        if path.is_symlink() or not path.is_file():
-            return False
-        try:
-            with tarfile.open(path) as packed:
-                inside = {member.name.removeprefix("./") for member in packed.getmembers() if member.isfile()}
-        except (tarfile.TarError, OSError, EOFError):
-            return False
+        inside = {name.removeprefix("./") for name in read_archive(home / f"{folder}.tar.gz")}
         return inside == {f"{folder}/{name}.txt" for name in names}
 
     text = f"Pack the folder {folder} of the home folder into the archive {folder}.tar.gz, also there."

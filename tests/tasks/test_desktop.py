@@ -106,6 +106,8 @@ def test_malformed_actions_are_answered(task: Any) -> None:
         "hotkey([])",
         "drag(1)",
     ]
+    actions += ['{"type": "drag", "path": [{"x": 1}]}', "pyautogui.keyDown('')", "press('')"]
+    actions += ['{"action_type": "KEY_UP", "parameters": {"key": ""}}']
     actions += ["drag(1)", "wait(1e9)", "scroll('sideways')", "click(1, 2, button='left ')", f"type({'x' * 6000!r})"]
     for action in actions:
         observation, _, over, _, info = task.step(action)

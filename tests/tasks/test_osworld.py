@@ -34,6 +34,10 @@ SAVE = [
         "parameters": {"command": ["python", "-c", "import pyautogui; import time; pyautogui.hotkey('ctrl', 's');"]},
     },
     {"type": "sleep", "parameters": {"seconds": 0.5}},
+    {  # more than a policy may press
+        "type": "execute",
+        "parameters": {"command": ["python", "-c", "import pyautogui; pyautogui.press('down', presses=30)"]},
+    },
 ]
 NOTES = {"type": "vm_file", "path": "/home/user/notes.txt", "dest": "notes.txt"}
 EDIT = {

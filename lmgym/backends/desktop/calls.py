@@ -83,6 +83,8 @@ def _built(table: Mapping[str, Builder], name: str, positional: Sequence[Any], n
         return list(builder(*bound.args, **bound.kwargs))
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidAction(f"{name}(): {str(error)[:200]}") from error
+    except LookupError as error:
+        raise InvalidAction(f"{name}(): {str(error)[:200]} is missing") from error
 
 
 def _without(value: Mapping[str, Any], key: str) -> dict[str, Any]:

@@ -61,16 +61,29 @@ def pixel(point: tuple[float, float], coordinates: Coordinates, size: tuple[int,
 
 
 def check(inputs: Sequence[Input], desktop: Desktop) -> None:
-    """Raise InvalidAction if any of the inputs cannot be performed; points are in pixels."""
+    """Raise InvalidAction if any of a policy's inputs cannot be performed or is over a limit; points are in pixels."""
     if not 1 <= len(inputs) <= MOST_INPUTS:
         raise InvalidAction(f"an action has 1 to {MOST_INPUTS} inputs; got {len(inputs)}")
     for each in inputs:
         if len(each.text) > LONGEST_TEXT:
             raise InvalidAction(f"{len(each.text)} characters are more than {LONGEST_TEXT}")
-        if not desktop.display.can_type(each.text):
-            raise InvalidAction("the text has characters that no key types, such as control characters")
         if len(each.keys) > MOST_KEYS:
             raise InvalidAction(f"{len(each.keys)} keys are more than {MOST_KEYS}")
+        most = MOST_TURNS if each.kind == "scroll" else MOST_KEYS if each.kind == "press" else MOST_CLICKS
+        if not 0 <= each.count <= most:
+            raise InvalidAction(f"{each.kind} is repeated 0 to {most} times; got {each.count}")
+        if not 0 <= each.seconds <= LONGEST_WAIT:
+            raise InvalidAction(f"seconds are between 0 and {LONGEST_WAIT:g}; got {each.seconds:g}")
+    check_possible(inputs, desktop)
+
+
+def check_possible(inputs: Sequence[Input], desktop: Desktop) -> None:
+    """Raise InvalidAction if any of the inputs has no key, button or direction that exists."""
+    for each in inputs:
+        if not desktop.display.can_type(each.text):
+            raise InvalidAction("the text has characters that no key types, such as control characters")
+        if not each.keys and each.kind in ("press", "hotkey", "key_down", "key_up"):
+            raise InvalidAction(f"{each.kind} needs a key; got none")
         for key in each.keys:
             if not keysym(key):
                 raise InvalidAction(f"unknown key {key[:40]!r}")
@@ -78,11 +91,6 @@ def check(inputs: Sequence[Input], desktop: Desktop) -> None:
             raise InvalidAction(f"button is one of {', '.join(BUTTONS)}; got {each.button[:40]!r}")
         if each.direction not in WHEEL:
             raise InvalidAction(f"direction is one of {', '.join(WHEEL)}; got {str(each.direction)[:40]!r}")
-        most = MOST_TURNS if each.kind == "scroll" else MOST_KEYS if each.kind == "press" else MOST_CLICKS
-        if not 0 <= each.count <= most:
-            raise InvalidAction(f"{each.kind} is repeated 0 to {most} times; got {each.count}")
-        if not 0 <= each.seconds <= LONGEST_WAIT:
-            raise InvalidAction(f"seconds are between 0 and {LONGEST_WAIT:g}; got {each.seconds:g}")
 
 
 def perform(each: Input, desktop: Desktop) -> None:

@@ -6,13 +6,13 @@ import os
 import secrets
 import shlex
 import shutil
-import stat
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from lmgym.backends.desktop.calls import inputs_of_code
-from lmgym.backends.desktop.inputs import Input, check, perform
+from lmgym.backends.desktop.inputs import Input, check_possible, perform
 from lmgym.backends.desktop.session import LONGEST, Desktop, Launch
 from lmgym.backends.desktop.tree import TreeNode
 from lmgym.backends.desktop.view import TERMINAL
@@ -20,9 +20,11 @@ from lmgym.tasks.desktop.moves import HOME
 from lmgym.tasks.desktop.osworld.files import OPENERS, PROGRAMS, OSWorldFile, listed, pyautogui_code
 from lmgym.tasks.desktop.osworld.metrics import METRICS
 from lmgym.tasks.desktop.osworld.metrics.rules import opened
+from lmgym.tasks.desktop.reading import read_plain
 
 SECONDS = 60  # that a command may take
 LARGEST = 50 << 20  # bytes of a file that is judged
+LEVELS = 40  # of folders that are listed
 STATE = "{https://accessibility.ubuntu.example.org/ns/state}"
 
 
@@ -63,7 +65,7 @@ class OSWorldSession:
     ) -> None:
         if (code := pyautogui_code(command)) is not None:
             inputs = inputs_of_code(code)
-            check(inputs, self.desktop)
+            check_possible(inputs, self.desktop)  # the limits are the policy's
             for each in inputs:
                 perform(each, self.desktop)
             return
@@ -204,17 +206,7 @@ def content_inside(home: Path, path: Path) -> bytes | None:
 
     Links are followed by the system, so the file that was opened is asked where it is.
     """
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    except OSError:
-        return None
-    status = os.fstat(descriptor)
-    inside = Path(os.readlink(f"/proc/self/fd/{descriptor}")).is_relative_to(home.resolve())
-    if not inside or not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST:
-        os.close(descriptor)
-        return None
-    with open(descriptor, "rb") as file:
-        return file.read()
+    return read_plain(path, LARGEST, inside=lambda opened: opened.is_relative_to(home.resolve()))
 
 
 def _given(copies: Sequence[str | None], getter: Mapping[str, Any]) -> Any:
@@ -223,11 +215,15 @@ def _given(copies: Sequence[str | None], getter: Mapping[str, Any]) -> Any:
     return chosen[0] if len(chosen) == 1 else chosen
 
 
-def _tree(folder: Path) -> dict[str, Any]:
-    children = [
-        _tree(Path(entry.path)) if entry.is_dir(follow_symlinks=False) else {"type": "file", "name": entry.name}
-        for entry in sorted(os.scandir(folder), key=lambda entry: entry.name)
-    ]
+def _tree(folder: Path, levels: int = LEVELS) -> dict[str, Any]:
+    """Return a folder in OSWorld's form; what cannot be read, or is deeper than so many levels, is left out."""
+    children = []
+    with suppress(OSError):
+        for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
+            if not entry.is_dir(follow_symlinks=False):
+                children.append({"type": "file", "name": entry.name})
+            elif levels:
+                children.append(_tree(Path(entry.path), levels - 1))
     return {"type": "directory", "name": folder.name, "children": children}
 
 
