@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgym.backends.desktop import dialects, view
-from lmgym.backends.desktop.inputs import Coordinates, Input, InvalidAction, check, perform, pixel
+from lmgym.backends.desktop.inputs import Coordinates, Input, InvalidAction, check, perform, pixel, scales
 from lmgym.backends.desktop.pool import shared_pool
 from lmgym.backends.desktop.session import SIZE, Desktop
 from lmgym.backends.desktop.tree import TreeNode
@@ -113,9 +113,7 @@ class DesktopEnv(TextEnv):
 
     def pointing(self, x: float, y: float) -> str:
         """Return the action that clicks a pixel."""
-        width, height = self.screen
-        scale = {"pixel": (1, 1), "unit": (width - 1, height - 1), "thousand": (width / 1000, height / 1000)}
-        across, down = scale[self.coordinates]
+        across, down = scales(self.coordinates, self.screen)
         return f"click(x={round(x / across, 4)}, y={round(y / down, 4)})"
 
     def clicking(self, number: int) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
-from contextlib import suppress
+from contextlib import closing, suppress
 
 import pytest
 
-from lmgym.backends.desktop.inputs import Input, InvalidAction, pixel
+from lmgym.backends.desktop.inputs import Coordinates, Input, InvalidAction, pixel
 from lmgym.backends.desktop.keys import keysym
 from lmgym.env.hostile import HOSTILE
+from lmgym.env.registry import build, find
 from lmgym.tasks.desktop.parsing import parse
 
 CLICK = [Input("click", ((10.0, 20.0),))]
@@ -105,6 +106,15 @@ def test_hostile_and_mutated_texts_are_parsed_or_refused() -> None:
 def test_three_conventions_of_coordinates_name_the_same_pixel() -> None:
     size = (1001, 501)
     assert pixel((250, 125), "pixel", size) == pixel((0.25, 0.25), "unit", size) == pixel((250, 250), "thousand", size)
+
+
+@pytest.mark.parametrize("coordinates", ["pixel", "unit", "thousand"])
+def test_the_action_that_points_at_a_pixel_names_that_pixel(coordinates: Coordinates) -> None:
+    size = (1280, 800)
+    with closing(build(find("lmgym/Desktop-v0"), coordinates=coordinates).unwrapped) as task:
+        for place in ((0, 0), (1279, 799), (641, 399), (1003, 17)):
+            (click,) = parse(task.pointing(*place))
+            assert pixel(click.points[0], coordinates, size) == place
 
 
 @pytest.mark.parametrize("point", [(-1, 0), (0, 501), (1e9, 1), (float("nan"), 1)])

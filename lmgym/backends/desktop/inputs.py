@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -47,14 +47,15 @@ class Input:
     seconds: float = 0.0
 
 
+def scales(coordinates: Coordinates, size: tuple[int, int]) -> tuple[float, float]:
+    """Return the pixels of one unit across and down."""
+    across, down = size[0] - 1, size[1] - 1
+    return {"pixel": (1.0, 1.0), "unit": (across, down), "thousand": (across / 1000, down / 1000)}[coordinates]
+
+
 def pixel(point: tuple[float, float], coordinates: Coordinates, size: tuple[int, int]) -> tuple[int, int]:
     """Return a point in pixels; raise InvalidAction if it is outside of the screen."""
-    scales: Mapping[str, tuple[float, float]] = {
-        "pixel": (1.0, 1.0),
-        "unit": (size[0] - 1, size[1] - 1),
-        "thousand": ((size[0] - 1) / 1000, (size[1] - 1) / 1000),
-    }
-    x, y = (value * scale for value, scale in zip(point, scales[coordinates], strict=True))
+    x, y = (value * scale for value, scale in zip(point, scales(coordinates, size), strict=True))
     if not (math.isfinite(x) and math.isfinite(y) and 0 <= x < size[0] and 0 <= y < size[1]):
         raise InvalidAction(f"({point[0]:g}, {point[1]:g}) is outside of the screen ({coordinates} coordinates)")
     return round(min(x, size[0] - 1)), round(min(y, size[1] - 1))
