@@ -39,10 +39,27 @@ TOPICS: Mapping[str, re.Pattern[str]] = {
         "phone": r"\bphone",
         "order": r"\border",
         "reservation": r"\breservation|\bconfirmation",
-        "place": r"\baddress|\bwhere\b|\blocat|\babroad|\bcountry|\btravel",
+        "place": r"(?<!mail )\baddress|\bwhere\b|\bliv(e|ing)\b|\blocat|\babroad|\bcountry|\btravel",
         "money": r"\bpay|\bcard\b|\brefund",
         "date": r"\bdate\b|\bwhen\b|\bday\b|\bbirth",
     }.items()
+}
+OPEN = re.compile(  # requests for whatever the user has to say
+    r"\btell me (more|everything|all)\b|\b(your|more|further|all|the|any|some) (the )?(details|information)\b|\bwhat else\b|"
+    r"\beverything you (know|have)\b|\bhow (can|may|could) i (help|assist)\b|\bwhat can i do for you\b|\belaborate\b|"
+    r"\bwhat(?:'s| is| was| seems to be| exactly is) (the )?(problem|issue|matter|wrong)\b|\bwhat happened\b|"
+    r"\b(describe|explain) (your|the) (problem|issue|request|situation)\b"
+)
+ASIDE = re.compile(  # what the agent does itself, which asks for nothing
+    r"\bwhile i\b[^,.;:?!]*|"
+    r"\b(let me|i(?:'ll| will| am going to|'m going to| need to| have to))( now| just| first)? "
+    r"(check|look|pull|review|see|open)\b[^,.;:?!]*"
+)
+SHAPES: Mapping[str, re.Pattern[str]] = {  # facts that a sentence may state without naming their topic
+    "name": re.compile(r"^i(?: am|'m)\b"),
+    "email": re.compile(r"\w@\w"),
+    "zip": re.compile(r"\bliv(e|ing) in\b.*\b\d{5}\b"),
+    "user id": re.compile(r"\b[a-z]+_[a-z]+_\d{3,}\b"),
 }
 IDENTITY = ("name", "email", "zip", "user id", "phone")
 ON_OFF = r"(turn|switch|toggle|enable|disable|activat|deactivat|put|set)\w*"
@@ -131,13 +148,15 @@ class ScriptedUser:
         return f"I did that. It shows: {result}"
 
     def _details(self, text: str) -> str:
-        """Return details that the message asks for: those on its topics, or all for a request without one."""
-        if not hearing.requests(text):
+        """Return details that the message asks for: those on its topics, or all for an open request without one."""
+        text = ASIDE.sub("", text)
+        if not (hearing.requests(text) or OPEN.search(text)):
             return ""
         topics = hearing.topics(text, TOPICS)
+        if not topics and not OPEN.search(text):
+            return ""
         left = [each for each in self.details if each not in self.told]
-        fitting = [each for each in left if not topics or any(_is_about(each, topic) for topic in topics)]
-        chosen = fitting or (left if topics else [])
+        chosen = [each for each in left if not topics or any(_is_about(each, topic) for topic in topics)]
         self.told.update(chosen)
         return " ".join(chosen)
 
@@ -174,8 +193,7 @@ def _is_about(sentence: str, topic: str) -> bool:
     lowered = sentence.lower()
     if topic == "identity":
         return any(_is_about(sentence, each) for each in IDENTITY)
-    named = topic == "name" and re.match(r"i am\b|i'm\b", lowered) is not None
-    return named or TOPICS[topic].search(lowered) is not None
+    return any(topic in rules and rules[topic].search(lowered) is not None for rules in (TOPICS, SHAPES))
 
 
 def _permission_call(text: str) -> str:

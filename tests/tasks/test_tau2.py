@@ -184,6 +184,78 @@ def test_the_scripted_user_tells_what_it_knows_when_asked_and_never_what_it_does
     assert OUT_OF_SCOPE in answers[-1]
 
 
+KNOWN = {
+    "known_info": "You are Ana Bo and live in Denver, 80280.\nYou paid with a gift card.\nYou are on the 9 am flight."
+}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "What is your favourite colour?",
+        "How are you today?",
+        "Could you hold on for a moment, please?",
+        "Please give me a moment while I look up your account and your payment.",
+        "Let me check where your payment went, please hold.",
+        "What is your email address?",
+        "What is your order number?",
+    ],
+)
+def test_the_scripted_user_tells_nothing_that_was_not_asked_for(words):
+    user = ScriptedUser({"instructions": KNOWN})
+    user.opening()
+    assert user.reply(words) in ("I do not know more than what I told you.", "Can you help me with that?")
+    assert not user.told
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Tell me more.",
+        "Please send me your details.",
+        "What else should I know?",
+        "Please tell me everything you know.",
+        "How can I help you?",
+        "What seems to be the problem?",
+    ],
+)
+def test_the_scripted_user_tells_all_it_knows_when_the_agent_asks_openly(words):
+    user = ScriptedUser({"instructions": KNOWN})
+    user.opening()
+    assert (
+        user.reply(words) == "I am Ana Bo and live in Denver, 80280. I paid with a gift card. I am on the 9 am flight."
+    )
+    assert user.reply(words) == "I do not know more than what I told you."
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        ("While I check, could you tell me your zip code?", "I am Ana Bo and live in Denver, 80280."),
+        ("Where do you live?", "I am Ana Bo and live in Denver, 80280."),
+        ("Which card did you use?", "I paid with a gift card."),
+    ],
+)
+def test_the_scripted_user_tells_what_is_on_the_topic_alone(words, answer):
+    user = ScriptedUser({"instructions": KNOWN})
+    user.opening()
+    assert user.reply(words) == answer
+
+
+@needs_official
+def test_the_scripted_user_tells_nothing_to_small_talk_on_the_official_retail_tasks():
+    for task in json.loads((OFFICIAL / "domains" / "retail" / "tasks.json").read_text(encoding="utf-8")):
+        for words in (
+            "What is your favourite colour?",
+            "How are you today?",
+            "Could you hold on for a moment, please?",
+        ):
+            user = ScriptedUser(task["user_scenario"])
+            user.opening()
+            user.reply(words)
+            assert not user.told, (task["id"], words)
+
+
 def test_a_recorded_user_says_where_the_dialogue_left_the_record(files, tmp_path):
     messages = [
         {"role": "assistant", "content": GREETING},
