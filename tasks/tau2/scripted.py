@@ -45,8 +45,9 @@ TOPICS: Mapping[str, re.Pattern[str]] = {
     }.items()
 }
 OPEN = re.compile(  # requests for whatever the user has to say
-    r"\btell me (more|everything|all)\b|\b(your|more|further|all|the|any|some) (the )?(details|information)\b|\bwhat else\b|"
-    r"\beverything you (know|have)\b|\bhow (can|may|could) i (help|assist)\b|\bwhat can i do for you\b|\belaborate\b|"
+    r"\btell me (more|everything|all)\b|\b(your|more|further|all|the|any|some) (the )?(details|information)\b|"
+    r"\bwhat else\b|\beverything you (know|have)\b|\bhow (can|may|could) i (help|assist)\b|"
+    r"\bwhat can i do for you\b|\belaborate\b|"
     r"\bwhat(?:'s| is| was| seems to be| exactly is) (the )?(problem|issue|matter|wrong)\b|\bwhat happened\b|"
     r"\b(describe|explain) (your|the) (problem|issue|request|situation)\b"
 )
