@@ -51,6 +51,11 @@ class Mint(TextEnv):
             self.inner = cast(TextEnv, gymnasium.make(f"lmgym/{task}", split=self.split).unwrapped)
         except gymnasium.error.Error as error:
             raise InstanceError(f"task={task!r}: {self.task.id} takes a task's id without 'lmgym/': {error}") from error
+        if self.inner.task.seats or self.inner.PICTURES is not None:
+            self.inner.close()
+            raise InstanceError(
+                f"task={task!r} has other seats or pictures; {self.task.id} takes tasks of one seat in text"
+            )
         self.answers_only = task.startswith("TryAgain")
         self.k, self.feedback = k, feedback
         self.proposals = 1 if k == 1 else PROPOSALS
@@ -63,11 +68,9 @@ class Mint(TextEnv):
 
     def begin(self, index: int) -> Reply:
         """Open an instance of the task inside."""
-        self.close()
+        self._close_sandbox()
         self.inner.np_random = self.np_random
         problem = self.inner.begin(index)
-        if problem.seat != FIRST_SEAT or problem.images:
-            raise InstanceError(f"{self.task.id} cannot wrap {self.inner.task.id}: it has other seats or pictures")
         self.turn = self.proposed = 0
         self.solved_at = 0
         self.seat, self.advice = FIRST_SEAT, ""
@@ -117,7 +120,11 @@ class Mint(TextEnv):
             yield f"<solution>{action if answer is None else answer}</solution>"
 
     def close(self) -> None:
-        """Remove the sandbox."""
+        """Remove the sandbox and close the task inside."""
+        self._close_sandbox()
+        self.inner.close()
+
+    def _close_sandbox(self) -> None:
         if self.sandbox is not None:
             self.sandbox.close()
         self.sandbox = self.session = None

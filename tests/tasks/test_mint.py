@@ -87,8 +87,26 @@ def test_unknown_tasks_and_budgets_are_named():
         build("mint", task="Nothing-v0")
     with pytest.raises(InstanceError, match="k=6"):
         build("mint", k=6)
-    with pytest.raises(InstanceError, match="other seats"):
-        opened(task="RetailDesk-v0")
+
+
+@pytest.mark.parametrize(
+    "task",
+    ["RetailDesk-v0", "TicTacToe-v0", "Chess-v0", "ChessEndgames-v0", "KuhnPoker-v0", "TwentyQuestions-v0", "Mint-v0"],
+)
+def test_a_task_with_other_seats_is_refused_when_it_is_made(task):
+    with pytest.raises(InstanceError, match=f"^task='{task}' has other seats or pictures; .* one seat in text$"):
+        build("mint", task=task)
+
+
+def test_closing_closes_the_task_inside_and_a_reset_does_not(monkeypatch):
+    closed = []
+    env = build("mint", split="test", task="Maze-v0", feedback=False)
+    monkeypatch.setattr(env.unwrapped.inner, "close", lambda: closed.append(True))
+    env.reset(seed=0, options={"index": 0})
+    env.reset(seed=0, options={"index": 1})
+    assert not closed
+    env.close()
+    assert closed == [True]
 
 
 SOLVED_AT = (1, 2, 2, 4, 0)  # turn of the right proposal, 0 for never; by instance, repeated
