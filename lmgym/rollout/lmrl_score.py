@@ -9,6 +9,8 @@ SCALES = {  # minimum, average and maximum return of a task, from table 5 of arX
     "lmgym/TextNavPartial-v0": (0.0, 0.26, 1.0),
     "lmgym/TextNavOfficial-v0": (0.0, 0.26, 1.0),
     "lmgym/Wordle-v0": (-6.0, -4.12, -1.94),
+    "lmgym/Chess-v0": (-401.0, 0.21, 1.0),
+    "lmgym/ChessEndgames-v0": (-1.0, 0.586, 1.0),
     "lmgym/TwentyQuestions-v0": (-20.0, -17.3, -12.6),
     "lmgym/GuessMyCity-v0": (-20.0, -18.8, -8.56),
 }
