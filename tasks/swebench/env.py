@@ -14,22 +14,14 @@ from lmgym.backends.sandbox import Sandbox, open_sandbox
 from lmgym.env.coding import AgentStep
 from lmgym.env.coding_env import FINISH, SUBMISSION, CodingEnv
 from lmgym.env.env import Reply
-from lmgym.errors import BackendError
 from lmgym.tasks.swebench import SPEC, predictions
 from lmgym.tasks.swebench.instances import Instance, load
-from lmgym.tasks.swebench.judge import LIMITS, ROOT, box, insert_bug, judge, parser
+from lmgym.tasks.swebench.judge import LIMITS, ROOT, box, insert_bug, judge, one_commit, parser
 
 CHANGES = "git add -A && git diff --cached"
 BASH_ENDING = f"""To submit, write your changes to a file by `{CHANGES} > {SUBMISSION}`, then run
 `{FINISH}`."""
 ENDINGS = {"bash": BASH_ENDING, "tools": "To submit, call submit().", "r2e": "To submit, call finish()."}
-TRACKED = "/tmp/tracked"
-FRESH = (  # one commit of the same files: no other one, no reflog and no remote holds the solution
-    f"git ls-files -z > {TRACKED} && rm -rf .git && git init -q && "
-    f"git update-index --add --remove -z --stdin < {TRACKED} && git add -A && git commit -q -m 'Current state' && "
-    f"rm -rf .git/logs {TRACKED} && git rev-parse HEAD"
-)
-START_SECONDS = 600.0
 
 
 class SWEBench(CodingEnv[Sandbox]):
@@ -85,12 +77,7 @@ class SWEBench(CodingEnv[Sandbox]):
         parser(self.instance)  # an unknown one is refused before a container starts
         self.box = box(self.instance, image=self.image, python=self.python)
         self.sandbox = open_sandbox(self.box)
-        if self.instance.synthetic:
-            insert_bug(self.sandbox, self.instance)
-        done = self.sandbox.run(FRESH, timeout=START_SECONDS)
-        if done.code:
-            raise BackendError(f"{self.instance.instance_id}: git does not start in {ROOT}: {done.text.strip()[-200:]}")
-        self.base = done.text.strip().splitlines()[-1]
+        self.base = (insert_bug if self.instance.synthetic else one_commit)(self.sandbox, self.instance)
         texts = {
             "repo": self.instance.repo,
             "issue": self.instance.problem_statement.strip(),

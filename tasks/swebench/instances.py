@@ -81,7 +81,7 @@ def instance(record: Mapping[str, Any]) -> Instance:
         eval_script=texts["eval_script"],
         log_parser=texts["log_parser"],
         fail_only="fail" in texts["eval_type"].lower() and "pass" not in texts["eval_type"].lower(),
-        synthetic="image_name" in record and "test_patch" not in record and not texts["eval_script"],
+        synthetic="image_name" in record and not record.get("test_patch") and not texts["eval_script"],
     )
 
 

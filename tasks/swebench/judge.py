@@ -28,6 +28,14 @@ ENVIRONMENT = {
     **{"GIT_AUTHOR_EMAIL": "agent@example.org", "GIT_COMMITTER_EMAIL": "agent@example.org"},
     **{"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": ROOT},
 }
+START_SECONDS = 600.0
+TRACKED = "/tmp/tracked"
+ONE_COMMIT = (
+    "git ls-files -z --others -- '*.py[co]' | xargs -0r rm -f && "  # compiled from the good version of the code
+    f"git ls-files -z > {TRACKED} && rm -rf .git && git init -q && "
+    f"git update-index --add --remove -z --stdin < {TRACKED} && git add -A && git commit -q -m 'Current state' && "
+    f"rm -rf .git/logs {TRACKED} && git rev-parse HEAD"
+)
 EXIT = re.compile(rf"^{re.escape(CODE)} (\d+)$", re.MULTILINE)
 NOT_GRADED = Grade(0.0, 0.0)
 
@@ -46,12 +54,21 @@ def box(instance: Instance, *, image: str = "", python: str = "") -> Box:
     )
 
 
-def insert_bug(sandbox: Sandbox, instance: Instance) -> None:
-    """Put the bug of a synthetic instance into its good repository."""
+def insert_bug(sandbox: Sandbox, instance: Instance) -> str:
+    """Put the bug of a synthetic instance into its good repository; return the one commit that is left."""
     sandbox.write(BUG, instance.patch.encode())
     done = sandbox.run(f"git apply {BUG} && rm {BUG}")
     if done.code:
         raise BackendError(f"the bug of {instance.instance_id} does not apply: {done.text.strip()[-200:]}")
+    return one_commit(sandbox, instance)
+
+
+def one_commit(sandbox: Sandbox, instance: Instance) -> str:
+    """Make one commit of the files and return it: no other one, no reflog, no remote and no .pyc holds the solution."""
+    done = sandbox.run(ONE_COMMIT, timeout=START_SECONDS)
+    if done.code:
+        raise BackendError(f"{instance.instance_id}: git does not start in {ROOT}: {done.text.strip()[-200:]}")
+    return done.text.strip().splitlines()[-1]
 
 
 def judge(instance: Instance, patch: str, box: Box) -> Grade:
@@ -62,30 +79,32 @@ def judge(instance: Instance, patch: str, box: Box) -> Grade:
         return replace(NOT_GRADED, reason=f"patch of more than {LONGEST} characters")
     limits = replace(box.limits, seconds=JUDGE_SECONDS, output=32 << 20)
     with open_sandbox(replace(box, limits=limits)) as sandbox:
-        if instance.synthetic:
-            insert_bug(sandbox, instance)
+        base = insert_bug(sandbox, instance) if instance.synthetic else instance.base_commit
         if not apply(sandbox, patch):
             return replace(NOT_GRADED, reason="the patch does not apply")
-        sandbox.write(SCRIPT, evaluation_script(instance).encode())
+        sandbox.write(SCRIPT, evaluation_script(instance, base=base or "HEAD").encode())
         done = sandbox.run(["bash", SCRIPT])
     if done.timed_out:
         return replace(NOT_GRADED, reason=f"the tests take more than {JUDGE_SECONDS:g} s")
     return graded(instance, done.text)
 
 
-def evaluation_script(instance: Instance) -> str:
-    """Return the script of the instance, or the one that its repository's way to test makes."""
+def evaluation_script(instance: Instance, *, base: str) -> str:
+    """Return the script of the instance, or the one that its repository's way to test makes.
+
+    Test files are taken from the commit `base`.
+    """
     if instance.eval_script:
         return instance.eval_script
     suite = repositories.suite(instance.repo, instance.version, synthetic=instance.synthetic)
     if instance.synthetic:
         tests = (*instance.fail_to_pass, *instance.pass_to_pass)
         files = sorted({test.partition("::")[0] for test in tests})
-        return repositories.script(suite, base="HEAD", test_patch="", tests=files, files=files)
+        return repositories.script(suite, base=base, test_patch="", tests=files, files=files)
     paths = repositories.TEST_FILE.findall(instance.test_patch)
     return repositories.script(
         suite,
-        base=instance.base_commit or "HEAD",
+        base=base,
         test_patch=instance.test_patch,
         tests=repositories.directives(instance.repo, instance.test_patch),
         files=[path for path in paths if not _added(path, instance.test_patch)],

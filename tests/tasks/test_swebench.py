@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from contextlib import closing
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from lmgym.backends.coding.patches import apply
 from lmgym.backends.sandbox import open_sandbox
 from lmgym.env.registry import build
 from lmgym.errors import InstanceError
+from lmgym.tasks.swebench import env as environment
 from lmgym.tasks.swebench import judge, log_parsers, predictions, repositories
 from lmgym.tasks.swebench.grading import grade, status_of
 from lmgym.tasks.swebench.instances import instance, load
@@ -107,10 +109,9 @@ def test_fields_of_version_5_and_of_swe_smith(tmp_path):
         "parse_log_django",
         True,
     )
-    smith = {**record(tmp_path, image_name="smith/x", FAIL_TO_PASS=F2P)}
-    del smith["test_patch"]
-    assert instance(smith).synthetic
-    assert instance(smith).image_name() == "smith/x"
+    for row in (smith(tmp_path), smith(tmp_path, test_patch=None), smith(tmp_path, test_patch="")):
+        assert instance(row).synthetic
+        assert instance(row).image_name() == "smith/x"
 
 
 @pytest.mark.parametrize(
@@ -343,6 +344,81 @@ def test_predictions_go_in_and_out(tmp_path):
             predictions.read(tmp_path / "bad.json")
 
 
+README = "one\ntwo\nthree\n"
+RUNNER = """#!/bin/sh
+python3 -c 'from stats import largest; assert largest([1, 3]) == 3' && outcome=PASSED || outcome=FAILED
+echo "test_stats.py::test_largest $outcome"
+[ $outcome = PASSED ]
+"""
+
+
+def smith(tmp, **fields):
+    """Return an instance as SWE-smith gives them; its bug is that `largest` returns the smallest."""
+    bug = diff(tmp, FIXED, FIXED.replace("max(", "min("), "stats.py")
+    tests = {"FAIL_TO_PASS": ["test_stats.py::test_largest"], "PASS_TO_PASS": []}
+    row = record(tmp, **{"image_name": "smith/x", "patch": bug, **tests, **fields})
+    return row if "test_patch" in fields else {name: row[name] for name in row if name != "test_patch"}
+
+
+@pytest.fixture
+def good_repository(monkeypatch):
+    """Let judge and environment open sandboxes with a good repository and a runner of its test, without Docker."""
+    components.bubblewrap()
+
+    def opened(box):
+        path = f"{judge.ROOT}/bin:/opt/python/bin:/usr/bin:/bin"
+        box = replace(box, image="", root=False, environment={**box.environment, "PATH": path})
+        sandbox = open_sandbox(box)
+        for name, text in (("stats.py", FIXED), ("test_stats.py", TEST), ("README.md", README), ("old.pyc", "kept")):
+            sandbox.write(name, text.encode())
+        sandbox.write("bin/pytest", RUNNER.encode(), mode=0o755)
+        done = sandbox.run(
+            "git init -q && echo '*.pyc' > .gitignore && git add -A && git add -f old.pyc && git commit -qm good"
+        )
+        assert done.code == 0, done.text
+        sandbox.run("python3 -m compileall -q .")
+        return sandbox
+
+    monkeypatch.setattr(judge, "open_sandbox", opened)
+    monkeypatch.setattr(environment, "open_sandbox", opened)
+
+
+CHANGED = "--- a/README.md\n+++ b/README.md\n@@ -1,3 +1,3 @@\n one\n-two\n+TWO\n {third}\n"
+
+
+@pytest.mark.parametrize("third", ["three", "thrEE"])
+def test_a_patch_that_leaves_the_bug_resolves_nothing_even_where_it_needs_fuzz(good_repository, tmp_path, third):
+    """The folder is restored between the ways to apply a patch; the bug must stand in what it is restored to."""
+    own = instance(smith(tmp_path))
+    grade = judge.judge(own, CHANGED.format(third=third), judge.box(own))
+    assert (grade.status, grade.reason) == ("RESOLVED_NO", "")
+    fix = diff(tmp_path, FIXED.replace("max(", "min("), FIXED, "stats.py")
+    assert judge.judge(own, CHANGED.format(third=third) + fix, judge.box(own)).resolved
+
+
+def test_the_judges_repository_does_not_hold_the_solution_either(good_repository, tmp_path):
+    own = instance(smith(tmp_path))
+    buggy = FIXED.replace("max(", "min(")
+    takes = (
+        "import os\nos.system('git checkout -q HEAD -- stats.py; git checkout -q HEAD~1 -- stats.py')\n"
+        "text = open('stats.py').read()\nexec(text if 'max(' in text else '')\n"
+    )
+    patch = diff(tmp_path, buggy, f"{buggy}\n\n{takes}", "stats.py")
+    assert judge.judge(own, patch, judge.box(own)).status == "RESOLVED_NO"
+
+
+def test_an_agent_finds_one_commit_with_the_bug_and_no_compiled_code_of_the_good_version(good_repository, tmp_path):
+    (tmp_path / "smith.jsonl").write_text(json.dumps(smith(tmp_path)))
+    with closing(build("swebench", split="test", data=tmp_path / "smith.jsonl", protocol="tools")) as env:
+        env.reset(options={"index": 0})
+        sandbox = env.unwrapped.sandbox
+        assert sandbox.run("git log --oneline | wc -l; grep -c max stats.py").text == "1\n0\n"
+        assert sandbox.run("find . -name '*.pyc'").text == "./old.pyc\n"  # a file of the repository's own
+        for action in env.unwrapped.oracle():
+            *_, info = env.step(action)
+        assert info["score"] == 1.0
+
+
 PACKAGES = ("pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "pygments")
 DOCKERFILE = f"""FROM base
 USER root
@@ -455,17 +531,10 @@ def test_version_5_and_swe_smith_are_resolved(image, tmp_path):
     )
     five = record(tmp_path, image=image["broken"], eval_script=script, log_parser="parse_log_pytest")
     assert played(tmp_path, five, protocol="tools")[0]["score"] == 1.0
-    smith = record(
-        tmp_path,
-        image_name=image["good"],
-        patch=diff(tmp_path, FIXED, FIXED.replace("max(", "min("), "stats.py"),
-        FAIL_TO_PASS=["test_stats.py::test_largest"],
-        PASS_TO_PASS=["test_stats.py::test_mean"],
-    )
-    del smith["test_patch"]
-    assert played(tmp_path, smith, protocol="tools")[0]["score"] == 1.0
+    row = smith(tmp_path, image_name=image["good"], PASS_TO_PASS=["test_stats.py::test_mean"])
+    assert played(tmp_path, row, protocol="tools")[0]["score"] == 1.0
     look = '{"name": "run", "arguments": {"command": "git log --all --oneline | wc -l; grep -c max stats.py"}}'
-    info, texts = played(tmp_path, smith, look, SUBMIT, protocol="tools")
+    info, texts = played(tmp_path, row, look, SUBMIT, protocol="tools")
     assert "<output>\n1\n0\n</output>" in texts[1]
     assert info["score"] == 0.0
 
