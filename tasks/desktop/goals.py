@@ -65,8 +65,8 @@ def snapshot(home: Path) -> dict[str, str]:
     while waiting:
         folder = waiting.pop()
         try:
-            with os.scandir(home / folder) as found:
-                entries = sorted((entry for entry in found if entry.name[0] != "."), key=lambda entry: entry.name)
+            with os.scandir(home / folder) as listing:
+                entries = sorted((entry for entry in listing if entry.name[0] != "."), key=lambda entry: entry.name)
         except OSError:  # without the right to read, or deeper than a path can be long
             digests[f"{folder}/"] = "unreadable"
             continue
