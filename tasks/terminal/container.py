@@ -16,6 +16,9 @@ TESTS, VERDICT = "/tests", "/logs/verifier"
 LARGEST = 1 << 20  # bytes of a reward file
 HOME = "/home/agent"  # in the image of this machine's files, which has no /root
 REPOSITORY = "lmgym/terminal"
+CUT_LINKS = f"""find . "${{HOME:-.}}" /tmp -type l -exec sh -c 'for link; do
+    case $(readlink -f -- "$link") in {TESTS}|{TESTS}/*|/logs|/logs/*) rm -f -- "$link";; esac
+done' sh {{}} +"""  # an answer that is a link to the expected one is none
 
 
 @dataclass(frozen=True)
@@ -85,18 +88,19 @@ def test(sandbox: Sandbox, task: TaskFolder) -> TestOutcome:
             sandbox.run(["mkdir", "-p", TESTS, VERDICT], folder="/")
             for path in sorted(each for each in folder.rglob("*") if each.is_file()):
                 sandbox.write(f"{TESTS}/{path.relative_to(folder).as_posix()}", path.read_bytes(), mode=0o755)
+            sandbox.run(CUT_LINKS)
             command = ["bash", f"{TESTS}/test.sh"]
             done = sandbox.run(command, timeout=task.test_seconds, environment=task.test_environment)
             sandbox.kill()
         except OSError as error:
             return TestOutcome(0.0, f"the tests cannot run: {error.strerror or error}")
-        return outcome(sandbox, task, done, VERDICT)
+        return outcome(sandbox, done, VERDICT)
 
 
-def outcome(sandbox: Sandbox, task: TaskFolder, done: Result, folder: str) -> TestOutcome:
-    """Return the reward that tests left in a folder: reward.txt, or one number of reward.json.
+def outcome(sandbox: Sandbox, done: Result, folder: str) -> TestOutcome:
+    """Return the reward that tests left in a folder: one number of reward.json or, if there is none, reward.txt.
 
-    Raises InstanceError if it is not in [0, 1].
+    This is Harbor's order. A reward that is not in [0, 1] earns 0: a program under test may have written it.
     """
     if done.timed_out or done.code > 128:
         return TestOutcome(0.0, "the tests do not end" if done.timed_out else "the tests were killed")
@@ -110,9 +114,9 @@ def outcome(sandbox: Sandbox, task: TaskFolder, done: Result, folder: str) -> Te
             if isinstance(value, dict):
                 value = value.get("reward", *value.values()) if len(value) == 1 else value.get("reward")
             reward = float(value)
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, OverflowError, RecursionError):
             break
         if not 0.0 <= reward <= 1.0:
-            raise InstanceError(f"task {task.name}: {name} is {text[:60]!r}; a reward is one number in [0, 1]")
+            return TestOutcome(0.0, f"{name} is {text[:60]!r}; a reward is one number in [0, 1]")
         return TestOutcome(reward, "resolved" if reward == 1.0 else f"reward {reward:g}")
     return TestOutcome(0.0, "the tests leave no reward")

@@ -68,8 +68,8 @@ def test(sandbox: Sandbox, task: TaskFolder) -> TestOutcome:
 def _in_a_fresh_sandbox(sandbox: Sandbox, task: TaskFolder) -> TestOutcome:
     """Close the agent's sandbox and run the task's tests on its files in a fresh one.
 
-    The tests stand at /tests there, and programs of the agent run no more. A test script that does not end, is killed
-    or leaves no reward earns 0. Raises InstanceError if the reward is no number in [0, 1].
+    The tests stand at /tests there, no link of the agent leads to them, and its programs run no more. A test script
+    that does not end, is killed or leaves no reward in [0, 1] earns 0.
     """
     try:
         sandbox.kill()
@@ -85,12 +85,13 @@ def _in_a_fresh_sandbox(sandbox: Sandbox, task: TaskFolder) -> TestOutcome:
             fresh.restore(state)
             fresh.run(["rm", "-rf", VERDICT])
             fresh.run(["mkdir", "-p", VERDICT])
+            fresh.run(container.CUT_LINKS)
             environment = {"PYTHONNOUSERSITE": "1", **task.test_environment}
             done = fresh.run(["bash", "/tests/test.sh"], timeout=task.test_seconds, environment=environment)
         except OSError as error:
             return TestOutcome(0.0, f"the files cannot be tested: {error.strerror or error}")
         fresh.kill()
-        return container.outcome(fresh, task, done, VERDICT)
+        return container.outcome(fresh, done, VERDICT)
 
 
 @cache

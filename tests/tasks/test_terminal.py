@@ -117,6 +117,58 @@ def test_doing_the_task_earns_the_reward_and_a_cheat_nothing(tmp_path, command, 
     assert played(folder(tmp_path, tests__test_dot_sh=script), command).reward == reward
 
 
+FORGERY = """open('/logs/verifier/reward.json', 'w').write('{"reward": 1}')\n"""
+PROGRAMS = {  # of a task whose tests run them
+    "reward": FORGERY,
+    "reward, then output that is no text": f"{FORGERY}import os\nos.write(1, b'\\xff')\n",
+    "reward in a folder that nobody may change": f"{FORGERY}import os\nos.chmod('/tmp/verifier', 0o500)\n",
+    "reward in another folder": "import os\nos.rename('/tmp/verifier', '/tmp/other')\nos.mkdir('/tmp/verifier')\n"
+    + FORGERY,
+    "reward behind a link": "import os\nos.rename('/tmp/verifier', '/tmp/other')\n"
+    f"os.symlink('other', '/tmp/verifier')\n{FORGERY}",
+    "reward in a closed /tmp": f"{FORGERY}import os\nos.chmod('/tmp', 0)\n",
+    "reward, and the check killed": f"{FORGERY}import os\nos.kill(os.getppid(), 9)\n",
+    "out of range": FORGERY.replace("1", "5"),
+    "results of the check": """source, names = open('/tests/check.py').read(), {}
+exec(source[:source.index('def main')], names)
+print(*(right for _, right in names['CASES']) if 'CASES' in names else names['expected']([]), sep='\\n')
+""",
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize(("name", "path"), [("rpn-calculator", "rpn.py"), ("slow-intervals", "bookings.py")])
+def test_a_program_under_test_cannot_write_its_reward_or_read_the_results(name, path, program):
+    bubblewrap()
+    verdict = played(folders.OWN / name, f"cat > {path} <<'END'\n{PROGRAMS[program]}END\n")
+    assert verdict.reward == 0.0
+
+
+def test_no_check_holds_what_the_program_under_test_must_print():
+    for name in ("rpn-calculator", "slow-intervals"):
+        names = {}
+        source = (folders.OWN / name / "tests" / "check.py").read_text()
+        exec(source[: source.index("def main")], names)
+        assert not {"CASES", "expected"} & names.keys()
+
+
+LINKS = {
+    "page-report": ("report.csv", "/tests/expected.csv"),
+    "decode-records": ("readings.jsonl", "../tests/expected.jsonl"),
+    "effective-config": ("effective.json", "/proc/self/root/tests/expected.json"),
+    "redact-letters": ("redacted", "/tests/redacted"),
+}
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_a_link_to_the_expected_answer_is_no_answer(name):
+    """It leads nowhere until the tests stand beside it."""
+    bubblewrap()
+    link, target = LINKS[name]
+    assert played(folders.OWN / name, f"ln -s {target} {link}").reward == 0.0
+    assert played(folders.OWN / name, f"ln -s {target} ~/way; ln -s ~/way {link}").reward == 0.0
+
+
 @pytest.mark.parametrize(
     ("script", "reward", "reason"),
     [
@@ -137,11 +189,18 @@ def test_rewards(tmp_path, script, reward, reason):
     assert (verdict.reward, verdict.reason) == (reward, reason)
 
 
-@pytest.mark.parametrize("text", ["3", "nan", "-1"])
-def test_a_reward_outside_of_its_range_is_refused(tmp_path, text):
+@pytest.mark.parametrize("name", ["reward.txt", "reward.json"])
+@pytest.mark.parametrize("text", ["5", "nan", "-1", "9" * 999, "[" * 99_999])
+def test_a_reward_outside_of_its_range_is_answered_and_earns_nothing(tmp_path, name, text):
+    """A program of the agent may have written it, so it must not end the run."""
     bubblewrap()
-    with pytest.raises(InstanceError, match="a reward is one number in"):
-        played(folder(tmp_path, tests__test_dot_sh=f"echo '{text}' > /logs/verifier/reward.txt"))
+    folder(tmp_path, tests__test_dot_sh=f"echo '{text}' > /logs/verifier/{name}")
+    with closing(build("terminal", split="official", data=tmp_path, protocol="tools")) as env:
+        env.reset(options={"index": 0})
+        observation, reward, done, _, info = env.step('{"name": "submit", "arguments": {}}')
+    assert (reward, done, info["score"]) == (0.0, True, 0.0)
+    assert "reward" in observation["text"]
+    assert len(observation["text"]) < 200
 
 
 BROKEN = {

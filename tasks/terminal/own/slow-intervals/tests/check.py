@@ -1,26 +1,17 @@
 """Run the program on small and large inputs; it may start no other process."""
 
 import ctypes
+import hashlib
 import os
 import random
 import resource
+import shutil
 import subprocess
 import sys
 
-
-def expected(bookings):
-    edges = sorted([(start, 1) for start, end in bookings] + [(end, -1) for start, end in bookings])
-    depth = most = 0
-    covered = []
-    for _, change in edges:  # ends come before starts of the same time
-        depth += change
-        most = max(most, depth)
-    for start, end in sorted(bookings):
-        if covered and start <= covered[-1][1]:
-            covered[-1][1] = max(covered[-1][1], end)
-        else:
-            covered.append([start, end])
-    return [f"{start} {end}" for start, end in covered] + [f"peak {most}"]
+VERDICT = "/logs/verifier"
+# Of the right lines. A hash, because the program under test can read this file.
+OUTPUT = "330e6fc296c4b1c026b7219ebc1d7c3d36d66c8353b0618c82ef0fc7f3edaebf"
 
 
 def alone():
@@ -40,26 +31,37 @@ def cases():
 
 
 def passed():
+    digest = hashlib.sha256()
     for bookings in cases():
         text = "".join(f"{start} {end}\n" for start, end in bookings)
         command = [sys.executable, "-I", "/app/bookings.py"]
         try:
-            done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=10, preexec_fn=alone)
+            done = subprocess.run(command, input=text.encode(), capture_output=True, timeout=10, preexec_fn=alone)
         except subprocess.TimeoutExpired:
             print(f"{len(bookings)} bookings take more than ten seconds")
             return False
-        if done.stdout.splitlines() != expected([pair for pair in bookings if pair[0] < pair[1]]):
-            print(f"wrong output for {len(bookings)} bookings")
-            return False
-    return True
+        digest.update(b"\0".join(done.stdout.splitlines()) + b"\0\0")
+    return digest.hexdigest() == OUTPUT
 
 
 def main():
+    """Write the reward; where the program wrote to its folder or fooled the check, end with a code that earns 0."""
     ctypes.CDLL(None).prctl(4, 0)  # PR_SET_DUMPABLE: the program cannot reach this process's memory
-    reward = int(passed())
-    os.makedirs("/logs/verifier", exist_ok=True)
-    with open("/logs/verifier/reward.txt", "w") as file:
-        print(reward, file=file)
+    os.makedirs(VERDICT, exist_ok=True)
+    folder = os.path.realpath(VERDICT)
+    before = os.lstat(folder)
+    written = False
+    try:
+        reward = int(passed())
+        if not os.path.samestat(os.lstat(folder), before) or os.listdir(folder):
+            raise PermissionError(f"the program wrote to {VERDICT}")
+        with open(f"{folder}/reward.txt", "w") as file:
+            print(reward, file=file)
+        written = True
+    finally:
+        if not written:
+            shutil.rmtree(folder, ignore_errors=True)
+            os._exit(255)
 
 
 main()
