@@ -28,12 +28,12 @@ EXPERIMENT = Direction(
     recordings=(Recording(by="demonstrator", episodes=96),),
     common=("--train-instances", "200", "--evaluate-split", "train", "--max-tokens", "256"),
     arms=(
-        arm("gra", "gra_swe", "--instances", "4"),
-        arm("all terms added", "gra_swe", "--direct", "--instances", "4"),
+        arm("gra", "gra_swe", "--instances", "2"),
+        arm("all terms added", "gra_swe", "--direct", "--instances", "2"),
     ),
     start=("--episodes", "16", "--minibatches", "8", "--interject", "0"),
     warmup=100,
-    tokens=20_000,
+    tokens=60_000,
     episodes=40,
 )
 
