@@ -18,6 +18,7 @@ from lmgym.env.env import Reply
 from lmgym.errors import BackendError
 from lmgym.tasks.swe_repair import SPEC, TRAIN, instances, repositories, workspace
 from lmgym.tasks.swe_repair.demonstrator import commands
+from lmgym.tasks.swe_repair.evidence import ran_tests, read_file
 from lmgym.tasks.swe_repair.hidden import visible
 from lmgym.tasks.swe_repair.instances import LEVELS, Repair
 from lmgym.tasks.swe_repair.judge import Judgement, judge
@@ -39,7 +40,7 @@ class SWERepair(CodingEnv[Sandbox]):
             protocol: "bash" is mini-swe-agent's, "tools" takes JSON calls, "r2e" takes R2E-Gym's text calls.
             level: "easy" (operators; the issue names the file), "medium" (statements), "hard" (classes) or "all".
             rewards: "sparse" is 1 for a repair; "dense" adds 0.05 once for each of a valid action, the broken file
-                opened, it edited, tests run, and a submission that is not empty.
+                read, it edited, tests run, and a submission that applies.
             common: options of every task: split, others, render_mode.
         """
         super().__init__(protocol=protocol, **common)
@@ -71,11 +72,13 @@ class SWERepair(CodingEnv[Sandbox]):
         patch = difference(self.begun(self.sandbox), self.base) if patch is None else patch
         verdict: Judgement = judge(self.begun(self.repair), patch)
         score = float(verdict.resolved)
-        reward = self._reward({"submitted"} if patch.strip() else set(), score)
+        reward = self._reward({"submitted"} if verdict.applied else set(), score)
         return Reply(f"Submitted: {verdict.reason}.", done=True, score=score, reward=reward)
 
     def respond(self, step: AgentStep, reply: Reply) -> Reply:
         """Reward a step by the dense terms."""
+        if self.rewards == "sparse":
+            return reply
         return replace(reply, reward=self._reward(self._events(step, reply)))
 
     def give_up(self, text: str) -> Reply:
@@ -126,12 +129,12 @@ class SWERepair(CodingEnv[Sandbox]):
         repair = self.begun(self.repair)
         events = {"valid"}
         words = " ".join(step.arguments.values())
-        if repair.path in words or repair.path.rpartition("/")[2] in words:
+        if "located" not in self.paid and read_file(repair.path, visible(repair.files), words, reply.text):
             events.add("located")
-        if "edited" not in self.paid and repair.path in self.begun(self.sandbox).run("git diff --name-only").text:
-            events.add("edited")
-        ran = "pytest" in words and step.kind in ("run", "search")
-        if ran and (" passed" in reply.text or " failed" in reply.text):
+        if "edited" not in self.paid:
+            changed = self.begun(self.sandbox).run("git diff --name-only").text.splitlines()
+            events |= {"edited"} if repair.path in changed else set()
+        if step.kind == "run" and ran_tests(step.arguments["command"], reply.text):
             events.add("tested")
         return events
 

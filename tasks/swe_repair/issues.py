@@ -1,12 +1,14 @@
 """Issue texts made from the behaviour that fails: a call, what it gives, and what it should give.
 
-They show a failing test's own words and values. A text that contains a line which the bug changed is not used.
+They show a failing test's own words and values. A text is not used if it contains a line which the bug changed, shows
+no call, or quotes the address of an object.
 """
 
 from __future__ import annotations
 
 import ast
 import random
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +20,7 @@ from lmgym.tasks.swe_repair.testing import function as function_of
 
 SHORT = 90  # characters of a call in a title
 STEPS = 10  # lines that lead to the call, at most
+ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]+")
 
 TITLES = (
     "{call} gives a wrong result",
@@ -62,8 +65,13 @@ class Failure:
     given: str  # the names that the steps use without defining them; "" if there are none
 
 
-def written(name: str, patch: str, repository: Repository, failing: Sequence[str], run: TestRun, *, place: bool) -> str:
-    """Return the text of an issue, the same for the same instance; with `place` it names the file."""
+def written(
+    name: str, patch: str, repository: Repository, failing: Sequence[str], run: TestRun, *, place: bool
+) -> str | None:
+    """Return the text of an issue, the same for the same instance, or None if no test gives one.
+
+    With `place` it names the broken file.
+    """
     chance = random.Random(name)
     secrets = [line for line in diffs.changed_lines(patch) if len(line) >= 8]
     tests = [test for test in failing if test in run.facts]
@@ -74,11 +82,9 @@ def written(name: str, patch: str, repository: Repository, failing: Sequence[str
         if failure is None:
             continue
         text = _text(chance, repository, failure, len(failing) > 1, path if place else "")
-        if not any(line in text for line in secrets):
+        if not any(line in text for line in secrets) and not ADDRESS.search(text):
             return text
-    files = ", ".join(f"`{each}`" for each in sorted({test.partition("::")[0] for test in failing}))
-    text = f"Tests of {repository.name} fail\n\nWith the present version {len(failing)} tests fail, in {files}."
-    return f"{text} {chance.choice(PLACE).format(path=path)}" if place else text
+    return None
 
 
 def _text(chance: random.Random, repository: Repository, failure: Failure, more: bool, path: str) -> str:
@@ -101,7 +107,7 @@ def _text(chance: random.Random, repository: Repository, failure: Failure, more:
 
 
 def _failure(repository: Repository, test: str, facts: Mapping[str, Any]) -> Failure | None:
-    """Return what a failing test shows; None if its source does not tell."""
+    """Return what a failing test shows; None if its source does not tell or has no call."""
     path = test.partition("::")[0]
     function = function_of(repository.files[path], test)
     line = int(facts.get("line", 0))
@@ -111,7 +117,13 @@ def _failure(repository: Repository, test: str, facts: Mapping[str, Any]) -> Fai
     statement = _innermost(function, line)
     if statement is None:
         return None
+    mirrored = _mirrored(statement, facts)
+    if mirrored is not None:
+        statement = mirrored
+        facts = {**facts, "left": facts.get("right"), "right": facts.get("left")}
     call, expected = _call(statement)
+    if not any(isinstance(node, ast.Call) for each in (*before, *ast.parse(call).body) for node in ast.walk(each)):
+        return None
     steps = "\n".join(ast.unparse(each) for each in before).splitlines()
     return Failure(
         steps=tuple(steps[-STEPS:]),
@@ -133,6 +145,20 @@ def _innermost(function: ast.FunctionDef, line: int) -> ast.stmt | None:
         if isinstance(each, ast.With) and "raises" in ast.unparse(each.items[0]):
             return each
     return min(inside, key=lambda each: ((each.end_lineno or 0) - each.lineno, -each.col_offset), default=None)
+
+
+def _mirrored(statement: ast.stmt, facts: Mapping[str, Any]) -> ast.Assert | None:
+    """Return `assert f(x) == y` for `assert y == f(x)`, where y has parameters of the test and no call; else None."""
+    test = statement.test if isinstance(statement, ast.Assert) else None
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Eq):
+        return None
+    left = list(ast.walk(test.left))
+    names = {node.id for node in left if isinstance(node, ast.Name)}
+    if any(isinstance(node, ast.Call) for node in left) or not names <= set(facts.get("parameters", {})):
+        return None
+    if not any(isinstance(node, ast.Call) for node in ast.walk(test.comparators[0])):
+        return None
+    return ast.Assert(ast.Compare(test.comparators[0], test.ops, [test.left]))
 
 
 def _call(statement: ast.stmt) -> tuple[str, tuple[str, str]]:

@@ -48,20 +48,21 @@ class Judgement:
     reason: str  # in a few words
     fixed: float = 0.0  # share of the tests that have to pass again
     kept: float = 0.0  # share of the tests that have to pass still
+    applied: bool = True
 
 
 def judge(repair: Repair, patch: str) -> Judgement:
     """Return the verdict on a unified diff against the broken repository."""
     if not patch.strip():
-        return Judgement(False, "empty patch")
+        return Judgement(False, "empty patch", applied=False)
     if len(patch) > LONGEST:
-        return Judgement(False, f"patch of more than {LONGEST} characters")
+        return Judgement(False, f"patch of more than {LONGEST} characters", applied=False)
     repository = named(repair.repository)
     with open_sandbox(workspace.box(PLUGIN)) as sandbox:
         put(sandbox, visible(repair.files))
         workspace.commit(sandbox)
         if not apply(sandbox, patch):
-            return Judgement(False, "the patch does not apply")
+            return Judgement(False, "the patch does not apply", applied=False)
         sources = _sources(sandbox, repository)
         if problems := violations(repository, repair.files, sources):
             return Judgement(False, problems[0])

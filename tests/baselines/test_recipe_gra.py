@@ -55,6 +55,6 @@ def test_steps_of_swe_repair_count_behind_a_submission_only():
     complete, unfinished = (
         gra.gated(of(*played), terms=terms, thresholds=thresholds) for played in (turns, turns[:-1])
     )
-    assert sum(turn.reward for turn in complete.turns) == pytest.approx(1.0 + 4 * 0.05)
-    assert sum(turn.reward for turn in of(*turns[:-1]).turns) == pytest.approx(3 * 0.05)
+    assert sum(turn.reward for turn in complete.turns) == pytest.approx(1.0 + 3 * 0.05)
+    assert sum(turn.reward for turn in of(*turns[:-1]).turns) == pytest.approx(2 * 0.05)
     assert sum(turn.reward for turn in unfinished.turns) == 0.0

@@ -1,5 +1,6 @@
 """SWERepair: bugs of every family, nothing of the solution in the sandbox, and a judge that cheats do not fool."""
 
+import ast
 import random
 import re
 import subprocess
@@ -22,9 +23,11 @@ from lmgym.rollout.planner import Fork, Planner
 from lmgym.tasks.swe_repair import instances, observing, repositories, workspace
 from lmgym.tasks.swe_repair.demonstrator import substitution
 from lmgym.tasks.swe_repair.diffs import applied, reverse, unified
+from lmgym.tasks.swe_repair.evidence import ran_tests, read_file
 from lmgym.tasks.swe_repair.hidden import hidden, visible
 from lmgym.tasks.swe_repair.instances import Repair
 from lmgym.tasks.swe_repair.integrity import violations
+from lmgym.tasks.swe_repair.issues import written
 from lmgym.tasks.swe_repair.judge import judge
 from lmgym.tasks.swe_repair.observe_plugin import plain
 from lmgym.tasks.swe_repair.testing import PLUGIN, TestRun, read_report, run_tests
@@ -112,6 +115,60 @@ def test_issues_do_not_name_the_changed_lines():
         for line in repair.patch.splitlines():
             if line[:1] in "+-" and line[:3] not in ("+++", "---") and len(line[1:].strip()) >= 8:
                 assert line[1:].strip() not in repair.problem_statement
+
+
+def test_issues_show_a_call_and_no_address():
+    for repair in [each for split in ("test", "train", "pypi") for each in shipped(split)]:
+        code = re.search(r"```python\n(.*?)\n```", repair.problem_statement, re.S)
+        assert code, repair.problem_statement
+        assert any(isinstance(node, ast.Call) for node in ast.walk(ast.parse(code[1]))), code[1]
+        assert " at 0x" not in repair.problem_statement
+
+
+TWICE = """import pytest
+from twice import twice
+
+
+def check(a):
+    assert twice(a) == a + a
+
+
+def test_value():
+    assert twice(2) == 4
+
+
+@pytest.mark.parametrize("a,b", [(2, 4)])
+def test_mirrored(a, b):
+    assert b == twice(a)
+
+
+def test_helper():
+    check(2)
+
+
+def test_name():
+    assert RESULT == 4
+"""
+
+
+def issue(test, left, right, line):
+    """Return the issue of one failing test of TWICE."""
+    repository = repositories.Repository("twice", "twice", {"tests/test_a.py": TWICE})
+    facts = {"line": line, "exception": "AssertionError", "message": "", "op": "==", "left": left, "right": right}
+    run = TestRun({}, True, False, {f"tests/test_a.py::{test}": {**facts, "parameters": {"a": "2", "b": "4"}}})
+    patch = unified("twice/__init__.py", "a = 1\n", "a = 2\n")
+    return written("x", patch, repository, list(run.facts), run, place=True)
+
+
+def test_an_issue_is_written_from_a_call_or_not_at_all():
+    assert "twice(2)" in issue("test_value", "5", "4", 10)
+    mirrored = issue("test_mirrored[2-4]", "4", "5", 15)  # the call stands on the right
+    assert "```python\ntwice(a)\n```" in mirrored
+    assert re.search(r"(gives|Result:|get:|yields) `5`", mirrored)
+    assert re.search(r"(expected|be|want:) `4`", mirrored)
+    assert issue("test_helper", "5", "4", 6) is None  # the line is not the test's own
+    assert issue("test_name", "5", "4", 23) is None
+    assert issue("test_value", "<Two object at 0x7f42cb891d10>", "4", 10) is None
 
 
 def test_every_rewrite_of_a_bug_parses():
@@ -672,7 +729,79 @@ def test_the_oracle_repairs_by_each_protocol(protocol):
             total += reward
         assert done
         assert info["score"] == 1.0
-        assert total == pytest.approx(1.2)
+        assert total == pytest.approx(1.15)  # all terms but "located" and "tested": it reads nothing, and runs no test
+
+
+SPECIAL = {"m/special.py": "def magic(size):\n    return 1\n", "t/test_special.py": "from m.special import magic\n"}
+
+
+@pytest.mark.parametrize(
+    ("words", "observation", "evidence"),
+    [
+        ("cat m/special.py", "def magic(size):", True),
+        ("cat /testbed/m/special.py", "def magic(size):", True),
+        ("cd m && head ./special.py", "1 def magic(size):", True),
+        ("sed -n '1,9p' \"m/special.py\"", "def magic(size):", True),
+        ("cat t/test_special.py", "def magic(size):", False),  # names another file
+        ("cat n/special.py", "def magic(size):", False),
+        ("cat m/special.pyc m/special.py.orig", "def magic(size):", False),
+        ("cat t/test_special.py; ls m/special.py", "from m.special import magic", False),  # shows another file
+        ("ls m/special.py", "m/special.py", False),
+        ("cat m/special.py", "cat: m/special.py: No such file", False),
+        ("cat m/special.py | tail -n 1", "return 1", False),  # too short to tell the file
+    ],
+)
+def test_a_file_is_read_when_a_step_names_it_and_a_line_is_seen(words, observation, evidence):
+    assert read_file("m/special.py", SPECIAL, words, observation) is evidence
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "line", "evidence"),
+    [
+        ("pytest -q", 0, "3 passed in 0.00s", True),
+        ("pytest", 1, "=== 1 failed, 2 passed, 1 warning in 0.00s ===", True),
+        ("cd /testbed && A=1 timeout -k 9 50 python3 -m pytest -x tests | tail -n 3", 0, "1 failed in 0.00s", True),
+        ("sed -i s/a/b/ a.py; /usr/bin/python3.11 -B -m pytest", 1, "2 failed in 0.00s", True),
+        ("echo pytest '1 passed'", 0, "pytest 1 passed", False),
+        ("echo pytest; echo '1 passed in 0.00s'", 0, "1 passed in 0.00s", False),
+        ("pytest --version; echo '1 passed in 0.00s'", 0, "1 passed in 0.00s", False),  # its own words
+        ("cat pytest.log", 0, "1 passed in 0.00s", False),
+        ("pytest-3 -q", 0, "1 passed in 0.00s", False),
+        ("pytest tests/none.py", 4, "no tests ran in 0.00s", False),
+        ("pytest", 2, "1 passed, 1 error in 0.00s", False),
+        ("pytest --collect-only", 0, "3 tests collected in 0.00s", False),
+    ],
+)
+def test_tests_are_run_when_pytest_starts_and_its_summary_is_seen(command, code, line, evidence):
+    assert ran_tests(command, f"<returncode>{code}</returncode>\n<output>\n{line}\n</output>") is evidence
+
+
+def test_evidence_of_a_long_command_is_sought_in_linear_time():
+    for filler in ("\n", ";", " ", "a=", "/", ";a=b ", "then "):
+        assert not ran_tests(filler * 300_000, "<returncode>0</returncode>")
+
+
+def test_dense_terms_are_not_paid_for_their_words():
+    bubblewrap()
+    with closing(build("swe_repair", split="test", rewards="dense")) as env:
+        env.reset(options={"index": 0})
+        path = env.unwrapped.repair.path
+        for command in ("echo pytest '1 passed'", f"echo {path}", f"cat tests/test_{path.rpartition('/')[2]}"):
+            *_, info = env.step(f"```mswea_bash_command\n{command}\n```")
+            assert not any(info["reward_terms"][term] for term in ("located", "edited", "tested")), command
+        junk = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT; base64 /usr/bin/git | head -c 900000"
+        *_, info = env.step(f"```mswea_bash_command\n{junk}\n```")
+        assert info["score"] == 0.0
+        assert info["reward_terms"]["submitted"] == 0.0
+
+
+def test_sparse_rewards_look_at_no_diff(monkeypatch):
+    bubblewrap()
+    with closing(build("swe_repair", split="test")) as env:
+        env.reset(options={"index": 0})
+        monkeypatch.setattr(type(env.unwrapped), "_events", lambda *arguments: pytest.fail("looked for terms"))
+        _, reward, *_ = env.step("```mswea_bash_command\nls\n```")
+        assert reward == 0.0
 
 
 def test_an_empty_submission_scores_nothing_and_three_format_errors_in_a_row_end_the_episode():
