@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from lmgym.env.actions import parse_tag
 from lmgym.env.answers import boxed
 
-FENCE = re.compile(r"```(?:python|py)?[ \t]*\n")
+TICKS = re.compile(r"`{3,}")
+LANGUAGES = ("", "python", "python3", "py")  # of a fence that holds a program, in any case
+CLOSING = re.compile(r" {0,3}(`{3,})")
 MARKUP = (  # of any protocol and of chat templates: what a result must not contain
     re.compile(r"<(?=/?(?:code|python|interpreter|output|answer|think|tool_call|tool_response)\b)", re.IGNORECASE),
     re.compile(r"<(?=\||/?s>|/?(?:start|end)_of_turn>|\uff5c)", re.IGNORECASE),
@@ -76,12 +78,26 @@ def shown(protocol: ToolProtocol, text: str) -> str:
 
 
 def fence(action: str) -> tuple[int, str] | None:
-    """Return start and content of the first closed fence of Python or of no language."""
-    opening = FENCE.search(action)
-    end = -1 if opening is None else action.find("\n```", opening.end() - 1)
-    if opening is None or end < 0:
-        return None
-    return opening.start(), action[opening.end() : max(end, opening.end())].strip("\n")
+    """Return start and content of the first closed fence of Python or of no language; other fences are skipped."""
+    position = 0
+    opening: tuple[int, int, int, bool] | None = None  # start, ticks, start of the content, and if it is a program
+    for rest in action.split("\n"):
+        begin, position = position, position + len(rest) + 1
+        if opening is not None:
+            start, ticks, content, program = opening
+            closing = CLOSING.match(rest)
+            if closing is None or len(closing[1]) < ticks:
+                continue
+            if program:
+                return start, _code(action[content:begin])
+            begin, rest, opening = begin + closing.end(), rest[closing.end() :], None
+        marks = list(TICKS.finditer(rest))
+        if len(marks) % 2:  # a pair is code within a line
+            mark = marks[-1]
+            program = _is_program(rest[mark.end() :])
+            if program or not rest[: mark.start()].strip():
+                opening = begin + mark.start(), len(mark[0]), position, program
+    return None
 
 
 def _tagged(action: str, tag: str) -> tuple[int, str] | None:
@@ -91,8 +107,20 @@ def _tagged(action: str, tag: str) -> tuple[int, str] | None:
     if end < 0:
         return None
     inside = action[start + len(tag) + 2 : end]
-    fenced = fence(inside)
-    return start, inside.strip("\n") if fenced is None else fenced[1]
+    if (program := fence(inside)) is not None:
+        return start, program[1]
+    first, _, rest = inside.strip().partition("\n")
+    if rest.endswith("```") and (mark := TICKS.match(first)) and _is_program(first[mark.end() :]):
+        return start, _code(rest.rstrip("`"))  # the last line closes the fence
+    return start, _code(inside)
+
+
+def _is_program(language: str) -> bool:
+    return language.strip().lower() in LANGUAGES
+
+
+def _code(text: str) -> str:
+    return text.replace("\r\n", "\n").strip("\n")
 
 
 def _boxed_answer(action: str) -> str | None:

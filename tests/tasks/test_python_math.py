@@ -94,6 +94,44 @@ def test_each_protocol_has_its_own_markup():
     assert read(PROTOCOLS["gem"], f"{fence} <python>print(2)</python>").code == "print(1)"  # the first of both
 
 
+FENCES = {
+    "```bash\nls\n```\nThen\n```python\nprint(1)\n```": "print(1)",
+    "```bash\nls\n```\nThen I stop.": None,
+    "```json\n{}\n```\n\n```\nprint(1)\n```": "print(1)",
+    "```Python\nprint(1)\n```": "print(1)",
+    "```python3\nprint(1)\n```": "print(1)",
+    "``` PY \nprint(1)\n```": "print(1)",
+    "```python\r\nx = 1\r\nprint(x)\r\n```\r\n": "x = 1\nprint(x)",
+    "I run ```python\nprint(1)\n``` and so on": "print(1)",
+    "Not ```x``` but ```python\nprint(1)\n```": "print(1)",
+    "Use ```print(1)```\nand\n``` alone": None,
+    "````markdown\n```python\nprint(2)\n```\n````\n```python\nprint(1)\n```": "print(1)",
+    "```python\n# a\n    ```\nprint(1)\n```": "# a\n    ```\nprint(1)",
+    "```python\n```": "",
+    "```python\nprint(1)```": None,  # the closing fence has a line of its own
+    "```python\nprint(1)": None,
+    "```pythonic\nprint(1)\n```": None,
+}
+
+
+@pytest.mark.parametrize("name", ["simpletir", "gem"])
+@pytest.mark.parametrize(("action", "code"), FENCES.items())
+def test_fences_are_paired_line_by_line_and_those_of_other_languages_skipped(name, action, code):
+    assert read(PROTOCOLS[name], action) == AgentReply(code=code)
+
+
+@pytest.mark.parametrize("name", ["retool", "artist", "gem"])
+@pytest.mark.parametrize("inside", ["```py\nprint(1)```", "\n```Python\r\nprint(1)\r\n```\r\n", "```\nprint(1)\n```\n"])
+def test_a_tag_is_read_without_a_fence_around_its_program(name, inside):
+    tag = PROTOCOLS[name].tag
+    assert read(PROTOCOLS[name], f"<{tag}>{inside}</{tag}>").code == "print(1)"
+
+
+def test_fences_are_read_in_linear_time():
+    for filler in ("```", "``` ", "```\n", "```x\n", " ", "`\n", "```python\n"):
+        read(PROTOCOLS["simpletir"], filler * 100_000)
+
+
 PIECES = (
     *("<code>", "</code>", "<python>", "</python>", "<interpreter>", "</interpreter>", "<output>", "</output>"),
     *("<answer>", "</answer>", "\\boxed{", "}", "7", "```", "```python", "`", "\n", " ", "<", "/", "|", "code>"),
