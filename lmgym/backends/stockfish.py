@@ -12,6 +12,7 @@ import select
 import shutil
 import subprocess
 import time
+import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from lmgym.errors import BackendError, MissingExtra
 EXECUTABLE = "LMGYM_STOCKFISH"  # variable with the path of the program
 PLACES = ("stockfish", "/usr/games/stockfish")  # Debian's folder of games is not on root's PATH
 HASH = 1  # MiB; clearing more takes longer than the search
+HANDSHAKE = 20.0  # seconds for the first answer of a program, which may not be Stockfish at all
 PATIENCE = 300.0  # seconds without a line of output, after which a process counts as hung
 LINE = re.compile(rb"info .*?\bmultipv (\d+) score (cp|mate) (-?\d+).*? pv (\S+)")
 MATE = 100_000  # centipawns of a mate, less its distance in moves
@@ -41,7 +43,9 @@ def executable() -> str:
     if named := os.environ.get(EXECUTABLE):
         if Path(named).is_file():
             return named
-        raise MissingExtra(f"${EXECUTABLE} is {named!r}, which is no file")
+        raise MissingExtra(
+            f"${EXECUTABLE} is {named!r}, which is no file: apt-get install stockfish, and unset it or name the program"
+        )
     for place in PLACES:
         if path := shutil.which(place):
             return path
@@ -63,6 +67,9 @@ class Stockfish:
         self.options = {"Threads": 1, "Hash": HASH, **(options or {})}
         self.name = ""  # as the engine calls itself, such as "Stockfish 15.1"
         self._process: subprocess.Popen[bytes] | None = None
+        self._finalizer: weakref.finalize[..., Stockfish] | None = (
+            None  # ends the process of an engine that is not closed
+        )
         self._rest = b""
 
     @property
@@ -107,8 +114,9 @@ class Stockfish:
             )
         except OSError as error:
             raise BackendError(f"Stockfish does not start: {error}") from error
+        self._finalizer = weakref.finalize(self, _kill, self._process)
         self._rest = b""
-        for line in self._answers(("uci",), until=b"uciok"):
+        for line in self._answers(("uci",), until=b"uciok", seconds=HANDSHAKE):
             if line.startswith(b"id name "):
                 self.name = line.removeprefix(b"id name ").decode("utf-8", "replace").strip()
         settings = [f"setoption name {name} value {value}" for name, value in self.options.items()]
@@ -116,44 +124,56 @@ class Stockfish:
 
     def close(self) -> None:
         """End the process; it can be started again."""
-        process, self._process = self._process, None
-        if process is None:
-            return
-        process.kill()
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                with suppress(BrokenPipeError):
-                    pipe.close()
-        process.wait()
+        self._process = None
+        if self._finalizer is not None:
+            self._finalizer()
 
-    def _answers(self, orders: Sequence[str], *, until: bytes) -> list[bytes]:
-        """Send orders and return the lines of the answer to one that starts with `until`."""
+    def _answers(self, orders: Sequence[str], *, until: bytes, seconds: float | None = None) -> list[bytes]:
+        """Send orders and return the lines of the answer to one that starts with `until`.
+
+        Raises BackendError if no line comes for `PATIENCE` seconds, or the answer is not there after `seconds`.
+        """
         process = self._process
         if process is None or process.stdin is None:
             raise BackendError("Stockfish does not run")
         lines: list[bytes] = []
+        deadline = None if seconds is None else time.monotonic() + seconds
         try:
             process.stdin.write("".join(f"{order}\n" for order in orders).encode())
             while not lines or not lines[-1].startswith(until):
-                lines.append(self._line(process))
+                lines.append(self._line(process, deadline))
         except (OSError, EOFError) as error:
             self.close()
             raise BackendError(f"Stockfish {error or 'has died'}; reset the environment to start it again") from error
         return lines
 
-    def _line(self, process: subprocess.Popen[bytes]) -> bytes:
-        """Return the next line of output. Raises EOFError at its end and TimeoutError if none comes."""
+    def _line(self, process: subprocess.Popen[bytes], deadline: float | None = None) -> bytes:
+        """Return the next line of output; it must come by `deadline`, or within `PATIENCE`.
+
+        Raises EOFError at the end of the output and TimeoutError if no line comes.
+        """
         if process.stdout is None:
             raise EOFError("has no output")
-        deadline = time.monotonic() + PATIENCE
+        start = time.monotonic()
+        deadline = start + PATIENCE if deadline is None else deadline
         output = select.poll()  # unlike select.select, it takes file descriptors of any number
         output.register(process.stdout, select.POLLIN)
         while b"\n" not in self._rest:
             if not output.poll(1000 * max(0.0, deadline - time.monotonic())):
-                raise TimeoutError(f"has been silent for {PATIENCE:g} seconds")
+                raise TimeoutError(f"gave no answer for {time.monotonic() - start:.0f} seconds")
             chunk = os.read(process.stdout.fileno(), CHUNK)
             if not chunk:
                 raise EOFError("has died")
             self._rest += chunk
         line, _, self._rest = self._rest.partition(b"\n")
         return line
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process and wait for its end."""
+    process.kill()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with suppress(BrokenPipeError):
+                pipe.close()
+    process.wait()

@@ -8,11 +8,13 @@ from __future__ import annotations
 import difflib
 import importlib
 import inspect
+import os
 import pkgutil
 import warnings
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.metadata import entry_points
+from numbers import Integral, Real
 from types import MappingProxyType
 from typing import Any
 
@@ -131,6 +133,8 @@ def build(task: str | TaskSpec, /, **options: Any) -> Any:
 def make(task_id: str | TaskSpec, *, max_turns: int | None = None, **options: Any) -> Any:
     """Make an environment without its turn limit, as the entry point of `gym.make`, which adds that wrapper."""
     spec = task_id if isinstance(task_id, TaskSpec) else find(task_id)
+    if max_turns is not None and (isinstance(max_turns, bool) or not isinstance(max_turns, Integral)):
+        raise InstanceError(f"{spec.id}: max_turns takes an int, such as {spec.max_turns}; got {max_turns!r}")
     check_options(spec, options)
     try:
         env = load(spec)(spec=spec, **{**spec.options, **options})
@@ -146,10 +150,27 @@ def check_options(spec: TaskSpec, options: Mapping[str, Any]) -> None:
     if unknown := [name for name in options if name not in defaults]:
         names = ", ".join(sorted([*defaults, "max_turns"]))
         raise InstanceError(f"unknown option {unknown[0]!r} for {spec.id}; choose from {names}")
+    paths = _path_options(load(spec))
     for name, value in options.items():
-        if isinstance(defaults[name], str | int) and type(value) is not type(defaults[name]):
-            wanted = type(defaults[name]).__name__
-            raise InstanceError(f"{spec.id}: option {name} takes {wanted}, such as {defaults[name]!r}; got {value!r}")
+        default = defaults[name]
+        if isinstance(default, str | int) and type(value) is not type(default):
+            wanted = type(default).__name__
+            raise InstanceError(f"{spec.id}: option {name} takes {wanted}, such as {default!r}; got {value!r}")
+        if isinstance(default, float) and (isinstance(value, bool) or not isinstance(value, Real)):
+            raise InstanceError(f"{spec.id}: option {name} takes a number, such as {default!r}; got {value!r}")
+        if name in paths and not isinstance(value, str | os.PathLike | None):
+            raise InstanceError(f"{spec.id}: option {name} takes a path; got {value!r}")
+
+
+def _path_options(entry: type[Any]) -> set[str]:
+    """Return the names of the options of an environment class that are paths, by their annotation."""
+    return {
+        parameter.name
+        for base in entry.__mro__
+        if "__init__" in vars(base) and base.__module__.partition(".")[0] != "gymnasium"
+        for parameter in inspect.signature(vars(base)["__init__"]).parameters.values()
+        if parameter.kind is parameter.KEYWORD_ONLY and "PathLike" in str(parameter.annotation)
+    }
 
 
 def register_all() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lmgym.env.actions import Call, parse_function_call, parse_json_call, parse_tag
 
-MOST_CALLS = 20  # in one answer; calls beyond it are not read
+MOST_CALLS = 20  # in one answer; more of them break it
 
 
 @dataclass(frozen=True)
@@ -16,13 +16,13 @@ class Speech:
 
     words: str
     calls: tuple[Call, ...] = ()
-    broken: bool = False  # looks like a call and cannot be read
+    broken: bool = False  # looks like a call and cannot be read, or holds too many
 
 
 def parse_speech(action: str, names: Container[str] = ()) -> Speech:
     """Read an action: JSON calls on its last lines or in `<tool_call>`, or `name(key=value)` with a name in `names`.
 
-    Text that only mentions a call further up stays words.
+    Text that only mentions a call further up stays words. More than `MOST_CALLS` calls break the action.
     """
     lines = action.strip().split("\n")
     calls: list[Call] = []
@@ -31,6 +31,8 @@ def parse_speech(action: str, names: Container[str] = ()) -> Speech:
         lines.pop()
         while lines and not lines[-1].strip():
             lines.pop()
+    if len(calls) == MOST_CALLS and lines and _call(lines[-1], names) is not None:
+        return Speech(action.strip(), broken=True)
     if calls:
         return Speech("\n".join(lines).strip(), tuple(reversed(calls)))
     tagged = parse_tag(action, "tool_call") is not None or action.rstrip().endswith("```")

@@ -4,8 +4,13 @@ from dataclasses import replace
 
 from lmgym.env.spec import TaskSpec
 
-RETURNS = "mean returns: BC -22.3, filtered BC -56.5, MC -28.2, ILQL -21.4, PPO -16.0, GPT-4 -81.3"
-ENDGAME_RETURNS = "mean returns: BC 0.112, filtered BC -0.439, MC 0.588, ILQL 0.452, PPO 0.814, GPT-4 -22.87"
+RETURNS = (
+    "mean returns: BC -22.3, filtered BC -56.5, MC -28.2, ILQL -21.4, PPO -16.0, online filtered BC -22.3, GPT-4 -81.3"
+)
+ENDGAME_RETURNS = (
+    "mean returns: BC 0.112, filtered BC -0.439, MC 0.588, ILQL 0.452, PPO 0.814, online filtered BC 0.112, "
+    "GPT-4 -22.87"
+)
 SOURCE = "rules and published returns of LMRL-Gym (MIT, arXiv 2311.18232, table 4)"
 
 SPEC = TaskSpec(

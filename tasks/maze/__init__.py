@@ -15,7 +15,8 @@ SPEC = TaskSpec(
         "null": 0.0,
         "random": 0.2468,
         "oracle": 1.0,
-        "published": "mean returns: BC -72.1, filtered BC -56.4, MC -48.1, ILQL -6.97, PPO -37.7; optimum -6.84",
+        "published": "mean returns: BC -72.1, filtered BC -56.4, MC -48.1, ILQL -6.97, PPO -37.7, "
+        "online filtered BC -71.7, GPT-4 -39.7; optimum -6.84",
     },
     source="layout, rules and published returns of LMRL-Gym (MIT, arXiv 2311.18232, table 4)",
     overlap="the maze has 25 starts, and the paper trains on and evaluates from all of them",
@@ -31,7 +32,8 @@ VARIANTS = (
             "null": 0.0,
             "random": 0.2468,
             "oracle": 1.0,
-            "published": "mean returns: BC -79.5, filtered BC -82.9, MC -80.3, ILQL -52.9, PPO -91.7",
+            "published": "mean returns: BC -79.5, filtered BC -82.9, MC -80.3, ILQL -52.9, PPO -91.7, "
+            "online filtered BC -79.5, GPT-4 -88.0",
         },
         options={"view": "walls"},
     ),

@@ -15,7 +15,8 @@ SPEC = TaskSpec(
     seats=("user", "judge"),
     parallel_calls=True,
     splits={"train": 0, "test": 0, "base": 0},
-    score="1 when every check that the task's reward_basis names holds after a proper end",
+    score="1 when every check that the task's reward_basis names holds after a proper end, within 200 steps "
+    "(messages of all sides)",
     references={
         "null": 0.0,
         "oracle": 1.0,

@@ -18,7 +18,9 @@ from lmgym.tasks.tau2.world import Tau2World
 BASIS = ("DB", "COMMUNICATE")  # of a task whose criteria name none: the default of tau2-bench's schema
 PARTS = frozenset({"DB", "ACTION", "ENV_ASSERTION", "COMMUNICATE", "NL_ASSERTION"})
 TASK_FILES = ("tasks.json", "tasks_full.json", "tasks_small.json")
-WHERE = "set TAU2_DATA to the folder data/tau2 of a clone of github.com/sierra-research/tau2-bench"
+WHERE = (
+    "git clone https://github.com/sierra-research/tau2-bench, and set TAU2_DATA to the folder data/tau2 of the clone"
+)
 
 
 def criteria_of(task: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -135,8 +135,9 @@ class TextCraftOfficial(TextCraft):
         folder = place / "recipes" if (place / "recipes").is_dir() else place
         if not (data or "TEXTCRAFT_DATA" in os.environ) or not any(folder.glob("*.json")):
             raise InstanceError(
-                f"{self.task.id} needs the recipes of Minecraft 1.16.5: set TEXTCRAFT_DATA to the folder "
-                "data/minecraft of its jar, which holds recipes/*.json"
+                f"{self.task.id} needs the recipes of Minecraft 1.16.5: unzip 1.16.5.jar 'data/minecraft/recipes/*' "
+                "(the file versions/1.16.5/1.16.5.jar of Minecraft's folder), and set TEXTCRAFT_DATA to the folder "
+                "data/minecraft"
             )
         self.minecraft = read_book(folder)
         self.goals = goals(self.minecraft, self.split)

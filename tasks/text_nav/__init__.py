@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from lmgym.env.spec import Standard, TaskSpec
 
-_FULL = "mean returns: BC 0.39, filtered BC 0.54, MC 0.63, ILQL 0.88, PPO 0.81"
-_PARTIAL = "mean returns: BC 0.25, filtered BC 0.49, MC 0.58, ILQL 0.76, PPO 0.80"
+_FULL = "mean returns: BC 0.39, filtered BC 0.54, MC 0.63, ILQL 0.88, PPO 0.81, online filtered BC 0.62, GPT-4 0.52"
+_PARTIAL = "mean returns: BC 0.25, filtered BC 0.49, MC 0.58, ILQL 0.76, PPO 0.80, online filtered BC 0.53, GPT-4 0.21"
 SPEC = TaskSpec(
     id="lmgym/TextNav-v0",
     entry_point="lmgym.tasks.text_nav.env:TextNav",

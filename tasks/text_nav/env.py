@@ -149,7 +149,10 @@ class TextNavOfficial(TextNav):
         place = Path(data or os.environ.get("LMRL_DATA", ""))
         self.path = place / FILE if place.is_dir() else place
         if not self.path.is_file():
-            raise InstanceError(f"{self.task.id} needs LMRL-Gym's {FILE}: set LMRL_DATA to its folder")
+            raise InstanceError(
+                f"{self.task.id} needs LMRL-Gym's {FILE}: git clone https://github.com/abdulhaim/LMRL-Gym, and set "
+                "LMRL_DATA to the folder llm_rl_scripts/text_nav/games of the clone"
+            )
         self.house = OfficialHouse(self.path)
 
     def size(self) -> int:

@@ -156,3 +156,25 @@ def test_the_library_raises_one_tree():
 def test_a_spec_knows_its_folder():
     spec = TaskSpec(**{**vars(games.RACE), "entry_point": "lmgym.tasks.web_shop.env:WebShop"})
     assert (spec.name, spec.package) == ("web_shop", "lmgym.tasks.web_shop")
+
+
+@pytest.mark.parametrize(
+    ("task", "options", "message"),
+    [
+        ("Maze-v0", {"max_turns": "5"}, "max_turns takes an int, such as 100; got '5'"),
+        ("Maze-v0", {"max_turns": True}, "max_turns takes an int, such as 100; got True"),
+        ("TryAgain-v0", {"penalty": "x"}, "option penalty takes a number, such as 0.0; got 'x'"),
+        ("TryAgain-v0", {"penalty": True}, "option penalty takes a number, such as 0.0; got True"),
+        ("TwentyQuestions-v0", {"objects": 3}, "option objects takes a path; got 3"),
+        ("Tau2RetailOfficial-v0", {"data": 3}, "option data takes a path; got 3"),
+    ],
+)
+def test_an_option_of_another_type_is_named(task, options, message):
+    with pytest.raises(InstanceError, match=f"^lmgym/{task}: {message}$"):
+        gymnasium.make(f"lmgym/{task}", **options)
+
+
+def test_whole_numbers_are_numbers_and_paths_are_paths(tmp_path):
+    assert build("TryAgain-v0", penalty=1).unwrapped.penalty == 1
+    with pytest.raises(InstanceError, match="objects|nothing"):
+        build("TwentyQuestions-v0", objects=tmp_path / "nothing")

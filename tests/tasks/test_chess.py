@@ -1,5 +1,6 @@
 """Chess tasks: rewards of LMRL-Gym, endgames beside their tables, Stockfish alive, dead and of limited strength."""
 
+import gc
 import os
 import signal
 import subprocess
@@ -9,6 +10,7 @@ from itertools import islice
 
 import pytest
 
+from lmgym.backends import stockfish as engine_process
 from lmgym.env.games.chess.position import START_FEN, ChessPosition
 from lmgym.env.golden import at_random, given, play
 from lmgym.env.registry import build
@@ -155,6 +157,26 @@ def test_a_killed_stockfish_is_a_backend_error_and_the_next_reset_works(opened):
     assert not any(alive(pid) for pid in (first, second, third, other))
 
 
+def test_an_environment_that_is_dropped_leaves_no_stockfish():
+    stockfish()
+    env = build("lmgym/Chess-v0")
+    env.reset(seed=0, options={"index": 0})
+    pid = env.unwrapped.opponent.engine.pid
+    assert alive(pid)
+    del env
+    gc.collect()
+    assert not alive(pid)
+
+
+def test_a_program_that_does_not_speak_uci_is_named_after_the_handshake(monkeypatch):
+    monkeypatch.setenv("LMGYM_STOCKFISH", "/bin/cat")
+    monkeypatch.setattr(engine_process, "HANDSHAKE", 0.2)
+    env = build("lmgym/Chess-v0")
+    with pytest.raises(BackendError, match="gave no answer"):
+        env.reset(seed=0)
+    env.close()
+
+
 def test_limited_strength_says_that_it_is_not_deterministic(opened):
     stockfish()
     env = opened("lmgym/Chess-v0", opponent="elo:1350")
@@ -164,7 +186,7 @@ def test_limited_strength_says_that_it_is_not_deterministic(opened):
 
 def test_a_missing_or_other_stockfish_names_its_remedy(monkeypatch, tmp_path):
     monkeypatch.setenv("LMGYM_STOCKFISH", str(tmp_path / "none"))
-    with pytest.raises(MissingExtra, match="LMGYM_STOCKFISH"):
+    with pytest.raises(MissingExtra, match="LMGYM_STOCKFISH is .*: apt-get install stockfish"):
         build("lmgym/Chess-v0")
     other = tmp_path / "other"
     other.write_text("#!/bin/sh\nwhile read line; do echo 'id name Stockfish 17'; echo uciok; echo readyok; done\n")

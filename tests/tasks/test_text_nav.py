@@ -126,5 +126,5 @@ def test_a_file_that_is_no_house_is_refused_and_never_evaluated(tmp_path, monkey
 
 def test_a_missing_house_names_the_remedy(monkeypatch):
     monkeypatch.delenv("LMRL_DATA", raising=False)
-    with pytest.raises(InstanceError, match="set LMRL_DATA"):
+    with pytest.raises(InstanceError, match="git clone .*LMRL-Gym, and set LMRL_DATA"):
         build("TextNavOfficial-v0")

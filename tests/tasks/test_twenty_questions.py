@@ -111,3 +111,9 @@ def test_a_list_that_is_none_is_named(tmp_path, text):
     path.write_text(text)
     with pytest.raises(InstanceError, match="neither JSON"):
         build("twenty_questions", objects=path)
+
+
+def test_a_grown_man_is_not_a_plant():
+    for word, answer in (("apple", "No."), ("banana", "No."), ("carrot", "No."), ("elephant", "Yes.")):
+        assert told(hiding(word), "Is it taller than a grown man?") == (answer, -1.0, False, True)
+    assert told(hiding("apple"), "Is it grown?")[0] == "Yes."
