@@ -133,7 +133,8 @@ def build(task: str | TaskSpec, /, **options: Any) -> Any:
 def make(task_id: str | TaskSpec, *, max_turns: int | None = None, **options: Any) -> Any:
     """Make an environment without its turn limit, as the entry point of `gym.make`, which adds that wrapper."""
     spec = task_id if isinstance(task_id, TaskSpec) else find(task_id)
-    if max_turns is not None and (isinstance(max_turns, bool) or not isinstance(max_turns, Integral)):
+    turns: Any = max_turns  # of callers without type checks
+    if turns is not None and (isinstance(turns, bool) or not isinstance(turns, Integral)):
         raise InstanceError(f"{spec.id}: max_turns takes an int, such as {spec.max_turns}; got {max_turns!r}")
     check_options(spec, options)
     try:

@@ -34,8 +34,10 @@ LAST = (
     "Moreau",
 )
 STREETS = ("Birch Lane", "Canal Street", "Mill Road", "Orchard Way", "Station Road", "Harbour Street", "Quarry Hill")
-TREES = ("acacia", "alder", "ash", "aspen", "beech", "cedar", "cypress", "elm", "fir", "hazel", "holly", "juniper")
-TREES += ("larch", "maple", "oak", "palm", "pine", "poplar", "rowan", "spruce", "walnut", "willow")
+TREES: tuple[str, ...] = (
+    *("acacia", "alder", "ash", "aspen", "beech", "cedar", "cypress", "elm", "fir", "hazel", "holly", "juniper"),
+    *("larch", "maple", "oak", "palm", "pine", "poplar", "rowan", "spruce", "walnut", "willow"),
+)
 CITIES = ("Alderbrook", "Brenfield", "Corvale", "Dunmere", "Eastholm", "Farrowby")
 GOODS: dict[str, tuple[dict[str, tuple[str, ...]], int]] = {  # name -> (options, base price in euros)
     "rain jacket": ({"colour": ("red", "green", "navy"), "size": ("S", "M", "L")}, 89),

@@ -79,7 +79,7 @@ class Display:
         It is read, not mapped: access to a map whose file has been cut off would kill this process.
         """
         pixels = np.empty((self.height, self._line // 4, 4), np.uint8)  # blue first
-        if os.preadv(self._frame.fileno(), [pixels], self._start) != pixels.nbytes:
+        if os.preadv(self._frame.fileno(), [pixels.data], self._start) != pixels.nbytes:
             raise BackendError("the desktop's frame buffer has been cut off")
         return np.ascontiguousarray(pixels[:, : self.width, 2::-1])
 
