@@ -88,7 +88,13 @@ class PythonMath(TextEnv):
 
     def load(self, instance: Mapping[str, Any]) -> Reply:
         """Open an authored problem, {"question": ..., "answer": ...}; "code" is a program that solves it."""
-        return self._open(MathProblem(*(str(instance.get(name, "")) for name in ("question", "answer", "code"))))
+        question, answer, code = (str(instance.get(name, "")) for name in ("question", "answer", "code"))
+        if not question.strip() or not answer.strip():
+            raise InstanceError(
+                f'a problem has a question and an answer that are not empty, {{"question": ..., "answer": ...}}; got '
+                f"{str(dict(instance))[:200]}"
+            )
+        return self._open(MathProblem(question, answer, code))
 
     def act(self, action: str) -> Reply:
         """Run a program or judge an answer."""
@@ -173,7 +179,7 @@ class PythonMath(TextEnv):
             raise
 
     def _answered(self, answer: str) -> Reply:
-        right = self.right(answer)
+        right = bool(answer.strip()) and self.right(answer)
         return self._end("Correct." if right else "Incorrect.", right=right)
 
     def _end(self, text: str, *, right: bool, valid: bool = True) -> Reply:

@@ -8,6 +8,7 @@ from lmgym.backends.sandbox import Box, Result, SandboxLimits, open_sandbox
 from lmgym.errors import BackendError
 
 LONGEST = 20_000  # characters of a program
+START = 120.0  # seconds in which Python must be there, outside of the limit of programs
 ANSWER = "/work/.final_answer"  # written by the helper
 HELPER = f"""def final_answer(value):
     with open({ANSWER!r}, "w") as file:
@@ -63,11 +64,31 @@ class Interpreter:
         if self.fresh and self.started:
             self.session.close()
             self.started = False
-        if self.helper and not self.started:
-            self.session.run(HELPER)
+        if not self.started and (fault := self._fault()):
+            return ProgramRun("", fault)
         result = self.session.run(code)
         self.started = not result.ended
         return ProgramRun(*_texts(result, self.seconds), self._answer())
+
+    def _fault(self) -> str:
+        """Wait for Python; return "", or why it did not start beside the files and processes of earlier programs.
+
+        Raises BackendError if it does not start without them either.
+        """
+        fault = self._start_fault()
+        if fault:
+            self.reset()
+            if again := self._start_fault():
+                raise BackendError(f"Python does not start in the sandbox: {again}")
+        self.started = True
+        return fault
+
+    def _start_fault(self) -> str:
+        try:
+            result = self.session.run(HELPER if self.helper else "pass", timeout=START)
+        except OSError as error:  # no process can be started
+            return f"OSError: {error.strerror or error}"
+        return "\n".join(_texts(result, START)).strip() if result.timed_out or result.ended else ""
 
     def close(self) -> None:
         """Remove the sandbox."""

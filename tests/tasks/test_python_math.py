@@ -8,13 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lmgym.backends.sandbox import Result
 from lmgym.env.golden import given as actions
 from lmgym.env.golden import malformed, play
 from lmgym.env.hostile import HOSTILE
 from lmgym.env.registry import build
 from lmgym.env.testing import check_task
-from lmgym.errors import InstanceError
+from lmgym.errors import BackendError, InstanceError
 from lmgym.tasks.python_math import PROTOCOLS as NAMES
+from lmgym.tasks.python_math.interpreter import START
 from lmgym.tasks.python_math.problems import FAMILIES, LEVELS, problem
 from lmgym.tasks.python_math.protocols import PROTOCOLS, QUIET, AgentReply, neutral, read, shown
 from tests.components import bubblewrap
@@ -242,6 +244,25 @@ def test_a_printed_answer_is_no_answer():
             assert final(name, "42") not in text["text"]
 
 
+@pytest.mark.parametrize(
+    "instance", [{}, {"question": "6 * 7?"}, {"question": "6 * 7?", "answer": " "}, {"answer": "1"}]
+)
+def test_an_authored_problem_without_a_question_or_an_answer_is_refused(instance):
+    with (
+        closing(build("python_math", tool="off")) as env,
+        pytest.raises(InstanceError, match="a question and an answer"),
+    ):
+        env.reset(options={"instance": instance})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_empty_answer_earns_nothing(name, monkeypatch):
+    monkeypatch.setattr("lmgym.tasks.python_math.env.PythonMath.right", lambda self, answer: True)
+    for answer in ("", " "):
+        with opened(name, tool="off") as env:
+            assert env.step(final(name, answer))[-1]["score"] == 0.0
+
+
 def test_a_tool_that_is_off_runs_nothing():
     env = build("python_math", tool="off")
     env.reset(options={"index": 0})
@@ -289,9 +310,47 @@ def test_replies_and_programs_without_sense_are_answered(name, tool):
         play(env, malformed, index=0)
 
 
-def test_a_broken_sandbox_is_replaced_in_the_next_episode():
-    from lmgym.errors import BackendError
+def stalled(monkeypatch, starts):
+    """Let Python stall at the first `starts` starts; return the time limits of all commands."""
+    limits = []
 
+    def run(session, command, *, timeout=None):
+        limits.append(timeout)
+        if timeout is None or sum(each is not None for each in limits) > starts:
+            return Result(code=0, stdout=b"42", stderr=b"")
+        return Result(code=137, stdout=b"", stderr=b"", timed_out=True, ended=True)
+
+    monkeypatch.setattr("lmgym.backends.sandbox.SandboxSession.run", run)
+    return limits
+
+
+@pytest.mark.parametrize(
+    ("state", "limits"), [("session", [START, None, None]), ("script", [START, None, START, None])]
+)
+def test_the_start_of_python_does_not_count_for_the_limit_of_a_program(state, limits, monkeypatch):
+    with opened("gem", state=state) as env:
+        monkeypatch.setattr("lmgym.backends.sandbox.SandboxSession.close", lambda session: None)
+        seen = stalled(monkeypatch, 0)
+        assert "42" in told(env, call("gem", "print(42)"))
+        assert "42" in told(env, call("gem", "print(42)"))
+        assert seen == limits
+
+
+def test_a_python_that_does_not_start_is_no_fault_of_the_policy(monkeypatch):
+    with opened("gem") as env:
+        stalled(monkeypatch, 2)
+        with pytest.raises(BackendError, match="Python does not start"):
+            env.step(call("gem", "print(42)"))
+
+
+def test_files_of_a_program_that_keep_python_from_starting_are_its_own_fault(monkeypatch):
+    with opened("gem") as env:
+        stalled(monkeypatch, 1)
+        assert "TimeoutError" in told(env, call("gem", "print(42)"))
+        assert "42" in told(env, call("gem", "print(42)"))
+
+
+def test_a_broken_sandbox_is_replaced_in_the_next_episode():
     with opened() as env:
         env.unwrapped.interpreter.sandbox.close()
         with pytest.raises(BackendError):
