@@ -148,13 +148,17 @@ def served(console: Console, seconds: float) -> None:
 
 
 def boxes(console: Console, seconds: float) -> None:
-    """Print how fast sandboxes run commands and start, by engine."""
+    """Print how fast sandboxes run commands and start, by engine, and how fast SWERepair is played and made."""
     columns = ("engine", "at once", "run p50 (ms)", "p99", "shell p50 (ms)", "p99", "runs/s in all", "starts/s in all")
     table = Table(*columns, title="sandboxes, each with a thread of its own; a start includes the end")
     for engine, number, *figures in sandboxes.rates(seconds):
         table.add_row(engine, str(number), *(f"{each:,.2f}" for each in figures))
     reasons = [f"{engine}: {reason}" for engine, reason in sandboxes.available().items() if reason]
     console.print(table, *reasons, sep="\n")
+    table = Table("", "a minute", title="SWERepair in the default engine, one process; instances are made, not cached")
+    for name, rate in zip(("episodes of the oracle", "instances made"), sandboxes.repairs(seconds), strict=True):
+        table.add_row(name, f"{rate:,.1f}")
+    console.print(table)
 
 
 SECTIONS = {

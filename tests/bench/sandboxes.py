@@ -1,4 +1,7 @@
-"""Speeds of sandboxes by engine: one command, in a fresh process and in a shell, and starts; alone and 16 at once."""
+"""Speeds of sandboxes by engine: one command, in a fresh process and in a shell, and starts; alone and 16 at once.
+
+And of SWERepair in the default engine: episodes, and instances made afresh.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,18 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from itertools import count
 
 from lmgym.backends.sandbox import Box, Sandbox, bubblewrap, daemon, open_sandbox
+from lmgym.env import golden
+from lmgym.env.registry import build
+from lmgym.tasks.swe_repair import instances
 
 AT_ONCE = (1, 16)
 COMMANDS = 50  # a sandbox
+FIRST = 500_000  # index of the first instance that is made; none there is shipped
+SHARE = 20  # of a round's seconds: an episode takes seconds
 
 
 def available() -> dict[str, str]:
@@ -38,6 +48,22 @@ def _rates(engine: str, number: int, seconds: float) -> tuple[float, float, floa
             list(threads.map(lambda _: open_sandbox(Box(), engine=engine).close(), range(number)))
             count += number
         return *_spread(runs), *_spread(shells), throughput, count / (time.perf_counter() - begun)
+
+
+def repairs(seconds: float) -> tuple[float, float]:
+    """Return SWERepair's episodes a minute, of the oracle on shipped instances, and instances made a minute."""
+    with closing(build("swe_repair", split="test")) as env:
+        episodes = _per_minute(lambda index: golden.play(env, lambda each: each.oracle(), index=index), seconds)
+    return episodes, _per_minute(lambda index: instances.made("train", "all", FIRST + index), seconds)
+
+
+def _per_minute(act: Callable[[int], object], seconds: float) -> float:
+    begun = time.perf_counter()
+    for number in count():
+        if number and time.perf_counter() - begun > SHARE * seconds:
+            break
+        act(number)
+    return 60 * number / (time.perf_counter() - begun)
 
 
 def _runs(sandbox: Sandbox) -> list[float]:
