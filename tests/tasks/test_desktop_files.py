@@ -167,15 +167,16 @@ def test_a_home_folder_is_restored_from_any_state(tmp_path: Path, monkeypatch: p
     assert not home.exists()
 
 
-def test_folders_without_rights_are_no_error_for_another_user(tmp_path: Path) -> None:
-    script = f"""
-import os
+def test_folders_without_rights_are_no_error_for_another_user() -> None:
+    script = """
+import os, shutil, tempfile
 from pathlib import Path
 from lmgym.backends.desktop import home as template
 from lmgym.tasks.desktop.goals import content, snapshot
 if os.geteuid() == 0:
     os.setuid(65534)
-kept, home = (Path({str(tmp_path)!r}) / name for name in ("template", "home"))
+folder = Path(tempfile.mkdtemp(dir="/tmp"))
+kept, home = (folder / name for name in ("template", "home"))
 template.template_folder = lambda: kept
 kept.mkdir()
 for mode in (0, 0o500):
@@ -187,8 +188,6 @@ for mode in (0, 0o500):
     assert content(home / "a" / "b" / "x") == (None if mode == 0 else "")
     template.fill_home(home)
     assert not list(home.iterdir())
+shutil.rmtree(folder)
 """
-    tmp_path.chmod(0o777)
-    for parent in tmp_path.parents[:2]:
-        parent.chmod(parent.stat().st_mode | 0o011)
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
