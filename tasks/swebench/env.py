@@ -14,7 +14,8 @@ from lmgym.backends.sandbox import Sandbox, open_sandbox
 from lmgym.env.coding import AgentStep
 from lmgym.env.coding_env import FINISH, SUBMISSION, CodingEnv
 from lmgym.env.env import Reply
-from lmgym.tasks.swebench import SPEC, predictions
+from lmgym.tasks.swebench import SPEC
+from lmgym.tasks.swebench import predictions as prediction_file
 from lmgym.tasks.swebench.instances import Instance, load
 from lmgym.tasks.swebench.judge import LIMITS, ROOT, box, insert_bug, judge, one_commit, parser
 
@@ -47,12 +48,15 @@ class SWEBench(CodingEnv[Sandbox]):
             data: instances, as a file, a folder or a name for `datasets`; None: those of SWEBENCH_DATA.
             image: name of the images, with `{id}` for the instance; "": the official names.
             python: path of a Python of at least 3.10 in the images; "": conda's in official ones, else python3.
-            predictions: a file of JSON lines that every submission is appended to.
+            predictions: a file that every submission is added to: JSON lines in a .jsonl file, and an object by
+                instance, as mini-swe-agent writes it, in a .json file.
             model: model_name_or_path of the predictions.
             common: options of every task: split, others, render_mode.
         """
         super().__init__(protocol=protocol, **common)
         self.data, self.image, self.python = data, image, python
+        if predictions is not None:
+            prediction_file.check(predictions)
         self.predictions, self.model = predictions, model
         self.prompt = Template(files(__package__).joinpath("prompt.md").read_text(encoding="utf-8"))
         self.instance: Instance | None = None
@@ -95,7 +99,7 @@ class SWEBench(CodingEnv[Sandbox]):
         instance = self.begun(self.instance)
         patch = difference(self.begun(self.sandbox), self.base) if patch is None else patch
         if self.predictions is not None:
-            predictions.append(self.predictions, instance.instance_id, patch, model=self.model)
+            prediction_file.append(self.predictions, instance.instance_id, patch, model=self.model)
         grade = judge(instance, patch, self.box)
         score = float(grade.resolved)
         return Reply(f"Submitted: {grade.reason or grade.status}.", done=True, score=score, reward=score)

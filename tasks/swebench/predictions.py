@@ -7,6 +7,7 @@ grades a file, with the instances' images, and prints one JSON line for each ins
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import sys
@@ -14,10 +15,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from lmgym.errors import InstanceError, LmgymError
+from lmgym.errors import BackendError, InstanceError, LmgymError
 from lmgym.tasks.swebench import judge
 from lmgym.tasks.swebench.instances import load
 
+SUFFIXES = (".jsonl", ".json")
 FIELDS = ("instance_id", "model_name_or_path", "model_patch")
 
 
@@ -60,10 +62,48 @@ def write(path: str | os.PathLike[str], patches: Mapping[str, str], *, model: st
     Path(path).write_text(text if _is_lines(path) else json.dumps(records, indent=2) + "\n", encoding="utf-8")
 
 
+def check(path: str | os.PathLike[str]) -> None:
+    """Raise InstanceError if predictions cannot be added to this file."""
+    target = Path(path)
+    if target.suffix not in SUFFIXES:
+        raise InstanceError(f"predictions={os.fspath(path)!r}: name a {' or '.join(SUFFIXES)} file")
+    if not target.parent.is_dir() or target.is_dir():
+        wrong = "is a folder" if target.is_dir() else "lies in no folder that exists"
+        raise InstanceError(f"predictions={os.fspath(path)!r} {wrong}; name a file in a folder that exists")
+    if target.suffix == ".json" and target.exists():
+        _by_instance(target, target.read_text(encoding="utf-8"))
+
+
 def append(path: str | os.PathLike[str], name: str, patch: str, *, model: str) -> None:
-    """Append a prediction to a file of JSON lines."""
-    with open(path, "a", encoding="utf-8") as file:
-        file.write(json.dumps(dict(zip(FIELDS, (name, model, patch), strict=True))) + "\n")
+    """Add a prediction: a line to a `.jsonl` file, or an entry to mini-swe-agent's object by instance.
+
+    The later of two predictions on an instance counts. Raises BackendError if the file cannot be written.
+    """
+    record = dict(zip(FIELDS, (name, model, patch), strict=True))
+    try:
+        if _is_lines(path):
+            with open(path, "a", encoding="utf-8") as file:
+                file.write(json.dumps(record) + "\n")
+            return
+        with open(path, "a+", encoding="utf-8") as file:  # environments in other processes may add to it as well
+            fcntl.flock(file, fcntl.LOCK_EX)
+            file.seek(0)
+            records = _by_instance(path, file.read())
+            file.truncate(0)
+            file.write(json.dumps({**records, name: record}, indent=2) + "\n")
+    except OSError as error:
+        raise BackendError(f"the prediction cannot be added to {os.fspath(path)}: {error.strerror or error}") from error
+
+
+def _by_instance(path: str | os.PathLike[str], text: str) -> dict[str, Any]:
+    """Return the object of a `preds.json`; an empty file has no predictions."""
+    try:
+        records = json.loads(text or "{}")
+    except (ValueError, RecursionError) as error:
+        raise InstanceError(f"{path} cannot be read as predictions: {error}") from error
+    if not isinstance(records, dict):
+        raise InstanceError(f"{path} holds no object by instance, so nothing can be added; name another file")
+    return records
 
 
 def graded(

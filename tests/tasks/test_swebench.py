@@ -15,7 +15,7 @@ import pytest
 from lmgym.backends.coding.patches import apply
 from lmgym.backends.sandbox import open_sandbox
 from lmgym.env.registry import build
-from lmgym.errors import InstanceError
+from lmgym.errors import BackendError, InstanceError
 from lmgym.tasks.swebench import env as environment
 from lmgym.tasks.swebench import judge, log_parsers, predictions, repositories
 from lmgym.tasks.swebench.grading import grade, status_of
@@ -336,12 +336,39 @@ def test_predictions_go_in_and_out(tmp_path):
         "model_name_or_path": "m",
         "model_patch": "diff --git\n",
     }
-    predictions.append(tmp_path / "all.jsonl", "a__b-3", "x", model="m")
-    assert predictions.read(tmp_path / "all.jsonl")["a__b-3"] == "x"
+    for name in ("all.jsonl", "preds.json", "new.jsonl", "new.json"):
+        for patch in ("w", "x"):
+            predictions.append(tmp_path / name, "a__b-3", patch, model="m")
+        assert predictions.read(tmp_path / name) == {**(patches if "new" not in name else {}), "a__b-3": "x"}
+    assert [*json.loads((tmp_path / "preds.json").read_text())] == ["a__b-1", "a__b-2", "a__b-3"]
     for text in ("{", "[" * 99_999, "3", '[{"model_patch": ""}]', "[3]"):
         (tmp_path / "bad.json").write_text(text)
         with pytest.raises(InstanceError):
             predictions.read(tmp_path / "bad.json")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("none/preds.json", "lies in no folder that exists"),
+        ("preds.txt", "name a .jsonl or .json file"),
+        ("folder.json", "is a folder"),
+        ("list.json", "holds no object by instance"),
+        ("lines.json", "cannot be read as predictions"),
+    ],
+)
+def test_a_file_that_takes_no_predictions_is_refused_before_an_episode(tmp_path, name, message):
+    (tmp_path / "folder.json").mkdir()
+    (tmp_path / "list.json").write_text("[]")
+    (tmp_path / "lines.json").write_text("{}\n{}\n")
+    with pytest.raises(InstanceError, match=message):
+        build("swebench", split="test", predictions=tmp_path / name)
+
+
+def test_a_prediction_that_cannot_be_written_is_no_fault_of_the_policy(tmp_path):
+    for name in ("preds.json", "preds.jsonl"):
+        with pytest.raises(BackendError, match="cannot be added"):
+            predictions.append(tmp_path / "none" / name, "a__b-1", "x", model="m")
 
 
 README = "one\ntwo\nthree\n"
@@ -409,7 +436,8 @@ def test_the_judges_repository_does_not_hold_the_solution_either(good_repository
 
 def test_an_agent_finds_one_commit_with_the_bug_and_no_compiled_code_of_the_good_version(good_repository, tmp_path):
     (tmp_path / "smith.jsonl").write_text(json.dumps(smith(tmp_path)))
-    with closing(build("swebench", split="test", data=tmp_path / "smith.jsonl", protocol="tools")) as env:
+    options = {"data": tmp_path / "smith.jsonl", "predictions": tmp_path / "preds.json", "protocol": "tools"}
+    with closing(build("swebench", split="test", **options)) as env:
         env.reset(options={"index": 0})
         sandbox = env.unwrapped.sandbox
         assert sandbox.run("git log --oneline | wc -l; grep -c max stats.py").text == "1\n0\n"
@@ -417,6 +445,7 @@ def test_an_agent_finds_one_commit_with_the_bug_and_no_compiled_code_of_the_good
         for action in env.unwrapped.oracle():
             *_, info = env.step(action)
         assert info["score"] == 1.0
+    assert "stats.py" in predictions.read(tmp_path / "preds.json")["Own__Stats-1"]
 
 
 PACKAGES = ("pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "pygments")
@@ -478,9 +507,9 @@ def played(tmp, row, *actions, **options):
 SUBMIT = '{"name": "submit", "arguments": {}}'
 
 
-@pytest.mark.parametrize("protocol", ["bash", "tools"])
-def test_a_classic_instance_is_resolved(image, tmp_path, protocol):
-    out = tmp_path / "out.jsonl"
+@pytest.mark.parametrize(("protocol", "name"), [("bash", "out.jsonl"), ("tools", "preds.json")])
+def test_a_classic_instance_is_resolved(image, tmp_path, protocol, name):
+    out = tmp_path / name
     options = {"protocol": protocol, "image": image["broken"], "predictions": out}
     info, texts = played(tmp_path, record(tmp_path), **options)
     assert (info["score"], texts[-1]) == (1.0, "Submitted: RESOLVED_FULL.")
