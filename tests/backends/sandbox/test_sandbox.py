@@ -72,6 +72,17 @@ def test_a_shell_survives_what_it_is_told(sandbox):
     assert shell.run("kill %1; wait %1; echo $?").text == "143\n"
 
 
+@pytest.mark.parametrize("word", ["break", "continue", "break 2", "continue 9", "while :; do break 3; done"])
+def test_a_shell_goes_on_after_a_word_for_loops_outside_of_one(sandbox, word):
+    shell = sandbox.shell()
+    shell.run("X=1; declare -A map=([a]=2); set -- three four")
+    for _ in range(3):
+        result = shell.run(f"echo before; {word}", timeout=5.0)
+        assert (result.text.splitlines()[0], result.code, result.timed_out, result.ended) == ("before", 0, False, False)
+    assert shell.run("echo $? $X ${map[a]} $2; (exit 7)").text == "0 1 2 four\n"
+    assert shell.run("echo $?; for i in 1 2 3; do [ $i = 1 ] && continue; break; done; echo $i").text == "7\n2\n"
+
+
 def test_a_shell_that_ends_starts_anew(sandbox):
     shell = sandbox.shell()
     shell.run("cd /tmp")

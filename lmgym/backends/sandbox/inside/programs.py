@@ -7,14 +7,26 @@ that the program reads after the command.
 from __future__ import annotations
 
 CONTROL = 198  # descriptor of the socket
+# The report of a command stands at the head of the loop, where a `continue` of the command leads; after its `break` the
+# loop starts anew. A function around `eval` would stop both as well, but keep `declare` and `set --` to itself.
 SHELL = r"""
-__code=0
+__code=0 __due= __line=$'\n'
 __status() { return "$1"; }
-while IFS= read -r -d '' -u 198 __command; do
-    eval "__status $__code"$'\n'"$__command" 198<&- </dev/null
+__loop='
+while
     __code=$?
-    { IFS= read -r -d '' -u 198 __nonce; printf '%s %s\0' "$__nonce" "$__code"; unset __nonce; } >&198
+    if [[ $__due ]]; then
+        __due=
+        { IFS= read -r -d "" -u 198 __nonce; printf "%s %s\0" "$__nonce" "$__code"; unset __nonce; } >&198
+    fi
+    IFS= read -r -d "" -u 198 __command
+do
+    __due=1
+    eval "__status $__code$__line$__command" 198<&- </dev/null
 done
+if [[ $__due ]]; then eval "$__loop"; fi
+'
+eval "$__loop"
 """
 PYTHON = r"""
 import ast, linecache, os, sys, traceback
