@@ -3,9 +3,11 @@
 Each attack prints what it achieved; `HELD` in the output means that the protection did its work.
 """
 
+import io
 import os
 import socket
 import subprocess
+import tarfile
 
 import pytest
 
@@ -189,6 +191,60 @@ def test_links_lead_nowhere_on_the_host(sandbox):
     with pytest.raises(OSError, match="."):
         sandbox.write("r/x", b"")
     sandbox.run("rm s r p z")
+
+
+def test_a_hard_link_takes_no_file_of_the_system_along(sandbox):
+    sandbox.run("ln /etc/passwd h1; ln /usr/bin/id h2; ln -L /etc/alternatives/awk h3; ln /opt/python/bin/python3 h4")
+    for path in ("h1", "h2", "h3", "h4"):
+        with pytest.raises(FileNotFoundError):
+            sandbox.read(path)
+
+
+def members(*rows):
+    """Return a tar archive of members, each a name, a type and the name that a link has."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        for name, kind, link in rows:
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname, member.mode = kind, link, 0o4755
+            member.size = int(kind == tarfile.REGTYPE)
+            archive.addfile(member, io.BytesIO(b"x"))
+    return buffer.getvalue()
+
+
+FILE, SOFT, HARD, FOLDER = tarfile.REGTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE
+ARCHIVES = {  # 0 is the working folder
+    "absolute path": members(("/etc/evil", FILE, "")),
+    "absolute path behind the number": members(("0//etc/../../evil", FILE, "")),
+    "way up": members(("0/../../etc/evil", FILE, "")),
+    "number of no folder": members(("9/evil", FILE, "")),
+    "negative number": members(("-1/evil", FILE, "")),
+    "folder itself": members(("0/", FILE, "")),
+    "behind a link": members(("0/link", SOFT, "/tmp"), ("0/link/evil", FILE, "")),
+    "behind a link to the root": members(("0/link", SOFT, "/"), ("0/link/tmp/evil", FILE, "")),
+    "over a link": members(("0/link", SOFT, "/tmp/evil"), ("0/link", FILE, "")),
+    "folder over a link": members(("0/link", SOFT, "/tmp"), ("0/link", FOLDER, ""), ("0/link/evil", FILE, "")),
+    "hard link to a path": members(("0/evil", HARD, "/etc/passwd")),
+    "hard link up": members(("0/evil", HARD, "0/../../etc/passwd")),
+    "hard link behind a link": members(("0/link", SOFT, "/etc"), ("0/evil", HARD, "0/link/passwd")),
+    "no archive": b"nonsense" * 100,
+    "nothing": b"",
+    "cut": members(("0/a", FILE, ""))[:600],
+}
+
+
+@pytest.mark.parametrize("name", ARCHIVES)
+def test_no_member_of_an_archive_leaves_the_writable_folders(sandbox, name):
+    with pytest.raises(OSError, match="."):
+        sandbox.restore(ARCHIVES[name])
+    assert sandbox.run("find / -xdev -name 'evil*' 2>/dev/null; find . /tmp -name 'evil*'; echo on").text == "on\n"
+    sandbox.run("rm -rf ./* /tmp/*")
+
+
+def test_devices_of_an_archive_are_left_out_and_setuid_gives_nothing(sandbox):
+    sandbox.restore(members(("0/disk", tarfile.BLKTYPE, ""), ("0/memory", tarfile.CHRTYPE, ""), ("0/file", FILE, "")))
+    assert sandbox.run("ls; stat -c %u file").text == "file\n1000\n"
+    sandbox.run("rm -f file")
 
 
 def test_a_sparse_file_does_not_swell_the_archive(sandbox):
