@@ -18,7 +18,8 @@ from lmgym import __version__
 from lmgym.backends import stockfish
 from lmgym.backends.browser import process
 from lmgym.backends.desktop.packages import check_installed
-from lmgym.backends.sandbox import bubblewrap, daemon
+from lmgym.backends.sandbox import Box, bubblewrap, daemon
+from lmgym.backends.sandbox.opening import ENGINE, ENGINES, engine_of
 from lmgym.env.registry import build, specs
 from lmgym.env.spec import TaskSpec
 from lmgym.errors import InstanceError, MissingExtra
@@ -148,10 +149,16 @@ def _bubblewrap() -> Check:
 
 
 def _sandbox() -> Check:
+    users = ", ".join(dict.fromkeys(spec.name for spec in _tasks() if spec.sandboxed))
+    try:
+        engine_of(Box())
+    except InstanceError as error:
+        fix = f"unset {ENGINE}, or set it to {' or '.join(ENGINES)}"
+        return _needed("sandbox", f"{ENGINE}: {error}", "", needed_by=users, fix=fix)
     reason = bubblewrap.unavailable()
     detail = "" if reason else "; ".join(["bubblewrap", *bubblewrap.missing()])
     fix = "apt-get install bubblewrap libseccomp2, on a machine that allows user namespaces"
-    return _needed("sandbox", reason, detail, needed_by=_users("swe"), fix=fix)
+    return _needed("sandbox", reason, detail, needed_by=users, fix=fix)
 
 
 def _docker() -> Check:

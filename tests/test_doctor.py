@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError
+from types import SimpleNamespace
 
 import pytest
 
@@ -52,9 +54,50 @@ def test_a_sandbox_and_a_desktop_say_what_they_lack(monkeypatch):
     monkeypatch.setattr(doctor.bubblewrap, "unavailable", lambda: "bwrap is not installed: apt-get install bubblewrap")
     monkeypatch.setenv("PATH", "")
     assert check("sandbox").detail.startswith("bwrap is not installed")
-    assert "swe_repair" in check("sandbox").needed_by
+    for task in ("swe_repair", "swebench", "python_math", "terminal"):
+        assert task in check("sandbox").needed_by
     assert check("desktop").fix.startswith("apt-get install bubblewrap xvfb")
     assert "desktop" in check("desktop").needed_by
+
+
+def test_an_unknown_sandbox_engine_is_reported(monkeypatch):
+    monkeypatch.setenv("LMGYM_SANDBOX", "nonsense")
+    sandbox = check("sandbox")
+    assert sandbox.status == "missing"
+    assert sandbox.detail == "LMGYM_SANDBOX: unknown sandbox engine 'nonsense'; choose bubblewrap or docker"
+    assert sandbox.fix == "unset LMGYM_SANDBOX, or set it to bubblewrap or docker"
+
+
+@pytest.mark.parametrize(
+    ("driver", "below", "words"),
+    [("overlay2", "extfs", "no limit on all files"), ("overlay2", "xfs", "only if XFS is mounted"), ("btrfs", "", "")],
+)
+def test_docker_without_quotas_says_that_the_disk_of_image_boxes_has_no_limit(monkeypatch, driver, below, words):
+    """Docker refuses the limit there, and such boxes start without it."""
+    facts = {
+        **{"ServerVersion": "27.0", "SecurityOptions": ["name=userns"], "Driver": driver},
+        "DriverStatus": [["Backing Filesystem", below]],
+    }
+
+    @contextmanager
+    def requests(purpose):
+        yield SimpleNamespace(info=lambda: facts)
+
+    monkeypatch.setattr(doctor.daemon, "requests", requests)
+    monkeypatch.setattr(doctor.daemon, "unavailable", lambda: "")
+    _, *limits = check("Docker").detail.split("; ")
+    assert [words in limit for limit in limits] == [True] * bool(words)
+
+
+def test_a_narrow_terminal_cuts_nothing(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    address = "unix:///var/run/a-long-name-of-a-socket.sock"
+    row = doctor.Check(name="Docker", status="missing", detail=address, needed_by="x", fix="set $LMGYM_DOCKER_HOST")
+    monkeypatch.setattr(doctor, "doctor", lambda: [row])
+    assert command("doctor") == 0
+    lines = [line.split("│") for line in capsys.readouterr().out.splitlines() if line.startswith("│")]
+    assert "".join(line[3].strip() for line in lines) == address
+    assert "…" not in str(lines)
 
 
 def test_official_data_is_counted_or_missing(monkeypatch, tmp_path):

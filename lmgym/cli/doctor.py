@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 STYLES = {"ok": "green", "missing": "yellow", "info": ""}
@@ -18,7 +18,7 @@ def doctor(
     """Check packages, programs, data, GPU, threads and disk; show what is missing and how to get it."""
     from lmgym.doctor import doctor as checks
 
-    table = Table("", "status", "detail", "needed by", "how to get it")
+    table = Table(*(Column(name, overflow="fold") for name in ("", "status", "detail", "needed by", "how to get it")))
     for check in checks():
         if check.status == "missing" or not missing:
             status = Text(check.status, style=STYLES[check.status])

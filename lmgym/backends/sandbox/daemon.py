@@ -20,6 +20,7 @@ HOST = "LMGYM_DOCKER_HOST"  # address of the daemon; else DOCKER_HOST, else the 
 SANDBOX, OWNER, IMAGE = "lmgym.sandbox", "lmgym.owner", "lmgym.image"  # labels
 VERSION = "1.41"  # of the interface: Docker 20.10 and later, Podman 4 and later
 TIMEOUT = 120.0  # seconds of one request
+QUOTAS = ("btrfs", "zfs", "windowsfilter")  # drivers of storage that limit a container's disk on any machine
 WAITING = 5.0  # seconds until a daemon that is asked for the first time must answer
 _CLIENTS: dict[int, Any] = {}  # by process: a forked one must not share connections
 _LOCK = threading.Lock()
@@ -94,7 +95,17 @@ def description() -> str:
         parts.append("no limits on memory or processes: its kernel has no control groups for them")
     if not any("userns" in each or "rootless" in each for each in facts.get("SecurityOptions") or ()):
         parts.append("root in a container is the machine's root, without capabilities")
-    return "; ".join(parts)
+    return "; ".join([*parts, *disk_limits(facts)])
+
+
+def disk_limits(facts: Mapping[str, Any]) -> list[str]:
+    """Return what a daemon's facts say against a limit on the disk of boxes with an image; nothing if it holds."""
+    driver, status = facts.get("Driver"), {row[0]: row[1] for row in facts.get("DriverStatus") or ()}
+    if driver in QUOTAS:
+        return []
+    if driver in ("overlay2", "overlay") and status.get("Backing Filesystem") == "xfs":
+        return ["a limit on all files of a box with an image only if XFS is mounted with pquota"]
+    return [f"no limit on all files of a box with an image: {driver} has no quotas, overlay2 on XFS with pquota has"]
 
 
 @contextlib.contextmanager
