@@ -1,7 +1,7 @@
 """Dockerfiles without Docker: the instructions that a sandbox of one writable folder can carry.
 
 FROM names an image that is not loaded: the sandbox shows the programs of this machine instead. WORKDIR, ENV, ARG, COPY
-and RUN are carried out; LABEL, EXPOSE, CMD, USER and MAINTAINER do not matter to a sandbox; all else is refused.
+and RUN are carried out; LABEL, EXPOSE, CMD and MAINTAINER do not matter to a sandbox; all else, USER too, is refused.
 """
 
 from __future__ import annotations

@@ -265,6 +265,7 @@ def test_a_dockerfile_is_read(tmp_path):
 REFUSED = {
     "two stages": ("FROM a AS x\nFROM b\nWORKDIR /app\n", "a build of several stages"),
     "unknown instruction": ("FROM a\nWORKDIR /app\nADD https://x/y /app\n", "cannot have ADD"),
+    "another user": ("FROM a\nWORKDIR /app\nUSER root\n", "cannot have USER"),
     "two folders": ("FROM a\nWORKDIR /app\nWORKDIR /srv\n", "a second WORKDIR"),
     "no folder": ("FROM a\n", "no WORKDIR"),
     "no image": ("WORKDIR /app\n", "has no FROM"),

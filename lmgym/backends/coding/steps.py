@@ -29,12 +29,13 @@ def perform(sandbox: Sandbox, kind: str, arguments: Mapping[str, str]) -> tuple[
         words = ["grep", "-rnE", "--exclude-dir=.git", "-e", arguments.get("pattern", ""), "--"]
         search = shlex.join([*words, arguments.get("path", ".")])
         try:
-            result = sandbox.run(arguments["command"] if kind == "run" else search)
+            result = sandbox.run(arguments["command"] if kind == "run" else search, split=kind == "search")
         except OSError as error:  # the working folder is gone
             return True, f"<returncode>-1</returncode>\n<exception>\n{error.strerror or error}\n</exception>", None
         if kind == "run":
             return True, rendered(result), submitted(result)
-        return result.code < 2, shortened(result.text) or "No match.", None
+        text = result.text + result.stderr.decode("utf-8", "replace")  # of files that cannot be read, beside the hits
+        return result.code < 2 or bool(result.stdout), shortened(text) or "No match.", None
     try:
         text = sandbox.read(arguments["path"]).decode("utf-8", "replace")
     except (OSError, ValueError) as error:
