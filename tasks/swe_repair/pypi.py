@@ -6,6 +6,7 @@ import hashlib
 import io
 import logging
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -164,7 +165,7 @@ def _fetched(release: Release, folder: Path) -> Path:
     wanted = f"{release.name}=={release.version}"
     logging.getLogger(__name__).warning("fetching the source of %s with pip, once", wanted)
     command = ["pip", "download", "--no-deps", "--no-binary", ":all:"]
-    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+    with tempfile.TemporaryDirectory() as scratch:  # not in the cache, where a killed fetch would leave it for good
         pinned = Path(scratch, "requirements.txt")
         pinned.write_text(f"{wanted} --hash=sha256:{release.sha256}\n", encoding="utf-8")
         options = ["--quiet", "--retries", "1", "--timeout", "20", "--dest", scratch, "--requirement", str(pinned)]
@@ -174,5 +175,7 @@ def _fetched(release: Release, folder: Path) -> Path:
             reason = (pip.stderr.strip().splitlines() or ["pip wrote no archive"])[-1]
             by_hand = " ".join([*command, "--dest", str(folder), wanted])
             raise InstanceError(f"the source of {wanted} cannot be fetched ({reason}); fetch it by hand: {by_hand}")
-        os.replace(path, folder / release.archive)
+        part = folder / f".{release.archive}-{os.getpid()}"
+        shutil.copyfile(path, part)
+        os.replace(part, folder / release.archive)
     return folder / release.archive

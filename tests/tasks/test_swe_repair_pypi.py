@@ -189,6 +189,16 @@ def test_a_missing_archive_is_one_line_that_names_the_command(monkeypatch, tmp_p
     assert list(folder.iterdir()) == []
 
 
+def test_a_killed_fetch_leaves_nothing_in_the_cache(monkeypatch, tmp_path):
+    def killed(*arguments, **options):
+        assert list(tmp_path.iterdir()) == []
+        raise SystemExit
+
+    monkeypatch.setattr(pypi.subprocess, "run", killed)
+    with pytest.raises(SystemExit):
+        pypi._fetched(pypi.RELEASES[0], tmp_path)
+
+
 def test_another_archive_than_the_pinned_one_is_refused(monkeypatch, tmp_path):
     monkeypatch.setenv("LMGYM_CACHE", str(tmp_path))
     path = tmp_path / "swe" / "archives" / pypi.BY_NAME[FIRST].archive
