@@ -44,13 +44,6 @@ TOPICS: Mapping[str, re.Pattern[str]] = {
         "date": r"\bdate\b|\bwhen\b|\bday\b|\bbirth",
     }.items()
 }
-OPEN = re.compile(  # requests for whatever the user has to say
-    r"\btell me (more|everything|all)\b|\b(your|more|further|all|the|any|some) (the )?(details|information)\b|"
-    r"\bwhat else\b|\beverything you (know|have)\b|\bhow (can|may|could) i (help|assist)\b|"
-    r"\bwhat can i do for you\b|\belaborate\b|"
-    r"\bwhat(?:'s| is| was| seems to be| exactly is) (the )?(problem|issue|matter|wrong)\b|\bwhat happened\b|"
-    r"\b(describe|explain) (your|the) (problem|issue|request|situation)\b"
-)
 ASIDE = re.compile(  # what the agent does itself, which asks for nothing
     r"\bwhile i\b[^,.;:?!]*|"
     r"\b(let me|i(?:'ll| will| am going to|'m going to| need to| have to))( now| just| first)? "
@@ -151,10 +144,9 @@ class ScriptedUser:
     def _details(self, text: str) -> str:
         """Return details that the message asks for: those on its topics, or all for an open request without one."""
         text = ASIDE.sub("", text)
-        if not (hearing.requests(text) or OPEN.search(text)):
-            return ""
-        topics = hearing.topics(text, TOPICS)
-        if not topics and not OPEN.search(text):
+        anything = hearing.open_request(text)
+        topics = hearing.topics(text, TOPICS) if anything or hearing.requests(text) else []
+        if not topics and not anything:
             return ""
         left = [each for each in self.details if each not in self.told]
         chosen = [each for each in left if not topics or any(_is_about(each, topic) for topic in topics)]

@@ -13,12 +13,14 @@ REQUEST = re.compile(
     r"\?|\b(please|could you|can you|would you|may i|let me know|i(?:'ll)? need|provide|tell me|share|specify|send me|"
     r"give me|what|which)\b"
 )
-OPEN = re.compile(  # asks for whatever the user has to tell
-    r"\b(tell me|explain|describe|know) (\w+ )?(more|everything|all|about (it|this|that|the \w+|your \w+))\b|"
-    r"\b(explain|describe) (the|your) \w+|\btell me what\b|\banything else (that )?you (can|could|want|need|know)\b|"
-    r"\b(more|further|any|all|your|the|other) (relevant |additional )?(details?|information|facts)\b|"
-    r"\bwhat (else|exactly|happened|is (wrong|it about|the (matter|problem|issue))|do you (need|want))\b|"
-    r"\bhow (can|may|could|shall) i (help|assist)\b|\bwhat (can|may|could) i do for you\b|\b(elaborate|go on)\b"
+OPEN = re.compile(  # asks for whatever the user has to say
+    r"\btell me (\w+ )?(more|everything|all|what|about (it|this|that|the \w+|your \w+))\b|"
+    r"\beverything (that )?you (know|have|can)\b|\banything (else|more) (that )?you (can|could|want|need|know)\b|"
+    r"\b(explain|describe) (the|your|it|this|that)\b|\belaborate\b|"
+    r"\b(more|further|any|all|your|the|some|other) (the |relevant |additional )?(details?|information|facts)\b|"
+    r"\bwhat (else|exactly|happened|do you (need|want))\b|"
+    r"\bwhat(?:'s| is| was| seems to be| exactly is) (it about|(the )?(matter|problem|issue|wrong))\b|"
+    r"\bhow (can|may|could|shall) i (help|assist)\b|\bwhat (can|may|could) i do for you\b"
 )
 CONFIRM = re.compile(
     r"\b(shall|should|may|can) i (now )?(proceed|go ahead|continue|do (that|this|so|it)|process|cancel|change|submit)|"
@@ -58,10 +60,15 @@ def requests(text: str) -> bool:
 
 def open_request(text: str) -> bool:
     """Return True if a message, as `heard` gives it, asks for whatever the user has to tell."""
-    return OPEN.search(text) is not None
+    return OPEN.search(_asking(text)) is not None
 
 
 def topics(text: str, patterns: Mapping[str, re.Pattern[str]]) -> list[str]:
     """Return the names of the patterns that the asking sentences of a message contain, in the order of `patterns`."""
-    asking = " ".join(part for part in re.split(r"(?<=[.!?;:])\s|\s[-*]\s", text) if REQUEST.search(part)) or text
+    asking = _asking(text)
     return [name for name, pattern in patterns.items() if pattern.search(asking)]
+
+
+def _asking(text: str) -> str:
+    """Return the sentences of a message that ask for anything; all of it if none does."""
+    return " ".join(part for part in re.split(r"(?<=[.!?;:])\s|\s[-*]\s", text) if REQUEST.search(part)) or text
