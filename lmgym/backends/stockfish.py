@@ -67,9 +67,7 @@ class Stockfish:
         self.options = {"Threads": 1, "Hash": HASH, **(options or {})}
         self.name = ""  # as the engine calls itself, such as "Stockfish 15.1"
         self._process: subprocess.Popen[bytes] | None = None
-        self._finalizer: weakref.finalize[..., Stockfish] | None = (
-            None  # ends the process of an engine that is not closed
-        )
+        self._finalizer: weakref.finalize[..., Stockfish] | None = None  # ends the process, also if nobody closes
         self._rest = b""
 
     @property

@@ -78,9 +78,9 @@ def snapshot(home: Path) -> dict[str, str]:
             elif not entry.is_file(follow_symlinks=False):
                 digests[name] = "special"
             else:
-                content = read_plain(home / name, min(LARGEST, left))
-                left -= len(content or b"")
-                digests[name] = "unreadable" if content is None else hashlib.sha256(content).hexdigest()
+                data = read_plain(home / name, min(LARGEST, left))
+                left -= len(data or b"")
+                digests[name] = "unreadable" if data is None else hashlib.sha256(data).hexdigest()
     return digests
 
 
@@ -111,8 +111,8 @@ def office(name: str) -> tuple[Launch, ...]:
 
 def content(path: Path) -> str | None:
     """Return the text of a file; None if it is missing, no text, too large, no plain file or a link."""
-    content = read_plain(path, LARGEST)
+    data = read_plain(path, LARGEST)
     try:
-        return None if content is None else io.TextIOWrapper(io.BytesIO(content), "utf-8").read()
+        return None if data is None else io.TextIOWrapper(io.BytesIO(data), "utf-8").read()
     except UnicodeDecodeError:
         return None

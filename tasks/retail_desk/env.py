@@ -51,7 +51,7 @@ class RetailDesk(TextEnv):
     """Help one customer; 1 if the database ends as the goal demands and all numbers asked for were told, else 0.
 
     `level` is the difficulty, 1 to 4; 0 takes all levels in turn. The customer is the seat "user". With `upfront` the
-    agent gets everything that the customer knows with the first message. With `small` orders are called by trees,
+    agent gets everything that the customer knows with the first message. With `small` orders are named after trees,
     customers only cancel, want credit or complain, neither policy nor tools are shown, and records have no lists.
     """
 

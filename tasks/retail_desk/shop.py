@@ -71,7 +71,7 @@ def options_text(options: dict[str, str]) -> str:
 
 
 class ShopRecords:
-    """A database that grows by generated customers and orders; in a `small` one neither has numbers in its name."""
+    """A database that grows by generated customers and orders; in a `small` one without numbers in ids and emails."""
 
     def __init__(self, chance: np.random.Generator, *, small: bool = False) -> None:
         self.chance, self.small = chance, small
@@ -192,7 +192,7 @@ class ShopRecords:
         return f"{first}.{last}{number}@mail.example".lower()
 
     def _tree(self) -> str:
-        """Return a tree by which no order is called."""
+        """Return a tree that no order is named after."""
         return pick(self.chance, [tree for tree in TREES if f"N-{tree}" not in self.data["orders"]])
 
     def _number(self) -> int:

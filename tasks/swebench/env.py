@@ -81,7 +81,8 @@ class SWEBench(CodingEnv[Sandbox]):
         parser(self.instance)  # an unknown one is refused before a container starts
         self.box = box(self.instance, image=self.image, python=self.python)
         self.sandbox = open_sandbox(self.box)
-        self.base = (insert_bug if self.instance.synthetic else one_commit)(self.sandbox, self.instance)
+        start = insert_bug if self.instance.synthetic else one_commit
+        self.base = start(self.sandbox, self.instance)
         texts = {
             "repo": self.instance.repo,
             "issue": self.instance.problem_statement.strip(),
