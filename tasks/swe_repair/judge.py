@@ -89,7 +89,7 @@ def _of_run(repair: Repair, run: TestRun) -> Judgement:
     if run.timed_out:
         return Judgement(False, "the tests do not end")
     if not run.trusted:
-        return Judgement(False, "the log of the tests does not agree with their exit code")
+        return Judgement(False, "the tests do not end by themselves, or their log does not agree with their exit code")
     resolved = fixed == 1.0 and (kept == 1.0 or not repair.pass_to_pass)
     return Judgement(resolved, "resolved" if resolved else "tests fail", fixed, kept)
 

@@ -23,6 +23,7 @@ from lmgym.backends.coding.files import put
 from lmgym.backends.sandbox import Sandbox, open_sandbox
 from lmgym.tasks.swe_repair import workspace
 from lmgym.tasks.swe_repair.repositories import Repository
+from lmgym.tasks.swe_repair.testing import PATIENCE, limited
 from lmgym.tasks.swe_repair.withheld import rewritten
 
 PLUGIN = str(Path(__file__).with_name("observe_plugin.py"))
@@ -113,7 +114,7 @@ def observed(sandbox: Sandbox, files: Mapping[str, str], paths: Iterable[str], l
     put(sandbox, files)
     command = ["python3", "-m", "pytest", "-q", "-p", "observe_plugin", "--continue-on-collection-errors", "--tb=no"]
     environment = {"PYTHONHASHSEED": "0", "PYTEST_PLUGINS": ""}
-    sandbox.run([*command, *sorted(paths)], timeout=limit, environment=environment)
+    sandbox.run(limited([*command, *sorted(paths)], limit), timeout=PATIENCE * limit, environment=environment)
     try:
         lines = sandbox.read(PATH).decode("utf-8", "replace").splitlines()
     except OSError:

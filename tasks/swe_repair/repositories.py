@@ -12,7 +12,7 @@ from lmgym.tasks.swe_repair.workspace import IGNORED, PYTEST_SETTINGS
 
 FOLDER = Path(__file__).with_name("packages")
 TEST = ("exprkit", "matgrid", "stateflow")  # never trained on
-LIBRARY_LIMIT = 120.0  # seconds of one run of a PyPI library's tests, as in SWE-smith; most take two
+LIBRARY_LIMIT = 120.0  # seconds of a core for one run of a PyPI library's tests, as in SWE-smith; most take two
 
 
 @dataclass(frozen=True, eq=False)  # one object for each name, so that runs beside it can be kept
@@ -23,7 +23,7 @@ class Repository:
     source: str  # folder of the code, from the root
     files: dict[str, str]  # text by path from the root
     tested: tuple[str, ...] = ()  # modules that the tests cover; (): all
-    limit: float = LIMIT  # seconds of one run of the tests
+    limit: float = LIMIT  # seconds of a core for one run of the tests
 
     def modules(self) -> list[str]:
         """Return the paths of the source files that may get a bug."""

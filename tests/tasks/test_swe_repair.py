@@ -669,6 +669,14 @@ def test_a_line_that_is_no_record_makes_a_run_untrusted():
         assert not read_report(f't {{"test": "a", "status": "PASSED"}}\nt {line}\nt {{"exit": 0}}', "t", 0).trusted
 
 
+def test_tests_that_wait_count_and_tests_that_never_end_do_not():
+    bubblewrap()
+    for body, passes in (("time.sleep(1.5)", True), ("while True: pass", False)):
+        with open_sandbox(workspace.box(PLUGIN)) as sandbox:
+            put(sandbox, {"tests/test_a.py": f"import time\n\ndef test_a():\n    {body}\n"})
+            assert run_tests(sandbox, limit=1).succeeded("tests/test_a.py::test_a") is passes
+
+
 def test_another_repair_than_the_oracle_is_resolved():
     """It keeps more state, has other helpers, and returns texts of a class of its own."""
     bubblewrap()
