@@ -6,8 +6,8 @@ Sun et al. 2025, Stabilizing long-term multi-turn RL with gated rewards, as in `
 priority: repaired, submitted, edited, located, tested, valid. The gate is a submission; without one the steps earn
 nothing. Outputs older than the newest `keep` are stubs, as episodes take up to 40 turns.
 
-The experiment is evaluated on other bugs in the packages that it trains on: `tiny` repairs none in packages that it has
-never seen. Deviations: those of `gra`. Parts reused: all of `gra`; the stubs of WebAgent-R1.
+The experiment is evaluated on the training split, whose draws repeat bugs: `tiny` repairs hardly any that it has not
+imitated. Deviations: those of `gra`. Parts reused: all of `gra`; the stubs of WebAgent-R1.
 """
 
 from __future__ import annotations
