@@ -97,7 +97,7 @@ class DesktopEnv(TextEnv):
             check(inputs, self.desktop)
         except InvalidAction as error:
             return self._reply(f"Error: {error}\n\n", valid=False)
-        points = tuple(point for each in inputs for point in each.points)
+        points = tuple(point for each in inputs for point in each.points if not each.relative)
         try:
             for each in inputs:
                 if each.kind in ("done", "fail"):
@@ -156,6 +156,9 @@ class DesktopEnv(TextEnv):
             x, y = self.elements[each.element].centre
             each = dataclasses.replace(each, element=None, points=((float(x), float(y)),))
             return dataclasses.replace(each, points=(pixel(each.points[0], "pixel", self.desktop.size),))
+        if each.relative:
+            across, down = scales(self.coordinates, self.desktop.size)
+            return dataclasses.replace(each, points=tuple((x * across, y * down) for x, y in each.points))
         points = tuple(pixel(point, self.coordinates, self.desktop.size) for point in each.points)
         return dataclasses.replace(each, points=points)
 

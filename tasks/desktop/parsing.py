@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, NoReturn
 
-from lmgym.backends.desktop.calls import inputs_of_call, inputs_of_code, inputs_of_object
+from lmgym.backends.desktop.calls import ENVELOPES, inputs_of_call, inputs_of_code, inputs_of_object
 from lmgym.backends.desktop.inputs import Input, InvalidAction
 from lmgym.env.actions import parse_function_call, parse_json_call
 
@@ -19,8 +19,9 @@ def parse(action: str) -> list[Input]:
         raise InvalidAction(f"the action has {len(action)} characters, over {LONGEST}")
     if (word := action.strip().strip("`").strip()) in WORDS:
         return inputs_of_call(WORDS[word], (), {})
-    call = parse_json_call(action)
-    value = {"name": call.name, "arguments": call.arguments} if call is not None else _object(action)
+    value = _object(action)
+    if (value is None or value.get("type") not in ENVELOPES) and (call := parse_json_call(action)) is not None:
+        value = {"name": call.name, "arguments": call.arguments}
     if value is not None and (inputs := inputs_of_object(value)):
         return inputs
     if inputs := inputs_of_code(_code(action)):

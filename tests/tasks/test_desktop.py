@@ -96,6 +96,15 @@ def test_what_is_not_saved_or_changes_another_file_scores_zero(task: Any) -> Non
     assert play(task, [*typed, save, done])["score"] == 0
 
 
+def test_the_pointer_moves_by_a_distance_and_stays_on_the_screen(task: Any) -> None:
+    opened(task, "count_lines")
+    task.step("pyautogui.moveTo(100, 100)\npyautogui.moveRel(30, -20)")
+    assert task.desktop.display.pointer() == (130, 80)
+    info = task.step("pyautogui.move(-9999, 5)")[4]
+    assert task.desktop.display.pointer() == (0, 85)
+    assert "points" not in info
+
+
 def test_malformed_actions_are_answered(task: Any) -> None:
     opened(task, "count_lines")
     actions = [

@@ -15,7 +15,13 @@ from lmgym.tasks.desktop.parsing import parse
 
 CLICK = [Input("click", ((10.0, 20.0),))]
 SAVE = [Input("hotkey", keys=("ctrl", "s"))]
+DOWN = [Input("scroll", count=3)]
 TYPED = [Input("type", text="añ 漢")]
+
+
+def held(key: str, inputs: list[Input]) -> list[Input]:
+    """Return the inputs with a key held down meanwhile."""
+    return [Input("key_down", keys=(key,)), *inputs, Input("key_up", keys=(key,))]
 
 
 @pytest.mark.parametrize(
@@ -28,6 +34,22 @@ TYPED = [Input("type", text="añ 漢")]
         ('{"action": "left_click", "coordinate": [10, 20]}', CLICK),
         ('{"name": "computer", "arguments": {"action": "left_click", "coordinate": [10, 20]}}', CLICK),
         ('{"type": "click", "x": 10, "y": 20, "button": "left"}', CLICK),
+        (
+            '{"type": "tool_use", "name": "computer", "input": {"action": "left_click", "coordinate": [10, 20]}}',
+            CLICK,
+        ),
+        ('{"type": "computer_call", "action": {"type": "click", "x": 10, "y": 20, "button": "left"}}', CLICK),
+        (
+            '{"type": "computer_call", "actions": [{"type": "click", "x": 10, "y": 20}, '
+            '{"type": "keypress", "keys": ["ctrl", "s"]}]}',
+            CLICK + SAVE,
+        ),
+        ('{"type": "click", "x": 10, "y": 20, "keys": ["shift"]}', held("shift", CLICK)),
+        ('{"action": "left_click", "coordinate": [10, 20], "text": "shift"}', held("shift", CLICK)),
+        ('{"type": "scroll", "scroll_x": 0, "scroll_y": 300, "keys": ["ctrl"]}', held("ctrl", DOWN)),
+        ('{"action": "scroll", "scroll_direction": "down", "scroll_amount": 3, "text": "ctrl"}', held("ctrl", DOWN)),
+        ("pyautogui.moveRel(-5, 7)", [Input("move", ((-5.0, 7.0),), relative=True)]),
+        ("pyautogui.drag(yOffset=7, button='left')", [Input("drag", ((0.0, 7.0),), relative=True)]),
         ("pyautogui.click(10, 20)", CLICK),
         ("```python\nimport pyautogui\npyautogui.click(x=10, y=20)\n```", CLICK),
         ("click(element=3)", [Input("click", element=3)]),
@@ -76,6 +98,9 @@ def test_formats_name_the_same_inputs(action: str, inputs: list[Input]) -> None:
         'click("1", "2")',
         "click(1, 2, 3, 4, 5, 6)",
         '{"action_type": "EXEC", "parameters": {}}',
+        '{"type": "computer_call", "action": {"type": "computer_call", "action": {}}}',
+        '{"type": "computer_call", "actions": [1]}',
+        '{"type": "tool_use", "name": "computer", "input": []}',
         '{"type": "click", "x": NaN, "y": 1}',
         '{"action": "left_click", "coordinate": [1]}',
         '{"action": "left_click", "coordinate": {"x": 1}}',

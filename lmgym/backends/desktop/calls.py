@@ -3,8 +3,10 @@
 - a JSON call `{"name": "click", "arguments": {"x": 10, "y": 20}}` or a call `click(10, 20)`, the set that prompts show;
 - OSWorld's `{"action_type": "CLICK", "parameters": {...}}` and its words WAIT, DONE, FAIL;
 - pyautogui code: calls with literal arguments, one per line;
-- Anthropic's `{"action": "left_click", "coordinate": [10, 20]}`, bare or as arguments of a tool "computer";
-- OpenAI's `{"type": "click", "x": 10, "y": 20, "button": "left"}`, likewise.
+- Anthropic's `{"action": "left_click", "coordinate": [10, 20]}`, bare, as arguments of a tool "computer" or in a block
+  `{"type": "tool_use", "name": "computer", "input": {...}}`;
+- OpenAI's `{"type": "click", "x": 10, "y": 20, "button": "left"}`, bare, as arguments likewise or in an item
+  `{"type": "computer_call", "action": {...}}` or `{"type": "computer_call", "actions": [...]}`.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from typing import Any
 from lmgym.backends.desktop import dialects
 from lmgym.backends.desktop.inputs import Input, InvalidAction
 
+ENVELOPES = ("tool_use", "computer_call")  # Anthropic's block and OpenAI's item, in which actions stand
 Builder = Callable[..., Sequence[Input]]
 
 
@@ -29,6 +32,13 @@ def inputs_of_object(value: Mapping[str, Any]) -> list[Input]:
         if isinstance(arguments.get("action"), str) or isinstance(arguments.get("type"), str):
             return inputs_of_object(arguments)
         raise InvalidAction(f"there is no action {name[:50]!r}; choose {', '.join(dialects.OWN)}")
+    if value.get("type") == "tool_use" and isinstance(value.get("input"), Mapping):
+        return inputs_of_object(_bare(value["input"]))
+    if value.get("type") == "computer_call":
+        actions = value.get("actions", [value.get("action")])
+        if not isinstance(actions, list) or not all(isinstance(each, Mapping) for each in actions):
+            raise InvalidAction("a computer_call has an object `action` or a list `actions` of objects")
+        return [each for action in actions for each in inputs_of_object(_bare(action))]
     if isinstance(value.get("action_type"), str):
         parameters = value.get("parameters", {k: v for k, v in value.items() if k != "action_type"})
         return _built(dialects.OSWORLD, value["action_type"], (), parameters if isinstance(parameters, dict) else {})
@@ -85,6 +95,13 @@ def _built(table: Mapping[str, Builder], name: str, positional: Sequence[Any], n
         raise InvalidAction(f"{name}(): {str(error)[:200]}") from error
     except LookupError as error:
         raise InvalidAction(f"{name}(): {str(error)[:200]} is missing") from error
+
+
+def _bare(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return an action that stood in an envelope; raise InvalidAction if it is another envelope."""
+    if value.get("type") in ENVELOPES or "arguments" in value:
+        raise InvalidAction(f"a {' or '.join(ENVELOPES)} holds an action itself")
+    return value
 
 
 def _without(value: Mapping[str, Any], key: str) -> dict[str, Any]:

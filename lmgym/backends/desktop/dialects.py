@@ -50,6 +50,16 @@ def _points(*values: Any) -> tuple[tuple[float, float], ...]:
     return tuple(zip(numbers[::2], numbers[1::2], strict=True))
 
 
+def _holding(keys: Any, *inputs: Input) -> Inputs:
+    """Return the inputs between the presses and the releases of some keys: names, or one text with "+"."""
+    held = _keys(keys, "+") if keys else ()
+    return [*_each("key_down", held), *inputs, *_each("key_up", held[::-1])]
+
+
+def _each(kind: Kind, keys: Iterable[str]) -> Inputs:
+    return [Input(kind, keys=(key,)) for key in keys]
+
+
 def _pair(value: Any) -> tuple[tuple[float, float], ...]:
     if value is None:
         return ()
@@ -167,6 +177,13 @@ def _auto_drag(x: Any, y: Any, duration: Any = 0, button: str = "left", **_: Any
     return [Input("drag", _points(x, y), button=_button(button))]
 
 
+def _auto_shift(kind: Kind) -> Callable[..., Inputs]:
+    def build(xOffset: Any = 0, yOffset: Any = 0, duration: Any = 0, button: str = "left", **_: Any) -> Inputs:
+        return [Input(kind, _points(xOffset, yOffset), button=_button(button), relative=True)]
+
+    return build
+
+
 def _auto_button(kind: Kind) -> Callable[..., Inputs]:
     def build(x: Any = None, y: Any = None, button: str = "left", duration: Any = 0) -> Inputs:
         return [Input(kind, _points(x, y), button=_button(button))]
@@ -214,7 +231,11 @@ PYAUTOGUI: Mapping[str, Callable[..., Inputs]] = {
     "doubleClick": _auto_click("left", 2),
     "tripleClick": _auto_click("left", 3),
     "moveTo": _auto_move,
+    "move": _auto_shift("move"),
+    "moveRel": _auto_shift("move"),
     "dragTo": _auto_drag,
+    "drag": _auto_shift("drag"),
+    "dragRel": _auto_shift("drag"),
     "mouseDown": _auto_button("button_down"),
     "mouseUp": _auto_button("button_up"),
     "scroll": _auto_scroll("up", "down"),
@@ -270,34 +291,32 @@ OSWORLD: Mapping[str, Callable[..., Inputs]] = {
 # Anthropic's computer use -------------------------------------------------------------------------------------
 
 
-def _each(kind: Kind, keys: Iterable[str]) -> Inputs:
-    return [Input(kind, keys=(key,)) for key in keys]
-
-
 def _claude_click(button: str, count: int) -> Callable[..., Inputs]:
     def build(coordinate: Any = None, text: Any = None) -> Inputs:
-        held = _keys(text, "+") if text else ()
-        clicks = [Input("click", _pair(coordinate), button=button, count=count)]
-        return [*_each("key_down", held), *clicks, *_each("key_up", held[::-1])]
+        return _holding(text, Input("click", _pair(coordinate), button=button, count=count))
 
     return build
 
 
 def _claude_scroll(scroll_direction: str, scroll_amount: Any = 3, coordinate: Any = None, text: Any = None) -> Inputs:
-    return [Input("scroll", _pair(coordinate), direction=_words(scroll_direction), count=_whole(scroll_amount))]
+    turns = Input("scroll", _pair(coordinate), direction=_words(scroll_direction), count=_whole(scroll_amount))
+    return _holding(text, turns)
 
 
-def _claude_drag(coordinate: Any, start_coordinate: Any = None) -> Inputs:
-    return [Input("drag", (*_pair(start_coordinate), *_pair(coordinate)))]
+def _claude_drag(coordinate: Any, start_coordinate: Any = None, text: Any = None) -> Inputs:
+    return _holding(text, Input("drag", (*_pair(start_coordinate), *_pair(coordinate))))
+
+
+def _claude_key(text: Any, repeat: Any = 1) -> Inputs:
+    return [Input("hotkey", keys=_keys(text, "+"))] * _whole(repeat)
 
 
 def _claude_hold(text: Any, duration: Any = 1) -> Inputs:
-    keys = _keys(text, "+")
-    return [*_each("key_down", keys), Input("wait", seconds=_number(duration)), *_each("key_up", keys)]
+    return _holding(_words(text), Input("wait", seconds=_number(duration)))
 
 
 ANTHROPIC: Mapping[str, Callable[..., Inputs]] = {
-    "key": lambda text: [Input("hotkey", keys=_keys(text, "+"))],
+    "key": _claude_key,
     "hold_key": _claude_hold,
     "type": type_text,
     "mouse_move": lambda coordinate: [Input("move", _pair(coordinate))],
@@ -322,13 +341,13 @@ ANTHROPIC: Mapping[str, Callable[..., Inputs]] = {
 
 
 def _gpt_click(x: Any, y: Any, button: str = "left", keys: Any = None) -> Inputs:
-    return [Input("click", _points(x, y), button={"wheel": "middle"}.get(_words(button), button))]
+    return _holding(keys, Input("click", _points(x, y), button={"wheel": "middle"}.get(_words(button), button)))
 
 
 def _gpt_scroll(x: Any = None, y: Any = None, scroll_x: Any = 0, scroll_y: Any = 0, keys: Any = None) -> Inputs:
     across, along = (round(_number(value) / 100) or (value > 0) - (value < 0) for value in (scroll_x, scroll_y))
     turned = _world_scroll(across, -along)
-    return [Input("move", _points(x, y)), *turned] if x is not None else turned
+    return _holding(keys, *([Input("move", _points(x, y))] if x is not None else []), *turned)
 
 
 def _gpt_drag(path: Sequence[Any], keys: Any = None) -> Inputs:
@@ -336,13 +355,13 @@ def _gpt_drag(path: Sequence[Any], keys: Any = None) -> Inputs:
     points = tuple(point for pair in pairs for point in _pair(pair))
     if len(points) < 2:
         raise ValueError("a path has two places or more")
-    return [Input("drag", points[:50])]
+    return _holding(keys, Input("drag", points[:50]))
 
 
 OPENAI: Mapping[str, Callable[..., Inputs]] = {
     "click": _gpt_click,
-    "double_click": lambda x, y, keys=None: double_click(x, y),
-    "move": lambda x, y, keys=None: move(x, y),
+    "double_click": lambda x, y, keys=None: _holding(keys, *double_click(x, y)),
+    "move": lambda x, y, keys=None: _holding(keys, *move(x, y)),
     "drag": _gpt_drag,
     "scroll": _gpt_scroll,
     "type": type_text,

@@ -45,6 +45,7 @@ class Input:
     text: str = ""
     keys: tuple[str, ...] = ()
     seconds: float = 0.0
+    relative: bool = False  # the points are distances from the pointer's place
 
 
 def scales(coordinates: Coordinates, size: tuple[int, int]) -> tuple[float, float]:
@@ -98,6 +99,10 @@ def perform(each: Input, desktop: Desktop) -> None:
     """Perform one checked input, whose points are in pixels, and wait until the screen rests."""
     display = desktop.display
     points = [(round(x), round(y)) for x, y in each.points]
+    if each.relative:
+        points = [_from_pointer(desktop, *point) for point in points]
+    if len(points) == 1 and each.kind == "drag":
+        points = [display.pointer(), *points]
     if points:
         display.move(*points[0])
         if each.kind in ("click", "drag", "scroll", "button_down"):
@@ -146,11 +151,15 @@ def _hotkey(desktop: Desktop, keys: Sequence[str]) -> None:
         desktop.display.key(symbol, down=False)
 
 
-def _drag(desktop: Desktop, points: Sequence[tuple[int, int]], number: int) -> None:
-    """Press at the first point, or where the pointer is, pass the others in small steps, and release."""
+def _from_pointer(desktop: Desktop, across: int, down: int) -> tuple[int, int]:
+    """Return the place at a distance from the pointer's, or the nearest one on the screen."""
+    (x, y), (width, height) = desktop.display.pointer(), desktop.size
+    return min(max(x + across, 0), width - 1), min(max(y + down, 0), height - 1)
+
+
+def _drag(desktop: Desktop, path: Sequence[tuple[int, int]], number: int) -> None:
+    """Press at the first point, pass the others in small steps, and release."""
     display = desktop.display
-    path = list(points) if len(points) > 1 else [display.pointer(), *points]
-    display.move(*path[0])
     display.button(number, down=True)
     display.sync()
     for (x0, y0), (x1, y1) in zip(path, path[1:], strict=False):
