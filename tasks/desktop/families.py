@@ -12,7 +12,7 @@ from lmgym.tasks.desktop import combined, documents, filing, infeasible, sheets,
 from lmgym.tasks.desktop.goals import Builder
 
 LEVELS = {1: range(2, 5), 2: range(5, 11), 3: range(11, 26)}  # actions, the final one included
-_QUICK = (texts, terminals, filing, infeasible)  # applications that start in a second
+_QUICK = (texts, terminals, filing, infeasible)  # most of their applications start in a second
 _OFFICE = (sheets, documents, slides, combined)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from lmgym.backends.desktop.session import Launch
-from lmgym.tasks.desktop.goals import FILES, TERMINAL, Builder, DesktopGoal, editor, note, words
+from lmgym.tasks.desktop.goals import FILES, TERMINAL, Builder, DesktopGoal, editor, note, office, words
 from lmgym.tasks.desktop.moves import Move, key, shell
-from lmgym.tasks.desktop.office import Writer, pdf
+from lmgym.tasks.desktop.office import Writer, deck, document, pdf, workbook
 
 Rng = np.random.Generator
 
@@ -64,10 +64,33 @@ def edit_in_reader(rng: Rng) -> DesktopGoal:
     return _impossible(text, {file: pdf(f"about {old}")}, (Launch("evince", (file,), file),), key("ctrl+home"))
 
 
+def delete_missing_sheet(rng: Rng) -> DesktopGoal:
+    """Ask for the deletion of a sheet that a workbook does not have."""
+    *names, missing = (word.title() for word in words(rng, 3))
+    book = workbook(*((name, [("Name", "Price")]) for name in names))
+    text = f"Delete the sheet {missing} of stock.xlsx, which is open, and save the file."
+    return _impossible(text, {"stock.xlsx": book}, office("stock.xlsx"), key("ctrl+end"))
+
+
+def delete_missing_table(rng: Rng) -> DesktopGoal:
+    """Ask for the deletion of a table that a document does not have."""
+    lines = [" ".join(words(rng, 4)).capitalize() for _ in range(4)]
+    text = "Delete the second table of letter.docx, keep its paragraphs, and save the file."
+    return _impossible(text, {"letter.docx": document(*lines)}, office("letter.docx"), key("ctrl+end"))
+
+
+def delete_missing_slide(rng: Rng) -> DesktopGoal:
+    """Ask for the deletion of a slide that a short presentation does not have."""
+    drawn, number = words(rng, 6), int(rng.integers(8, 20))
+    slides = [(title.title(), body.capitalize()) for title, body in zip(drawn[::2], drawn[1::2], strict=True)]
+    text = f"Delete slide {number} of talk.pptx and save the presentation."
+    return _impossible(text, {"talk.pptx": deck(*slides)}, office("talk.pptx"), key("ctrl+end"))
+
+
 FAMILIES: dict[Builder, int] = dict.fromkeys(
     (
         *(edit_missing_file, copy_missing_file, delete_missing_line, record_macro, download_page),
-        *(become_root, edit_in_reader),
+        *(become_root, edit_in_reader, delete_missing_sheet, delete_missing_table, delete_missing_slide),
     ),
     1,
 )

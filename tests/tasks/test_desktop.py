@@ -15,7 +15,10 @@ from lmgym.viewer.play import PlaySession
 from tests import components
 
 components.desktop()
-FEW = ("append_line", "create_folder", "count_lines", "edit_missing_file")
+FEW = (
+    *("append_line", "combine_texts", "create_folder", "count_lines", "pack_folder", "edit_missing_file"),
+    *("set_cell", "wrap_lines", "make_heading", "duplicate_slide", "pdf_to_text", "delete_missing_table"),
+)
 
 
 @pytest.fixture(scope="module")
