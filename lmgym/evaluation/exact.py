@@ -19,22 +19,18 @@ def exact_figures(
     *,
     options: Mapping[str, Any] | None = None,
     prompt: str | None = None,
-    most: int | None = None,
 ) -> dict[str, float]:
     """Return the exact figures of a policy on a task by name; empty if the task has none or the policy tells no odds.
 
     `exploitability` is what a best response wins on average, in chips, against the policy in both seats. The odds of an
     action are those of its name as an answer, scaled so that the legal ones sum to 1; `legal_answers` is the mean of
-    that sum before, over information sets. `prompt` is the system prompt; games of more than `most` information sets
-    are left out.
+    that sum before, over information sets. `prompt` is the system prompt.
     """
     spec = find(task)
     if not isinstance(policy, WeighsAnswers) or not hasattr(load(spec), "decisions"):
         return {}
     env = build(task, **{"split": next(iter(spec.splits)), **(options or {})}).unwrapped
     decisions = env.decisions()
-    if most is not None and len(decisions) > most:
-        return {}
     conversations, answers = [], []
     for decision in decisions.values():
         conversation = Conversation(messages=_messages(decision.dialogue, prompt))

@@ -19,7 +19,6 @@ from lmgym.rollout.fork import episode_id
 from lmgym.types import FIRST_SEAT, Job, Trajectory
 
 INTERRUPTED = "interrupted"
-CHEAP = 100  # information sets of a game whose exact figures every report has
 
 
 @dataclass(kw_only=True)
@@ -61,7 +60,7 @@ class Evaluation:
         try:
             watch(progress)
             stopped = self._play(progress, watch)
-            exact = self._exact()
+            exact = {} if stopped else self._exact()
         except Halted as error:
             stopped = self.record.secrets.struck(str(error))
         except KeyboardInterrupt:
@@ -90,9 +89,7 @@ class Evaluation:
         settings = self.settings
         if settings.context != "full" or settings.answers != "plain" or not settings.temperature:
             return {}
-        return exact_figures(
-            settings.task, self.policies.agent, options=settings.options, prompt=settings.prompt, most=CHEAP
-        )
+        return exact_figures(settings.task, self.policies.agent, options=settings.options, prompt=settings.prompt)
 
     def _play(self, progress: EvalProgress, watch: Watch) -> str:
         """Play; return the limit that kept jobs from starting, if one did."""

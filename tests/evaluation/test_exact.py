@@ -9,10 +9,14 @@ from lmgym.env.games.hidden import equilibrium, game_tree
 from lmgym.env.games.state import uniform
 from lmgym.env.registry import build
 from lmgym.evaluation import report as reports
+from lmgym.evaluation.budget import Budget
+from lmgym.evaluation.config import EvalConfig
 from lmgym.evaluation.exact import exact_figures
+from lmgym.evaluation.plan import EvalPlan
 from lmgym.evaluation.runner import Report
 from lmgym.policy.base import Conversation
 from lmgym.policy.load import load_policy
+from lmgym.policy.scripted import Scripted, random
 from lmgym.types import Message
 
 
@@ -64,11 +68,33 @@ def test_the_equilibrium_cannot_be_exploited():
     assert figures["legal_answers"] == pytest.approx(1.0)
 
 
-def test_other_tasks_policies_and_larger_games_have_no_exact_figures():
+def test_other_tasks_and_policies_have_no_exact_figures():
     policy = TablePolicy("kuhn_poker", uniform)
     assert exact_figures("guess_number", policy) == {}
     assert exact_figures("kuhn_poker", load_policy("random")) == {}
-    assert exact_figures("kuhn_poker", policy, most=11) == {}
+
+
+class UniformPolicy(Scripted):
+    """Plays at random and gives every answer the same odds."""
+
+    def answer_logprobs(self, conversations, answers):
+        return [-math.log(3)] * len(answers)
+
+
+def evaluate(tmp_path, **options):
+    config = EvalConfig(tasks=["leduc_poker"], model="tiny", episodes=4, out=tmp_path / "run", **options)
+    policy = UniformPolicy("uniform", random().answer, wants=random().wants)
+    budget = Budget(episodes=config.budget_episodes)
+    with EvalPlan.of(config, "leduc_poker").open(budget, lambda *_, **__: policy, {}) as evaluation:
+        return evaluation.play().exact
+
+
+def test_evaluations_of_leduc_poker_have_exact_figures(tmp_path):
+    assert evaluate(tmp_path)["exploitability"] == pytest.approx(2.373611111, abs=1e-9)
+
+
+def test_evaluations_that_end_early_have_no_exact_figures(tmp_path):
+    assert evaluate(tmp_path, budget_episodes=2) == {}
 
 
 def test_the_odds_of_answers_are_the_models_own():
