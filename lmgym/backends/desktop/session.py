@@ -33,7 +33,7 @@ from lmgym.backends.desktop.tree import AccessibilityBus, TreeNode
 from lmgym.errors import BackendError
 
 SIZE = (1280, 800)  # pixels of the screen
-STARTUP = 180.0  # seconds for the servers or a window: LibreOffice takes 8 alone, a minute beside others on two busy cores
+STARTUP = 180.0  # seconds for the servers or a window: LibreOffice takes 8 alone, a minute on busy cores
 QUIET = 0.06  # seconds without drawing and without work, after which the screen rests
 LOOK = 0.015  # seconds between two looks at the screen and the processes
 LONGEST = 5.0  # seconds that an action may keep the screen busy
