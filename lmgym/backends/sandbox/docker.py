@@ -17,7 +17,8 @@ ULIMITS = {"nofile": 1024, "core": 0, "memlock": 1 << 20}
 USER = "1000:1000"
 PYTHON = f"{hostfiles.PYTHON}/bin/python3"
 ROOT_NEEDS = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID"]  # what installing packages takes
-READ_ONLY = ("asound", "bus", "fs", "irq", "sys", "sysrq-trigger")
+# Of /proc. With a writable /proc/1, root could have the agent killed first when memory is short.
+READ_ONLY = ("1", "asound", "bus", "dynamic_debug", "fs", "irq", "mtrr", "pressure", "sys", "sysrq-trigger")
 ERRORS = 2  # the stream of a frame
 KEPT = 1 << 12  # bytes kept of the agent's errors
 

@@ -19,11 +19,16 @@ MASKED = (  # files of /proc that tell of the host
     "key-users",
     "keys",
     "kmsg",
+    "kpagecgroup",
+    "kpagecount",
+    "kpageflags",
     "latency_stats",
+    "pagetypeinfo",
     "sched_debug",
     "slabinfo",
     "timer_list",
     "timer_stats",
+    "vmallocinfo",
 )
 MODULES = ("capture", "archive", "programs", "loop", "agent")  # in the order of their imports
 BOOT = """
