@@ -194,6 +194,13 @@ CONTROLS = [  # attack, engine, program, protection switched off
         }.items()
     ),
     ("host's sys", "docker", PROGRAMS["host's sys"], host(MaskedPaths=[])),
+    *(
+        (attack, "docker", PROGRAMS[attack], root(**{paths: []}))
+        for attack, paths in {
+            "memory priority of process 1": "ReadonlyPaths",
+            "host's allocations": "MaskedPaths",
+        }.items()
+    ),
 ]
 
 
@@ -372,7 +379,11 @@ NO_CONTROL = {
     **dict.fromkeys(
         ("host's shadow", "host's root folder"), "absent from the sandbox: there is no protection to switch off"
     ),
-    **dict.fromkeys(("host's symbols", "host's keys"), "not every kernel has these files, or shows them to this user"),
+    **dict.fromkeys(
+        ("host's symbols", "host's keys", "host's page types", "host's pages", "memory types"),
+        "not every kernel has these files, or shows them to this user",
+    ),
+    "alarms on the host's load": "not every kernel accounts for its load",
     "limits raised": "takes a capability which this machine's root may lack itself",
 }
 

@@ -8,12 +8,13 @@ import os
 import socket
 import subprocess
 import tarfile
+from dataclasses import replace
 
 import pytest
 
-from lmgym.backends.sandbox import cgroup, open_sandbox
+from lmgym.backends.sandbox import cgroup, daemon, images, open_sandbox
 from tests import components
-from tests.backends.sandbox.conftest import BOX
+from tests.backends.sandbox.conftest import BOX, ENGINES
 
 pytestmark = pytest.mark.slow
 
@@ -87,11 +88,19 @@ PROGRAMS = {  # Python; x86-64's numbers of system calls
     "processors of process 1": refused("os.sched_setaffinity(1, os.sched_getaffinity(0))"),
     "disk priority of process 1": call(251, 1, 1, 3 << 13),
     "disk priority of all processes": call(251, 3, 1000, 3 << 13),
+    "memory priority of process 1": "for name in ('oom_score_adj', 'oom_adj', 'task/1/oom_score_adj', 'autogroup'):\n"
+    "    try:\n        open(f'/proc/1/{name}', 'w').write('9')\n    except OSError:\n        print('HELD')\n"
+    "    else:\n        print('ESCAPED')",
     "host's symbols": silent("kallsyms"),
+    "host's allocations": silent("vmallocinfo"),
+    "host's page types": silent("pagetypeinfo"),
+    "host's pages": silent("kpageflags"),
+    "memory types": refused("open('/proc/mtrr', 'w')"),
+    "alarms on the host's load": refused("open('/proc/pressure/cpu', 'r+b')"),
     "host's keys": silent("keys"),
     "container daemon": refused("s = socket.socket(1)\ns.connect('/var/run/docker.sock')"),
     "memory of process 1": refused("open('/proc/1/mem', 'rb').read(1)"),
-    "descriptors of process 1": refused("os.listdir('/proc/1/fd')"),
+    "descriptors of process 1": refused("open('/proc/1/fd/0')"),
     "root of process 1": refused("os.listdir('/proc/1/root/')"),
     "kernel settings": refused("open('/proc/sys/kernel/core_pattern', 'w').write('|/bin/true')"),
     "sysrq": refused("open('/proc/sysrq-trigger', 'w').write('h')"),
@@ -110,10 +119,55 @@ PROGRAMS = {  # Python; x86-64's numbers of system calls
     "huge file": "import signal; signal.signal(25, signal.SIG_IGN)\n"
     + refused("os.truncate(open('/tmp/h', 'w').fileno(), 1 << 40)"),
 }
+IMAGE = "lmgym/test:attacked"
+NOT_OF_ROOT = dict.fromkeys(  # what programs may do that are root in an image
+    ("root", "foreign owner", "write to the system", "write to devices", "write to the root"),
+    "root may do this to its own copy of an image",
+)
+
+
+@pytest.fixture(scope="module", params=["bubblewrap", "docker", "image", "root in an image"])
+def shared(request, tmp_path_factory):
+    """A sandbox of each engine, and in Docker two with an image as well."""
+    if "image" not in request.param:
+        ENGINES[request.param]()
+        with open_sandbox(BOX, engine=request.param) as sandbox:
+            yield sandbox
+        return
+    ENGINES["docker"]()
+    folder = tmp_path_factory.mktemp("image")
+    (folder / "Dockerfile").write_text(f"FROM {images.base()}\nRUN chown 1000:1000 /work\n")
+    images.build(folder, IMAGE)
+    try:
+        with open_sandbox(replace(BOX, image=IMAGE, root="root" in request.param)) as sandbox:
+            yield sandbox
+    finally:
+        images.delete(IMAGE)
+
+
+def user(box):
+    """Return the user of a box's programs."""
+    return 0 if box.root else 1000
+
+
+def skip_without_disk_limit(sandbox, attack):
+    """Skip an attack on the disk of a box with an image where Docker's storage does not limit it."""
+    if not sandbox.box.image or attack not in ("disk", "inodes"):
+        return
+    with daemon.requests("describe a container") as connection:
+        limit = connection.inspect_container(sandbox._channel._id)["HostConfig"].get("StorageOpt")
+        reasons = daemon.disk_limits(connection.info())
+    if attack == "inodes":
+        pytest.skip("no Docker daemon limits the number of files of a box with an image")
+    if not limit:
+        pytest.skip("no Docker daemon with quotas: " + "; ".join(reasons))
 
 
 @pytest.mark.parametrize("attack", PROGRAMS)
 def test_a_program_is_held(sandbox, attack):
+    if sandbox.box.root and attack in NOT_OF_ROOT:
+        pytest.skip(NOT_OF_ROOT[attack])
+    skip_without_disk_limit(sandbox, attack)
     result = sandbox.run(["python3", "-c", PROGRAMS[attack]], timeout=20)
     assert "HELD" in result.text
     assert "ESCAPED" not in result.text
@@ -134,7 +188,7 @@ def test_a_program_is_held(sandbox, attack):
     ],
 )
 def test_a_bomb_is_held(sandbox, bomb):
-    result = sandbox.run(bomb, timeout=1.5)
+    result = sandbox.run(bomb, timeout=20 if "900 <<" in bomb else 1.5)
     assert len(result.stdout) <= sandbox.box.limits.output
     if "900 <<" in bomb:
         assert "code 137" in result.text
@@ -153,6 +207,16 @@ def test_a_program_may_still_set_its_own_limits_and_priority(sandbox):
     )
     assert sandbox.run(["python3", "-c", program]).text == "11 (64, 64)\n"
     assert sandbox.run("ulimit -n 99; nice -n 12 nice; ulimit -n").text.split()[-1] == "99"
+
+
+def test_what_root_writes_stays_in_its_container(sandbox):
+    if not sandbox.box.root:
+        pytest.skip("programs are not root")
+    places = ("/usr/bin/evil", "/dev/evil", "/evil")
+    with open_sandbox(sandbox.box) as writer, open_sandbox(sandbox.box) as other:
+        assert writer.run(["touch", *places]).code == 0
+        assert not any(os.path.exists(place) for place in places)
+        assert other.run(["cat", *places]).text.count("No such file") == len(places)
 
 
 FILES_IN_MEMORY = """import os
@@ -179,7 +243,7 @@ def test_abstract_sockets_setuid_programs_and_core_dumps_do_nothing(sandbox):
         server.listen()
         program = refused(f"s = socket.socket(1)\ns.connect('\\0lmgym-{os.getpid()}')")
         assert "HELD" in sandbox.run(["python3", "-c", program]).text
-    assert sandbox.run("cp /usr/bin/id i; chmod u+s i; ./i -u; ulimit -c").text == "1000\n0\n"
+    assert sandbox.run("cp /usr/bin/id i; chmod u+s i; ./i -u; ulimit -c").text == f"{user(sandbox.box)}\n0\n"
     assert "NoNewPrivs:\t1" in sandbox.run("cat /proc/self/status").text
 
 
@@ -194,6 +258,8 @@ def test_links_lead_nowhere_on_the_host(sandbox):
 
 
 def test_a_hard_link_takes_no_file_of_the_system_along(sandbox):
+    if sandbox.box.root:
+        pytest.skip("all files of an image are its root's own")
     sandbox.run("ln /etc/passwd h1; ln /usr/bin/id h2; ln -L /etc/alternatives/awk h3; ln /opt/python/bin/python3 h4")
     for path in ("h1", "h2", "h3", "h4"):
         with pytest.raises(FileNotFoundError):
@@ -243,7 +309,7 @@ def test_no_member_of_an_archive_leaves_the_writable_folders(sandbox, name):
 
 def test_devices_of_an_archive_are_left_out_and_setuid_gives_nothing(sandbox):
     sandbox.restore(members(("0/disk", tarfile.BLKTYPE, ""), ("0/memory", tarfile.CHRTYPE, ""), ("0/file", FILE, "")))
-    assert sandbox.run("ls; stat -c %u file").text == "file\n1000\n"
+    assert sandbox.run("ls; stat -c %u file").text == f"file\n{user(sandbox.box)}\n"
     sandbox.run("rm -f file")
 
 
