@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -28,10 +29,11 @@ PARTS = [spec.id for spec in TEXTUAL if spec.part_of]
 TASKS = [spec.id for spec in TEXTUAL if spec.id not in PARTS]
 
 
-def digests(task: str, company: str, hash_seed: str) -> list[str]:
+def digests(task: str, company: str, hash_seed: str, cache: Path) -> list[str]:
+    """Return the digests of a process with a cache of its own: a game compiled by another one would prove nothing."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "tests.tasks.fresh_process", task, company],
-        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        env={**os.environ, "PYTHONHASHSEED": hash_seed, "LMGYM_CACHE": str(cache / company)},
         capture_output=True,
         text=True,
         check=False,
@@ -41,12 +43,12 @@ def digests(task: str, company: str, hash_seed: str) -> list[str]:
     return episodes
 
 
-def check(task: str) -> None:
+def check(task: str, cache: Path) -> None:
     try:
         build(task).close()
     except (InstanceError, MissingExtra) as error:
         pytest.skip(str(error))
-    alone, beside = digests(task, "alone", "1"), digests(task, "beside", "2")
+    alone, beside = digests(task, "alone", "1", cache), digests(task, "beside", "2", cache)
     assert alone
     assert alone == beside
 
@@ -54,18 +56,18 @@ def check(task: str) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("task", [*TASKS, *PARTS[::EVERY]])
-def test_instances_are_the_same_in_every_process(task):
-    check(task)
+def test_instances_are_the_same_in_every_process(task, tmp_path):
+    check(task, tmp_path)
 
 
 @pytest.mark.whole
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("task", PARTS)
-def test_instances_of_a_part_are_the_same_in_every_process(task):
-    check(task)
+def test_instances_of_a_part_are_the_same_in_every_process(task, tmp_path):
+    check(task, tmp_path)
 
 
-def test_digests_tell_instances_apart_and_see_the_second_environment():
-    alone, beside = (digests("lmgym/GuessNumber-v0", company, "3") for company in ("alone", "beside"))
+def test_digests_tell_instances_apart_and_see_the_second_environment(tmp_path):
+    alone, beside = (digests("lmgym/GuessNumber-v0", company, "3", tmp_path) for company in ("alone", "beside"))
     assert alone == beside
     assert len(set(alone)) > 50
