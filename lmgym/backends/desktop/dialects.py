@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from lmgym.backends.desktop.inputs import Input, Kind
+from lmgym.backends.desktop.inputs import MOST_INPUTS, Input, Kind
 
 Inputs = list[Input]
 
@@ -308,7 +308,10 @@ def _claude_drag(coordinate: Any, start_coordinate: Any = None, text: Any = None
 
 
 def _claude_key(text: Any, repeat: Any = 1) -> Inputs:
-    return [Input("hotkey", keys=_keys(text, "+"))] * _whole(repeat)
+    count = _whole(repeat)
+    if not 1 <= count <= MOST_INPUTS:
+        raise ValueError(f"repeat is between 1 and {MOST_INPUTS}; got {count}")
+    return [Input("hotkey", keys=_keys(text, "+"))] * count
 
 
 def _claude_hold(text: Any, duration: Any = 1) -> Inputs:
