@@ -40,6 +40,7 @@ from lmgym.train.recipe import Recipe
 from lmgym.train.schedule import StageProgress, Until, constant
 from lmgym.train.services import Services, view
 from lmgym.train.stages import FitCritic, Rl
+from lmgym.train.update import fitting_tokens
 from lmgym.types import Trajectory
 
 BLIND = "ArCHer's critic sees no pictures: use grpo, rloo or ppo"
@@ -171,7 +172,7 @@ class TwinCritic(Critic):
         )
         heads = UtteranceHeads(trunk, trunk.width, [args.hidden] * 2, seed=seed).to(services.policy.device)
         self.net = Estimator(heads, lr=args.critic_lr, share=args.tau)
-        self.tokens = 4096 if services.policy.device.type == "cpu" else 32_768  # padded tokens of a pass
+        self.tokens = fitting_tokens(services.policy.model, services.policy.device)  # padded tokens of a pass
 
     def fit(self, store: Store | None, progress: StageProgress, *, seed: Sequence[int]) -> Mapping[str, float]:
         """Train on turns drawn from the replay buffer, with a fresh utterance of the policy at each."""

@@ -143,7 +143,7 @@ class Optimiser:
     clip: NonNegative = 1.0  # of the gradient's norm
     epochs: PositiveInt = 1  # passes over a batch
     minibatches: PositiveInt = 1  # optimiser steps per pass
-    micro_tokens: PositiveInt | None = None  # padded tokens of a forward pass; None: 4096 on a CPU, else 32768
+    micro_tokens: PositiveInt | None = None  # padded tokens of a forward pass; None: `fitting_tokens`
     autocast: bool | None = False  # bfloat16 matrix products; None: where the hardware has them
     checkpointing: bool = False  # recompute activations in the backward pass
 

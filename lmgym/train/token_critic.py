@@ -26,7 +26,7 @@ from lmgym.train.parts.credit import token_order
 from lmgym.train.ranks import added
 from lmgym.train.schedule import StageProgress
 from lmgym.train.services import Services
-from lmgym.train.update import minibatches
+from lmgym.train.update import fitting_tokens, minibatches
 
 LOGITS = 1 << 26  # maximum number of logits of a head computed at once
 DONE = -1
@@ -125,7 +125,7 @@ class TokenCritic(Critic):
         self.uncentred = centred  # until the first batch
         self.services, self.net, self.trunk = services, net, trunk
         self.beta, self.steps = beta, steps
-        usual = 4096 if services.policy.device.type == "cpu" else 32_768
+        usual = fitting_tokens(services.policy.model, services.policy.device)
         self.tokens = max(256, min(usual, LOGITS // len(head_of(services.policy.model))))  # padded tokens of a pass
 
     @abstractmethod

@@ -43,8 +43,10 @@ class Updater:
         self.weights = nn.ModuleList([self.model, *self.beside])
         self.optimisers = optimisers(self.weights, self.spec)
         self.device = next(self.model.parameters()).device
-        self.micro_tokens = self.spec.micro_tokens or (4096 if self.device.type == "cpu" else 32_768)
         self.autocast = halves(self.device) if self.spec.autocast is None else self.spec.autocast
+        self.micro_tokens = self.spec.micro_tokens or fitting_tokens(self.model, self.device)
+        if self.autocast and self.device.type == "cuda":  # for the logits, the one product in float32
+            torch.set_float32_matmul_precision("high")
         if self.spec.checkpointing:
             recompute_activations(self.model)
         together = [term.together for term in self.terms if term.together is not None]
@@ -274,6 +276,25 @@ def halves(device: torch.device) -> bool:
         return bool(torch.cuda.is_bf16_supported())
     capabilities: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()  # not in torch 2.11
     return device.type == "cpu" and any(capabilities.get(name, False) for name in ("amx_bf16", "avx512_bf16"))
+
+
+def fitting_tokens(model: nn.Module, device: torch.device) -> int:
+    """Return the padded tokens of a pass: 4,096 on a CPU; on a GPU what a quarter of its memory holds, up to 32,768."""
+    if device.type != "cuda":
+        return 4096
+    memory = torch.cuda.get_device_properties(device).total_memory // 4
+    return min(32_768, max(1024, memory // token_bytes(model)))
+
+
+def token_bytes(model: nn.Module) -> int:
+    """Return about the bytes that a training pass in bfloat16 keeps for a token.
+
+    Each layer keeps 18 vectors of the hidden and 4 of the intermediate size: 38 GB for 32,768 tokens of a model of
+    135 million weights on an H100 (`python -m tests.bench.gpu`).
+    """
+    config: Any = next(part.config for part in model.modules() if hasattr(part, "config"))
+    sizes = config.get_text_config()
+    return int(2 * sizes.num_hidden_layers * (18 * sizes.hidden_size + 4 * sizes.intermediate_size))
 
 
 def check_finite(weights: Iterable[Tensor], of: str = "") -> None:

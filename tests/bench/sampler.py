@@ -5,12 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from typing import TypeVar
 
 import numpy as np
 import torch
 
 from lmgym.policy.base import Conversation
 from lmgym.policy.local.policy import LocalPolicy
+from lmgym.policy.local.session import LocalSession
 from lmgym.types import Completion, Message
 
 THINGS = ["apple", "bread", "candle", "cup", "fork", "knife", "mug", "pan", "plate", "pot", "spoon", "tomato", "vase"]
@@ -36,9 +39,10 @@ class Load:
 
     def observation(self, row: int, turn: int) -> str:
         """Return an observation of about 50 tokens, 150 in the first turn."""
-        rng = np.random.default_rng([self.seed, row, turn])
-        names = [f"a {rng.choice(THINGS)} {rng.integers(1, 4)}" for _ in range(12 if turn else 40)]
-        return f"On the {rng.choice(PLACES)} {rng.integers(1, 20)}, you see {', '.join(names)}."
+        return _observation(self.seed, row, turn)
+
+
+Sampler = TypeVar("Sampler", LocalPolicy, LocalSession)
 
 
 @dataclass
@@ -85,6 +89,20 @@ def with_session(policy: LocalPolicy, load: Load) -> int:
     return sum(len(said.ids) for player in players for said in player.spoken)
 
 
+def in_lockstep(session: LocalSession, load: Load) -> int:
+    """Return the tokens that a session samples for the load if all rows wait for the slowest, as in training."""
+    players = [Player(load, row, lengths) for row, lengths in enumerate(load.lengths())]
+    for player in players:
+        session.drop(player.row)
+    for _ in range(load.turns):
+        for player in players:
+            session.put(player.row, _asked(player))
+        while len(session):
+            for key, completion in session.step():
+                players[int(str(key))].heard(completion)
+    return sum(len(said.ids) for player in players for said in player.spoken)
+
+
 def with_generate(policy: LocalPolicy, load: Load) -> int:
     """Return the tokens that `model.generate` samples for the load, without a cache across turns and in lockstep."""
     players = [Player(load, row, lengths) for row, lengths in enumerate(load.lengths())]
@@ -102,12 +120,19 @@ def with_generate(policy: LocalPolicy, load: Load) -> int:
     return sum(len(said.ids) for player in players for said in player.spoken)
 
 
-def measure(policy: LocalPolicy, load: Load, run: Callable[[LocalPolicy, Load], int]) -> dict[str, float]:
-    """Return tokens, seconds and tokens per second of one run."""
+def measure(policy: Sampler, load: Load, run: Callable[[Sampler, Load], int]) -> dict[str, float]:
+    """Return tokens, seconds and tokens per second of one run, by a policy or a session."""
     began = time.perf_counter()
     tokens = run(policy, load)
     seconds = time.perf_counter() - began
     return {"tokens": tokens, "seconds": round(seconds, 3), "tokens_per_second": round(tokens / seconds, 1)}
+
+
+@cache
+def _observation(seed: int, row: int, turn: int) -> str:
+    rng = np.random.default_rng([seed, row, turn])
+    names = [f"a {rng.choice(THINGS)} {rng.integers(1, 4)}" for _ in range(12 if turn else 40)]
+    return f"On the {rng.choice(PLACES)} {rng.integers(1, 20)}, you see {', '.join(names)}."
 
 
 def _asked(player: Player) -> Conversation:

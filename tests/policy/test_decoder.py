@@ -4,6 +4,7 @@ import torch
 
 from lmgym.policy.local.decoder import Chunk, FusedDecoder
 from lmgym.policy.local.forward import is_supported, network
+from lmgym.policy.local.graphs import step_of
 from lmgym.policy.local.kv_cache import KVCache, PrefixCopy, SlotTable, packed, plan_copies, shared_length
 from lmgym.policy.local.model_decoder import ModelDecoder
 from lmgym.policy.models.tiny import tiny_model
@@ -11,10 +12,11 @@ from lmgym.policy.models.tiny import tiny_model
 from .models import KINDS, model
 
 
-def decoder(net):
+def decoder(net, **options):
     """The decoder that a policy takes for a model."""
-    cache = KVCache()
-    return FusedDecoder(network(net.requires_grad_(False)), cache) if is_supported(net) else ModelDecoder(net, cache)
+    if is_supported(net):
+        return FusedDecoder(network(net.requires_grad_(False)), KVCache(), **options)
+    return ModelDecoder(net, KVCache())
 
 
 def expected(net, ids):
@@ -23,10 +25,11 @@ def expected(net, ids):
         return torch.log_softmax(net(input_ids=torch.tensor([ids])).logits[0, -1].float(), -1)
 
 
+@pytest.mark.parametrize("together", [False, True])
 @pytest.mark.parametrize("name", KINDS)
-def test_ragged_rows_and_chunks_agree_with_the_library(name):
+def test_ragged_rows_and_chunks_agree_with_the_library(name, together):
     net = model(name).eval()
-    mine = decoder(net)
+    mine = decoder(net, together=together)
     rng = np.random.default_rng(0)
     rows = {slot: [] for slot in (0, 1, 2, 5, 11)}
     for step in range(12):
@@ -62,6 +65,30 @@ def test_a_view_with_a_gap_and_gathered_rows_give_the_same():
         _, logits = mine.feed([Chunk(slot, len(rows[slot]), [7]) for slot in chosen])
         for slot, row in zip(chosen, logits, strict=True):
             assert (torch.log_softmax(row, -1) - expected(net, [*rows[slot], 7])).abs().max() < 1e-5
+
+
+def test_a_step_of_constant_shapes_gives_what_a_pass_gives():
+    net = tiny_model(vocab=300).eval()
+    mine = decoder(net)
+    rows = {slot: list(range(5, 15 + slot)) for slot in (6, 1, 3)}
+    mine.feed([Chunk(slot, 0, ids) for slot, ids in rows.items()])
+    inputs = torch.tensor([[7, 8, 9, 7], [6, 1, 3, 6], [16, 11, 13, 16]])  # the first row twice
+    for _ in range(2):  # a second time writes the same
+        with torch.inference_mode():
+            hidden, logits = step_of(mine.network, mine.cache, inputs, 8, 64)
+    assert hidden.shape == (4, 256)
+    for slot, token, row in zip((6, 1, 3), (7, 8, 9), logits, strict=False):
+        assert (torch.log_softmax(row, -1) - expected(net, [*rows[slot], token])).abs().max() < 1e-5
+
+
+def test_a_network_loads_the_weights_of_another_in_place():
+    one, other = (network(tiny_model(vocab=300, seed=seed).requires_grad_(False)) for seed in (0, 1))
+    places = [weight.data_ptr() for weight in (one.blocks[0].qkv, one.head, one.norm)]
+    one.load(other)
+    assert [weight.data_ptr() for weight in (one.blocks[0].qkv, one.head, one.norm)] == places
+    ids, positions = torch.arange(5, 25), torch.arange(20)
+    states = [net.hidden(ids, positions, lambda _, q, k, v: q.flatten(1)) for net in (one, other)]
+    assert torch.equal(*states)
 
 
 def test_the_cache_grows_and_keeps_what_it_holds():

@@ -3,6 +3,7 @@ import torch
 
 from lmgym.policy.base import Conversation
 from lmgym.policy.load import load_local
+from lmgym.policy.local.policy import LocalPolicy
 from lmgym.policy.local.sampling import Sampling
 from lmgym.types import Message
 
@@ -181,3 +182,19 @@ def test_prefixes_are_written_on_without_an_environment():
     prefix = actor.prompt(Conversation(messages=tuple(opened())))[0]
     answers = actor.sample([prefix, prefix, prefix[:-5]])
     assert len({answer.ids for answer in answers}) == len(answers) == 3
+
+
+@pytest.mark.parametrize("kind", ["cpu", "cuda"])
+def test_prompts_wait_for_each_other_on_a_gpu_and_the_answers_stay(monkeypatch, kind):
+    actor = policy("qwen3", sampling=Sampling(seed=3))
+    end = torch.tensor([actor.template.end])
+    actor.adjust = lambda _, logits: logits.index_copy(1, end, logits.logsumexp(-1, keepdim=True) - 1.5)  # often ends
+    expected = [[answer.ids for answer in row] for row in talk(actor, actor.session(), rows=8, turns=6)]
+    monkeypatch.setattr(LocalPolicy, "device", property(lambda _: torch.device(kind)))  # the tensors stay on the CPU
+    session = actor.session()
+    feed = session._decoder.feed
+    passes = []
+    monkeypatch.setattr(session._decoder, "feed", lambda chunks: passes.append(chunks) or feed(chunks))
+    assert [[answer.ids for answer in row] for row in talk(actor, session, rows=8, turns=6)] == expected
+    with_prompts = sum(any(len(chunk.ids) > 1 for chunk in chunks) for chunks in passes)
+    assert (with_prompts < len(passes) / 2) == (kind == "cuda")

@@ -16,7 +16,7 @@ from lmgym.train.interfaces import Optimiser, Term
 from lmgym.train.muon import Float32Muon
 from lmgym.train.parts.losses import kl_to_start, nll, unit_surrogate
 from lmgym.train.schedule import StageProgress, constant
-from lmgym.train.update import Updater, logprobs_of, minibatches, optimisers
+from lmgym.train.update import Updater, fitting_tokens, logprobs_of, minibatches, optimisers, token_bytes
 from tests.policy import models
 from tests.train.batches import make_batch
 from tests.train.toys import VOCABULARY, Bigram, gradient, scorer, toy_model
@@ -318,3 +318,14 @@ def test_adams_eps_keeps_what_has_next_to_no_gradient_where_it_is(eps):
     large, small = weight.weight.detach().abs()[0].tolist()
     assert large == pytest.approx(0.1, rel=1e-2)
     assert small == pytest.approx(0.1 * 1e-5 / (1e-5 + eps), rel=1e-2)
+
+
+def test_a_pass_on_a_gpu_takes_fewer_tokens_of_a_larger_model():
+    small = toy_model()
+    assert fitting_tokens(small, torch.device("cpu")) == 4096
+    model = models.model("qwen3")
+    with_head = torch.nn.ModuleDict({"policy": model, "value": torch.nn.Linear(2, 1)})
+    assert token_bytes(with_head) == token_bytes(model) > 0
+    large = copy.deepcopy(model)
+    large.config.num_hidden_layers *= 3
+    assert token_bytes(large) == 3 * token_bytes(model)

@@ -1,7 +1,8 @@
 """One forward pass over the rows of a session, prompts and single tokens together, with a key-value cache.
 
 All tokens of a pass are packed, so that only attention sees rows: single tokens attend together over the slots in use,
-prompts in groups of similar length, and each chunk that continues a cached row by itself.
+prompts in groups of similar length. A chunk that continues a cached row attends by itself on a CPU, and in a group of
+similar length on a GPU, where a pass of single tokens alone is a captured graph.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lmgym.policy.local.forward import Network, Rows
+from lmgym.policy.local.graphs import StepGraphs
 from lmgym.policy.local.kv_cache import KVCache
 from lmgym.policy.models.vision import PICTURE_IDS, PreparedPicture
 
@@ -77,11 +79,18 @@ class FusedDecoder(Decoder):
 
     network: Network
     cache: KVCache
+    together: bool = False  # chunks that continue their slots attend in groups on a CPU too
 
     @torch.inference_mode()
     def feed(self, chunks: Sequence[Chunk]) -> tuple[Tensor, Tensor]:
         """Return hidden states (R, H) and fp32 logits (R, V) after the last token of each chunk."""
         self.cache.reserve(max(c.slot for c in chunks) + 1, max(c.start + len(c.ids) for c in chunks))
+        if self.network.embed.device.type == "cuda" and self.cache.keys and all(c.kind == SINGLE for c in chunks):
+            if self.cache.graphs is None or self.cache.graphs.network is not self.network:
+                self.cache.graphs = StepGraphs(self.network, self.cache)
+            return self.cache.graphs.step(
+                [c.ids[0] for c in chunks], [c.slot for c in chunks], [c.start for c in chunks]
+            )
         order = sorted(range(len(chunks)), key=lambda i: (chunks[i].kind, len(chunks[i].ids), chunks[i].slot))
         pack = Pack([chunks[i] for i in order], self.network.embed.device)
         groups = [group for at, part in pack.groups() for group in self._groups(part, pack.starts[at])]
@@ -96,6 +105,12 @@ class FusedDecoder(Decoder):
         hidden = hidden[pack.last[torch.tensor(order).argsort().to(pack.last.device)]]
         return hidden, F.linear(hidden, self.network.head).float()
 
+    def _graphs(self) -> StepGraphs:
+        """Return the captured steps of this network over this cache."""
+        if self.cache.graphs is None or self.cache.graphs.network is not self.network:
+            self.cache.graphs = StepGraphs(self.network, self.cache)
+        return self.cache.graphs
+
     def _groups(self, chunks: Sequence[Chunk], first: int) -> list[AttentionGroup]:
         """Group chunks of one kind by their attention; the first chunk is at `first` in the pack."""
         device = self.network.embed.device
@@ -104,6 +119,8 @@ class FusedDecoder(Decoder):
             return [SingleTokens(chunks, first, self.cache, device)]
         if chunks[0].kind == PROMPT:
             return [Prompts(chunks, first, device)]
+        if chunks[0].kind == CONTINUED and (self.together or device.type != "cpu"):
+            return [Continuations(chunks, first, self.cache, device)]
         starts = [first + sum(len(c.ids) for c in chunks[:i]) for i in range(len(chunks))]
         return [Continuation(chunk, at, self.cache, device) for chunk, at in zip(chunks, starts, strict=True)]
 
@@ -210,3 +227,28 @@ class Continuation:
         query = q[self.span].transpose(0, 1)[None]
         out = F.scaled_dot_product_attention(query, keys, values, attn_mask=self.mask, enable_gqa=True)
         return out[0].transpose(0, 1).flatten(1)
+
+
+class Continuations:
+    """Attention of chunks that continue their slots, padded to one width, over copies of the slots' caches."""
+
+    def __init__(self, chunks: Sequence[Chunk], first: int, cache: KVCache, device: torch.device) -> None:
+        self.cache = cache
+        self.rows = Rows([len(c.ids) for c in chunks], device)
+        self.span = slice(first, first + self.rows.tokens)
+        self.slots = torch.tensor([c.slot for c in chunks], device=device)
+        self.length = max(c.start + len(c.ids) for c in chunks)
+        positions = torch.tensor([c.start for c in chunks])[:, None] + torch.arange(self.rows.width)  # (R, T)
+        self.hidden = (torch.arange(self.length) > positions[..., None]).to(device)  # (R, T, length)
+        self.mask: Tensor | None = None
+
+    def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Return the attention output of the chunks' tokens, (n, Hq D)."""
+        keys, values = self.cache.read(layer, self.slots, self.length)
+        query = self.rows.pad(q[self.span])  # (R, Hq, T, D)
+        grouped = query.reshape(len(query), k.shape[1], -1, query.shape[3])  # a group's heads are query rows
+        if self.mask is None:
+            mask = torch.zeros(self.hidden.shape, dtype=q.dtype, device=q.device).masked_fill_(self.hidden, -torch.inf)
+            self.mask = mask.repeat(1, query.shape[1] // k.shape[1], 1)[:, None]  # (R, 1, G T, length)
+        out = F.scaled_dot_product_attention(grouped, keys, values, attn_mask=self.mask)
+        return self.rows.pack(out.view(query.shape))

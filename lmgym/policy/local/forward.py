@@ -72,6 +72,17 @@ class Network:
             x = layer(x, cos, sin, index, attend)
         return rms(x, self.norm, self.eps)
 
+    def load(self, other: Network) -> None:
+        """Copy the weights of `other`, which has the same shapes, into the tensors of this network."""
+        for mine, weight in zip(self._weights(), other._weights(), strict=True):
+            mine.copy_(weight)
+
+    def _weights(self) -> list[Tensor]:
+        """Return all weights, in a fixed order."""
+        values = [vars(block).values() for block in self.blocks]
+        tensors = [value for block in values for value in block if value is not None]
+        return [*tensors, self.embed, self.norm, self.head, self.frequency]
+
     def _embed(self, ids: Tensor, mask: Tensor, pictures: Sequence[PreparedPicture]) -> Tensor:
         """Return embeddings (N, H) of `ids` (N,), of which those with `mask` (N,) are tokens of `pictures`."""
         assert self.embed_pictures is not None, "pictures for a model without vision"
@@ -111,10 +122,14 @@ class Rows:
             x = x.new_zeros(self.count * self.width, *x.shape[1:]).index_copy(0, self.index, x)
         return x.reshape(self.count, self.width, *x.shape[1:]).transpose(1, 2)
 
+    def pack(self, x: Tensor) -> Tensor:
+        """Convert rows x (R, heads, T, D) to the packed form (N, heads D)."""
+        x = x.transpose(1, 2).reshape(self.count * self.width, -1)
+        return x if self.index is None else x.index_select(0, self.index)
+
     def causal(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Return causal attention within the rows, of packed q (N, Hq, D), k and v (N, Hk, D); (N, Hq D)."""
-        out = causal(self.pad(q), self.pad(k), self.pad(v)).transpose(1, 2).reshape(self.count * self.width, -1)
-        return out if self.index is None else out.index_select(0, self.index)
+        return self.pack(causal(self.pad(q), self.pad(k), self.pad(v)))
 
 
 def is_supported(model: nn.Module) -> bool:

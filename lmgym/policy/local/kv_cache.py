@@ -9,9 +9,13 @@ from __future__ import annotations
 import heapq
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from torch import Tensor
+
+if TYPE_CHECKING:
+    from lmgym.policy.local.graphs import StepGraphs
 
 ID_BYTES = 4  # bytes of a packed id: big-endian, so that bytes sort as the ids do
 
@@ -24,6 +28,7 @@ class KVCache:
     values: list[Tensor] = field(default_factory=list)
     slots: int = 8
     positions: int = 256
+    graphs: StepGraphs | None = None  # captured passes over these tensors, on a GPU
 
     def reserve(self, slots: int, positions: int) -> None:
         """Make room for `slots` conversations of `positions` tokens; both sizes grow by doubling."""
@@ -33,6 +38,7 @@ class KVCache:
             self.slots *= 2
         while self.positions < positions:
             self.positions *= 2
+        self.graphs = None
         self.keys = [self._grown(layer) for layer in self.keys]
         self.values = [self._grown(layer) for layer in self.values]
 

@@ -20,7 +20,7 @@ from transformers.utils import logging
 from lmgym.errors import PolicyError
 from lmgym.policy.base import Conversation, extends, tools_by_turn
 from lmgym.policy.local.decoder import Decoder, FusedDecoder, PairedDecoder
-from lmgym.policy.local.forward import head_of, is_supported, network
+from lmgym.policy.local.forward import Network, head_of, is_supported, network
 from lmgym.policy.local.kv_cache import KVCache
 from lmgym.policy.local.model_decoder import ModelDecoder
 from lmgym.policy.local.sampling import Adjust, Sampling
@@ -75,6 +75,7 @@ class LocalPolicy:
         if tokens > rows:
             raise PolicyError(f"the tokenizer has {tokens} tokens and the model {rows}: they do not belong together")
         self._decoder: Callable[[KVCache], Decoder] | None = None  # with the current weights
+        self._network: Network | None = None  # of sampling on a GPU, whose graphs need the tensors in place
         self._second: PreTrainedModel | None = None  # a second model, whose states `adjust` reads
 
     @property
@@ -270,10 +271,24 @@ class LocalPolicy:
         """Return a decoder with the current weights, cast to the precision of sampling, over `cache`."""
         if self._decoder is None:
             vision = None if self.gallery is None else self.gallery.vision
-            self._decoder = _decoder_of(self.model, self.dtype, vision)
+            if self.device.type == "cuda" and is_supported(self.model):
+                self._decoder = partial(FusedDecoder, self._loaded_network())
+            else:
+                self._decoder = _decoder_of(self.model, self.dtype, vision)
             if self._second is not None:
                 self._decoder = partial(PairedDecoder, self._decoder, _decoder_of(self._second, self.dtype, vision))
         return self._decoder(cache or KVCache())
+
+    @torch.inference_mode(mode=False)  # its tensors are written in both modes
+    @torch.no_grad()
+    def _loaded_network(self) -> Network:
+        """Return the network of sampling with the current weights, always the same object."""
+        current = network(self.model, self.dtype)
+        if self._network is None:
+            self._network = current
+        else:
+            self._network.load(current)
+        return self._network
 
 
 @contextmanager

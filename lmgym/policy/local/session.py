@@ -24,7 +24,7 @@ from lmgym.policy.noise import stream, uniform
 from lmgym.policy.tools import split_thinking
 from lmgym.types import Completion, Finish, Picture, pictures_in
 
-BUDGET = 4096  # tokens of one forward pass; a longer prompt is a pass by itself
+BUDGET = {"cpu": 4096, "cuda": 32_768}  # tokens of one forward pass; a longer prompt is a pass by itself
 
 
 class Sampler(Protocol):
@@ -37,6 +37,10 @@ class Sampler(Protocol):
     stops: frozenset[int]
     gallery: Gallery | None
     template: ChatTemplate
+
+    @property
+    def device(self) -> torch.device:
+        """Device of the model."""
 
     def decoder(self, cache: KVCache | None = None) -> Decoder:
         """Return a decoder with the current weights over `cache`."""
@@ -159,7 +163,7 @@ class LocalSession:
             self._slots.invalidate()
             for row in self._rows.values():
                 row.cached = 0
-        for key, row in list(self._waiting.items()):  # as far as there are slots, in order
+        for key, row in self._admitted():  # as far as there are slots, in order
             claim = self._slots.claim(key, row.ids, {**self._rows, **self._waiting})
             if claim is None:
                 break
@@ -168,9 +172,17 @@ class LocalSession:
         finished = list(self._overflown.items())
         self._overflown = {}
         for wave in self._waves():
-            for rows in _passes(wave):
+            for rows in _passes(wave, BUDGET.get(self._policy.device.type, BUDGET["cpu"])):
                 finished += self._advance(rows)
         return finished
+
+    def _admitted(self) -> list[tuple[Hashable, BatchRow]]:
+        """Return the waiting rows that begin now: on a CPU all; on a GPU none while more rows are being answered.
+
+        A pass with prompts costs a GPU several steps of single tokens, which are captured graphs.
+        """
+        held = self._policy.device.type == "cuda" and len(self._waiting) < len(self._rows)
+        return [] if held else list(self._waiting.items())
 
     def drop(self, key: Hashable) -> None:
         """Forget `key`; other conversations may still copy what its slot holds."""
@@ -259,13 +271,13 @@ class LocalSession:
         return "context" if len(row.ids) >= policy.context else None
 
 
-def _passes(rows: list[BatchRow]) -> Iterator[list[BatchRow]]:
-    """Yield the rows in passes of at most BUDGET tokens, rows with similar amounts to compute together."""
+def _passes(rows: list[BatchRow], budget: int) -> Iterator[list[BatchRow]]:
+    """Yield the rows in passes of at most `budget` tokens, rows with similar amounts to compute together."""
     batch: list[BatchRow] = []
     tokens = 0
     for row in sorted(rows, key=lambda row: len(row.ids) - row.cached):
         size = len(row.ids) - row.cached
-        if batch and tokens + size > BUDGET:
+        if batch and tokens + size > budget:
             yield batch
             batch, tokens = [], 0
         batch.append(row)
