@@ -6,7 +6,7 @@ Sun et al. 2025, Stabilizing long-term multi-turn RL with gated rewards, as in `
 priority: repaired, submitted, edited, located, tested, valid. The gate is a submission; without one the steps earn
 nothing. Outputs older than the newest `keep` are stubs, as episodes take up to 40 turns.
 
-The experiment is evaluated on the training split, whose draws repeat bugs: `tiny` repairs hardly any that it has not
+The experiment has 96 bugs, which are imitated, trained on and measured: `tiny` repairs hardly any that it has not
 imitated. Deviations: those of `gra`. Parts reused: all of `gra`; the stubs of WebAgent-R1.
 """
 
@@ -24,9 +24,9 @@ EXPERIMENT = Direction(
     name="gra_swe",
     claim="gates keep immediate rewards from replacing the outcome",
     task="swe_repair",
-    options=("level=easy", "rewards=dense", "max_turns=8"),
+    options=("level=easy", "rewards=dense", "max_turns=8", "bugs=96"),
     recordings=(Recording(by="demonstrator", episodes=96),),
-    common=("--train-instances", "200", "--evaluate-split", "train", "--max-tokens", "256"),
+    common=("--evaluate-split", "train", "--max-tokens", "256"),
     arms=(
         arm("gra", "gra_swe", "--instances", "2"),
         arm("all terms added", "gra_swe", "--direct", "--instances", "2"),

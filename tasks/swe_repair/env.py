@@ -15,7 +15,7 @@ from lmgym.backends.sandbox import Sandbox, open_sandbox
 from lmgym.env.coding import AgentStep
 from lmgym.env.coding_env import CodingEnv
 from lmgym.env.env import Reply
-from lmgym.errors import BackendError
+from lmgym.errors import BackendError, InstanceError
 from lmgym.tasks.swe_repair import SPEC, TRAIN, instances, repositories, workspace
 from lmgym.tasks.swe_repair.demonstrator import commands
 from lmgym.tasks.swe_repair.evidence import ran_tests, read_file
@@ -33,7 +33,15 @@ class SWERepair(CodingEnv[Sandbox]):
 
     SPEC = SPEC
 
-    def __init__(self, *, protocol: str = "bash", level: str = "all", rewards: str = "sparse", **common: Any) -> None:
+    def __init__(
+        self,
+        *,
+        protocol: str = "bash",
+        level: str = "all",
+        rewards: str = "sparse",
+        bugs: int = TRAIN,
+        **common: Any,
+    ) -> None:
         """Choose the protocol, the kinds of bugs and the reward.
 
         Args:
@@ -41,17 +49,20 @@ class SWERepair(CodingEnv[Sandbox]):
             level: "easy" (operators; the issue names the file), "medium" (statements), "hard" (classes) or "all".
             rewards: "sparse" is 1 for a repair; "dense" adds 0.05 once for each of a valid action, the broken file
                 read, it edited, tests run, and a submission that applies.
+            bugs: size of the training split; with few of them a policy can be measured on what it imitated.
             common: options of every task: split, others, render_mode.
         """
         super().__init__(protocol=protocol, **common)
         self.check_choices(level=(level, LEVELS), rewards=(rewards, ("sparse", "dense")))
-        self.level, self.rewards = level, rewards
+        if not 1 <= bugs <= TRAIN:
+            raise InstanceError(f"bugs={bugs} of {self.task.id}: choose 1 to {TRAIN:,}")
+        self.level, self.rewards, self.bugs = level, rewards, bugs
         self.prompt = Template(files(__package__).joinpath(f"prompt_{protocol}.md").read_text(encoding="utf-8"))
         self.repair: Repair | None = None
 
     def size(self) -> int:
         """Return the number of instances of the level."""
-        return instances.size(self.split, self.level, TRAIN)
+        return instances.size(self.split, self.level, self.bugs)
 
     def begin(self, index: int) -> Reply:
         """Put the broken repository into a fresh sandbox."""

@@ -18,6 +18,7 @@ from lmgym.backends.coding.steps import rendered
 from lmgym.backends.sandbox import open_sandbox
 from lmgym.env.coding import parse_bash, parse_r2e, parse_tools
 from lmgym.env.registry import build
+from lmgym.errors import InstanceError
 from lmgym.rollout.engine import Engine
 from lmgym.rollout.planner import Fork, Planner
 from lmgym.tasks.swe_repair import instances, observing, repositories, workspace
@@ -714,6 +715,15 @@ def test_the_demonstrators_command_changes_one_line_in_place(old, new, tmp_path)
     file.write_text(f"{old}\n{old}\n")
     subprocess.run(["sed", "-i", substitution(2, old, new), file], check=True)
     assert file.read_text() == f"{old}\n{new}\n"
+
+
+def test_a_small_training_split_has_the_first_bugs():
+    with closing(build("swe_repair", level="easy", bugs=96)) as env:
+        assert env.unwrapped.size() == 96
+    with closing(build("swe_repair", split="test", level="easy", bugs=96)) as env:
+        assert env.unwrapped.size() == instances.size("test", "easy", 96) != 96
+    with pytest.raises(InstanceError, match=r"bugs=0 of .*: choose 1 to 1,000,000"):
+        build("swe_repair", bugs=0)
 
 
 @pytest.mark.parametrize("protocol", ["bash", "tools", "r2e"])
