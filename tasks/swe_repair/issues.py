@@ -58,8 +58,9 @@ PLACE = ("It seems to come from `{path}`.", "My guess is that `{path}` is to bla
 class Failure:
     """Behaviour that one failing test shows."""
 
-    steps: tuple[str, ...]  # lines that lead to the call
-    call: str
+    steps: tuple[str, ...]  # lines that lead to the code
+    call: str  # that fails
+    code: str  # the call, or the loop or block around it that binds its names
     observed: tuple[str, str]  # kind ("value", "error" or "nothing") and text
     expected: tuple[str, str]
     given: str  # the names that the steps use without defining them; "" if there are none
@@ -90,7 +91,7 @@ def written(
 def _text(chance: random.Random, repository: Repository, failure: Failure, more: bool, path: str) -> str:
     short = failure.call if len(failure.call) <= SHORT and "\n" not in failure.call else failure.call.partition("(")[0]
     title = chance.choice(TITLES).format(call=f"`{short}`", name=repository.name)
-    code = "\n".join([*failure.steps, failure.call])
+    code = "\n".join([*failure.steps, failure.code])
     parts = [title, chance.choice(OPENINGS).format(name=repository.name), f"```python\n{code}\n```"]
     if failure.given:
         parts.append(failure.given)
@@ -107,7 +108,7 @@ def _text(chance: random.Random, repository: Repository, failure: Failure, more:
 
 
 def _failure(repository: Repository, test: str, facts: Mapping[str, Any]) -> Failure | None:
-    """Return what a failing test shows; None if its source does not tell or has no call."""
+    """Return what a failing test shows; None if its source does not tell, has no call or too much around it."""
     path = test.partition("::")[0]
     function = function_of(repository.files[path], test)
     line = int(facts.get("line", 0))
@@ -122,16 +123,37 @@ def _failure(repository: Repository, test: str, facts: Mapping[str, Any]) -> Fai
         statement = mirrored
         facts = {**facts, "left": facts.get("right"), "right": facts.get("left")}
     call, expected = _call(statement)
+    around = _around(function, statement)
+    if isinstance(around, ast.FunctionDef) or (around is not None and ast.unparse(around).count("\n") >= STEPS):
+        return None
     if not any(isinstance(node, ast.Call) for each in (*before, *ast.parse(call).body) for node in ast.walk(each)):
         return None
-    steps = "\n".join(ast.unparse(each) for each in before).splitlines()
+    steps = "\n".join(map(ast.unparse, before)).splitlines()
+    if len(steps) > STEPS:  # assertions that hold are not needed
+        steps = "\n".join(ast.unparse(each) for each in before if not isinstance(each, ast.Assert)).splitlines()
     return Failure(
         steps=tuple(steps[-STEPS:]),
         call=call,
+        code=call if around is None else ast.unparse(around),
         observed=_observed(facts),
         expected=_expected(facts, expected),
         given=_given(function, facts, path),
     )
+
+
+def _around(function: ast.FunctionDef, statement: ast.stmt) -> ast.stmt | None:
+    """Return the loop, block or function of a test around a statement, if it binds names that the statement reads."""
+    around = next((each for each in function.body if statement in ast.walk(each) and each is not statement), None)
+    bound = {name for node in ast.walk(around) if (name := _bound(node))} if around else set()
+    read = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    return around if bound & read else None
+
+
+def _bound(node: ast.AST) -> str | None:
+    """Return the name that a node of a syntax tree binds, if it is a target or a parameter."""
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        return node.id
+    return node.arg if isinstance(node, ast.arg) else None
 
 
 def _innermost(function: ast.FunctionDef, line: int) -> ast.stmt | None:
@@ -142,9 +164,15 @@ def _innermost(function: ast.FunctionDef, line: int) -> ast.stmt | None:
         if isinstance(each, ast.stmt) and each is not function and each.lineno <= line <= (each.end_lineno or 0)
     ]
     for each in inside:
-        if isinstance(each, ast.With) and "raises" in ast.unparse(each.items[0]):
+        if isinstance(each, ast.With) and _raises(each) is not None:
             return each
     return min(inside, key=lambda each: ((each.end_lineno or 0) - each.lineno, -each.col_offset), default=None)
+
+
+def _raises(statement: ast.With) -> ast.Call | None:
+    """Return the call by which a `with` expects an exception: `pytest.raises(...)` or `self.assertRaises(...)`."""
+    calls = [item.context_expr for item in statement.items if isinstance(item.context_expr, ast.Call)]
+    return next((call for call in calls if "raises" in ast.unparse(call.func).lower()), None)
 
 
 def _mirrored(statement: ast.stmt, facts: Mapping[str, Any]) -> ast.Assert | None:
@@ -164,8 +192,8 @@ def _mirrored(statement: ast.stmt, facts: Mapping[str, Any]) -> ast.Assert | Non
 def _call(statement: ast.stmt) -> tuple[str, tuple[str, str]]:
     """Return the code that fails, and what it should do as far as the statement says so."""
     if isinstance(statement, ast.With):
-        kind = statement.items[0].context_expr
-        wanted = ast.unparse(kind.args[0]) if isinstance(kind, ast.Call) and kind.args else "an exception"
+        kind = _raises(statement)
+        wanted = ast.unparse(kind.args[0]) if kind is not None and kind.args else "an exception"
         return "\n".join(map(ast.unparse, statement.body)), ("error", wanted)
     if isinstance(statement, ast.Assert):
         test = statement.test
@@ -181,7 +209,7 @@ def _call(statement: ast.stmt) -> tuple[str, tuple[str, str]]:
 
 def _observed(facts: Mapping[str, Any]) -> tuple[str, str]:
     kind, message = facts["exception"], str(facts["message"]).partition("\n")[0]
-    if message.startswith("DID NOT RAISE"):
+    if message.startswith("DID NOT RAISE") or message.endswith(" not raised"):  # pytest, unittest
         return "nothing", ""
     if kind != "AssertionError":
         return "error", f"{kind}: {message}" if message else kind

@@ -1,6 +1,7 @@
 """SWERepair: bugs of every family, nothing of the solution in the sandbox, and a judge that cheats do not fool."""
 
 import ast
+import builtins
 import random
 import re
 import subprocess
@@ -126,6 +127,32 @@ def test_issues_show_a_call_and_no_address():
         assert " at 0x" not in repair.problem_statement
 
 
+def test_issues_use_no_name_that_only_their_test_defines():
+    for repair in [each for split in ("test", "train", "pypi") for each in shipped(split)]:
+        before, code, after = re.split(r"```(?:python\n)?", repair.problem_statement)
+        tests = [ast.parse(text) for path, text in repair.files.items() if "test" in path and path.endswith(".py")]
+        known = {name for tree in tests for part in tree.body for name in names(part, top=True)} | set(dir(builtins))
+        used = {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)}
+        unknown = used - known - set(names(ast.parse(code))) - {"self"}
+        assert not [name for name in unknown if f"`{name}" not in after], repair.instance_id
+
+
+def names(tree, *, top=False):
+    """Yield the names that code binds; with `top` those of one statement of a module."""
+    if top and isinstance(tree, ast.FunctionDef | ast.ClassDef):
+        yield tree.name
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef | ast.ExceptHandler) and node.name:
+            yield node.name
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            yield from ((each.asname or each.name).partition(".")[0] for each in node.names)
+
+
 TWICE = """import pytest
 from twice import twice
 
@@ -149,6 +176,32 @@ def test_helper():
 
 def test_name():
     assert RESULT == 4
+
+
+def test_loop():
+    for number in (2, 3):
+        assert twice(number) == number + number
+
+
+def test_long_loop():
+    for number in (2, 3):
+        if number:
+            if number:
+                if number:
+                    if number:
+                        a = number
+                        b = number
+                        c = number
+                        d = number
+                        e = number
+                        assert twice(number) == 4
+
+
+def test_inner():
+    def inner(number):
+        assert twice(number) == 4
+
+    inner(2)
 """
 
 
@@ -170,6 +223,10 @@ def test_an_issue_is_written_from_a_call_or_not_at_all():
     assert issue("test_helper", "5", "4", 6) is None  # the line is not the test's own
     assert issue("test_name", "5", "4", 23) is None
     assert issue("test_value", "<Two object at 0x7f42cb891d10>", "4", 10) is None
+    loop = issue("test_loop", "5", "4", 28)
+    assert "```python\nfor number in (2, 3):\n    assert twice(number) == number + number\n```" in loop
+    assert issue("test_long_loop", "5", "4", 42) is None
+    assert issue("test_inner", "5", "4", 47) is None  # the caller is elsewhere
 
 
 def test_every_rewrite_of_a_bug_parses():
