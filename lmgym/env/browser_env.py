@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from lmgym.env.actions import parse_function_call
@@ -54,6 +55,11 @@ class BrowserEnv(TextEnv):
     def pointing(self, x: float, y: float) -> str | None:
         """Return the call that clicks a pixel."""
         call: str | None = self.browser.pointing(x, y)
+        return call
+
+    def pressing(self, keys: Sequence[str]) -> str | None:
+        """Return the call that types characters or presses one combination."""
+        call: str | None = self.browser.pressing(keys)
         return call
 
     def close(self) -> None:

@@ -145,6 +145,13 @@ class TextEnv(gymnasium.Env[Observation, str]):
         """Return the action that clicks pixel (x, y) of the last picture; None if there is none."""
         return None
 
+    def pressing(self, keys: Sequence[str]) -> str | None:
+        """Return the action that types characters or presses one combination; None if there is none.
+
+        Keys are named as browsers name them: ["o", "k"], ["Enter"], ["Control+s"].
+        """
+        return None
+
     def scripted(self, seat: str) -> str:
         """Return the action of `seat`, which the caller does not play."""
         raise InstanceError(f"{self.task.id} has no scripted player for seat {seat!r}")

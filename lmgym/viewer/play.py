@@ -47,6 +47,11 @@ class PlaySession:
         action: str | None = self._within(lambda: self._env.unwrapped.pointing(x, y))
         return action
 
+    def pressing(self, keys: list[str]) -> str | None:
+        """Return the action that types characters or presses one combination, None if the task has none."""
+        action: str | None = self._within(lambda: self._env.unwrapped.pressing(keys))
+        return action
+
     def again(self) -> dict[str, Any]:
         """Start the next episode: of the chosen instance, else of the next seed."""
         return self._within(self._open)
@@ -72,6 +77,7 @@ class PlaySession:
             "instance": info["instance"],
             "episode": self._episode,
             "adviser": self._adviser,
+            "keys": self._env.unwrapped.pressing(["a"]) is not None,
             "turn": 0,
             "total": 0.0,
             "ended": "",  # "done", "cut" or "void"; "" while it runs
@@ -161,6 +167,8 @@ class PlayServer(LocalServer):
             answer = self.game.again()
         elif path == "point":
             answer = {"action": self.game.pointing(_number(values.get("x")), _number(values.get("y")))}
+        elif path == "press":
+            answer = {"action": self.game.pressing(_keys(values.get("keys")))}
         else:
             return None
         return as_json(plain(answer)), JSON
@@ -169,6 +177,14 @@ class PlayServer(LocalServer):
 def _whole(value: Any) -> int:
     if type(value) is not int:
         raise ValueError("a turn must be an integer")
+    return value
+
+
+def _keys(value: Any) -> list[str]:
+    if not isinstance(value, list) or not value or not all(isinstance(key, str) and key for key in value):
+        raise ValueError("keys must be a list of names")
+    if len(value) > 1 and any(len(key) > 1 for key in value):
+        raise ValueError("keys must be characters, or one combination")
     return value
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
 from importlib import resources
 from string import Template
 from typing import Any, get_args
@@ -115,6 +116,12 @@ class DesktopEnv(TextEnv):
         """Return the action that clicks a pixel."""
         across, down = scales(self.coordinates, self.screen)
         return f"click(x={round(x / across, 4)}, y={round(y / down, 4)})"
+
+    def pressing(self, keys: Sequence[str]) -> str:
+        """Return the action that types characters or presses one combination."""
+        if all(len(key) == 1 for key in keys):
+            return f"type(text={json.dumps(''.join(keys), ensure_ascii=False)})"
+        return f"hotkey(keys={json.dumps(keys[0].lower())})"
 
     def clicking(self, number: int) -> str:
         """Return the action that clicks an element: by its number if its place is not shown."""

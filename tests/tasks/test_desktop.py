@@ -99,6 +99,13 @@ def test_what_is_not_saved_or_changes_another_file_scores_zero(task: Any) -> Non
     assert play(task, [*typed, save, done])["score"] == 0
 
 
+def test_keys_of_a_browser_are_actions(task: Any) -> None:
+    opened(task, "append_line")
+    for keys in (["Control+End"], list('grün "x"'), ["Enter"], ["Control+s"]):
+        assert task.step(task.unwrapped.pressing(keys))[4]["valid"], keys
+    assert any(file.read_text().endswith('grün "x"\n') for file in task.desktop.home.rglob("*.txt"))
+
+
 def test_the_pointer_moves_by_a_distance_and_stays_on_the_screen(task: Any) -> None:
     opened(task, "count_lines")
     task.step("pyautogui.moveTo(100, 100)\npyautogui.moveRel(30, -20)")

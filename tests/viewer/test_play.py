@@ -135,6 +135,41 @@ def test_a_click_on_the_first_picture_of_a_search_looks_closer(chromium):
         playwright.expect(page.locator("#action")).to_have_value("8, 9")
 
 
+def test_keys_on_the_picture_are_typed_together_or_pressed_alone(chromium):
+    env = Planted(split="test")
+    env.pressing = "|".join
+    with page_of(chromium, env) as (page, _, _):
+        page.locator("#shown img").focus()
+        page.keyboard.type("oK 1")
+        page.keyboard.press("Control+s")
+        page.keyboard.press("Shift+ArrowLeft")
+        turned(page, "0.3")
+        assert page.locator(".past pre.said").all_inner_texts() == ["Shift+ArrowLeft", "Control+s", "o|K| |1"]
+        page.keyboard.press("Enter")  # the new picture has the focus
+        turned(page, "0.4")
+        page.keyboard.press("Shift+Tab")
+        page.keyboard.type("x")
+        page.fill("#action", "look")
+        page.press("#action", "Enter")
+        turned(page, "0.5")
+        assert page.locator(".past pre.said").all_inner_texts()[:2] == ["look", "Enter"]
+
+
+def test_keys_reach_a_page_of_the_web_if_the_task_has_such_actions(chromium):
+    env = build("miniwob", page="enter-text", pixels="screenshot", observe="none", split="test")
+    with page_of(chromium, env, index=0) as (page, _, _):
+        page.locator("#shown img").focus()
+        page.keyboard.type("a'b")
+        turned(page, "0.1")
+        page.keyboard.press("Tab")
+        turned(page, "0.2")
+        said = page.locator(".past pre.said").all_inner_texts()
+    assert said == ["keyboard_press('Tab')", 'keyboard_type("a\'b")']
+    with page_of(chromium, build("click_target", split="test"), index=3) as (page, _, _):
+        assert page.locator("#keyed").is_hidden()
+        assert page.locator("#shown img[tabindex]").count() == 0
+
+
 def test_words_are_typed_and_what_is_no_action_is_said(chromium):
     with page_of(chromium, build("wordle", split="test"), index=3) as (page, witness, _):
         page.fill("#action", "no word")
@@ -250,6 +285,7 @@ def test_what_is_hidden_is_not_sent_and_an_answer_to_another_turn_is_refused(pla
         ("act", b'{"turn": 0}'),
         ("act", b'{"turn": true, "action": "a"}'),
         ("act", b'{"turn": 0, "action": 3}'),
+        *(("press", content) for content in (b"{}", b'{"keys": []}', b'{"keys": [1]}', b'{"keys": ["a", "Enter"]}')),
         ("point", b"{}"),
         ("point", b'{"x": 1' + b"0" * 400 + b', "y": 1}'),
         ("point", b'{"x": NaN, "y": 1}'),

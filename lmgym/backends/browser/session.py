@@ -129,6 +129,11 @@ class BrowserSession:
         """Return the call that clicks a pixel of the window, or None if actions take no coordinates."""
         return f"mouse_click({x:g}, {y:g})" if "mouse_click" in self.names else None
 
+    def pressing(self, keys: Sequence[str]) -> str | None:
+        """Return the call that types characters or presses one combination, or None if actions include neither."""
+        name = "keyboard_type" if all(len(key) == 1 for key in keys) else "keyboard_press"
+        return f"{name}({''.join(keys)!r})" if name in self.names else None
+
     @property
     def messages(self) -> tuple[str, ...]:
         """Messages sent to the user."""

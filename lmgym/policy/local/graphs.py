@@ -54,14 +54,13 @@ class StepGraph:
         self.network, self.cache = graphs.network, graphs.cache
         self.inputs = inputs
         self.graph = torch.cuda.CUDAGraph()
-        side, current = torch.cuda.Stream(), torch.cuda.current_stream()
+        side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        current = torch.cuda.current_stream()
         side.wait_stream(current)
         with torch.cuda.stream(side):
-            step_of(
-                self.network, self.cache, self.inputs, self.slots, self.length
-            )  # libraries allocate their workspace
+            self._step()  # libraries allocate their workspace
             self.graph.capture_begin(pool=graphs.pool)
-            self.outputs = step_of(self.network, self.cache, self.inputs, self.slots, self.length)
+            self.outputs = self._step()
             self.graph.capture_end()
         current.wait_stream(side)
 

@@ -3,6 +3,10 @@
 let state = null; // what the server said last
 let busy = false;
 let said = []; // turns of this episode, newest first
+let keys = []; // pressed on the picture and not yet sent
+let sending = null; // timer
+const MODIFIERS = ["Control", "Alt", "Meta", "Shift"];
+const PAUSE = 400; // milliseconds after a character until what was typed is sent
 
 function status(words, bad = false) {
   $("status").textContent = words;
@@ -30,7 +34,37 @@ function pictured(digest) {
   image.addEventListener("load", () => enlarge(image));
   image.addEventListener("mousemove", (event) => { $("place").textContent = where(event).join(", "); });
   image.addEventListener("click", clicked);
+  if (state.keys) {
+    image.tabIndex = 0;
+    image.addEventListener("keydown", pressed);
+  }
   return image;
+}
+
+function pressed(event) {
+  const leaves = event.key === "Tab" && event.shiftKey;
+  const incomplete = MODIFIERS.includes(event.key) || event.key === "AltGraph" || event.isComposing;
+  if (state.ended || leaves || incomplete) return;
+  event.preventDefault();
+  const character = [...event.key].length === 1;
+  const plain = character && (event.getModifierState("AltGraph") || !(event.ctrlKey || event.altKey || event.metaKey));
+  const held = MODIFIERS.filter((name) => event.getModifierState(name) && !(character && name === "Shift"));
+  keys.push(plain ? event.key : [...held, event.key].join("+"));
+  clearTimeout(sending);
+  sending = setTimeout(flush, plain ? PAUSE : 0);
+}
+
+// Send what was pressed, characters together and everything else one by one.
+async function flush() {
+  if (busy) {
+    sending = setTimeout(flush, PAUSE);
+    return;
+  }
+  const other = keys.findIndex((key) => [...key].length > 1);
+  const found = await ask("press", { keys: keys.splice(0, Math.max(other < 0 ? keys.length : other, 1)) });
+  if (found === null) return;
+  await play("act", { action: found.action });
+  if (keys.length > 0) await flush();
 }
 
 function show() {
@@ -44,6 +78,7 @@ function show() {
       element("p", { class: turn.valid === false ? "bad" : "facts" }, `reward ${number(turn.reward)}${turn.valid === false ? " · no valid action" : ""}`))),
   );
   for (const id of ["action", "send", "next"]) $(id).disabled = state.ended !== "";
+  $("keyed").hidden = !state.keys;
   $("next").hidden = state.adviser === null;
   $("next").textContent = state.adviser === null ? "next" : `next by ${state.adviser}`;
   status(outcome(), state.ended === "void");
@@ -72,8 +107,9 @@ async function play(path, sent) {
   state = found;
   said.unshift({ action: found.action, reward: found.reward, valid: found.valid });
   $("action").value = "";
+  const pictured = document.activeElement.matches("#shown img");
   show();
-  $("action").focus();
+  (pictured && document.querySelector("#shown img") || $("action")).focus();
 }
 
 async function clicked(event) {
@@ -81,7 +117,7 @@ async function clicked(event) {
   const [x, y] = where(event);
   const found = await ask("point", { x, y });
   if (found === null) return;
-  show();
+  status(outcome());
   if (found.action === null) {
     const field = $("action");
     field.setRangeText(`${x}, ${y}`, field.selectionStart, field.selectionEnd, "end");
