@@ -294,7 +294,8 @@ def token_bytes(model: nn.Module) -> int:
     """
     config: Any = next(part.config for part in model.modules() if hasattr(part, "config"))
     sizes = config.get_text_config()
-    return int(2 * sizes.num_hidden_layers * (18 * sizes.hidden_size + 4 * sizes.intermediate_size))
+    between = getattr(sizes, "intermediate_size", None) or 4 * sizes.hidden_size
+    return int(2 * sizes.num_hidden_layers * (18 * sizes.hidden_size + 4 * between))
 
 
 def check_finite(weights: Iterable[Tensor], of: str = "") -> None:

@@ -75,7 +75,7 @@ def test_a_step_of_constant_shapes_gives_what_a_pass_gives():
     inputs = torch.tensor([[7, 8, 9, 7], [6, 1, 3, 6], [16, 11, 13, 16]])  # the first row twice
     for _ in range(2):  # a second time writes the same
         with torch.inference_mode():
-            hidden, logits = step_of(mine.network, mine.cache, inputs, 8, 64)
+            hidden, logits = step_of(mine.network, mine.cache, inputs, slots=8, length=64)
     assert hidden.shape == (4, 256)
     for slot, token, row in zip((6, 1, 3), (7, 8, 9), logits, strict=False):
         assert (torch.log_softmax(row, -1) - expected(net, [*rows[slot], token])).abs().max() < 1e-5

@@ -7,6 +7,7 @@ from functools import partial
 
 import pytest
 import torch
+from transformers import GPT2Config, GPT2LMHeadModel
 
 from lmgym.baselines.grpo import surrogate
 from lmgym.errors import RecipeError
@@ -329,3 +330,5 @@ def test_a_pass_on_a_gpu_takes_fewer_tokens_of_a_larger_model():
     large = copy.deepcopy(model)
     large.config.num_hidden_layers *= 3
     assert token_bytes(large) == 3 * token_bytes(model)
+    gpt2 = GPT2LMHeadModel(GPT2Config(n_embd=8, n_layer=1, n_head=1, vocab_size=9))
+    assert token_bytes(gpt2) == 2 * (18 * 8 + 4 * 32)  # it names no intermediate size

@@ -86,11 +86,8 @@ class FusedDecoder(Decoder):
         """Return hidden states (R, H) and fp32 logits (R, V) after the last token of each chunk."""
         self.cache.reserve(max(c.slot for c in chunks) + 1, max(c.start + len(c.ids) for c in chunks))
         if self.network.embed.device.type == "cuda" and self.cache.keys and all(c.kind == SINGLE for c in chunks):
-            if self.cache.graphs is None or self.cache.graphs.network is not self.network:
-                self.cache.graphs = StepGraphs(self.network, self.cache)
-            return self.cache.graphs.step(
-                [c.ids[0] for c in chunks], [c.slot for c in chunks], [c.start for c in chunks]
-            )
+            ids, slots, positions = zip(*((c.ids[0], c.slot, c.start) for c in chunks), strict=True)
+            return self._graphs().step(self.cache, ids, slots, positions)
         order = sorted(range(len(chunks)), key=lambda i: (chunks[i].kind, len(chunks[i].ids), chunks[i].slot))
         pack = Pack([chunks[i] for i in order], self.network.embed.device)
         groups = [group for at, part in pack.groups() for group in self._groups(part, pack.starts[at])]
@@ -108,7 +105,7 @@ class FusedDecoder(Decoder):
     def _graphs(self) -> StepGraphs:
         """Return the captured steps of this network over this cache."""
         if self.cache.graphs is None or self.cache.graphs.network is not self.network:
-            self.cache.graphs = StepGraphs(self.network, self.cache)
+            self.cache.graphs = StepGraphs(self.network)
         return self.cache.graphs
 
     def _groups(self, chunks: Sequence[Chunk], first: int) -> list[AttentionGroup]:

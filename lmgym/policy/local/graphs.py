@@ -6,8 +6,9 @@ launches all at once. It is captured for a bucket of sizes and replayed for ever
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
@@ -22,59 +23,56 @@ LENGTHS = 256  # positions that a graph attends to are a multiple of this
 
 
 class StepGraphs:
-    """The graphs of one network over one cache, by their sizes; valid as long as the tensors of both stay in place."""
+    """The graphs of a network over the cache that holds them, by sizes; the tensors of both must stay in place."""
 
-    def __init__(self, network: Network, cache: KVCache) -> None:
-        self.network, self.cache = network, cache
+    def __init__(self, network: Network) -> None:
+        self.network = network
         self.pool = torch.cuda.graph_pool_handle()
         self.graphs: dict[tuple[int, int, int], StepGraph] = {}
 
-    def step(self, ids: Sequence[int], slots: Sequence[int], positions: Sequence[int]) -> tuple[Tensor, Tensor]:
+    def step(
+        self, cache: KVCache, ids: Sequence[int], slots: Sequence[int], positions: Sequence[int]
+    ) -> tuple[Tensor, Tensor]:
         """Return hidden states (R, H) and fp32 logits (R, V) after one token in each of `slots`.
 
         The next step overwrites both.
         """
-        length = min(-(-(max(positions) + 1) // LENGTHS) * LENGTHS, self.cache.positions)
+        length = min(-(-(max(positions) + 1) // LENGTHS) * LENGTHS, cache.positions)
         size = (bucket(len(ids)), bucket(max(slots) + 1), length)
         spare = size[0] - len(ids)  # the first row again: it writes the same
-        rows = [[*column, *[column[0]] * spare] for column in (ids, slots, positions)]
-        inputs = torch.tensor(rows).pin_memory()
+        inputs = torch.tensor([[*column, *[column[0]] * spare] for column in (ids, slots, positions)]).pin_memory()
         if size not in self.graphs:
-            self.graphs[size] = StepGraph(self, size, inputs.to(self.network.embed.device))
+            step = partial(step_of, self.network, cache, slots=size[1], length=length)
+            self.graphs[size] = StepGraph(step, inputs.to(self.network.embed.device), self.pool)
         hidden, logits = self.graphs[size].replay(inputs)
         return hidden[: len(ids)], logits[: len(ids)]
 
 
 class StepGraph:
-    """A step of `rows` tokens that attend to the first `length` positions of the first `slots` slots."""
+    """A captured step of tokens (3, R): ids, slots and positions."""
 
-    def __init__(self, graphs: StepGraphs, size: tuple[int, int, int], inputs: Tensor) -> None:
-        """Capture the step; `inputs` (3, rows) are ids, slots and positions."""
-        _, self.slots, self.length = size
-        self.network, self.cache = graphs.network, graphs.cache
+    def __init__(self, step: Callable[[Tensor], tuple[Tensor, Tensor]], inputs: Tensor, pool: Any) -> None:
+        """Capture `step` on `inputs`; graphs of one `pool` share memory."""
         self.inputs = inputs
         self.graph = torch.cuda.CUDAGraph()
         side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         current = torch.cuda.current_stream()
         side.wait_stream(current)
         with torch.cuda.stream(side):
-            self._step()  # libraries allocate their workspace
-            self.graph.capture_begin(pool=graphs.pool)
-            self.outputs = self._step()
+            step(inputs)  # libraries allocate their workspace
+            self.graph.capture_begin(pool=pool)
+            self.outputs = step(inputs)
             self.graph.capture_end()
         current.wait_stream(side)
 
-    def _step(self) -> tuple[Tensor, Tensor]:
-        return step_of(self.network, self.cache, self.inputs, self.slots, self.length)
-
     def replay(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """Run the step on `inputs` (3, rows)."""
+        """Run the step on other tokens (3, R)."""
         self.inputs.copy_(inputs, non_blocking=True)
         self.graph.replay()
         return self.outputs
 
 
-def step_of(network: Network, cache: KVCache, inputs: Tensor, slots: int, length: int) -> tuple[Tensor, Tensor]:
+def step_of(network: Network, cache: KVCache, inputs: Tensor, *, slots: int, length: int) -> tuple[Tensor, Tensor]:
     """Return hidden states (R, H) and fp32 logits (R, V) of single tokens, with operations of constant shape alone.
 
     `inputs` (3, R) are ids, slots and positions. All must lie in the first `slots` slots and `length` positions.
