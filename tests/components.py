@@ -36,6 +36,7 @@ NOT_INSTALLABLE = (  # phrases in the reasons of skips that stay skips
     "leave to make namespaces",  # a property of the machine, not a package
     "may not make namespaces",
     "no Docker daemon",  # not every machine lets one start
+    "no GPU",
 )
 
 

@@ -16,7 +16,7 @@ from lmgym.train import run
 
 from .test_decoder import expected
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 
 
 def test_captured_steps_agree_with_the_library_as_rows_and_caches_grow():
