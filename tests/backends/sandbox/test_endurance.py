@@ -1,8 +1,8 @@
 """Episodes and killed trainers leave no container, process, mount, control group or folder.
 
 `LMGYM_EPISODES=1000 LMGYM_KILLS=100 .ci/docker run .venv/bin/pytest -m slow tests/backends/sandbox/test_endurance.py`
-plays the full numbers, 1,000 episodes of which 50 are judged, and 100 trainers killed with -9, on each engine. On one
-core beside other tests this took 1,049 and 184 seconds in bubblewrap, 1,841 and 248 in Docker, and left nothing.
+plays the full numbers, 1,000 episodes of which 50 are judged, and 100 trainers killed with -9, on each engine. On two
+cores beside other work this took 2,027 and 148 seconds in bubblewrap, 2,141 and 152 in Docker, and left nothing.
 """
 
 import contextlib
