@@ -84,6 +84,8 @@ def _order(box: Box, filter_descriptor: int, *groups: int) -> dict[str, object]:
     for name in inside.MASKED:
         if Path("/proc", name).exists():
             arguments += ["--ro-bind", "/dev/null", f"/proc/{name}"]
+    if Path("/proc/pressure").exists():  # anyone may write to it
+        arguments += ["--ro-bind", "/proc/pressure", "/proc/pressure"]
     writable = inside.writable(box)
     for number, folder in enumerate(writable):
         arguments += ["--bind", f"{base}/disk/{number}", folder]
