@@ -145,7 +145,7 @@ CASES = {
     ),
     "gra_swe": Case(
         task="swe_repair",
-        options={"level": "easy", "rewards": "dense", "max_turns": 2},
+        options={"rewards": "dense", "max_turns": 2},
         args={**GROUPS, "drop_flat": False},
         lacking="guess_number",
         words="reads the reward term 'edited', and lmgym/GuessNumber-v0 gives reward",

@@ -1,4 +1,4 @@
-"""What only a GPU runs: captured steps, fused norms, and a training step in bfloat16."""
+"""Parts that only a GPU runs: captured steps, fused norms, and a training step in bfloat16."""
 
 import json
 
