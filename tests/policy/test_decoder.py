@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from lmgym.policy.local.decoder import Chunk, FusedDecoder
+from lmgym.policy.local.decoder import Chunk, Continuation, Continuations, FusedDecoder
 from lmgym.policy.local.forward import is_supported, network
 from lmgym.policy.local.graphs import step_of
 from lmgym.policy.local.kv_cache import KVCache, PrefixCopy, SlotTable, packed, plan_copies, shared_length
@@ -12,11 +12,10 @@ from lmgym.policy.models.tiny import tiny_model
 from .models import KINDS, model
 
 
-def decoder(net, **options):
+def decoder(net):
     """The decoder that a policy takes for a model."""
-    if is_supported(net):
-        return FusedDecoder(network(net.requires_grad_(False)), KVCache(), **options)
-    return ModelDecoder(net, KVCache())
+    cache = KVCache()
+    return FusedDecoder(network(net.requires_grad_(False)), cache) if is_supported(net) else ModelDecoder(net, cache)
 
 
 def expected(net, ids):
@@ -25,11 +24,10 @@ def expected(net, ids):
         return torch.log_softmax(net(input_ids=torch.tensor([ids])).logits[0, -1].float(), -1)
 
 
-@pytest.mark.parametrize("together", [False, True])
 @pytest.mark.parametrize("name", KINDS)
-def test_ragged_rows_and_chunks_agree_with_the_library(name, together):
+def test_ragged_rows_and_chunks_agree_with_the_library(name):
     net = model(name).eval()
-    mine = decoder(net, together=together)
+    mine = decoder(net)
     rng = np.random.default_rng(0)
     rows = {slot: [] for slot in (0, 1, 2, 5, 11)}
     for step in range(12):
@@ -65,6 +63,20 @@ def test_a_view_with_a_gap_and_gathered_rows_give_the_same():
         _, logits = mine.feed([Chunk(slot, len(rows[slot]), [7]) for slot in chosen])
         for slot, row in zip(chosen, logits, strict=True):
             assert (torch.log_softmax(row, -1) - expected(net, [*rows[slot], 7])).abs().max() < 1e-5
+
+
+def test_chunks_attend_together_as_each_does_by_itself():
+    chunks = [Chunk(5, 9, range(4)), Chunk(0, 2, range(6)), Chunk(3, 30, range(6))]
+    random, cpu = torch.Generator().manual_seed(0), torch.device("cpu")
+    cache = KVCache()
+    everywhere = torch.cartesian_prod(torch.arange(8), torch.arange(64)).T
+    cache.write(0, *everywhere, *torch.randn(2, 512, 2, 16, generator=random))
+    q, k, v = torch.randn(16, 4, 16, generator=random), *torch.randn(2, 16, 2, 16, generator=random)
+    together = Continuations(chunks, 0, cache, cpu).attend(0, q, k, v)
+    alone = [
+        Continuation(chunk, at, cache, cpu).attend(0, q, k, v) for chunk, at in zip(chunks, (0, 4, 10), strict=True)
+    ]
+    torch.testing.assert_close(together, torch.cat(alone))
 
 
 def test_a_step_of_constant_shapes_gives_what_a_pass_gives():

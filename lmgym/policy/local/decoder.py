@@ -79,7 +79,6 @@ class FusedDecoder(Decoder):
 
     network: Network
     cache: KVCache
-    together: bool = False  # chunks that continue their slots attend in groups on a CPU too
 
     @torch.inference_mode()
     def feed(self, chunks: Sequence[Chunk]) -> tuple[Tensor, Tensor]:
@@ -116,7 +115,7 @@ class FusedDecoder(Decoder):
             return [SingleTokens(chunks, first, self.cache, device)]
         if chunks[0].kind == PROMPT:
             return [Prompts(chunks, first, device)]
-        if chunks[0].kind == CONTINUED and (self.together or device.type != "cpu"):
+        if chunks[0].kind == CONTINUED and device.type != "cpu":
             return [Continuations(chunks, first, self.cache, device)]
         starts = [first + sum(len(c.ids) for c in chunks[:i]) for i in range(len(chunks))]
         return [Continuation(chunk, at, self.cache, device) for chunk, at in zip(chunks, starts, strict=True)]
