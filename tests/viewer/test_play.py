@@ -155,6 +155,18 @@ def test_keys_on_the_picture_are_typed_together_or_pressed_alone(chromium):
         assert page.locator(".past pre.said").all_inner_texts()[:2] == ["look", "Enter"]
 
 
+def test_a_key_without_an_action_is_said_and_plays_nothing(chromium):
+    env = Planted(split="test")
+    env.pressing = lambda keys: "a" if keys == ["a"] else None
+    with page_of(chromium, env) as (page, _, _):
+        page.locator("#shown img").focus()
+        page.keyboard.press("Enter")
+        playwright.expect(page.locator("#status")).to_have_text("The task has no action for this key.")
+        page.keyboard.press("a")
+        turned(page, "0.1")
+        assert page.locator(".past pre.said").all_inner_texts() == ["a"]
+
+
 def test_keys_reach_a_page_of_the_web_if_the_task_has_such_actions(chromium):
     env = build("miniwob", page="enter-text", pixels="screenshot", observe="none", split="test")
     with page_of(chromium, env, index=0) as (page, _, _):

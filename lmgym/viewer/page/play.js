@@ -63,7 +63,12 @@ async function flush() {
   const other = keys.findIndex((key) => [...key].length > 1);
   const found = await ask("press", { keys: keys.splice(0, Math.max(other < 0 ? keys.length : other, 1)) });
   if (found === null) return;
-  await play("act", { action: found.action });
+  if (found.action === null) {
+    status("The task has no action for this key.", true);
+  } else {
+    await play("act", { action: found.action });
+  }
+  if (state.ended) keys = [];
   if (keys.length > 0) await flush();
 }
 
