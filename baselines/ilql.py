@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lmgym.baselines import mc
@@ -44,12 +43,14 @@ class Args(mc.Offline):
 class TokenHeads(nn.Module):
     """Heads that map states to twin Q of every token of the vocabulary, and to V."""
 
-    def __init__(self, trunk: nn.Module, width: int, vocabulary: int, *, seed: int, bias: float) -> None:
+    def __init__(
+        self, trunk: nn.Module, width: int, vocabulary: int, *, seed: int, bias: float, norm: bool = False
+    ) -> None:
         super().__init__()
         self.trunk = trunk
         sizes = [width, 2 * width]
-        self.q = nn.ModuleList(mlp([*sizes, vocabulary], seed=[seed, n], bias=bias) for n in (0, 1))
-        self.v = mlp([*sizes, 1], seed=[seed, 2], bias=bias)
+        self.q = nn.ModuleList(mlp([*sizes, vocabulary], seed=[seed, n], bias=bias, norm=norm) for n in (0, 1))
+        self.v = mlp([*sizes, 1], seed=[seed, 2], bias=bias, norm=norm)
 
     def heads(self) -> list[nn.Module]:
         """Return all three heads."""
@@ -66,15 +67,16 @@ def losses(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the losses of both Q, of V, and the cross-entropies of both Q; each (N,).
 
-    `q` and `slow` are the twins and their targets at the tokens, (N, V); `v` is V of all states of the chain, (N + E,).
+    `q` and `slow` are the twins and their targets in the states of the chain, (S, V), and `v` is V there, (S,).
     """
-    ids, count = chain.ids[:, None], len(chain.ids)
-    after = torch.where(chain.following == DONE, 0.0, v.detach()[chain.following])
+    place, ids = chain.place[: len(chain.ids)], chain.ids
+    done = chain.following == DONE
+    after = torch.where(done, 0.0, v.detach()[chain.place[chain.following.masked_fill(done, 0)]])
     goal = chain.reward + gamma * after
-    of_q = sum(((each.gather(1, ids)[:, 0] - goal).square() / 2 for each in q), torch.zeros_like(goal))
-    least = torch.minimum(*(each.gather(1, ids)[:, 0] for each in slow)).detach()
-    of_v = expectile(least - v[:count], tau)
-    of_cql = sum((F.cross_entropy(each, chain.ids, reduction="none") for each in q), torch.zeros_like(goal))
+    of_q = sum(((each[place, ids] - goal).square() / 2 for each in q), torch.zeros_like(goal))
+    least = torch.minimum(*(each[place, ids] for each in slow)).detach()
+    of_v = expectile(least - v[place], tau)
+    of_cql = sum((each.logsumexp(-1)[place] - each[place, ids] for each in q), torch.zeros_like(goal))
     return of_q, of_v, of_cql
 
 
@@ -85,19 +87,19 @@ class Implicit(TokenCritic):
         self.args, policy = args, services.policy
         seed = services.pool.seed
         trunk = Trunk(policy, args.base, seed=seed, autocast=args.autocast, checkpointing=args.checkpointing)
-        heads = TokenHeads(trunk, trunk.width, len(head_of(policy.model)), seed=seed, bias=args.bias or 0.0)
+        vocabulary = len(head_of(policy.model))
+        heads = TokenHeads(trunk, trunk.width, vocabulary, seed=seed, bias=args.bias or 0.0, norm=args.norm)
         net = Estimator(heads.to(policy.device), lr=args.lr, share=args.tau_target)
         super().__init__(services, net, trunk, beta=args.beta, steps=args.minibatches, centred=args.bias is None)
 
     def losses(self, chain: Chain) -> tuple[Tensor, Mapping[str, Tensor]]:
         """Return the sum of the three losses."""
-        count = len(chain.ids)
-        place, online, target = chain.place[:count], self.net.online, self.net.slow
+        online = self.net.online
         with torch.no_grad():
-            slow = tuple(head(chain.slow)[place] for head in target.q)
-        q, v = tuple(head(chain.states)[place] for head in online.q), online.v(chain.states)[chain.place, 0]
+            slow = tuple(head(chain.slow) for head in self.net.slow.q)
+        q, v = tuple(head(chain.states) for head in online.q), online.v(chain.states)[:, 0]
         of_q, of_v, of_cql = losses(q, v, slow, chain, gamma=self.args.gamma, tau=self.args.tau)
-        figures = {"q_loss": of_q, "v_loss": of_v, "cql_loss": of_cql, "v": v[:count]}
+        figures = {"q_loss": of_q, "v_loss": of_v, "cql_loss": of_cql, "v": v[chain.place[: len(chain.ids)]]}
         return of_q + of_v + self.args.cql * of_cql, figures
 
     def quality(self, states: Tensor) -> Tensor:

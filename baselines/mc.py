@@ -52,6 +52,7 @@ class Offline(bc.Begun):
     base: Base = "own"  # network below the heads; own and small are trained, policy is frozen
     lr: Rate = 1e-3
     gamma: Fraction = 0.99  # discount per token
+    norm: bool = False  # layer normalisation in the heads, which keeps values from diverging (Ball et al. 2023)
     bias: float | None = None  # initial value; None: the mean return of the first step's episodes
     cql: NonNegative = 0.01  # weight of the cross-entropy that lowers Q of answers outside the data (CQL)
     beta: NonNegative = 16.0  # weight of Q in the logits; after little training less is better
@@ -65,10 +66,12 @@ class Args(Offline):
 class Head(nn.Module):
     """A head that maps states to Q of every token of the vocabulary."""
 
-    def __init__(self, trunk: nn.Module, width: int, vocabulary: int, *, seed: int, bias: float) -> None:
+    def __init__(
+        self, trunk: nn.Module, width: int, vocabulary: int, *, seed: int, bias: float, norm: bool = False
+    ) -> None:
         super().__init__()
         self.trunk = trunk
-        self.q = mlp([width, 2 * width, vocabulary], seed=[seed], bias=bias)
+        self.q = mlp([width, 2 * width, vocabulary], seed=[seed], bias=bias, norm=norm)
 
     def heads(self) -> list[nn.Sequential]:
         """Return the only head."""
@@ -92,18 +95,21 @@ class MonteCarlo(TokenCritic):
         self.args, policy = args, services.policy
         seed = services.pool.seed
         trunk = Trunk(policy, args.base, seed=seed, autocast=args.autocast, checkpointing=args.checkpointing)
-        head = Head(trunk, trunk.width, len(head_of(policy.model)), seed=seed, bias=args.bias or 0.0)
+        vocabulary = len(head_of(policy.model))
+        head = Head(trunk, trunk.width, vocabulary, seed=seed, bias=args.bias or 0.0, norm=args.norm)
         net = Estimator(head.to(policy.device), lr=args.lr)
         super().__init__(services, net, trunk, beta=args.beta, steps=args.minibatches, centred=args.bias is None)
 
     def losses(self, chain: Chain) -> tuple[Tensor, Mapping[str, Tensor]]:
         """Return half the squared error plus the weighted cross-entropy."""
         count = len(chain.ids)
-        q = self.net.online.q(chain.states)[chain.place]
-        boot = (chain.behaviour * q[count:].detach()).sum(-1)
+        place, ends = chain.place[:count], chain.place[count:]
+        q = self.net.online.q(chain.states)
+        boot = (chain.behaviour * q.detach()[ends]).sum(-1)
         goal = returns(chain, boot, gamma=self.args.gamma)
-        of_q = (q[:count].gather(1, chain.ids[:, None])[:, 0] - goal).square() / 2
-        of_cql = F.cross_entropy(q[:count], chain.ids, reduction="none")
+        taken = q[place, chain.ids]
+        of_q = (taken - goal).square() / 2
+        of_cql = q.logsumexp(-1)[place] - taken
         return of_q + self.args.cql * of_cql, {"q_loss": of_q, "cql_loss": of_cql, "critic_return": goal}
 
     @torch.no_grad()

@@ -96,15 +96,19 @@ def twin(net: Net) -> Net:
     return deepcopy(net, {id(weight): weight for weight in net.parameters() if not weight.requires_grad})
 
 
-def mlp(sizes: Sequence[int], *, seed: Sequence[int], bias: float | None = None) -> nn.Sequential:
-    """Return linear layers of these widths with ReLU in between; with `bias` the output starts at that constant."""
+def mlp(sizes: Sequence[int], *, seed: Sequence[int], bias: float | None = None, norm: bool = False) -> nn.Sequential:
+    """Return linear layers of these widths with ReLU in between; with `bias` the output starts at that constant.
+
+    With `norm` the inputs of every ReLU are normalised (layer normalisation), which bounds what a head extrapolates.
+    """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(np.random.default_rng(list(seed)).integers(1 << 31)))
         layers = [nn.Linear(first, second) for first, second in zip(sizes[:-1], sizes[1:], strict=True)]
     if bias is not None:
         nn.init.zeros_(layers[-1].weight)
         nn.init.constant_(layers[-1].bias, bias)
-    between = [part for layer in layers[:-1] for part in (layer, nn.ReLU())]
+    normed = [[nn.LayerNorm(layer.out_features)] if norm else [] for layer in layers]
+    between = [part for layer, one in zip(layers[:-1], normed, strict=False) for part in (layer, *one, nn.ReLU())]
     return nn.Sequential(*between, layers[-1])
 
 

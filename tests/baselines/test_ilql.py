@@ -29,14 +29,15 @@ HERE = StageProgress(0, 0.0)
 
 def chain_of(reward, *, following=None, ids=None, behaviour=None) -> Chain:
     count = len(reward)
+    following = [*range(1, count), DONE] if following is None else following
     return Chain(
         states=torch.zeros(count, 1),
         slow=torch.zeros(count, 1),
-        place=torch.arange(count),
+        place=torch.arange(max(count, *(n + 1 for n in following))),
         behaviour=torch.zeros(0, 1) if behaviour is None else behaviour,
         ids=torch.zeros(count, dtype=torch.long) if ids is None else torch.tensor(ids),
         reward=torch.tensor(reward, dtype=torch.float64),
-        following=torch.tensor([*range(1, count), DONE] if following is None else following),
+        following=torch.tensor(following),
     )
 
 
@@ -139,8 +140,7 @@ def maze_q(tau: float, *, gamma: float = 0.9) -> torch.Tensor:
         table.requires_grad_()
     optimiser = torch.optim.SGD(tables, lr=0.5)
     for _ in range(1000):
-        q = tuple((chain.states @ table)[chain.place] for table in tables[:2])
-        v = (chain.states @ tables[2])[chain.place, 0]
+        q, v = tuple(chain.states @ table for table in tables[:2]), (chain.states @ tables[2])[:, 0]
         of_q, of_v, _ = ilql.losses(q, v, tuple(each.detach() for each in q), chain, gamma=gamma, tau=tau)
         optimiser.zero_grad()
         (of_q + of_v).sum().backward()

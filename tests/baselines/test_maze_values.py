@@ -110,9 +110,9 @@ def implicit(
     targets = [twin(head) for head in heads[:2]]
     optimiser = torch.optim.Adam([weight for head in heads for weight in head.parameters()], lr=rate)
     for _ in range(steps):
-        q, v = tuple(head(states)[place] for head in heads[:2]), heads[2](states)[place, 0]
+        q, v = tuple(head(states) for head in heads[:2]), heads[2](states)[:, 0]
         with torch.no_grad():
-            slow = tuple(head(states)[place] for head in targets)
+            slow = tuple(head(states) for head in targets)
         of_q, of_v, _ = ilql.losses(q, v, slow, chain, gamma=GAMMA, tau=tau)
         optimiser.zero_grad()
         ((of_q + of_v) * weight).sum().backward()
