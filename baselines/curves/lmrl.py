@@ -47,6 +47,7 @@ class Benchmark:
     context: str
     published: Mapping[str, float]
     data: Sequence[str]  # arguments of `lmgym record`
+    options: Sequence[str] = ()  # of the task, as arguments
     model: str = "tiny:1m"
 
 
@@ -81,6 +82,7 @@ METHODS = (
         ),
     ),
 )
+UNEXPLAINED = ("--option", "explained=false")  # the release's mazes say nothing of the task
 RANDOM = ("--episodes", "25", "--tries", "50", "--wander", "0:", "--wander-share", "0.85", "--option", "max_turns=20")
 BENCHMARKS = (
     Benchmark(
@@ -89,6 +91,7 @@ BENCHMARKS = (
         context="latest",
         published={"BC": -72.1, "%BC": -56.4, "MC": -48.1, "ILQL": -6.97, "PPO": -37.7},
         data=RANDOM,
+        options=UNEXPLAINED,
     ),
     Benchmark(
         name="maze-partial",
@@ -96,6 +99,7 @@ BENCHMARKS = (
         context="window:20",
         published={"BC": -79.5, "%BC": -82.9, "MC": -80.3, "ILQL": -52.9, "PPO": -91.7},
         data=RANDOM,
+        options=UNEXPLAINED,
     ),
 )
 
@@ -151,7 +155,7 @@ def report_of(run: Path) -> Path:
 def record_words(benchmark: Benchmark, seed: int, folder: Path) -> list[str]:
     """Return the arguments of `lmgym record`."""
     out = data_of(benchmark, seed, folder)
-    return ["record", benchmark.task, "--out", str(out), "--seed", str(seed), *benchmark.data]
+    return ["record", benchmark.task, "--out", str(out), "--seed", str(seed), *benchmark.options, *benchmark.data]
 
 
 def words(benchmark: Benchmark, method: Method, seed: int, folder: Path) -> list[str]:
@@ -159,7 +163,8 @@ def words(benchmark: Benchmark, method: Method, seed: int, folder: Path) -> list
     start = benchmark.model if method is IMITATION else f"hf:{run_of(benchmark, IMITATION, seed, folder) / 'policy'}"
     return [
         *("train", method.algorithm, benchmark.task, "--model", start, "--seed", str(seed), "--threads", "1"),
-        *("--out", str(run_of(benchmark, method, seed, folder)), "--context", benchmark.context, *method.words),
+        *("--out", str(run_of(benchmark, method, seed, folder)), "--context", benchmark.context, *benchmark.options),
+        *method.words,
         *(["--recorded", str(data_of(benchmark, seed, folder))] if method.recorded else []),
     ]
 
@@ -170,6 +175,7 @@ def evaluation_words(benchmark: Benchmark, method: Method, seed: int, folder: Pa
     return [
         *("eval", benchmark.task, "--model", f"run:{run}" if method.guided else f"hf:{run / 'policy'}"),
         *("--episodes", str(STARTS), "--tries", str(TRIES), "--seed", str(seed), "--context", benchmark.context),
+        *benchmark.options,
         *("--out", str(report_of(run).parent)),
     ]
 

@@ -21,7 +21,7 @@ SPEC = TaskSpec(
     source="layout, rules and published returns of LMRL-Gym (MIT, arXiv 2311.18232, table 4)",
     overlap="the maze has 25 starts, and the paper trains on and evaluates from all of them",
     standard=Standard(tries=32),
-    public={"view": ("full", "goal", "walls"), "rewards": ("cost", "goal", "penalty")},
+    public={"view": ("full", "goal", "walls"), "rewards": ("cost", "goal", "penalty"), "explained": (True, False)},
 )
 VARIANTS = (
     replace(

@@ -26,15 +26,16 @@ class Maze(TextEnv):
 
     `view` is what an observation shows: "full" goal, position and walls; "goal" goal and walls; "walls" walls alone.
     `rewards` names a scheme of the release: "cost" (0, -1, -4), "goal" (1, 0, -1) or "penalty" (1, -1, -100), each
-    at the goal, for a move, and for an invalid action.
+    at the goal, for a move, and for an invalid action. Without `explained` the first observation is like the others,
+    as in the release.
     """
 
     SPEC = SPEC
 
-    def __init__(self, *, view: str = "full", rewards: str = "cost", **common: Any) -> None:
+    def __init__(self, *, view: str = "full", rewards: str = "cost", explained: bool = True, **common: Any) -> None:
         super().__init__(**common)
         self.check_choices(view=(view, VIEWS), rewards=(rewards, REWARDS))
-        self.view = view
+        self.view, self.explained = view, explained
         self.start = self.cell = STARTS[0]
         self.belief: tuple[Cell, ...] = STARTS
         self.at_goal, self.per_move, self.per_error = REWARDS[rewards]
@@ -86,7 +87,7 @@ class Maze(TextEnv):
         self.start = self.cell = cell
         self.belief = STARTS
         self._observe()
-        return Reply(PROMPT + self._describe())
+        return Reply((PROMPT if self.explained else "") + self._describe())
 
     def _observe(self) -> None:
         """Keep the cells of the belief that look like the one the walker stands in."""

@@ -103,3 +103,9 @@ def test_a_random_walker_earns_what_the_card_says():
             places = after
     assert success == pytest.approx(0.2468, abs=5e-5)
     assert total == pytest.approx(-85.14, abs=5e-3)
+
+
+def test_without_explanation_the_first_observation_is_like_the_others():
+    env = build("maze", explained=False)
+    first, _ = env.reset(seed=0, options={"instance": {"start": [5, 6]}})
+    assert first["text"] == "The goal is at 8, 6. Your current position is at 5, 6. There is a wall above you.\n"
