@@ -90,7 +90,7 @@ class Implicit(TokenCritic):
         vocabulary = len(head_of(policy.model))
         heads = TokenHeads(trunk, trunk.width, vocabulary, seed=seed, bias=args.bias or 0.0, norm=args.norm)
         net = Estimator(heads.to(policy.device), lr=args.lr, share=args.tau_target)
-        super().__init__(services, net, trunk, beta=args.beta, steps=args.minibatches, centred=args.bias is None)
+        super().__init__(services, net, trunk, **mc.options(args))
 
     def losses(self, chain: Chain) -> tuple[Tensor, Mapping[str, Tensor]]:
         """Return the sum of the three losses."""

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -29,7 +30,7 @@ from lmgym.train.parts.planners import Stumble
 from lmgym.train.parts.tasks import Uniform
 from lmgym.train.ranges import Count, Fraction, NonNegative, PositiveInt, Rate
 from lmgym.train.recipe import Recipe
-from lmgym.train.schedule import Until
+from lmgym.train.schedule import Until, linear
 from lmgym.train.services import Services
 from lmgym.train.stage import Evaluate, Stage
 from lmgym.train.stages import FitCritic, Generate, Sft
@@ -51,6 +52,7 @@ class Offline(bc.Begun):
     minibatches: PositiveInt = 4  # optimiser steps per step
     base: Base = "own"  # network below the heads; own and small are trained, policy is frozen
     lr: Rate = 1e-3
+    final_lr: Rate = 1.0  # final learning rate as a share of `lr`
     gamma: Fraction = 0.99  # discount per token
     norm: bool = False  # layer normalisation in the heads, which keeps values from diverging (Ball et al. 2023)
     bias: float | None = None  # initial value; None: the mean return of the first step's episodes
@@ -98,7 +100,7 @@ class MonteCarlo(TokenCritic):
         vocabulary = len(head_of(policy.model))
         head = Head(trunk, trunk.width, vocabulary, seed=seed, bias=args.bias or 0.0, norm=args.norm)
         net = Estimator(head.to(policy.device), lr=args.lr)
-        super().__init__(services, net, trunk, beta=args.beta, steps=args.minibatches, centred=args.bias is None)
+        super().__init__(services, net, trunk, **options(args))
 
     def losses(self, chain: Chain) -> tuple[Tensor, Mapping[str, Tensor]]:
         """Return half the squared error plus the weighted cross-entropy."""
@@ -126,6 +128,12 @@ class MonteCarlo(TokenCritic):
         """Return Q, (R, V)."""
         q: Tensor = self.net.online.q(states)
         return q
+
+
+def options(args: Offline) -> dict[str, Any]:
+    """Return the keyword arguments of a TokenCritic."""
+    schedule = linear(1.0, args.final_lr)
+    return {"beta": args.beta, "steps": args.minibatches, "schedule": schedule, "centred": args.bias is None}
 
 
 def recording(args: Offline) -> list[Stage]:

@@ -22,8 +22,8 @@ from lmgym.env.registry import find
 REPORT = "report.json"  # of `lmgym eval`
 STARTS, TRIES = 25, 32  # of the paper's evaluation
 VALUES = (
-    *("--warmup", "0", "--episodes", "8", "--minibatches", "1", "--base", "small"),
-    *("--beta", "16", "--cql", "0.01", "--evaluate", "25"),
+    *("--warmup", "0", "--episodes", "64", "--minibatches", "1", "--base", "small", "--norm"),
+    *("--lr", "0.001", "--final-lr", "0.05", "--beta", "16", "--cql", "0.03", "--evaluate", "25"),
 )
 
 
@@ -65,12 +65,12 @@ METHODS = (
             *("--share", "0.1", "--within", "all", "--evaluate", "25"),
         ),
     ),
-    Method(name="MC", algorithm="mc", guided=True, words=(*VALUES, "--lr", "0.001", "--steps", "800")),
+    Method(name="MC", algorithm="mc", guided=True, words=(*VALUES, "--steps", "1000")),
     Method(
         name="ILQL",
         algorithm="ilql",
         guided=True,
-        words=(*VALUES, "--lr", "0.0005", "--steps", "3000", "--tau", "0.7", "--tau-target", "0.05"),
+        words=(*VALUES, "--steps", "2000", "--tau", "0.7", "--tau-target", "0.1"),
     ),
     Method(
         name="PPO",

@@ -127,10 +127,15 @@ class Estimator(Generic[Net]):
         """`clip` limits the gradient norm, 0 is no limit; `share` is the rate at which the target follows."""
         if lr not in RATES or clip not in CLIPS:
             raise RecipeError(f"a critic needs lr {RATES} and clip {CLIPS}; got {lr} and {clip}")
-        self.online, self.clip, self.share = online, clip, share
+        self.online, self.lr, self.clip, self.share = online, lr, clip, share
         self.slow = twin(online).requires_grad_(False) if share is not None else online  # target network
         self.weights = [weight for weight in online.parameters() if weight.requires_grad]
         self.optimiser = torch.optim.AdamW(self.weights, lr=lr, weight_decay=0.0)
+
+    def scale_lr(self, share: float) -> None:
+        """Set the learning rate to this share of `lr`."""
+        for group in self.optimiser.param_groups:
+            group["lr"] = self.lr * share
 
     def step(self, ranks: Ranks = ALONE) -> float:
         """Take an optimiser step with the gradients of all processes; return their norm before clipping."""

@@ -24,7 +24,7 @@ from lmgym.train.critics import Estimator, Trunk
 from lmgym.train.interfaces import Critic
 from lmgym.train.parts.credit import token_order
 from lmgym.train.ranks import added
-from lmgym.train.schedule import StageProgress
+from lmgym.train.schedule import Schedule, StageProgress
 from lmgym.train.services import Services
 from lmgym.train.update import fitting_tokens, minibatches
 
@@ -116,15 +116,17 @@ class TokenCritic(Critic):
         *,
         beta: float,
         steps: int = 1,
+        schedule: Schedule,
         centred: bool = False,
     ) -> None:
         """`beta` is the weight of Q in the logits; each batch is used once, in `steps` optimiser steps.
 
-        With `centred` the heads start at the mean return of the first batch.
+        `schedule` gives the learning rate as a share of the network's own. With `centred` the heads start at the mean
+        return of the first batch.
         """
         self.uncentred = centred  # until the first batch
         self.services, self.net, self.trunk = services, net, trunk
-        self.beta, self.steps = beta, steps
+        self.beta, self.steps, self.schedule = beta, steps, schedule
         usual = fitting_tokens(services.policy.model, services.policy.device)
         self.tokens = max(256, min(usual, LOGITS // len(head_of(services.policy.model))))  # padded tokens of a pass
 
@@ -145,6 +147,7 @@ class TokenCritic(Critic):
         counts = {"critic_tokens": float(tokens), "unseen_cuts": float(before - tokens)}
         if not tokens:
             return counts
+        self.net.scale_lr(self.schedule(progress))
         ranks, sums, norms = self.services.ranks, dict[str, float](), list[float]()
         for part in minibatches(batch, self.steps, seed=[*seed, 0]):
             budget = self.tokens * len(part) // len(distinct(part)[0])  # equal rows are computed once
