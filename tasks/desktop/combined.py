@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
 from lmgym.backends.desktop.session import Launch
 from lmgym.tasks.desktop.goals import TERMINAL, Builder, DesktopGoal, content, editor, note, numbers, office, words
-from lmgym.tasks.desktop.moves import SAVE, Move, cell, key, shell, typed
-from lmgym.tasks.desktop.office import pdf, read_cells, workbook
+from lmgym.tasks.desktop.moves import SAVE, Move, cell, click, key, shell, typed
+from lmgym.tasks.desktop.office import charted, document, pdf, read_cells, read_charts, read_paragraphs, workbook
 
 Rng = np.random.Generator
 BOOK = "stock.xlsx"
@@ -103,8 +105,29 @@ def pdf_to_text(rng: Rng) -> DesktopGoal:
     )
 
 
+def chart_to_document(rng: Rng) -> DesktopGoal:
+    """Copy the chart of a sheet into a document."""
+    rows = list(zip(words(rng, 4), numbers(rng, 4), strict=True))
+    lines = [" ".join(words(rng, 5)).capitalize() + "." for _ in range(2)]
+
+    def reached(home: Path) -> bool:
+        path = home / "report.docx"
+        kept = [line for _, line in read_paragraphs(path)] == lines
+        return kept and read_charts(path) == [[number for _, number in rows]]
+
+    return DesktopGoal(
+        text="Copy the chart of stock.xlsx to the end of report.docx; save the document. Both are open.",
+        files={BOOK: charted("Stock", rows), "report.docx": document(*lines)},
+        launches=(*office("report.docx"), *office(BOOK)),
+        plan=(click("Chart 1"), key("ctrl+c"), key("alt+tab"), key("ctrl+end"), key("ctrl+v"), SAVE),
+        reached=reached,
+        changes=frozenset({"report.docx"}),
+    )
+
+
 FAMILIES: dict[Builder, int] = {
     **dict.fromkeys((sheet_to_text, pdf_to_text), 1),
     **dict.fromkeys((pdf_to_sheet, list_to_text, text_to_script), 2),
     text_to_sheet: 3,
 }
+LATER: dict[Builder, int] = {chart_to_document: 2}

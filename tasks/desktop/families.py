@@ -8,7 +8,18 @@ from types import ModuleType
 
 import numpy as np
 
-from lmgym.tasks.desktop import combined, documents, filing, infeasible, sheets, slides, terminals, texts
+from lmgym.tasks.desktop import (
+    combined,
+    documents,
+    filing,
+    infeasible,
+    pages,
+    pictures,
+    sheets,
+    slides,
+    terminals,
+    texts,
+)
 from lmgym.tasks.desktop.goals import Builder
 
 LEVELS = {1: range(2, 5), 2: range(5, 11), 3: range(11, 26)}  # actions, the final one included
@@ -21,7 +32,9 @@ def _in_turns(areas: Sequence[ModuleType]) -> list[tuple[Builder, int]]:
     return [pair for pair in chain(*zip_longest(*(area.FAMILIES.items() for area in areas))) if pair is not None]
 
 
-_ALL = [*_in_turns(_QUICK), *_in_turns(_OFFICE)]
+# what came later stands last, so that the instances of the test split before it stay what they were
+_LATER = {**pictures.FAMILIES, **pages.FAMILIES, **combined.LATER}
+_ALL = [*_in_turns(_QUICK), *_in_turns(_OFFICE), *_LATER.items()]
 FAMILIES: dict[str, Builder] = {build.__name__: build for build, _ in _ALL}
 LIGHT = frozenset({"lxterminal", "mousepad"})  # programs that start in half a second and show few elements
 LEVEL: dict[str, int] = {build.__name__: level for build, level in _ALL}

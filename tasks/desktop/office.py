@@ -37,6 +37,41 @@ def workbook(*sheets: tuple[str, Rows]) -> Writer:
     return write
 
 
+def charted(title: str, rows: Rows) -> Writer:
+    """Return a function that writes a spreadsheet of one sheet: names, their numbers, and a bar chart of them."""
+
+    def write(path: Path) -> None:
+        import openpyxl
+        from openpyxl.chart import BarChart, Reference
+
+        book = openpyxl.Workbook()
+        page = book.active
+        page.title = title
+        for row in rows:
+            page.append(list(row))
+        chart = BarChart()
+        chart.title, chart.width, chart.height = title, 10, 6
+        chart.add_data(Reference(page, min_col=2, min_row=1, max_row=len(rows)))
+        chart.set_categories(Reference(page, min_col=1, min_row=1, max_row=len(rows)))
+        page.add_chart(chart, "D2")
+        book.save(path)
+
+    return write
+
+
+def picture(width: int, height: int, color: str) -> Writer:
+    """Return a function that writes a PNG picture of a disc on white; sizes are in pixels."""
+
+    def write(path: Path) -> None:
+        from PIL import Image, ImageDraw
+
+        image = Image.new("RGB", (width, height), "white")
+        ImageDraw.Draw(image).ellipse((width // 4, height // 4, 3 * width // 4, 3 * height // 4), fill=color)
+        image.save(path, "PNG")
+
+    return write
+
+
 def document(*paragraphs: str) -> Writer:
     """Return a function that writes a text document of plain paragraphs."""
 
@@ -118,6 +153,20 @@ def read_paragraphs(path: Path) -> list[tuple[str, str]]:
     return read_document(path, lambda text: [(p.style.name, p.text) for p in text.paragraphs if p.text.strip()], [])
 
 
+def read_charts(path: Path) -> list[list[float]]:
+    """Return the numbers of each chart of a document, in the order that they are drawn in."""
+
+    def read(file: io.BytesIO) -> list[list[float]]:
+        import docx
+        from lxml import etree
+
+        parts = docx.Document(file).part.package.iter_parts()
+        charts = [etree.fromstring(part.blob) for part in parts if part.partname.startswith("/word/charts/chart")]
+        return [[float(value.text) for value in chart.iterfind(".//{*}val//{*}v")] for chart in charts]
+
+    return _safely(path, read, [])
+
+
 def read_slides(path: Path) -> list[list[str]]:
     """Return the texts of each slide, title first."""
 
@@ -141,6 +190,20 @@ def read_pdf(path: Path) -> list[str]:
         return [page.extract_text() for page in PdfReader(file).pages]
 
     return _safely(path, read, [], zipped=False)
+
+
+def read_picture(path: Path) -> tuple[str, tuple[int, int], bytes] | None:
+    """Return the mode, the size and the pixels of a picture; None if it is none."""
+
+    def read(file: io.BytesIO) -> tuple[str, tuple[int, int], bytes]:
+        from PIL import Image
+
+        with Image.open(file) as image:
+            if image.width * image.height > LARGEST:
+                raise ValueError("the picture is too large to be compared")
+            return image.mode, image.size, image.tobytes()
+
+    return _safely(path, read, None, zipped=False)
 
 
 def read_archive(path: Path) -> list[str]:

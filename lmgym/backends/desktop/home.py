@@ -16,7 +16,7 @@ from lmgym.backends.desktop.shell import RUNTIME
 from lmgym.cache import cache_folders
 from lmgym.errors import BackendError
 
-VERSION = 3  # of the template: raise it when a file below changes
+VERSION = 4  # of the template: raise it when a file below changes
 PROFILE = ".config/libreoffice/4/user/registrymodifications.xcu"
 
 GTK = """[Settings]
@@ -61,6 +61,18 @@ XFCONF = """<?xml version="1.0" encoding="UTF-8"?>
   <property name="last-window-maximized" type="bool" value="false"/>
 </channel>
 """
+VIEWER = """<?xml version="1.0" encoding="UTF-8"?>
+<channel name="ristretto" version="1.0">
+  <property name="errors" type="empty">
+    <property name="missing-thumbnailer" type="bool" value="false"/>
+  </property>
+  <property name="window" type="empty">
+    <property name="thumbnails" type="empty">
+      <property name="show" type="bool" value="false"/>
+    </property>
+  </property>
+</channel>
+"""
 SHELL = "PS1='$ '\nHISTFILE=\n"
 
 # No key or menu of the window manager ends the session; C-A-BackSpace does nothing on Xvfb.
@@ -86,11 +98,12 @@ APPLICATIONS = {  # label of the root menu: command
     "Writer": "soffice --writer",
     "Calc": "soffice --calc",
     "Impress": "soffice --impress",
-    "Text editor": "mousepad --disable-server",
+    "Text editor": "mousepad",
     "Files": "thunar",
-    "Terminal": "lxterminal --no-remote",
+    "Terminal": "lxterminal",
     "Images": "ristretto",
     "PDF reader": "evince",
+    "Browser": "chromium",
 }
 SERVICES = ("ca.desrt.dconf", "org.a11y.Bus", "org.gnome.evince.Daemon", "org.xfce.Xfconf")
 # Starts these services only: any other would run beside the servers, as would those that a home folder describes
@@ -130,6 +143,7 @@ def write_settings(home: Path) -> None:
         ".config/glib-2.0/settings/keyfile": KEYFILE,
         ".config/lxterminal/lxterminal.conf": TERMINAL,
         ".config/xfce4/xfconf/xfce-perchannel-xml/thunar.xml": XFCONF,
+        ".config/xfce4/xfconf/xfce-perchannel-xml/ristretto.xml": VIEWER,
         ".config/user-dirs.dirs": 'XDG_DOCUMENTS_DIR="$HOME/Documents"\nXDG_DOWNLOAD_DIR="$HOME/Downloads"\n',
         ".bashrc": SHELL,
         PROFILE: office_settings(),

@@ -7,7 +7,7 @@ import signal
 import socket
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +30,7 @@ from lmgym.backends.desktop.packages import check_installed
 from lmgym.backends.desktop.places import placed
 from lmgym.backends.desktop.shell import HOME, RUNTIME, SERVERS, STARTER, SandboxedShell
 from lmgym.backends.desktop.tree import AccessibilityBus, TreeNode
-from lmgym.errors import BackendError
+from lmgym.errors import BackendError, MissingExtra
 
 SIZE = (1280, 800)  # pixels of the screen
 STARTUP = 180.0  # seconds for the servers or a window: LibreOffice takes 8 alone, a minute on busy cores
@@ -39,6 +39,19 @@ LOOK = 0.015  # seconds between two looks at the screen and the processes
 LONGEST = 5.0  # seconds that an action may keep the screen busy
 OFFICE_PROGRAM = "/usr/lib/libreoffice/program/soffice.bin"  # without its start script, which looks for Java
 OFFICE = ("--norestore", "--nologo", "--nofirststartwizard", "--nolockcheck")
+BROWSER_PROGRAM = Path("/usr/lib/chromium/chromium")  # without its start script, which reads settings in /etc
+BROWSER = (
+    *("--no-sandbox", "--test-type"),  # the desktop's sandbox has no room for a second one; no warning about that
+    *("--no-first-run", "--no-default-browser-check", "--password-store=basic", "--disable-sync"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-features=Translate,MediaRouter"),
+    *("--disable-gpu", "--disable-dev-shm-usage", "--force-renderer-accessibility"),
+)
+FLAGS: Mapping[str, tuple[str, tuple[str, ...]]] = {  # application: its program and flags
+    "soffice": (OFFICE_PROGRAM, OFFICE),
+    "chromium": (str(BROWSER_PROGRAM), BROWSER),
+    "mousepad": ("mousepad", ("--disable-server",)),
+    "lxterminal": ("lxterminal", ("--no-remote",)),
+}
 CRASHES = (128 + signal.SIGABRT, 128 + signal.SIGSEGV, 128 + signal.SIGKILL, 128 + signal.SIGBUS)
 
 
@@ -127,16 +140,10 @@ class Desktop:
 
     def launch(self, launch: Launch) -> None:
         """Start an application and wait for its window and for rest."""
+        if launch.program == "chromium" and not BROWSER_PROGRAM.exists():
+            raise MissingExtra("goals in the browser need a Debian package: apt-get install chromium")
         before = {(window.title, window.program) for window in self.display.windows()}
-        program, arguments = launch.program, list(launch.arguments)
-        if program == "soffice":
-            program, arguments = OFFICE_PROGRAM, [*OFFICE, *arguments]
-        elif program == "mousepad":
-            arguments = ["--disable-server", *arguments]
-        elif program == "lxterminal":
-            arguments = ["--no-remote", *arguments]
-            self._terminal = True
-        self._applications.launch(program, arguments)
+        self._start(launch.program, launch.arguments)
 
         def there() -> bool:
             self._check()
@@ -145,8 +152,14 @@ class Desktop:
                 return False
             return launch.title in window.title if launch.title else (window.title, window.program) not in before
 
-        wait_until(there, STARTUP, f"the window {launch.title!r} of {program}")
+        wait_until(there, STARTUP, f"the window {launch.title!r} of {launch.program}")
         self.rest(longest=2 * LONGEST)
+
+    def _start(self, program: str, arguments: Sequence[str]) -> None:
+        """Start an application with the flags that it needs here."""
+        self._terminal |= program == "lxterminal"
+        command, flags = FLAGS.get(program, (program, ()))
+        self._applications.launch(command, [*flags, *arguments])
 
     def end_programs(self) -> None:
         """End all applications, and what they started, as `kill -9 -1` in a terminal does."""
@@ -214,8 +227,7 @@ class Desktop:
         for line in self._folder.requests():
             if line in APPLICATIONS.values():
                 program, *arguments = line.split()
-                self._terminal |= program == "lxterminal"
-                self._applications.launch(program, arguments)
+                self._start(program, arguments)
 
     def _work(self) -> tuple[int, bool]:
         """Return the processor time that all parts have used, in clock ticks, and whether a thread could run."""
