@@ -32,7 +32,7 @@ def _in_turns(areas: Sequence[ModuleType]) -> list[tuple[Builder, int]]:
     return [pair for pair in chain(*zip_longest(*(area.FAMILIES.items() for area in areas))) if pair is not None]
 
 
-# what came later stands last, so that the instances of the test split before it stay what they were
+# what came later stands last, so that the test split keeps its instances and published entries stay valid
 _LATER = {**pictures.FAMILIES, **pages.FAMILIES, **combined.LATER}
 _ALL = [*_in_turns(_QUICK), *_in_turns(_OFFICE), *_LATER.items()]
 FAMILIES: dict[str, Builder] = {build.__name__: build for build, _ in _ALL}
