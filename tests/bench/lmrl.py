@@ -1,4 +1,4 @@
-"""Our maze and Text-Nav beside the work that LMRL-Gym's release does for them.
+"""Our maze, alone and a thousand at once, and Text-Nav beside the work that LMRL-Gym's release does for them.
 
 The release is no package and needs a TextWorld of its own, so its work is done anew here: its Text-Nav builds and
 compiles its game at every reset and asks for the inventory by a second command after each; its maze returns the text of
@@ -15,6 +15,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import gymnasium
@@ -26,20 +27,38 @@ from lmgym.tasks.maze.layout import FREE, GOAL, MOVES, SIDES, STARTS
 from lmgym.tasks.text_nav.house import furnished
 
 ROUNDS = 3
+AT_ONCE = 1024  # mazes of the vector environment
 KEPT = 40  # messages that a step of the release's maze returns
 Step = Callable[[str], bool]  # plays an action and returns True at the end of the episode
 
 
 def rows(seconds: float) -> Iterator[tuple[str, str, str, str]]:
     """Yield task, our steps/s, those of the release's way, and the ratio: medians of rounds in turn."""
-    for task, released in (("lmgym/Maze-v0", maze), ("lmgym/TextNav-v0", text_nav)):
-        with closing(gymnasium.make(task)) as env:
+    for task, released in (("lmgym/Maze-v0", maze), ("lmgym/MazeVector-v0", maze), ("lmgym/TextNav-v0", text_nav)):
+        with closing(gymnasium.make(task.replace("Vector", ""))) as env:
             instances = range(env.unwrapped.size())
             games = [golden.play(env, lambda each: each.oracle(), index=index).actions for index in instances]
             actions = [action for game in games for action in game]
-            rounds = [(speeds.task_rate(env, seconds, actions), released(seconds, games)) for _ in range(ROUNDS)]
+            ours_of = vector_rate if "Vector" in task else partial(speeds.task_rate, env)
+            rounds = [(ours_of(seconds, actions), released(seconds, games)) for _ in range(ROUNDS)]
         ours, theirs = (statistics.median(rates) for rates in zip(*rounds, strict=True))
         yield task, f"{ours:,.0f}", f"{theirs:,.0f}", f"{ours / theirs:.2f}"
+
+
+def vector_rate(seconds: float, actions: Sequence[str]) -> float:
+    """Return steps/s of many mazes at once, those of all together; the steps that open episodes do not count."""
+    with closing(gymnasium.make_vec("lmgym/MazeVector-v0", num_envs=AT_ONCE)) as envs:
+        envs.reset(seed=0)
+        chance = np.random.default_rng(0)
+        said = [[actions[n] for n in chance.integers(len(actions), size=AT_ONCE)] for _ in range(100)]
+        steps, opening, start = 0, 0, time.perf_counter()
+        for row in itertools.cycle(said):
+            _, _, terminated, truncated, _ = envs.step(row)
+            steps += AT_ONCE - opening
+            opening = int((terminated | truncated).sum())
+            if time.perf_counter() >= start + seconds:
+                return steps / (time.perf_counter() - start)
+    raise AssertionError("no step was made")
 
 
 def maze(seconds: float, games: Sequence[Sequence[str]]) -> float:
