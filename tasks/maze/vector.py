@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import gymnasium
 import numpy as np
 from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
@@ -13,10 +14,10 @@ from numpy.typing import NDArray
 
 from lmgym.env.actions import parse_command
 from lmgym.env.env import ResetNeeded
-from lmgym.env.registry import build
 from lmgym.env.spaces import clean
 from lmgym.tasks.maze.layout import GOAL, MOVES, STARTS, moved
 
+SINGLE = "lmgym/Maze-v0"
 CELLS = (*STARTS, GOAL)
 NUMBER = {move: number for number, move in enumerate(MOVES)}
 INVALID, AT_GOAL = len(MOVES), len(STARTS)
@@ -49,13 +50,13 @@ class MazeVector(VectorEnv[Observations, Sequence[str], NDArray[Any]]):
         Raises InstanceError for an unknown option or value.
         """
         self.num_envs = num_envs
-        self._single = build("lmgym/Maze-v0", max_turns=max_turns, **options)
+        self._single: Any = gymnasium.make(SINGLE, max_turns=max_turns, **options)
         maze = self._single.unwrapped
         self._most = self._single.max_turns
         self.single_observation_space, self.single_action_space = maze.observation_space, maze.action_space
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        plain = build("lmgym/Maze-v0", **{**options, "explained": False})
+        plain = gymnasium.make(SINGLE, **{**options, "explained": False})
         later, first = ([_first_text(env, cell) for cell in STARTS] for env in (plain, self._single))
         self._texts = np.array([*later, "Success", *first], dtype=object)
         self._after = np.array(
@@ -98,12 +99,12 @@ class MazeVector(VectorEnv[Observations, Sequence[str], NDArray[Any]]):
         self._cells[opened] = 0
         rewards, cells = self._rewards[moves, self._cells], self._after[moves, self._cells]
         self._turns += 1
-        valid, shown = moves != INVALID, cells
+        valid, texts = moves != INVALID, cells
         if len(opened):
             cells[opened] = [self._drawn(int(n)) for n in opened]
             self._turns[opened], rewards[opened], valid[opened] = 0, 0.0, True
-            shown = cells.copy()
-            shown[opened] += len(CELLS)
+            texts = cells.copy()
+            texts[opened] += len(CELLS)
         terminated = cells == AT_GOAL
         truncated = (self._turns >= self._most) & ~terminated
         self._cells, self._over = cells, terminated | truncated
@@ -111,7 +112,7 @@ class MazeVector(VectorEnv[Observations, Sequence[str], NDArray[Any]]):
         if self._over.any():
             score = terminated.astype(np.float64)
             info |= {"score": score, "_score": self._over, "success": terminated, "_success": self._over}
-        return self._shown(shown), rewards, terminated, truncated, info
+        return self._shown(texts), rewards, terminated, truncated, info
 
     def _drawn(self, number: int) -> int:
         """Return a start, drawn as the environment of this number draws it."""
