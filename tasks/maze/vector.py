@@ -17,7 +17,6 @@ from lmgym.env.env import ResetNeeded
 from lmgym.env.spaces import clean
 from lmgym.tasks.maze.layout import GOAL, MOVES, STARTS, moved
 
-SINGLE = "lmgym/Maze-v0"
 CELLS = (*STARTS, GOAL)
 NUMBER = {move: number for number, move in enumerate(MOVES)}
 INVALID, AT_GOAL = len(MOVES), len(STARTS)
@@ -50,19 +49,19 @@ class MazeVector(VectorEnv[Observations, Sequence[str], NDArray[Any]]):
         Raises InstanceError for an unknown option or value.
         """
         self.num_envs = num_envs
-        self._single: Any = gymnasium.make(SINGLE, max_turns=max_turns, **options)
+        self._single = _single(max_turns=max_turns, **options)
         maze = self._single.unwrapped
         self._most = self._single.max_turns
         self.single_observation_space, self.single_action_space = maze.observation_space, maze.action_space
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        plain = gymnasium.make(SINGLE, **{**options, "explained": False})
+        plain = _single(**{**options, "explained": False})
         later, first = ([_first_text(env, cell) for cell in STARTS] for env in (plain, self._single))
         self._texts = np.array([*later, "Success", *first], dtype=object)
         self._after = np.array(
             [*([CELLS.index(moved(cell, move)) for cell in STARTS] for move in MOVES), range(len(STARTS))]
         )
-        self._rewards = np.where(self._after == AT_GOAL, maze.at_goal, maze.per_move)
+        self._rewards: NDArray[np.float64] = np.where(self._after == AT_GOAL, maze.at_goal, maze.per_move)
         self._rewards[INVALID] = maze.per_error
         self._moves = _Moves()
         self._cells = np.zeros(num_envs, dtype=np.intp)
@@ -123,6 +122,10 @@ class MazeVector(VectorEnv[Observations, Sequence[str], NDArray[Any]]):
 
     def _shown(self, texts: NDArray[Any]) -> Observations:
         return {"text": tuple(self._texts[texts].tolist())}
+
+
+def _single(**options: Any) -> Any:
+    return gymnasium.make("lmgym/Maze-v0", **options)
 
 
 def _first_text(env: Any, cell: tuple[int, int]) -> str:
