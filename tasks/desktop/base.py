@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgym.backends.desktop import dialects, view
-from lmgym.backends.desktop.inputs import Coordinates, Input, InvalidAction, check, perform, pixel, scales
+from lmgym.backends.desktop.inputs import Coordinates, Input, InvalidAction, check, corners, perform, pixel, scales
 from lmgym.backends.desktop.pool import shared_pool
 from lmgym.backends.desktop.session import SIZE, Desktop
 from lmgym.backends.desktop.tree import TreeNode
@@ -23,6 +23,7 @@ from lmgym.env.spaces import Images
 from lmgym.errors import BackendError
 from lmgym.tasks.desktop.parsing import parse
 
+Points = tuple[tuple[float, float], ...]
 UNITS = {"pixel": "pixels", "unit": "shares of the screen, from 0 to 1", "thousand": "thousandths of the screen"}
 OBSERVE, PIXELS = ("axtree", "names", "none"), ("none", "screenshot", "som")
 
@@ -98,7 +99,8 @@ class DesktopEnv(TextEnv):
             check(inputs, self.desktop)
         except InvalidAction as error:
             return self._reply(f"Error: {error}\n\n", valid=False)
-        points = tuple(point for each in inputs for point in each.points if not each.relative)
+        points = tuple(point for each in inputs for point in each.points if not each.relative and each.kind != "zoom")
+        region = inputs[-1].points if inputs[-1].kind == "zoom" else ()
         try:
             for each in inputs:
                 if each.kind in ("done", "fail"):
@@ -107,7 +109,7 @@ class DesktopEnv(TextEnv):
                     return Reply("The episode is over.", done=True, score=score, reward=score, images=picture)
                 perform(each, self.desktop)
             self._elements = None
-            return self._reply("", points=points)
+            return self._reply("", points=points, region=region)
         except BackendError:
             self.discard()
             raise
@@ -163,23 +165,28 @@ class DesktopEnv(TextEnv):
             x, y = self.elements[each.element].centre
             each = dataclasses.replace(each, element=None, points=((float(x), float(y)),))
             return dataclasses.replace(each, points=(pixel(each.points[0], "pixel", self.desktop.size),))
+        if each.kind == "zoom":
+            return dataclasses.replace(each, points=corners(each, self.coordinates, self.desktop.size))
         if each.relative:
             across, down = scales(self.coordinates, self.desktop.size)
             return dataclasses.replace(each, points=tuple((x * across, y * down) for x, y in each.points))
         points = tuple(pixel(point, self.coordinates, self.desktop.size) for point in each.points)
         return dataclasses.replace(each, points=points)
 
-    def _reply(self, before: str, *, valid: bool = True, points: tuple[tuple[float, float], ...] = ()) -> Reply:
+    def _reply(self, before: str, *, valid: bool = True, points: Points = (), region: Points = ()) -> Reply:
         text = view.window_list(self.desktop.windows(), self.desktop.display.focused())
         if self.observe != "none":
             text += f"\n\n{view.describe(self.elements, places=self.observe == 'axtree')}"
-        return Reply(before + text, images=self._pictures(), valid=valid, points=points)
+        return Reply(before + text, images=self._pictures(region), valid=valid, points=points)
 
-    def _pictures(self) -> tuple[NDArray[np.uint8], ...]:
+    def _pictures(self, region: Points = ()) -> tuple[NDArray[np.uint8], ...]:
+        """Return the picture of the screen, or of a region between two corners in the same size."""
         if self.pixels == "none":
             return ()
         picture = self.desktop.screenshot()
-        return (view.marked(picture, self.elements) if self.pixels == "som" else picture,)
+        if self.pixels == "som":
+            picture = view.marked(picture, self.elements)
+        return (view.enlarged(picture, *region) if region else picture,)
 
 
 def _arguments(name: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
+import numpy as np
 import pytest
 
 from lmgym.env.registry import build, find
@@ -118,6 +119,22 @@ def test_the_pointer_moves_by_a_distance_and_stays_on_the_screen(task: Any) -> N
     info = task.step("pyautogui.move(-9999, 5)")[4]
     assert task.desktop.display.pointer() == (0, 85)
     assert "points" not in info
+
+
+def test_a_zoom_shows_a_region_in_the_size_of_the_screen_and_moves_nothing() -> None:
+    with closing(build(find("lmgym/Desktop-v0"), pixels="screenshot", observe="none")) as env:
+        before, _ = env.reset(options={"index": 0})
+        place = env.unwrapped.desktop.display.pointer()
+        after = env.step('{"action": "zoom", "region": [0, 0, 640, 400]}')
+        assert after[4]["valid"]
+        assert env.unwrapped.desktop.display.pointer() == place
+        assert after[0]["images"].shape == before["images"].shape
+        wanted = np.repeat(np.repeat(before["images"][0][:400, :640], 2, axis=0), 2, axis=1).astype(int)
+        assert (
+            np.abs(after[0]["images"][0].astype(int) - wanted).mean() < 10 < np.abs(before["images"][0] - wanted).mean()
+        )
+        assert not env.step('{"action": "zoom", "region": [5, 5, 5, 5]}')[4]["valid"]
+        assert np.array_equal(env.step("wait(0)")[0]["images"], before["images"])
 
 
 def test_malformed_actions_are_answered(task: Any) -> None:

@@ -7,7 +7,7 @@ from contextlib import closing, suppress
 
 import pytest
 
-from lmgym.backends.desktop.inputs import Coordinates, Input, InvalidAction, pixel
+from lmgym.backends.desktop.inputs import Coordinates, Input, InvalidAction, corners, pixel
 from lmgym.backends.desktop.keys import keysym
 from lmgym.env.hostile import HOSTILE
 from lmgym.env.registry import build, find
@@ -56,6 +56,7 @@ def held(key: str, inputs: list[Input]) -> list[Input]:
         ('hotkey("ctrl+s")', SAVE),
         ('pyautogui.hotkey("ctrl", "s")', SAVE),
         ('{"action_type": "HOTKEY", "parameters": {"keys": ["ctrl", "s"]}}', SAVE),
+        ('{"action": "zoom", "region": [10, 20, 300, 400]}', [Input("zoom", ((10.0, 20.0), (300.0, 400.0)))]),
         ('{"action": "key", "text": "ctrl+s"}', SAVE),
         ('{"action": "key", "text": "ctrl+s", "repeat": 2}', SAVE * 2),
         ('{"type": "keypress", "keys": ["ctrl", "s"]}', SAVE),
@@ -157,3 +158,13 @@ def test_points_outside_of_the_screen_are_refused(point: tuple[float, float]) ->
 def test_names_of_keys_are_translated(name: str, symbol: int) -> None:
     assert keysym(name) == symbol
     assert not keysym("no such key")
+
+
+@pytest.mark.parametrize(("coordinates", "last"), [("pixel", (1280.0, 800.0)), ("unit", (1.0, 1.0))])
+def test_a_zoom_takes_a_region_up_to_the_edge_and_none_without_area(coordinates: Coordinates, last: tuple) -> None:
+    whole = corners(Input("zoom", ((0.0, 0.0), last)), coordinates, (1280, 800))
+    assert whole[0] == (0, 0)
+    assert whole[1] in ((1280, 800), (1279, 799))
+    for region in (((5.0, 5.0), (5.0, 9.0)), ((9.0, 9.0), (1.0, 1.0)), ((-1.0, 0.0), last), ((0.0, 0.0), (0.0, 1e9))):
+        with pytest.raises(InvalidAction):
+            corners(Input("zoom", region), coordinates, (1280, 800))

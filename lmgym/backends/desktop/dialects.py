@@ -318,6 +318,12 @@ def _claude_hold(text: Any, duration: Any = 1) -> Inputs:
     return _holding(_words(text), Input("wait", seconds=_number(duration)))
 
 
+def _claude_zoom(region: Any) -> Inputs:
+    if not isinstance(region, list | tuple) or len(region) != 4:
+        raise TypeError(f"a region of four numbers is needed; got {str(region)[:50]!r}")
+    return [Input("zoom", _points(*region))]
+
+
 ANTHROPIC: Mapping[str, Callable[..., Inputs]] = {
     "key": _claude_key,
     "hold_key": _claude_hold,
@@ -335,6 +341,7 @@ ANTHROPIC: Mapping[str, Callable[..., Inputs]] = {
     "wait": lambda duration=1: wait(duration),
     "screenshot": lambda: [Input("look")],
     "cursor_position": lambda: [Input("look")],
+    "zoom": _claude_zoom,
     "done": done,
     "fail": fail,
 }

@@ -15,7 +15,7 @@ from lmgym.backends.desktop.session import QUIET, Desktop
 
 Pointing = Literal["move", "click", "button_down", "button_up", "drag", "scroll"]
 Typing = Literal["type", "press", "hotkey", "key_down", "key_up"]
-Kind = Literal[Pointing, Typing, "wait", "look", "done", "fail"]
+Kind = Literal[Pointing, Typing, "wait", "look", "zoom", "done", "fail"]
 Coordinates = Literal["pixel", "unit", "thousand"]
 LONGEST_TEXT = 5_000  # characters typed by one input
 MOST_INPUTS = 50  # of one action
@@ -34,7 +34,10 @@ class InvalidAction(ValueError):
 
 @dataclass(frozen=True)
 class Input:
-    """One input; `points` are in the units of the policy's coordinates, or empty for the pointer's present place."""
+    """One input; `points` are in the units of the policy's coordinates, or empty for the pointer's present place.
+
+    Those of a zoom are the first and the last corner of the region that the next picture shows.
+    """
 
     kind: Kind
     points: tuple[tuple[float, float], ...] = ()
@@ -60,6 +63,22 @@ def pixel(point: tuple[float, float], coordinates: Coordinates, size: tuple[int,
     if not (math.isfinite(x) and math.isfinite(y) and 0 <= x < size[0] and 0 <= y < size[1]):
         raise InvalidAction(f"({point[0]:g}, {point[1]:g}) is outside of the screen ({coordinates} coordinates)")
     return round(min(x, size[0] - 1)), round(min(y, size[1] - 1))
+
+
+def corners(each: Input, coordinates: Coordinates, size: tuple[int, int]) -> tuple[tuple[int, int], ...]:
+    """Return the corners of a zoom in pixels, the last one outside of the region; raise InvalidAction if it is empty.
+
+    A region may end at the very edge of the screen, which no other point may lie on.
+    """
+    first, last = each.points
+    left, top = pixel(first, coordinates, size)
+    across, down = scales(coordinates, size)
+    right, bottom = (
+        min(max(value, 0.0), float(most)) for value, most in zip((last[0] * across, last[1] * down), size, strict=True)
+    )
+    if round(right) <= left or round(bottom) <= top:
+        raise InvalidAction("the region of a zoom is left, top, right and bottom, with an area on the screen")
+    return (left, top), (right, bottom)
 
 
 def check(inputs: Sequence[Input], desktop: Desktop) -> None:
@@ -103,7 +122,7 @@ def perform(each: Input, desktop: Desktop) -> None:
         points = [_from_pointer(desktop, *point) for point in points]
     if len(points) == 1 and each.kind == "drag":
         points = [display.pointer(), *points]
-    if points:
+    if points and each.kind != "zoom":
         display.move(*points[0])
         if each.kind in ("click", "drag", "scroll", "button_down"):
             display.sync()

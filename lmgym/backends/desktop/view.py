@@ -89,3 +89,12 @@ def marked(picture: NDArray[np.uint8], chosen: Iterable[TreeNode]) -> NDArray[np
         draw.rectangle(box, fill=colour)
         draw.text((left, top), str(number), fill="white")
     return np.asarray(image, np.uint8)
+
+
+def enlarged(picture: NDArray[np.uint8], first: Sequence[float], last: Sequence[float]) -> NDArray[np.uint8]:
+    """Return the region of a picture between two corners, in the size of the whole."""
+    from PIL import Image
+
+    image = Image.fromarray(picture)
+    box = (first[0], first[1], last[0], last[1])
+    return np.asarray(image.resize(image.size, Image.Resampling.LANCZOS, box=box), np.uint8)
