@@ -24,7 +24,7 @@ REPORT = "report.json"  # of `lmgym eval`
 TRIES = 32  # of each start, in the paper's evaluation
 VALUES = (
     *("--warmup", "0", "--episodes", "64", "--minibatches", "1", "--base", "small", "--norm"),
-    *("--lr", "0.001", "--final-lr", "0.05", "--beta", "16", "--cql", "0.03", "--evaluate", "25"),
+    *("--lr", "0.001", "--final-lr", "0.05", "--beta", "16", "--evaluate", "25"),
 )
 
 
@@ -69,12 +69,12 @@ METHODS = (
             *("--share", "0.1", "--within", "all", "--evaluate", "25"),
         ),
     ),
-    Method(name="MC", algorithm="mc", guided=True, words=(*VALUES, "--steps", "1000")),
+    Method(name="MC", algorithm="mc", guided=True, words=(*VALUES, "--cql", "0.5", "--steps", "600")),
     Method(
         name="ILQL",
         algorithm="ilql",
         guided=True,
-        words=(*VALUES, "--steps", "2000", "--tau-target", "0.1"),
+        words=(*VALUES, "--cql", "0.03", "--steps", "2000", "--tau-target", "0.1"),
     ),
     Method(
         name="PPO",
