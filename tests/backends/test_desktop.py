@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from lmgym.backends.desktop import view
+from lmgym.backends.desktop import session, view
 from lmgym.backends.desktop.calls import inputs_of_call
 from lmgym.backends.desktop.display import wait_until
 from lmgym.backends.desktop.folders import sweep
 from lmgym.backends.desktop.inputs import check, perform
 from lmgym.backends.desktop.session import Desktop, Launch
-from lmgym.errors import BackendError
+from lmgym.errors import BackendError, MissingExtra
 from tests import components
 from tests.processes import gone
 
@@ -56,6 +56,12 @@ def with_file(name: str, content: str = "") -> Callable[[Path], None]:
 
 def nothing(home: Path) -> None:
     """Add no files."""
+
+
+def test_a_missing_browser_is_named(desktop: Desktop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "BROWSER_PROGRAM", Path("/none"))
+    with pytest.raises(MissingExtra, match="apt-get install chromium"):
+        desktop.launch(Launch("chromium"))
 
 
 def test_text_of_any_script_is_typed_whole_and_saved(desktop: Desktop) -> None:

@@ -20,6 +20,7 @@ components.desktop()
 FEW = (
     *("append_line", "combine_texts", "create_folder", "count_lines", "pack_folder", "edit_missing_file"),
     *("set_cell", "wrap_lines", "make_heading", "duplicate_slide", "pdf_to_text", "delete_missing_table"),
+    *("copy_picture", "linked_page_to_text"),
 )
 
 

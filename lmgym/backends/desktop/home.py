@@ -95,6 +95,7 @@ _BINDINGS: dict[str, list[tuple[str, str, tuple[str, ...]]]] = {  # context: (bu
 }
 _KEYS = {"A-F4": "Close", "A-Tab": "NextWindow", "A-S-Tab": "PreviousWindow", "W-d": "ToggleShowDesktop"}
 APPLICATIONS = {  # label of the root menu: command
+    "Browser": "chromium",
     "Writer": "soffice --writer",
     "Calc": "soffice --calc",
     "Impress": "soffice --impress",
@@ -103,7 +104,6 @@ APPLICATIONS = {  # label of the root menu: command
     "Terminal": "lxterminal",
     "Images": "ristretto",
     "PDF reader": "evince",
-    "Browser": "chromium",
 }
 SERVICES = ("ca.desrt.dconf", "org.a11y.Bus", "org.gnome.evince.Daemon", "org.xfce.Xfconf")
 # Starts these services only: any other would run beside the servers, as would those that a home folder describes
