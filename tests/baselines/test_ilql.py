@@ -264,6 +264,16 @@ def test_rows_cut_into_micro_batches_have_the_same_gradient(services, module, cr
         assert other == pytest.approx(found[0], rel=1e-4)
 
 
+@pytest.mark.parametrize(("module", "critic"), [(ilql, ilql.Implicit), (mc, mc.MonteCarlo)])
+def test_the_rate_falls_over_the_stage(services, module, critic):
+    batch = collate(episodes_of(services, Window(2)), ends=True)
+    made = critic(services, small(module, lr=1e-3, final_lr=0.1, norm=True))
+    for share, rate in ((0.0, 1e-3), (0.5, 5.5e-4), (1.0, 1e-4)):
+        made.learn(batch, StageProgress(0, share), seed=(0,))
+        assert made.net.optimiser.param_groups[0]["lr"] == pytest.approx(rate)
+    assert any(isinstance(part, nn.LayerNorm) for part in made.net.online.q.modules())
+
+
 def test_what_the_environment_says_between_costs_no_discount(services):
     cut = next(e for e in episodes_of(services) if e.truncated)
     won = replace(cut, terminated=True, truncated=False, turns=(*cut.turns[:-1], replace(cut.turns[-1], reward=1.0)))

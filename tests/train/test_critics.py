@@ -85,6 +85,15 @@ def test_heads_follow_from_their_seed_alone_and_can_begin_as_a_constant():
     assert mlp([4, 8, 3], seed=[0], bias=-4.1)(torch.randn(2, 4)).tolist() == [[pytest.approx(-4.1)] * 3] * 2
 
 
+def test_normalised_heads_have_the_same_weights_and_hold_any_input_in_bounds():
+    plain, normed = mlp([4, 8, 3], seed=[5]), mlp([4, 8, 3], seed=[5], norm=True)
+    assert torch.equal(plain[0].weight, normed[0].weight)
+    assert torch.equal(plain[-1].weight, normed[-1].weight)
+    far, farther = (scale * torch.ones(1, 4) for scale in (1e4, 1e8))
+    assert torch.allclose(normed(far), normed(farther), atol=1e-2)
+    assert float((plain(farther) - plain(far)).abs().max()) > 1e6
+
+
 @pytest.mark.parametrize("base", ["small", "own", "policy"])
 def test_a_copy_of_a_trunk_shares_the_policy_and_nothing_else(services, base):
     trunk = Trunk(services.policy, base, seed=0)
