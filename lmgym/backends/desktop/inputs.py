@@ -72,11 +72,9 @@ def corners(each: Input, coordinates: Coordinates, size: tuple[int, int]) -> tup
     """
     first, last = each.points
     left, top = pixel(first, coordinates, size)
-    across, down = scales(coordinates, size)
-    right, bottom = (
-        min(max(value, 0.0), float(most)) for value, most in zip((last[0] * across, last[1] * down), size, strict=True)
-    )
-    if round(right) <= left or round(bottom) <= top:
+    ends = zip(last, scales(coordinates, size), size, strict=True)
+    right, bottom = (min(max(round(value * scale), 0), most) for value, scale, most in ends)
+    if right <= left or bottom <= top:
         raise InvalidAction("the region of a zoom is left, top, right and bottom, with an area on the screen")
     return (left, top), (right, bottom)
 
