@@ -28,6 +28,7 @@ def moved(cell: Cell, move: str) -> Cell:
     return target if target in FREE else cell
 
 
+@cache
 def walls(cell: Cell) -> tuple[str, ...]:
     """Return the sides of `cell` that are walls, in LMRL-Gym's order."""
     return tuple(side for side, (row, column) in SIDES.items() if (cell[0] + row, cell[1] + column) not in FREE)
