@@ -189,7 +189,7 @@ def _lmrl(
     lmrl.make_all(chosen, seeds, out, at_once=at_once, tell=teller(console), settings=settings)
     commits = comparison.commits(run for each in chosen for seed in seeds for run in lmrl.runs(each, seed, out))
     command = _command("lmrl", task=names, seeds=[str(len(seeds))])
-    caption = f"Command: `{command}`, {commits}. Intervals: bootstrap over starts, 95 %; no tuning trials."
+    caption = f"Command: `{command}`, {commits}. Intervals: bootstrap over starts, 95 %."
     _publish(console, [caption, *(lmrl.table(each, seeds, out) for each in chosen)], write, PAPER)
 
 

@@ -25,7 +25,6 @@ from lmgym.env.env import TextEnv
 from lmgym.env.spec import TaskSpec
 from lmgym.errors import InstanceError, MissingExtra
 
-VECTORS = {"lmgym/MazeVector-v0": "lmgym.tasks.maze.vector:MazeVector"}  # many episodes at once, for `gym.make_vec`
 PLUGINS = "lmgym.tasks"  # entry-point group: each names a module with SPEC and, optionally, VARIANTS
 
 
@@ -189,6 +188,7 @@ def register_all() -> None:
                 disable_env_checker=True,
                 additional_wrappers=(WrapperSpec("TimeLimit", "lmgym.env.wrappers:TimeLimit", {}),),
             )
-    for name, entry in VECTORS.items():
-        if name not in gymnasium.registry:
-            gymnasium.register(id=name, vector_entry_point=entry)
+        name, _, version = spec.id.rpartition("-v")
+        many = f"{name}Vector-v{version}"  # an id of its own: Gymnasium allows no vector entry point beside wrappers
+        if spec.vector_entry_point and many not in gymnasium.registry:
+            gymnasium.register(id=many, vector_entry_point=spec.vector_entry_point, kwargs=dict(spec.options))

@@ -26,6 +26,7 @@ class TaskSpec:
     splits: Mapping[str, int]  # instances by split; 0 if official data determines the number
     score: str  # meaning of score 1, in a sentence
     references: Mapping[str, float | str]  # known scores by origin: null, random, oracle, published
+    vector_entry_point: str = ""  # "package.module:Class", a VectorEnv, registered as "lmgym/NameVector-v0"
     extras: tuple[str, ...] = ()  # of setup.cfg that the task needs
     instructions: str = ""  # for models that are not trained on the task, if observations do not say how to act
     answer_tokens: int = 32  # limit of an answer of a local model, unless one is set

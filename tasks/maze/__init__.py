@@ -7,6 +7,7 @@ from lmgym.env.spec import Standard, TaskSpec
 SPEC = TaskSpec(
     id="lmgym/Maze-v0",
     entry_point="lmgym.tasks.maze.env:Maze",
+    vector_entry_point="lmgym.tasks.maze.vector:MazeVector",
     summary="Walk to the goal of LMRL-Gym's double-T maze, told position, goal and walls at every step.",
     max_turns=100,
     splits={"train": 25, "test": 25},

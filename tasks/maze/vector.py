@@ -35,7 +35,7 @@ class _Moves(dict[str, int]):
 
 
 class MazeVector(VectorEnv[Observations, Sequence[str], NDArray[Any]]):
-    """N mazes that answer as N environments of `lmgym/Maze-v0` in a SyncVectorEnv do, some hundred times as fast.
+    """N mazes that answer as N environments of `lmgym/Maze-v0` in a SyncVectorEnv do, about a hundred times as fast.
 
     An episode that ends is opened anew by the next step, whose action it ignores. `info` has `valid`, and where
     episodes ended `score` and `success`.
@@ -75,6 +75,8 @@ class MazeVector(VectorEnv[Observations, Sequence[str], NDArray[Any]]):
         """Open all episodes; `seed` and `options` are those of SyncVectorEnv, without `reset_mask`."""
         if seed is not None:
             seeds = [seed + n for n in range(self.num_envs)] if isinstance(seed, int) else seed
+            if len(seeds) != self.num_envs:
+                raise ValueError(f"{self.num_envs} mazes need as many seeds; got {len(seeds)}")
             for n, each in enumerate(seeds):
                 self._chances[n] = self._chances[n] if each is None else seeding.np_random(each)[0]
         if options:
@@ -92,7 +94,9 @@ class MazeVector(VectorEnv[Observations, Sequence[str], NDArray[Any]]):
     ) -> tuple[Observations, NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
         """Play one action in each maze; raise ResetNeeded before the first reset."""
         if self._over is None:
-            raise ResetNeeded("lmgym/MazeVector-v0: no episode is open; call reset() first")
+            raise ResetNeeded("no episode is open; call reset() first")
+        if len(actions) != self.num_envs:
+            raise ValueError(f"{self.num_envs} mazes need as many actions; got {len(actions)}")
         moves = np.fromiter(map(self._moves.__getitem__, actions), np.intp, self.num_envs)
         opened = self._over.nonzero()[0]
         self._cells[opened] = 0

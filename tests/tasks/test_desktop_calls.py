@@ -160,11 +160,14 @@ def test_names_of_keys_are_translated(name: str, symbol: int) -> None:
     assert not keysym("no such key")
 
 
-@pytest.mark.parametrize(("coordinates", "last"), [("pixel", (1280.0, 800.0)), ("unit", (1.0, 1.0))])
-def test_a_zoom_takes_a_region_up_to_the_edge_and_none_without_area(coordinates: Coordinates, last: tuple) -> None:
-    whole = corners(Input("zoom", ((0.0, 0.0), last)), coordinates, (1280, 800))
-    assert whole[0] == (0, 0)
-    assert whole[1] in ((1280, 800), (1279, 799))
+@pytest.mark.parametrize(
+    ("coordinates", "last", "end"),
+    [("pixel", (1280.0, 800.0), (1280, 800)), ("unit", (1.0, 1.0), (1279, 799)), ("thousand", (500, 500), (640, 400))],
+)
+def test_a_zoom_takes_a_region_up_to_the_edge_and_none_without_area(
+    coordinates: Coordinates, last: tuple[float, float], end: tuple[int, int]
+) -> None:
+    assert corners(Input("zoom", ((0.0, 0.0), last)), coordinates, (1280, 800)) == ((0, 0), end)
     for region in (((5.0, 5.0), (5.0, 9.0)), ((9.0, 9.0), (1.0, 1.0)), ((-1.0, 0.0), last), ((0.0, 0.0), (0.0, 1e9))):
         with pytest.raises(InvalidAction):
             corners(Input("zoom", region), coordinates, (1280, 800))

@@ -4,7 +4,6 @@ import gymnasium
 import numpy as np
 import pytest
 
-import lmgym  # noqa: F401  # registers the ids
 from lmgym.env.env import ResetNeeded
 from lmgym.errors import InstanceError
 from lmgym.tasks.maze.layout import MOVES
@@ -13,9 +12,9 @@ SAID = (*MOVES, "Move Up", "> move down", "Action: move left", "move", "", "move
 STEPS, COUNT = 120, 6
 
 
-def opened(**options):
-    many = gymnasium.make_vec("lmgym/MazeVector-v0", num_envs=COUNT, **options)
-    single = gymnasium.make_vec("lmgym/Maze-v0", num_envs=COUNT, vectorization_mode="sync", **options)
+def opened(task="Maze", **options):
+    many = gymnasium.make_vec(f"lmgym/{task}Vector-v0", num_envs=COUNT, **options)
+    single = gymnasium.make_vec(f"lmgym/{task}-v0", num_envs=COUNT, vectorization_mode="sync", **options)
     return many, single
 
 
@@ -28,7 +27,7 @@ def shown(answers):
     "options",
     [
         {},
-        {"view": "walls", "max_turns": 7},
+        {"task": "MazePartial", "max_turns": 7},
         {"view": "goal", "rewards": "penalty", "explained": False, "split": "test"},
     ],
     ids=str,
@@ -72,3 +71,9 @@ def test_errors_are_those_of_the_single_maze():
         gymnasium.make_vec("lmgym/MazeVector-v0", num_envs=2, size=3)
     with pytest.raises(ResetNeeded, match="call reset"):
         gymnasium.make_vec("lmgym/MazeVector-v0", num_envs=2).step(["", ""])
+    many, _ = opened()
+    many.reset(seed=0)
+    with pytest.raises(ValueError, match="6 mazes need as many actions; got 7"):
+        many.step([""] * 7)
+    with pytest.raises(ValueError, match="6 mazes need as many seeds; got 2"):
+        many.reset(seed=[1, 2])
