@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import openpyxl
 import pytest
 
 from lmgym.backends.desktop import session, view
@@ -98,6 +99,23 @@ def test_reset_leaves_nothing_of_the_last_episode(desktop: Desktop) -> None:
     assert not desktop.windows()
     assert not (desktop.home / "old.txt").exists()
     assert "exit" not in (desktop.home / ".bashrc").read_text()
+
+
+def test_every_episode_begins_at_the_same_time(desktop: Desktop) -> None:
+    for _ in range(2):
+        desktop.reset(with_file("a.txt"), [Launch("lxterminal")])
+        act(desktop, ("type", "ls -l --time-style=full-iso a.txt >list; date -u '+%F %H:%M' >now; date +%s >late\n"))
+        wait_until(lambda: (desktop.home / "late").exists(), 30, "the command")
+        assert "2026-03-02 09:00:00.000000000 +0000 a.txt" in (desktop.home / "list").read_text()
+        assert (desktop.home / "now").read_text() == "2026-03-02 09:00\n"
+
+
+def test_a_sheet_knows_the_date_of_the_episode(desktop: Desktop) -> None:
+    book = openpyxl.Workbook()
+    book.active["A1"] = '=TEXT(TODAY(),"YYYY-MM-DD")'
+    desktop.reset(lambda home: book.save(home / "a.xlsx"), [])
+    desktop.run(session.OFFICE_PROGRAM, ["--headless", "--convert-to", "csv", "a.xlsx"])
+    assert (desktop.home / "a.csv").read_text() == "2026-03-02\n"
 
 
 def test_what_a_terminal_kills_are_applications_only(desktop: Desktop) -> None:

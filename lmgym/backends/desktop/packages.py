@@ -7,6 +7,7 @@ import shutil
 from importlib.util import find_spec
 from pathlib import Path
 
+from lmgym.backends.desktop import clock
 from lmgym.errors import MissingExtra
 
 ATSPI = Path("/usr/libexec/at-spi-bus-launcher")
@@ -16,6 +17,7 @@ PROGRAMS = {  # Debian package: its program
     "openbox": "openbox",
     "dbus": "dbus-daemon",
     "at-spi2-core": str(ATSPI),
+    "libfaketime": clock.LIBRARY,
     "libreoffice-writer": "lowriter",
     "libreoffice-calc": "localc",
     "libreoffice-impress": "loimpress",

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgym.backends.desktop import quota
+from lmgym.backends.desktop import clock, quota
 from lmgym.backends.desktop.display import FRAME_BUFFER, AppWindow, Display, wait_until
 from lmgym.backends.desktop.folders import DesktopFolder, empty
 from lmgym.backends.desktop.home import (
@@ -119,7 +119,7 @@ class Desktop:
     def reset(self, furnish: Callable[[Path], None], launches: Sequence[Launch]) -> None:
         """Restore the home folder, let `furnish` add files to it, and start applications.
 
-        Applications of the last episode are ended; the display and the buses stay.
+        Applications of the last episode are ended; the display and the buses stay. The clock begins anew.
         """
         if self._touched:
             self._parts.remove(self._applications)
@@ -134,6 +134,8 @@ class Desktop:
             self.display.unlock_capitals()
         self._touched, self._terminal = True, False
         furnish(self.home)
+        clock.date_files(self.home)
+        self._applications.export(clock.variables())
         self.display.move(self.size[0] // 2, self.size[1] // 2)
         for launch in launches:
             self.launch(launch)
