@@ -79,6 +79,9 @@ def train(
     evaluate_every: Annotated[int, typer.Option(min=0, help="Action tokens between evaluations; 0: none.")] = 0,
     evaluate_split: Annotated[str | None, typer.Option(help="Split of all evaluations. [default: test]")] = None,
     keep_episodes: Annotated[list[int] | None, typer.Option(help="Step whose episodes are kept; repeatable.")] = None,
+    concurrency: Annotated[
+        int | None, typer.Option(min=1, help="Episodes at once, also of a task that allows fewer. [default: 64]")
+    ] = None,
     lockstep: Annotated[bool, typer.Option(help="Same bits with threads; waits for the slowest.")] = True,
     untuned: Annotated[bool, typer.Option("--untuned", help="Ignore the presets of baselines/tuned.toml.")] = False,
     names: Annotated[
@@ -116,6 +119,7 @@ def train(
         max_tokens=max_tokens,
         context=history,
         keep_episodes=keep_episodes or (),
+        concurrency=concurrency,
         lockstep=lockstep,
         **dataclasses.asdict(args),
     )
@@ -178,7 +182,7 @@ def settings(words: Sequence[str]) -> RunSettings:
     given, spec = context.params, find(context.params["task"])
     kind = algorithms.load(given["algorithm"]).Args
     preset = Tuned(given["model"] or PLAIN) if given["untuned"] else tuned(given["algorithm"], spec.id, given["model"])
-    names = ("algorithm", "seed", "lora", "tokens", "evaluate_split", "train_instances", "lockstep")
+    names = ("algorithm", "seed", "lora", "tokens", "evaluate_split", "train_instances", "lockstep", "concurrency")
     arguments = {name: given[name] for name in names}
     arguments |= {name: given[name] for name in ("dtype", "threads") if given[name] is not None}
     arguments |= {"context": given["history"]}
@@ -191,6 +195,7 @@ def settings(words: Sequence[str]) -> RunSettings:
     defaults = {
         "max_tokens": 32,
         "lockstep": True,
+        "concurrency": None,
         "context": None,
         **{field.name: field.default for field in dataclasses.fields(kind)},
     }

@@ -38,6 +38,7 @@ class Engine:
     planner: Planner = field(default_factory=Planner)
     seats: Mapping[str, SeatConfig] = field(default_factory=dict)  # the task's scripted players take all other seats
     concurrency: int = 64  # episodes played at the same time
+    task_limits: bool = True  # play no more episodes of a task at once than its SPEC allows
     lockstep: bool = False  # each call to a policy waits for all running environments and keeps the order of jobs
     player: Kind | None = None  # where environments run; None: as their SPECs say
     timeout: float | None = 600.0  # seconds for one call in a thread or a process; SPECs may ask for more
@@ -150,11 +151,15 @@ class EngineRun:
             if not self.queue and not self._draw():
                 break
             spec = find(self.queue[0][2].task)
-            if spec.concurrency and sum(each.task == spec.id for each in self.episodes.values()) >= spec.concurrency:
+            if self.engine.task_limits and spec.concurrency and self._played(spec.id) >= spec.concurrency:
                 break
             self._start(*self.queue.popleft())
             started = True
         return started
+
+    def _played(self, task: str) -> int:
+        """Return the number of running episodes of a task."""
+        return sum(each.task == task for each in self.episodes.values())
 
     def _draw(self) -> bool:
         """Queue the next job of the run; return False if there is nothing left to play."""

@@ -43,6 +43,7 @@ def run(
     max_tokens: int | None = None,
     context: str | None = None,
     keep_episodes: Collection[int] = (),
+    concurrency: int | None = None,
     lockstep: bool = True,
     quiet: bool = False,
     **args: Any,
@@ -77,6 +78,7 @@ def run(
     settings = {"algorithm": name, "dtype": dtype, "threads": torch.get_num_threads(), "lora": lora}
     settings |= {"max_tokens": recipe.max_tokens, "tokens": tokens, "context": context}
     settings |= {"evaluate_split": evaluate_split, "train_instances": train_instances, "lockstep": lockstep}
+    settings |= {"concurrency": concurrency}
     return loop.run(
         recipe,
         model,
@@ -87,6 +89,7 @@ def run(
         resume=resume,
         arguments={**settings, **args},
         keep_episodes=keep_episodes,
+        concurrency=concurrency,
         tokens=tokens,
         train_instances=train_instances,
         evaluate_every=evaluate_every,

@@ -48,7 +48,7 @@ def run(
     arguments: Mapping[str, Any] | None = None,
     save_seconds: float = 30.0,
     keep_episodes: Collection[int] = (),
-    concurrency: int = 64,
+    concurrency: int | None = None,
     lockstep: bool = False,
     quiet: bool = False,
     evaluate_every: int = 0,

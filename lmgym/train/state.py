@@ -59,7 +59,7 @@ class RunConfig:
 
     save_seconds: float = 30.0  # least time between checkpoints; the end of a stage always makes one
     keep_episodes: Collection[int] = ()  # steps, counted over all stages, whose episodes are kept as JSON lines
-    concurrency: int = 64  # episodes at once
+    concurrency: int | None = None  # episodes at once; None: 64, of some tasks fewer, as their SPECs say
     lockstep: bool = False  # same bits also for environments in threads or processes
     quiet: bool = False  # no progress
     evaluate_every: int = 0  # tokens of actions between evaluations like the last stage's; 0: none

@@ -109,13 +109,15 @@ def test_environments_serve_one_episode_after_the_other_and_live_within_a_block_
         assert len(games.made) - len(games.closed) <= 2 * 3
 
 
-@pytest.mark.parametrize("lockstep", [False, True])
-def test_a_task_limits_its_environments_at_once(lockstep):
+@pytest.mark.parametrize(
+    ("lockstep", "task_limits", "most"), [(False, True, 2), (True, True, 2), (False, False, 4), (True, False, 4)]
+)
+def test_a_task_limits_its_environments_at_once_unless_told_otherwise(lockstep, task_limits, most):
     games.made.clear()
     mixed = [job for pair in zip(jobs(6, DICE), jobs(6, "test/Heavy-v0"), strict=True) for job in pair]
     given = [replace(job, id=f"job{number}") for number, job in enumerate(mixed)]
-    assert len(play(given, concurrency=8, lockstep=lockstep)) == 12
-    assert sum(isinstance(game, games.Heavy) for game in games.made) == 2
+    assert len(play(given, concurrency=8, lockstep=lockstep, task_limits=task_limits)) == 12
+    assert sum(isinstance(game, games.Heavy) for game in games.made) == most
 
 
 @pytest.mark.parametrize("how", ["close", "error"])
