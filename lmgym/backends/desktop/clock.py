@@ -1,7 +1,7 @@
 """The clock of a desktop's applications: every episode begins at the same time.
 
 libfaketime answers when a program asks for the time of day. The times of files that programs write, and of timers, are
-the machine's.
+the machine's; so is the clock of Chromium, which shows no window with libfaketime.
 """
 
 from __future__ import annotations

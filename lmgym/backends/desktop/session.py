@@ -85,6 +85,7 @@ class Desktop:
         self._accessibility = AccessibilityBus(self._sockets[0], self._folder.servers, RUNTIME)
         self._sockets.append(self._accessibility.socket)
         self._applications = self._start_applications()
+        self._clock: dict[str, str] = {}  # environment of applications that see the episode's time
         self._terminal = False  # an application that runs any command has been started
         self._touched = False
         self.folders = [self._folder.home, self._folder.runtime]  # that applications write to
@@ -135,7 +136,7 @@ class Desktop:
         self._touched, self._terminal = True, False
         furnish(self.home)
         clock.date_files(self.home)
-        self._applications.export(clock.variables())
+        self._clock = clock.variables()
         self.display.move(self.size[0] // 2, self.size[1] // 2)
         for launch in launches:
             self.launch(launch)
@@ -161,7 +162,7 @@ class Desktop:
         """Start an application with the flags that it needs here."""
         self._terminal |= program == "lxterminal"
         command, flags = FLAGS.get(program, (program, ()))
-        self._applications.launch(command, [*flags, *arguments])
+        self._applications.launch(command, [*flags, *arguments], {} if program == "chromium" else self._clock)
 
     def end_programs(self) -> None:
         """End all applications, and what they started, as `kill -9 -1` in a terminal does."""
@@ -169,7 +170,7 @@ class Desktop:
 
     def run(self, program: str, arguments: Sequence[str], *, seconds: float = STARTUP) -> None:
         """Run a program without a window beside the applications and wait for its end."""
-        mark = self._applications.launch(program, arguments)
+        mark = self._applications.launch(program, arguments, self._clock)
         wait_until(lambda: mark in self._applications.exits(), seconds, f"the end of {program}")
 
     # Screen --------------------------------------------------------------------------------------------------

@@ -139,16 +139,12 @@ class SandboxedShell:
                 return [int(pid) for pid in (folder / "cgroup.procs").read_text().split()]
         return [self._process.pid, *_below(self._process.pid)]
 
-    def export(self, variables: Mapping[str, str]) -> None:
-        """Add variables to the environment of the programs that `launch` starts from now on."""
-        for name, value in variables.items():
-            self._write(f"export {name}={shlex.quote(value)}\n")
-
-    def launch(self, name: str, arguments: Sequence[str]) -> str:
-        """Start a program in the background; return the mark by which `exits` names it."""
+    def launch(self, name: str, arguments: Sequence[str], variables: Mapping[str, str] | None = None) -> str:
+        """Start a program in the background, with `variables` in its environment; return its mark in `exits`."""
         mark = secrets.token_hex(8)
         self._running[mark] = Path(name).name
-        self._write(f"( {shlex.join([name, *arguments])} >/dev/null 2>&1 </dev/null; echo {mark} $? ) &\n")
+        given = "".join(f"{key}={shlex.quote(value)} " for key, value in (variables or {}).items())
+        self._write(f"( {given}{shlex.join([name, *arguments])} >/dev/null 2>&1 </dev/null; echo {mark} $? ) &\n")
         return mark
 
     def exits(self) -> dict[str, tuple[str, int]]:
