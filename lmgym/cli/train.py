@@ -80,7 +80,7 @@ def train(
     evaluate_split: Annotated[str | None, typer.Option(help="Split of all evaluations. [default: test]")] = None,
     keep_episodes: Annotated[list[int] | None, typer.Option(help="Step whose episodes are kept; repeatable.")] = None,
     concurrency: Annotated[
-        int | None, typer.Option(min=1, help="Episodes at once, also of a task that allows fewer. [default: 64]")
+        int | None, typer.Option(min=1, help="Episodes at once. [default: 64, or the task's own limit]")
     ] = None,
     lockstep: Annotated[bool, typer.Option(help="Same bits with threads; waits for the slowest.")] = True,
     untuned: Annotated[bool, typer.Option("--untuned", help="Ignore the presets of baselines/tuned.toml.")] = False,

@@ -64,7 +64,7 @@ class Services:
                 context=self.context,
                 planner=planner or Planner(),
                 seats=seats or {},
-                concurrency=self.config.concurrency or 64,
+                concurrency=self.config.concurrency or Engine.concurrency,
                 task_limits=self.config.concurrency is None,
                 lockstep=self.config.lockstep,
                 pictures=self.pictures,

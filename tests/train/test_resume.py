@@ -15,6 +15,7 @@ import torch
 
 from lmgym.baselines import bc, grpo
 from lmgym.errors import RecipeError
+from lmgym.rollout.engine import Engine
 from lmgym.rollout.episodes import read
 from lmgym.train import checkpoint, source
 from lmgym.train.log import read_metrics
@@ -222,3 +223,13 @@ def test_a_run_ends_when_its_tokens_are_spent_and_evaluates_on_the_way(tmp_path)
     assert sum(played) >= 300
     assert sum(played[: max(place for place, tokens in enumerate(played) if tokens)]) < 300
     assert len([row for row in rows if "evaluated_success" in row]) > len(result.reports)
+
+
+@pytest.mark.parametrize(("given", "engine"), [(None, (64, True)), (3, (3, False))])
+def test_a_given_number_of_episodes_at_once_stands_in_for_the_limit_of_a_task(tmp_path, monkeypatch, given, engine):
+    seen, play = [], Engine.run
+    monkeypatch.setattr(
+        Engine, "run", lambda self, *jobs: seen.append((self.concurrency, self.task_limits)) or play(self, *jobs)
+    )
+    train(tmp_path / "run", args=QUICK, concurrency=given)
+    assert set(seen) == {engine}
