@@ -98,7 +98,6 @@ def train(
     kind = algorithms.load(algorithm).Args
     args = read_args(kind, context.args, preset.args | _limits(console, kind, minutes, context.args))
     from lmgym.train.api import run
-    from lmgym.train.ranks import ranks
 
     result = run(
         algorithm,
@@ -123,9 +122,7 @@ def train(
         lockstep=lockstep,
         **dataclasses.asdict(args),
     )
-    if ranks().main:
-        console.print(closing_table(result, spec, options, algorithm))
-        _print_files(console, result, algorithm, task, option or [], seen=history or _own_history(algorithm, args))
+    _print_result(console, result, algorithm, task, option or [], seen=history or _own_history(algorithm, args))
 
 
 def _limits(console: Console, kind: type[Any], minutes: float | None, words: Sequence[str]) -> dict[str, float]:
@@ -146,17 +143,22 @@ def _own_history(algorithm: str, args: Any) -> str | None:
     return rule_of(algorithms.load(algorithm).recipe(args).context)
 
 
-def _print_files(
-    console: Console, result: RunResult, algorithm: str, task: str, options: Sequence[str], *, seen: str | None
+def _print_result(
+    console: Console, result: RunResult, algorithm: str, task: str, words: Sequence[str], *, seen: str | None
 ) -> None:
-    """Print the folder of a run and the command that evaluates its policy."""
+    """Print the closing table of a run, its folder and the command that evaluates its policy."""
     from lmgym.train.load import is_guided
+    from lmgym.train.ranks import ranks
 
+    if not ranks().main:
+        return
+    options = task_options(words)
+    console.print(closing_table(result, runner.spec_of(task, options), options, algorithm))
     guided = is_guided(algorithm)
     console.print(f"files: {result.folder}/ (metrics.jsonl, curve.png, tensorboard/, checkpoints/, policy/)")
     if guided:
         console.print("policy/ is imitation alone; the values that guide it are in checkpoints/", soft_wrap=True)
-    level = "".join(f" --option {pair}" for pair in options)
+    level = "".join(f" --option {pair}" for pair in words)
     level += f" --context {seen}" if seen not in (None, "full") else ""
     model = f"run:{result.folder}" if guided else f"hf:{result.policy}"
     console.print(f"next:  lmgym eval {task}{level} --model {model}", soft_wrap=True)

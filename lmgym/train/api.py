@@ -66,19 +66,16 @@ def run(
     elif args:
         raise RecipeError(f"options such as {next(iter(args))} belong to a named algorithm, and this is a recipe")
     assert isinstance(recipe, Recipe)
-    recipe = recipe if evaluate_split is None else recipe.on_split(evaluate_split)
-    recipe = dataclasses.replace(recipe, max_tokens=answer_limit(recipe, max_tokens, least=spec.answer_tokens))
-    recipe = recipe if context is None else _with_context(recipe, context, name)
+    limit = answer_limit(recipe, max_tokens, least=spec.answer_tokens)
+    recipe = _adjusted(dataclasses.replace(recipe, max_tokens=limit), name, evaluate_split, context)
     torch.set_num_threads(threads or torch.get_num_threads())
     if not isinstance(model, LocalPolicy):
-        dtype = dtype or ("bfloat16" if halves(torch.device("cuda" if torch.cuda.is_available() else "cpu")) else None)
-        model = load_local(chosen.model, seed=seed, dtype=dtype, device=_own_device())
+        model, dtype = _loaded(chosen.model, seed, dtype)
     if lora is not None:
         adapt(model.model, rank=lora, seed=seed)
     settings = {"algorithm": name, "dtype": dtype, "threads": torch.get_num_threads(), "lora": lora}
-    settings |= {"max_tokens": recipe.max_tokens, "tokens": tokens, "context": context}
+    settings |= {"max_tokens": limit, "tokens": tokens, "context": context, "concurrency": concurrency}
     settings |= {"evaluate_split": evaluate_split, "train_instances": train_instances, "lockstep": lockstep}
-    settings |= {"concurrency": concurrency}
     return loop.run(
         recipe,
         model,
@@ -98,17 +95,23 @@ def run(
     )
 
 
-def _with_context(recipe: Recipe, rule: str, name: str) -> Recipe:
-    """Return the recipe with the context of a rule. Raise RecipeError if it has one of its own."""
+def _adjusted(recipe: Recipe, name: str, split: str | None, rule: str | None) -> Recipe:
+    """Return the recipe with the split and the context that were asked for. Raise RecipeError for a second context."""
+    recipe = recipe if split is None else recipe.on_split(split)
+    if rule is None:
+        return recipe
     if recipe.context is not None:
         raise RecipeError(f"{name} chooses what the policy sees by options of its own: leave out --context {rule}")
     return dataclasses.replace(recipe, context=context_rule(rule))
 
 
-def _own_device() -> str | None:
-    """Return the device of this process among several, as a launcher numbers them; None where there is one process."""
-    rank = os.environ.get("LOCAL_RANK")
-    return f"cuda:{rank}" if rank is not None and torch.cuda.is_available() else None
+def _loaded(name: str, seed: int, dtype: str | None) -> tuple[LocalPolicy, str | None]:
+    """Return a policy on this process's device, and its precision: by default bfloat16 where the hardware has it."""
+    kind = "cuda" if torch.cuda.is_available() else "cpu"
+    dtype = dtype or ("bfloat16" if halves(torch.device(kind)) else None)
+    rank = os.environ.get("LOCAL_RANK")  # as a launcher numbers processes
+    device = f"cuda:{rank}" if rank is not None and kind == "cuda" else None
+    return load_local(name, seed=seed, dtype=dtype, device=device), dtype
 
 
 def answer_limit(recipe: Recipe, chosen: int | None, *, least: int) -> int:
