@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -22,6 +23,9 @@ LATEST = 10_000  # characters, from the end, in which brackets are looked for
 LONGEST = 100_000  # characters of a function call: Python's parser needs much memory for each
 LARGEST = 1e300  # number in an argument; Python refuses to print much larger ones
 DEEPEST = 50  # levels of lists and objects in an argument
+
+# Python's parser warns about text such as "click(1a, 2)", and an action's text is no code of the user's
+warnings.filterwarnings("ignore", category=SyntaxWarning, module="<unknown>")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 from functools import partial
 
 import pytest
@@ -113,6 +115,12 @@ def test_a_function_call_comes_back_as_it_was_sent(first, second):
     text = f"click({first!r}, value={second!r})"
     expected = Call("click", {"value": second}, (first,))
     assert parse_function_call(text) == parse_function_call(f"So:\n```\n{text}\n```") == expected
+
+
+def test_text_like_bad_code_prints_no_warning():
+    code = "from lmgym.env.actions import parse_function_call; print(parse_function_call('click(1or 2)'))"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (result.stdout, result.stderr) == ("None\n", "")
 
 
 @pytest.mark.parametrize(
