@@ -153,7 +153,7 @@ class Display:
     def _property(self, window: Any, name: str) -> Any:
         from Xlib import X
 
-        answer = window.get_full_property(self._display.intern_atom(name), X.AnyPropertyType)
+        answer = window.get_full_property(self._display.get_atom(name), X.AnyPropertyType)
         return None if answer is None else answer.value
 
     def activate(self, title: str) -> bool:
@@ -168,7 +168,7 @@ class Display:
                 window = self._window(number)
                 if window is not None and title in window.title:
                     target = self._display.create_resource_object("window", number)
-                    kind = self._display.intern_atom("_NET_ACTIVE_WINDOW")
+                    kind = self._display.get_atom("_NET_ACTIVE_WINDOW")
                     message = event.ClientMessage(window=target, client_type=kind, data=(32, [2, 0, 0, 0, 0]))
                     self._root.send_event(message, event_mask=X.SubstructureRedirectMask | X.SubstructureNotifyMask)
                     self._display.sync()
