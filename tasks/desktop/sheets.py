@@ -277,5 +277,6 @@ FAMILIES: dict[Builder, int] = {
     **dict.fromkeys((delete_row, bold_heading, centre_heading, filter_rows, rename_sheet, draw_chart), 2),
     **dict.fromkeys((add_sheet, merge_cells), 2),
     export_sheet: 1,
-    **dict.fromkeys((line_totals, new_table), 3),
+    line_totals: 2,
+    new_table: 3,
 }

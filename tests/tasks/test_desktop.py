@@ -77,6 +77,13 @@ def test_families_that_came_later_stand_last() -> None:
     assert list(FAMILIES).index("new_table") == SPEC.splits["test"] - 1 == 96  # of published entries
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+def test_plans_are_as_long_as_their_level_says(family: str) -> None:
+    for index in range(3):
+        plan = FAMILIES[family](np.random.default_rng(index)).plan
+        assert len(plan) + 1 in LEVELS[LEVEL[family]]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_oracle_wins_every_family_on_five_instances(task: Any, family: str) -> None:
