@@ -43,7 +43,8 @@ def systems(
     if write is not None:
         text = write.read_text()
         previous = text.partition(MARKERS[0])[2].partition(MARKERS[1])[0]
-        write.write_text(between(text, tables.table(tables.experiments(), rows, previous), *MARKERS))
+        table = tables.table(tables.experiments(), rows, previous)
+        write.write_text(between(text, f"{table}\n\n{tables.seeds_needed(table.splitlines())}", *MARKERS))
     console.print(table := tables.table(chosen, rows), tables.seeds_needed(table.splitlines()), markup=False, sep="\n")
     for name, error in errors.items():
         console.print(f"{name}: {error}", markup=False)
