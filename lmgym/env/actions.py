@@ -24,7 +24,7 @@ LONGEST = 100_000  # characters of a function call: Python's parser needs much m
 LARGEST = 1e300  # number in an argument; Python refuses to print much larger ones
 DEEPEST = 50  # levels of lists and objects in an argument
 
-# Python's parser warns about text such as "click(1a, 2)", and an action's text is no code of the user's
+# Python's parser warns about some actions, such as "click(1or 2)"; their text is a policy's, not the user's code
 warnings.filterwarnings("ignore", category=SyntaxWarning, module="<unknown>")
 
 
