@@ -184,6 +184,15 @@ def test_the_rows_of_the_repository_are_of_the_experiments_as_they_are():
     assert systems.seeds_needed(rows) in block
 
 
+def test_write_keeps_old_rows_and_puts_the_seeds_that_would_do_below_them(tmp_path, monkeypatch):
+    text = (Path(systems.__file__).parents[1] / "recipes" / "README.md").read_text()
+    copy = tmp_path / "README.md"
+    copy.write_text("".join(line for line in text.splitlines(True) if not line.startswith("Seeds that would")))
+    monkeypatch.setattr(directions, "make_all", lambda *_, **__: {})
+    assert command("systems", "arpo", "--out", str(tmp_path / "runs"), "--write", str(copy)) == 0
+    assert copy.read_text() == text
+
+
 def test_the_seeds_that_would_do_are_those_at_which_the_interval_of_the_same_spread_leaves_out_zero():
     row = "| {} | c | a against b | t | 3 | 9 % | 9 % | 9 % | {:+.1f} [{:+.1f}, {:+.1f}] | {} | 9 | 9 | c | c |"
     rows = [
