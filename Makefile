@@ -4,6 +4,8 @@ TASK ?= alfworld
 ALGO ?= grpo
 MODEL ?=
 ARGS ?=
+# minutes of training; the main job has 15
+BUDGET ?= $(if $(MODEL),,$(if $(filter alfworld,$(TASK)),15))
 SIZE ?= small
 BIN := .venv/bin
 
@@ -39,7 +41,7 @@ FORCE:
 	$(BIN)/pip install -q -c constraints.txt -e '.[dev]'
 	@touch $@
 
-baseline: .venv/.train ## train a reference baseline: TASK=alfworld ALGO=grpo ARGS='--seed 1' BUDGET=15 (minutes)
+baseline: .venv/.train ## train a reference baseline: TASK=alfworld ALGO=grpo ARGS='--seed 1' BUDGET=15 (minutes; BUDGET= for no limit)
 	$(BIN)/lmgym train $(ALGO) $(TASK) $(if $(MODEL),--model '$(MODEL)') $(if $(BUDGET),--minutes $(BUDGET)) $(ARGS)
 
 eval: .venv/.eval ## evaluate a policy: TASK=alfworld MODEL=oracle ARGS='--episodes 64'

@@ -45,7 +45,7 @@ def tuned(algorithm: str, task: str, model: str | None) -> Tuned:
 def time_limits(args: type[Any], minutes: float) -> dict[str, float]:
     """Return values of the fields of `args` that limit a run to `minutes`; a tenth is for evaluations.
 
-    Imitation gets 55 % of the rest, which is its share in the main job. Empty if learning has no time limit.
+    Imitation gets 40 % of the rest, about its share in the main job. Empty if learning has no time limit.
     """
     if minutes <= 0:
         raise RecipeError(f"--minutes must be above 0; got {minutes:g}")
@@ -54,7 +54,7 @@ def time_limits(args: type[Any], minutes: float) -> dict[str, float]:
         return {}
     if "warmup_seconds" not in names:
         return {"seconds": 54.0 * minutes}
-    return {"warmup_seconds": round(29.7 * minutes, 1), "seconds": round(24.3 * minutes, 1)}
+    return {"warmup_seconds": round(21.6 * minutes, 1), "seconds": round(32.4 * minutes, 1)}
 
 
 def run_folder(algorithm: str, task: str, model: str, seed: int) -> Path:

@@ -64,7 +64,7 @@ def test_a_run_says_what_it_takes(tmp_path, capsys, untuned: bool) -> None:
 
 
 def test_minutes_are_shared_between_imitation_and_learning() -> None:
-    assert time_limits(grpo.Args, 15) == {"warmup_seconds": 445.5, "seconds": 364.5}  # and 90 s for evaluations
+    assert time_limits(grpo.Args, 15) == {"warmup_seconds": 324.0, "seconds": 486.0}  # and 90 s for evaluations
     assert time_limits(bc.Args, 15) == {"seconds": 810}
     assert time_limits(supo.Args, 15) == {}
     with pytest.raises(RecipeError, match="above 0; got -1"):
