@@ -26,13 +26,14 @@ if TYPE_CHECKING:
 
 START, END = "<!-- curves: made by `make curves` -->", "<!-- /curves -->"
 PAPER = "<!-- lmrl: made by `make curves SIZE=lmrl` -->", "<!-- /lmrl -->"
+GAINS = "<!-- night: made by `make curves SIZE=night` -->", "<!-- /night -->"
 WAYS = "<!-- directions: made by `make curves SIZE=directions` -->", "<!-- /directions -->"
 Experiment = TypeVar("Experiment", "Direction", "Benchmark")
 
 
 def curves(
     size: Annotated[
-        str, typer.Option(help="small: for two cores; full: every cell, 5 seeds; directions; lmrl.")
+        str, typer.Option(help="small: all baselines, an hour or two; night; directions; lmrl.")
     ] = "small",
     out: Annotated[Path, typer.Option(help="Folder of the runs; what is finished stays.")] = Path("runs/curves"),
     task: Annotated[list[str] | None, typer.Option(help="Only this task; may be repeated.")] = None,
@@ -41,22 +42,25 @@ def curves(
     tune: Annotated[bool, typer.Option("--tune", help="Try learning rates first, on another seed.")] = False,
     write: Annotated[Path | None, typer.Option(help="README between whose markers the table goes.")] = None,
     part: Annotated[str | None, typer.Option(help="Name in the markers and picture of a table of its own.")] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Seeds, for lmrl.")] = 3,
+    seeds: Annotated[int, typer.Option(min=1, help="Seeds, for lmrl and night.")] = 3,
 ) -> None:
     """Make the runs, a table with intervals over seeds, and a picture."""
     from lmgym.baselines.curves import comparison
 
     console = Console(soft_wrap=True)
-    if size in ("directions", "lmrl"):
-        if tune or algorithm or part:
+    if size in ("directions", "lmrl", "night"):
+        if tune or part or (algorithm and size != "night"):
             raise RecipeError(f"{size} has arms, rates and a table of its own: no --tune, --algorithm or --part")
-        if size == "lmrl":
+        if size == "night":
+            _night(console, out, task, algorithm, at_once=at_once, write=write, seeds=range(seeds))
+        elif size == "lmrl":
             _lmrl(console, out, task, at_once=at_once, write=write, seeds=range(seeds))
         else:
             _directions(console, out, task, at_once=at_once, write=write)
         return
-    courses, course_seeds = _plan(size)
-    courses = [course for course in courses if not task or course.task in task]
+    if size != "small":
+        raise RecipeError(f"--size is small, night, directions or lmrl; got {size!r}")
+    courses = [course for course in _courses() if not task or course.task in task]
     chosen = [(course, name) for course in courses for name in course.algorithms if not algorithm or name in algorithm]
     if not chosen:
         raise RecipeError(f"nothing to run: {size} has no such task with such an algorithm")
@@ -69,7 +73,7 @@ def curves(
     cells = [
         comparison.Cell(course=course, algorithm=name, seed=seed, rate=best.get(_trial(course, name), 1.0))
         for course, name in chosen
-        for seed in course_seeds
+        for seed in range(3)
     ]
     make(cells)
     results = [comparison.read(cell, out) for cell in cells]
@@ -125,7 +129,7 @@ def _try(chosen: list[tuple[Course, str]], out: Path, make: Callable[[list[Cell]
     (out / "rates.json").write_text(json.dumps({**comparison.load_rates(out / "rates.json"), **best}, indent=1))
 
 
-def _plan(size: str) -> tuple[list[Course], range]:
+def _courses() -> list[Course]:
     from lmgym.baselines.curves.comparison import ALL, FEW, Course
 
     small = [
@@ -134,13 +138,7 @@ def _plan(size: str) -> tuple[list[Course], range]:
         Course(task="textworld", algorithms=FEW, model="tiny:1m", warmup=60, tokens=40_000, train_instances=256),
         Course(task="alfworld", algorithms=FEW, model="tiny:1m", warmup=150, tokens=60_000, episodes=128),
     ]
-    small = [small[0], *(replace(course, rates_of=small[0].task) for course in small[1:])]
-    if size == "small":
-        return small, range(3)
-    if size != "full":
-        raise RecipeError(f"--size is small, full, directions or lmrl; got {size!r}")
-    tasks = ("guess_number", "wordle", "textworld", "alfworld")
-    return [Course(task=name, algorithms=ALL, warmup=200, tokens=1_000_000, episodes=256) for name in tasks], range(5)
+    return [small[0], *(replace(course, rates_of=small[0].task) for course in small[1:])]
 
 
 def report(results: list[TrainingCurve], how: str, *, tuned: Mapping[str, str], picture: str = "curves.png") -> str:
@@ -191,6 +189,33 @@ def _lmrl(
     command = _command("lmrl", task=names, seeds=[str(len(seeds))])
     caption = f"Command: `{command}`, {commits}. Intervals: bootstrap over starts, 95 %."
     _publish(console, [caption, *(lmrl.table(each, seeds, out) for each in chosen)], write, PAPER)
+
+
+def _night(
+    console: Console,
+    out: Path,
+    names: list[str] | None,
+    algorithms: list[str] | None,
+    *,
+    at_once: int,
+    write: Path | None,
+    seeds: range,
+) -> None:
+    """Make the runs of the night, of which `names` are tasks and `algorithms` learners, and their table."""
+    from lmgym.baselines.curves import comparison, night
+
+    tasks = [each for each in night.TASKS if not names or each.task in names]
+    learners = [name for name in night.LEARNERS if not algorithms or name in algorithms]
+    if not tasks or not learners:
+        raise RecipeError(
+            f"nothing to run: night has {', '.join(each.task for each in night.TASKS)} by {', '.join(night.LEARNERS)}"
+        )
+    make = partial(night.make_all, at_once=at_once, tell=teller(console), settings=settings)
+    make(tasks, learners, seeds, out)
+    commits = comparison.commits(night.runs(tasks, learners, seeds, out))
+    command = _command("night", task=names, algorithm=algorithms, seeds=[str(len(seeds))])
+    caption = f"Command: `{command}`, {commits}. Gains in points; intervals: 95 %, paired by game; no tuning trial."
+    _publish(console, [caption, night.table(tasks, learners, seeds, out)], write, GAINS)
 
 
 def _chosen(everything: Sequence[Experiment], names: list[str] | None, kind: str) -> list[Experiment]:

@@ -1,0 +1,220 @@
+"""Gains of the reinforcement-learning baselines over starts that leave room, at temperatures 1 and 0.
+
+The player of a start's data plays the best moves in the first turns of an episode and random ones after: imitation ends
+at a policy that has later moves to learn, which greedy decoding alone does not. The baselines train from that policy
+with AdamW at one rate, and every policy plays the same test games before and after.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+
+from lmgym.baselines.curves.comparison import Settings, call, in_parallel, make
+from lmgym.evaluation.stats import paired
+
+REPORT = "report.json"  # of `lmgym eval`
+TEMPERATURES = (1, 0)
+RL = (
+    *("--warmup", "0", "--steps", "1000000", "--no-evaluate-before", "--evaluate", "1"),  # `--tokens` ends a run
+    *("--lr", "3e-4", "--adam-eps", "1e-5"),
+)
+LEARNERS = {
+    "ppo": ("--critic-steps", "1"),
+    "grpo": (),
+    "rloo": (),
+    "archer": ("--fit", "5"),
+    "refuel": (),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class NightTask:
+    """A task, the data of its starts, and the length of its runs."""
+
+    task: str
+    data: Sequence[str]  # arguments of `lmgym record`
+    start: Sequence[str]  # arguments of `lmgym train bc`
+    tokens: int  # action tokens at which a run ends
+    episodes: int  # test games
+    tries: int = 1  # at each game
+    history: Sequence[str] = ()  # arguments of the policy's context, in all runs
+    options: Sequence[str] = ()  # of the task, as arguments
+
+
+TASKS = (
+    NightTask(
+        task="guess_number",
+        data=("--episodes", "2000", "--wander", "5:"),
+        start=("--steps", "60"),
+        tokens=200_000,
+        episodes=256,
+    ),
+    NightTask(
+        task="maze",
+        data=("--episodes", "25", "--tries", "80", "--wander", "3:"),
+        start=("--steps", "150", "--episodes", "16"),
+        tokens=200_000,
+        episodes=25,
+        tries=8,
+        history=("--context", "latest"),
+    ),
+    NightTask(
+        task="wordle",
+        data=("--episodes", "2000", "--wander", "3:"),
+        start=("--steps", "100"),
+        tokens=400_000,
+        episodes=93,
+        tries=2,
+    ),
+)
+
+
+def make_all(
+    tasks: Sequence[NightTask],
+    learners: Sequence[str],
+    seeds: Sequence[int],
+    folder: Path,
+    *,
+    at_once: int,
+    tell: Callable[[str], None],
+    settings: Settings,
+) -> None:
+    """Make the missing starts, runs and evaluations, several in parallel.
+
+    Raise RecipeError before the first run if a folder has a run with other arguments.
+    """
+    starts, arms = list(product(tasks, seeds)), list(product(tasks, seeds, learners))
+    lines = [(start_of(*each, folder), start_words(*each, folder)) for each in starts]
+    lines += [(run_of(*each, folder), words(*each, folder)) for each in arms]
+    waves = [
+        [partial(make_start, *each, folder, tell) for each in starts],
+        [partial(make_arm, *each, folder, tell) for each in arms],
+    ]
+    in_parallel(waves, lines, at_once=at_once, settings=settings)
+
+
+def make_start(task: NightTask, seed: int, folder: Path, tell: Callable[[str], None]) -> None:
+    """Record the data, imitate it, and evaluate."""
+    data = data_of(task, seed, folder)
+    if not data.exists():
+        record = ["record", task.task, "--out", str(data), "--seed", str(seed), *task.options, *task.data]
+        call(folder, record, data.stem)
+    out = start_of(task, seed, folder)
+    make(folder, start_words(task, seed, folder), out)
+    evaluate(task, seed, out)
+    tell(out.name)
+
+
+def make_arm(task: NightTask, seed: int, learner: str, folder: Path, tell: Callable[[str], None]) -> None:
+    """Train from the start and evaluate."""
+    out = run_of(task, seed, learner, folder)
+    make(folder, words(task, seed, learner, folder), out)
+    evaluate(task, seed, out)
+    tell(out.name)
+
+
+def evaluate(task: NightTask, seed: int, run: Path) -> None:
+    """Evaluate the policy of a run at each temperature, unless that is done."""
+    for temperature in TEMPERATURES:
+        report = report_of(run, temperature)
+        if not report.exists():
+            resume = ["--resume"] if report.parent.exists() else []
+            call(run.parent, [*evaluation_words(task, seed, run, temperature), *resume], report.parent.name)
+
+
+def data_of(task: NightTask, seed: int, folder: Path) -> Path:
+    """Return the file of a start's data."""
+    return folder / f"{task.task}-data-{seed}.jsonl"
+
+
+def start_of(task: NightTask, seed: int, folder: Path) -> Path:
+    """Return the folder of a start run."""
+    return folder / f"{task.task}-start-{seed}"
+
+
+def run_of(task: NightTask, seed: int, learner: str, folder: Path) -> Path:
+    """Return the folder of a run."""
+    return folder / f"{task.task}-{learner}-{seed}"
+
+
+def report_of(run: Path, temperature: int) -> Path:
+    """Return the file of the report on a run."""
+    return run.with_name(f"{run.name}-eval-{temperature}") / REPORT
+
+
+def start_words(task: NightTask, seed: int, folder: Path) -> list[str]:
+    """Return the arguments of `lmgym train` for a start run."""
+    return [
+        *("train", "bc", task.task, "--model", "tiny:1m", "--seed", str(seed), "--threads", "1"),
+        *("--out", str(start_of(task, seed, folder)), "--recorded", str(data_of(task, seed, folder))),
+        *("--interject", "0", "--evaluate", "1", *task.start, *task.history, *task.options),
+    ]
+
+
+def words(task: NightTask, seed: int, learner: str, folder: Path) -> list[str]:
+    """Return the arguments of `lmgym train` for a run."""
+    return [
+        *("train", learner, task.task, "--model", f"hf:{start_of(task, seed, folder) / 'policy'}"),
+        *("--seed", str(seed), "--threads", "1", "--out", str(run_of(task, seed, learner, folder))),
+        *("--tokens", str(task.tokens), *RL, *LEARNERS[learner], *task.history, *task.options),
+    ]
+
+
+def evaluation_words(task: NightTask, seed: int, run: Path, temperature: int) -> list[str]:
+    """Return the arguments of `lmgym eval`."""
+    return [
+        *("eval", task.task, "--model", f"hf:{run / 'policy'}", "--temperature", str(temperature)),
+        *("--episodes", str(task.episodes), "--tries", str(task.tries), "--seed", str(seed)),
+        *(*task.history, *task.options, "--out", str(report_of(run, temperature).parent)),
+    ]
+
+
+def successes(report: Path) -> dict[int, float]:
+    """Return the success rate at each game, by its index."""
+    outcomes = json.loads(report.read_text())["outcomes"]
+    games = sorted({outcome["index"] for outcome in outcomes})
+    return {game: float(np.mean([o["success"] for o in outcomes if o["index"] == game])) for game in games}
+
+
+def gain_cells(task: NightTask, seeds: Sequence[int], learner: str, temperature: int, folder: Path) -> str:
+    """Return the cells of a table for a learner at a temperature: start and end, gain, each seed's gain.
+
+    Intervals resample the games; the gain at a game is the mean over seeds.
+    """
+    starts = [successes(report_of(start_of(task, seed, folder), temperature)) for seed in seeds]
+    ends = [successes(report_of(run_of(task, seed, learner, folder), temperature)) for seed in seeds]
+    games = sorted(starts[0])
+    before, after = ([float(np.mean([one[game] for one in runs])) for game in games] for runs in (starts, ends))
+    gain = paired(before, after, games)
+    each = [
+        paired([start[game] for game in games], [end[game] for game in games], games)
+        for start, end in zip(starts, ends, strict=True)
+    ]
+    by_seed = ", ".join(f"{100 * one.mean:+.1f} [{100 * one.low:+.1f}, {100 * one.high:+.1f}]" for one in each)
+    level = f"{100 * np.mean(before):.1f} to {100 * np.mean(after):.1f} %"
+    return f"{level} | {100 * gain.mean:+.1f} [{100 * gain.low:+.1f}, {100 * gain.high:+.1f}] | {by_seed}"
+
+
+def table(tasks: Sequence[NightTask], learners: Sequence[str], seeds: Sequence[int], folder: Path) -> str:
+    """Return a Markdown table of the gains in points, of each task and learner, at both temperatures."""
+    rows = [
+        "| task | algorithm | seeds | temperature | success | gain | each seed |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for task, learner, temperature in product(tasks, learners, TEMPERATURES):
+        cells = gain_cells(task, seeds, learner, temperature, folder)
+        rows.append(f"| {task.task} | {learner} | {len(seeds)} | {temperature} | {cells} |")
+    return "\n".join(rows)
+
+
+def runs(tasks: Sequence[NightTask], learners: Sequence[str], seeds: Sequence[int], folder: Path) -> list[Path]:
+    """Return the folders of all runs, those of starts first."""
+    starts = [start_of(*each, folder) for each in product(tasks, seeds)]
+    return starts + [run_of(*each, folder) for each in product(tasks, seeds, learners)]

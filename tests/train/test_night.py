@@ -1,0 +1,73 @@
+"""The night's gains: the commands of every run, and the table that their reports make."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from lmgym.baselines.curves import night
+from lmgym.baselines.curves.night import LEARNERS, TASKS
+from lmgym.cli.train import settings
+from tests.command import command
+
+GUESS = TASKS[0]
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda each: each.task)
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_learners_start_with_the_imitated_policy_and_the_same_optimiser(task, learner, tmp_path):
+    start = settings(night.start_words(task, 1, tmp_path)).arguments
+    arguments = settings(night.words(task, 1, learner, tmp_path)).arguments
+    assert start["recorded"] == str(night.data_of(task, 1, tmp_path))
+    assert arguments["model"] == f"hf:{night.start_of(task, 1, tmp_path)}/policy"
+    assert (arguments["lr"], arguments["adam_eps"], arguments["final_norm_lr"]) == (3e-4, 1e-5, None)
+    assert (arguments["tokens"], arguments["context"]) == (task.tokens, start["context"])
+
+
+def test_a_table_has_gains_at_both_temperatures_paired_by_game(tmp_path):
+    for seed, wins in ((0, 3), (1, 4)):
+        for temperature in night.TEMPERATURES:
+            for run, count in ((night.start_of(GUESS, seed, tmp_path), 1), (_run(seed, tmp_path), wins + temperature)):
+                path = night.report_of(run, temperature)
+                path.parent.mkdir()
+                outcomes = [{"index": game, "success": game < count} for game in range(10)]
+                path.write_text(json.dumps({"outcomes": outcomes}))
+    text = night.table([GUESS], ["grpo"], range(2), tmp_path)
+    assert "| guess_number | grpo | 2 | 1 | 10.0 to 45.0 % | +35.0 [" in text
+    assert "| guess_number | grpo | 2 | 0 | 10.0 to 35.0 % | +25.0 [" in text
+    assert "| +20.0 [" in text
+    assert ", +30.0 [" in text
+
+
+def _run(seed, folder):
+    return night.run_of(GUESS, seed, "grpo", folder)
+
+
+def test_an_unknown_task_lists_what_there_is(capsys):
+    assert command("curves", "--size", "night", "--task", "chess") != 0
+    assert "night has guess_number, maze, wordle by ppo, grpo, rloo, archer, refuel" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", TASKS, ids=lambda each: each.task)
+def test_a_seed_is_made_by_the_real_commands(task, tmp_path, monkeypatch):
+    """The commands in this process, with less of everything; what is finished is not made again."""
+    calls = []
+
+    def call(folder, arguments, name):
+        calls.append(name)
+        few = ("--steps", "1", "--episodes", "4") if arguments[1] == "bc" else ()
+        assert command(*arguments, *few) == 0
+
+    monkeypatch.setattr(night, "call", call)
+    monkeypatch.setattr(night, "make", lambda folder, words, out: call(folder, words, out.name))
+    few = ("--episodes", "4", "--tries", "1", "--wander", "1:")
+    task = replace(task, data=few, tokens=50, episodes=2, tries=1)
+    told = []
+    for _ in range(2):
+        night.make_all([task], ["grpo"], [0], tmp_path, at_once=1, tell=told.append, settings=settings)
+    assert told[:2] == [f"{task.task}-start-0", f"{task.task}-grpo-0"]
+    assert calls.count(f"{task.task}-grpo-0-eval-0") == 1
+    assert f"| {task.task} | grpo | 1 | 0 |" in night.table([task], ["grpo"], [0], tmp_path)
