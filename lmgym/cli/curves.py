@@ -32,9 +32,7 @@ Experiment = TypeVar("Experiment", "Direction", "Benchmark")
 
 
 def curves(
-    size: Annotated[
-        str, typer.Option(help="small: all baselines, an hour or two; night; directions; lmrl.")
-    ] = "small",
+    size: Annotated[str, typer.Option(help="small: all baselines, an hour or two; night; directions; lmrl.")] = "small",
     out: Annotated[Path, typer.Option(help="Folder of the runs; what is finished stays.")] = Path("runs/curves"),
     task: Annotated[list[str] | None, typer.Option(help="Only this task; may be repeated.")] = None,
     algorithm: Annotated[list[str] | None, typer.Option(help="Only this algorithm; may be repeated.")] = None,

@@ -214,7 +214,8 @@ def closing_table(result: RunResult, spec: TaskSpec, options: dict[str, Any], al
     level = ", ".join(f"{name}={value}" for name, value in {**difficulty, **options}.items())
     table = Table("", "", title=f"{algorithm} on {spec.id}" + (f" ({level})" if level else ""), title_justify="left")
     for name, report in result.reports.items():
-        table.add_row(f"success {name}", f"{_percent(report.success)} of {len(report.outcomes)} {report.split} episodes")
+        episodes = f"{len(report.outcomes)} {report.split} episodes"
+        table.add_row(f"success {name}", f"{_percent(report.success)} of {episodes}")
     if result.paired_gain is not None:
         table.add_row("paired gain", _percent(result.paired_gain, sign=True))
     if result.partial:
