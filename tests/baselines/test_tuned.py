@@ -79,5 +79,5 @@ def test_minutes_limit_a_run_without_steps(tmp_path, monkeypatch, capsys, steps:
     assert command(*words, *steps, "--minutes", "60", "--tokens", "10") == 0
     kept, printed = json.loads((tmp_path / "run" / "run.json").read_text())["arguments"], "".join(capsys.readouterr())
     assert (kept["steps"], kept["seconds"]) == ((2, None) if steps else (60, 1944))
-    assert ("time limit 60 min: --warmup-seconds 1782, --seconds 1458;" in printed) is (not steps)
+    assert ("time limit 60 min: --warmup-seconds 1296, --seconds 1944;" in printed) is (not steps)
     assert (re.search(r"rl: [0-9.]+ s a step, so \d+ of 60 steps in its time limit", printed) is None) is bool(steps)
