@@ -28,6 +28,7 @@ START, END = "<!-- curves: made by `make curves` -->", "<!-- /curves -->"
 PAPER = "<!-- lmrl: made by `make curves SIZE=lmrl` -->", "<!-- /lmrl -->"
 GAINS = "<!-- night: made by `make curves SIZE=night` -->", "<!-- /night -->"
 WAYS = "<!-- directions: made by `make curves SIZE=directions` -->", "<!-- /directions -->"
+SEEDS = range(3)  # of small and directions
 Experiment = TypeVar("Experiment", "Direction", "Benchmark")
 
 
@@ -71,7 +72,7 @@ def curves(
     cells = [
         comparison.Cell(course=course, algorithm=name, seed=seed, rate=best.get(_trial(course, name), 1.0))
         for course, name in chosen
-        for seed in range(3)
+        for seed in SEEDS
     ]
     make(cells)
     results = [comparison.read(cell, out) for cell in cells]
@@ -158,7 +159,7 @@ def _directions(console: Console, out: Path, names: list[str] | None, *, at_once
     """Make the runs of directions, of which `names` are some or the tasks of some, and their tables."""
     from lmgym.baselines.curves import comparison, directions
 
-    seeds = range(3)
+    seeds = SEEDS
     chosen = _chosen(directions.DIRECTIONS, names, "direction")
     errors = directions.make_all(chosen, seeds, out, at_once=at_once, tell=teller(console), settings=settings)
     if errors:

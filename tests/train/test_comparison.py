@@ -171,6 +171,7 @@ def test_text_goes_between_the_markers():
 @pytest.mark.slow
 def test_curves_of_two_algorithms_are_made_from_one_command(tmp_path, monkeypatch):
     monkeypatch.setattr(curves, "_courses", lambda: [COURSE])
+    monkeypatch.setattr(curves, "SEEDS", range(2))
     readme = tmp_path / "README.md"
     readme.write_text(f"{START}{END}")
     said = ("curves", "--out", str(tmp_path / "runs"), "--write", str(readme), "--at-once", "1")
@@ -291,6 +292,7 @@ def test_the_commits_are_those_of_the_runs(tmp_path):
 
 def test_the_command_has_the_words_that_chose_what_is_in_the_table(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(curves, "_courses", lambda: [COURSE])
+    monkeypatch.setattr(curves, "SEEDS", range(2))
     monkeypatch.setattr(comparison, "make_all", lambda cells, folder, **_: runs(folder, 0.5, 0.75))
     monkeypatch.setattr(comparison, "commits", lambda runs: f"commit of {len(list(runs))}")
     chosen = ["--task", "guess_number", "--algorithm", "grpo", "--part", "one"]
