@@ -31,6 +31,7 @@ AXES = {"tokens": "action tokens sampled or shown", "steps": "environment steps"
 RATES = (0.3, 1.0, 3.0)  # factors of an algorithm's own learning rate to try
 TRIAL_SEED = 1000  # never reported; trials are evaluated on instances of the training split
 REPORTS = "reports.json"  # written when a run is finished
+REPORT = "report.json"  # of `lmgym eval`
 MACHINE = ("dtype", "threads")
 RL = ("--warmup", "0", "--steps", "1000000")  # `--tokens` ends a run
 GAIN = 150  # learning rate of the final norm's gain, as a multiple of `lr`: AdamW at `lr` hardly moves it
@@ -160,6 +161,22 @@ def make(folder: Path, arguments: Sequence[str], out: Path) -> None:
         return
     resume = ["--resume"] if (out / FACTS).exists() else []
     call(folder, [*arguments, *resume], out.name)
+
+
+def evaluate(folder: Path, arguments: Sequence[str], report: Path) -> None:
+    """Make or resume the evaluation that writes `report` unless it is finished; raise RecipeError if it fails."""
+    if report.exists():
+        return
+    resume = ["--resume"] if report.parent.exists() else []
+    call(folder, [*arguments, *resume], report.parent.name)
+
+
+def by_instance(report: Path, name: str) -> dict[int, float]:
+    """Return the mean of an outcome's value, such as reward or success, at each instance, by its index."""
+    values: dict[int, list[float]] = {}
+    for outcome in json.loads(report.read_text())["outcomes"]:
+        values.setdefault(outcome["index"], []).append(outcome[name])
+    return {index: float(np.mean(values[index])) for index in sorted(values)}
 
 
 def call(folder: Path, arguments: Sequence[str], name: str) -> None:

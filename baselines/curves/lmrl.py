@@ -8,7 +8,6 @@ with the policy that imitates all of the data.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,10 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from lmgym.baselines.curves.comparison import Settings, call, in_parallel, interval, make
+from lmgym.baselines.curves.comparison import REPORT, Settings, by_instance, call, evaluate, in_parallel, interval, make
 from lmgym.env.registry import find
 
-REPORT = "report.json"  # of `lmgym eval`
 TRIES = 32  # of each start, in the paper's evaluation
 VALUES = (
     *("--warmup", "0", "--episodes", "64", "--minibatches", "1", "--base", "small", "--norm"),
@@ -155,10 +153,7 @@ def make_seed(benchmark: Benchmark, seed: int, folder: Path, tell: Callable[[str
         call(folder, record_words(benchmark, seed, folder), data.stem)
     for method, (run, line) in zip((IMITATION, *METHODS), runs(benchmark, seed, folder).items(), strict=True):
         make(folder, line, run)
-        report = report_of(run)
-        if not report.exists():
-            resume = ["--resume"] if report.parent.exists() else []
-            call(folder, [*evaluation_words(benchmark, method, seed, folder), *resume], report.parent.name)
+        evaluate(folder, evaluation_words(benchmark, method, seed, folder), report_of(run))
         tell(run.name)
 
 
@@ -215,11 +210,9 @@ def evaluation_words(benchmark: Benchmark, method: Method, seed: int, folder: Pa
     ]
 
 
-def returns(report: Path) -> list[float]:
+def returns(benchmark: Benchmark, method: Method, seed: int, folder: Path) -> list[float]:
     """Return the mean return from each start, in the order of the starts."""
-    outcomes = json.loads(report.read_text())["outcomes"]
-    starts = sorted({outcome["index"] for outcome in outcomes})
-    return [float(np.mean([o["reward"] for o in outcomes if o["index"] == start])) for start in starts]
+    return list(by_instance(report_of(run_of(benchmark, method, seed, folder)), "reward").values())
 
 
 def table(benchmark: Benchmark, seeds: Sequence[int], folder: Path) -> str:
@@ -231,7 +224,7 @@ def table(benchmark: Benchmark, seeds: Sequence[int], folder: Path) -> str:
         "|---|---|---|---|---|",
     ]
     for method in (IMITATION, *METHODS):
-        means = np.array([returns(report_of(run_of(benchmark, method, seed, folder))) for seed in seeds])
+        means = np.array([returns(benchmark, method, seed, folder) for seed in seeds])
         mean, low, high = interval(means.mean(0))
         each = ", ".join(f"{value:.1f}" for value in means.mean(1))
         published = benchmark.published[method.name]

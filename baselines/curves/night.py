@@ -7,7 +7,6 @@ with AdamW at one rate, and every policy plays the same test games before and af
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -16,10 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-from lmgym.baselines.curves.comparison import Settings, call, in_parallel, make
-from lmgym.evaluation.stats import paired
+from lmgym.baselines.curves.comparison import REPORT, Settings, by_instance, call, evaluate, in_parallel, make
+from lmgym.evaluation.stats import Interval, paired
 
-REPORT = "report.json"  # of `lmgym eval`
 TEMPERATURES = (1, 0)
 RL = (
     *("--warmup", "0", "--steps", "1000000", "--no-evaluate-before", "--evaluate", "1"),  # `--tokens` ends a run
@@ -45,7 +43,6 @@ class NightTask:
     episodes: int  # test games
     tries: int = 1  # at each game
     history: Sequence[str] = ()  # arguments of the policy's context, in all runs
-    options: Sequence[str] = ()  # of the task, as arguments
 
 
 TASKS = (
@@ -90,43 +87,33 @@ def make_all(
 
     Raise RecipeError before the first run if a folder has a run with other arguments.
     """
-    starts, arms = list(product(tasks, seeds)), list(product(tasks, seeds, learners))
-    lines = [(start_of(*each, folder), start_words(*each, folder)) for each in starts]
-    lines += [(run_of(*each, folder), words(*each, folder)) for each in arms]
-    waves = [
-        [partial(make_start, *each, folder, tell) for each in starts],
-        [partial(make_arm, *each, folder, tell) for each in arms],
+    starts = [(*each, start_of(*each, folder), start_words(*each, folder)) for each in product(tasks, seeds)]
+    arms = [
+        (task, seed, run_of(task, seed, learner, folder), words(task, seed, learner, folder))
+        for task, seed, learner in product(tasks, seeds, learners)
     ]
+    waves = [
+        [partial(record, *each, folder) for each in product(tasks, seeds)],
+        [partial(train, *each, tell) for each in starts],
+        [partial(train, *each, tell) for each in arms],
+    ]
+    lines = [(out, line) for _, _, out, line in (*starts, *arms)]
     in_parallel(waves, lines, at_once=at_once, settings=settings)
 
 
-def make_start(task: NightTask, seed: int, folder: Path, tell: Callable[[str], None]) -> None:
-    """Record the data, imitate it, and evaluate."""
+def record(task: NightTask, seed: int, folder: Path) -> None:
+    """Record the data of a start unless it is there."""
     data = data_of(task, seed, folder)
     if not data.exists():
-        record = ["record", task.task, "--out", str(data), "--seed", str(seed), *task.options, *task.data]
-        call(folder, record, data.stem)
-    out = start_of(task, seed, folder)
-    make(folder, start_words(task, seed, folder), out)
-    evaluate(task, seed, out)
-    tell(out.name)
+        call(folder, ["record", task.task, "--out", str(data), "--seed", str(seed), *task.data], data.stem)
 
 
-def make_arm(task: NightTask, seed: int, learner: str, folder: Path, tell: Callable[[str], None]) -> None:
-    """Train from the start and evaluate."""
-    out = run_of(task, seed, learner, folder)
-    make(folder, words(task, seed, learner, folder), out)
-    evaluate(task, seed, out)
-    tell(out.name)
-
-
-def evaluate(task: NightTask, seed: int, run: Path) -> None:
-    """Evaluate the policy of a run at each temperature, unless that is done."""
+def train(task: NightTask, seed: int, out: Path, line: Sequence[str], tell: Callable[[str], None]) -> None:
+    """Make a run and evaluate its policy at each temperature."""
+    make(out.parent, line, out)
     for temperature in TEMPERATURES:
-        report = report_of(run, temperature)
-        if not report.exists():
-            resume = ["--resume"] if report.parent.exists() else []
-            call(run.parent, [*evaluation_words(task, seed, run, temperature), *resume], report.parent.name)
+        evaluate(out.parent, evaluation_words(task, seed, out, temperature), report_of(out, temperature))
+    tell(out.name)
 
 
 def data_of(task: NightTask, seed: int, folder: Path) -> Path:
@@ -154,7 +141,7 @@ def start_words(task: NightTask, seed: int, folder: Path) -> list[str]:
     return [
         *("train", "bc", task.task, "--model", "tiny:1m", "--seed", str(seed), "--threads", "1"),
         *("--out", str(start_of(task, seed, folder)), "--recorded", str(data_of(task, seed, folder))),
-        *("--interject", "0", "--evaluate", "1", *task.start, *task.history, *task.options),
+        *("--interject", "0", "--evaluate", "1", *task.start, *task.history),
     ]
 
 
@@ -163,7 +150,7 @@ def words(task: NightTask, seed: int, learner: str, folder: Path) -> list[str]:
     return [
         *("train", learner, task.task, "--model", f"hf:{start_of(task, seed, folder) / 'policy'}"),
         *("--seed", str(seed), "--threads", "1", "--out", str(run_of(task, seed, learner, folder))),
-        *("--tokens", str(task.tokens), *RL, *LEARNERS[learner], *task.history, *task.options),
+        *("--tokens", str(task.tokens), *RL, *LEARNERS[learner], *task.history),
     ]
 
 
@@ -172,24 +159,17 @@ def evaluation_words(task: NightTask, seed: int, run: Path, temperature: int) ->
     return [
         *("eval", task.task, "--model", f"hf:{run / 'policy'}", "--temperature", str(temperature)),
         *("--episodes", str(task.episodes), "--tries", str(task.tries), "--seed", str(seed)),
-        *(*task.history, *task.options, "--out", str(report_of(run, temperature).parent)),
+        *(*task.history, "--out", str(report_of(run, temperature).parent)),
     ]
-
-
-def successes(report: Path) -> dict[int, float]:
-    """Return the success rate at each game, by its index."""
-    outcomes = json.loads(report.read_text())["outcomes"]
-    games = sorted({outcome["index"] for outcome in outcomes})
-    return {game: float(np.mean([o["success"] for o in outcomes if o["index"] == game])) for game in games}
 
 
 def gain_cells(task: NightTask, seeds: Sequence[int], learner: str, temperature: int, folder: Path) -> str:
     """Return the cells of a table for a learner at a temperature: start and end, gain, each seed's gain.
 
-    Intervals resample the games; the gain at a game is the mean over seeds.
+    Intervals are paired by game; the gain at a game is the mean over seeds.
     """
-    starts = [successes(report_of(start_of(task, seed, folder), temperature)) for seed in seeds]
-    ends = [successes(report_of(run_of(task, seed, learner, folder), temperature)) for seed in seeds]
+    starts = [by_instance(report_of(start_of(task, seed, folder), temperature), "success") for seed in seeds]
+    ends = [by_instance(report_of(run_of(task, seed, learner, folder), temperature), "success") for seed in seeds]
     games = sorted(starts[0])
     before, after = ([float(np.mean([one[game] for one in runs])) for game in games] for runs in (starts, ends))
     gain = paired(before, after, games)
@@ -197,9 +177,13 @@ def gain_cells(task: NightTask, seeds: Sequence[int], learner: str, temperature:
         paired([start[game] for game in games], [end[game] for game in games], games)
         for start, end in zip(starts, ends, strict=True)
     ]
-    by_seed = ", ".join(f"{100 * one.mean:+.1f} [{100 * one.low:+.1f}, {100 * one.high:+.1f}]" for one in each)
+    by_seed = ", ".join(_points(one) for one in each)
     level = f"{100 * np.mean(before):.1f} to {100 * np.mean(after):.1f} %"
-    return f"{level} | {100 * gain.mean:+.1f} [{100 * gain.low:+.1f}, {100 * gain.high:+.1f}] | {by_seed}"
+    return f"{level} | {_points(gain)} | {by_seed}"
+
+
+def _points(gain: Interval) -> str:
+    return f"{100 * gain.mean:+.1f} [{100 * gain.low:+.1f}, {100 * gain.high:+.1f}]"
 
 
 def table(tasks: Sequence[NightTask], learners: Sequence[str], seeds: Sequence[int], folder: Path) -> str:

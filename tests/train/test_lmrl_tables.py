@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from lmgym.baselines.curves import lmrl
+from lmgym.baselines.curves import comparison, lmrl
 from lmgym.baselines.curves.lmrl import BENCHMARKS, IMITATION, METHODS
 from lmgym.cli.train import settings
 from tests.command import command
@@ -58,6 +58,7 @@ def test_a_seed_is_made_by_the_real_commands(benchmark, tmp_path, monkeypatch):
 
     few = ("--episodes", str(benchmark.starts), "--tries", "1", "--wander", "0:")
     monkeypatch.setattr(lmrl, "call", call)
+    monkeypatch.setattr(comparison, "call", call)
     monkeypatch.setattr(lmrl, "make", lambda folder, words, out: call(folder, words, out.name))
     monkeypatch.setattr(lmrl, "TRIES", 1)
     monkeypatch.setattr(lmrl, "METHODS", METHODS[1:])

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from lmgym.baselines.curves import night
+from lmgym.baselines.curves import comparison, night
 from lmgym.baselines.curves.night import LEARNERS, TASKS
 from lmgym.cli.train import settings
 from tests.command import command
@@ -59,16 +59,15 @@ def test_a_seed_is_made_by_the_real_commands(task, tmp_path, monkeypatch):
 
     def call(folder, arguments, name):
         calls.append(name)
-        few = ("--steps", "1", "--episodes", "4") if arguments[1] == "bc" else ()
-        assert command(*arguments, *few) == 0
+        assert command(*arguments) == 0
 
     monkeypatch.setattr(night, "call", call)
-    monkeypatch.setattr(night, "make", lambda folder, words, out: call(folder, words, out.name))
-    few = ("--episodes", "4", "--tries", "1", "--wander", "1:")
-    task = replace(task, data=few, tokens=50, episodes=2, tries=1)
+    monkeypatch.setattr(comparison, "call", call)
+    few, short = ("--episodes", "4", "--tries", "1", "--wander", "1:"), ("--steps", "1", "--episodes", "4")
+    task = replace(task, data=few, start=short, tokens=50, episodes=2, tries=1)
     told = []
     for _ in range(2):
         night.make_all([task], ["grpo"], [0], tmp_path, at_once=1, tell=told.append, settings=settings)
-    assert told[:2] == [f"{task.task}-start-0", f"{task.task}-grpo-0"]
-    assert calls.count(f"{task.task}-grpo-0-eval-0") == 1
+    assert told == 2 * [f"{task.task}-start-0", f"{task.task}-grpo-0"]
+    assert len(calls) == len(set(calls)) == 7
     assert f"| {task.task} | grpo | 1 | 0 |" in night.table([task], ["grpo"], [0], tmp_path)
