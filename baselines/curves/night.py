@@ -1,14 +1,14 @@
 """Gains of the reinforcement-learning baselines over starts that leave room, at temperatures 1 and 0.
 
-The player of a start's data plays the best moves in the first turns of an episode and random ones after: imitation ends
-at a policy that has later moves to learn, which greedy decoding alone does not. The baselines train from that policy
-with AdamW at one rate, and every policy plays the same test games before and after.
+The player of a start's data plays random moves, in the maze throughout, in guess_number and Wordle after the first
+turns: imitation ends at a policy that has moves to learn, which greedy decoding alone does not find. The baselines train
+from that policy with AdamW at one rate a task, and every policy plays the same test games before and after.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -21,7 +21,7 @@ from lmgym.evaluation.stats import Interval, paired
 TEMPERATURES = (1, 0)
 RL = (
     *("--warmup", "0", "--steps", "1000000", "--no-evaluate-before", "--evaluate", "1"),  # `--tokens` ends a run
-    *("--lr", "3e-4", "--adam-eps", "1e-5"),
+    *("--adam-eps", "1e-5"),
 )
 LEARNERS = {
     "ppo": ("--critic-steps", "1"),
@@ -39,10 +39,12 @@ class NightTask:
     task: str
     data: Sequence[str]  # arguments of `lmgym record`
     start: Sequence[str]  # arguments of `lmgym train bc`
-    tokens: int  # action tokens at which a run ends
+    tokens: Mapping[str, int]  # by learner: action tokens at which a run ends
     episodes: int  # test games
     tries: int = 1  # at each game
     history: Sequence[str] = ()  # arguments of the policy's context, in all runs
+    learning: Sequence[str] = ("--lr", "3e-4")  # arguments of every learner
+    sizes: Mapping[str, Sequence[str]] = field(default_factory=dict)  # by learner: arguments of its batches
 
 
 TASKS = (
@@ -50,23 +52,31 @@ TASKS = (
         task="guess_number",
         data=("--episodes", "2000", "--wander", "5:"),
         start=("--steps", "60"),
-        tokens=200_000,
+        tokens=dict.fromkeys(LEARNERS, 200_000),
         episodes=256,
     ),
     NightTask(
         task="maze",
-        data=("--episodes", "25", "--tries", "80", "--wander", "3:"),
-        start=("--steps", "150", "--episodes", "16"),
-        tokens=200_000,
+        data=("--episodes", "25", "--tries", "8", "--wander", "0:"),
+        start=("--steps", "40", "--episodes", "4"),
+        tokens={"ppo": 200_000, "grpo": 200_000, "rloo": 200_000, "archer": 80_000, "refuel": 400_000},
         episodes=25,
         tries=8,
         history=("--context", "latest"),
+        learning=("--lr", "5e-4", "--budget", "50"),
+        sizes={
+            "ppo": ("--instances", "48", "--value-bias", "-25"),
+            "grpo": ("--instances", "12", "--group", "4"),
+            "rloo": ("--instances", "12", "--group", "4"),
+            "archer": ("--rollouts", "16"),
+            "refuel": ("--pairs", "64"),
+        },
     ),
     NightTask(
         task="wordle",
         data=("--episodes", "2000", "--wander", "3:"),
         start=("--steps", "100"),
-        tokens=400_000,
+        tokens=dict.fromkeys(LEARNERS, 400_000),
         episodes=93,
         tries=2,
     ),
@@ -150,7 +160,8 @@ def words(task: NightTask, seed: int, learner: str, folder: Path) -> list[str]:
     return [
         *("train", learner, task.task, "--model", f"hf:{start_of(task, seed, folder) / 'policy'}"),
         *("--seed", str(seed), "--threads", "1", "--out", str(run_of(task, seed, learner, folder))),
-        *("--tokens", str(task.tokens), *RL, *LEARNERS[learner], *task.history),
+        *("--tokens", str(task.tokens[learner]), *RL, *LEARNERS[learner], *task.history),
+        *(*task.learning, *task.sizes.get(learner, ())),
     ]
 
 
@@ -189,12 +200,13 @@ def _points(gain: Interval) -> str:
 def table(tasks: Sequence[NightTask], learners: Sequence[str], seeds: Sequence[int], folder: Path) -> str:
     """Return a Markdown table of the gains in points, of each task and learner, at both temperatures."""
     rows = [
-        "| task | algorithm | seeds | temperature | success | gain | each seed |",
-        "|---|---|---|---|---|---|---|",
+        "| task | algorithm | tokens | seeds | temperature | success | gain | each seed |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for task, learner, temperature in product(tasks, learners, TEMPERATURES):
         cells = gain_cells(task, seeds, learner, temperature, folder)
-        rows.append(f"| {task.task} | {learner} | {len(seeds)} | {temperature} | {cells} |")
+        tokens = f"{task.tokens[learner]:,}"
+        rows.append(f"| {task.task} | {learner} | {tokens} | {len(seeds)} | {temperature} | {cells} |")
     return "\n".join(rows)
 
 
