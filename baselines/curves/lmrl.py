@@ -256,8 +256,8 @@ def table(benchmark: Benchmark, seeds: Sequence[int], folder: Path) -> str:
         means = np.array([returns(benchmark, method, seed, folder) for seed in seeds])
         mean, low, high = interval(means.mean(0))
         text, least, most, *each = (f"{value:.{benchmark.digits}f}" for value in (mean, low, high, *means.mean(1)))
-        cells = (method.name, len(seeds), f"{text} [{least}, {most}]", ", ".join(each), benchmark.published[method.name])
-        rows.append(f"| {' | '.join(map(str, cells))} |")
+        published = benchmark.published[method.name]
+        rows.append(f"| {method.name} | {len(seeds)} | {text} [{least}, {most}] | {', '.join(each)} | {published} |")
     return "\n".join(rows)
 
 

@@ -1,8 +1,8 @@
 """Gains of the reinforcement-learning baselines over starts that leave room, at temperatures 1 and 0.
 
 The player of a start's data plays random moves, in the maze throughout, in guess_number and Wordle after the first
-turns: imitation ends at a policy that has moves to learn, which greedy decoding alone does not find. The baselines train
-from that policy with AdamW at one rate a task, and every policy plays the same test games before and after.
+turns: imitation ends at a policy that has moves to learn, which greedy decoding alone does not find. From that policy
+the baselines train with AdamW at one rate a task, and every policy plays the same test games before and after.
 """
 
 from __future__ import annotations
