@@ -65,7 +65,8 @@ TASKS = (
         history=("--context", "latest"),
         learning=("--lr", "5e-4", "--budget", "50"),
         sizes={
-            "ppo": ("--instances", "48", "--value-bias", "-25"),
+            # without discount: by the token, it would pay to put off the cost of a move by a longer answer
+            "ppo": ("--instances", "48", "--gamma", "1", "--value-bias", "-45"),
             "grpo": ("--instances", "12", "--group", "4"),
             "rloo": ("--instances", "12", "--group", "4"),
             "archer": ("--rollouts", "16"),
