@@ -213,7 +213,7 @@ def _night(
     make(tasks, learners, seeds, out)
     commits = comparison.commits(night.runs(tasks, learners, seeds, out))
     command = _command("night", task=names, algorithm=algorithms, seeds=[str(len(seeds))])
-    caption = f"Command: `{command}`, {commits}. Gains in points; intervals: 95 %, paired by game; no tuning trial."
+    caption = f"Command: `{command}`, {commits}. Gains in points; intervals: 95 %, paired by game."
     _publish(console, [caption, night.table(tasks, learners, seeds, out)], write, GAINS)
 
 
