@@ -65,7 +65,7 @@ TASKS = (
         history=("--context", "latest"),
         learning=("--lr", "5e-4", "--budget", "50"),
         sizes={
-            # without discount: by the token, it would pay to put off the cost of a move by a longer answer
+            # a discount by the token would reward longer answers, which put off the cost of the next move
             "ppo": ("--instances", "48", "--gamma", "1", "--value-bias", "-45"),
             "grpo": ("--instances", "12", "--group", "4"),
             "rloo": ("--instances", "12", "--group", "4"),
