@@ -1,8 +1,9 @@
 """Gains of the reinforcement-learning baselines over starts that leave room, at temperatures 1 and 0.
 
-The player of a start's data plays random moves, in the maze throughout, in guess_number and Wordle after the first
-turns: imitation ends at a policy that has moves to learn, which greedy decoding alone does not find. From that policy
-the baselines train with AdamW at one rate a task, and every policy plays the same test games before and after.
+The player of a start's data plays random moves: all of them in the maze, half of them in TextWorld's coin collector,
+and in guess_number those after the fifth turn. Imitation ends at a policy that has moves to learn, which greedy
+decoding alone does not find. From that policy the baselines train with AdamW at one rate a task, and every policy plays
+the same test games before and after.
 """
 
 from __future__ import annotations
@@ -36,12 +37,14 @@ LEARNERS = {
 class NightTask:
     """A task, the data of its starts, and the length of its runs."""
 
+    name: str
     task: str
     data: Sequence[str]  # arguments of `lmgym record`
     start: Sequence[str]  # arguments of `lmgym train bc`
     tokens: Mapping[str, int]  # by learner: action tokens at which a run ends
     episodes: int  # test games
     tries: int = 1  # at each game
+    options: Sequence[str] = ()  # of the task, as arguments
     history: Sequence[str] = ()  # arguments of the policy's context, in all runs
     learning: Sequence[str] = ("--lr", "3e-4")  # arguments of every learner
     sizes: Mapping[str, Sequence[str]] = field(default_factory=dict)  # by learner: arguments of its batches
@@ -49,6 +52,7 @@ class NightTask:
 
 TASKS = (
     NightTask(
+        name="guess_number",
         task="guess_number",
         data=("--episodes", "2000", "--wander", "5:"),
         start=("--steps", "60"),
@@ -56,6 +60,7 @@ TASKS = (
         episodes=256,
     ),
     NightTask(
+        name="maze",
         task="maze",
         data=("--episodes", "25", "--tries", "8", "--wander", "0:"),
         start=("--steps", "40", "--episodes", "4"),
@@ -74,12 +79,22 @@ TASKS = (
         },
     ),
     NightTask(
-        task="wordle",
-        data=("--episodes", "2000", "--wander", "3:"),
-        start=("--steps", "100"),
-        tokens=dict.fromkeys(LEARNERS, 400_000),
-        episodes=93,
-        tries=2,
+        name="coin",
+        task="lmgym/TextWorldCoin-v0",
+        options=("--option", "level=5"),
+        data=("--episodes", "100", "--tries", "8", "--wander", "0:", "--wander-share", "0.5"),
+        start=("--steps", "60", "--episodes", "12"),
+        tokens={"ppo": 100_000, "grpo": 100_000, "rloo": 100_000, "archer": 60_000, "refuel": 200_000},
+        episodes=50,
+        tries=4,
+        learning=("--lr", "3e-4", "--budget", "30", "--train-instances", "100"),
+        sizes={
+            "ppo": ("--instances", "48", "--gamma", "1", "--value-bias", "0.5"),
+            "grpo": ("--instances", "12", "--group", "4"),
+            "rloo": ("--instances", "12", "--group", "4"),
+            "archer": ("--rollouts", "16"),
+            "refuel": ("--pairs", "64"),
+        },
     ),
 )
 
@@ -116,7 +131,8 @@ def record(task: NightTask, seed: int, folder: Path) -> None:
     """Record the data of a start unless it is there."""
     data = data_of(task, seed, folder)
     if not data.exists():
-        call(folder, ["record", task.task, "--out", str(data), "--seed", str(seed), *task.data], data.stem)
+        words = ["record", task.task, "--out", str(data), "--seed", str(seed), *task.options, *task.data]
+        call(folder, words, data.stem)
 
 
 def train(task: NightTask, seed: int, out: Path, line: Sequence[str], tell: Callable[[str], None]) -> None:
@@ -129,17 +145,17 @@ def train(task: NightTask, seed: int, out: Path, line: Sequence[str], tell: Call
 
 def data_of(task: NightTask, seed: int, folder: Path) -> Path:
     """Return the file of a start's data."""
-    return folder / f"{task.task}-data-{seed}.jsonl"
+    return folder / f"{task.name}-data-{seed}.jsonl"
 
 
 def start_of(task: NightTask, seed: int, folder: Path) -> Path:
     """Return the folder of a start run."""
-    return folder / f"{task.task}-start-{seed}"
+    return folder / f"{task.name}-start-{seed}"
 
 
 def run_of(task: NightTask, seed: int, learner: str, folder: Path) -> Path:
     """Return the folder of a run."""
-    return folder / f"{task.task}-{learner}-{seed}"
+    return folder / f"{task.name}-{learner}-{seed}"
 
 
 def report_of(run: Path, temperature: int) -> Path:
@@ -152,7 +168,7 @@ def start_words(task: NightTask, seed: int, folder: Path) -> list[str]:
     return [
         *("train", "bc", task.task, "--model", "tiny:1m", "--seed", str(seed), "--threads", "1"),
         *("--out", str(start_of(task, seed, folder)), "--recorded", str(data_of(task, seed, folder))),
-        *("--interject", "0", "--evaluate", "1", *task.start, *task.history),
+        *("--interject", "0", "--evaluate", "1", *task.options, *task.start, *task.history),
     ]
 
 
@@ -161,8 +177,8 @@ def words(task: NightTask, seed: int, learner: str, folder: Path) -> list[str]:
     return [
         *("train", learner, task.task, "--model", f"hf:{start_of(task, seed, folder) / 'policy'}"),
         *("--seed", str(seed), "--threads", "1", "--out", str(run_of(task, seed, learner, folder))),
-        *("--tokens", str(task.tokens[learner]), *RL, *LEARNERS[learner], *task.history),
-        *(*task.learning, *task.sizes.get(learner, ())),
+        *("--tokens", str(task.tokens[learner]), *RL, *LEARNERS[learner], *task.options),
+        *(*task.history, *task.learning, *task.sizes.get(learner, ())),
     ]
 
 
@@ -171,7 +187,7 @@ def evaluation_words(task: NightTask, seed: int, run: Path, temperature: int) ->
     return [
         *("eval", task.task, "--model", f"hf:{run / 'policy'}", "--temperature", str(temperature)),
         *("--episodes", str(task.episodes), "--tries", str(task.tries), "--seed", str(seed)),
-        *(*task.history, "--out", str(report_of(run, temperature).parent)),
+        *(*task.options, *task.history, "--out", str(report_of(run, temperature).parent)),
     ]
 
 
@@ -207,7 +223,7 @@ def table(tasks: Sequence[NightTask], learners: Sequence[str], seeds: Sequence[i
     for task, learner, temperature in product(tasks, learners, TEMPERATURES):
         cells = gain_cells(task, seeds, learner, temperature, folder)
         tokens = f"{task.tokens[learner]:,}"
-        rows.append(f"| {task.task} | {learner} | {tokens} | {len(seeds)} | {temperature} | {cells} |")
+        rows.append(f"| {task.name} | {learner} | {tokens} | {len(seeds)} | {temperature} | {cells} |")
     return "\n".join(rows)
 
 

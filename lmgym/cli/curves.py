@@ -203,12 +203,10 @@ def _night(
     """Make the runs of the night, of which `names` are tasks and `algorithms` learners, and their table."""
     from lmgym.baselines.curves import comparison, night
 
-    tasks = [each for each in night.TASKS if not names or each.task in names]
+    tasks = _chosen(night.TASKS, names, "task")
     learners = [name for name in night.LEARNERS if not algorithms or name in algorithms]
-    if not tasks or not learners:
-        raise RecipeError(
-            f"nothing to run: night has {', '.join(each.task for each in night.TASKS)} by {', '.join(night.LEARNERS)}"
-        )
+    if not learners:
+        raise RecipeError(f"no algorithm is {' or '.join(algorithms or [])}; known: {', '.join(night.LEARNERS)}")
     make = partial(night.make_all, at_once=at_once, tell=teller(console), settings=settings)
     make(tasks, learners, seeds, out)
     commits = comparison.commits(night.runs(tasks, learners, seeds, out))

@@ -15,7 +15,7 @@ from tests.command import command
 GUESS = TASKS[0]
 
 
-@pytest.mark.parametrize("task", TASKS, ids=lambda each: each.task)
+@pytest.mark.parametrize("task", TASKS, ids=lambda each: each.name)
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_learners_start_with_the_imitated_policy_and_the_same_optimiser(task, learner, tmp_path):
     start = settings(night.start_words(task, 1, tmp_path)).arguments
@@ -23,7 +23,7 @@ def test_learners_start_with_the_imitated_policy_and_the_same_optimiser(task, le
     arguments = settings(words).arguments
     assert start["recorded"] == str(night.data_of(task, 1, tmp_path))
     assert f"hf:{night.start_of(task, 1, tmp_path)}/policy" in words
-    rate = 5e-4 if task.task == "maze" else 3e-4
+    rate = 5e-4 if task.name == "maze" else 3e-4
     assert (arguments["lr"], arguments["adam_eps"], arguments["final_norm_lr"]) == (rate, 1e-5, None)
     assert (arguments["tokens"], arguments["context"]) == (task.tokens[learner], start["context"])
 
@@ -49,11 +49,16 @@ def _run(seed, folder):
 
 def test_an_unknown_task_lists_what_there_is(capsys):
     assert command("curves", "--size", "night", "--task", "chess") != 0
-    assert "night has guess_number, maze, wordle by ppo, grpo, rloo, archer, refuel" in capsys.readouterr().err
+    assert "guess_number, maze, coin" in capsys.readouterr().err
+
+
+def test_an_unknown_algorithm_lists_what_there_is(capsys):
+    assert command("curves", "--size", "night", "--algorithm", "dpo") != 0
+    assert "no algorithm is dpo; known: ppo, grpo, rloo, archer, refuel" in capsys.readouterr().err
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("task", TASKS, ids=lambda each: each.task)
+@pytest.mark.parametrize("task", TASKS, ids=lambda each: each.name)
 def test_a_seed_is_made_by_the_real_commands(task, tmp_path, monkeypatch):
     """The commands in this process, with less of everything; what is finished is not made again."""
     calls = []
@@ -69,6 +74,6 @@ def test_a_seed_is_made_by_the_real_commands(task, tmp_path, monkeypatch):
     told = []
     for _ in range(2):
         night.make_all([task], ["grpo"], [0], tmp_path, at_once=1, tell=told.append, settings=settings)
-    assert told == 2 * [f"{task.task}-start-0", f"{task.task}-grpo-0"]
+    assert told == 2 * [f"{task.name}-start-0", f"{task.name}-grpo-0"]
     assert len(calls) == len(set(calls)) == 7
-    assert f"| {task.task} | grpo | 50 | 1 | 0 |" in night.table([task], ["grpo"], [0], tmp_path)
+    assert f"| {task.name} | grpo | 50 | 1 | 0 |" in night.table([task], ["grpo"], [0], tmp_path)
