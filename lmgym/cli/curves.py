@@ -23,13 +23,14 @@ if TYPE_CHECKING:
     from lmgym.baselines.curves.comparison import Cell, Course, TrainingCurve
     from lmgym.baselines.curves.directions import Direction
     from lmgym.baselines.curves.lmrl import Benchmark
+    from lmgym.baselines.curves.night import NightTask
 
 START, END = "<!-- curves: made by `make curves` -->", "<!-- /curves -->"
 PAPER = "<!-- lmrl: made by `make curves SIZE=lmrl` -->", "<!-- /lmrl -->"
 GAINS = "<!-- night: made by `make curves SIZE=night` -->", "<!-- /night -->"
 WAYS = "<!-- directions: made by `make curves SIZE=directions` -->", "<!-- /directions -->"
 SEEDS = range(3)  # of small and directions
-Experiment = TypeVar("Experiment", "Direction", "Benchmark")
+Experiment = TypeVar("Experiment", "Direction", "Benchmark", "NightTask")
 
 
 def curves(
