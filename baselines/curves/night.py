@@ -31,6 +31,12 @@ LEARNERS = {
     "archer": ("--fit", "5"),
     "refuel": (),
 }
+BATCHES = {
+    "grpo": ("--instances", "12", "--group", "4"),
+    "rloo": ("--instances", "12", "--group", "4"),
+    "archer": ("--rollouts", "16"),
+    "refuel": ("--pairs", "64"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,12 +76,9 @@ TASKS = (
         history=("--context", "latest"),
         learning=("--lr", "5e-4", "--budget", "50"),
         sizes={
+            **BATCHES,
             # a discount by the token would reward longer answers, which put off the cost of the next move
             "ppo": ("--instances", "48", "--gamma", "1", "--value-bias", "-45"),
-            "grpo": ("--instances", "12", "--group", "4"),
-            "rloo": ("--instances", "12", "--group", "4"),
-            "archer": ("--rollouts", "16"),
-            "refuel": ("--pairs", "64"),
         },
     ),
     NightTask(
@@ -88,13 +91,7 @@ TASKS = (
         episodes=50,
         tries=4,
         learning=("--lr", "3e-4", "--budget", "30", "--train-instances", "100"),
-        sizes={
-            "ppo": ("--instances", "48", "--gamma", "1", "--value-bias", "0.5"),
-            "grpo": ("--instances", "12", "--group", "4"),
-            "rloo": ("--instances", "12", "--group", "4"),
-            "archer": ("--rollouts", "16"),
-            "refuel": ("--pairs", "64"),
-        },
+        sizes={**BATCHES, "ppo": ("--instances", "48", "--gamma", "1", "--value-bias", "0.5")},
     ),
 )
 
