@@ -6,7 +6,7 @@ import importlib
 import json
 import shlex
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -205,9 +205,8 @@ def _night(
     from lmgym.baselines.curves import comparison, night
 
     tasks = _chosen(night.TASKS, names, "task")
+    _refuse_unknown(algorithms, night.LEARNERS, "algorithm")
     learners = [name for name in night.LEARNERS if not algorithms or name in algorithms]
-    if not learners:
-        raise RecipeError(f"no algorithm is {' or '.join(algorithms or [])}; known: {', '.join(night.LEARNERS)}")
     make = partial(night.make_all, at_once=at_once, tell=teller(console), settings=settings)
     make(tasks, learners, seeds, out)
     commits = comparison.commits(night.runs(tasks, learners, seeds, out))
@@ -218,11 +217,14 @@ def _night(
 
 def _chosen(everything: Sequence[Experiment], names: list[str] | None, kind: str) -> list[Experiment]:
     """Return the experiments that `names` are or whose tasks they are; all without names."""
-    chosen = [each for each in everything if not names or each.name in names or each.task in names]
-    if not chosen:
-        available = ", ".join(each.name for each in everything)
-        raise RecipeError(f"no {kind} is {' or '.join(names or [])}; known: {available}")
-    return chosen
+    _refuse_unknown(names, dict.fromkeys(word for each in everything for word in (each.name, each.task)), kind)
+    return [each for each in everything if not names or each.name in names or each.task in names]
+
+
+def _refuse_unknown(names: list[str] | None, known: Collection[str], kind: str) -> None:
+    unknown = [name for name in names or [] if name not in known]
+    if unknown:
+        raise RecipeError(f"no {kind} is {' or '.join(unknown)}; known: {', '.join(known)}")
 
 
 def _publish(console: Console, parts: Sequence[str], write: Path | None, markers: tuple[str, str]) -> None:

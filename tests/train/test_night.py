@@ -48,12 +48,12 @@ def _run(seed, folder):
 
 
 def test_an_unknown_task_lists_what_there_is(capsys):
-    assert command("curves", "--size", "night", "--task", "chess") != 0
-    assert "guess_number, maze, coin" in capsys.readouterr().err
+    assert command("curves", "--size", "night", "--task", "maze", "--task", "chess") != 0
+    assert "no task is chess; known: guess_number, maze, coin, lmgym/TextWorldCoin-v0" in capsys.readouterr().err
 
 
 def test_an_unknown_algorithm_lists_what_there_is(capsys):
-    assert command("curves", "--size", "night", "--algorithm", "dpo") != 0
+    assert command("curves", "--size", "night", "--algorithm", "ppo", "--algorithm", "dpo") != 0
     assert "no algorithm is dpo; known: ppo, grpo, rloo, archer, refuel" in capsys.readouterr().err
 
 
