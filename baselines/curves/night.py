@@ -31,7 +31,7 @@ LEARNERS = {
     "archer": ("--fit", "5"),
     "refuel": (),
 }
-BATCHES = {
+BATCHES = {  # of the maze and the coin collector
     "grpo": ("--instances", "12", "--group", "4"),
     "rloo": ("--instances", "12", "--group", "4"),
     "archer": ("--rollouts", "16"),
