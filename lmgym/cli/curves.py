@@ -221,10 +221,10 @@ def _chosen(everything: Sequence[Experiment], names: list[str] | None, kind: str
     return [each for each in everything if not names or each.name in names or each.task in names]
 
 
-def _refuse_unknown(names: list[str] | None, known: Collection[str], kind: str) -> None:
-    unknown = [name for name in names or [] if name not in known]
-    if unknown:
-        raise RecipeError(f"no {kind} is {' or '.join(unknown)}; known: {', '.join(known)}")
+def _refuse_unknown(names: list[str] | None, available: Collection[str], kind: str) -> None:
+    strangers = [name for name in names or [] if name not in available]
+    if strangers:
+        raise RecipeError(f"no {kind} is {' or '.join(strangers)}; known: {', '.join(available)}")
 
 
 def _publish(console: Console, parts: Sequence[str], write: Path | None, markers: tuple[str, str]) -> None:
