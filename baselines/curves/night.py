@@ -60,10 +60,20 @@ TASKS = (
     NightTask(
         name="guess_number",
         task="guess_number",
-        data=("--episodes", "2000", "--wander", "5:"),
-        start=("--steps", "60"),
-        tokens=dict.fromkeys(LEARNERS, 200_000),
-        episodes=256,
+        options=("--option", "highest=16", "--option", "max_turns=4"),
+        data=("--model", "python:lmgym.baselines.curves.players:guess_that_fits", "--episodes", "4000"),
+        start=("--steps", "40"),
+        tokens={"ppo": 200_000, "grpo": 200_000, "rloo": 200_000, "archer": 100_000, "refuel": 400_000},
+        episodes=1_000,
+        learning=("--lr", "1e-3"),
+        sizes={
+            # the limit of four turns is a rule of the game: a value after it would reward losing
+            "ppo": ("--instances", "512", "--gamma", "1", "--limit-ends", "--value-bias", "0.5"),
+            "grpo": ("--instances", "64", "--group", "8"),
+            "rloo": (),  # 16 numbers x 8 before each step
+            "archer": ("--truncated-is-done",),
+            "refuel": (),
+        },
     ),
     NightTask(
         name="maze",

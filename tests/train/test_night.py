@@ -23,7 +23,7 @@ def test_learners_start_with_the_imitated_policy_and_the_same_optimiser(task, le
     arguments = settings(words).arguments
     assert start["recorded"] == str(night.data_of(task, 1, tmp_path))
     assert f"hf:{night.start_of(task, 1, tmp_path)}/policy" in words
-    rate = 5e-4 if task.name == "maze" else 3e-4
+    rate = {"guess_number": 1e-3, "maze": 5e-4, "coin": 3e-4}[task.name]
     assert (arguments["lr"], arguments["adam_eps"], arguments["final_norm_lr"]) == (rate, 1e-5, None)
     assert (arguments["tokens"], arguments["context"]) == (task.tokens[learner], start["context"])
 
