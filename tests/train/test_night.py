@@ -9,6 +9,7 @@ import pytest
 
 from lmgym.baselines.curves import comparison, night
 from lmgym.baselines.curves.night import LEARNERS, TASKS
+from lmgym.baselines.curves.players import guess_that_fits
 from lmgym.cli.train import settings
 from tests.command import command
 
@@ -26,6 +27,14 @@ def test_learners_start_with_the_imitated_policy_and_the_same_optimiser(task, le
     rate = {"guess_number": 1e-3, "maze": 5e-4, "coin": 3e-4}[task.name]
     assert (arguments["lr"], arguments["adam_eps"], arguments["final_norm_lr"]) == (rate, 1e-5, None)
     assert (arguments["tokens"], arguments["context"]) == (task.tokens[learner], start["context"])
+
+
+def test_the_imitated_player_of_guess_number_guesses_what_fits():
+    task = "I think of a whole number from 1 to 16. Answer with one number; I say higher, lower or correct."
+    texts = [task, "12", "lower", "5", "higher", "9", "lower"]
+    messages = [{"content": text} for text in texts]
+    assert {guess_that_fits(messages) for _ in range(100)} == {"6", "7", "8"}
+    assert {guess_that_fits(messages[:1]) for _ in range(500)} == {str(number) for number in range(1, 17)}
 
 
 def test_a_table_has_gains_at_both_temperatures_paired_by_game(tmp_path):
