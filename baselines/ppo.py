@@ -78,7 +78,7 @@ class Args(bc.Learning):
     importance_most: float | None = None
     rescore: bool | None = None  # recompute old log-probs with the trainer; None: unless both are fp32
     invalid_cost: NonNegative = 0.0  # penalty in the reward of an invalid action
-    limit_ends: bool = False  # treat the task's turn limit as termination; False: as truncation
+    limit_ends: bool = False  # treat the task's turn limit as termination, if it is a rule; False: as truncation
 
 
 def credit(args: Args, lam: Decay | None = None) -> Credit:
