@@ -1,9 +1,9 @@
 """Gains of the reinforcement-learning baselines over starts that leave room, at temperatures 1 and 0.
 
-The player of a start's data plays random moves: all of them in the maze, half of them in TextWorld's coin collector,
-and in guess_number those after the fifth turn. Imitation ends at a policy that has moves to learn, which greedy
-decoding alone does not find. From that policy the baselines train with AdamW at one rate a task, and every policy plays
-the same test games before and after.
+The player of a start's data is weak: it plays random moves in the maze, at half of the turns also in TextWorld's coin
+collector, and in guess_number any number that the answers allow. Imitation ends at a policy that has moves to learn,
+which greedy decoding alone does not find. From that policy the baselines train with AdamW at one rate a task, and every
+policy plays the same test games before and after.
 """
 
 from __future__ import annotations
