@@ -45,7 +45,7 @@ class Args(bc.Learning):
     tries: PositiveInt = 1  # episodes per instance
     budget: int | None = 16  # maximum number of turns in training; evaluations keep the task's own limit
     lr: Rate = 3e-4
-    gamma: Fraction = 0.99  # discount per action token, or per turn; at 1 never ending an episode costs nothing
+    gamma: Fraction = 0.99  # discount per action token, or per turn; at 1 truncation costs nothing, see limit_ends
     lam: Fraction = 0.95
     level: Level = "token"  # steps of the advantage estimate
     turn_gamma: Fraction = 0.95  # discount per turn, for level both
@@ -78,7 +78,7 @@ class Args(bc.Learning):
     importance_most: float | None = None
     rescore: bool | None = None  # recompute old log-probs with the trainer; None: unless both are fp32
     invalid_cost: NonNegative = 0.0  # penalty in the reward of an invalid action
-    limit_ends: bool = False  # treat the task's turn limit as termination, if it is a rule; False: as truncation
+    limit_ends: bool = False  # treat the task's turn limit as termination; False: as truncation
 
 
 def credit(args: Args, lam: Decay | None = None) -> Credit:

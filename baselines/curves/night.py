@@ -67,7 +67,7 @@ TASKS = (
         episodes=1_000,
         learning=("--lr", "1e-3"),
         sizes={
-            # the limit of four turns is a rule of the game: a value after it would reward losing
+            # without a discount, a value learned from itself after the last turn makes losing as good as winning
             "ppo": ("--instances", "512", "--gamma", "1", "--limit-ends", "--value-bias", "0.5"),
             "grpo": ("--instances", "64", "--group", "8"),
             "rloo": (),  # 16 numbers x 8 before each step
@@ -101,7 +101,7 @@ TASKS = (
         episodes=50,
         tries=4,
         learning=("--lr", "3e-4", "--budget", "30", "--train-instances", "100"),
-        sizes={**BATCHES, "ppo": ("--instances", "48", "--gamma", "1", "--value-bias", "0.5")},
+        sizes={**BATCHES, "ppo": ("--instances", "48", "--gamma", "1", "--limit-ends", "--value-bias", "0.5")},
     ),
 )
 
