@@ -53,7 +53,7 @@ class NightTask:
     options: Sequence[str] = ()  # of the task, as arguments
     history: Sequence[str] = ()  # arguments of the policy's context, in all runs
     learning: Sequence[str] = ("--lr", "3e-4")  # arguments of every learner
-    sizes: Mapping[str, Sequence[str]] = field(default_factory=dict)  # by learner: arguments of its batches
+    extra: Mapping[str, Sequence[str]] = field(default_factory=dict)  # by learner: further arguments
 
 
 TASKS = (
@@ -66,13 +66,11 @@ TASKS = (
         tokens={"ppo": 200_000, "grpo": 200_000, "rloo": 200_000, "archer": 100_000, "refuel": 400_000},
         episodes=1_000,
         learning=("--lr", "1e-3"),
-        sizes={
+        extra={
             # without a discount, a value learned from itself after the last turn makes losing as good as winning
             "ppo": ("--instances", "512", "--gamma", "1", "--limit-ends", "--value-bias", "0.5"),
             "grpo": ("--instances", "64", "--group", "8"),
-            "rloo": (),  # 16 numbers x 8 before each step
             "archer": ("--truncated-is-done",),
-            "refuel": (),
         },
     ),
     NightTask(
@@ -85,7 +83,7 @@ TASKS = (
         tries=8,
         history=("--context", "latest"),
         learning=("--lr", "5e-4", "--budget", "50"),
-        sizes={
+        extra={
             **BATCHES,
             # a discount by the token would reward longer answers, which put off the cost of the next move
             "ppo": ("--instances", "48", "--gamma", "1", "--value-bias", "-45"),
@@ -101,7 +99,7 @@ TASKS = (
         episodes=50,
         tries=4,
         learning=("--lr", "3e-4", "--budget", "30", "--train-instances", "100"),
-        sizes={**BATCHES, "ppo": ("--instances", "48", "--gamma", "1", "--limit-ends", "--value-bias", "0.5")},
+        extra={**BATCHES, "ppo": ("--instances", "48", "--gamma", "1", "--limit-ends", "--value-bias", "0.5")},
     ),
 )
 
@@ -185,7 +183,7 @@ def words(task: NightTask, seed: int, learner: str, folder: Path) -> list[str]:
         *("train", learner, task.task, "--model", f"hf:{start_of(task, seed, folder) / 'policy'}"),
         *("--seed", str(seed), "--threads", "1", "--out", str(run_of(task, seed, learner, folder))),
         *("--tokens", str(task.tokens[learner]), *RL, *LEARNERS[learner], *task.options),
-        *(*task.history, *task.learning, *task.sizes.get(learner, ())),
+        *(*task.history, *task.learning, *task.extra.get(learner, ())),
     ]
 
 

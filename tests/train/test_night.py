@@ -78,7 +78,7 @@ def test_a_seed_is_made_by_the_real_commands(task, tmp_path, monkeypatch):
 
     monkeypatch.setattr(night, "call", call)
     monkeypatch.setattr(comparison, "call", call)
-    few, short = ("--episodes", "4", "--tries", "1", "--wander", "1:"), ("--steps", "1", "--episodes", "4")
+    few, short = (*task.data, "--episodes", "4", "--tries", "1"), ("--steps", "1", "--episodes", "4")
     task = replace(task, data=few, start=short, tokens={"grpo": 50}, episodes=2, tries=1)
     told = []
     for _ in range(2):
