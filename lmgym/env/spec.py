@@ -30,6 +30,7 @@ class TaskSpec:
     extras: tuple[str, ...] = ()  # of setup.cfg that the task needs
     instructions: str = ""  # for models that are not trained on the task, if observations do not say how to act
     answer_tokens: int = 32  # limit of an answer of a local model, unless one is set
+    prose: bool = False  # an action is a whole text, such as a message or a program, in a form that the task explains
     seats: tuple[str, ...] = ()  # beside the agent's, such as "user" or "black"
     parallel_calls: bool = False  # an action may hold several tool calls, executed in order
     thoughts: bool = (

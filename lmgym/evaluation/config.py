@@ -46,8 +46,9 @@ class EvalConfig:
     tools: Annotated[str, Opt(help="Tool calling: auto, native, template, text or none.")] = "auto"
     system: Annotated[str | None, Opt(help="System prompt, or @FILE.")] = None
     answers: Annotated[
-        str, Opt(help="Form of an answer: plain (the action alone) or action (it ends in Action: ...).")
-    ] = "plain"
+        str,
+        Opt(help="Form of an answer: plain (the action alone), action (it ends in Action: ...), or auto, by the model."),
+    ] = "auto"
     seats: Annotated[Mapping[str, str], Opt("--seat", help="Policy of another seat, SEAT=MODEL; repeatable.")] = field(
         default_factory=dict
     )
@@ -80,8 +81,9 @@ class EvalConfig:
             raise RecipeError(f"--episodes and --tries must be at least 1; got {self.episodes} and {self.tries}")
         if self.tools not in modes:
             raise RecipeError(f"unknown --tools {self.tools!r}; choose from {', '.join(modes)}")
-        if self.answers not in get_args(AnswerFormat):
-            raise RecipeError(f"unknown --answers {self.answers!r}; choose from {', '.join(get_args(AnswerFormat))}")
+        forms = ("auto", *get_args(AnswerFormat))
+        if self.answers not in forms:
+            raise RecipeError(f"unknown --answers {self.answers!r}; choose from {', '.join(forms)}")
         if len(set(map(id_of, self.tasks))) < len(self.tasks):
             raise RecipeError(f"a task is named twice: {' '.join(self.tasks)}")
         context_rule(self.context)

@@ -19,6 +19,7 @@ from lmgym.evaluation.config import EvalConfig
 from lmgym.evaluation.estimate import PILOT, Estimate, Weighed, estimate
 from lmgym.evaluation.play import Evaluation
 from lmgym.evaluation.policies import (
+    TALKING_TOKENS,
     LoadPolicy,
     Policies,
     build_policies,
@@ -26,6 +27,7 @@ from lmgym.evaluation.policies import (
     default_max_tokens,
     kind_of,
     run_folder,
+    talks,
 )
 from lmgym.evaluation.protocol import protocol
 from lmgym.evaluation.record import CALLS, FACTS, Record, read_facts
@@ -46,7 +48,6 @@ if TYPE_CHECKING:
 
 RUNS = Path("runs/eval")
 PLAYERS = ("oracle", "demonstrator", "random", "null")
-THINKING_TOKENS = 256  # least limit of an answer that may begin with thoughts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,9 +68,9 @@ class EvalPlan:
                 f"neither pass@{config.k} nor pass^{config.k} can be estimated without bias from {tries} tries of an "
                 f"instance: evaluate with --tries {max(config.k, 1)}"
             )
-        least = find(jobs[0].task).answer_tokens
-        if config.answers == "action":  # which a local model may begin with thoughts
-            least = max(least, THINKING_TOKENS)
+        least, answers = find(jobs[0].task).answer_tokens, _answers(config, jobs[0].task)
+        if answers == "action" or talks(config.model):
+            least = max(least, TALKING_TOKENS)
         settings = Settings(
             task=jobs[0].task,
             split=jobs[0].split,
@@ -82,7 +83,7 @@ class EvalPlan:
             context=config.context,
             tools=_tool_mode(config, jobs[0].task),
             prompt=_prompt(config, jobs[0].task),
-            answers=_answers(config, jobs[0].task),
+            answers=answers,
             seats=_seats(config, jobs[0].task),
             request=_request(config),
         )
@@ -243,7 +244,12 @@ def _prompt(config: EvalConfig, task: str) -> str | None:
 
 
 def _answers(config: EvalConfig, task: str) -> AnswerFormat:
-    """Return the format of the agent's answers. Raises RecipeError where it does not fit the policy or the task."""
+    """Return the format of the agent's answers. Raises RecipeError where it does not fit the policy or the task.
+
+    By default a model that talks ends its answers in an action, if the task's actions are commands in words.
+    """
+    if config.answers == "auto":
+        return "action" if talks(config.model) and not (find(task).prose or offers_tools(find(task))) else "plain"
     if config.answers == "action" and config.model in PLAYERS:
         raise RecipeError(f"--answers action is for models; {config.model} answers with the action alone")
     if config.answers == "action" and offers_tools(find(task)):

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from lmgym.policy.endpoints.remote import RemotePolicy
 
 MAX_TOKENS = {"remote": 2048, "local": 32, "scripted": 32}  # of an answer, unless set
+TALKING_TOKENS = 256  # least limit of an answer of a local model that explains itself
 
 Connect = Callable[[str, "RequestOptions"], "RemotePolicy"]  # opens an endpoint or a program
 LoadPolicy = Callable[..., Policy]  # (model, temperature, seed, *, max_tokens): `lmgym.train.load.load_policy`
@@ -59,6 +60,18 @@ def run_folder(model: str) -> Path | None:
     if model.startswith("run:"):
         raise PolicyError(f"{folder} is not a run: it has no run.json; see lmgym train")
     return None
+
+
+def talks(model: str) -> bool:
+    """Return True if a model string names a model that was trained to converse, so that it explains what it does.
+
+    These are endpoints of language models, smollm2 and hf: models except those that a training run saved.
+    """
+    model = model_of(model)
+    kind = model.partition(":")[0]
+    if kind == "hf":
+        return not (Path(model.removeprefix("hf:")).parent / "run.json").is_file()
+    return kind == "smollm2" or (kind in REMOTE and kind != "cmd")
 
 
 def default_max_tokens(model: str, *, least: int = 0) -> int:

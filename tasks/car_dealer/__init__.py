@@ -7,6 +7,7 @@ SPEC = TaskSpec(
     entry_point="lmgym.tasks.car_dealer.env:CarDealer",
     summary="Sell one of five cars in a dialogue to a buyer with a hidden limit, at as high a price as possible.",
     max_turns=25,
+    prose=True,
     answer_tokens=96,
     splits={"train": 20_000, "test": 240},
     seats=("buyer",),

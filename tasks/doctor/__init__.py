@@ -7,6 +7,7 @@ SPEC = TaskSpec(
     entry_point="lmgym.tasks.doctor.env:Doctor",
     summary="Question a patient with an invented illness in 2 to 10 turns, then name the illness and its remedy.",
     max_turns=10,
+    prose=True,
     answer_tokens=64,
     splits={"train": 20_000, "test": 240},
     score="half a point each for the right diagnosis and the right recommendation",

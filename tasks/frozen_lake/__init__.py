@@ -29,6 +29,7 @@ VARIANTS = (
         summary="Frozen Lake in RAGEN's turns: up to five actions an answer, ten in all.",
         max_turns=5,
         answer_tokens=48,
+        prose=True,
         references={"null": 0.0, "random": 0.1472, "oracle": 0.5083},
         options={"protocol": "ragen"},
     ),

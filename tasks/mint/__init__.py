@@ -7,6 +7,7 @@ SPEC = TaskSpec(
     entry_point="lmgym.tasks.mint.env:Mint",
     summary="Solve a problem in five turns with two proposals; Python and an expert's feedback help.",
     max_turns=5,
+    prose=True,
     answer_tokens=128,
     splits={"train": 100_000, "test": 300},
     seats=("feedback",),

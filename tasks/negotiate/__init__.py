@@ -7,6 +7,7 @@ SPEC = TaskSpec(
     entry_point="lmgym.tasks.negotiate.env:Negotiate",
     summary="Agree with a partner on price, delivery and warranty; values and limits are private.",
     max_turns=10,
+    prose=True,
     splits={"train": 20_000, "test": 200},
     seats=("partner",),
     score="own value of the agreement, from the own limit (0) to the best that the partner's limit allows (1)",

@@ -10,6 +10,7 @@ SPEC = TaskSpec(
     entry_point="lmgym.tasks.python_math.env:PythonMath",
     summary="Solve a problem of arithmetic, algebra or counting with Python, which runs in a sandbox.",
     max_turns=12,
+    prose=True,
     splits={"train": 100_000, "test": 400},
     score="1 when the final answer is right",
     references={"null": 0.0, "random": 0.0, "oracle": 1.0},

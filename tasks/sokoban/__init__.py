@@ -28,6 +28,7 @@ VARIANTS = (
         SPEC,
         id="lmgym/SokobanRAGEN-v0",
         answer_tokens=48,
+        prose=True,
         summary="Sokoban in RAGEN's turns: up to five actions an answer, ten in all.",
         max_turns=5,
         references={"null": 0.0, "random": "0.01 (500 test levels)", "oracle": 1.0},

@@ -25,6 +25,7 @@ SPEC = TaskSpec(
     entry_point="lmgym.tasks.text_arena.env:TextArena",
     summary=f"Play {len(GAMES)} games of textarena in turn, alone or against an opponent.",
     max_turns=100,
+    prose=True,
     splits={split: count * len(GAMES) for split, count in EACH.items()},
     score="1 for a win or a puzzle solved, 0.5 for a draw of two players, 0 for a loss; else the game's own share",
     references={},

@@ -9,6 +9,7 @@ SPEC = TaskSpec(
     entry_point="lmgym.tasks.try_again.env:TryAgain",
     summary="Solve a problem in five tries; a wrong answer is told to be wrong and nothing else.",
     max_turns=5,
+    prose=True,
     splits={"train": 100_000, "test": 300},
     score="1 when one of the tries is right",
     references={"null": 0.0, "oracle": 1.0},

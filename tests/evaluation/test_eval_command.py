@@ -177,8 +177,8 @@ def test_tools_are_offered_in_the_chosen_mode(lmgym):
 def test_a_system_prompt_and_a_window_reach_the_model(lmgym):
     Path("rules.txt").write_text("Be brief.")
     with serving(lambda body: {"content": "50"}) as server:
-        words = ("--episodes", "2", "--system", "@rules.txt", "--context", "window:1", "--request", "top_p=0.5")
-        assert lmgym("guess_number", "--model", server.model, *words)[0] == 0
+        words = ("--system", "@rules.txt", "--context", "window:1", "--request", "top_p=0.5", "--answers", "plain")
+        assert lmgym("guess_number", "--model", server.model, "--episodes", "2", *words)[0] == 0
     assert {len(body["messages"]) for body in server.bodies} == {2, 4}
     assert all(body["messages"][0] == {"role": "system", "content": "Be brief."} for body in server.bodies)
     assert {body["top_p"] for body in server.bodies} == {0.5}

@@ -4,6 +4,9 @@ import pytest
 
 import lmgym
 from lmgym.errors import RecipeError
+from lmgym.evaluation.config import EvalConfig
+from lmgym.evaluation.plan import EvalPlan
+from lmgym.evaluation.policies import talks
 from lmgym.policy.base import SimpleSession
 from lmgym.rollout.answers import REQUEST, action_of, system_prompt
 from lmgym.types import Completion
@@ -20,8 +23,21 @@ from lmgym.types import Completion
         ("Action:\n```text\nOFFER: price=3\nI am waiting.\n```\nDone.", "OFFER: price=3\nI am waiting."),
         ("I would go north.\n\n'go north'\n", "go north"),
         ('Action: take "the" box', 'take "the" box'),
-        ("My action: jump", "My action: jump"),
+        ("My action: jump", "jump"),
+        ("**Next move:** e2e4\nIt attacks.", "e2e4"),
+        ("Guess 3: crane", "crane"),
         ("Action:", ""),
+        ("I will go to shelf 1.", "go to shelf 1"),
+        ("I'd like to examine the mug because it is red.", "examine the mug"),
+        ("I\u2019ll guess 50, since it halves the range.", "50"),
+        ('My next guess is "crane".', "crane"),
+        ("Okay! Let me try the word **crane**.", "crane"),
+        ("It is dark. I will use desklamp 1. It should help.", "use desklamp 1"),
+        ("I think that we should take the lamp.", "take the lamp"),
+        ("1) I will look around.\n2) I will take the book.", "take the book"),
+        ("I have a lamp and cannot see it.", "I have a lamp and cannot see it."),
+        ("Is it something that I will eat?", "Is it something that I will eat?"),
+        ("search[red shoes, size 9. cheap]", "search[red shoes, size 9. cheap]"),
         ("", ""),
     ],
 )
@@ -64,6 +80,40 @@ class Talker:
         return SimpleSession(self)
 
 
+@pytest.mark.parametrize(
+    ("model", "talking"),
+    [
+        *[(model, True) for model in ("smollm2", "http://localhost/v1#m", "anthropic:m", "litellm:a/m", "hf:a/b")],
+        *[(model, False) for model in ("tiny", "tiny-vl:10m", "cmd:player", "oracle", "python:a:b")],
+        *[("majority:3:smollm2", True), ("verified:3:tiny", False)],
+    ],
+)
+def test_a_model_that_was_trained_to_converse_talks(model, talking):
+    assert talks(model) is talking
+
+
+def test_the_policy_of_a_run_does_not_talk(tmp_path):
+    assert talks(f"hf:{tmp_path}/policy")
+    (tmp_path / "run.json").write_text("{}")
+    assert not talks(f"hf:{tmp_path}/policy")
+
+
+@pytest.mark.parametrize(
+    ("model", "task", "answers", "max_tokens"),
+    [
+        ("smollm2", "guess_number", "action", 256),
+        ("smollm2", "negotiate", "plain", 256),  # its messages have several lines
+        ("smollm2", "swe_repair", "plain", 1024),  # its actions are tool calls
+        ("tiny", "guess_number", "plain", 32),
+        ("http://localhost/v1#m", "guess_number", "action", 2048),
+    ],
+)
+def test_the_form_and_the_length_of_answers_fit_the_model_and_the_task(model, task, answers, max_tokens):
+    settings = EvalPlan.of(EvalConfig(tasks=[task], model=model), task).settings
+    assert (settings.answers, settings.max_tokens) == (answers, max_tokens)
+    assert (REQUEST in (settings.prompt or "")) == (answers == "action")
+
+
 def test_a_model_that_talks_plays_by_the_end_of_its_answers():
     report = lmgym.evaluate("guess_number", Talker(), episodes=5, answers="action")
     assert report.success.mean == 1.0
@@ -71,7 +121,7 @@ def test_a_model_that_talks_plays_by_the_end_of_its_answers():
 
 
 def test_a_format_that_does_not_fit_is_refused():
-    with pytest.raises(RecipeError, match="unknown --answers 'json'; choose from plain, action"):
+    with pytest.raises(RecipeError, match="unknown --answers 'json'; choose from auto, plain, action"):
         lmgym.evaluate("guess_number", "oracle", answers="json")
     with pytest.raises(RecipeError, match="oracle answers with the action alone"):
         lmgym.evaluate("guess_number", "oracle", answers="action")
