@@ -196,13 +196,13 @@ def evaluation_words(task: NightTask, seed: int, run: Path, temperature: int) ->
     ]
 
 
-def gain_cells(task: NightTask, seeds: Sequence[int], learner: str, temperature: int, folder: Path) -> str:
-    """Return the cells of a table for a learner at a temperature: start and end, gain, each seed's gain.
+def gain_cells(before_runs: Sequence[Path], after_runs: Sequence[Path], temperature: int) -> str:
+    """Return the cells of a table for runs of the same seeds in order: both levels, the gain, each seed's gain.
 
     Intervals are paired by game; the gain at a game is the mean over seeds.
     """
-    starts = [by_instance(report_of(start_of(task, seed, folder), temperature), "success") for seed in seeds]
-    ends = [by_instance(report_of(run_of(task, seed, learner, folder), temperature), "success") for seed in seeds]
+    starts = [by_instance(report_of(run, temperature), "success") for run in before_runs]
+    ends = [by_instance(report_of(run, temperature), "success") for run in after_runs]
     games = sorted(starts[0])
     before, after = ([float(np.mean([one[game] for one in runs])) for game in games] for runs in (starts, ends))
     gain = paired(before, after, games)
@@ -226,7 +226,8 @@ def table(tasks: Sequence[NightTask], learners: Sequence[str], seeds: Sequence[i
         "|---|---|---|---|---|---|---|---|",
     ]
     for task, learner, temperature in product(tasks, learners, TEMPERATURES):
-        cells = gain_cells(task, seeds, learner, temperature, folder)
+        starts = [start_of(task, seed, folder) for seed in seeds]
+        cells = gain_cells(starts, [run_of(task, seed, learner, folder) for seed in seeds], temperature)
         tokens = f"{task.tokens[learner]:,}"
         rows.append(f"| {task.name} | {learner} | {tokens} | {len(seeds)} | {temperature} | {cells} |")
     return "\n".join(rows)

@@ -28,13 +28,16 @@ if TYPE_CHECKING:
 START, END = "<!-- curves: made by `make curves` -->", "<!-- /curves -->"
 PAPER = "<!-- lmrl: made by `make curves SIZE=lmrl` -->", "<!-- /lmrl -->"
 GAINS = "<!-- night: made by `make curves SIZE=night` -->", "<!-- /night -->"
+CHANGES = "<!-- causes: made by `make curves SIZE=causes` -->", "<!-- /causes -->"
 WAYS = "<!-- directions: made by `make curves SIZE=directions` -->", "<!-- /directions -->"
 SEEDS = range(3)  # of small and directions
 Experiment = TypeVar("Experiment", "Direction", "Benchmark", "NightTask")
 
 
 def curves(
-    size: Annotated[str, typer.Option(help="small: all baselines, an hour or two; night; directions; lmrl.")] = "small",
+    size: Annotated[
+        str, typer.Option(help="small: all baselines, an hour or two; night; causes; directions; lmrl.")
+    ] = "small",
     out: Annotated[Path, typer.Option(help="Folder of the runs; what is finished stays.")] = Path("runs/curves"),
     task: Annotated[list[str] | None, typer.Option(help="Only this task; may be repeated.")] = None,
     algorithm: Annotated[list[str] | None, typer.Option(help="Only this algorithm; may be repeated.")] = None,
@@ -42,24 +45,28 @@ def curves(
     tune: Annotated[bool, typer.Option("--tune", help="Try learning rates first, on another seed.")] = False,
     write: Annotated[Path | None, typer.Option(help="README between whose markers the table goes.")] = None,
     part: Annotated[str | None, typer.Option(help="Name in the markers and picture of a table of its own.")] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Seeds, for lmrl and night.")] = 3,
+    seeds: Annotated[int, typer.Option(min=1, help="Seeds, for lmrl, night and causes.")] = 3,
 ) -> None:
     """Make the runs, a table with intervals over seeds, and a picture."""
     from lmgym.baselines.curves import comparison
 
     console = Console(soft_wrap=True)
-    if size in ("directions", "lmrl", "night"):
+    if size in ("directions", "lmrl", "night", "causes"):
         if tune or part or (algorithm and size != "night"):
             raise RecipeError(f"{size} has arms, rates and a table of its own: no --tune, --algorithm or --part")
         if size == "night":
             _night(console, out, task, algorithm, at_once=at_once, write=write, seeds=range(seeds))
+        elif size == "causes":
+            if task:
+                raise RecipeError("causes has a task of its own: no --task")
+            _causes(console, out, at_once=at_once, write=write, seeds=range(seeds))
         elif size == "lmrl":
             _lmrl(console, out, task, at_once=at_once, write=write, seeds=range(seeds))
         else:
             _directions(console, out, task, at_once=at_once, write=write)
         return
     if size != "small":
-        raise RecipeError(f"--size is small, night, directions or lmrl; got {size!r}")
+        raise RecipeError(f"--size is small, night, causes, directions or lmrl; got {size!r}")
     courses = [course for course in _courses() if not task or course.task in task]
     chosen = [(course, name) for course in courses for name in course.algorithms if not algorithm or name in algorithm]
     if not chosen:
@@ -213,6 +220,17 @@ def _night(
     command = _command("night", task=names, algorithm=algorithms, seeds=[str(len(seeds))])
     caption = f"Command: `{command}`, {commits}. Gains in points; intervals: 95 %, paired by game."
     _publish(console, [caption, night.table(tasks, learners, seeds, out)], write, GAINS)
+
+
+def _causes(console: Console, out: Path, *, at_once: int, write: Path | None, seeds: range) -> None:
+    """Make the runs with one thing changed and their table."""
+    from lmgym.baselines.curves import causes, comparison
+
+    causes.make_all(causes.CHANGES, seeds, out, at_once=at_once, tell=teller(console), settings=settings)
+    commits = comparison.commits(causes.runs(causes.CHANGES, seeds, out))
+    command = _command("causes", seeds=[str(len(seeds))])
+    caption = f"Command: `{command}`, {commits}. Differences in points; intervals: 95 %, paired by game."
+    _publish(console, [caption, causes.table(causes.CHANGES, seeds, out)], write, CHANGES)
 
 
 def _chosen(everything: Sequence[Experiment], names: list[str] | None, kind: str) -> list[Experiment]:
