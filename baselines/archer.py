@@ -291,7 +291,7 @@ class TwinCritic(Critic):
             raise RecipeError(BLIND)
         owned = [sorted(set(turn[mask].tolist())) for turn, mask in zip(batch.turn, batch.mask, strict=True)]
         ranks, turns = self.services.ranks, [(row, turn) for row, own in enumerate(owned) for turn in own]
-        estimates = ranks.gathered(self._judged(batch, ranks.share(turns)))
+        estimates = ranks.gathered(self.judge(batch, ranks.share(turns)))
         if self.args.tries > 1:
             estimates = leave_one_out(estimates)
         stops = torch.isin(batch.ids, torch.tensor(sorted(self.services.policy.stops)))
@@ -302,7 +302,7 @@ class TwinCritic(Critic):
             quality[each.row, here], value[each.row, here] = each.quality, each.value
         return replace(batch, quality=quality, value=value)
 
-    def _judged(self, batch: Batch, turns: Sequence[tuple[int, int]]) -> list[UtteranceEstimate]:
+    def judge(self, batch: Batch, turns: Sequence[tuple[int, int]]) -> list[UtteranceEstimate]:
         """Return min Q and min V of turns, given as (row, turn number)."""
         points: list[Point] = []
         for row, turn in turns:

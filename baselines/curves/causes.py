@@ -20,7 +20,7 @@ TASK = next(task for task in night.TASKS if task.name == "guess_number")
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """What is changed of a learner."""
+    """A change of a learner."""
 
     name: str
     learner: str

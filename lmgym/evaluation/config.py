@@ -47,7 +47,7 @@ class EvalConfig:
     system: Annotated[str | None, Opt(help="System prompt, or @FILE.")] = None
     answers: Annotated[
         str,
-        Opt(help="Form of an answer: plain (the action alone), action (it ends in Action: ...), or auto, by the model."),
+        Opt(help="Form of an answer: plain (the action alone), action (it ends in Action: ...), auto (by the model)."),
     ] = "auto"
     seats: Annotated[Mapping[str, str], Opt("--seat", help="Policy of another seat, SEAT=MODEL; repeatable.")] = field(
         default_factory=dict
