@@ -15,15 +15,20 @@ MARKER = re.compile(  # also **Action:**, > Action: and My next guess:
 FENCE = re.compile(r"\A```[\w-]*\n(.*?)\n?```", re.DOTALL)
 QUOTES = ("`", '"', "'", "**")
 SENTENCE = re.compile(r"(?<=[.!?])\s+")
-INTENT = re.compile(  # how a sentence begins that says what its speaker does
-    r"(?:(?:[-*]|\d{1,2}[.)])\s+)?(?:(?:so|now|then|next|first|okay|ok|therefore|thus|finally|well|sure)\b[,:!.]?\s*){0,3}"
-    r"(?:(?:I|we)\s(?:think|believe|guess)\s(?:that\s)?(?=I\b|we\b|the\b|my\b))?(?:"
+OPENING = (  # "2) So, now "
+    r"(?:(?:[-*]|\d{1,2}[.)])\s+)?"
+    r"(?:(?:so|now|then|next|first|okay|ok|therefore|thus|finally|well|sure)\b[,:!.]?\s*){0,3}"
+)
+THOUGHT = r"(?:(?:I|we)\s(?:think|believe|guess)\s(?:that\s)?(?=I\b|we\b|the\b|my\b))?"  # "I think that "
+SPEAKER = (  # "I would like to ", but not what the speaker sees, has or knows
     r"(?:I|we)(?:['\u2019](?:ll|d|m|re)|\s(?:will|would|should|shall|must|am going|are going))?"
     r"(?:\s(?:now|then|first|next|going|to|like|want|need|have to|try|choose|decide|guess|say|play|answer|with))*"
     r"(?!\s(?:a[mr]e?|ca\w+|could\w*|do\w*|did\w*|feel|found|ha[sd]|have|know|notice|see|so|think|believe|was)\b)"
-    r"|let(?:['\u2019]?s|\sus|\sme)(?:\s(?:now|first|try|guess|say|play))*"
-    rf"|{NAMES}\s(?:is|would be|will be)(?:\sto)?)\s+(?:the (?:word|number)\s+)?(?=\S)",
-    re.IGNORECASE,
+)
+SUGGESTION = r"let(?:['\u2019]?s|\sus|\sme)(?:\s(?:now|first|try|guess|say|play))*"  # "Let me try "
+NAMED = rf"{NAMES}\s(?:is|would be|will be)(?:\sto)?"  # "My next guess is "
+INTENT = re.compile(
+    rf"{OPENING}{THOUGHT}(?:{SPEAKER}|{SUGGESTION}|{NAMED})\s+(?:the (?:word|number)\s+)?(?=\S)", re.IGNORECASE
 )
 REASON = re.compile(r",?\s(?:because|since|so that|in order to|as it|which)\b|,\s(?:as|so)\b", re.IGNORECASE)
 MARKED = re.compile(r"`([^`]+)`|\*\*([^*]+)\*\*|\"([^\"]+)\"|\u201c([^\u201d]+)\u201d")
