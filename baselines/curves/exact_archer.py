@@ -50,7 +50,7 @@ def quality(count: int, guess: int, turns: int) -> float:
     return (1 + guess * value(guess, turns - 1) + above * value(above, turns - 1)) / count
 
 
-def judge(before: str, utterance: str, turns: int) -> tuple[float, float]:
+def exact_values(before: str, utterance: str, turns: int) -> tuple[float, float]:
     """Return the exact Q of an utterance and V of the text before it, in a game of so many turns.
 
     A guess that the answers rule out, and what is no guess, costs a turn and tells nothing.
@@ -86,9 +86,9 @@ class CheckedCritic(TwinCritic):
         for each in estimates:
             here = (batch.turn[each.row] == each.turn) & batch.mask[each.row]
             words = policy.text(tuple(batch.ids[each.row][here].tolist()))
-            q, v = judge(str(policy.tokenizer.decode(list(each.observation))), words, self.turns)
+            q, v = exact_values(str(policy.tokenizer.decode(list(each.observation))), words, self.turns)
             truth.append(replace(each, quality=q, value=v))
-        self.correlation = correlation(estimates, truth)
+        self.correlation = None if self.exact else correlation(estimates, truth)
         return truth if self.exact else estimates
 
 

@@ -3,7 +3,8 @@
 The player of a start's data is weak: it plays random moves in the maze, at half of the turns also in TextWorld's coin
 collector, and in guess_number any number that the answers allow. Imitation ends at a policy that has moves to learn,
 which greedy decoding alone does not find. From that policy the baselines train with AdamW at one rate a task, and every
-policy plays the same test games before and after.
+policy plays the same test games before and after. Causes of flat curves are told apart by learners of guess_number with
+one thing changed, beside the unchanged ones.
 """
 
 from __future__ import annotations
@@ -30,6 +31,14 @@ LEARNERS = {
     "rloo": (),
     "archer": ("--fit", "5"),
     "refuel": (),
+}
+CHANGES = {  # by name, which begins with the learner's: arguments that replace its own
+    "grpo-eps": ("--adam-eps", "1e-8"),
+    "grpo-positive": ("--negative-advantage-weight", "0"),
+    "grpo-rate": ("--lr", "1e-4"),
+    "grpo-batch": ("--instances", "16"),
+    "ppo-unlimited": ("--no-limit-ends",),
+    "ppo-discounted": ("--no-limit-ends", "--gamma", "0.99"),
 }
 BATCHES = {  # of the maze and the coin collector
     "grpo": ("--instances", "12", "--group", "4"),
@@ -102,6 +111,7 @@ TASKS = (
         extra={**BATCHES, "ppo": ("--instances", "48", "--gamma", "1", "--limit-ends", "--value-bias", "0.5")},
     ),
 )
+CHANGED_TASK = TASKS[0]  # guess_number
 
 
 def make_all(
@@ -178,13 +188,19 @@ def start_words(task: NightTask, seed: int, folder: Path) -> list[str]:
 
 
 def words(task: NightTask, seed: int, learner: str, folder: Path) -> list[str]:
-    """Return the arguments of `lmgym train` for a run."""
+    """Return the arguments of `lmgym train` for a run of a learner or of one of `CHANGES`."""
+    name = unchanged(learner)
     return [
-        *("train", learner, task.task, "--model", f"hf:{start_of(task, seed, folder) / 'policy'}"),
+        *("train", name, task.task, "--model", f"hf:{start_of(task, seed, folder) / 'policy'}"),
         *("--seed", str(seed), "--threads", "1", "--out", str(run_of(task, seed, learner, folder))),
-        *("--tokens", str(task.tokens[learner]), *RL, *LEARNERS[learner], *task.options),
-        *(*task.history, *task.learning, *task.extra.get(learner, ())),
+        *("--tokens", str(task.tokens[name]), *RL, *LEARNERS[name], *task.options),
+        *(*task.history, *task.learning, *task.extra.get(name, ()), *CHANGES.get(learner, ())),
     ]
+
+
+def unchanged(learner: str) -> str:
+    """Return the learner that one of `CHANGES` changes; a learner itself."""
+    return learner.partition("-")[0]
 
 
 def evaluation_words(task: NightTask, seed: int, run: Path, temperature: int) -> list[str]:
@@ -230,6 +246,21 @@ def table(tasks: Sequence[NightTask], learners: Sequence[str], seeds: Sequence[i
         cells = gain_cells(starts, [run_of(task, seed, learner, folder) for seed in seeds], temperature)
         tokens = f"{task.tokens[learner]:,}"
         rows.append(f"| {task.name} | {learner} | {tokens} | {len(seeds)} | {temperature} | {cells} |")
+    return "\n".join(rows)
+
+
+def table_of_changes(seeds: Sequence[int], folder: Path) -> str:
+    """Return a Markdown table of success without and with each change, and the paired difference in points."""
+    rows = [
+        "| change | of | temperature | success | difference | each seed |",
+        "|---|---|---|---|---|---|",
+    ]
+    for (change, arguments), temperature in product(CHANGES.items(), TEMPERATURES):
+        without, changed = (
+            [run_of(CHANGED_TASK, seed, name, folder) for seed in seeds] for name in (unchanged(change), change)
+        )
+        cells = gain_cells(without, changed, temperature)
+        rows.append(f"| `{' '.join(arguments)}` | {unchanged(change)} | {temperature} | {cells} |")
     return "\n".join(rows)
 
 

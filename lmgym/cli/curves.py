@@ -224,13 +224,14 @@ def _night(
 
 def _causes(console: Console, out: Path, *, at_once: int, write: Path | None, seeds: range) -> None:
     """Make the runs with one thing changed and their table."""
-    from lmgym.baselines.curves import causes, comparison
+    from lmgym.baselines.curves import comparison, night
 
-    causes.make_all(causes.CHANGES, seeds, out, at_once=at_once, tell=teller(console), settings=settings)
-    commits = comparison.commits(causes.runs(causes.CHANGES, seeds, out))
+    tasks, learners = [night.CHANGED_TASK], list(dict.fromkeys([*map(night.unchanged, night.CHANGES), *night.CHANGES]))
+    night.make_all(tasks, learners, seeds, out, at_once=at_once, tell=teller(console), settings=settings)
+    commits = comparison.commits(night.runs(tasks, learners, seeds, out))
     command = _command("causes", seeds=[str(len(seeds))])
     caption = f"Command: `{command}`, {commits}. Differences in points; intervals: 95 %, paired by game."
-    _publish(console, [caption, causes.table(causes.CHANGES, seeds, out)], write, CHANGES)
+    _publish(console, [caption, night.table_of_changes(seeds, out)], write, CHANGES)
 
 
 def _chosen(everything: Sequence[Experiment], names: list[str] | None, kind: str) -> list[Experiment]:

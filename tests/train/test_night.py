@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
@@ -50,6 +51,27 @@ def test_a_table_has_gains_at_both_temperatures_paired_by_game(tmp_path):
     assert "| guess_number | grpo | 200,000 | 2 | 0 | 10.0 to 35.0 % | +25.0 [" in text
     assert "| +20.0 [" in text
     assert ", +30.0 [" in text
+
+
+@pytest.mark.parametrize("change", night.CHANGES)
+def test_a_changed_run_differs_in_what_is_changed_alone(change, tmp_path):
+    arguments = night.CHANGES[change]
+    before = settings(night.words(night.CHANGED_TASK, 1, night.unchanged(change), tmp_path)).arguments
+    after = settings(night.words(night.CHANGED_TASK, 1, change, tmp_path)).arguments
+    options = {word.removeprefix("--no-").removeprefix("--").replace("-", "_") for word in arguments if "--" in word}
+    assert {name for name in after if after[name] != before[name]} == options
+
+
+def test_the_table_of_changes_compares_with_the_unchanged_learner(tmp_path, monkeypatch):
+    monkeypatch.setattr(night, "CHANGES", {"grpo-eps": night.CHANGES["grpo-eps"]})
+    assert night.CHANGED_TASK is GUESS
+    for seed, temperature, (name, wins) in product(range(2), night.TEMPERATURES, (("grpo", 6), ("grpo-eps", 4))):
+        path = night.report_of(night.run_of(GUESS, seed, name, tmp_path), temperature)
+        path.parent.mkdir()
+        outcomes = [{"index": game, "success": game < wins + seed} for game in range(10)]
+        path.write_text(json.dumps({"outcomes": outcomes}))
+    text = night.table_of_changes(range(2), tmp_path)
+    assert "| `--adam-eps 1e-8` | grpo | 1 | 65.0 to 45.0 % | -20.0 [" in text
 
 
 def _run(seed, folder):
