@@ -9,6 +9,7 @@ one thing changed, beside the unchanged ones.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from lmgym.baselines.curves.comparison import REPORT, Settings, by_instance, call, evaluate, in_parallel, make
+from lmgym.baselines.curves.players import OBJECTS
 from lmgym.evaluation.stats import Interval, paired
 
 TEMPERATURES = (1, 0)
@@ -109,6 +111,25 @@ TASKS = (
         tries=4,
         learning=("--lr", "3e-4", "--budget", "30", "--train-instances", "100"),
         extra={**BATCHES, "ppo": ("--instances", "48", "--gamma", "1", "--limit-ends", "--value-bias", "0.5")},
+    ),
+    NightTask(
+        name="twenty_questions",
+        task="twenty_questions",
+        options=("--option", f"only={json.dumps(OBJECTS)}", "--option", "max_turns=9"),
+        data=(
+            *("--model", "python:lmgym.baselines.curves.players:question_that_splits", "--split", "train"),
+            *("--episodes", str(len(OBJECTS)), "--tries", "160"),
+        ),
+        start=("--steps", "60"),
+        tokens={"ppo": 600_000, "grpo": 600_000, "rloo": 600_000, "archer": 300_000, "refuel": 1_200_000},
+        episodes=len(OBJECTS),
+        tries=20,
+        learning=("--lr", "1e-3"),
+        extra={
+            "ppo": ("--instances", "512", "--gamma", "1", "--limit-ends", "--value-bias", "-7"),
+            "grpo": ("--instances", "64", "--group", "8"),
+            "archer": ("--truncated-is-done",),
+        },
     ),
 )
 CHANGED_TASK = TASKS[0]  # guess_number

@@ -6,6 +6,15 @@ import random
 import re
 from collections.abc import Mapping, Sequence
 
+from lmgym.env.games.questions import best_question
+from lmgym.tasks.twenty_questions.env import TwentyQuestions
+
+OBJECTS = (  # of the night's twenty_questions
+    *("cow", "penguin", "shark", "bee", "apple", "banana", "cherry", "watermelon"),
+    *("bus", "bicycle", "helicopter", "sailboat", "hat", "sock", "coat", "belt"),
+    *("piano", "guitar", "flute", "drum", "chair", "bed", "mirror", "cradle"),
+)
+GAME = TwentyQuestions(only=OBJECTS)
 CHANCE = random.Random(0)  # functions of `python:` get no seed; a process draws the same numbers in the same order
 
 
@@ -19,3 +28,21 @@ def guess_that_fits(messages: Sequence[Mapping[str, str]]) -> str:
         else:
             high = min(high, int(guess) - 1)
     return str(CHANCE.randint(low, high))
+
+
+def question_that_splits(messages: Sequence[Mapping[str, str]]) -> str:
+    """Return a question about the objects left of `OBJECTS`, for twenty_questions: every other time the best one.
+
+    Otherwise it is any question whose answer rules some of them out. One of the last two is named.
+    """
+    left, turns = set(OBJECTS), [message["content"] for message in messages[1:]]
+    for question, answer in zip(turns[0::2], turns[1::2], strict=True):
+        asked = GAME.table.understand(question)
+        assert asked is not None
+        left &= asked.yes if answer == "Yes." else set(OBJECTS) - asked.yes
+    if len(left) <= 2:
+        return GAME.guess(CHANCE.choice(sorted(left)))
+    if CHANCE.random() < 0.5:
+        return best_question(left, GAME.table.predicates).phrasings[0]
+    useful = [each for each in GAME.table.predicates if 0 < len(left & each.members) < len(left)]
+    return CHANCE.choice(useful).phrasings[0]

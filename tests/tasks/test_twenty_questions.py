@@ -113,6 +113,27 @@ def test_a_list_that_is_none_is_named(tmp_path, text):
         build("twenty_questions", objects=path)
 
 
+def test_some_objects_of_the_list_are_played_by_fewer_questions():
+    env = build("twenty_questions", only=["banana", "cow"], max_turns=2)
+    assert env.unwrapped.size() == 2
+    opening, _ = env.reset(seed=0, options={"instance": {"word": "banana"}})
+    assert "You have 2 questions" in opening["text"]
+    assert told(env, "Is it yellow?") == ("Yes.", -1.0, False, True)
+    *_, truncated, info = env.step("Is it a cow?")
+    assert truncated
+    assert info["score"] == 0
+    assert "You have 20 questions" in build("twenty_questions", max_turns=30).reset(seed=0)[0]["text"]
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [(["cow", "zebra"], "'zebra' is not in the list of 158"), (["cow", "cow"], "at least two"), ("cow", "'c' is not")],
+)
+def test_objects_that_cannot_be_played_are_named(names, message):
+    with pytest.raises(InstanceError, match=message):
+        build("twenty_questions", only=names)
+
+
 def test_a_grown_man_is_not_a_plant():
     for word, answer in (("apple", "No."), ("banana", "No."), ("carrot", "No."), ("elephant", "Yes.")):
         assert told(hiding(word), "Is it taller than a grown man?") == (answer, -1.0, False, True)

@@ -10,8 +10,10 @@ import pytest
 
 from lmgym.baselines.curves import comparison, night
 from lmgym.baselines.curves.night import LEARNERS, TASKS
-from lmgym.baselines.curves.players import guess_that_fits
+from lmgym.baselines.curves.players import OBJECTS, guess_that_fits, question_that_splits
 from lmgym.cli.train import settings
+from lmgym.env.games.questions import best_question
+from lmgym.env.registry import build
 from tests.command import command
 
 GUESS = TASKS[0]
@@ -25,7 +27,7 @@ def test_learners_start_with_the_imitated_policy_and_the_same_optimiser(task, le
     arguments = settings(words).arguments
     assert start["recorded"] == str(night.data_of(task, 1, tmp_path))
     assert f"hf:{night.start_of(task, 1, tmp_path)}/policy" in words
-    rate = {"guess_number": 1e-3, "maze": 5e-4, "coin": 3e-4}[task.name]
+    rate = {"guess_number": 1e-3, "maze": 5e-4, "coin": 3e-4, "twenty_questions": 1e-3}[task.name]
     assert (arguments["lr"], arguments["adam_eps"], arguments["final_norm_lr"]) == (rate, 1e-5, None)
     assert (arguments["tokens"], arguments["context"]) == (task.tokens[learner], start["context"])
 
@@ -36,6 +38,27 @@ def test_the_imitated_player_of_guess_number_guesses_what_fits():
     messages = [{"content": text} for text in texts]
     assert {guess_that_fits(messages) for _ in range(100)} == {"6", "7", "8"}
     assert {guess_that_fits(messages[:1]) for _ in range(500)} == {str(number) for number in range(1, 17)}
+
+
+def test_the_imitated_player_of_twenty_questions_asks_what_splits_the_objects_left():
+    env = build("twenty_questions", only=OBJECTS)
+    asked, best = set(), 0
+    for index in range(len(OBJECTS)):
+        game = env.unwrapped
+        env.reset(seed=0, options={"instance": {"word": OBJECTS[index]}})
+        messages, over = [{"content": ""}], False
+        while not over:
+            left = game.left
+            question = question_that_splits(messages)
+            observation, _, over, _, info = env.step(question)
+            assert info["valid"]
+            assert over or game.left < left
+            messages += [{"content": question}, {"content": observation["text"]}]
+        best += messages[1]["content"] == best_question(OBJECTS, game.table.predicates).phrasings[0]
+        asked.add(messages[1]["content"])
+    assert info["score"] == 1
+    assert 5 < best < 20
+    assert len(asked) > 5
 
 
 def test_a_table_has_gains_at_both_temperatures_paired_by_game(tmp_path):

@@ -31,7 +31,7 @@ class GuessingEnv(TextEnv):
     oracle says yes.
     """
 
-    RULES: ClassVar[str]  # for the agent
+    RULES: ClassVar[str]  # for the agent; "{questions}" stands for the number of questions
     ORACLE_RULES: ClassVar[str]  # for a model in the oracle's seat; "{member}" stands for what is hidden
     OPENING: ClassVar[str] = "Questions:\n"
     OPEN: ClassVar[bool] = False  # questions may be open, and answers sentences
@@ -114,7 +114,8 @@ class GuessingEnv(TextEnv):
         self.asked = self.understood = 0
         self.question: Question | None = None
         self.words = ""  # of the question
-        return Reply(f"{self.RULES}\n{self.OPENING}")
+        questions = min(QUESTIONS, self.max_turns or QUESTIONS)
+        return Reply(f"{self.RULES.format(questions=questions)}\n{self.OPENING}")
 
     def _asked(self, action: str) -> Reply:
         self.asked += 1

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
+
+from lmgym.errors import InstanceError
 
 LONGEST = 40  # words of a question
 LETTERS = 1_000  # of a question
@@ -101,6 +103,16 @@ class Table:
         self.owners = {plain(alias): member for member, names in aliases.items() for alias in (member, *names)}
         owned = sorted(self.owners, key=len, reverse=True)
         self.named = re.compile(rf"\b({'|'.join(map(re.escape, owned))})(?:e?s)?\b")
+
+    def part(self, members: Collection[str]) -> Table:
+        """Return the table of some members. Raise InstanceError for names that it lacks, and for fewer than two."""
+        if unknown := [name for name in members if name not in self.aliases]:
+            raise InstanceError(f"{unknown[0]!r} is not in the list of {len(self.members)}, such as {self.members[0]!r}")
+        kept = frozenset(members)
+        if len(kept) < 2:
+            raise InstanceError(f"a game hides one of at least two things; got {list(members)!r}")
+        predicates = [replace(each, members=each.members & kept, unknown=each.unknown & kept) for each in self.predicates]
+        return Table({name: self.aliases[name] for name in members}, predicates, self.scales)
 
     def understand(self, question: str) -> Question | None:
         """Return what a question asks; None if it is no single yes-or-no question or says nothing that is known."""
