@@ -115,18 +115,18 @@ TASKS = (
     NightTask(
         name="twenty_questions",
         task="twenty_questions",
-        options=("--option", f"only={json.dumps(OBJECTS)}", "--option", "max_turns=9"),
+        options=("--option", f"only={json.dumps(OBJECTS)}", "--option", "max_turns=8"),
         data=(
             *("--model", "python:lmgym.baselines.curves.players:question_that_splits", "--split", "train"),
-            *("--episodes", str(len(OBJECTS)), "--tries", "160"),
+            *("--episodes", str(len(OBJECTS)), "--tries", "250"),
         ),
         start=("--steps", "60"),
-        tokens={"ppo": 600_000, "grpo": 600_000, "rloo": 600_000, "archer": 300_000, "refuel": 1_200_000},
+        tokens={"ppo": 400_000, "grpo": 400_000, "rloo": 400_000, "archer": 200_000, "refuel": 600_000},
         episodes=len(OBJECTS),
         tries=20,
         learning=("--lr", "1e-3"),
         extra={
-            "ppo": ("--instances", "512", "--gamma", "1", "--limit-ends", "--value-bias", "-7"),
+            "ppo": ("--instances", "512", "--gamma", "1", "--limit-ends", "--value-bias", "-6"),
             "grpo": ("--instances", "64", "--group", "8"),
             "archer": ("--truncated-is-done",),
         },

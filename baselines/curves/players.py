@@ -12,7 +12,6 @@ from lmgym.tasks.twenty_questions.env import TwentyQuestions
 OBJECTS = (  # of the night's twenty_questions
     *("cow", "penguin", "shark", "bee", "apple", "banana", "cherry", "watermelon"),
     *("bus", "bicycle", "helicopter", "sailboat", "hat", "sock", "coat", "belt"),
-    *("piano", "guitar", "flute", "drum", "chair", "bed", "mirror", "cradle"),
 )
 GAME = TwentyQuestions(only=OBJECTS)
 CHANCE = random.Random(0)  # functions of `python:` get no seed; a process draws the same numbers in the same order
