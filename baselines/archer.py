@@ -35,7 +35,7 @@ from lmgym.train.parts.importance import Choice, importance
 from lmgym.train.parts.losses import reinforce
 from lmgym.train.parts.stores import Replay
 from lmgym.train.parts.tasks import Uniform
-from lmgym.train.ranges import Count, Fraction, NonNegative, Positive, PositiveInt, Rate
+from lmgym.train.ranges import Count, Fraction, NonNegative, PositiveInt, Rate
 from lmgym.train.recipe import Recipe
 from lmgym.train.schedule import StageProgress, Until, constant
 from lmgym.train.services import Services, view
@@ -72,11 +72,10 @@ class Args(bc.Learning):
     critic_draws: PositiveInt = 256  # turns drawn per iteration, with a fresh utterance at each
     critic_epochs: PositiveInt = 16  # passes over them
     critic_batch: PositiveInt = 64  # turns per critic step
-    critic_lr: Rate = 1e-3
+    critic_lr: Rate = 1e-5
     actor_draws: PositiveInt = 256  # fresh utterances per pass of the actor
-    tries: PositiveInt = 4  # utterances per observation; the baseline is the Q of the others; 1: V, as in the paper
-    lr: Rate = 1e-4
-    adam_eps: Positive = 1e-5  # larger than usual, because advantages are small and AdamW would amplify their noise
+    tries: PositiveInt = 1  # utterances per observation, whose baseline is the Q of the others; 1: V, as in the paper
+    lr: Rate = 1e-5
     epochs: PositiveInt = 1  # passes of the actor
     minibatches: PositiveInt = 1  # optimiser steps per pass, each on its share of the utterances, sampled just before
     importance: Choice = "none"  # importance weights of the actor for a sampler that differs from the trainer

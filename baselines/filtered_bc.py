@@ -4,8 +4,8 @@
     lmgym train filtered_bc wordle --recorded data/wordle.parquet --share 0.1
 
 Abdulhai et al. 2023, LMRL-Gym, with rounds of 128 episodes of which the best 30 % are kept. By default episodes are
-ranked within their instance, in data sets too: ranked over all instances, mostly the easy ones would be kept. Instances
-with a single recorded episode are ranked together.
+ranked over all instances, so that mostly the easy ones are kept; `within="group"` ranks them within their instance, in
+data sets too, and those of instances with a single recorded episode together.
 
 With ties the share kept differs from `share`: `--ties keep` keeps all episodes at the threshold, and episodes with the
 lowest return are dropped (lowest in the group for rounds, lowest of all for data sets). With returns of 0 and 1, both
@@ -41,12 +41,12 @@ class Args(bc.Learning):
     seconds: NonNegative | None = None  # time limit
     recorded: str | None = None  # data set to learn from instead of the policy's own episodes
     share: float = 0.3  # share of the episodes to keep; 1 keeps all
-    within: Within = "group"  # rank within the group, or among all
+    within: Within = "all"  # rank within the group, or among all
     ties: Ties = "keep"
     instances: int = 16  # per round
     group: int = 8  # attempts per instance
     budget: int | None = None  # maximum number of turns in training
-    lr: Rate = 1e-3
+    lr: Rate = 1e-4
     epochs: PositiveInt = 1  # passes over the episodes kept
     minibatches: PositiveInt = 4  # optimiser steps per epoch
 

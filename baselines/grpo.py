@@ -2,9 +2,10 @@
 
     lmgym train grpo guess_number --model tiny
 
-Shao et al. 2024, DeepSeekMath (group advantages); Yu et al. 2025, DAPO (asymmetric clip, flat groups dropped, mean over
-tokens); Liu et al. 2025, Dr. GRPO (`std=False`, `aggregation="const_norm"`); Ye et al. 2020 (dual clip);
-Xiong et al. 2025 (positive advantages only, as in RAFT: `negative_advantage_weight=0`).
+Shao et al. 2024, DeepSeekMath (group advantages, a divergence of weight 0.04, one update per batch), which the defaults
+follow; Yu et al. 2025, DAPO (`clip_high=0.28`, `drop_flat=True`, `aggregation="token_mean"`); Liu et al. 2025, Dr. GRPO
+(`std=False`, `aggregation="const_norm"`); Ye et al. 2020 (`dual=3`); Xiong et al. 2025 (positive advantages only, as in
+RAFT: `negative_advantage_weight=0`).
 """
 
 from __future__ import annotations
@@ -60,13 +61,26 @@ class Grouped(bc.Learning):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(Grouped):
-    """Options of GRPO."""
+class Weighted(Grouped):
+    """Options of algorithms that weigh GRPO's advantages."""
 
     std: bool = True  # divide advantages by the group's standard deviation
     negative_advantage_weight: NonNegative = 1.0  # factor of advantages below zero; 1: the paper, 0: RAFT
     state_advantage_weight: NonNegative = 0.0  # weight of the advantage within the same state (GiGPO)
     invalid_penalty: NonNegative = 0.0  # subtracted from the advantage of an invalid action, which is then capped at 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Args(Weighted):
+    """Options of GRPO, by default those of DeepSeekMath."""
+
+    lr: Rate = 1e-6
+    clip_high: NonNegative = 0.2
+    dual: AboveOne | None = None
+    drop_flat: bool = False
+    kl: NonNegative = 0.04
+    kl_kind: Penalty = "k3"
+    minibatches: PositiveInt = 1
 
 
 @within_groups
@@ -96,9 +110,9 @@ def _scale(batch: Batch, std: bool) -> Tensor:
     return most[member]
 
 
-def options(args: bc.Learning) -> Args:
-    """Return GRPO's options, with the values of those that `args` has as well."""
-    return Args(**{each.name: getattr(args, each.name) for each in fields(Args) if hasattr(args, each.name)})
+def options(args: bc.Learning) -> Weighted:
+    """Return options of groups, with the values of those that `args` has as well."""
+    return Weighted(**{each.name: getattr(args, each.name) for each in fields(Weighted) if hasattr(args, each.name)})
 
 
 def terms(args: Grouped) -> list[Term]:
@@ -132,7 +146,7 @@ def grouped(args: Grouped, credit: Credit) -> Recipe:
     )
 
 
-def recipe(args: Args) -> Recipe:
+def recipe(args: Weighted) -> Recipe:
     """Return GRPO."""
     advantages = partial(
         credit,

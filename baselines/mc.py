@@ -51,7 +51,7 @@ class Offline(bc.Begun):
     episodes: int = 64  # per step
     minibatches: PositiveInt = 4  # optimiser steps per step
     base: Base = "own"  # network below the heads; own and small are trained, policy is frozen
-    lr: Rate = 1e-3
+    lr: Rate = 1e-5
     final_lr: Rate = 1.0  # final learning rate as a share of `lr`
     gamma: Fraction = 0.99  # discount per token
     norm: bool = False  # layer normalisation in the heads, which keeps values from diverging (Ball et al. 2023)

@@ -3,10 +3,12 @@
     lmgym train ppo guess_number --model tiny
 
 Schulman et al. 2017 (clipped surrogate), 2016 (generalised advantages); Ziegler et al. 2019 (divergence from the start
-policy in the reward, with adapted coefficient). Advantages skip the tokens of the environment and segment boundaries.
-A truncated episode bootstraps from the value of its final observation, whatever truncated it; with `limit_ends=True`
-the task's turn limit counts as termination. `level="turn"` with `ratio="turn"` is PPO over whole answers (VLA-RL),
-`level="both"` the bi-level advantages of RAGEN.
+policy in the reward, with adapted coefficient); Abdulhai et al. 2023, LMRL-Gym, whose update the defaults follow: one
+pass in four minibatches, a divergence of weight 0.001.
+
+Advantages skip the tokens of the environment and segment boundaries. A truncated episode bootstraps from the value of
+its final observation, whatever truncated it; with `limit_ends=True` the task's turn limit counts as termination.
+`level="turn"` with `ratio="turn"` is PPO over whole answers (VLA-RL), `level="both"` the bi-level advantages of RAGEN.
 """
 
 from __future__ import annotations
@@ -36,8 +38,8 @@ SMALL = "a small critic sees no pictures: use critic head, network or joint"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(bc.Learning):
-    """Options of PPO."""
+class Shared(bc.Learning):
+    """Options of PPO and of the recipes that build on it, with the values of small models."""
 
     steps: Count | None = 45
     seconds: NonNegative | None = None  # time limit
@@ -81,14 +83,23 @@ class Args(bc.Learning):
     limit_ends: bool = False  # treat the task's turn limit as termination; False: as truncation
 
 
-def credit(args: Args, lam: Decay | None = None) -> Credit:
+@dataclass(frozen=True, kw_only=True)
+class Args(Shared):
+    """Options of PPO, by default those of LMRL-Gym."""
+
+    lr: Rate = 1e-5
+    critic_lr: Rate = 1e-5
+    whiten_floor: NonNegative = 0.0
+
+
+def credit(args: Shared, lam: Decay | None = None) -> Credit:
     """Return the credit function: generalised advantages from the critic's values, by `lam` or else the options'."""
     lam = args.lam if lam is None else lam
     advantages = partial(gae, gamma=args.gamma, lam=lam, level=args.level, turn_gamma=args.turn_gamma)
     return whitened(advantages, floor=args.whiten_floor) if args.whiten else advantages
 
 
-def terms(args: Args) -> list[Term]:
+def terms(args: Shared) -> list[Term]:
     """Return the surrogate and, if their weights are not 0, entropy and divergence."""
     clip: Loss = partial(surrogate, low=args.clip, high=args.clip_high, dual=args.dual)
     if args.ratio == "turn":
@@ -103,7 +114,7 @@ def terms(args: Args) -> list[Term]:
     return loss
 
 
-def critic(services: Services, *, args: Args) -> Critic:
+def critic(services: Services, *, args: Shared) -> Critic:
     """Return the critic; its targets use the lambda of the advantages unless `critic_lam` is set."""
     spec = ValueSpec(
         place=args.critic,
@@ -125,7 +136,7 @@ def critic(services: Services, *, args: Args) -> Critic:
     return ValueCritic(services, spec)
 
 
-def recipe(args: Args) -> Recipe:
+def recipe(args: Shared) -> Recipe:
     """Return imitation, critic warm-up and PPO, with the same evaluation before and after."""
     if args.ratio == "turn" and args.level != "turn":
         raise RecipeError("a ratio of whole turns needs one advantage per turn: set level=turn")

@@ -60,9 +60,9 @@ class Args(bc.Learning):
     seconds: NonNegative | None = None  # time limit
     pairs: int = 256  # per iteration, each of another instance; pairs with equal answers are dropped
     budget: int | None = 16  # maximum number of turns in training; evaluations keep the task's own limit
-    eta: Positive = 1.0  # nats per unit of return
-    scale: Literal["none", "std"] = "std"  # std: divide the return differences by their standard deviation
-    lr: Rate = 1e-4
+    eta: Positive = 1_000.0  # nats per unit of return
+    scale: Literal["none", "std"] = "none"  # std: divide the return differences by their standard deviation
+    lr: Rate = 3e-7
     epochs: PositiveInt = 1  # passes over the pairs
     minibatches: PositiveInt = 2  # optimiser steps per pass
 

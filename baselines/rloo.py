@@ -3,9 +3,9 @@
     lmgym train rloo guess_number --model tiny
 
 Kool et al. 2019 (leave-one-out baseline); Ahmadian et al. 2024, Back to Basics (for language models: an episode is one
-action, one update per batch, divergence in the reward). The baseline of an episode does not depend on it, so with
-`minibatches=1`, the default, the gradient is unbiased: no clipping, no normalisation by length or deviation. With
-several updates per batch, the ratio of whole episodes is clipped.
+action, one update per batch, a divergence in the reward, here of the weight in TRL). The baseline of an episode does
+not depend on it, so with `minibatches=1`, the default, the gradient is unbiased: no clipping, no normalisation by
+length or deviation. With several updates per batch, the ratio of whole episodes is clipped.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class Args(bc.Learning):
     instances: int = 16  # per step
     group: int = 8  # attempts per instance
     budget: int | None = 16  # maximum number of turns in training; evaluations keep the task's own limit
-    lr: Rate = 3e-4
+    lr: Rate = 1e-6
     drop_flat: bool = False  # drop groups whose returns are equal; they otherwise count in the mean over episodes
-    kl_reward: NonNegative = 0.0  # penalty in the reward per nat from the start policy of RL (--lora: from the base)
+    kl_reward: NonNegative = 0.05  # penalty in the reward per nat from the start policy of RL (--lora: from the base)
     kl_target: Positive | None = None  # nats per episode to which kl_reward adapts; None: fixed
     kl_horizon: PositiveInt = 10_000  # episodes; time scale of the adaptation
     kl: NonNegative = 0.0  # weight of the divergence as a loss term, instead of in the reward

@@ -43,7 +43,7 @@ EXPERIMENT = Direction(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(grpo.Args):
+class Args(grpo.Weighted):
     """Options of ARPO, and those of GRPO."""
 
     tasks: PositiveInt = 128  # the first instances of the split, which are played again and again

@@ -45,7 +45,7 @@ EXPERIMENT = Direction(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(grpo.Args):
+class Args(grpo.Weighted):
     """Options of DART, and those of GRPO."""
 
     tasks: PositiveInt = 62  # the first instances of the split, which are played again and again

@@ -45,7 +45,7 @@ EXPERIMENT = Direction(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(grpo.Args):
+class Args(grpo.Weighted):
     """Options of DoctorAgent-RL, and those of GRPO."""
 
     turns: Count = 0  # of every episode in training, 2 to 10; 0: drawn. Evaluations keep the task's own

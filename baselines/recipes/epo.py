@@ -44,7 +44,7 @@ EXPERIMENT = Direction(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(grpo.Args):
+class Args(grpo.Weighted):
     """Options of EPO, and those of GRPO."""
 
     entropy: NonNegative = 0.001  # weight c of the bonus and the window

@@ -33,7 +33,7 @@ EXPERIMENT = Direction(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(grpo.Args):
+class Args(grpo.Weighted):
     """Options of GRPO, with the defaults of GiGPO."""
 
     state_advantage_weight: NonNegative = 1.0  # weight of the advantage within the same state

@@ -44,7 +44,7 @@ EXPERIMENT = Direction(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(grpo.Args):
+class Args(grpo.Weighted):
     """Options of G-RA, and those of GRPO."""
 
     terms: str = "purchase,progress"  # reward terms by priority, the outcome first

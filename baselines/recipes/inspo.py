@@ -44,7 +44,7 @@ EXPERIMENT = Direction(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(grpo.Args):
+class Args(grpo.Weighted):
     """Options of INSPO, and those of GRPO."""
 
     instructions: str = "|".join(SEEDS)  # first instructions, with bars between them

@@ -45,7 +45,7 @@ EXPERIMENT = Direction(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(grpo.Args):
+class Args(grpo.Weighted):
     """Options of MUA-RL, and those of GRPO."""
 
     user: str = "scripted"  # the task's own, start (the policy as RL begins) or a policy, such as http://HOST/v1#MODEL

@@ -25,6 +25,7 @@ from lmgym.baselines import refuel
 from lmgym.baselines.curves.directions import SMALL_START, Direction, arm
 from lmgym.rollout.episode_state import number_of
 from lmgym.rollout.fork import fork
+from lmgym.train.ranges import Positive, Rate
 from lmgym.train.recipe import Recipe
 from lmgym.train.seats import Seat
 from lmgym.types import Job, Trajectory
@@ -47,6 +48,9 @@ EXPERIMENT = Direction(
 class Args(refuel.Args):
     """Options of REFUEL with a user, and those of REFUEL."""
 
+    lr: Rate = 1e-4
+    eta: Positive = 1.0
+    scale: Literal["none", "std"] = "std"
     seat: str = "partner"  # name of the user's seat
     user: str = "scripted"  # the task's own, start (the policy as RL begins) or a policy, such as http://HOST/v1#MODEL
     rewind: Literal["any", "last"] = "any"  # turn at which the second answer is sampled

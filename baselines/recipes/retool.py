@@ -40,7 +40,7 @@ EXPERIMENT = Direction(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(ppo.Args):
+class Args(ppo.Shared):
     """Options of PPO, with ReTool's values."""
 
     interject: Fraction = 0.0  # the cold start has no wrong programs

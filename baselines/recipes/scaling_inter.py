@@ -33,7 +33,7 @@ EXPERIMENT = Direction(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(grpo.Args):
+class Args(grpo.Weighted):
     """Options of ScalingInter-RL, and those of GRPO."""
 
     limits: str = "6,13,20"  # maximum number of turns in training, one after another

@@ -37,7 +37,7 @@ EXPERIMENT = Direction(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(ppo.Args):
+class Args(ppo.Shared):
     """Options of UFO, and those of PPO."""
 
     instances: int = 8  # per step

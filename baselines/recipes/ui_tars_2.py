@@ -42,7 +42,7 @@ EXPERIMENT = replace(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(ppo.Args):
+class Args(ppo.Shared):
     """Options of PPO, with the values of UI-TARS-2."""
 
     rounds: PositiveInt = 2  # of RL, which share its steps, rounded up

@@ -43,7 +43,7 @@ EXPERIMENT = Direction(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(grpo.Args):
+class Args(grpo.Weighted):
     """Options of ViGoRL, and those of GRPO."""
 
     trees: PositiveInt = 64  # instances that are searched
@@ -66,7 +66,7 @@ def recipe(args: Args) -> Recipe:
         planner=SearchTraces(args.simulations, wrong=args.wrong, turns=args.budget or 6),
         filter=[successful_traces],
     )
-    plain = bc.sft(bc.Args(steps=args.trace_steps, episodes=args.trees, interject=0.0, observation_weight=0.0))
+    plain = bc.sft(bc.Args(steps=args.trace_steps, episodes=args.trees))
     optimiser = Optimiser(lr=args.trace_lr, minibatches=args.minibatches, autocast=args.autocast)
     traces = replace(plain, name="traces", recorded=Path("traces"), planner=None, optimiser=optimiser)
     stages = [*begun, search, traces, rl, after]

@@ -50,7 +50,7 @@ EXPERIMENT = Direction(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(ppo.Args):
+class Args(ppo.Shared):
     """Options of Zhongjing, and those of PPO."""
 
     reward: Literal["model", "task"] = "model"  # of PPO; task: no reward model is made

@@ -83,7 +83,10 @@ def train(
         int | None, typer.Option(min=1, help="Episodes at once. [default: 64, or the task's own limit]")
     ] = None,
     lockstep: Annotated[bool, typer.Option(help="Same bits with threads; waits for the slowest.")] = True,
-    untuned: Annotated[bool, typer.Option("--untuned", help="Ignore the presets of baselines/tuned.toml.")] = False,
+    untuned: Annotated[bool, typer.Option("--untuned", help="Ignore the preset for this task in tuned.toml.")] = False,
+    as_published: Annotated[
+        bool, typer.Option("--as-published", help="Ignore all presets of tuned.toml: the defaults are the papers'.")
+    ] = False,
     names: Annotated[
         bool, typer.Option("--list", callback=list_algorithms, is_eager=True, help="List the algorithms and exit.")
     ] = False,
@@ -92,7 +95,7 @@ def train(
     console, options = Console(), task_options(option or [])
     spec = runner.spec_of(task, options)
     algorithms.check(algorithm)
-    preset = Tuned(model or PLAIN) if untuned else tuned(algorithm, spec.id, model)
+    preset = Tuned(model or PLAIN) if as_published else tuned(algorithm, spec.id, model, own=not untuned)
     folder = out or run_folder(algorithm, spec.name, preset.model, seed)
     _print_preset(console, preset, f"training {preset.model} by {algorithm} on {spec.id}, seed {seed}, in {folder}")
     kind = algorithms.load(algorithm).Args
@@ -165,12 +168,13 @@ def _print_result(
 
 
 def _print_preset(console: Console, preset: Tuned, run: str) -> None:
-    """Print the line `run`, and the settings tuned for the task if there are any."""
+    """Print the line `run`, and the settings of presets if there are any."""
     console.print(run, soft_wrap=True)
     if preset.args:
         values = {"model": preset.model, **preset.args}
         words = [f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in values.items()]
-        console.print(f"tuned for this task: {' '.join(words)} (baselines/tuned.toml; --untuned leaves it out)")
+        line = f"presets: {' '.join(words)} (baselines/tuned.toml; --as-published leaves them out)"
+        console.print(line, soft_wrap=True)
 
 
 def settings(words: Sequence[str]) -> RunSettings:
@@ -183,7 +187,9 @@ def settings(words: Sequence[str]) -> RunSettings:
     context = group.commands[words[0]].make_context(words[0], list(words[1:]))
     given, spec = context.params, find(context.params["task"])
     kind = algorithms.load(given["algorithm"]).Args
-    preset = Tuned(given["model"] or PLAIN) if given["untuned"] else tuned(given["algorithm"], spec.id, given["model"])
+    preset = tuned(given["algorithm"], spec.id, given["model"], own=not given["untuned"])
+    if given["as_published"]:
+        preset = Tuned(given["model"] or PLAIN)
     names = ("algorithm", "seed", "lora", "tokens", "evaluate_split", "train_instances", "lockstep", "concurrency")
     arguments = {name: given[name] for name in names}
     arguments |= {name: given[name] for name in ("dtype", "threads") if given[name] is not None}

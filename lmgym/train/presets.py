@@ -1,7 +1,8 @@
-"""Presets: values of a baseline's options for single tasks, from `baselines/tuned.toml`."""
+"""Presets: values of a baseline's options for small models and for single tasks, from `baselines/tuned.toml`."""
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from dataclasses import dataclass, field, fields
@@ -13,6 +14,7 @@ from typing import Any
 from lmgym.errors import RecipeError
 
 PLAIN = "tiny"  # the default model
+SMALL = "small"  # the presets of models that are made here, on any task
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class Tuned:
 
 @cache
 def table() -> dict[str, dict[str, Tuned]]:
-    """Return all of the file, by the task's id (without `lmgym/`) and by algorithm."""
+    """Return all of the file, by the task's id (without `lmgym/`), or `SMALL`, and by algorithm."""
     text = files("lmgym.baselines").joinpath("tuned.toml").read_text(encoding="utf-8")
     return {
         task: {
@@ -36,10 +38,26 @@ def table() -> dict[str, dict[str, Tuned]]:
     }
 
 
-def tuned(algorithm: str, task: str, model: str | None) -> Tuned:
-    """Return the preset of an algorithm on a task, by its id; one for another model than `model` does not apply."""
-    preset = table().get(task.removeprefix("lmgym/"), {}).get(algorithm, Tuned())
-    return preset if model in (None, preset.model) else Tuned(model or PLAIN)
+def tuned(algorithm: str, task: str, model: str | None, *, own: bool = True) -> Tuned:
+    """Return the preset of an algorithm for a model and, if `own`, for the task with this id.
+
+    The task's own one holds for the model that it names alone, and goes before that of small models.
+    """
+    preset = table().get(task.removeprefix("lmgym/"), {}).get(algorithm) if own else None
+    if preset is None or model not in (None, preset.model):
+        preset = Tuned(model or PLAIN)
+    small = table()[SMALL].get(algorithm)
+    return Tuned(preset.model, small.args | preset.args) if small and is_small(preset.model) else preset
+
+
+def is_small(model: str) -> bool:
+    """Return True for `tiny` models, and for what training runs made of them."""
+    while model.startswith("hf:"):
+        record = Path(model.removeprefix("hf:")).parent / "run.json"
+        if not record.is_file():
+            return False
+        model = json.loads(record.read_text(encoding="utf-8"))["arguments"].get("policy", "")
+    return re.match(r"tiny(-vl)?([:?]|$)", model) is not None
 
 
 def time_limits(args: type[Any], minutes: float) -> dict[str, float]:

@@ -88,14 +88,14 @@ def test_recorded_episodes_are_filtered_once_and_those_of_the_policy_round_by_ro
     (learning,) = [stage for stage in recorded.stages if isinstance(stage, Sft) and stage.name == "rl"]
     assert learning.select.func is keep_best
     assert played.filter[0].func is keep_top
-    assert learning.select.keywords == {"share": 0.3, "within": "group", "ties": "keep"}
-    assert played.filter[0].keywords == {"share": 0.3, "within": "group", "ties": "keep"}
+    assert learning.select.keywords == {"share": 0.3, "within": "all", "ties": "keep"}
+    assert played.filter[0].keywords == {"share": 0.3, "within": "all", "ties": "keep"}
 
 
 def test_settings_that_cannot_be_are_refused():
     with pytest.raises(RecipeError, match="at least 2"):
-        filtered_bc.recipe(filtered_bc.Args(group=1))
-    filtered_bc.recipe(filtered_bc.Args(group=1, within="all"))
+        filtered_bc.recipe(filtered_bc.Args(group=1, within="group"))
+    filtered_bc.recipe(filtered_bc.Args(group=1))
     for share in (0.0, 1.1):
         with pytest.raises(RecipeError, match="share must be in"):
             filtered_bc.recipe(filtered_bc.Args(share=share))

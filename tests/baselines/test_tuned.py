@@ -1,4 +1,4 @@
-"""baselines/tuned.toml: every line of it can be run, and it holds for the model that it names alone."""
+"""baselines/tuned.toml: every line of it can be run, and it holds for small models, or for the one that it names."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import re
 
 import pytest
 
-from lmgym.baselines import bc, grpo
+from lmgym.baselines import archer, bc, filtered_bc, grpo, ilql, mc, ppo, refuel, rloo
 from lmgym.baselines.recipes import supo
 from lmgym.cli.options import read_args
 from lmgym.env.registry import find
 from lmgym.errors import RecipeError
 from lmgym.train import loop
 from lmgym.train.algorithms import algorithms
-from lmgym.train.presets import PLAIN, Tuned, table, time_limits, tuned
+from lmgym.train.presets import PLAIN, SMALL, Tuned, is_small, table, time_limits, tuned
 from tests.command import command
 
 TUNED = [(task, algorithm) for task, algorithms in table().items() for algorithm in algorithms]
@@ -24,11 +24,12 @@ TUNED = [(task, algorithm) for task, algorithms in table().items() for algorithm
 
 @pytest.mark.parametrize(("task", "algorithm"), TUNED)
 def test_what_is_tuned_are_arguments_of_the_baseline(task: str, algorithm: str) -> None:
-    assert find(task).id == f"lmgym/{task}"
+    assert task == SMALL or find(task).id == f"lmgym/{task}"
     assert algorithm in algorithms()
     module = importlib.import_module(f"lmgym.baselines.{algorithm}")
     own, plain = table()[task][algorithm], module.Args()
-    words = [part for name, value in own.args.items() for part in (f"--{name.replace('_', '-')}", str(value))]
+    flags = {name: f"--{name.replace('_', '-')}" for name in own.args}
+    words = [word for name, value in own.args.items() for word in ([flags[name]] + [str(value)] * (value is not True))]
     assert read_args(module.Args, words) == dataclasses.replace(plain, **own.args)  # of the right types, too
     module.recipe(dataclasses.replace(plain, **own.args))
     same = [name for name, value in own.args.items() if getattr(plain, name) == value]
@@ -41,9 +42,38 @@ def test_it_holds_for_its_task_algorithm_and_model() -> None:
     assert own.model == "tiny-vl"
     assert own.args
     assert tuned("grpo", spec.id, "tiny-vl") == own
-    assert tuned("grpo", spec.id, "tiny-vl:4m") == Tuned("tiny-vl:4m")
-    assert tuned("rloo", spec.id, None) == Tuned(PLAIN)
-    assert tuned("grpo", find("wordle").id, None) == Tuned("tiny")
+    assert own.args.items() > table()[SMALL]["grpo"].args.items()
+    assert tuned("grpo", spec.id, "tiny-vl:4m") == Tuned("tiny-vl:4m", table()[SMALL]["grpo"].args)
+    assert tuned("grpo", spec.id, None, own=False) == Tuned(PLAIN, table()[SMALL]["grpo"].args)
+    assert tuned("rloo", spec.id, None) == Tuned(PLAIN, table()[SMALL]["rloo"].args)
+    assert tuned("grpo", spec.id, "smollm2") == Tuned("smollm2")
+    assert tuned("dart", spec.id, None) == Tuned(PLAIN)
+
+
+@pytest.mark.parametrize("first", ["tiny", "tiny:1m", "tiny-vl", "tiny?words=wordle", "smollm2", "hf:somewhere"])
+def test_models_that_runs_made_of_small_ones_are_small(tmp_path, first: str) -> None:
+    model = first
+    for name in ("start", "run"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "run.json").write_text(json.dumps({"arguments": {"policy": model}}))
+        model = f"hf:{tmp_path / name}/policy"
+    assert is_small(model) is is_small(first) is first.startswith("tiny")
+
+
+def test_defaults_are_those_of_the_papers() -> None:
+    """Sizes of batches and buffers are not the papers'."""
+    args = grpo.Args()
+    assert (args.clip, args.clip_high, args.dual, args.drop_flat) == (0.2, 0.2, None, False)
+    assert (args.kl, args.kl_kind, args.minibatches, args.epochs) == (0.04, "k3", 1, 1)
+    assert (args.std, args.negative_advantage_weight, args.aggregation) == (True, 1.0, "seq_mean")
+    assert (rloo.Args().kl_reward, rloo.Args().minibatches) == (0.05, 1)
+    assert (ppo.Args().epochs, ppo.Args().kl_reward, ppo.Args().whiten_floor) == (1, 1e-3, 0.0)
+    assert (archer.Args().tries, archer.Args().gamma, archer.Args().tau) == (1, 0.95, 0.1)
+    assert (refuel.Args().eta, refuel.Args().scale) == (1_000.0, "none")
+    modules = (grpo, rloo, ppo, archer, refuel, bc, filtered_bc, mc, ilql)
+    assert [each.Args().lr for each in modules] == [1e-6, 1e-6, 1e-5, 1e-5, 3e-7, 1e-4, 1e-4, 1e-5, 1e-5]
+    assert (bc.Args().optimiser, bc.Args().observation_weight, bc.Args().interject) == ("adamw", 0.0, 0.0)
+    assert (filtered_bc.Args().share, filtered_bc.Args().within) == (0.3, "all")
 
 
 def test_words_win_over_what_is_tuned() -> None:
@@ -60,7 +90,17 @@ def test_a_run_says_what_it_takes(tmp_path, capsys, untuned: bool) -> None:
     kept = json.loads((tmp_path / "run" / "run.json").read_text())
     args = vars(grpo.Args()) if untuned else table()["ClickTarget-v0"]["grpo"].args
     assert kept["arguments"]["adam_eps"] == args["adam_eps"]
-    assert ("tuned for this task: --model tiny-vl" in capsys.readouterr().out) is not untuned
+    printed = capsys.readouterr().out
+    assert "presets: --model tiny-vl --clip-high 0.28" in printed
+    assert ("--steps 50" in printed) is not untuned
+
+
+def test_a_run_as_published_takes_no_preset(tmp_path, capsys) -> None:
+    few = ["--warmup", "0", "--steps", "1", "--instances", "2", "--group", "2", "--evaluate", "2", "--threads", "1"]
+    assert command("train", "grpo", "guess_number", *few, "--as-published", "--out", str(tmp_path / "run")) == 0
+    kept = json.loads((tmp_path / "run" / "run.json").read_text())["arguments"]
+    assert (kept["policy"], kept["kl"], kept["clip_high"]) == ("tiny", 0.04, 0.2)
+    assert "presets" not in capsys.readouterr().out
 
 
 def test_minutes_are_shared_between_imitation_and_learning() -> None:

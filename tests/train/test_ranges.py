@@ -36,7 +36,7 @@ REFUSED = [
     "ppo --value-clip -1",
     "ppo --critic-lr -1",
     "ppo --kl-reward 0 --kl-target 5",
-    "rloo --kl-target 5",
+    "rloo --kl-reward 0 --kl-target 5",
     "archer --critic-batch 0",
     "archer --capacity 0",
     "archer --tries 0",

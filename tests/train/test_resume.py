@@ -99,7 +99,7 @@ def test_a_finished_run_resumed_does_nothing_and_has_left_its_files(whole):
 
 
 def test_a_run_is_neither_begun_again_nor_resumed_with_another_argument(whole):
-    with pytest.raises(RecipeError, match="clip_high=0.28, not 0.3"):
+    with pytest.raises(RecipeError, match="clip_high=0.2, not 0.3"):
         train(whole, resume=True, args=replace(ARGS, clip_high=0.3))
     before = (whole / "metrics.jsonl").read_bytes()
     with pytest.raises(RecipeError, match="--resume"):

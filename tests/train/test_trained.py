@@ -19,7 +19,7 @@ from tests.train.chain import SPEC, chain_policy
 
 ARGS = grpo.Args(
     warmup=1, warmup_episodes=8, interject=0.3, steps=2, instances=12, group=4, minibatches=1, evaluate=4,
-    std=False, negative_advantage_weight=0.5, invalid_cost=0.25,
+    std=False, negative_advantage_weight=0.5, invalid_cost=0.25, drop_flat=True, kl=0.0, lr=3e-4,
 )  # fmt: skip
 
 

@@ -107,11 +107,14 @@ class Table:
     def part(self, members: Collection[str]) -> Table:
         """Return the table of some members. Raise InstanceError for names that it lacks, and for fewer than two."""
         if unknown := [name for name in members if name not in self.aliases]:
-            raise InstanceError(f"{unknown[0]!r} is not in the list of {len(self.members)}, such as {self.members[0]!r}")
+            example = self.members[0]
+            raise InstanceError(f"{unknown[0]!r} is not in the list of {len(self.members)}, such as {example!r}")
         kept = frozenset(members)
         if len(kept) < 2:
             raise InstanceError(f"a game hides one of at least two things; got {list(members)!r}")
-        predicates = [replace(each, members=each.members & kept, unknown=each.unknown & kept) for each in self.predicates]
+        predicates = [
+            replace(each, members=each.members & kept, unknown=each.unknown & kept) for each in self.predicates
+        ]
         return Table({name: self.aliases[name] for name in members}, predicates, self.scales)
 
     def understand(self, question: str) -> Question | None:
