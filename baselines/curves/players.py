@@ -6,7 +6,6 @@ import random
 import re
 from collections.abc import Mapping, Sequence
 
-from lmgym.env.games.questions import best_question
 from lmgym.tasks.twenty_questions.env import TwentyQuestions
 
 OBJECTS = (  # of the night's twenty_questions
@@ -29,19 +28,17 @@ def guess_that_fits(messages: Sequence[Mapping[str, str]]) -> str:
     return str(CHANCE.randint(low, high))
 
 
-def question_that_splits(messages: Sequence[Mapping[str, str]]) -> str:
-    """Return a question about the objects left of `OBJECTS`, for twenty_questions: every other time the best one.
+def impatient_question(messages: Sequence[Mapping[str, str]]) -> str:
+    """Return a question about the objects left of `OBJECTS`, for twenty_questions: every other time a name.
 
-    Otherwise it is any question whose answer rules some of them out. One of the last two is named.
+    Otherwise it is any question whose answer rules some of them out. One of the last two is always named.
     """
     left, turns = set(OBJECTS), [message["content"] for message in messages[1:]]
     for question, answer in zip(turns[0::2], turns[1::2], strict=True):
         asked = GAME.table.understand(question)
         assert asked is not None
         left &= asked.yes if answer == "Yes." else set(OBJECTS) - asked.yes
-    if len(left) <= 2:
+    if len(left) <= 2 or CHANCE.random() < 0.5:
         return GAME.guess(CHANCE.choice(sorted(left)))
-    if CHANCE.random() < 0.5:
-        return best_question(left, GAME.table.predicates).phrasings[0]
     useful = [each for each in GAME.table.predicates if 0 < len(left & each.members) < len(left)]
     return CHANCE.choice(useful).phrasings[0]

@@ -10,9 +10,8 @@ import pytest
 
 from lmgym.baselines.curves import comparison, night
 from lmgym.baselines.curves.night import LEARNERS, TASKS
-from lmgym.baselines.curves.players import OBJECTS, guess_that_fits, question_that_splits
+from lmgym.baselines.curves.players import OBJECTS, guess_that_fits, impatient_question
 from lmgym.cli.train import settings
-from lmgym.env.games.questions import best_question
 from lmgym.env.registry import build
 from tests.command import command
 
@@ -40,25 +39,21 @@ def test_the_imitated_player_of_guess_number_guesses_what_fits():
     assert {guess_that_fits(messages[:1]) for _ in range(500)} == {str(number) for number in range(1, 17)}
 
 
-def test_the_imitated_player_of_twenty_questions_asks_what_splits_the_objects_left():
-    env = build("twenty_questions", only=OBJECTS)
-    asked, best = set(), 0
-    for index in range(len(OBJECTS)):
-        game = env.unwrapped
-        env.reset(seed=0, options={"instance": {"word": OBJECTS[index]}})
-        messages, over = [{"content": ""}], False
+def test_the_imitated_player_of_twenty_questions_names_or_splits_the_objects_left():
+    env, named = build("twenty_questions", only=OBJECTS), []
+    for word in OBJECTS * 2:
+        env.reset(seed=0, options={"instance": {"word": word}})
+        game, messages, over = env.unwrapped, [{"content": ""}], False
         while not over:
             left = game.left
-            question = question_that_splits(messages)
+            question = impatient_question(messages)
             observation, _, over, _, info = env.step(question)
             assert info["valid"]
             assert over or game.left < left
             messages += [{"content": question}, {"content": observation["text"]}]
-        best += messages[1]["content"] == best_question(OBJECTS, game.table.predicates).phrasings[0]
-        asked.add(messages[1]["content"])
-    assert info["score"] == 1
-    assert 3 < best < 14
-    assert len(asked) > 5
+        assert info["score"] == 1
+        named.append(bool(game.table.understand(messages[1]["content"]).names))
+    assert 6 < sum(named) < 26
 
 
 def test_a_table_has_gains_at_both_temperatures_paired_by_game(tmp_path):
