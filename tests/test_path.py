@@ -18,12 +18,13 @@ from lmgym.env import registry
 from lmgym.train import loop
 from lmgym.train.stage import LearningStage
 from lmgym.train.stages import Rl
+from tests.baselines.test_learning import small
 from tests.train.chain import SPEC, chain_policy
 
 ROOT = Path(__file__).parents[1]
 MOST_LINES, MOST_FUNCTIONS = 1000, 60  # lines with docstrings
-ARGS = grpo.Args(
-    warmup=1, warmup_episodes=8, steps=1, instances=8, group=4, minibatches=1, invalid_cost=0.1, evaluate=4
+ARGS = small(
+    grpo, warmup=1, warmup_episodes=8, steps=1, instances=8, group=4, minibatches=1, invalid_cost=0.1, evaluate=4
 )
 Functions = dict[str, set[str]]  # by file
 

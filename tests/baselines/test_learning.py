@@ -10,17 +10,24 @@ from lmgym.baselines import bc, filtered_bc, grpo, ppo, rloo
 from lmgym.train import loop
 from lmgym.train.parts.credit import within_groups
 from lmgym.train.parts.rewards import each
+from lmgym.train.presets import SMALL, table
 from tests.train.chain import SPEC, chain_policy
 
+
+def small(module, **args):
+    """Return the arguments of a baseline with its preset for small models."""
+    return module.Args(**table()[SMALL][module.__name__.rpartition(".")[2]].args | args)
+
+
 TOY = {"optimiser": "adamw", "minibatches": 1, "observation_weight": 0.0, "interject": 0.0, "autocast": False}
-WARMUP = bc.Args(steps=24, lr=3e-2, final_lr=0.1, episodes=32, **TOY)
+WARMUP = small(bc, steps=24, lr=3e-2, final_lr=0.1, episodes=32, **TOY)
 GROUPS = {"steps": 20, "instances": 8, "group": 8, "evaluate": 100, "autocast": False}
 BASELINES = {
-    bc: bc.Args(steps=40, lr=5e-2, final_lr=0.1, episodes=16, evaluate=100, **TOY),
-    grpo: grpo.Args(negative_advantage_weight=0.0, lr=2e-2, **GROUPS),
-    filtered_bc: filtered_bc.Args(lr=2e-2, **GROUPS),
-    ppo: ppo.Args(steps=20, instances=64, lr=5e-3, gamma=0.95, critic_lr=1e-2, evaluate=100, autocast=False),
-    rloo: rloo.Args(lr=1.2e-2, **GROUPS | {"steps": 30}),
+    bc: small(bc, steps=40, lr=5e-2, final_lr=0.1, episodes=16, evaluate=100, **TOY),
+    grpo: small(grpo, negative_advantage_weight=0.0, lr=2e-2, **GROUPS),
+    filtered_bc: small(filtered_bc, lr=2e-2, **GROUPS),
+    ppo: small(ppo, steps=20, instances=64, lr=5e-3, gamma=0.95, critic_lr=1e-2, evaluate=100, autocast=False),
+    rloo: small(rloo, lr=1.2e-2, **GROUPS | {"steps": 30}),
 }
 
 

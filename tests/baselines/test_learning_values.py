@@ -5,15 +5,14 @@ from __future__ import annotations
 import pytest
 
 from lmgym.baselines import archer, ilql, mc, refuel
-from tests.baselines.test_learning import successes, turned
+from tests.baselines.test_learning import small, successes, turned
 
-PAIRED = refuel.Args(
-    steps=16, pairs=64, lr=1e-2, scale="std", eta=1.0, epochs=2, minibatches=4, evaluate=100, autocast=False
-)
+PAIRED = small(refuel, steps=16, pairs=64, lr=1e-2, epochs=2, minibatches=4, evaluate=100, autocast=False)
 RECORDED = {"beta": 16.0, "demonstrated": 0, "sampled": 256, "lr": 3e-3, "evaluate": 100, "autocast": False}
 RETURNS = mc.Args(steps=40, **RECORDED)
 IMPLICIT = ilql.Args(steps=60, tau_target=0.05, **RECORDED)
-TWINS = archer.Args(
+TWINS = small(
+    archer,
     fit=5,
     steps=12,
     rollouts=32,
@@ -23,9 +22,7 @@ TWINS = archer.Args(
     critic_epochs=4,
     critic_lr=5e-3,
     actor_draws=768,
-    tries=4,
     lr=3e-3,
-    adam_eps=1e-5,
     minibatches=4,
     evaluate=100,
     autocast=False,

@@ -27,6 +27,7 @@ from lmgym.train import loop
 from lmgym.train.load import load_policy
 from lmgym.train.seats import is_trained
 from lmgym.train.stage import Evaluate
+from tests.baselines.test_learning import small
 
 KUHN, HANABI = "lmgym/KuhnPoker-v0", "lmgym/MiniHanabi-v0"
 RANDOM = 11 / 24  # exploitability of random actions in Kuhn poker
@@ -78,7 +79,7 @@ class Run:
 def test_kuhn_poker_ends_below_the_exploitability_of_random_play(seed, tmp_path):
     # the divergence from the start, which is nearly random, keeps the last policy from cycling (MMD, arXiv 2206.05825)
     run = Run(KUHN, mars.recipe(mars.Args(steps=40, instances=12, kl=0.5)), seed, tmp_path)
-    run.warm(bc.Args(steps=40, interject=0.0), games=120, tries=4, seat="opponent")
+    run.warm(small(bc, steps=40, interject=0.0), games=120, tries=4, seat="opponent")
     before = exact_figures(KUHN, run.policy)
     run.self_play()
     after = exact_figures(KUHN, run.policy)
@@ -96,7 +97,7 @@ def test_two_players_of_hanabi_score_more_than_at_random(tmp_path):
     args = mars.Args(steps=20, seat="partner", instances=8, group=4)
     run = Run(HANABI, replace(mars.recipe(args), context=MarkovState()), 0, tmp_path)
     evaluation = Evaluate(name="test", episodes=200, others="seats")
-    run.warm(bc.Args(steps=40, episodes=16, interject=0.0), games=120, tries=1, seat="partner")
+    run.warm(small(bc, steps=40, episodes=16, interject=0.0), games=120, tries=1, seat="partner")
     before = run.stages("before", [evaluation]).reports["test"]
     run.self_play()
     after = run.stages("after", [evaluation]).reports["test"]

@@ -91,7 +91,7 @@ def test_a_run_says_what_it_takes(tmp_path, capsys, untuned: bool) -> None:
     args = vars(grpo.Args()) if untuned else table()["ClickTarget-v0"]["grpo"].args
     assert kept["arguments"]["adam_eps"] == args["adam_eps"]
     printed = capsys.readouterr().out
-    assert "presets: --model tiny-vl --clip-high 0.28" in printed
+    assert "presets: --model tiny-vl --lr 0.0003 --clip-high 0.28" in printed
     assert ("--steps 50" in printed) is not untuned
 
 

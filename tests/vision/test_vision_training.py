@@ -35,6 +35,7 @@ from lmgym.train.preflight import check
 from lmgym.train.ranks import ALONE
 from lmgym.train.token_critic import with_known_ends
 from lmgym.types import Job
+from tests.baselines.test_learning import small
 from tests.threads import one_thread
 from tests.train.interrupted import Interrupted
 from tests.train.test_resume import figures, weights
@@ -195,7 +196,7 @@ def test_what_a_critic_does_not_see_of_a_cut_episode_is_without_its_pictures_too
 def test_a_policy_learns_to_see_and_is_at_chance_blindfolded(tmp_path, monkeypatch):
     """One of four corners a picture: a guesser scores 0.25, and 60 episodes of 3 pictures have an error of 0.03."""
     policy = load_local("tiny-vl", device="cpu", sampling=Sampling(max_tokens=6))
-    result = train(tmp_path / "run", bc.recipe(bc.Args(steps=40, episodes=32, evaluate=60)), policy=policy)
+    result = train(tmp_path / "run", bc.recipe(small(bc, steps=40, episodes=32, evaluate=60)), policy=policy)
     (*_, report) = result.reports.values()
     assert mean_score(report) > 0.8
     prepare = TinyVision.prepare
