@@ -35,9 +35,9 @@ def impatient_question(messages: Sequence[Mapping[str, str]]) -> str:
     """
     left, turns = set(OBJECTS), [message["content"] for message in messages[1:]]
     for question, answer in zip(turns[0::2], turns[1::2], strict=True):
-        asked = GAME.table.understand(question)
-        assert asked is not None
-        left &= asked.yes if answer == "Yes." else set(OBJECTS) - asked.yes
+        meaning = GAME.table.understand(question)
+        assert meaning is not None
+        left &= meaning.yes if answer == "Yes." else set(OBJECTS) - meaning.yes
     if len(left) <= 2 or CHANCE.random() < 0.5:
         return GAME.guess(CHANCE.choice(sorted(left)))
     useful = [each for each in GAME.table.predicates if 0 < len(left & each.members) < len(left)]

@@ -84,9 +84,7 @@ def train(
     ] = None,
     lockstep: Annotated[bool, typer.Option(help="Same bits with threads; waits for the slowest.")] = True,
     untuned: Annotated[bool, typer.Option("--untuned", help="Ignore the preset for this task in tuned.toml.")] = False,
-    as_published: Annotated[
-        bool, typer.Option("--as-published", help="Ignore all presets of tuned.toml: the defaults are the papers'.")
-    ] = False,
+    as_published: Annotated[bool, typer.Option("--as-published", help="Ignore all presets: the papers' values.")] = False,
     names: Annotated[
         bool, typer.Option("--list", callback=list_algorithms, is_eager=True, help="List the algorithms and exit.")
     ] = False,
@@ -94,8 +92,7 @@ def train(
     """Train a policy by an algorithm; `lmgym train ALGORITHM --help` lists the options that it adds."""
     console, options = Console(), task_options(option or [])
     spec = runner.spec_of(task, options)
-    algorithms.check(algorithm)
-    preset = Tuned(model or PLAIN) if as_published else tuned(algorithm, spec.id, model, own=not untuned)
+    preset = _preset(algorithm, spec.id, model, untuned=untuned, as_published=as_published)
     folder = out or run_folder(algorithm, spec.name, preset.model, seed)
     _print_preset(console, preset, f"training {preset.model} by {algorithm} on {spec.id}, seed {seed}, in {folder}")
     kind = algorithms.load(algorithm).Args
@@ -167,6 +164,12 @@ def _print_result(
     console.print(f"next:  lmgym eval {task}{level} --model {model}", soft_wrap=True)
 
 
+def _preset(algorithm: str, task: str, model: str | None, *, untuned: bool, as_published: bool) -> Tuned:
+    """Return the preset of a run; of no arguments for `as_published`. Raise RecipeError for an unknown algorithm."""
+    algorithms.check(algorithm)
+    return Tuned(model or PLAIN) if as_published else tuned(algorithm, task, model, own=not untuned)
+
+
 def _print_preset(console: Console, preset: Tuned, run: str) -> None:
     """Print the line `run`, and the settings of presets if there are any."""
     console.print(run, soft_wrap=True)
@@ -187,9 +190,8 @@ def settings(words: Sequence[str]) -> RunSettings:
     context = group.commands[words[0]].make_context(words[0], list(words[1:]))
     given, spec = context.params, find(context.params["task"])
     kind = algorithms.load(given["algorithm"]).Args
-    preset = tuned(given["algorithm"], spec.id, given["model"], own=not given["untuned"])
-    if given["as_published"]:
-        preset = Tuned(given["model"] or PLAIN)
+    flags = {name: given[name] for name in ("untuned", "as_published")}
+    preset = _preset(given["algorithm"], spec.id, given["model"], **flags)
     names = ("algorithm", "seed", "lora", "tokens", "evaluate_split", "train_instances", "lockstep", "concurrency")
     arguments = {name: given[name] for name in names}
     arguments |= {name: given[name] for name in ("dtype", "threads") if given[name] is not None}
