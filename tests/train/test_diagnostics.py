@@ -30,6 +30,7 @@ def test_a_step_of_ppo_tells_how_it_went(tmp_path):
     warmup, first, second = steps_of(
         tmp_path,
         ppo,
+        lr=3e-4,
         instances=8,
         critic_steps=1,
         kl_target=0.5,
