@@ -52,10 +52,12 @@ def tuned(algorithm: str, task: str, model: str | None, *, own: bool = True) -> 
 
 def is_small(model: str) -> bool:
     """Return True for `tiny` models, and for what training runs made of them."""
+    seen: set[str] = set()  # a folder that was made anew may begin with what was made of it
     while model.startswith("hf:"):
         record = Path(model.removeprefix("hf:")).parent / "run.json"
-        if not record.is_file():
+        if model in seen or not record.is_file():
             return False
+        seen.add(model)
         model = json.loads(record.read_text(encoding="utf-8"))["arguments"].get("policy", "")
     return re.match(r"tiny(-vl)?([:?]|$)", model) is not None
 

@@ -60,6 +60,15 @@ def test_models_that_runs_made_of_small_ones_are_small(tmp_path, first: str) -> 
     assert is_small(model) is is_small(first) is first.startswith("tiny")
 
 
+def test_runs_that_name_each_other_end_the_search(tmp_path) -> None:
+    for name, other in (("one", "two"), ("two", "one")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "run.json").write_text(
+            json.dumps({"arguments": {"policy": f"hf:{tmp_path / other}/policy"}})
+        )
+    assert not is_small(f"hf:{tmp_path}/one/policy")
+
+
 def test_defaults_are_those_of_the_papers() -> None:
     """Sizes of batches and buffers are not the papers'."""
     args = grpo.Args()
