@@ -67,6 +67,18 @@ class NightTask:
     extra: Mapping[str, Sequence[str]] = field(default_factory=dict)  # by learner: further arguments
 
 
+def lost_at_the_limit(*, value_bias: str) -> dict[str, Sequence[str]]:
+    """Return the arguments of learners of a short game that is lost at its turn limit.
+
+    Without a discount, a value learned from itself after the last turn would make losing as good as winning.
+    """
+    return {
+        "ppo": ("--instances", "512", "--gamma", "1", "--limit-ends", "--value-bias", value_bias),
+        "grpo": ("--instances", "64", "--group", "8"),
+        "archer": ("--truncated-is-done",),
+    }
+
+
 TASKS = (
     NightTask(
         name="guess_number",
@@ -77,12 +89,7 @@ TASKS = (
         tokens={"ppo": 200_000, "grpo": 200_000, "rloo": 200_000, "archer": 100_000, "refuel": 400_000},
         episodes=1_000,
         learning=("--lr", "1e-3"),
-        extra={
-            # without a discount, a value learned from itself after the last turn makes losing as good as winning
-            "ppo": ("--instances", "512", "--gamma", "1", "--limit-ends", "--value-bias", "0.5"),
-            "grpo": ("--instances", "64", "--group", "8"),
-            "archer": ("--truncated-is-done",),
-        },
+        extra=lost_at_the_limit(value_bias="0.5"),
     ),
     NightTask(
         name="maze",
@@ -125,11 +132,7 @@ TASKS = (
         episodes=len(OBJECTS),
         tries=20,
         learning=("--lr", "1e-3"),
-        extra={
-            "ppo": ("--instances", "512", "--gamma", "1", "--limit-ends", "--value-bias", "-8"),
-            "grpo": ("--instances", "64", "--group", "8"),
-            "archer": ("--truncated-is-done",),
-        },
+        extra=lost_at_the_limit(value_bias="-8"),
     ),
 )
 CHANGED_TASK = TASKS[0]  # guess_number
