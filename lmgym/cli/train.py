@@ -165,7 +165,7 @@ def _print_result(
 
 
 def _preset(algorithm: str, task: str, model: str | None, *, untuned: bool, as_published: bool) -> Tuned:
-    """Return the preset of a run; of no arguments for `as_published`. Raise RecipeError for an unknown algorithm."""
+    """Return the preset of a run, empty if `as_published`. Raise RecipeError for an unknown algorithm."""
     algorithms.check(algorithm)
     return Tuned(model or PLAIN) if as_published else tuned(algorithm, task, model, own=not untuned)
 

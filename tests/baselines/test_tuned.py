@@ -10,7 +10,8 @@ import re
 import pytest
 
 from lmgym.baselines import archer, bc, filtered_bc, grpo, ilql, mc, ppo, refuel, rloo
-from lmgym.baselines.recipes import supo
+from lmgym.baselines.curves import exact_archer
+from lmgym.baselines.recipes import refuel_user, supo
 from lmgym.cli.options import read_args
 from lmgym.env.registry import find
 from lmgym.errors import RecipeError
@@ -58,6 +59,16 @@ def test_models_that_runs_made_of_small_ones_are_small(tmp_path, first: str) -> 
         (tmp_path / name / "run.json").write_text(json.dumps({"arguments": {"policy": model}}))
         model = f"hf:{tmp_path / name}/policy"
     assert is_small(model) is is_small(first) is first.startswith("tiny")
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "recipe_args"),
+    [("grpo", grpo.Weighted), ("ppo", ppo.Shared), ("refuel", refuel_user.Args), ("archer", exact_archer.Args)],
+)
+def test_recipes_begin_with_the_values_of_small_models(algorithm: str, recipe_args) -> None:
+    args = dataclasses.asdict(recipe_args())
+    for name, value in table()[SMALL][algorithm].args.items():
+        assert args[name] == value, name
 
 
 def test_runs_that_name_each_other_end_the_search(tmp_path) -> None:
