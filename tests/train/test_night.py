@@ -10,7 +10,7 @@ import pytest
 
 from lmgym.baselines.curves import comparison, night
 from lmgym.baselines.curves.night import LEARNERS, TASKS
-from lmgym.baselines.curves.players import OBJECTS, guess_that_fits, impatient_question
+from lmgym.baselines.curves.players import NAMES, OBJECTS, guess_that_fits, mixed_question
 from lmgym.cli.train import settings
 from lmgym.env.registry import build
 from tests.command import command
@@ -39,21 +39,24 @@ def test_the_imitated_player_of_guess_number_guesses_what_fits():
     assert {guess_that_fits(messages[:1]) for _ in range(500)} == {str(number) for number in range(1, 17)}
 
 
-def test_the_imitated_player_of_twenty_questions_names_or_splits_the_objects_left():
-    env, named = build("twenty_questions", only=OBJECTS), []
-    for word in OBJECTS * 2:
+def test_the_imitated_player_of_twenty_questions_names_or_bisects_all_game_long():
+    env, names, wins = build("twenty_questions", only=OBJECTS, max_turns=8), set(NAMES), {True: [], False: []}
+    for word in OBJECTS * 6:
         env.reset(seed=0, options={"instance": {"word": word}})
         game, messages, over = env.unwrapped, [{"content": ""}], False
         while not over:
-            left = game.left
-            question = impatient_question(messages)
-            observation, _, over, _, info = env.step(question)
+            left = len(game.left)
+            question = mixed_question(messages)
+            observation, _, terminated, truncated, info = env.step(question)
+            over = terminated or truncated
             assert info["valid"]
-            assert over or game.left < left
+            hasty = (messages[1]["content"] if messages[1:] else question) in names
+            assert question in names if hasty else over or len(game.left) <= left - left // 3
             messages += [{"content": question}, {"content": observation["text"]}]
-        assert info["score"] == 1
-        named.append(bool(game.table.understand(messages[1]["content"]).names))
-    assert 6 < sum(named) < 26
+        wins[hasty].append(info["score"] == 1)
+    assert all(wins[False])
+    assert 58 < len(wins[True]) < 86
+    assert 15 < sum(wins[True]) < 45
 
 
 def test_a_table_has_gains_at_both_temperatures_paired_by_game(tmp_path):
