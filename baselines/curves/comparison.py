@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from lmgym.errors import RecipeError
+from lmgym.train import presets
 from lmgym.train.folder import FACTS
 from lmgym.train.folder import read as facts
 from lmgym.train.log import read_metrics
@@ -311,6 +312,12 @@ def draw(curves: Sequence[TrainingCurve], path: Path) -> None:
     partial = path.with_name(f".{path.name}")
     canvas.print_png(partial)  # type: ignore[no-untyped-call]
     partial.replace(path)
+
+
+def own_rates() -> dict[str, float]:
+    """Return the learning rate that a factor of 1 stands for, by algorithm."""
+    rates = {name: presets.table()[presets.SMALL][name].args["lr"] for name in ALL}
+    return {**rates, "grpo": 1e-3, "bc": rates["filtered_bc"]}  # bc: the same optimiser
 
 
 def best_rates(trials: Iterable[TrainingCurve]) -> dict[str, float]:

@@ -4,7 +4,7 @@ The player of a start's data is weak: it plays random moves in the maze, at half
 collector, in guess_number any number that the answers allow, and in three of four games of Twenty Questions it only
 names objects. Imitation ends at a policy that has moves to learn, which greedy decoding alone does not find. From that
 policy the baselines train with AdamW at one rate a task, and every policy plays the same test games before and after.
-Causes of flat curves are told apart by learners of guess_number with one thing changed, beside the unchanged ones.
+Causes of flat curves are told apart by learners with one thing changed, beside the unchanged ones.
 """
 
 from __future__ import annotations
@@ -34,14 +34,6 @@ LEARNERS = {
     "archer": ("--fit", "5"),
     "refuel": (),
 }
-CHANGES = {  # by name, which begins with the learner's: arguments that replace its own
-    "grpo-eps": ("--adam-eps", "1e-8"),
-    "grpo-positive": ("--negative-advantage-weight", "0"),
-    "grpo-rate": ("--lr", "1e-4"),
-    "grpo-batch": ("--instances", "16"),
-    "ppo-unlimited": ("--no-limit-ends",),
-    "ppo-discounted": ("--no-limit-ends", "--gamma", "0.99"),
-}
 BATCHES = {  # of the maze and the coin collector
     "grpo": ("--instances", "12", "--group", "4"),
     "rloo": ("--instances", "12", "--group", "4"),
@@ -65,6 +57,7 @@ class NightTask:
     history: Sequence[str] = ()  # arguments of the policy's context, in all runs
     learning: Sequence[str] = ("--lr", "3e-4")  # arguments of every learner
     extra: Mapping[str, Sequence[str]] = field(default_factory=dict)  # by learner: further arguments
+    changes: Mapping[str, Sequence[str]] = field(default_factory=dict)  # by LEARNER-WORD: arguments in place of its own
 
 
 def lost_at_the_limit(*, value_bias: str) -> dict[str, Sequence[str]]:
@@ -90,6 +83,14 @@ TASKS = (
         episodes=1_000,
         learning=("--lr", "1e-3"),
         extra=lost_at_the_limit(value_bias="0.5"),
+        changes={
+            "grpo-eps": ("--adam-eps", "1e-8"),
+            "grpo-positive": ("--negative-advantage-weight", "0"),
+            "grpo-rate": ("--lr", "1e-4"),
+            "grpo-batch": ("--instances", "16"),
+            "ppo-unlimited": ("--no-limit-ends",),
+            "ppo-discounted": ("--no-limit-ends", "--gamma", "0.99"),
+        },
     ),
     NightTask(
         name="maze",
@@ -132,10 +133,14 @@ TASKS = (
         episodes=len(OBJECTS),
         tries=20,
         learning=("--lr", "1e-3"),
-        extra=lost_at_the_limit(value_bias="-6"),
+        extra={
+            **lost_at_the_limit(value_bias="-6"),
+            # a mean over each episode's tokens would weigh the turns of quick wins, which names are, above all others
+            "grpo": ("--instances", "64", "--group", "8", "--aggregation", "token_mean"),
+        },
+        changes={"grpo-sequence": ("--aggregation", "seq_mean")},
     ),
 )
-CHANGED_TASK = TASKS[0]  # guess_number
 
 
 def make_all(
@@ -212,18 +217,18 @@ def start_words(task: NightTask, seed: int, folder: Path) -> list[str]:
 
 
 def words(task: NightTask, seed: int, learner: str, folder: Path) -> list[str]:
-    """Return the arguments of `lmgym train` for a run of a learner or of one of `CHANGES`."""
+    """Return the arguments of `lmgym train` for a run of a learner or of one of the task's changes."""
     name = unchanged(learner)
     return [
         *("train", name, task.task, "--model", f"hf:{start_of(task, seed, folder) / 'policy'}"),
         *("--seed", str(seed), "--threads", "1", "--out", str(run_of(task, seed, learner, folder))),
         *("--tokens", str(task.tokens[name]), *RL, *LEARNERS[name], *task.options),
-        *(*task.history, *task.learning, *task.extra.get(name, ()), *CHANGES.get(learner, ())),
+        *(*task.history, *task.learning, *task.extra.get(name, ()), *task.changes.get(learner, ())),
     ]
 
 
 def unchanged(learner: str) -> str:
-    """Return the learner that one of `CHANGES` changes; a learner itself."""
+    """Return the learner that a change is of; a learner itself."""
     return learner.partition("-")[0]
 
 
@@ -273,18 +278,19 @@ def table(tasks: Sequence[NightTask], learners: Sequence[str], seeds: Sequence[i
     return "\n".join(rows)
 
 
-def table_of_changes(seeds: Sequence[int], folder: Path) -> str:
+def table_of_changes(tasks: Sequence[NightTask], seeds: Sequence[int], folder: Path) -> str:
     """Return a Markdown table of success without and with each change, and the paired difference in points."""
     rows = [
-        "| change | of | temperature | success | difference | each seed |",
-        "|---|---|---|---|---|---|",
+        "| task | change | of | temperature | success | difference | each seed |",
+        "|---|---|---|---|---|---|---|",
     ]
-    for (change, arguments), temperature in product(CHANGES.items(), TEMPERATURES):
-        without, changed = (
-            [run_of(CHANGED_TASK, seed, name, folder) for seed in seeds] for name in (unchanged(change), change)
-        )
-        cells = gain_cells(without, changed, temperature)
-        rows.append(f"| `{' '.join(arguments)}` | {unchanged(change)} | {temperature} | {cells} |")
+    for task in tasks:
+        for (change, arguments), temperature in product(task.changes.items(), TEMPERATURES):
+            own, changed = (
+                [run_of(task, seed, name, folder) for seed in seeds] for name in (unchanged(change), change)
+            )
+            cells = gain_cells(own, changed, temperature)
+            rows.append(f"| {task.name} | `{' '.join(arguments)}` | {unchanged(change)} | {temperature} | {cells} |")
     return "\n".join(rows)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import shlex
 import time
@@ -57,9 +56,7 @@ def curves(
         if size == "night":
             _night(console, out, task, algorithm, at_once=at_once, write=write, seeds=range(seeds))
         elif size == "causes":
-            if task:
-                raise RecipeError("causes has a task of its own: no --task")
-            _causes(console, out, at_once=at_once, write=write, seeds=range(seeds))
+            _causes(console, out, task, at_once=at_once, write=write, seeds=range(seeds))
         elif size == "lmrl":
             _lmrl(console, out, task, at_once=at_once, write=write, seeds=range(seeds))
         else:
@@ -72,7 +69,12 @@ def curves(
     if not chosen:
         raise RecipeError(f"nothing to run: {size} has no such task with such an algorithm")
     make = partial(
-        comparison.make_all, folder=out, rates=_rates(), at_once=at_once, tell=teller(console), settings=settings
+        comparison.make_all,
+        folder=out,
+        rates=comparison.own_rates(),
+        at_once=at_once,
+        tell=teller(console),
+        settings=settings,
     )
     if tune:
         _try(chosen, out, make)
@@ -111,14 +113,6 @@ def teller(console: Console) -> Callable[[str], None]:
     """Return what prints a name with the seconds since."""
     begun = time.perf_counter()
     return lambda name: console.print(f"{time.perf_counter() - begun:6.0f} s  {name}")
-
-
-def _rates() -> dict[str, float]:
-    """Return the learning rates that the factors of the tables refer to."""
-    from lmgym.baselines.curves.comparison import ALL
-
-    rates: dict[str, float] = {name: importlib.import_module(f"lmgym.baselines.{name}").Args().lr for name in ALL}
-    return {**rates, "grpo": 1e-3, "bc": rates["filtered_bc"]}  # bc: the same optimiser
 
 
 def _try(chosen: list[tuple[Course, str]], out: Path, make: Callable[[list[Cell]], None]) -> None:
@@ -222,16 +216,21 @@ def _night(
     _publish(console, [caption, night.table(tasks, learners, seeds, out)], write, GAINS)
 
 
-def _causes(console: Console, out: Path, *, at_once: int, write: Path | None, seeds: range) -> None:
-    """Make the runs with one thing changed and their table."""
+def _causes(
+    console: Console, out: Path, names: list[str] | None, *, at_once: int, write: Path | None, seeds: range
+) -> None:
+    """Make the runs with one thing changed, of which `names` are tasks, and their table."""
     from lmgym.baselines.curves import comparison, night
 
-    tasks, learners = [night.CHANGED_TASK], list(dict.fromkeys([*map(night.unchanged, night.CHANGES), *night.CHANGES]))
-    night.make_all(tasks, learners, seeds, out, at_once=at_once, tell=teller(console), settings=settings)
-    commits = comparison.commits(night.runs(tasks, learners, seeds, out))
-    command = _command("causes", seeds=[str(len(seeds))])
-    caption = f"Command: `{command}`, {commits}. Differences in points; intervals: 95 %, paired by game."
-    _publish(console, [caption, night.table_of_changes(seeds, out)], write, CHANGES)
+    tasks, made = _chosen([task for task in night.TASKS if task.changes], names, "task"), []
+    for task in tasks:
+        learners = list(dict.fromkeys([*map(night.unchanged, task.changes), *task.changes]))
+        night.make_all([task], learners, seeds, out, at_once=at_once, tell=teller(console), settings=settings)
+        made += night.runs([task], learners, seeds, out)
+    command = _command("causes", task=names, seeds=[str(len(seeds))])
+    how = f"Command: `{command}`, {comparison.commits(made)}."
+    caption = f"{how} Differences in points; intervals: 95 %, paired by game."
+    _publish(console, [caption, night.table_of_changes(tasks, seeds, out)], write, CHANGES)
 
 
 def _chosen(everything: Sequence[Experiment], names: list[str] | None, kind: str) -> list[Experiment]:

@@ -11,6 +11,7 @@ import pytest
 
 from lmgym.baselines.curves import comparison
 from lmgym.baselines.curves.comparison import (
+    ALL,
     Cell,
     Course,
     best_rates,
@@ -18,6 +19,7 @@ from lmgym.baselines.curves.comparison import (
     interval,
     make,
     make_all,
+    own_rates,
     read,
     start_words,
     table,
@@ -101,6 +103,12 @@ def test_no_cell_begins_before_its_start_is_made_though_a_thread_is_free(tmp_pat
     make_all(cells, tmp_path, rates={"grpo": 1e-3}, at_once=2, tell=str, settings=settings)
     assert made[0] == cells[0].start
     assert set(made[1:]) == {cell.name for cell in cells}
+
+
+def test_factors_are_of_the_rates_of_small_models():
+    assert set(own_rates()) == set(ALL)
+    assert min(own_rates().values()) == 1e-4  # the papers' reach down to 1e-6
+    assert own_rates()["ppo"] == 3e-4
 
 
 def test_a_rate_is_a_factor_of_the_algorithms_own(tmp_path):

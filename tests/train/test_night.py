@@ -74,25 +74,26 @@ def test_a_table_has_gains_at_both_temperatures_paired_by_game(tmp_path):
     assert ", +30.0 [" in text
 
 
-@pytest.mark.parametrize("change", night.CHANGES)
-def test_a_changed_run_differs_in_what_is_changed_alone(change, tmp_path):
-    arguments = night.CHANGES[change]
-    before = settings(night.words(night.CHANGED_TASK, 1, night.unchanged(change), tmp_path)).arguments
-    after = settings(night.words(night.CHANGED_TASK, 1, change, tmp_path)).arguments
+@pytest.mark.parametrize(
+    ("task", "change"), [pytest.param(task, change, id=change) for task in TASKS for change in task.changes]
+)
+def test_a_changed_run_differs_in_what_is_changed_alone(task, change, tmp_path):
+    arguments = task.changes[change]
+    before = settings(night.words(task, 1, night.unchanged(change), tmp_path)).arguments
+    after = settings(night.words(task, 1, change, tmp_path)).arguments
     options = {word.removeprefix("--no-").removeprefix("--").replace("-", "_") for word in arguments if "--" in word}
     assert {name for name in after if after[name] != before[name]} == options
 
 
-def test_the_table_of_changes_compares_with_the_unchanged_learner(tmp_path, monkeypatch):
-    monkeypatch.setattr(night, "CHANGES", {"grpo-eps": night.CHANGES["grpo-eps"]})
-    assert night.CHANGED_TASK is GUESS
+def test_the_table_of_changes_compares_with_the_unchanged_learner(tmp_path):
+    task = replace(GUESS, changes={"grpo-eps": GUESS.changes["grpo-eps"]})
     for seed, temperature, (name, wins) in product(range(2), night.TEMPERATURES, (("grpo", 6), ("grpo-eps", 4))):
-        path = night.report_of(night.run_of(GUESS, seed, name, tmp_path), temperature)
+        path = night.report_of(night.run_of(task, seed, name, tmp_path), temperature)
         path.parent.mkdir()
         outcomes = [{"index": game, "success": game < wins + seed} for game in range(10)]
         path.write_text(json.dumps({"outcomes": outcomes}))
-    text = night.table_of_changes(range(2), tmp_path)
-    assert "| `--adam-eps 1e-8` | grpo | 1 | 65.0 to 45.0 % | -20.0 [" in text
+    text = night.table_of_changes([task, replace(GUESS, changes={})], range(2), tmp_path)
+    assert "| guess_number | `--adam-eps 1e-8` | grpo | 1 | 65.0 to 45.0 % | -20.0 [" in text
 
 
 def _run(seed, folder):
@@ -107,6 +108,11 @@ def test_an_unknown_task_lists_what_there_is(capsys):
 def test_an_unknown_algorithm_lists_what_there_is(capsys):
     assert command("curves", "--size", "night", "--algorithm", "ppo", "--algorithm", "dpo") != 0
     assert "no algorithm is dpo; known: ppo, grpo, rloo, archer, refuel" in capsys.readouterr().err
+
+
+def test_causes_of_a_task_without_any_lists_those_with(capsys):
+    assert command("curves", "--size", "causes", "--task", "maze") != 0
+    assert "no task is maze; known: guess_number, twenty_questions" in capsys.readouterr().err
 
 
 @pytest.mark.slow
