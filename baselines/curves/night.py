@@ -129,7 +129,7 @@ TASKS = (
             *("--episodes", str(len(OBJECTS)), "--tries", "160"),
         ),
         start=("--steps", "70"),
-        tokens={"ppo": 600_000, "grpo": 600_000, "rloo": 600_000, "archer": 300_000, "refuel": 900_000},
+        tokens={"ppo": 400_000, "grpo": 400_000, "rloo": 400_000, "archer": 200_000, "refuel": 600_000},
         episodes=len(OBJECTS),
         tries=20,
         learning=("--lr", "1e-3"),
