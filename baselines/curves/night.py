@@ -60,16 +60,17 @@ class NightTask:
     changes: Mapping[str, Sequence[str]] = field(default_factory=dict)  # by LEARNER-WORD: arguments in place of its own
 
 
-def lost_at_the_limit(*, value_bias: str) -> dict[str, Sequence[str]]:
-    """Return the arguments of learners of a short game that is lost at its turn limit.
+def lost_at_the_limit(*, value_bias: str, **more: Sequence[str]) -> dict[str, Sequence[str]]:
+    """Return the arguments of learners of a short game that is lost at its turn limit, with `more` by learner.
 
     Without a discount, a value learned from itself after the last turn would make losing as good as winning.
     """
-    return {
+    arguments = {
         "ppo": ("--instances", "512", "--gamma", "1", "--limit-ends", "--value-bias", value_bias),
         "grpo": ("--instances", "64", "--group", "8"),
         "archer": ("--truncated-is-done",),
     }
+    return {name: (*own, *more.get(name, ())) for name, own in arguments.items()}
 
 
 TASKS = (
@@ -133,12 +134,10 @@ TASKS = (
         episodes=len(OBJECTS),
         tries=20,
         learning=("--lr", "1e-3"),
-        extra={
-            **lost_at_the_limit(value_bias="-6"),
-            # a mean over each episode's tokens would weigh the turns of quick wins, which names are, above all others
-            "grpo": ("--instances", "64", "--group", "8", "--aggregation", "token_mean"),
-        },
-        changes={"grpo-sequence": ("--aggregation", "seq_mean")},
+        # what decides a game is asked at its begin, up to sixty tokens before its end; and a mean over each game's
+        # tokens would weigh the turns of quick wins, which are lucky names, above all others
+        extra=lost_at_the_limit(value_bias="-6", ppo=("--lam", "1"), grpo=("--aggregation", "token_mean")),
+        changes={"grpo-sequence": ("--aggregation", "seq_mean"), "ppo-lambda": ("--lam", "0.95")},
     ),
 )
 
