@@ -137,7 +137,7 @@ TASKS = (
         # what decides a game is asked at its begin, up to sixty tokens before its end; and a mean over each game's
         # tokens would weigh the turns of quick wins, which are lucky names, above all others
         extra=lost_at_the_limit(value_bias="-6", ppo=("--lam", "1"), grpo=("--aggregation", "token_mean")),
-        changes={"grpo-sequence": ("--aggregation", "seq_mean"), "ppo-lambda": ("--lam", "0.95")},
+        changes={"grpo-sequence": ("--aggregation", "seq_mean")},
     ),
 )
 
