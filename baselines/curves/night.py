@@ -134,7 +134,7 @@ TASKS = (
         episodes=len(OBJECTS),
         tries=20,
         learning=("--lr", "1e-3"),
-        # what decides a game is asked at its begin, up to sixty tokens before its end; and a mean over each game's
+        # the first question decides a game, some seventy tokens before a lost one ends; and a mean over each game's
         # tokens would weigh the turns of quick wins, which are lucky names, above all others
         extra=lost_at_the_limit(value_bias="-6", ppo=("--lam", "1"), grpo=("--aggregation", "token_mean")),
         changes={"grpo-sequence": ("--aggregation", "seq_mean")},
