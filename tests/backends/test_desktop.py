@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import openpyxl
@@ -21,7 +22,7 @@ from lmgym.backends.desktop.inputs import check, perform
 from lmgym.backends.desktop.session import Desktop, Launch
 from lmgym.errors import BackendError, MissingExtra
 from tests import components
-from tests.processes import gone
+from tests.processes import gone, named
 
 components.desktop()
 
@@ -162,19 +163,17 @@ def test_the_crash_of_an_application_of_the_root_menu_raises(desktop: Desktop) -
     desktop.reset(nothing, [])
     act(desktop, ("right_click", 1270, 790), *[("press", "up")] * 5, ("press", "enter"))
     wait_until(lambda: desktop.rest() and bool(desktop.windows()), 10, "the editor")
-    pid = next(p for p in desktop.processes() if Path(f"/proc/{p}/comm").read_text().strip() == "mousepad")
-    os.kill(pid, signal.SIGKILL)
+    os.kill(named("mousepad", desktop.processes())[0], signal.SIGKILL)
     with pytest.raises(BackendError, match="mousepad has crashed"):
         watch(desktop)
 
 
 def test_a_desktop_without_a_socket_is_not_usable() -> None:
-    broken = Desktop()
-    assert broken.usable
-    (broken.home.parent / "servers" / "at-spi" / "bus_0").unlink()
-    assert broken.alive
-    assert not broken.usable
-    broken.close()
+    with closing(Desktop()) as broken:
+        assert broken.usable
+        (broken.home.parent / "servers" / "at-spi" / "bus_0").unlink()
+        assert broken.alive
+        assert not broken.usable
 
 
 @pytest.mark.slow
@@ -191,19 +190,16 @@ def test_too_much_in_the_home_folder_ends_the_applications_only(desktop: Desktop
 
 def test_a_killed_part_raises_backend_error() -> None:
     for name in ("Xvfb", "openbox", "dbus-daemon"):
-        broken = Desktop()
-        broken.reset(nothing, [])
-        pids = [pid for pid in broken.processes() if Path(f"/proc/{pid}/comm").read_text().strip() == name]
-        os.kill(pids[0], signal.SIGKILL)
-        with pytest.raises(BackendError):
-            watch(broken)
-        broken.close()
+        with closing(Desktop()) as broken:
+            broken.reset(nothing, [])
+            os.kill(named(name, broken.processes())[0], signal.SIGKILL)
+            with pytest.raises(BackendError):
+                watch(broken)
 
 
 def test_a_killed_application_raises_backend_error(desktop: Desktop) -> None:
     desktop.reset(nothing, [Launch("mousepad")])
-    pid = next(p for p in desktop.processes() if Path(f"/proc/{p}/comm").read_text().strip() == "mousepad")
-    os.kill(pid, signal.SIGKILL)
+    os.kill(named("mousepad", desktop.processes())[0], signal.SIGKILL)
     with pytest.raises(BackendError, match="mousepad has crashed"):
         watch(desktop)
 

@@ -21,7 +21,7 @@ from lmgym.backends.desktop.session import Desktop, Launch
 from lmgym.env.registry import build, find
 from lmgym.errors import BackendError
 from tests import components
-from tests.processes import alive
+from tests.processes import alive, named
 
 components.desktop()
 pytestmark = pytest.mark.slow
@@ -95,8 +95,7 @@ def test_a_crash_or_a_blank_screen_does_not_pass_unnoticed() -> None:
     with closing(build(find("lmgym/Desktop-v0"), family="append_line").unwrapped) as task:
         task.reset(seed=0, options={"index": 0})
         assert task.desktop.screenshot().std() > 0
-        pids = task.desktop.processes()
-        pid = next(each for each in pids if Path(f"/proc/{each}/comm").read_text().strip() == "mousepad")
+        pid = named("mousepad", task.desktop.processes())[0]
         os.kill(pid, signal.SIGSEGV)
         wait_until(lambda: not alive(pid), 10, "the end of the editor")
         with pytest.raises(BackendError, match="crashed"):
