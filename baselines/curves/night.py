@@ -2,9 +2,10 @@
 
 The player of a start's data is weak: it plays random moves in the maze, at half of the turns also in TextWorld's coin
 collector, in guess_number any number that the answers allow, and in three of four games of Twenty Questions it only
-names objects. Imitation ends at a policy that has moves to learn, which greedy decoding alone does not find. From that
-policy the baselines train with AdamW at one rate a task, and every policy plays the same test games before and after.
-Causes of flat curves are told apart by learners with one thing changed, beside the unchanged ones.
+names objects. Imitation ends at a policy that has moves to learn, which greedy decoding alone does not find. ALFWorld's
+starts imitate the demonstrator for as short a time as the main job does. From these policies the baselines train with
+AdamW at one rate a task, and every policy plays the same test games before and after. Causes of flat curves are told
+apart by learners with one thing changed, beside the unchanged ones.
 """
 
 from __future__ import annotations
@@ -138,6 +139,17 @@ TASKS = (
         # tokens would weigh the turns of quick wins, which are lucky names, above all others
         extra=lost_at_the_limit(value_bias="-6", ppo=("--lam", "1"), grpo=("--aggregation", "token_mean")),
         changes={"grpo-sequence": ("--aggregation", "seq_mean")},
+    ),
+    NightTask(
+        name="alfworld",
+        task="alfworld",
+        data=("--episodes", "6400", "--stumble", "0.1"),  # the imitation of the main job
+        start=("--steps", "100"),
+        tokens={"ppo": 400_000, "grpo": 400_000, "rloo": 400_000, "archer": 100_000, "refuel": 800_000},
+        episodes=256,
+        learning=("--lr", "3e-4", "--budget", "16"),
+        extra={**BATCHES, "ppo": ("--instances", "128", "--gamma", "1", "--limit-ends"), "grpo": ()},
+        changes={"grpo-cost": ("--invalid-cost", "0.05"), "grpo-state": ("--state-advantage-weight", "1")},
     ),
 )
 

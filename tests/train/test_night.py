@@ -26,7 +26,7 @@ def test_learners_start_with_the_imitated_policy_and_the_same_optimiser(task, le
     arguments = settings(words).arguments
     assert start["recorded"] == str(night.data_of(task, 1, tmp_path))
     assert f"hf:{night.start_of(task, 1, tmp_path)}/policy" in words
-    rate = {"guess_number": 1e-3, "maze": 5e-4, "coin": 3e-4, "twenty_questions": 1e-3}[task.name]
+    rate = {"guess_number": 1e-3, "maze": 5e-4, "coin": 3e-4, "twenty_questions": 1e-3, "alfworld": 3e-4}[task.name]
     assert (arguments["lr"], arguments["adam_eps"], arguments["final_norm_lr"]) == (rate, 1e-5, None)
     assert (arguments["tokens"], arguments["context"]) == (task.tokens[learner], start["context"])
 
@@ -112,7 +112,7 @@ def test_an_unknown_algorithm_lists_what_there_is(capsys):
 
 def test_causes_of_a_task_without_any_lists_those_with(capsys):
     assert command("curves", "--size", "causes", "--task", "maze") != 0
-    assert "no task is maze; known: guess_number, twenty_questions" in capsys.readouterr().err
+    assert "no task is maze; known: guess_number, twenty_questions, alfworld" in capsys.readouterr().err
 
 
 @pytest.mark.slow
