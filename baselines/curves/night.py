@@ -255,17 +255,17 @@ def evaluation_words(task: NightTask, seed: int, run: Path, temperature: int) ->
 def gain_cells(before_runs: Sequence[Path], after_runs: Sequence[Path], temperature: int) -> str:
     """Return the cells of a table for runs of the same seeds in order: both levels, the gain, each seed's gain.
 
-    Intervals are paired by game; the gain at a game is the mean over seeds.
+    Intervals are paired by game and clustered by it; where seeds play different games, by seed and game.
     """
     starts = [by_instance(report_of(run, temperature), "success") for run in before_runs]
     ends = [by_instance(report_of(run, temperature), "success") for run in after_runs]
-    games = sorted(starts[0])
-    before, after = ([float(np.mean([one[game] for one in runs])) for game in games] for runs in (starts, ends))
-    gain = paired(before, after, games)
     each = [
-        paired([start[game] for game in games], [end[game] for game in games], games)
+        paired([start[game] for game in start], [end[game] for game in start], list(start))
         for start, end in zip(starts, ends, strict=True)
     ]
+    before, after = ([value for run in runs for value in run.values()] for runs in (starts, ends))
+    same = all(run.keys() == starts[0].keys() for run in starts)
+    gain = paired(before, after, [game if same else (seed, game) for seed, run in enumerate(starts) for game in run])
     by_seed = ", ".join(_points(one) for one in each)
     level = f"{100 * np.mean(before):.1f} to {100 * np.mean(after):.1f} %"
     return f"{level} | {_points(gain)} | {by_seed}"
