@@ -74,6 +74,20 @@ def test_a_table_has_gains_at_both_temperatures_paired_by_game(tmp_path):
     assert ", +30.0 [" in text
 
 
+def test_seeds_that_play_different_games_weigh_the_same(tmp_path):
+    for seed, games in ((0, range(10)), (1, range(5, 15))):
+        for run, wins in ((night.start_of(GUESS, seed, tmp_path), 0), (_run(seed, tmp_path), 2 + 4 * seed)):
+            path = night.report_of(run, 1)
+            path.parent.mkdir()
+            outcomes = [{"index": game, "success": number < wins} for number, game in enumerate(games)]
+            path.write_text(json.dumps({"outcomes": outcomes}))
+    starts, ends = (
+        [night.start_of(GUESS, seed, tmp_path) for seed in range(2)],
+        [_run(seed, tmp_path) for seed in range(2)],
+    )
+    assert night.gain_cells(starts, ends, 1).startswith("0.0 to 40.0 % | +40.0 [")
+
+
 @pytest.mark.parametrize(
     ("task", "change"), [pytest.param(task, change, id=change) for task in TASKS for change in task.changes]
 )
