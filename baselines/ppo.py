@@ -7,7 +7,7 @@ policy in the reward, with adapted coefficient); Abdulhai et al. 2023, LMRL-Gym,
 pass in four minibatches, a divergence of weight 0.001.
 
 Advantages skip the tokens of the environment and segment boundaries. A truncated episode bootstraps from the value of
-its final observation, whatever truncated it; with `limit_ends=True` the task's turn limit counts as termination.
+its final observation, whatever truncated it; with `limit_ends=True` a turn limit counts as termination.
 `level="turn"` with `ratio="turn"` is PPO over whole answers (VLA-RL), `level="both"` the bi-level advantages of RAGEN.
 """
 
@@ -80,7 +80,7 @@ class Shared(bc.Learning):
     importance_most: float | None = None
     rescore: bool | None = None  # recompute old log-probs with the trainer; None: unless both are fp32
     invalid_cost: NonNegative = 0.0  # penalty in the reward of an invalid action
-    limit_ends: bool = False  # treat the task's turn limit as termination; False: as truncation
+    limit_ends: bool = False  # treat the task's turn limit and `budget` as termination; False: as truncation
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -149,7 +149,11 @@ TASKS = (
         episodes=256,
         learning=("--lr", "3e-4", "--budget", "16"),
         extra={**BATCHES, "ppo": ("--instances", "128", "--gamma", "1", "--limit-ends"), "grpo": ()},
-        changes={"grpo-cost": ("--invalid-cost", "0.05"), "grpo-state": ("--state-advantage-weight", "1")},
+        changes={
+            "grpo-cost": ("--invalid-cost", "0.05"),
+            "grpo-state": ("--state-advantage-weight", "1"),
+            "grpo-turns": ("--budget", "30"),  # as many as in evaluations
+        },
     ),
 )
 

@@ -79,8 +79,8 @@ def test_groups_are_kept_by_their_successes_or_variance_and_turns_by_their_entro
     assert keep_uncertain(found, share=0.1).mask == {("a", 0), ("a", 1), ("b", 0)}
 
 
-def test_only_the_limit_of_the_task_counts_as_an_end():
-    for stop, ends in (("max_turns", True), ("budget", False), ("context", False)):
+def test_only_limits_of_turns_count_as_ends():
+    for stop, ends in (("max_turns", True), ("budget", True), ("context", False)):
         found = limit_ends(episode("a", "1", 0, truncated=True, stop=stop))
         assert (found.terminated, found.truncated) == (ends, not ends)
 

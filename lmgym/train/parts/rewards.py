@@ -57,12 +57,12 @@ def turn_cost(trajectory: Trajectory, *, cost: float) -> Trajectory:
 
 
 def limit_ends(trajectory: Trajectory) -> Trajectory:
-    """Mark episodes that reached the task's turn limit as terminated, so that a critic expects no further reward.
+    """Mark episodes that reached a turn limit, the task's or training's, as terminated: no further reward is expected.
 
-    Justified because the transcript states the turns left and evaluations end there too (Pardo et al. 2018). Episodes
-    truncated by a budget or a full context stay truncated.
+    Returns then count what was played, as those of group estimators do. A policy that sees the turns left knows the end
+    (Pardo et al. 2018); otherwise values average over it. Episodes with a full context stay truncated.
     """
-    if not trajectory.truncated or trajectory.stop != "max_turns":
+    if not trajectory.truncated or trajectory.stop not in ("max_turns", "budget"):
         return trajectory
     return replace(trajectory, truncated=False, terminated=True)
 
