@@ -69,8 +69,8 @@ class Args(bc.Learning):
     tau: float = 0.1  # update rate of the target networks per critic step
     encoder: Base = "small"  # network below the heads; small and own are trained, policy is the frozen actor
     hidden: PositiveInt = 256  # width of the heads' two hidden layers
-    critic_draws: PositiveInt = 256  # turns drawn per iteration, with a fresh utterance at each
-    critic_epochs: PositiveInt = 16  # passes over them
+    critic_draws: PositiveInt = 256  # turns drawn for each pass of the critic, with a fresh utterance at each
+    critic_epochs: PositiveInt = 16  # passes per iteration
     critic_batch: PositiveInt = 64  # turns per critic step
     critic_lr: Rate = 1e-5
     actor_draws: PositiveInt = 256  # fresh utterances per pass of the actor
@@ -174,8 +174,20 @@ class TwinCritic(Critic):
         self.tokens = fitting_tokens(services.policy.model, services.policy.device)  # padded tokens of a pass
 
     def fit(self, store: Store | None, progress: StageProgress, *, seed: Sequence[int]) -> Mapping[str, float]:
-        """Train on turns drawn from the replay buffer, with a fresh utterance of the policy at each."""
+        """Train on turns drawn from the replay buffer, with a fresh utterance of the policy at each.
+
+        Each pass draws anew, as in the release: 16 passes over the same 256 turns would learn their noise.
+        """
         assert isinstance(store, Replay), "ArCHer's critic learns from a replay buffer"
+        passes = [self._pass(store, seed=[*seed, number]) for number in range(self.args.critic_epochs)]
+        learned = [figures for figures in passes if figures]
+        if not learned:
+            return {}
+        means = {name: sum(each[name] for each in learned) / len(learned) for name in learned[0]}
+        return {**means, "replay": float(len(store))}
+
+    def _pass(self, store: Replay, *, seed: Sequence[int]) -> dict[str, float]:
+        """Draw turns, sample an utterance at each, train on them once; return mean figures, none without a turn."""
         drawn = store.turns(self.args.critic_draws, seed=[*seed, 1])
         if any(turn.completion.pictures for trajectory, _ in drawn for turn in trajectory.turns):
             raise RecipeError(BLIND)
@@ -188,15 +200,11 @@ class TwinCritic(Critic):
         ranks, learns = self.services.ranks, self.args.encoder != "policy"
         frozen = None if learns or len(transitions) < ranks.size else self.states(ranks.share(transitions))
         steps = max(1, round(len(transitions) / (self.args.critic_batch * (self.args.summed_batches or 1))))
-        sums = np.zeros(3)
-        for epoch in range(self.args.critic_epochs):
-            order = np.random.default_rng([*seed, epoch]).permutation(len(transitions))
-            for part in np.array_split(order, steps):
-                sums += self._step(torch.from_numpy(part), transitions, frozen)
+        order, sums = np.random.default_rng(list(seed)).permutation(len(transitions)), np.zeros(3)
+        for part in np.array_split(order, steps):
+            sums += self._step(torch.from_numpy(part), transitions, frozen)
         names = ("critic_q_loss", "critic_v_loss", "critic_gradient_norm")
-        means = sums / (steps * self.args.critic_epochs)
-        kept = {"replay": float(len(store)), "unseen_cuts": float(len(drawn) - len(usable))}
-        return {**dict(zip(names, means.tolist(), strict=True)), **kept}
+        return {**dict(zip(names, (sums / steps).tolist(), strict=True)), "unseen_cuts": float(len(drawn) - len(usable))}
 
     def has_successor(self, trajectory: Trajectory, number: int) -> bool:
         """Return False if an episode was truncated after this turn and its final observation did not fit."""
