@@ -152,7 +152,8 @@ TASKS = (
         changes={
             "grpo-cost": ("--invalid-cost", "0.05"),
             "grpo-state": ("--state-advantage-weight", "1"),
-            "grpo-turns": ("--budget", "30"),  # as many as in evaluations
+            "rloo-turns": ("--budget", "30"),  # as many as in evaluations
+            "ppo-lambda": ("--lam", "1"),
         },
     ),
 )
