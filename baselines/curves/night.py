@@ -148,7 +148,7 @@ TASKS = (
         tokens={"ppo": 400_000, "grpo": 400_000, "rloo": 400_000, "archer": 100_000, "refuel": 800_000},
         episodes=256,
         learning=("--lr", "3e-4", "--budget", "16"),
-        # an end pays for all of its game's tokens, some ninety, of which a lambda of 0.95 reaches the last twenty
+        # an end pays for all of its game's tokens, some eighty, of which a lambda of 0.95 reaches the last twenty
         extra={**BATCHES, "ppo": ("--instances", "128", "--gamma", "1", "--limit-ends", "--lam", "1"), "grpo": ()},
         changes={
             "grpo-cost": ("--invalid-cost", "0.05"),
