@@ -204,7 +204,8 @@ class TwinCritic(Critic):
         for part in np.array_split(order, steps):
             sums += self._step(torch.from_numpy(part), transitions, frozen)
         names = ("critic_q_loss", "critic_v_loss", "critic_gradient_norm")
-        return {**dict(zip(names, (sums / steps).tolist(), strict=True)), "unseen_cuts": float(len(drawn) - len(usable))}
+        means = dict(zip(names, (sums / steps).tolist(), strict=True))
+        return {**means, "unseen_cuts": float(len(drawn) - len(usable))}
 
     def has_successor(self, trajectory: Trajectory, number: int) -> bool:
         """Return False if an episode was truncated after this turn and its final observation did not fit."""
