@@ -113,7 +113,7 @@ BENCHMARKS = (
     Benchmark(
         name="maze-partial",
         task="lmgym/MazePartial-v0",
-        context="window:20",
+        context="window:10:5",
         published={"BC": -79.5, "%BC": -82.9, "MC": -80.3, "ILQL": -52.9, "PPO": -91.7},
         data=RANDOM,
         options=UNEXPLAINED,
