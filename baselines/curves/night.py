@@ -131,7 +131,7 @@ TASKS = (
             *("--episodes", str(len(OBJECTS)), "--tries", "160"),
         ),
         start=("--steps", "70"),
-        tokens={"ppo": 400_000, "grpo": 400_000, "rloo": 400_000, "archer": 120_000, "refuel": 400_000},
+        tokens={"ppo": 400_000, "grpo": 400_000, "rloo": 400_000, "archer": 120_000, "refuel": 1_600_000},
         episodes=len(OBJECTS),
         tries=20,
         learning=("--lr", "1e-3"),
