@@ -71,7 +71,7 @@ def lost_at_the_limit(*, value_bias: str, **more: Sequence[str]) -> dict[str, Se
         "grpo": ("--instances", "64", "--group", "8"),
         "archer": ("--truncated-is-done",),
     }
-    return {name: (*own, *more.get(name, ())) for name, own in arguments.items()}
+    return {name: (*arguments.get(name, ()), *more.get(name, ())) for name in LEARNERS}
 
 
 TASKS = (
@@ -130,14 +130,17 @@ TASKS = (
             *("--model", "python:lmgym.baselines.curves.players:mixed_question", "--split", "train"),
             *("--episodes", str(len(OBJECTS)), "--tries", "160"),
         ),
-        start=("--steps", "70"),
-        tokens={"ppo": 400_000, "grpo": 400_000, "rloo": 400_000, "archer": 120_000, "refuel": 1_600_000},
+        start=("--steps", "100"),
+        tokens={"ppo": 400_000, "grpo": 400_000, "rloo": 400_000, "archer": 120_000, "refuel": 800_000},
         episodes=len(OBJECTS),
         tries=20,
         learning=("--lr", "1e-3"),
         # the first question decides a game, some seventy tokens before a lost one ends; and a mean over each game's
-        # tokens would weigh the turns of quick wins, which are lucky names, above all others
-        extra=lost_at_the_limit(value_bias="-6", ppo=("--lam", "1"), grpo=("--aggregation", "token_mean")),
+        # tokens would weigh the turns of quick wins, which are lucky names, above all others; and at 1e-3
+        # REFUEL fell, which trains on one answer of an episode
+        extra=lost_at_the_limit(
+            value_bias="-6", ppo=("--lam", "1"), grpo=("--aggregation", "token_mean"), refuel=("--lr", "5e-4")
+        ),
         changes={"grpo-sequence": ("--aggregation", "seq_mean"), "ppo-lambda": ("--lam", "0.95")},
     ),
     NightTask(
