@@ -70,6 +70,7 @@ class Args(bc.Learning):
     encoder: Base = "small"  # network below the heads; small and own are trained, policy is the frozen actor
     hidden: PositiveInt = 256  # width of the heads' two hidden layers
     critic_draws: PositiveInt = 256  # turns drawn for each pass of the critic, with a fresh utterance at each
+    critic_whole: bool = False  # draw all turns of an episode together: the critic then reads it once, not at each turn
     critic_epochs: PositiveInt = 16  # passes per iteration
     critic_batch: PositiveInt = 64  # turns per critic step
     critic_lr: Rate = 1e-5
@@ -93,6 +94,7 @@ class Args(bc.Learning):
 class Transition:
     """A turn as token ids: observation, utterance, reward and next observation."""
 
+    episode: str  # id of the trajectory
     before: tuple[int, ...]  # the observation, with all before it
     utterance: tuple[int, ...]
     now: tuple[int, ...]  # fresh utterance of the current policy
@@ -188,7 +190,7 @@ class TwinCritic(Critic):
 
     def _pass(self, store: Replay, *, seed: Sequence[int]) -> dict[str, float]:
         """Draw turns, sample an utterance at each, train on them once; return mean figures, none without a turn."""
-        drawn = store.turns(self.args.critic_draws, seed=[*seed, 1])
+        drawn = store.turns(self.args.critic_draws, seed=[*seed, 1], whole=self.args.critic_whole)
         if any(turn.completion.pictures for trajectory, _ in drawn for turn in trajectory.turns):
             raise RecipeError(BLIND)
         usable = [turn for turn in drawn if self.has_successor(*turn)]
@@ -200,9 +202,9 @@ class TwinCritic(Critic):
         ranks, learns = self.services.ranks, self.args.encoder != "policy"
         frozen = None if learns or len(transitions) < ranks.size else self.states(ranks.share(transitions))
         steps = max(1, round(len(transitions) / (self.args.critic_batch * (self.args.summed_batches or 1))))
-        order, sums = np.random.default_rng(list(seed)).permutation(len(transitions)), np.zeros(3)
-        for part in np.array_split(order, steps):
-            sums += self._step(torch.from_numpy(part), transitions, frozen)
+        sums = np.zeros(3)
+        for part in torch.arange(len(transitions)).tensor_split(steps):  # in the order drawn, which is random
+            sums += self._step(part, transitions, frozen)
         names = ("critic_q_loss", "critic_v_loss", "critic_gradient_norm")
         means = dict(zip(names, (sums / steps).tolist(), strict=True))
         return {**means, "unseen_cuts": float(len(drawn) - len(usable))}
@@ -221,7 +223,10 @@ class TwinCritic(Critic):
             after = tuple(view(trajectory, number + 1))
         elif trajectory.terminated or self.args.truncated_is_done:
             after = None
-        return Transition(before=before, utterance=turn.completion.ids, now=now, reward=turn.reward, after=after)
+        said = turn.completion.ids
+        return Transition(
+            episode=trajectory.id, before=before, utterance=said, now=now, reward=turn.reward, after=after
+        )
 
     def states(self, transitions: Sequence[Transition]) -> TransitionStates:
         """Return the states that the heads read for transitions, with gradient if the encoder is trained."""
@@ -268,8 +273,10 @@ class TwinCritic(Critic):
         """
         ranks, count = self.services.ranks, self.args.critic_batch if self.args.summed_batches else len(part)
         if frozen is None:
-            lengths = torch.tensor([len(transitions[n].before) + len(transitions[n].utterance) for n in part.tolist()])
-            runs = [part[run] for run in ranks.share(micro_batches(lengths, self.tokens // ranks.size))]
+            mine = [transitions[n] for n in part.tolist()]
+            lengths = torch.tensor([len(each.before) + len(each.utterance) for each in mine])
+            episode = torch.from_numpy(np.unique([each.episode for each in mine], return_inverse=True)[1])
+            runs = [part[run] for run in ranks.share(micro_batches(lengths, self.tokens // ranks.size, episode))]
         else:
             runs = [part[part % ranks.size == ranks.rank]]
         sums = torch.zeros(2, dtype=torch.float64)

@@ -167,9 +167,16 @@ Point = tuple[tuple[int, ...], range]  # a row of ids, and the positions whose m
 
 
 def states_at(trunk: Callable[[Tensor, Tensor], Tensor], points: Sequence[Point], *, tokens: int) -> Tensor:
-    """Return the state (N, H) of each point; equal rows are computed once, in passes of `tokens` padded tokens."""
-    rows = list(dict.fromkeys(ids for ids, _ in points))
-    row_index = {ids: row for row, ids in enumerate(rows)}
+    """Return the state (N, H) of each point, in passes of `tokens` padded tokens.
+
+    A row that begins another is read in it: the trunk is causal.
+    """
+    rows, row_index = [], {}
+    for ids in sorted({ids for ids, _ in points}, reverse=True):
+        # in this order the rows that go on from `ids` come just before it
+        if not rows or rows[-1][: len(ids)] != ids:
+            rows.append(ids)
+        row_index[ids] = len(rows) - 1
     point = torch.tensor([n for n, (_, places) in enumerate(points) for _ in places])
     row_of = torch.tensor([row_index[ids] for ids, places in points for _ in places])
     column = torch.tensor([at for _, places in points for at in places])

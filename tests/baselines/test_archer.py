@@ -367,6 +367,18 @@ def test_fitting_lowers_the_error_of_q_and_leaves_the_policy_alone(services, epi
     assert all(torch.equal(a, b) for a, b in zip(weights, services.policy.model.parameters(), strict=True))
 
 
+def test_a_critic_that_draws_whole_episodes_reads_fewer_tokens(services, episodes):
+    store, read = Replay(1000, answers=12), []
+    store.put(episodes)
+    for whole in (False, True):
+        critic, tokens = archer.TwinCritic(services, replace(QUICK, critic_whole=whole)), []
+        critic.net.online.trunk.register_forward_pre_hook(lambda _, given, to=tokens: to.append(int(given[1].sum())))
+        figures = critic.fit(store, HERE, seed=(0, 0))
+        assert figures["critic_q_loss"] > 0
+        read.append(sum(tokens))
+    assert read[1] < 0.7 * read[0]
+
+
 def test_a_view_that_is_rendered_anew_is_a_row_of_its_own(tmp_path):
     policy = chain_policy()
     jobs = Uniform(8).draw(0, POOL)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections import Counter
 
 import pytest
 import torch
@@ -178,6 +179,21 @@ def test_a_state_does_not_depend_on_what_else_is_read(services):
     assert (several[0] - together[3]).abs().max() < 1e-5
 
 
+def test_rows_that_begin_another_are_read_in_it(services):
+    trunk, read = Trunk(services.policy, "small", seed=0), []
+
+    def counting(ids, attention):
+        read.extend(tuple(row[seen].tolist()) for row, seen in zip(ids, attention, strict=True))
+        return trunk(ids, attention)
+
+    rows = [(1, 2), (1, 2, 3, 4), (1,), (2, 3), (1, 2, 5), (1, 2, 3)]
+    points = [(row, range(len(row) - 1, len(row))) for row in rows]
+    states = states_at(counting, points, tokens=1000)
+    assert sorted(read) == [(1, 2, 3, 4), (1, 2, 5), (2, 3)]
+    alone = torch.cat([states_at(trunk, [point], tokens=1000) for point in points])
+    assert (states - alone).abs().max() < 1e-5
+
+
 def test_an_evaluation_by_a_critic_needs_one_that_guides(services, tmp_path):
     alone = Recipe(stages=[Evaluate(name="after", episodes=2, by="critic")])
     with pytest.raises(RecipeError, match="put a FitCritic stage before"):
@@ -202,6 +218,22 @@ def test_a_replay_keeps_the_newest_turns_each_once_and_is_drawn_with_replacement
     (said,) = services.sample([(parent, 2)], noise=(1,))
     store.put([parent, said])
     assert [(e.id, n) for e, n in store.kept] == [*((parent.id, n) for n in range(len(parent.turns))), (said.id, 2)]
+
+
+def test_whole_episodes_are_drawn_with_all_turns_that_are_kept(episodes):
+    store = Replay(sum(len(each.turns) for each in episodes) - 1, answers=1)
+    store.put(episodes)
+    drawn = [(each.id, number) for each, number in store.turns(30, seed=[0, 1], whole=True)]
+    assert len(drawn) >= 30
+    while drawn:
+        episode = next(each for each in episodes if each.id == drawn[0][0])
+        owned = [(episode.id, n) for n in range(len(episode.turns))][episode is episodes[0] :]  # the oldest turn left
+        assert drawn[: len(owned)] == owned
+        drawn = drawn[len(owned) :]
+    counts = Counter(each.id for each, _ in store.turns(100 * len(store), seed=[0, 2], whole=True))
+    shares = [counts[each.id] / len(each.turns) for each in episodes[1:]]
+    assert max(shares) < 1.5 * min(shares)  # every turn is drawn as often
+    assert Replay(5, answers=1).turns(3, seed=[0], whole=True) == []
 
 
 def test_several_answers_stand_in_place_of_the_same_turn(services, episodes):

@@ -35,11 +35,23 @@ class Replay:
             owned = range(episode.forked_at, len(episode.turns))
             self.kept.extend((episode, number) for number in owned if episode.turns[number].completion.ids)
 
-    def turns(self, count: int, *, seed: Sequence[int]) -> list[tuple[Trajectory, int]]:
-        """Draw `count` turns as (trajectory, turn number); an empty store returns none."""
+    def turns(self, count: int, *, seed: Sequence[int], whole: bool = False) -> list[tuple[Trajectory, int]]:
+        """Draw `count` turns as (trajectory, turn number); an empty store returns none.
+
+        With `whole`, draw episodes with all of their turns that are kept, until there are `count` turns or more.
+        """
         if not self.kept:
             return []
-        return [self.kept[int(n)] for n in np.random.default_rng(list(seed)).integers(len(self.kept), size=count)]
+        chance = np.random.default_rng(list(seed))
+        if not whole:
+            return [self.kept[int(n)] for n in chance.integers(len(self.kept), size=count)]
+        episodes: dict[str, list[tuple[Trajectory, int]]] = {}
+        for turn in self.kept:
+            episodes.setdefault(turn[0].id, []).append(turn)
+        choices, drawn = list(episodes.values()), []
+        while len(drawn) < count:
+            drawn += choices[int(chance.integers(len(choices)))]
+        return drawn
 
     def draw(self, services: Services, *, seed: Sequence[int]) -> list[Trajectory]:
         """Sample fresh answers at drawn turns and return them as forks, whose last turn is trained."""
