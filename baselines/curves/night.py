@@ -131,7 +131,7 @@ TASKS = (
             *("--episodes", str(len(OBJECTS)), "--tries", "160"),
         ),
         start=("--steps", "100"),
-        tokens={"ppo": 400_000, "grpo": 400_000, "rloo": 400_000, "archer": 120_000, "refuel": 800_000},
+        tokens={"ppo": 400_000, "grpo": 400_000, "rloo": 400_000, "archer": 1_000_000, "refuel": 800_000},
         episodes=len(OBJECTS),
         tries=20,
         learning=("--lr", "1e-3"),
@@ -139,7 +139,15 @@ TASKS = (
         # tokens would weigh the turns of quick wins, which are lucky names, above all others; and at 1e-3
         # REFUEL fell, which trains on one answer of an episode
         extra=lost_at_the_limit(
-            value_bias="-6", ppo=("--lam", "1"), grpo=("--aggregation", "token_mean"), refuel=("--lr", "5e-4")
+            value_bias="-6",
+            ppo=("--lam", "1"),
+            grpo=("--aggregation", "token_mean"),
+            archer=(
+                *("--fit", "8", "--rollouts", "128", "--lr", "5e-4", "--actor-draws", "1024", "--minibatches", "2"),
+                *("--encoder", "own", "--critic-lr", "3e-4", "--critic-whole"),
+                *("--critic-draws", "1024", "--critic-epochs", "4"),
+            ),
+            refuel=("--lr", "5e-4"),
         ),
         changes={"grpo-sequence": ("--aggregation", "seq_mean"), "ppo-lambda": ("--lam", "0.95")},
     ),
