@@ -171,12 +171,13 @@ def states_at(trunk: Callable[[Tensor, Tensor], Tensor], points: Sequence[Point]
 
     A row that begins another is read in it: the trunk is causal.
     """
-    rows, row_index = [], {}
-    for ids in sorted({ids for ids, _ in points}, reverse=True):
-        # in this order the rows that go on from `ids` come just before it
-        if not rows or rows[-1][: len(ids)] != ids:
-            rows.append(ids)
-        row_index[ids] = len(rows) - 1
+    rows: list[tuple[int, ...]] = []
+    row_index: dict[tuple[int, ...], int] = {}
+    for row in sorted({ids for ids, _ in points}, reverse=True):
+        # in this order the rows that go on from `row` come just before it
+        if not rows or rows[-1][: len(row)] != row:
+            rows.append(row)
+        row_index[row] = len(rows) - 1
     point = torch.tensor([n for n, (_, places) in enumerate(points) for _ in places])
     row_of = torch.tensor([row_index[ids] for ids, places in points for _ in places])
     column = torch.tensor([at for _, places in points for at in places])

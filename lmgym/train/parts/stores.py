@@ -48,7 +48,8 @@ class Replay:
         episodes: dict[str, list[tuple[Trajectory, int]]] = {}
         for turn in self.kept:
             episodes.setdefault(turn[0].id, []).append(turn)
-        choices, drawn = list(episodes.values()), []
+        choices = list(episodes.values())
+        drawn: list[tuple[Trajectory, int]] = []
         while len(drawn) < count:
             drawn += choices[int(chance.integers(len(choices)))]
         return drawn
