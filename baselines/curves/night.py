@@ -51,7 +51,7 @@ class NightTask:
     task: str
     data: Sequence[str]  # arguments of `lmgym record`
     start: Sequence[str]  # arguments of `lmgym train bc`
-    tokens: Mapping[str, int]  # by learner: action tokens at which a run ends
+    tokens: Mapping[str, int]  # by learner: action tokens at which a run ends, ArCHer's fresh answers included
     episodes: int  # test games
     tries: int = 1  # at each game
     options: Sequence[str] = ()  # of the task, as arguments
@@ -81,7 +81,7 @@ TASKS = (
         options=("--option", "highest=16", "--option", "max_turns=4"),
         data=("--model", "python:lmgym.baselines.curves.players:guess_that_fits", "--episodes", "4000"),
         start=("--steps", "40"),
-        tokens={"ppo": 200_000, "grpo": 200_000, "rloo": 200_000, "archer": 100_000, "refuel": 400_000},
+        tokens={"ppo": 200_000, "grpo": 200_000, "rloo": 200_000, "archer": 1_000_000, "refuel": 400_000},
         episodes=1_000,
         learning=("--lr", "1e-3"),
         extra=lost_at_the_limit(value_bias="0.5"),
@@ -99,7 +99,7 @@ TASKS = (
         task="maze",
         data=("--episodes", "25", "--tries", "8", "--wander", "0:"),
         start=("--steps", "40", "--episodes", "4"),
-        tokens={"ppo": 200_000, "grpo": 200_000, "rloo": 200_000, "archer": 80_000, "refuel": 400_000},
+        tokens={"ppo": 200_000, "grpo": 200_000, "rloo": 200_000, "archer": 800_000, "refuel": 400_000},
         episodes=25,
         tries=8,
         history=("--context", "latest"),
@@ -116,7 +116,7 @@ TASKS = (
         options=("--option", "level=5"),
         data=("--episodes", "100", "--tries", "8", "--wander", "0:", "--wander-share", "0.5"),
         start=("--steps", "60", "--episodes", "12"),
-        tokens={"ppo": 100_000, "grpo": 100_000, "rloo": 100_000, "archer": 60_000, "refuel": 200_000},
+        tokens={"ppo": 100_000, "grpo": 100_000, "rloo": 100_000, "archer": 1_000_000, "refuel": 200_000},
         episodes=50,
         tries=4,
         learning=("--lr", "3e-4", "--budget", "30", "--train-instances", "100"),
@@ -156,7 +156,7 @@ TASKS = (
         task="alfworld",
         data=("--episodes", "6400", "--stumble", "0.1"),  # the imitation of the main job
         start=("--steps", "100"),
-        tokens={"ppo": 400_000, "grpo": 400_000, "rloo": 400_000, "archer": 100_000, "refuel": 800_000},
+        tokens={"ppo": 400_000, "grpo": 400_000, "rloo": 400_000, "archer": 1_000_000, "refuel": 800_000},
         episodes=256,
         learning=("--lr", "3e-4", "--budget", "16"),
         # an end pays for all of its game's tokens, some eighty, of which a lambda of 0.95 reaches the last twenty
