@@ -223,9 +223,9 @@ class TwinCritic(Critic):
             after = tuple(view(trajectory, number + 1))
         elif trajectory.terminated or self.args.truncated_is_done:
             after = None
-        said = turn.completion.ids
+        utterance = turn.completion.ids
         return Transition(
-            episode=trajectory.id, before=before, utterance=said, now=now, reward=turn.reward, after=after
+            episode=trajectory.id, before=before, utterance=utterance, now=now, reward=turn.reward, after=after
         )
 
     def states(self, transitions: Sequence[Transition]) -> TransitionStates:
