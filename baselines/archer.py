@@ -273,9 +273,9 @@ class TwinCritic(Critic):
         """
         ranks, count = self.services.ranks, self.args.critic_batch if self.args.summed_batches else len(part)
         if frozen is None:
-            mine = [transitions[n] for n in part.tolist()]
-            lengths = torch.tensor([len(each.before) + len(each.utterance) for each in mine])
-            episode = torch.from_numpy(np.unique([each.episode for each in mine], return_inverse=True)[1])
+            chosen = [transitions[n] for n in part.tolist()]
+            lengths = torch.tensor([len(each.before) + len(each.utterance) for each in chosen])
+            episode = torch.from_numpy(np.unique([each.episode for each in chosen], return_inverse=True)[1])
             runs = [part[run] for run in ranks.share(micro_batches(lengths, self.tokens // ranks.size, episode))]
         else:
             runs = [part[part % ranks.size == ranks.rank]]
