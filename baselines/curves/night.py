@@ -35,6 +35,10 @@ LEARNERS = {
     "archer": ("--fit", "5"),
     "refuel": (),
 }
+ARCHER = (  # of short games, whose play is cheap: many episodes, and a critic that is ahead of the actor
+    *("--lr", "5e-4", "--minibatches", "2", "--encoder", "own", "--critic-lr", "3e-4", "--critic-whole"),
+    *("--critic-epochs", "4"),
+)
 BATCHES = {  # of the maze and the coin collector
     "grpo": ("--instances", "12", "--group", "4"),
     "rloo": ("--instances", "12", "--group", "4"),
@@ -81,10 +85,16 @@ TASKS = (
         options=("--option", "highest=16", "--option", "max_turns=4"),
         data=("--model", "python:lmgym.baselines.curves.players:guess_that_fits", "--episodes", "4000"),
         start=("--steps", "40"),
-        tokens={"ppo": 200_000, "grpo": 200_000, "rloo": 200_000, "archer": 1_000_000, "refuel": 400_000},
+        tokens={"ppo": 200_000, "grpo": 200_000, "rloo": 200_000, "archer": 1_500_000, "refuel": 400_000},
         episodes=1_000,
         learning=("--lr", "1e-3"),
-        extra=lost_at_the_limit(value_bias="0.5"),
+        extra=lost_at_the_limit(
+            value_bias="0.5",
+            archer=(
+                *(*ARCHER, "--fit", "6", "--rollouts", "1024", "--actor-draws", "2048"),
+                *("--critic-draws", "2048", "--gamma", "1"),
+            ),
+        ),
         changes={
             "grpo-eps": ("--adam-eps", "1e-8"),
             "grpo-positive": ("--negative-advantage-weight", "0"),
@@ -142,11 +152,7 @@ TASKS = (
             value_bias="-6",
             ppo=("--lam", "1"),
             grpo=("--aggregation", "token_mean"),
-            archer=(
-                *("--fit", "8", "--rollouts", "128", "--lr", "5e-4", "--actor-draws", "1024", "--minibatches", "2"),
-                *("--encoder", "own", "--critic-lr", "3e-4", "--critic-whole"),
-                *("--critic-draws", "1024", "--critic-epochs", "4"),
-            ),
+            archer=(*ARCHER, "--fit", "8", "--rollouts", "128", "--actor-draws", "1024", "--critic-draws", "1024"),
             refuel=("--lr", "5e-4"),
         ),
         changes={"grpo-sequence": ("--aggregation", "seq_mean"), "ppo-lambda": ("--lam", "0.95")},

@@ -27,7 +27,11 @@ def test_learners_start_with_the_imitated_policy_and_the_same_optimiser(task, le
     assert start["recorded"] == str(night.data_of(task, 1, tmp_path))
     assert f"hf:{night.start_of(task, 1, tmp_path)}/policy" in words
     rate = {"guess_number": 1e-3, "maze": 5e-4, "coin": 3e-4, "twenty_questions": 1e-3, "alfworld": 3e-4}[task.name]
-    if task.name == "twenty_questions" and learner in ("archer", "refuel"):
+    if (task.name, learner) in (
+        ("guess_number", "archer"),
+        ("twenty_questions", "archer"),
+        ("twenty_questions", "refuel"),
+    ):
         rate /= 2
     assert (arguments["lr"], arguments["adam_eps"], arguments["final_norm_lr"]) == (rate, 1e-5, None)
     assert (arguments["tokens"], arguments["context"]) == (task.tokens[learner], start["context"])
