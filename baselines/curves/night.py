@@ -16,14 +16,18 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from lmgym.baselines.curves.comparison import REPORT, Settings, by_instance, call, evaluate, in_parallel, make
 from lmgym.baselines.curves.players import OBJECTS
 from lmgym.evaluation.stats import Interval, paired
+from lmgym.train.log import read_metrics
 
 TEMPERATURES = (1, 0)
+RISE = 0.15  # of success over the start, which `table_of_episodes` counts episodes to
+LATEST = 256  # episodes whose mean success is compared with it, or the last step's if those are more
 RL = (
     *("--warmup", "0", "--steps", "1000000", "--no-evaluate-before", "--evaluate", "1"),  # `--tokens` ends a run
     *("--adam-eps", "1e-5"),
@@ -332,3 +336,33 @@ def runs(tasks: Sequence[NightTask], learners: Sequence[str], seeds: Sequence[in
     """Return the folders of all runs, those of starts first."""
     starts = [start_of(*each, folder) for each in product(tasks, seeds)]
     return starts + [run_of(*each, folder) for each in product(tasks, seeds, learners)]
+
+
+def table_of_episodes(tasks: Sequence[NightTask], learners: Sequence[str], seeds: Sequence[int], folder: Path) -> str:
+    """Return a Markdown table of the episodes and turns played until success is `RISE` above the start, by seed."""
+    rows = ["| task | algorithm | episodes of a step | episodes | turns |", "|---|---|---|---|---|"]
+    for task, learner in product(tasks, learners):
+        counts, sizes = [], set()
+        for seed in seeds:
+            start = by_instance(report_of(start_of(task, seed, folder), 1), "success")
+            steps = [each for each in read_metrics(run_of(task, seed, learner, folder)) if "episodes" in each]
+            counts.append(played_to(steps, float(np.mean(list(start.values()))) + RISE))
+            sizes.add(steps[0]["episodes"])
+        cells = [", ".join("-" if each is None else f"{each[part]:,}" for each in counts) for part in (0, 1)]
+        rows.append(f"| {task.name} | {learner} | {max(sizes)} | {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
+def played_to(steps: Sequence[Mapping[str, Any]], level: float) -> tuple[int, int] | None:
+    """Return the episodes and turns played until the latest `LATEST` episodes reach a mean success; None if never."""
+    latest: list[tuple[int, float]] = []  # episodes of a step, and how many were won
+    played = 0
+    for step in steps:
+        latest.append((step["episodes"], step["episodes"] * step["success"]))
+        played += step["episodes"]
+        while sum(count for count, _ in latest[1:]) >= LATEST:
+            latest.pop(0)
+        counts, wins = zip(*latest, strict=True)
+        if sum(counts) >= LATEST and sum(wins) >= level * sum(counts):
+            return played, step["environment_steps"]
+    return None

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 START, END = "<!-- curves: made by `make curves` -->", "<!-- /curves -->"
 PAPER = "<!-- lmrl: made by `make curves SIZE=lmrl` -->", "<!-- /lmrl -->"
 GAINS = "<!-- night: made by `make curves SIZE=night` -->", "<!-- /night -->"
+EPISODES = "<!-- episodes: made by `make curves SIZE=episodes` -->", "<!-- /episodes -->"
 CHANGES = "<!-- causes: made by `make curves SIZE=causes` -->", "<!-- /causes -->"
 WAYS = "<!-- directions: made by `make curves SIZE=directions` -->", "<!-- /directions -->"
 SEEDS = range(3)  # of small and directions
@@ -35,7 +36,7 @@ Experiment = TypeVar("Experiment", "Direction", "Benchmark", "NightTask")
 
 def curves(
     size: Annotated[
-        str, typer.Option(help="small: all baselines, an hour or two; night; causes; directions; lmrl.")
+        str, typer.Option(help="small: all baselines, an hour or two; night; episodes; causes; directions; lmrl.")
     ] = "small",
     out: Annotated[Path, typer.Option(help="Folder of the runs; what is finished stays.")] = Path("runs/curves"),
     task: Annotated[list[str] | None, typer.Option(help="Only this task; may be repeated.")] = None,
@@ -44,17 +45,17 @@ def curves(
     tune: Annotated[bool, typer.Option("--tune", help="Try learning rates first, on another seed.")] = False,
     write: Annotated[Path | None, typer.Option(help="README between whose markers the table goes.")] = None,
     part: Annotated[str | None, typer.Option(help="Name in the markers and picture of a table of its own.")] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Seeds, for lmrl, night and causes.")] = 3,
+    seeds: Annotated[int, typer.Option(min=1, help="Seeds, for lmrl, night, episodes and causes.")] = 3,
 ) -> None:
     """Make the runs, a table with intervals over seeds, and a picture."""
     from lmgym.baselines.curves import comparison
 
     console = Console(soft_wrap=True)
-    if size in ("directions", "lmrl", "night", "causes"):
-        if tune or part or (algorithm and size != "night"):
+    if size in ("directions", "lmrl", "night", "episodes", "causes"):
+        if tune or part or (algorithm and size not in ("night", "episodes")):
             raise RecipeError(f"{size} has arms, rates and a table of its own: no --tune, --algorithm or --part")
-        if size == "night":
-            _night(console, out, task, algorithm, at_once=at_once, write=write, seeds=range(seeds))
+        if size in ("night", "episodes"):
+            _night(size, console, out, task, algorithm, at_once=at_once, write=write, seeds=range(seeds))
         elif size == "causes":
             _causes(console, out, task, at_once=at_once, write=write, seeds=range(seeds))
         elif size == "lmrl":
@@ -63,7 +64,7 @@ def curves(
             _directions(console, out, task, at_once=at_once, write=write)
         return
     if size != "small":
-        raise RecipeError(f"--size is small, night, causes, directions or lmrl; got {size!r}")
+        raise RecipeError(f"--size is small, night, episodes, causes, directions or lmrl; got {size!r}")
     courses = [course for course in _courses() if not task or course.task in task]
     chosen = [(course, name) for course in courses for name in course.algorithms if not algorithm or name in algorithm]
     if not chosen:
@@ -193,6 +194,7 @@ def _lmrl(
 
 
 def _night(
+    size: str,
     console: Console,
     out: Path,
     names: list[str] | None,
@@ -202,7 +204,7 @@ def _night(
     write: Path | None,
     seeds: range,
 ) -> None:
-    """Make the runs of the night, of which `names` are tasks and `algorithms` learners, and their table."""
+    """Make the runs of the night, of which `names` are tasks and `algorithms` learners, and the table of this size."""
     from lmgym.baselines.curves import comparison, night
 
     tasks = _chosen(night.TASKS, names, "task")
@@ -211,9 +213,13 @@ def _night(
     make = partial(night.make_all, at_once=at_once, tell=teller(console), settings=settings)
     make(tasks, learners, seeds, out)
     commits = comparison.commits(night.runs(tasks, learners, seeds, out))
-    command = _command("night", task=names, algorithm=algorithms, seeds=[str(len(seeds))])
-    caption = f"Command: `{command}`, {commits}. Gains in points; intervals: 95 %, paired by game."
-    _publish(console, [caption, night.table(tasks, learners, seeds, out)], write, GAINS)
+    how = f"Command: `{_command(size, task=names, algorithm=algorithms, seeds=[str(len(seeds))])}`, {commits}."
+    if size == "night":
+        caption = f"{how} Gains in points; intervals: 95 %, paired by game."
+        _publish(console, [caption, night.table(tasks, learners, seeds, out)], write, GAINS)
+    else:
+        caption = f"{how} Each seed; -: not reached."
+        _publish(console, [caption, night.table_of_episodes(tasks, learners, seeds, out)], write, EPISODES)
 
 
 def _causes(

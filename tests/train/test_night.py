@@ -116,6 +116,33 @@ def test_the_table_of_changes_compares_with_the_unchanged_learner(tmp_path):
     assert "| guess_number | `--adam-eps 1e-8` | grpo | 1 | 65.0 to 45.0 % | -20.0 [" in text
 
 
+def test_episodes_are_counted_until_the_latest_of_them_reach_the_level():
+    steps = [
+        {"episodes": 128, "success": success, "environment_steps": 500 * (number + 1)}
+        for number, success in enumerate((0.9, 0.1, 0.4, 0.6, 0.7))
+    ]
+    assert night.played_to(steps, 0.5) == (256, 1000)  # one step of 128 is too few, two of them win 0.5 of their games
+    assert night.played_to(steps, 0.55) == (640, 2500)
+    assert night.played_to(steps, 0.7) is None
+    assert night.played_to([{"episodes": 512, "success": 0.6, "environment_steps": 9}], 0.6) == (512, 9)
+
+
+def test_the_table_of_episodes_has_a_level_of_15_points_above_each_start(tmp_path):
+    for seed, wins in ((0, 1), (1, 5)):
+        report = night.report_of(night.start_of(GUESS, seed, tmp_path), 1)
+        report.parent.mkdir()
+        report.write_text(json.dumps({"outcomes": [{"index": game, "success": game < wins} for game in range(10)]}))
+        run = _run(seed, tmp_path)
+        run.mkdir()
+        steps = [
+            {"episodes": 256, "success": number / 10, "environment_steps": 700 * number, "action_tokens": 1}
+            for number in (1, 3, 6)
+        ]
+        (run / "metrics.jsonl").write_text("".join(json.dumps(step) + "\n" for step in steps))
+    text = night.table_of_episodes([GUESS], ["grpo"], range(2), tmp_path)
+    assert "| guess_number | grpo | 256 | 512, - | 2,100, - |" in text
+
+
 def _run(seed, folder):
     return night.run_of(GUESS, seed, "grpo", folder)
 
