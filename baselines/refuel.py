@@ -10,8 +10,9 @@ the same policy with new sampling noise and a new environment seed; a pass over 
 
 where s is the history before the turn, y and y' are the two answers, and R, R' are the returns of the rest of each
 episode. The minimiser is pi_t exp(eta Q) up to normalisation. pi_t is computed by the trainer: the log-probs of the
-sampler differ, and the difference would be fitted as well. The released code also draws the turn at which a dialogue is
-scored; here an episode is scored at its end.
+sampler differ, and the difference would be fitted as well. With `rewind="last"`, the paper's ablation, only the
+answer of the last turn is sampled twice. The released code also draws the turn at which a dialogue is scored; here an
+episode is scored at its end.
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ class Args(bc.Learning):
     budget: int | None = 16  # maximum number of turns in training; evaluations keep the task's own limit
     eta: Positive = 1_000.0  # nats per unit of return
     scale: Literal["none", "std"] = "none"  # std: divide the return differences by their standard deviation
+    rewind: Literal["any", "last"] = "any"  # turn whose answer is sampled twice
     lr: Rate = 3e-7
     epochs: PositiveInt = 1  # passes over the pairs
     minibatches: PositiveInt = 2  # optimiser steps per pass
@@ -69,9 +71,10 @@ class Args(bc.Learning):
 
 @dataclass(frozen=True)
 class Rewind(Planner):
-    """Plays each episode a second time from one of its turns, drawn uniformly."""
+    """Plays each episode a second time from one of its turns, drawn uniformly, or from its last."""
 
     budget: int | None = None  # maximum number of turns, shared ones included
+    to: Literal["any", "last"] = "any"
 
     def after_episode(self, trajectory: Trajectory, others: Sequence[Trajectory]) -> Iterable[Job]:
         """Return the job of the second episode; it has its own id and therefore its own sampling noise."""
@@ -79,7 +82,8 @@ class Rewind(Planner):
         if trajectory.parent is not None or not spoken:
             return ()
         chance = np.random.default_rng([number_of(trajectory.id), trajectory.seed, trajectory.attempt])
-        turn, reseed = spoken[int(chance.integers(len(spoken)))], int(chance.integers(1 << 31))
+        drawn, reseed = spoken[int(chance.integers(len(spoken)))], int(chance.integers(1 << 31))
+        turn = drawn if self.to == "any" else spoken[-1]
         return [fork(trajectory, turn, reseed=reseed, others=others, budget=self.budget, trusted=True)]
 
 
@@ -159,7 +163,7 @@ def recipe(args: Args) -> Recipe:
     )
     return Recipe(
         tasks=Uniform(args.pairs, budget=args.budget),
-        planner=Rewind(args.budget),
+        planner=Rewind(args.budget, args.rewind),
         store=Pairs,
         credit=partial(credit, eta=args.eta, scale=args.scale),
         loss=[Term(loss=regression, aggregation="seq_mean", together=together)],

@@ -159,7 +159,11 @@ TASKS = (
             archer=(*ARCHER, "--fit", "8", "--rollouts", "128", "--actor-draws", "1024", "--critic-draws", "1024"),
             refuel=("--lr", "5e-4"),
         ),
-        changes={"grpo-sequence": ("--aggregation", "seq_mean"), "ppo-lambda": ("--lam", "0.95")},
+        changes={
+            "grpo-sequence": ("--aggregation", "seq_mean"),
+            "ppo-lambda": ("--lam", "0.95"),
+            "refuel-last": ("--rewind", "last"),
+        },
     ),
     NightTask(
         name="alfworld",

@@ -11,24 +11,19 @@ rewound to one of the policy's turns h, drawn uniformly, and continued with anot
 the difference of the rewards at the ends of both. The policy is trained on prefixes that it has played itself.
 
 Deviations: the reward is the task's, not a reward model's; the user is the task's script unless `user` names a model.
-`rewind="last"` is the ablation, REBEL on whole dialogues: only the answer of the last turn is sampled twice.
 Parts reused: REFUEL; seats.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from lmgym.baselines import refuel
 from lmgym.baselines.curves.directions import SMALL_START, Direction, arm
-from lmgym.rollout.episode_state import number_of
-from lmgym.rollout.fork import fork
 from lmgym.train.ranges import Positive, Rate
 from lmgym.train.recipe import Recipe
 from lmgym.train.seats import Seat
-from lmgym.types import Job, Trajectory
 
 EXPERIMENT = Direction(
     name="refuel_user",
@@ -53,22 +48,8 @@ class Args(refuel.Args):
     scale: Literal["none", "std"] = "std"
     seat: str = "partner"  # name of the user's seat
     user: str = "scripted"  # the task's own, start (the policy as RL begins) or a policy, such as http://HOST/v1#MODEL
-    rewind: Literal["any", "last"] = "any"  # turn at which the second answer is sampled
-
-
-class LastTurn(refuel.Rewind):
-    """Plays the last turn of each episode a second time."""
-
-    def after_episode(self, trajectory: Trajectory, others: Sequence[Trajectory]) -> Iterable[Job]:
-        """Return the job of the second episode, with an environment seed of its own."""
-        spoken = [number for number, turn in enumerate(trajectory.turns) if turn.completion.ids]
-        if trajectory.parent is not None or not spoken:
-            return ()
-        reseed = number_of(trajectory.id) % (1 << 31)
-        return [fork(trajectory, spoken[-1], reseed=reseed, others=others, budget=self.budget, trusted=True)]
 
 
 def recipe(args: Args) -> Recipe:
     """Return REFUEL with a user who is not trained."""
-    planner = refuel.Rewind(args.budget) if args.rewind == "any" else LastTurn(args.budget)
-    return replace(refuel.recipe(args), planner=planner, seats={args.seat: Seat(player=args.user, trained=False)})
+    return replace(refuel.recipe(args), seats={args.seat: Seat(player=args.user, trained=False)})
