@@ -1,4 +1,4 @@
-"""Weak players whose games the night's starts imitate, as `lmgym record TASK --model python:MODULE:FUNCTION`."""
+"""Weak players whose games policies imitate, as `lmgym record TASK --model python:MODULE:FUNCTION`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from lmgym.tasks.twenty_questions.env import TwentyQuestions
+from lmgym.tasks.wordle.env import Wordle
 
 OBJECTS = (  # of the night's twenty_questions
     *("cow", "penguin", "shark", "bee", "apple", "banana", "cherry", "watermelon"),
@@ -14,6 +15,7 @@ OBJECTS = (  # of the night's twenty_questions
 )
 GAME = TwentyQuestions(only=OBJECTS)
 NAMES = tuple(GAME.guess(each) for each in OBJECTS)
+WORDLE = Wordle()
 CHANCE = random.Random(0)  # functions of `python:` get no seed; a process draws the same numbers in the same order
 
 
@@ -48,3 +50,16 @@ def mixed_question(messages: Sequence[Mapping[str, str]]) -> str:
         return GAME.guess(CHANCE.choice(sorted(left)))
     best = min(GAME.table.predicates, key=lambda each: abs(len(left & each.members) - len(left) / 2))
     return best.phrasings[0]
+
+
+def spaced_word(messages: Sequence[Mapping[str, str]]) -> str:
+    """Return a word with spaces between its letters for wordle, as in LMRL-Gym's data.
+
+    In one of three turns it is drawn among the words that fit all colours so far, else among all words.
+    """
+    left = WORDLE.words
+    if CHANCE.random() < 1 / 3:
+        turns = [message["content"].replace(" ", "").strip() for message in messages[1:]]
+        tries = list(zip(turns[0::2], turns[1::2], strict=True))
+        left = [word for word in left if all(WORDLE.colour(guess, word) == colours for guess, colours in tries)]
+    return " ".join(CHANCE.choice(left))

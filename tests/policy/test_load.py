@@ -70,7 +70,10 @@ def test_every_kind_is_a_policy_with_a_session(name):
         ("tiny?seed=x", "seed=N"),
         ("tiny?seed=1&colour=2", "seed=N"),
         ("tiny-vl?words=webshop", "seed=N"),
-        ("tiny?words=../load", "unknown tokenizer '../load'; choose one of desktop, python_math, tiny, webshop"),
+        (
+            "tiny?words=../load",
+            "unknown tokenizer '../load'; choose one of desktop, python_math, tiny, webshop, wordle",
+        ),
         ("http:", "is not an endpoint or program"),
         ("cmd:", "is not an endpoint or program"),
         ("cmd:'", "cannot be split into words"),

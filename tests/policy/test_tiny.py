@@ -25,6 +25,9 @@ def test_names_of_things_are_few_tokens_and_a_task_has_words_of_its_own():
         assert len(TOKENIZER.encode(name, add_special_tokens=False)) == 2
     for name in (" search", " dollars", " candle", " chosen"):
         assert len(WEBSHOP.encode(name, add_special_tokens=False)) == 1
+    letters = tiny_tokenizer("wordle")
+    for text in ("z e b r a", "y b b g b"):
+        assert len(letters.encode(text, add_special_tokens=False)) == 5
     observations = [text for id in ("webshop", "WebShopHuman-v0") for text in texts([find(id)], 20)]
     theirs, ours = (sum(len(each.encode(text)) for text in observations) for each in (TOKENIZER, WEBSHOP))
     assert ours < 0.6 * theirs

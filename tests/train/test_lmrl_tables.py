@@ -9,7 +9,9 @@ import pytest
 
 from lmgym.baselines.curves import comparison, lmrl
 from lmgym.baselines.curves.lmrl import BENCHMARKS, IMITATION, METHODS
+from lmgym.baselines.curves.players import spaced_word
 from lmgym.cli.train import settings
+from lmgym.tasks.wordle.env import Wordle
 from tests.command import command
 
 MAZE = BENCHMARKS[0]
@@ -43,6 +45,20 @@ def test_a_table_has_the_mean_over_starts_and_seeds(tmp_path):
             path.write_text(json.dumps({"outcomes": outcomes}))
     text = lmrl.table(MAZE, range(2), tmp_path)
     assert "| ILQL | 2 | -17.0 [-22.0, -12.0] | -15.0, -19.0 | -6.97 |" in text
+
+
+def test_the_player_of_wordle_names_a_word_that_fits_in_a_third_of_its_turns_and_any_word_else():
+    game, fits = Wordle(), []
+    for secret in game.words[::5]:
+        messages = [{"content": "the task"}]
+        for guess in ("crane", "moist"):
+            messages += [{"content": " ".join(guess)}, {"content": " ".join(game.colour(guess, secret)) + "\n"}]
+        word = spaced_word(messages)
+        assert len(word) == 9
+        guess = word.replace(" ", "")
+        assert guess in game.words
+        fits.append(all(game.colour(each, secret) == game.colour(each, guess) for each in ("crane", "moist")))
+    assert 0.2 < sum(fits) / len(fits) < 0.5
 
 
 @pytest.mark.slow
