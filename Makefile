@@ -92,7 +92,7 @@ bench: .venv/.dev ## measure speeds beside other libraries
 bench-trl: .venv/.dev ## time GRPO steps here and in TRL: ARGS='--turns 6 1 --precision bf16 fp32'
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.bench.beside_trl $(ARGS)
 
-curves: .venv/.train ## draw learning curves of all baselines: SIZE=small|night|causes|lmrl|directions ARGS='--tune'
+curves: .venv/.train ## draw learning curves of all baselines: SIZE=small|night|episodes|causes|lmrl|directions ARGS='--tune'
 	$(BIN)/lmgym curves --size $(SIZE) --write baselines/README.md $(ARGS)
 
 systems: .venv/.dev ## run published systems against their ablations: ARGS='arpo supo', ARGS=--trial
