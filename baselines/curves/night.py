@@ -134,7 +134,10 @@ TASKS = (
         episodes=50,
         tries=4,
         learning=("--lr", "3e-4", "--budget", "30", "--train-instances", "100"),
-        extra={**BATCHES, "ppo": ("--instances", "48", "--gamma", "1", "--limit-ends", "--value-bias", "0.5")},
+        extra={
+            **BATCHES,
+            "ppo": ("--instances", "48", "--gamma", "1", "--limit-ends", "--value-bias", "0.5", "--lam", "1"),
+        },
     ),
     NightTask(
         name="twenty_questions",
