@@ -143,7 +143,7 @@ BENCHMARKS = (
         tries=11,
         turns=6,
         batch=64,
-        imitation=("--steps", "2000", "--observation-weight", "0"),
+        imitation=("--steps", "6000", "--observation-weight", "0"),
         values=("--base", "own"),
         digits=2,
     ),
