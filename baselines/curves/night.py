@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -59,6 +59,7 @@ class NightTask:
     task: str
     data: Sequence[str]  # arguments of `lmgym record`
     start: Sequence[str]  # arguments of `lmgym train bc`
+    model: str = "tiny:1m"
     tokens: Mapping[str, int]  # by learner: action tokens at which a run ends, ArCHer's fresh answers included
     episodes: int  # test games
     tries: int = 1  # at each game
@@ -82,31 +83,36 @@ def lost_at_the_limit(*, value_bias: str, **more: Sequence[str]) -> dict[str, Se
     return {name: (*arguments.get(name, ()), *more.get(name, ())) for name in LEARNERS}
 
 
-TASKS = (
-    NightTask(
-        name="guess_number",
-        task="guess_number",
-        options=("--option", "highest=16", "--option", "max_turns=4"),
-        data=("--model", "python:lmgym.baselines.curves.players:guess_that_fits", "--episodes", "4000"),
-        start=("--steps", "40"),
-        tokens={"ppo": 200_000, "grpo": 200_000, "rloo": 200_000, "archer": 1_500_000, "refuel": 400_000},
-        episodes=1_000,
-        learning=("--lr", "1e-3"),
-        extra=lost_at_the_limit(
-            value_bias="0.5",
-            archer=(
-                *(*ARCHER, "--fit", "6", "--rollouts", "1024", "--actor-draws", "2048"),
-                *("--critic-draws", "2048", "--gamma", "1"),
-            ),
+GUESS = NightTask(
+    name="guess_number",
+    task="guess_number",
+    options=("--option", "highest=16", "--option", "max_turns=4"),
+    data=("--model", "python:lmgym.baselines.curves.players:guess_that_fits", "--episodes", "4000"),
+    start=("--steps", "40"),
+    tokens={"ppo": 200_000, "grpo": 200_000, "rloo": 200_000, "archer": 1_500_000, "refuel": 400_000},
+    episodes=1_000,
+    learning=("--lr", "1e-3"),
+    extra=lost_at_the_limit(
+        value_bias="0.5",
+        archer=(
+            *(*ARCHER, "--fit", "6", "--rollouts", "1024", "--actor-draws", "2048"),
+            *("--critic-draws", "2048", "--gamma", "1"),
         ),
-        changes={
-            "grpo-eps": ("--adam-eps", "1e-8"),
-            "grpo-positive": ("--negative-advantage-weight", "0"),
-            "grpo-rate": ("--lr", "1e-4"),
-            "grpo-batch": ("--instances", "16"),
-            "ppo-unlimited": ("--no-limit-ends",),
-            "ppo-discounted": ("--no-limit-ends", "--gamma", "0.99"),
-        },
+    ),
+    changes={
+        "grpo-eps": ("--adam-eps", "1e-8"),
+        "grpo-positive": ("--negative-advantage-weight", "0"),
+        "grpo-rate": ("--lr", "1e-4"),
+        "grpo-batch": ("--instances", "16"),
+        "ppo-unlimited": ("--no-limit-ends",),
+        "ppo-discounted": ("--no-limit-ends", "--gamma", "0.99"),
+    },
+)
+TASKS = (
+    GUESS,
+    *(
+        replace(GUESS, name=f"guess_number-{size}", model=model, changes={})
+        for size, model in (("2.5m", "tiny"), ("10m", "tiny:10m"))  # parameters, 1.2 million elsewhere
     ),
     NightTask(
         name="maze",
@@ -255,7 +261,7 @@ def report_of(run: Path, temperature: int) -> Path:
 def start_words(task: NightTask, seed: int, folder: Path) -> list[str]:
     """Return the arguments of `lmgym train` for a start run."""
     return [
-        *("train", "bc", task.task, "--model", "tiny:1m", "--seed", str(seed), "--threads", "1"),
+        *("train", "bc", task.task, "--model", task.model, "--seed", str(seed), "--threads", "1"),
         *("--out", str(start_of(task, seed, folder)), "--recorded", str(data_of(task, seed, folder))),
         *("--interject", "0", "--evaluate", "1", *task.options, *task.start, *task.history),
     ]

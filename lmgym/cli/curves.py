@@ -163,7 +163,7 @@ def _directions(console: Console, out: Path, names: list[str] | None, *, at_once
     from lmgym.baselines.curves import comparison, directions
 
     seeds = SEEDS
-    chosen = _chosen(directions.DIRECTIONS, names, "direction")
+    chosen = experiments(directions.DIRECTIONS, names, "direction")
     errors = directions.make_all(chosen, seeds, out, at_once=at_once, tell=teller(console), settings=settings)
     if errors:
         raise RecipeError("; ".join(f"{name}: {error}" for name, error in errors.items()))
@@ -185,7 +185,7 @@ def _lmrl(
     """Make the runs of LMRL-Gym's tables, of which `names` are some, and the tables."""
     from lmgym.baselines.curves import comparison, lmrl
 
-    chosen = _chosen(lmrl.BENCHMARKS, names, "table")
+    chosen = experiments(lmrl.BENCHMARKS, names, "table")
     lmrl.make_all(chosen, seeds, out, at_once=at_once, tell=teller(console), settings=settings)
     commits = comparison.commits(run for each in chosen for seed in seeds for run in lmrl.runs(each, seed, out))
     command = _command("lmrl", task=names, seeds=[str(len(seeds))])
@@ -207,7 +207,7 @@ def _night(
     """Make the runs of the night, of which `names` are tasks and `algorithms` learners, and the table of this size."""
     from lmgym.baselines.curves import comparison, night
 
-    tasks = _chosen(night.TASKS, names, "task")
+    tasks = experiments(night.TASKS, names, "task")
     _refuse_unknown(algorithms, night.LEARNERS, "algorithm")
     learners = [name for name in night.LEARNERS if not algorithms or name in algorithms]
     make = partial(night.make_all, at_once=at_once, tell=teller(console), settings=settings)
@@ -228,7 +228,7 @@ def _causes(
     """Make the runs with one thing changed, of which `names` are tasks, and their table."""
     from lmgym.baselines.curves import comparison, night
 
-    tasks, made = _chosen([task for task in night.TASKS if task.changes], names, "task"), []
+    tasks, made = experiments([task for task in night.TASKS if task.changes], names, "task"), []
     for task in tasks:
         learners = list(dict.fromkeys([*map(night.unchanged, task.changes), *task.changes]))
         night.make_all([task], learners, seeds, out, at_once=at_once, tell=teller(console), settings=settings)
@@ -239,10 +239,11 @@ def _causes(
     _publish(console, [caption, night.table_of_changes(tasks, seeds, out)], write, CHANGES)
 
 
-def _chosen(everything: Sequence[Experiment], names: list[str] | None, kind: str) -> list[Experiment]:
-    """Return the experiments that `names` are or whose tasks they are; all without names."""
+def experiments(everything: Sequence[Experiment], names: list[str] | None, kind: str) -> list[Experiment]:
+    """Return the experiments that `names` are or, where none has that name, whose tasks they are; all without names."""
     _refuse_unknown(names, dict.fromkeys(word for each in everything for word in (each.name, each.task)), kind)
-    return [each for each in everything if not names or each.name in names or each.task in names]
+    tasks = set(names or []) - {each.name for each in everything}
+    return [each for each in everything if not names or each.name in names or each.task in tasks]
 
 
 def _refuse_unknown(names: list[str] | None, available: Collection[str], kind: str) -> None:

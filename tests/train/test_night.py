@@ -11,6 +11,7 @@ import pytest
 from lmgym.baselines.curves import comparison, night
 from lmgym.baselines.curves.night import LEARNERS, TASKS
 from lmgym.baselines.curves.players import NAMES, OBJECTS, guess_that_fits, mixed_question
+from lmgym.cli.curves import experiments
 from lmgym.cli.train import settings
 from lmgym.env.registry import build
 from tests.command import command
@@ -26,8 +27,11 @@ def test_learners_start_with_the_imitated_policy_and_the_same_optimiser(task, le
     arguments = settings(words).arguments
     assert start["recorded"] == str(night.data_of(task, 1, tmp_path))
     assert f"hf:{night.start_of(task, 1, tmp_path)}/policy" in words
-    rate = {"guess_number": 1e-3, "maze": 5e-4, "coin": 3e-4, "twenty_questions": 1e-3, "alfworld": 3e-4}[task.name]
-    if (task.name, learner) in (
+    rates = {"guess_number": 1e-3, "maze": 5e-4, "coin": 3e-4, "twenty_questions": 1e-3, "alfworld": 3e-4}
+    name, _, size = task.name.partition("-")
+    assert start["policy"] == {"": "tiny:1m", "2.5m": "tiny", "10m": "tiny:10m"}[size]
+    rate = rates[name]
+    if (name, learner) in (
         ("guess_number", "archer"),
         ("twenty_questions", "archer"),
         ("twenty_questions", "refuel"),
@@ -147,9 +151,17 @@ def _run(seed, folder):
     return night.run_of(GUESS, seed, "grpo", folder)
 
 
+def test_a_name_that_is_also_a_task_is_the_experiment_of_that_name():
+    assert [each.name for each in experiments(TASKS, ["guess_number"], "task")] == ["guess_number"]
+    assert [each.name for each in experiments(TASKS, ["lmgym/TextWorldCoin-v0", "maze"], "task")] == ["maze", "coin"]
+
+
 def test_an_unknown_task_lists_what_there_is(capsys):
     assert command("curves", "--size", "night", "--task", "maze", "--task", "chess") != 0
-    assert "no task is chess; known: guess_number, maze, coin, lmgym/TextWorldCoin-v0" in capsys.readouterr().err
+    assert (
+        "no task is chess; known: guess_number, guess_number-2.5m, guess_number-10m, maze, coin, lmgym/TextWorldCoin-v0"
+        in capsys.readouterr().err
+    )
 
 
 def test_an_unknown_algorithm_lists_what_there_is(capsys):
