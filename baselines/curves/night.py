@@ -39,7 +39,7 @@ LEARNERS = {
     "archer": ("--fit", "5"),
     "refuel": (),
 }
-ARCHER = (  # of short games, whose play is cheap: many episodes, and a critic that is ahead of the actor
+ARCHER = (  # of short games: a critic as large as the policy, and an actor slow enough to stay behind it
     *("--lr", "5e-4", "--minibatches", "2", "--encoder", "own", "--critic-lr", "3e-4", "--critic-whole"),
     *("--critic-epochs", "4"),
 )

@@ -9,14 +9,12 @@ from itertools import product
 import pytest
 
 from lmgym.baselines.curves import comparison, night
-from lmgym.baselines.curves.night import LEARNERS, TASKS
+from lmgym.baselines.curves.night import GUESS, LEARNERS, TASKS
 from lmgym.baselines.curves.players import NAMES, OBJECTS, guess_that_fits, mixed_question
 from lmgym.cli.curves import experiments
 from lmgym.cli.train import settings
 from lmgym.env.registry import build
 from tests.command import command
-
-GUESS = TASKS[0]
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda each: each.name)
