@@ -111,8 +111,11 @@ GUESS = NightTask(
 TASKS = (
     GUESS,
     *(
-        replace(GUESS, name=f"guess_number-{size}", model=model, changes={})
-        for size, model in (("2.5m", "tiny"), ("10m", "tiny:10m"))  # parameters, 1.2 million elsewhere
+        replace(GUESS, name=f"guess_number-{size}", model=model, changes=changes)
+        for size, model, changes in (  # sizes in parameters, 1.2 million elsewhere
+            ("2.5m", "tiny", {}),
+            ("10m", "tiny:10m", {"grpo-rate": ("--lr", "3e-4")}),
+        )
     ),
     NightTask(
         name="maze",
