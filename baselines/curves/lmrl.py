@@ -57,7 +57,7 @@ class Benchmark:
     values: Sequence[str] = ()  # further arguments of MC and ILQL
     split: str = "test"  # of the evaluation
     digits: int = 1  # of the table's returns
-    tau: float = 0.7  # expectile of ILQL
+    ilql: Sequence[str] = ("--tau", "0.7")  # further arguments of ILQL
     model: str = "tiny:1m"
 
 
@@ -102,7 +102,7 @@ TEXT_NAV = Benchmark(
     data=("--episodes", "8", "--tries", "312", "--wander", "0:", "--wander-share", "0.5", "--option", "max_turns=15"),
     starts=8,
     turns=20,
-    tau=0.8,
+    ilql=("--tau", "0.8"),
     digits=2,
 )
 BENCHMARKS = (
@@ -159,6 +159,7 @@ BENCHMARKS = (
         batch=32,
         imitation=("--steps", "2000", "--observation-weight", "0"),  # after 300 it hardly knows which moves are legal
         values=("--base", "own", "--episodes", "32"),
+        ilql=("--tau", "0.7", "--steps", "1000"),
         digits=2,
     ),
 )
@@ -220,7 +221,7 @@ def words(benchmark: Benchmark, method: Method, seed: int, folder: Path) -> list
     own = {
         "bc": ("--episodes", str(benchmark.batch), *benchmark.imitation),
         "mc": benchmark.values,
-        "ilql": ("--tau", str(benchmark.tau), *benchmark.values),
+        "ilql": (*benchmark.ilql, *benchmark.values),
         "ppo": ("--budget", str(benchmark.turns)),
     }
     start = benchmark.model if method is IMITATION else f"hf:{run_of(benchmark, IMITATION, seed, folder) / 'policy'}"
