@@ -5,8 +5,8 @@ says; episodes are cut after 20 moves, near the paper's mean length of 19.7. In 
 best ones, which gives the paper's success of 0.26; in Wordle a third of the guesses are drawn among the words that fit
 what is known and the others among all, as in the release; in endgames 39 % of the moves are random, near the paper's
 success of 0.59. The mazes and Text-Nav are evaluated 32 times from each start, each of the 372 training words of Wordle
-11 times (4,092 games; the paper does not split its words), endgames from 645 positions. All learners begin with the
-policy that imitates all of the data.
+11 times (4,092 games; the paper does not split its words), endgames from 645 positions, all at temperature 1 as in the
+paper and once from each start at 0. All learners begin with the policy that imitates all of the data.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import numpy as np
 from lmgym.baselines.curves.comparison import REPORT, Settings, by_instance, call, evaluate, in_parallel, interval, make
 from lmgym.env.registry import find
 
+TEMPERATURES = (1, 0)  # of the evaluations
 VALUES = (
     *("--warmup", "0", "--episodes", "64", "--minibatches", "1", "--base", "small", "--norm"),
     *("--lr", "0.001", "--final-lr", "0.05", "--beta", "16", "--evaluate", "25"),
@@ -191,7 +192,9 @@ def make_seed(benchmark: Benchmark, seed: int, folder: Path, tell: Callable[[str
         call(folder, record_words(benchmark, seed, folder), data.stem)
     for method, (run, line) in zip((IMITATION, *METHODS), runs(benchmark, seed, folder).items(), strict=True):
         make(folder, line, run)
-        evaluate(folder, evaluation_words(benchmark, method, seed, folder), report_of(run))
+        for temperature in TEMPERATURES:
+            line = evaluation_words(benchmark, method, seed, folder, temperature)
+            evaluate(folder, line, report_of(run, temperature))
         tell(run.name)
 
 
@@ -205,9 +208,9 @@ def run_of(benchmark: Benchmark, method: Method, seed: int, folder: Path) -> Pat
     return folder / f"{benchmark.name}-{method.algorithm}-{seed}"
 
 
-def report_of(run: Path) -> Path:
+def report_of(run: Path, temperature: int) -> Path:
     """Return the file of the report on a run."""
-    return run.with_name(f"{run.name}-eval") / REPORT
+    return run.with_name(f"{run.name}-eval-{temperature}") / REPORT
 
 
 def record_words(benchmark: Benchmark, seed: int, folder: Path) -> list[str]:
@@ -234,21 +237,23 @@ def words(benchmark: Benchmark, method: Method, seed: int, folder: Path) -> list
     ]
 
 
-def evaluation_words(benchmark: Benchmark, method: Method, seed: int, folder: Path) -> list[str]:
+def evaluation_words(benchmark: Benchmark, method: Method, seed: int, folder: Path, temperature: int) -> list[str]:
     """Return the arguments of `lmgym eval`."""
     run = run_of(benchmark, method, seed, folder)
+    tries = benchmark.tries if temperature else 1
     return [
         *("eval", benchmark.task, "--model", f"run:{run}" if method.guided else f"hf:{run / 'policy'}"),
-        *("--split", benchmark.split, "--episodes", str(benchmark.starts), "--tries", str(benchmark.tries)),
-        *("--seed", str(seed), "--context", benchmark.context),
+        *("--split", benchmark.split, "--episodes", str(benchmark.starts), "--tries", str(tries)),
+        *("--seed", str(seed), "--context", benchmark.context, "--temperature", str(temperature)),
         *benchmark.options,
-        *("--out", str(report_of(run).parent)),
+        *("--out", str(report_of(run, temperature).parent)),
     ]
 
 
-def returns(benchmark: Benchmark, method: Method, seed: int, folder: Path) -> list[float]:
+def returns(benchmark: Benchmark, method: Method, seed: int, folder: Path, temperature: int) -> list[float]:
     """Return the mean return from each start, in the order of the starts."""
-    return list(by_instance(report_of(run_of(benchmark, method, seed, folder)), "reward").values())
+    report = report_of(run_of(benchmark, method, seed, folder), temperature)
+    return list(by_instance(report, "reward").values())
 
 
 def table(benchmark: Benchmark, seeds: Sequence[int], folder: Path) -> str:
@@ -256,16 +261,23 @@ def table(benchmark: Benchmark, seeds: Sequence[int], folder: Path) -> str:
     rows = [
         f"**{benchmark.name}** ({find(benchmark.task).id}, `--context {benchmark.context}`)",
         "",
-        "| algorithm | seeds | mean return | each seed | LMRL-Gym |",
-        "|---|---|---|---|---|",
+        "| algorithm | seeds | mean return | each seed | at temperature 0 | LMRL-Gym |",
+        "|---|---|---|---|---|---|",
     ]
     for method in (IMITATION, *METHODS):
-        means = np.array([returns(benchmark, method, seed, folder) for seed in seeds])
-        mean, low, high = interval(means.mean(0))
-        text, least, most, *each = (f"{value:.{benchmark.digits}f}" for value in (mean, low, high, *means.mean(1)))
+        (mean, each), (greedy, _) = (_cells(benchmark, method, seeds, folder, at) for at in TEMPERATURES)
         published = benchmark.published[method.name]
-        rows.append(f"| {method.name} | {len(seeds)} | {text} [{least}, {most}] | {', '.join(each)} | {published} |")
+        rows.append(f"| {method.name} | {len(seeds)} | {mean} | {each} | {greedy} | {published} |")
     return "\n".join(rows)
+
+
+def _cells(
+    benchmark: Benchmark, method: Method, seeds: Sequence[int], folder: Path, temperature: int
+) -> tuple[str, str]:
+    """Return the mean over starts and seeds with its interval, and the mean of each seed."""
+    means = np.array([returns(benchmark, method, seed, folder, temperature) for seed in seeds])
+    mean, low, high, *each = (f"{value:.{benchmark.digits}f}" for value in (*interval(means.mean(0)), *means.mean(1)))
+    return f"{mean} [{low}, {high}]", ", ".join(each)
 
 
 def runs(benchmark: Benchmark, seed: int, folder: Path) -> dict[Path, list[str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
@@ -31,20 +32,20 @@ def test_every_row_has_a_published_return_and_the_history_of_its_task(benchmark,
     assert method.name in benchmark.published
     assert arguments["context"] == benchmark.context
     assert ("recorded" in arguments and arguments["recorded"] is not None) is method.recorded
-    assert f"--context {benchmark.context}" in " ".join(lmrl.evaluation_words(benchmark, method, 1, tmp_path))
+    assert f"--context {benchmark.context}" in " ".join(lmrl.evaluation_words(benchmark, method, 1, tmp_path, 1))
 
 
 def test_a_table_has_the_mean_over_starts_and_seeds(tmp_path):
-    for seed, shift in ((0, 0.0), (1, -4.0)):
-        for method in (IMITATION, *METHODS):
-            path = lmrl.report_of(lmrl.run_of(MAZE, method, seed, tmp_path))
-            path.parent.mkdir()
-            outcomes = [
-                {"index": start, "reward": -10.0 * start + shift + miss} for start in (1, 2) for miss in (-1, 1)
-            ]
-            path.write_text(json.dumps({"outcomes": outcomes}))
+    for seed, temperature, method in product(range(2), lmrl.TEMPERATURES, (IMITATION, *METHODS)):
+        path = lmrl.report_of(lmrl.run_of(MAZE, method, seed, tmp_path), temperature)
+        path.parent.mkdir()
+        outcomes = [
+            {"index": start, "reward": -10.0 * start - 4.0 * seed + miss - 50 * (1 - temperature)}
+            for start, miss in product((1, 2), (-1, 1))
+        ]
+        path.write_text(json.dumps({"outcomes": outcomes}))
     text = lmrl.table(MAZE, range(2), tmp_path)
-    assert "| ILQL | 2 | -17.0 [-22.0, -12.0] | -15.0, -19.0 | -6.97 |" in text
+    assert "| ILQL | 2 | -17.0 [-22.0, -12.0] | -15.0, -19.0 | -67.0 [-72.0, -62.0] | -6.97 |" in text
 
 
 def test_the_player_of_wordle_names_a_word_that_fits_in_a_third_of_its_turns_and_any_word_else():
@@ -82,4 +83,5 @@ def test_a_seed_is_made_by_the_real_commands(benchmark, tmp_path, monkeypatch):
     lmrl.make_all([benchmark], [0], tmp_path, at_once=1, tell=told.append, settings=settings)
     assert len(told) == 4
     assert "| PPO | 1 |" in lmrl.table(benchmark, [0], tmp_path)
-    assert all(lmrl.report_of(run).exists() for run in lmrl.runs(benchmark, 0, tmp_path))
+    runs = lmrl.runs(benchmark, 0, tmp_path)
+    assert all(lmrl.report_of(run, temperature).exists() for run in runs for temperature in lmrl.TEMPERATURES)
