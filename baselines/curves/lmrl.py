@@ -193,8 +193,7 @@ def make_seed(benchmark: Benchmark, seed: int, folder: Path, tell: Callable[[str
     for method, (run, line) in zip((IMITATION, *METHODS), runs(benchmark, seed, folder).items(), strict=True):
         make(folder, line, run)
         for temperature in TEMPERATURES:
-            line = evaluation_words(benchmark, method, seed, folder, temperature)
-            evaluate(folder, line, report_of(run, temperature))
+            evaluate(folder, evaluation_words(benchmark, method, seed, folder, temperature), report_of(run, temperature))
         tell(run.name)
 
 
