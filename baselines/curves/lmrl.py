@@ -193,7 +193,8 @@ def make_seed(benchmark: Benchmark, seed: int, folder: Path, tell: Callable[[str
     for method, (run, line) in zip((IMITATION, *METHODS), runs(benchmark, seed, folder).items(), strict=True):
         make(folder, line, run)
         for temperature in TEMPERATURES:
-            evaluate(folder, evaluation_words(benchmark, method, seed, folder, temperature), report_of(run, temperature))
+            evaluation = evaluation_words(benchmark, method, seed, folder, temperature)
+            evaluate(folder, evaluation, report_of(run, temperature))
         tell(run.name)
 
 
