@@ -61,7 +61,8 @@ class Log:
         )
         self._stages = {"": self._bar.add_task("", total=1.0, visible=False, figures="")}
         self._plain = not (quiet or self._bar.console.is_terminal)
-        self._state, self._closed = ("", 0.0, "", time.monotonic()), threading.Event()  # stage, share, figures, begun
+        self._state = ("", 0.0, "", time.monotonic(), 0.0)  # stage, share, figures; time and share where it began
+        self._closed = threading.Event()
         if self._plain:
             self._bar.disable = True
             threading.Thread(target=self._report, daemon=True).start()
@@ -91,8 +92,10 @@ class Log:
 
     def show(self, stage: str, share: float, words: str) -> None:
         """Move the progress bar of a stage to `share` and show `words` beside it."""
-        stage_before, *_, begun = self._state
-        self._state = (stage, share, words, begun if stage == stage_before else time.monotonic())
+        stage_before, *_, begun, first = self._state
+        if stage != stage_before:
+            begun, first = time.monotonic(), share  # a resumed stage begins where it was left
+        self._state = (stage, share, words, begun, first)
         if self._plain and stage != stage_before:
             self.say(self._line())
         if stage not in self._stages:
@@ -107,9 +110,9 @@ class Log:
 
     def _line(self) -> str:
         """Return the progress of the stage as plain text."""
-        stage, share, words, begun = self._state
+        stage, share, words, begun, first = self._state
         seconds = time.monotonic() - begun
-        left = f", {seconds * (1 - share) / share:.0f} s left" if 0 < share < 1 else ""
+        left = f", {seconds * (1 - share) / (share - first):.0f} s left" if first < share < 1 else ""
         return f"{stage}: {share:.0%}, {seconds:.0f} s{left}  {words}".rstrip()
 
     def close(self) -> None:

@@ -148,7 +148,7 @@ class Training:
 
     def learn(self, stage: LearningStage) -> None:
         """Run the steps of a stage until it ends."""
-        self.log.show(stage.name, 0.0, "")
+        self.log.show(stage.name, stage.until.progress(self.cursor.step, self.cursor.seconds).share, "")
         if (own := stage.parts_of(self.recipe)) is not self.recipe:
             self.learner = Learner(own, self.services)
             if self.pending is not None:

@@ -99,12 +99,16 @@ def test_the_command_tells_algorithms_and_their_options(capsys, words, line):
     assert re.search(line, capsys.readouterr().out)
 
 
-def test_progress_is_plain_lines_where_there_is_no_terminal(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize(("first", "left"), [(0.0, "100 s"), (0.4, "500 s")], ids=["new", "resumed"])
+def test_progress_is_plain_lines_where_there_is_no_terminal(tmp_path, monkeypatch, capsys, first, left):
     monkeypatch.setattr(log, "PLAIN_SECONDS", 0.01)
+    now = [0.0]
+    monkeypatch.setattr(log.time, "monotonic", lambda: now[0])
     writer = log.Log(tmp_path)
-    writer.show("rl", 0.0, "")
+    writer.show("rl", first, "")
+    now[0] = 100.0
     writer.show("rl", 0.5, "loss 1")
     while "50%" not in (printed := capsys.readouterr().err):
         pass
     writer.close()
-    assert re.search(r"rl: 50%, \d+ s, \d+ s left  loss 1", printed)
+    assert f"rl: 50%, 100 s, {left} left  loss 1" in printed
