@@ -253,8 +253,25 @@ def _refuse_unknown(names: list[str] | None, available: Collection[str], kind: s
 
 
 def _publish(console: Console, parts: Sequence[str], write: Path | None, markers: tuple[str, str]) -> None:
-    """Print the parts of a report, and write them between the markers of a README."""
+    """Print the parts of a report, and write them between the markers of a README, beside the reports of others."""
     content = "\n\n".join(parts)
     console.print(content, markup=False)
     if write is not None:
-        write.write_text(between(write.read_text(), content, *markers))
+        text = write.read_text()
+        before = text.partition(markers[0])[2].partition(markers[1])[0]
+        write.write_text(between(text, beside(before, content), *markers))
+
+
+def beside(reports: str, new: str) -> str:
+    """Return reports with `new` in place of the one of the same command, or as the last.
+
+    Each begins with a line `Command: ...`. A command for all tasks replaces all reports.
+    """
+    opening = "Command: `"
+    command = new.removeprefix(opening).partition("`")[0]
+    if "--task" not in command and "--algorithm" not in command:
+        return new
+    kept = [opening + each.strip() for each in reports.split(f"\n{opening}")[1:]]
+    place = next((n for n, each in enumerate(kept) if each.startswith(f"{opening}{command}`")), len(kept))
+    kept[place : place + 1] = [new]
+    return "\n\n".join(kept)

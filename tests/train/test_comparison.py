@@ -26,7 +26,7 @@ from lmgym.baselines.curves.comparison import (
     words,
 )
 from lmgym.cli import curves
-from lmgym.cli.curves import END, START, report
+from lmgym.cli.curves import END, START, beside, report
 from lmgym.cli.options import between
 from lmgym.cli.train import settings
 from lmgym.errors import RecipeError
@@ -177,6 +177,16 @@ def test_text_goes_between_the_markers():
 
 
 @pytest.mark.slow
+def test_a_report_replaces_that_of_its_command_and_no_other():
+    of = "Command: `make curves ARGS='--task {}'`, commit {}.\n\n| t |"
+    first, second, changed = of.format("maze", 1), of.format("coin", 2), of.format("maze", 3)
+    both = beside(beside("\n", first), second)
+    assert both == f"{first}\n\n{second}"
+    assert beside(f"\n{both}\n", changed) == f"{changed}\n\n{second}"
+    whole = "Command: `make curves ARGS='--seeds 3'`, commit 4."
+    assert beside(f"\n{both}\n", whole) == whole
+
+
 def test_curves_of_two_algorithms_are_made_from_one_command(tmp_path, monkeypatch):
     monkeypatch.setattr(curves, "_courses", lambda: [COURSE])
     monkeypatch.setattr(curves, "SEEDS", range(2))
