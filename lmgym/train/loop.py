@@ -148,7 +148,7 @@ class Training:
 
     def learn(self, stage: LearningStage) -> None:
         """Run the steps of a stage until it ends."""
-        self.log.show(stage.name, stage.until.progress(self.cursor.step, self.cursor.seconds).share, "")
+        self.log.show(stage.name, self._share(stage), "")
         if (own := stage.parts_of(self.recipe)) is not self.recipe:
             self.learner = Learner(own, self.services)
             if self.pending is not None:
@@ -179,10 +179,9 @@ class Training:
             before = self.cursor.learned
             self._count(figures, stage.plays, seconds=time.perf_counter() - self.begun)
             self._write(stage.name, figures, clock)
-            share = stage.until.progress(self.cursor.step, self.cursor.seconds).share
             names = ("success", "return", "loss", "entropy", "gradient_norm")
             words = "  ".join(f"{name} {figures[name]:.3g}" for name in names if name in figures)
-            self.log.show(stage.name, share, words)
+            self.log.show(stage.name, self._share(stage), words)
             self._fit(stage, since=elapsed)
             if not long_answers and figures.get("longest_answer", 0) > self.policy.sampling.max_tokens:
                 long_answers = True
@@ -193,6 +192,11 @@ class Training:
             if time.perf_counter() - self.saved_at >= config.save_seconds:
                 self.cursor = replace(self.cursor, seconds=time.perf_counter() - self.begun)
                 self.save()
+
+    def _share(self, stage: LearningStage) -> float:
+        """Return how much of the stage is done, by its own limits and the run's limit of tokens."""
+        own, limit = stage.until.progress(self.cursor.step, self.cursor.seconds).share, self.config.tokens
+        return own if limit is None or not stage.plays else max(own, min(1.0, self.cursor.tokens / limit))
 
     def _announce(self, stage: LearningStage) -> None:
         """Report limits of the stage: wrong moves that cannot be interjected, episodes that are not selected."""

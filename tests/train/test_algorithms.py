@@ -112,3 +112,15 @@ def test_progress_is_plain_lines_where_there_is_no_terminal(tmp_path, monkeypatc
         pass
     writer.close()
     assert f"rl: 50%, 100 s, {left} left  loss 1" in printed
+
+
+def test_progress_follows_the_limit_of_tokens(tmp_path, monkeypatch):
+    shown = []
+    monkeypatch.setattr(log.Log, "show", lambda self, stage, share, words: shown.append((stage, share)))
+    steps = {"warmup": 0, "steps": 1000, "tokens": 50, "instances": 1, "group": 2, "budget": 2, "evaluate": 1}
+    lmgym.train.run("grpo", task="guess_number", model=toy_policy(), out=tmp_path / "run", max_tokens=2, **steps)
+    shares = [share for stage, share in shown if stage == "rl"]
+    assert shares[0] == 0
+    assert shares[-1] == 1
+    assert len(shares) > 3
+    assert shares == sorted(shares)
