@@ -272,7 +272,7 @@ def beside(reports: str, new: str) -> str:
     command = new.removeprefix(opening).partition("`")[0]
     if "--task" not in command and "--algorithm" not in command:
         return new
-    kept = [opening + each.strip() for each in reports.split(f"\n{opening}")[1:]]
+    kept = [opening + each.strip() for each in f"\n{reports}".split(f"\n{opening}")[1:]]
     place = next((n for n, each in enumerate(kept) if each.startswith(f"{opening}{command}`")), len(kept))
     kept[place : place + 1] = [new]
     return "\n\n".join(kept)

@@ -176,7 +176,6 @@ def test_text_goes_between_the_markers():
         between("nothing", "new", START, END)
 
 
-@pytest.mark.slow
 def test_a_report_replaces_that_of_its_command_and_no_other():
     of = "Command: `make curves ARGS='--task {}'`, commit {}.\n\n| t |"
     first, second, changed = of.format("maze", 1), of.format("coin", 2), of.format("maze", 3)
@@ -187,6 +186,7 @@ def test_a_report_replaces_that_of_its_command_and_no_other():
     assert beside(f"\n{both}\n", whole) == whole
 
 
+@pytest.mark.slow
 def test_curves_of_two_algorithms_are_made_from_one_command(tmp_path, monkeypatch):
     monkeypatch.setattr(curves, "_courses", lambda: [COURSE])
     monkeypatch.setattr(curves, "SEEDS", range(2))
