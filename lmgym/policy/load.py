@@ -187,12 +187,13 @@ def _tiny(name: str, default_seed: int) -> tuple[Any, Any, Vision | None]:
 
 
 def _hugging_face(name: str) -> tuple[Any, Any, Vision | None]:
-    """Load model, tokenizer and vision from a folder, the local cache or the hub; adapters are loaded as trainable."""
+    """Load model, tokenizer and vision from a folder, the local cache or the hub."""
     from huggingface_hub import constants
     from safetensors import SafetensorError
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
     from transformers.utils.peft_utils import find_adapter_config_file
 
+    from lmgym.policy.local.lora import load_adapter
     from lmgym.policy.local.policy import no_progress_bars
     from lmgym.policy.models.families import supports, vision_of
     from lmgym.policy.models.tiny_vl import TinyVlConfig, register, tiny_vision
@@ -210,10 +211,7 @@ def _hugging_face(name: str) -> tuple[Any, Any, Vision | None]:
             kind = AutoModelForImageTextToText if supports(config) else AutoModelForCausalLM
             model = kind.from_pretrained(base, dtype="auto", trust_remote_code=trust)
             if adapter:
-                model.load_adapter(path, is_trainable=True)
-                for settings in model.peft_config.values():
-                    settings.base_model_name_or_path = base  # peft looks there, or on the hub
-                model.train(False)
+                load_adapter(model, path, base=base)
             for weight in model.parameters():  # weights mapped from a file are not aligned: products round otherwise
                 weight.data = weight.data.clone()
             tokenizer = _tokenizer(path, trust=trust)

@@ -25,7 +25,7 @@ def adapt(model: PreTrainedModel, *, rank: int, alpha: int | None = None, seed: 
     cannot name as its base.
     """
     if adapted(model):
-        raise PolicyError("the model has adapters already, and they go on learning: leave out --lora")
+        raise PolicyError("the model already has adapters, which are trained: leave out --lora")
     if rank < 1:
         raise PolicyError(f"the rank of an adapter must be 1 or more; got {rank}")
     if not model.name_or_path:
@@ -52,8 +52,16 @@ def adapted(model: nn.Module) -> bool:
     return bool(getattr(model, "_hf_peft_config_loaded", False))
 
 
+def load_adapter(model: PreTrainedModel, place: str, *, base: str) -> None:
+    """Add the saved adapters at `place` to their base, the model at `base`, and leave them trainable."""
+    model.load_adapter(place, is_trainable=True)
+    for settings in model.peft_config.values():
+        settings.base_model_name_or_path = base  # where peft looks for the base when it saves
+    model.train(False)
+
+
 def save_adapter(model: PreTrainedModel, folder: Path) -> None:
-    """Write a model's adapters; those of smollm2 name it so, since its folder is another on another machine."""
+    """Write a model's adapters; smollm2 is named as their base, since its folder differs between machines."""
     model.save_pretrained(folder)
     path = folder / "adapter_config.json"
     config = json.loads(path.read_text(encoding="utf-8"))
