@@ -152,7 +152,7 @@ def report(results: list[TrainingCurve], how: str, *, tuned: Mapping[str, str], 
     trials = {task: "none" if task not in tuned else own_trials if tuned[task] == task else "" for task in tasks}
     sources = "; ".join(f"{task}: {text or f'as chosen for {tuned[task]}'}" for task, text in trials.items())
     caption = (
-        f"{how} Intervals: bootstrap over seeds, which spans the lowest and the highest of three. "
+        f"{how} Intervals: bootstrap over seeds; with three, the lowest and the highest. "
         f"Tuning trials of each arm, on another seed: {sources}; `rate` is the chosen factor of its own learning rate."
     )
     return f"{caption}\n\n{comparison.table(results)}\n\n![success over tokens, steps and seconds]({picture})"
@@ -173,9 +173,8 @@ def _directions(console: Console, out: Path, names: list[str] | None, *, at_once
     ]
     commits = comparison.commits(run for each in chosen for seed in seeds for run in directions.runs(each, seed, out))
     caption = (
-        f"Command: `{_command('directions', task=names)}`, {commits}. Intervals: bootstrap over seeds, which spans the "
-        "lowest and the highest of three; no tuning trial for any arm. The level is the mean end of the arm that ended "
-        "lower."
+        f"Command: `{_command('directions', task=names)}`, {commits}. Intervals: bootstrap over seeds; with three, the "
+        "lowest and the highest. No tuning trial for any arm. The level is the mean end of the arm that ended lower."
     )
     _publish(console, [caption, *tables], write, WAYS)
 
