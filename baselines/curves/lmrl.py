@@ -145,7 +145,7 @@ BENCHMARKS = (
         turns=6,
         batch=64,
         imitation=("--steps", "6000", "--observation-weight", "0"),
-        values=("--base", "own", "--beta", "32", "--cql", "0.01"),  # the last two as in the release
+        values=("--base", "own"),
         digits=2,
     ),
     Benchmark(
@@ -159,7 +159,7 @@ BENCHMARKS = (
         turns=40,
         batch=32,
         imitation=("--steps", "2000", "--observation-weight", "0"),  # a quarter of its moves is illegal even then
-        values=("--base", "own", "--episodes", "32", "--beta", "8", "--cql", "1"),  # the last two as in the release
+        values=("--base", "own", "--episodes", "32"),
         ilql=("--tau", "0.7", "--steps", "1000"),
         digits=2,
     ),
