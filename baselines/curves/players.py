@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 from lmgym.tasks.twenty_questions.env import TwentyQuestions
 from lmgym.tasks.wordle.env import Wordle
@@ -16,6 +17,7 @@ OBJECTS = (  # of the night's twenty_questions
 GAME = TwentyQuestions(only=OBJECTS)
 NAMES = tuple(GAME.guess(each) for each in OBJECTS)
 WORDLE = Wordle()
+COLOUR = cache(WORDLE.colour)  # of each pair of words
 CHANCE = random.Random(0)  # functions of `python:` get no seed; a process draws the same numbers in the same order
 
 
@@ -52,14 +54,21 @@ def mixed_question(messages: Sequence[Mapping[str, str]]) -> str:
     return best.phrasings[0]
 
 
+def fitting_word(messages: Sequence[Mapping[str, str]]) -> str:
+    """Return a random word that fits all colours so far, with spaces between its letters, for wordle."""
+    return " ".join(CHANCE.choice(_fitting(messages)))
+
+
 def spaced_word(messages: Sequence[Mapping[str, str]]) -> str:
     """Return a word with spaces between its letters for wordle, as in LMRL-Gym's data.
 
     In one of three turns it is drawn among the words that fit all colours so far, else among all words.
     """
-    left = WORDLE.words
-    if CHANCE.random() < 1 / 3:
-        turns = [message["content"].replace(" ", "").strip() for message in messages[1:]]
-        tries = list(zip(turns[0::2], turns[1::2], strict=True))
-        left = [word for word in left if all(WORDLE.colour(guess, word) == colours for guess, colours in tries)]
-    return " ".join(CHANCE.choice(left))
+    return " ".join(CHANCE.choice(_fitting(messages) if CHANCE.random() < 1 / 3 else WORDLE.words))
+
+
+def _fitting(messages: Sequence[Mapping[str, str]]) -> list[str]:
+    """Return the words of wordle that fit all colours so far."""
+    turns = [message["content"].replace(" ", "").strip() for message in messages[1:]]
+    tries = list(zip(turns[0::2], turns[1::2], strict=True))
+    return [word for word in WORDLE.words if all(COLOUR(guess, word) == colours for guess, colours in tries)]

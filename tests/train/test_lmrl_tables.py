@@ -10,7 +10,7 @@ import pytest
 
 from lmgym.baselines.curves import comparison, lmrl
 from lmgym.baselines.curves.lmrl import BENCHMARKS, IMITATION, METHODS
-from lmgym.baselines.curves.players import spaced_word
+from lmgym.baselines.curves.players import fitting_word, spaced_word
 from lmgym.cli.train import settings
 from lmgym.tasks.wordle.env import Wordle
 from tests.command import command
@@ -48,18 +48,29 @@ def test_a_table_has_the_mean_over_starts_and_seeds(tmp_path):
     assert "| ILQL | 2 | -17.0 [-22.0, -12.0] | -15.0, -19.0 | -67.0 [-72.0, -62.0] | -6.97 |" in text
 
 
-def test_the_player_of_wordle_names_a_word_that_fits_in_a_third_of_its_turns_and_any_word_else():
-    game, fits = Wordle(), []
+def guesses_of(player, tries):
+    """Yield a guess at every fifth word of wordle after the tries, and whether it fits their colours."""
+    game = Wordle()
     for secret in game.words[::5]:
         messages = [{"content": "the task"}]
-        for guess in ("crane", "moist"):
-            messages += [{"content": " ".join(guess)}, {"content": " ".join(game.colour(guess, secret)) + "\n"}]
-        word = spaced_word(messages)
-        assert len(word) == 9
-        guess = word.replace(" ", "")
+        for word in tries:
+            messages += [{"content": " ".join(word)}, {"content": " ".join(game.colour(word, secret)) + "\n"}]
+        spaced = player(messages)
+        assert len(spaced) == 9
+        guess = spaced.replace(" ", "")
         assert guess in game.words
-        fits.append(all(game.colour(each, secret) == game.colour(each, guess) for each in ("crane", "moist")))
+        yield guess, all(game.colour(word, secret) == game.colour(word, guess) for word in tries)
+
+
+def test_the_player_of_lmrl_gyms_data_names_a_word_that_fits_in_a_third_of_its_turns_and_any_word_else():
+    fits = [fit for _, fit in guesses_of(spaced_word, ("crane", "moist"))]
     assert 0.2 < sum(fits) / len(fits) < 0.5
+
+
+def test_the_player_of_words_that_fit_draws_among_all_of_them():
+    guesses = list(guesses_of(fitting_word, ("crane",)))
+    assert all(fit for _, fit in guesses)
+    assert len({guess for guess, _ in guesses}) > len(guesses) / 2
 
 
 @pytest.mark.slow
