@@ -146,6 +146,7 @@ TASKS = (
         extra={
             **BATCHES,
             "ppo": ("--instances", "48", "--gamma", "1", "--limit-ends", "--value-bias", "0.5", "--lam", "1"),
+            "refuel": (*BATCHES["refuel"], "--lr", "1e-4"),  # at 3e-4 it falls
         },
     ),
     NightTask(
