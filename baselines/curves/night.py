@@ -4,8 +4,9 @@ The player of a start's data is weak: it plays random moves in the maze, at half
 collector, in guess_number any number that the answers allow, and in three of four games of Twenty Questions it only
 names objects. Imitation ends at a policy that has moves to learn, which greedy decoding alone does not find. ALFWorld's
 starts imitate the demonstrator for as short a time as the main job does. From these policies the baselines train with
-AdamW at one rate a task, two in guess_number and Twenty Questions, and every policy plays the same test games before
-and after. Causes of flat curves are told apart by learners with one thing changed, beside the unchanged ones.
+AdamW at one rate a task, two in guess_number, Twenty Questions and the coin collector, and every policy plays the same
+test games before and after. Causes of flat curves are told apart by learners with one thing changed, beside the
+unchanged ones.
 """
 
 from __future__ import annotations

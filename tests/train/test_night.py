@@ -28,13 +28,13 @@ def test_learners_start_with_the_imitated_policy_and_the_same_optimiser(task, le
     rates = {"guess_number": 1e-3, "maze": 5e-4, "coin": 3e-4, "twenty_questions": 1e-3, "alfworld": 3e-4}
     name, _, size = task.name.partition("-")
     assert start["policy"] == {"": "tiny:1m", "2.5m": "tiny", "10m": "tiny:10m"}[size]
-    rate = rates[name]
-    if (name, learner) in (
-        ("guess_number", "archer"),
-        ("twenty_questions", "archer"),
-        ("twenty_questions", "refuel"),
-    ):
-        rate /= 2
+    own = {
+        ("guess_number", "archer"): 5e-4,
+        ("coin", "refuel"): 1e-4,
+        ("twenty_questions", "archer"): 5e-4,
+        ("twenty_questions", "refuel"): 5e-4,
+    }
+    rate = own.get((name, learner), rates[name])
     assert (arguments["lr"], arguments["adam_eps"], arguments["final_norm_lr"]) == (rate, 1e-5, None)
     assert (arguments["tokens"], arguments["context"]) == (task.tokens[learner], start["context"])
 
