@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache
 
 from lmgym.tasks.twenty_questions.env import TwentyQuestions
 from lmgym.tasks.wordle.env import Wordle
@@ -17,7 +16,6 @@ OBJECTS = (  # of the night's twenty_questions
 GAME = TwentyQuestions(only=OBJECTS)
 NAMES = tuple(GAME.guess(each) for each in OBJECTS)
 WORDLE = Wordle()
-COLOUR = cache(WORDLE.colour)  # of each pair of words
 CHANCE = random.Random(0)  # functions of `python:` get no seed; a process draws the same numbers in the same order
 
 
@@ -70,5 +68,4 @@ def spaced_word(messages: Sequence[Mapping[str, str]]) -> str:
 def _fitting(messages: Sequence[Mapping[str, str]]) -> list[str]:
     """Return the words of wordle that fit all colours so far."""
     turns = [message["content"].replace(" ", "").strip() for message in messages[1:]]
-    tries = list(zip(turns[0::2], turns[1::2], strict=True))
-    return [word for word in WORDLE.words if all(COLOUR(guess, word) == colours for guess, colours in tries)]
+    return list(WORDLE.fitting(list(zip(turns[0::2], turns[1::2], strict=True))))

@@ -101,9 +101,13 @@ class Wordle(TextEnv):
     def demonstrator(self) -> Iterator[str]:
         """Try the first word that fits all colours so far."""
         while True:
-            yield next(
-                word for word in self.words if all(self.colour(guess, word) == colours for guess, colours in self.tries)
-            )
+            yield next(self.fitting(self.tries))
+
+    def fitting(self, tries: Sequence[tuple[str, str]]) -> Iterator[str]:
+        """Yield the words of the list that fit all tries, which are pairs of a word and its colours."""
+        for word in self.words:
+            if all(self.colour(guess, word) == colours for guess, colours in tries):
+                yield word
 
     def admissible(self) -> list[str]:
         """Return every word of the list."""
