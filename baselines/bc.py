@@ -10,7 +10,7 @@ task's admissible actions; for tasks that list none, like most web tasks, the ru
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -93,6 +93,7 @@ class Begun:
     checkpointing: bool = False  # recompute activations in the backward pass
     evaluate: int = 256  # episodes of each evaluation
     evaluate_before: bool = True  # before RL as well
+    evaluate_greedy: bool = False  # at temperature 0 as well, which tells learning from sharper sampling
 
     def __post_init__(self) -> None:
         check_ranges(self)
@@ -126,8 +127,9 @@ def around(args: Begun, *stages: Stage, others: Others = "scripted") -> list[Sta
         autocast=args.autocast,
         checkpointing=args.checkpointing,
     )
-    before, after = (Evaluate(name=f"{when} RL", episodes=args.evaluate, others=others) for when in ("before", "after"))
-    return [sft(imitation), *([before] if args.evaluate_before else []), *stages, after]
+    after = Evaluate(name="after RL", episodes=args.evaluate, greedy=args.evaluate_greedy, others=others)
+    before = [replace(after, name="before RL")] if args.evaluate_before else []
+    return [sft(imitation), *before, *stages, after]
 
 
 def optimiser(args: Learning) -> Optimiser:

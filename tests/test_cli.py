@@ -132,6 +132,17 @@ def closing(*scores: float) -> str:
     return console.export_text()
 
 
+def test_the_closing_table_has_the_gain_at_temperature_0() -> None:
+    names = ("before RL", "before RL, greedy", "after RL, greedy", "after RL")
+    rows = ([1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 1])
+    reports = {name: report([row]) for name, row in zip(names, rows, strict=True)}
+    result = RunResult(folder=Path(), policy=Path(), reports=reports, seconds={})
+    console = Console(record=True, width=200, file=io.StringIO())
+    console.print(closing_table(result, find("wordle"), {}, "grpo"))
+    gains = [line for line in console.export_text().splitlines() if "paired gain" in line]
+    assert ["+75.0 %" in gains[0], "+25.0 %" in gains[1], "greedy" in gains[1], len(gains)] == [True, True, True, 2]
+
+
 def test_the_closing_table_has_the_mean_score_if_it_differs_from_success() -> None:
     table = closing(0.25, 0.75)
     assert "mean score at 0.25" in table

@@ -226,6 +226,8 @@ def closing_table(result: RunResult, spec: TaskSpec, options: dict[str, Any], al
         table.add_row(f"success {name}", f"{_percent(report.success)} of {episodes}")
     if result.paired_gain is not None:
         table.add_row("paired gain", _percent(result.paired_gain, sign=True))
+    if result.paired_greedy_gain is not None:
+        table.add_row("paired gain, greedy", _percent(result.paired_greedy_gain, sign=True))
     if result.partial:
         for name, report in result.reports.items():
             table.add_row(f"mean score {name}", _figure(report.score))

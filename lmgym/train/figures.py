@@ -69,14 +69,15 @@ def _together(name: str, values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def of_evaluation(report: Report) -> dict[str, float]:
-    """Return the figures of an evaluation report."""
-    return {
-        "evaluated_episodes": len(report.outcomes),
-        "evaluated_success": report.success.mean,
-        "evaluated_low": report.success.low,
-        "evaluated_high": report.success.high,
-        "evaluated_score": report.score.mean,
-        "evaluated_turns": report.turns.mean,
-        **{f"evaluated_figure_{name}": each.mean for name, (each, _) in own_figures(report.played).items()},
+def of_evaluation(report: Report, prefix: str) -> dict[str, float]:
+    """Return the figures of an evaluation report, with `prefix` before their names."""
+    figures = {
+        "episodes": len(report.outcomes),
+        "success": report.success.mean,
+        "low": report.success.low,
+        "high": report.success.high,
+        "score": report.score.mean,
+        "turns": report.turns.mean,
+        **{f"figure_{name}": each.mean for name, (each, _) in own_figures(report.played).items()},
     }
+    return {f"{prefix}_{name}": value for name, value in figures.items()}

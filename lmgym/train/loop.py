@@ -31,7 +31,7 @@ from lmgym.train.recipe import Recipe
 from lmgym.train.schedule import MEASURED
 from lmgym.train.services import Services
 from lmgym.train.stage import Evaluate, LearningStage, Stage
-from lmgym.train.state import InstancePool, RunConfig, RunCursor, RunResult
+from lmgym.train.state import GREEDY, InstancePool, RunConfig, RunCursor, RunResult
 
 ACTIONS = ("sampled_tokens", "demonstrated_tokens")  # figures of a step: tokens of played answers
 
@@ -141,10 +141,14 @@ class Training:
         self.save()
 
     def evaluate(self, stage: Evaluate) -> None:
-        """Evaluate and keep the report."""
-        self.log.show(stage.name, 0.0, "")
-        self.reports[stage.name] = report = self._evaluate(stage)
-        self.log.show(stage.name, 1.0, f"success {report.success}")
+        """Evaluate and keep the reports."""
+        stages = [stage]
+        if stage.greedy:
+            stages.append(replace(stage, name=stage.name + GREEDY, temperature=0.0))
+        for each in stages:
+            self.log.show(each.name, 0.0, "")
+            self.reports[each.name] = report = self._evaluate(each)
+            self.log.show(each.name, 1.0, f"success {report.success}")
 
     def learn(self, stage: LearningStage) -> None:
         """Run the steps of a stage until it ends."""
@@ -255,7 +259,7 @@ class Training:
         self.policy.sampling = training
         origin = {"policy": self.policy.name, "version": self.policy.version, "seed": pool.seed}
         report = runner.report_of(jobs, outcomes, finished=True, **origin)
-        self._write(stage.name, of_evaluation(report), clock)
+        self._write(stage.name, of_evaluation(report, "greedy" if temperature == 0 else "evaluated"), clock)
         return report
 
     # Inside ----------------------------------------------------------------------------------------------------

@@ -77,6 +77,7 @@ class Evaluate(Stage):
     split: str = "test"
     episodes: int = 100
     temperature: float | None = None  # None: that of the training
+    greedy: bool = False  # a second time at temperature 0
     by: Literal["policy", "critic"] = "policy"  # critic: the policy guided by the critic
     planner: Planner | None = None  # None: every episode is played to its end, whatever the training plays
     others: Others = "scripted"

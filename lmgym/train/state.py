@@ -11,6 +11,8 @@ from typing import Any, ClassVar, Literal
 from lmgym.evaluation.runner import Report
 from lmgym.evaluation.stats import Interval
 
+GREEDY = ", greedy"  # ends the name of an evaluation at temperature 0
+
 
 class Checkpointed:
     """A part whose state in a checkpoint is the attributes that `STATE` names."""
@@ -86,11 +88,16 @@ class RunResult:
         return self._since("score")
 
     @property
+    def paired_greedy_gain(self) -> Interval | None:
+        """Paired difference in success at temperature 0; None without such reports before and after."""
+        return self._since("success", greedy=True)
+
+    @property
     def partial(self) -> bool:
         """True if scores say more than success: some lie between 0 and 1, or success does not require 1."""
         outcomes = (outcome for report in self.reports.values() for outcome in report.outcomes)
         return any(outcome.score != outcome.success for outcome in outcomes)
 
-    def _since(self, of: Literal["success", "score"]) -> Interval | None:
-        reports = list(self.reports.values())
+    def _since(self, of: Literal["success", "score"], *, greedy: bool = False) -> Interval | None:
+        reports = [report for name, report in self.reports.items() if name.endswith(GREEDY) == greedy]
         return reports[-1].since(reports[0], of=of) if len(reports) > 1 else None

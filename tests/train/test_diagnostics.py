@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from lmgym.api import evaluate
 from lmgym.baselines import archer, ppo, refuel, rloo
 from lmgym.policy.load import load_local
 from lmgym.policy.local.lora import adapt
@@ -113,3 +114,15 @@ def test_figures_of_several_draws_come_together_by_what_they_are():
         "loss": 1.5, "trained_tokens": 8.0, "ratio_max": 1.5, "gap_max": 0.3, "ratio_min": 0.4, "optimiser_steps": 2
     }  # fmt: skip
     assert over_draws(drawn[:1]) == drawn[0]
+
+
+def test_a_greedy_evaluation_is_that_of_the_policy_at_temperature_0_and_has_figures_of_its_own(tmp_path):
+    args = rloo.Args(**{**SHORT, "evaluate": 32}, evaluate_greedy=True)
+    result = victim.train(tmp_path / "run", args=args, recipe=rloo.recipe(args))
+    rows = {row["stage"]: row for row in read_metrics(tmp_path / "run")}
+    assert ["greedy" in name for name, row in rows.items() if "evaluated_success" in row] == [False, False]
+    game = {"episodes": 32, "options": {"highest": 8, "max_turns": 4}}
+    alone = evaluate("guess_number", f"hf:{result.policy}", temperature=0.0, max_tokens=4, **game)
+    assert result.reports["after RL, greedy"].outcomes == alone.outcomes
+    assert rows["after RL, greedy"]["greedy_score"] == alone.score.mean
+    assert result.paired_greedy_gain == result.reports["after RL, greedy"].since(result.reports["before RL, greedy"])
