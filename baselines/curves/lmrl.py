@@ -16,8 +16,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lmgym.baselines.curves.comparison import REPORT, Settings, by_instance, call, evaluate, in_parallel, interval, make
 from lmgym.env.registry import find
@@ -257,27 +259,36 @@ def returns(benchmark: Benchmark, method: Method, seed: int, folder: Path, tempe
 
 
 def table(benchmark: Benchmark, seeds: Sequence[int], folder: Path) -> str:
-    """Return a Markdown table of mean returns; intervals resample the starts, each as the mean over seeds."""
+    """Return a Markdown table of mean returns; intervals resample the starts, each as the mean over seeds.
+
+    The differences from BC at temperature 0 are paired by start: sharper sampling alone makes none.
+    """
     rows = [
         f"**{benchmark.name}** ({find(benchmark.task).id}, `--context {benchmark.context}`)",
         "",
-        "| algorithm | seeds | mean return | each seed | at temperature 0 | LMRL-Gym |",
-        "|---|---|---|---|---|---|",
+        "| algorithm | seeds | mean return | each seed | at temperature 0 | at 0, less BC | LMRL-Gym |",
+        "|---|---|---|---|---|---|---|",
     ]
+    imitated = _means(benchmark, IMITATION, seeds, folder, 0)
     for method in (IMITATION, *METHODS):
-        (mean, each), (greedy, _) = (_cells(benchmark, method, seeds, folder, at) for at in TEMPERATURES)
+        sampled, greedy = (_means(benchmark, method, seeds, folder, at) for at in TEMPERATURES)
+        each = ", ".join(f"{mean:.{benchmark.digits}f}" for mean in sampled.mean(1))
+        beyond = "" if method is IMITATION else _cell(greedy - imitated, f"+.{benchmark.digits}f")
+        cells = [_cell(means, f".{benchmark.digits}f") for means in (sampled, greedy)]
         published = benchmark.published[method.name]
-        rows.append(f"| {method.name} | {len(seeds)} | {mean} | {each} | {greedy} | {published} |")
+        rows.append(f"| {method.name} | {len(seeds)} | {cells[0]} | {each} | {cells[1]} | {beyond} | {published} |")
     return "\n".join(rows)
 
 
-def _cells(
-    benchmark: Benchmark, method: Method, seeds: Sequence[int], folder: Path, temperature: int
-) -> tuple[str, str]:
-    """Return the mean over starts and seeds with its interval, and the mean of each seed."""
-    means = np.array([returns(benchmark, method, seed, folder, temperature) for seed in seeds])
-    mean, low, high, *each = (f"{value:.{benchmark.digits}f}" for value in (*interval(means.mean(0)), *means.mean(1)))
-    return f"{mean} [{low}, {high}]", ", ".join(each)
+def _means(benchmark: Benchmark, method: Method, seeds: Sequence[int], folder: Path, temperature: int) -> NDArray[Any]:
+    """Return the mean return of each seed and start, (seeds, starts)."""
+    return np.array([returns(benchmark, method, seed, folder, temperature) for seed in seeds])
+
+
+def _cell(means: NDArray[Any], form: str) -> str:
+    """Return the mean over seeds and starts with its interval."""
+    mean, low, high = (format(value, form) for value in interval(means.mean(0)))
+    return f"{mean} [{low}, {high}]"
 
 
 def runs(benchmark: Benchmark, seed: int, folder: Path) -> dict[Path, list[str]]:

@@ -39,13 +39,13 @@ def test_a_table_has_the_mean_over_starts_and_seeds(tmp_path):
     for seed, temperature, method in product(range(2), lmrl.TEMPERATURES, (IMITATION, *METHODS)):
         path = lmrl.report_of(lmrl.run_of(MAZE, method, seed, tmp_path), temperature)
         path.parent.mkdir()
-        outcomes = [
-            {"index": start, "reward": -10.0 * start - 4.0 * seed + miss - 50 * (1 - temperature)}
-            for start, miss in product((1, 2), (-1, 1))
-        ]
+        rest = -4.0 * seed - 50 * (1 - temperature) - (method is IMITATION)
+        outcomes = [{"index": start, "reward": -10.0 * start + miss + rest} for start, miss in product((1, 2), (-1, 1))]
         path.write_text(json.dumps({"outcomes": outcomes}))
     text = lmrl.table(MAZE, range(2), tmp_path)
-    assert "| ILQL | 2 | -17.0 [-22.0, -12.0] | -15.0, -19.0 | -67.0 [-72.0, -62.0] | -6.97 |" in text
+    ilql = "-17.0 [-22.0, -12.0] | -15.0, -19.0 | -67.0 [-72.0, -62.0] | +1.0 [+1.0, +1.0]"
+    assert f"| ILQL | 2 | {ilql} | -6.97 |" in text
+    assert "| BC | 2 | -18.0 [-23.0, -13.0] | -16.0, -20.0 | -68.0 [-73.0, -63.0] |  | -72.1 |" in text
 
 
 def guesses_of(player, tries):
