@@ -49,7 +49,8 @@ def evaluate(
         seed: Seed of the environments and of local sampling.
         options: Options of the task.
         temperature: Sampling temperature.
-        max_tokens: Limit of tokens in an answer; None is 32 for local models and 2048 for endpoints.
+        max_tokens: Limit of tokens in an answer; None is what the task needs (32 or more) for local models, 256 or more
+            for those that talk, and 2048 for endpoints.
         context: History shown to the model, such as "full" or "window:4".
         tools: How tools are offered: "auto", "native", "template", "text" or "none".
         system: System prompt.

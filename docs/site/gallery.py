@@ -20,8 +20,8 @@ PAGE = DOCS / "reference/gallery.md"
 PICTURES = DOCS / "pictures/gallery"
 HEAD = """# Task gallery
 
-The oracle plays the first test instance of each task; `make cards` writes this page. Tasks that need official data or
-a server of yours are not shown. Long observations are cut.
+The oracle plays the first test instance of each task; `make cards` writes this page. Tasks without an
+oracle, and those that need official data or a server of yours, are not shown. Long observations are cut.
 """
 TURNS, WIDTH, LINES = 3, 110, 8  # turns of an episode, characters of a line and lines of an observation that are shown
 SPLIT = "test"

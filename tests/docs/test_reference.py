@@ -42,7 +42,7 @@ def test_gallery_has_every_task_and_its_pictures() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("algorithm", ["bc", "mc", "ppo", "grpo"])
+@pytest.mark.parametrize("algorithm", ["bc", "mc", "ppo", "grpo", "refuel"])
 def test_metrics_page_explains_every_name(algorithm: str, tmp_path: Path) -> None:
     words = ["train", algorithm, "guess_number", "--model", "tiny:1m", "--evaluate", "4", "--steps", "1"]
     words += [] if algorithm == "bc" else ["--warmup", "1"]

@@ -38,9 +38,9 @@ class ModelSize:
 
 
 SIZES = {
-    "": ModelSize(layers=3, hidden=256, heads=4, kv_heads=2, inner=704),  # 2.5 M parameters
+    "": ModelSize(layers=3, hidden=256, heads=4, kv_heads=2, inner=704),  # 2.7 M parameters
     "1m": ModelSize(layers=2, hidden=192, heads=3, kv_heads=1, inner=512),  # 1.2 M parameters
-    "10m": ModelSize(layers=4, hidden=512, heads=8, kv_heads=2, inner=1152),  # 10.2 M
+    "10m": ModelSize(layers=4, hidden=512, heads=8, kv_heads=2, inner=1152),  # 10.8 M
 }
 
 
