@@ -147,7 +147,8 @@ class Training:
             stages.append(replace(stage, name=stage.name + GREEDY, temperature=0.0))
         for each in stages:
             self.log.show(each.name, 0.0, "")
-            self.reports[each.name] = report = self._evaluate(each)
+            prefix = "evaluated" if each is stage else "greedy"
+            self.reports[each.name] = report = self._evaluate(each, prefix)
             self.log.show(each.name, 1.0, f"success {report.success}")
 
     def learn(self, stage: LearningStage) -> None:
@@ -239,7 +240,7 @@ class Training:
             seconds=seconds,
         )
 
-    def _evaluate(self, stage: Evaluate) -> Report:
+    def _evaluate(self, stage: Evaluate, prefix: str = "evaluated") -> Report:
         clock = Stopwatch()
         temperature = self.recipe.temperature if stage.temperature is None else stage.temperature
         training = self.policy.sampling
@@ -259,7 +260,7 @@ class Training:
         self.policy.sampling = training
         origin = {"policy": self.policy.name, "version": self.policy.version, "seed": pool.seed}
         report = runner.report_of(jobs, outcomes, finished=True, **origin)
-        self._write(stage.name, of_evaluation(report, "greedy" if temperature == 0 else "evaluated"), clock)
+        self._write(stage.name, of_evaluation(report, prefix), clock)
         return report
 
     # Inside ----------------------------------------------------------------------------------------------------
