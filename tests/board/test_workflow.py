@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,11 +15,13 @@ import pytest
 import yaml
 
 from lmgym.board import history
+from lmgym.env.registry import specs
 from tests.board.forge import Forger
 
 ROOT = Path(__file__).resolve().parents[2]
 JOB = yaml.safe_load((ROOT / ".github/workflows/leaderboard.yml").read_text())["jobs"]["verify"]
 WORDLE = "lmgym/Wordle-v0"
+DESKTOP = "lmgym/Desktop-v0"  # needs applications of Debian, which the workflow does not install
 ME = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main")
 
 
@@ -128,3 +131,10 @@ def test_a_forged_proposal_is_refused(
     hub.propose(forger.path if change is None else forger.change(change))
     code, output = hub.run()
     assert (code, message in output) == (2, True), output
+
+
+def test_the_workflow_installs_what_the_entries_need_to_be_replayed() -> None:
+    (install,) = (step["run"] for step in JOB["steps"] if step["name"] == "Install the base")
+    installed = set(re.search(r"\[([\w,]+)\]", install).group(1).split(","))  # type: ignore[union-attr]
+    tasks = {f"lmgym/{folder.name}" for folder in (ROOT / "leaderboards/entries").iterdir()} - {DESKTOP}
+    assert {task: set(specs()[task].extras) - installed for task in tasks} == {task: set() for task in tasks}
