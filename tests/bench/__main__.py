@@ -132,9 +132,10 @@ def desktops(console: Console, seconds: float) -> None:
 def sampler(console: Console, _: float) -> None:
     """Print sampled tokens/s of the session beside `generate` afresh each turn."""
     table = Table("sampler", "tokens/s", title="tiny, 64 environments, 10 turns, answers of 8 to 48 tokens")
-    kept, afresh = speeds.samplers()
+    kept, halved, afresh = speeds.samplers()
     table.add_row("generate() afresh each turn", f"{afresh:,.0f}")
     table.add_row("session with kept cache", f"{kept:,.0f}")
+    table.add_row("the same in bfloat16", f"{halved:,.0f}")
     console.print(table, f"ratio {kept / afresh:.1f} (aim: 3)")
 
 

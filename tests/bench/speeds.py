@@ -182,8 +182,11 @@ def _median(speeds: Sequence[EngineSpeed]) -> EngineSpeed:
     return EngineSpeed(*(statistics.median(getattr(speed, name) for speed in speeds) for name in ("steps", "reset")))
 
 
-def samplers() -> tuple[float, float]:
-    """Return sampled tokens/s of `tiny` by a session and by `generate` afresh each turn: medians of rounds in turn."""
+def samplers() -> tuple[float, float, float]:
+    """Return sampled tokens/s of `tiny`: by a session, by one in bfloat16, and by `generate` afresh each turn.
+
+    Each is the median of rounds in turn. On cores without bfloat16 products the second is slower than the first.
+    """
     import sampler
     import torch
 
@@ -191,15 +194,13 @@ def samplers() -> tuple[float, float]:
     from lmgym.policy.local.sampling import Sampling
 
     torch.set_num_threads(1)  # with more, any other work on the machine makes small products wait for each other
-    policy = load_local("tiny", sampling=Sampling(max_tokens=48), device="cpu")
+    full, half = (
+        load_local("tiny", sampling=Sampling(max_tokens=48), device="cpu", dtype=dtype) for dtype in (None, "bfloat16")
+    )
     load = sampler.Load()
-    sampler.with_session(policy, sampler.Load(rows=4, turns=2))  # warm
-    rounds = [
-        [
-            sampler.measure(policy, load, run)["tokens_per_second"]
-            for run in (sampler.with_session, sampler.with_generate)
-        ]
-        for _ in range(ROUNDS)
-    ]
-    kept, afresh = (statistics.median(column) for column in zip(*rounds, strict=True))
-    return kept, afresh
+    arms = ((full, sampler.with_session), (half, sampler.with_session), (full, sampler.with_generate))
+    for policy in (full, half):
+        sampler.with_session(policy, sampler.Load(rows=4, turns=2))  # warm
+    rounds = [[sampler.measure(policy, load, run)["tokens_per_second"] for policy, run in arms] for _ in range(ROUNDS)]
+    kept, halved, afresh = (statistics.median(column) for column in zip(*rounds, strict=True))
+    return kept, halved, afresh

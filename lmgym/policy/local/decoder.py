@@ -178,16 +178,14 @@ class SingleTokens:
     def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Return the attention output of the single tokens, (n, Hq D)."""
         query = q[self.span]
-        by_head = q.dtype == torch.bfloat16 and q.device.type == "cpu"  # faster there
-        grouped = (len(query), k.shape[1], -1, query.shape[2])
-        rows = query.unsqueeze(2) if by_head else query.view(grouped)  # (n, Hk, G, D)
+        rows = query.view(len(query), k.shape[1], -1, query.shape[2])  # (n, Hk, G, D)
         if self.place is not None:
             rows = rows.new_zeros(len(self.visible), *rows.shape[1:]).index_copy_(0, self.place, rows)
         if self.mask is None:
             self.mask = torch.zeros(self.visible.shape, dtype=q.dtype, device=q.device)
             self.mask.masked_fill_(~self.visible, float("-inf"))
         keys, values = self.cache.read(layer, self.rows, self.length)
-        out = F.scaled_dot_product_attention(rows, keys, values, attn_mask=self.mask, enable_gqa=by_head)
+        out = F.scaled_dot_product_attention(rows, keys, values, attn_mask=self.mask)
         if self.place is not None:
             out = out.index_select(0, self.place)
         return out.reshape(len(query), -1)
