@@ -8,9 +8,10 @@ differences; at each drawn observation the current policy samples a fresh uttera
 learns by REINFORCE: each step samples fresh utterances at observations drawn from the replay, with min Q - min V as
 advantage.
 
-Options that are False or None by default reproduce the released code where it differs. Three of its properties are not
-available: encoding answers again from their text, taking the logarithm of a softmax, and counting frozen weights in
-gradient clipping.
+Options that are False or None by default reproduce the released code where it differs. Not available of it: encoding
+answers again from their text, taking the logarithm of a softmax, counting frozen weights in gradient clipping, a
+RoBERTa that encodes observation and utterance apart (here a copy of the policy reads both in one row), Adam without
+weight decay and with a second beta of 0.999, and a baseline for single tokens.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from lmgym.train.parts.importance import Choice, importance
 from lmgym.train.parts.losses import reinforce
 from lmgym.train.parts.stores import Replay
 from lmgym.train.parts.tasks import Uniform
-from lmgym.train.ranges import Count, Fraction, NonNegative, PositiveInt, Rate
+from lmgym.train.ranges import Count, Fraction, NonNegative, Positive, PositiveInt, Rate
 from lmgym.train.recipe import Recipe
 from lmgym.train.schedule import StageProgress, Until, constant
 from lmgym.train.services import Services, view
@@ -56,8 +57,8 @@ EXPERIMENT = Direction(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(bc.Learning):
-    """Options of ArCHer."""
+class Hierarchical(bc.Learning):
+    """Options of ArCHer, with the values of small models."""
 
     steps: Count | None = 45  # iterations that train critic and actor
     seconds: NonNegative | None = None  # time limit
@@ -73,10 +74,11 @@ class Args(bc.Learning):
     critic_whole: bool = False  # draw all turns of an episode together: the critic then reads it once, not at each turn
     critic_epochs: PositiveInt = 16  # passes per iteration
     critic_batch: PositiveInt = 64  # turns per critic step
-    critic_lr: Rate = 1e-5
+    critic_lr: Rate = 1e-3
     actor_draws: PositiveInt = 256  # fresh utterances per pass of the actor
-    tries: PositiveInt = 1  # utterances per observation, whose baseline is the Q of the others; 1: V, as in the paper
-    lr: Rate = 1e-5
+    tries: PositiveInt = 4  # utterances per observation, whose baseline is the Q of the others; 1: V, as in the paper
+    lr: Rate = 1e-4
+    adam_eps: Positive = 1e-5
     epochs: PositiveInt = 1  # passes of the actor
     minibatches: PositiveInt = 1  # optimiser steps per pass, each on its share of the utterances, sampled just before
     importance: Choice = "none"  # importance weights of the actor for a sampler that differs from the trainer
@@ -88,6 +90,17 @@ class Args(bc.Learning):
     untrained_stop: bool = False  # release: the stop token of an utterance is not trained
     cut_at_newline: bool = False  # release: utterances end at the first newline
     critic_tokens: PositiveInt | None = None  # last tokens of an observation for the critic; release: 512; None: all
+
+
+@dataclass(frozen=True, kw_only=True)
+class Args(bc.Published, Hierarchical):
+    """Options of ArCHer, by default those of its paper; the encoder is a copy of the policy."""
+
+    encoder: Base = "own"
+    critic_lr: Rate = 1e-5
+    tries: PositiveInt = 1
+    lr: Rate = 1e-5
+    adam_eps: Positive = 1e-8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,7 +178,7 @@ def errors(
 class TwinCritic(Critic):
     """A critic that learns Q and V of utterances from a replay buffer."""
 
-    def __init__(self, services: Services, args: Args) -> None:
+    def __init__(self, services: Services, args: Hierarchical) -> None:
         self.services, self.args = services, args
         seed = services.pool.seed
         trunk = Trunk(
@@ -362,7 +375,7 @@ def credit(batch: Batch) -> Tensor:
     return (batch.quality - batch.value) * batch.mask
 
 
-def recipe(args: Args) -> Recipe:
+def recipe(args: Hierarchical) -> Recipe:
     """Return imitation, critic warm-up, and actor with critic, with the same evaluation before and after."""
     if not 0 < args.tau <= 1:
         raise RecipeError(f"ArCHer needs tau in (0, 1]; got {args.tau}")

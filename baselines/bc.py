@@ -4,8 +4,9 @@
 
 Pomerleau 1991; for language agents Abdulhai et al. 2023, LMRL-Gym. Their `non_action_weight` is `observation_weight`
 here; the loss is divided by the number of action tokens, not of all tokens. `interject` is the noise of DART (Laskey et
-al. 2017): some actions are replaced by wrong ones, so that the data shows how to recover. They are drawn from the
-task's admissible actions; for tasks that list none, like most web tasks, the run reports that none are interjected.
+al. 2017): some actions are replaced by wrong ones, so that the data shows how to recover. Weight decay applies to all
+weights, theirs not to norms and biases. Wrong actions are drawn from the task's admissible actions; for tasks that list
+none, like most web tasks, the run reports that none are interjected.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Args:
     interject: Fraction = 0.0  # share of turns with a wrong action; these are not imitated
     observation_weight: NonNegative = 0.0  # loss weight of tokens outside the answers
     lr: Rate = 1e-4
-    final_lr: Rate = 0.02  # final learning rate as a share of `lr`
+    final_lr: Rate = 1.0  # final learning rate as a share of `lr`
     weight_decay: Rate = 1e-3
     minibatches: PositiveInt = 4  # optimiser steps per step
     optimiser: Literal["adamw", "muon"] = "adamw"
@@ -79,13 +80,19 @@ def sft(args: Args) -> Sft:
 
 @dataclass(frozen=True, kw_only=True)
 class Begun:
-    """Options of baselines that start with imitation and evaluate before and after the main stages."""
+    """Options of algorithms that start with imitation and evaluate before and after the main stages.
+
+    Imitation has the values of small models.
+    """
 
     warmup: Count | None = 200  # steps of imitation; 0 is none
     warmup_seconds: NonNegative | None = None  # time limit
     warmup_episodes: int = 64  # per step of imitation
     warmup_instances: int | None = None  # demonstrate only the first instances, repeatedly; None: all
     warmup_lr: Rate = 2e-3  # learning rate of imitation; `muon_lr` stays
+    warmup_final_lr: Rate = 0.02  # final learning rate of imitation as a share of `warmup_lr`
+    warmup_weight_decay: Rate = 1e-2
+    warmup_optimiser: Literal["adamw", "muon"] = "muon"
     warmup_minibatches: PositiveInt = 4  # optimiser steps per step of imitation
     interject: Fraction = 0.1  # share of demonstrated turns with a wrong action
     observation_weight: NonNegative = 0.3  # loss weight of tokens outside the answers, in imitation
@@ -97,6 +104,18 @@ class Begun:
 
     def __post_init__(self) -> None:
         check_ranges(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Published(Begun):
+    """The same with the imitation of LMRL-Gym, by which its baselines begin; for models that are pretrained."""
+
+    warmup_lr: Rate = Args.lr
+    warmup_final_lr: Rate = Args.final_lr
+    warmup_weight_decay: Rate = Args.weight_decay
+    warmup_optimiser: Literal["adamw", "muon"] = Args.optimiser
+    interject: Fraction = Args.interject
+    observation_weight: NonNegative = Args.observation_weight
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,9 +140,10 @@ def around(args: Begun, *stages: Stage, others: Others = "scripted") -> list[Sta
         interject=args.interject,
         observation_weight=args.observation_weight,
         lr=args.warmup_lr,
-        weight_decay=1e-2,
+        final_lr=args.warmup_final_lr,
+        weight_decay=args.warmup_weight_decay,
         minibatches=args.warmup_minibatches,
-        optimiser="muon",
+        optimiser=args.warmup_optimiser,
         autocast=args.autocast,
         checkpointing=args.checkpointing,
     )

@@ -3,7 +3,8 @@
     lmgym train filtered_bc guess_number --model tiny
     lmgym train filtered_bc wordle --recorded data/wordle.parquet --share 0.1
 
-Abdulhai et al. 2023, LMRL-Gym, with rounds of 128 episodes of which the best 30 % are kept. By default episodes are
+Abdulhai et al. 2023, LMRL-Gym, with its settings for Wordle: rounds of 128 episodes of which the best 30 % are kept. Of
+recorded episodes it keeps the best tenth (`--share 0.1`). By default episodes are
 ranked over all instances, so that mostly the easy ones are kept; `within="group"` ranks them within their instance, in
 data sets too, and those of instances with a single recorded episode together.
 
@@ -34,7 +35,7 @@ from lmgym.train.stages import Rl, Sft
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(bc.Learning):
+class Args(bc.Published, bc.Learning):
     """Options of filtered BC."""
 
     steps: Count | None = 45  # rounds, or steps over the recorded episodes
@@ -46,7 +47,7 @@ class Args(bc.Learning):
     instances: int = 16  # per round
     group: int = 8  # attempts per instance
     budget: int | None = None  # maximum number of turns in training
-    lr: Rate = 1e-4
+    lr: Rate = 1e-5
     epochs: PositiveInt = 1  # passes over the episodes kept
     minibatches: PositiveInt = 4  # optimiser steps per epoch
 

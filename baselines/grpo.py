@@ -3,9 +3,10 @@
     lmgym train grpo guess_number --model tiny
 
 Shao et al. 2024, DeepSeekMath (group advantages, a divergence of weight 0.04, one update per batch), which the defaults
-follow; Yu et al. 2025, DAPO (`clip_high=0.28`, `drop_flat=True`, `aggregation="token_mean"`); Liu et al. 2025, Dr. GRPO
-(`std=False`, `aggregation="const_norm"`); Ye et al. 2020 (`dual=3`); Xiong et al. 2025 (positive advantages only, as in
-RAFT: `negative_advantage_weight=0`).
+follow; the paper gives no clip range, which has no effect with one update. Yu et al. 2025, DAPO (`clip_high=0.28`,
+`aggregation="token_mean"`, and `drop_flat=True`, which does not refill the batch); Liu et al. 2025, Dr. GRPO
+(`std=False`, `aggregation="const_norm"`); Ye et al. 2020 (`dual=3`); Xiong et al. 2025 (positive advantages only,
+similar to RAFT: `negative_advantage_weight=0`).
 """
 
 from __future__ import annotations
@@ -65,13 +66,13 @@ class Weighted(Grouped):
     """Options of algorithms that weigh GRPO's advantages."""
 
     std: bool = True  # divide advantages by the group's standard deviation
-    negative_advantage_weight: NonNegative = 1.0  # factor of advantages below zero; 1: the paper, 0: RAFT
+    negative_advantage_weight: NonNegative = 1.0  # factor of advantages below zero; 1: the paper, 0: as in RAFT
     state_advantage_weight: NonNegative = 0.0  # weight of the advantage within the same state (GiGPO)
     invalid_penalty: NonNegative = 0.0  # subtracted from the advantage of an invalid action, which is then capped at 0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(Weighted):
+class Args(bc.Published, Weighted):
     """Options of GRPO, by default those of DeepSeekMath."""
 
     lr: Rate = 1e-6

@@ -7,7 +7,8 @@ Snell et al. 2022, Offline RL for Natural Language Generation with Implicit Lang
 al. 2023, LMRL-Gym. Without a data set it records one: episodes of the demonstrator with many wrong moves, and of the
 imitated policy. V is an upper expectile of Q over the answers in the data, so that Q reflects the best continuation in
 the data rather than the mean: parts of different episodes are combined. The policy itself is not changed; the last
-evaluation samples from log pi + beta Q.
+evaluation samples from log pi + beta Q. Deviations from the released code: those of `mc.py`, and Q is that of the
+target networks, where the release takes the trained ones.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from lmgym.baselines import mc
+from lmgym.baselines import bc, mc
 from lmgym.baselines.curves.directions import STITCH
 from lmgym.errors import RecipeError
 from lmgym.policy.local.forward import head_of
@@ -33,7 +34,7 @@ EXPERIMENT = replace(STITCH, name="ilql")  # that of LMRL-Gym
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(mc.Offline):
+class Args(bc.Published, mc.Offline):
     """Options of ILQL."""
 
     tau: float = 0.7  # expectile of Q that V estimates; 0.5 is the mean

@@ -6,7 +6,8 @@
 Abdulhai et al. 2023, LMRL-Gym. Without a data set it records one: episodes of the demonstrator with many wrong moves,
 and of the imitated policy. Q is the value of the policies that made the data, so sampling from log pi + beta Q is one
 step of policy improvement and does not combine parts of different episodes. Returns of truncated episodes bootstrap
-from the expectation of Q under the policy.
+from the expectation of Q under the policy. Deviations from the released code: heads have twice the width of the policy,
+and AdamW's second beta is 0.999, not 0.95.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class Offline(bc.Begun):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(Offline):
+class Args(bc.Published, Offline):
     """Options of MC."""
 
 

@@ -4,10 +4,13 @@
 
 Schulman et al. 2017 (clipped surrogate), 2016 (generalised advantages); Ziegler et al. 2019 (divergence from the start
 policy in the reward, with adapted coefficient); Abdulhai et al. 2023, LMRL-Gym, whose update the defaults follow: one
-pass in four minibatches, a divergence of weight 0.001.
+pass in four minibatches, a value head that is trained with the policy, a value clip of 0.2, no discount, a divergence
+of weight 0.001. Deviations: the head has two layers in place of one, and LMRL-Gym's loss on demonstrations, of weight 1
+in Wordle, is left out.
 
 Advantages skip the tokens of the environment and segment boundaries. A truncated episode bootstraps from the value of
-its final observation, whatever truncated it; with `limit_ends=True` a turn limit counts as termination.
+its final observation; where that exceeds the context, from the last state that has a value. With `limit_ends=True`, the
+default, a turn limit counts as termination.
 `level="turn"` with `ratio="turn"` is PPO over whole answers (VLA-RL), `level="both"` the bi-level advantages of RAGEN.
 """
 
@@ -19,9 +22,9 @@ from typing import Literal
 
 from lmgym.baselines import bc
 from lmgym.errors import RecipeError
-from lmgym.train.interfaces import Credit, Critic, Loss, Optimiser, Reward, Term
+from lmgym.train.interfaces import Credit, Critic, Optimiser, Reward, Term
 from lmgym.train.math import Aggregation, Penalty
-from lmgym.train.parts.credit import Decay, Level, gae, whitened
+from lmgym.train.parts.credit import Decay, Level, gae, valued_tokens, whitened
 from lmgym.train.parts.importance import Choice, importance
 from lmgym.train.parts.kl import reward_kl
 from lmgym.train.parts.losses import entropy_bonus, kl_to_start, surrogate, unit_surrogate
@@ -68,7 +71,7 @@ class Shared(bc.Learning):
     critic_epochs: PositiveInt = 4
     critic_lam: Fraction | None = None  # lambda of its targets; None: `lam`
     value_bias: float = 0.0  # initial value, about the mean return
-    value_clip: Positive | None = None  # value clipping; None: off
+    value_clip: NonNegative = 0.0  # value clipping: how far a value may move from the old one; 0: off
     value_coef: NonNegative = 0.5  # weight of the value loss, for critic joint
     kl_reward: NonNegative = 1e-3  # penalty in the reward per nat from the start policy of RL (--lora: from the base)
     kl_target: Positive | None = None  # nats per episode to which kl_reward adapts; None: fixed
@@ -84,12 +87,18 @@ class Shared(bc.Learning):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(Shared):
+class Args(bc.Published, Shared):
     """Options of PPO, by default those of LMRL-Gym."""
 
     lr: Rate = 1e-5
-    critic_lr: Rate = 1e-5
+    gamma: Fraction = 1.0
     whiten_floor: NonNegative = 0.0
+    critic: Placement = "joint"
+    critic_steps: Count = 0
+    critic_lr: Rate = 1e-5
+    value_clip: NonNegative = 0.2
+    value_coef: NonNegative = 1.0
+    limit_ends: bool = True
 
 
 def credit(args: Shared, lam: Decay | None = None) -> Credit:
@@ -101,11 +110,13 @@ def credit(args: Shared, lam: Decay | None = None) -> Credit:
 
 def terms(args: Shared) -> list[Term]:
     """Return the surrogate and, if their weights are not 0, entropy and divergence."""
-    clip: Loss = partial(surrogate, low=args.clip, high=args.clip_high, dual=args.dual)
-    if args.ratio == "turn":
-        clip = partial(unit_surrogate, unit="turn", low=args.clip, high=args.clip_high, dual=args.dual)
     term = partial(Term, aggregation=args.aggregation, longest=args.longest)
-    loss = [term(loss=clip)]
+    ranges = {"low": args.clip, "high": args.clip_high, "dual": args.dual}
+    if args.ratio == "turn":
+        turns = partial(valued_tokens, level="turn")  # a turn counts once, not each of its tokens
+        loss = [term(loss=partial(unit_surrogate, unit="turn", **ranges), counted=turns)]
+    else:
+        loss = [term(loss=partial(surrogate, **ranges))]
     if args.entropy:
         loss.append(term(loss=entropy_bonus, name="entropy_bonus", coef=constant(args.entropy)))
     if args.kl:
@@ -122,7 +133,7 @@ def critic(services: Services, *, args: Shared) -> Critic:
         lam=args.lam if args.critic_lam is None else args.critic_lam,
         level=args.level,
         turn_gamma=args.turn_gamma,
-        clip=args.value_clip,
+        clip=args.value_clip or None,
         bias=args.value_bias,
         coef=args.value_coef,
         optimiser=Optimiser(

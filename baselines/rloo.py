@@ -3,9 +3,10 @@
     lmgym train rloo guess_number --model tiny
 
 Kool et al. 2019 (leave-one-out baseline); Ahmadian et al. 2024, Back to Basics (for language models: an episode is one
-action, one update per batch, a divergence in the reward, here of the weight in TRL). The baseline of an episode does
-not depend on it, so with `minibatches=1`, the default, the gradient is unbiased: no clipping, no normalisation by
-length or deviation. With several updates per batch, the ratio of whole episodes is clipped.
+action, with a divergence in the reward). One update per batch and the divergence's weight are those of TRL; its list of
+papers gives two updates and 0.03 for Ahmadian et al. The baseline of an episode does not depend on it, so with
+`minibatches=1`, the default, the gradient is unbiased: no clipping, no normalisation by length or deviation. With
+several updates per batch, the ratio of whole episodes is clipped.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from lmgym.train.stages import Rl
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(bc.Learning):
+class Args(bc.Published, bc.Learning):
     """Options of RLOO."""
 
     steps: Count | None = 45

@@ -21,7 +21,6 @@ from lmgym.baselines import archer
 from lmgym.baselines.archer import TwinCritic, UtteranceEstimate
 from lmgym.train.batch import Batch
 from lmgym.train.interfaces import Store
-from lmgym.train.ranges import Positive, PositiveInt, Rate
 from lmgym.train.recipe import Recipe
 from lmgym.train.schedule import StageProgress
 from lmgym.train.services import Services
@@ -31,13 +30,9 @@ GUESS = re.compile(r"(\d+)\D*?(higher|lower)")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(archer.Args):
+class Args(archer.Hierarchical):
     """Options of ArCHer, and of the exact values."""
 
-    lr: Rate = 1e-4
-    critic_lr: Rate = 1e-3
-    adam_eps: Positive = 1e-5
-    tries: PositiveInt = 4
     exact: bool = False  # utterances are judged by the exact values; no critic is trained
     turns: int = 4  # turn limit of the game, for the exact values
 

@@ -6,22 +6,21 @@
 Gao et al. 2024, Regressing the Relative Future: Efficient Policy Optimization for Multi-turn RLHF. A dialogue is
 rewound to one of the policy's turns h, drawn uniformly, and continued with another answer and a user who answers anew;
 
-    log pi(y|s_h) / pi_t(y|s_h) - log pi(y'|s_h) / pi_t(y'|s_h)   is fitted to   eta (R - R'),
+    log [pi(y|s_h) / pi_t(y|s_h)] - log [pi(y'|s_h) / pi_t(y'|s_h)]   is fitted to   eta (R - R'),
 
 the difference of the rewards at the ends of both. The policy is trained on prefixes that it has played itself.
 
-Deviations: the reward is the task's, not a reward model's; the user is the task's script unless `user` names a model.
+Deviations: the reward is the task's, not a reward model's; R - R' is divided by its standard deviation over the step
+(`--scale none`: the paper); the user is the task's script unless `user` names a model.
 Parts reused: REFUEL; seats.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from lmgym.baselines import refuel
 from lmgym.baselines.curves.directions import SMALL_START, Direction, arm
-from lmgym.train.ranges import Positive, Rate
 from lmgym.train.recipe import Recipe
 from lmgym.train.seats import Seat
 
@@ -40,12 +39,9 @@ EXPERIMENT = Direction(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Args(refuel.Args):
+class Args(refuel.Paired):
     """Options of REFUEL with a user, and those of REFUEL."""
 
-    lr: Rate = 1e-4
-    eta: Positive = 1.0
-    scale: Literal["none", "std"] = "std"
     seat: str = "partner"  # name of the user's seat
     user: str = "scripted"  # the task's own, start (the policy as RL begins) or a policy, such as http://HOST/v1#MODEL
 

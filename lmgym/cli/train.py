@@ -84,7 +84,7 @@ def train(
     ] = None,
     lockstep: Annotated[bool, typer.Option(help="Same bits with threads; waits for the slowest.")] = True,
     untuned: Annotated[bool, typer.Option("--untuned", help="Ignore the preset for this task in tuned.toml.")] = False,
-    as_published: Annotated[bool, typer.Option("--as-published", help="Take the papers' values.")] = False,
+    as_published: Annotated[bool, typer.Option("--as-published", help="Ignore all presets.")] = False,
     names: Annotated[
         bool, typer.Option("--list", callback=list_algorithms, is_eager=True, help="List the algorithms and exit.")
     ] = False,
@@ -208,6 +208,7 @@ def settings(words: Sequence[str]) -> RunSettings:
         "concurrency": None,
         "context": None,
         **{field.name: field.default for field in dataclasses.fields(kind)},
+        **preset.args,
     }
     return RunSettings(json.loads(json.dumps(arguments, default=str)), defaults)
 

@@ -27,14 +27,19 @@ class Tuned:
 
 @cache
 def table() -> dict[str, dict[str, Tuned]]:
-    """Return all of the file, by the task's id (without `lmgym/`), or `SMALL`, and by algorithm."""
-    text = files("lmgym.baselines").joinpath("tuned.toml").read_text(encoding="utf-8")
+    """Return all of the file, by the task's id (without `lmgym/`), or `SMALL`, and by algorithm.
+
+    Small models of all algorithms but bc begin with the imitation `[small.warmup]`.
+    """
+    tables = tomllib.loads(files("lmgym.baselines").joinpath("tuned.toml").read_text(encoding="utf-8"))
+    warmup = tables[SMALL].pop("warmup")
+    tables[SMALL] = {name: args if name == "bc" else warmup | args for name, args in tables[SMALL].items()}
     return {
         task: {
             algorithm: Tuned(args.get("model", PLAIN), {name: args[name] for name in args if name != "model"})
             for algorithm, args in algorithms.items()
         }
-        for task, algorithms in tomllib.loads(text).items()
+        for task, algorithms in tables.items()
     }
 
 

@@ -166,5 +166,5 @@ def test_the_share_of_clipped_tokens_is_told():
 
 
 def test_the_imitation_before_it_weighs_observations_as_told():
-    told = (grpo.Args(), grpo.Args(observation_weight=0.0))
-    assert [grpo.recipe(args).stages[0].observation_weight for args in told] == [0.3, 0.0]
+    told = (grpo.Args(), grpo.Args(observation_weight=0.3))
+    assert [grpo.recipe(args).stages[0].observation_weight for args in told] == [0.0, 0.3]

@@ -80,6 +80,13 @@ def test_one_update_is_the_policy_gradient_and_several_clip_a_ratio():
     assert several.together is rloo.whole_episodes
 
 
+def test_a_mean_of_ratios_of_turns_counts_each_turn_once():
+    turns = torch.tensor([[-1, 0, 0, -1, 1], [-1, 0, -1, 1, 1]])
+    batch = make_batch((turns >= 0).tolist(), turn=turns)
+    (term,) = ppo.terms(ppo.Shared(level="turn", ratio="turn"))
+    assert term.tokens(batch).nonzero().tolist() == [[0, 1], [0, 4], [1, 1], [1, 3]]
+
+
 def test_a_ratio_of_turns_needs_an_advantage_of_turns():
     with pytest.raises(RecipeError, match="level=turn"):
         ppo.recipe(ppo.Args(ratio="turn"))

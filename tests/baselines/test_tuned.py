@@ -29,11 +29,14 @@ def test_what_is_tuned_are_arguments_of_the_baseline(task: str, algorithm: str) 
     assert algorithm in algorithms()
     module = importlib.import_module(f"lmgym.baselines.{algorithm}")
     own, plain = table()[task][algorithm], module.Args()
-    flags = {name: f"--{name.replace('_', '-')}" for name in own.args}
-    words = [word for name, value in own.args.items() for word in ([flags[name]] + [str(value)] * (value is not True))]
+    flags = {name: f"--{'no-' * (value is False)}{name.replace('_', '-')}" for name, value in own.args.items()}
+    words = [
+        w for name, value in own.args.items() for w in [flags[name], *[str(value)] * (not isinstance(value, bool))]
+    ]
     assert read_args(module.Args, words) == dataclasses.replace(plain, **own.args)  # of the right types, too
     module.recipe(dataclasses.replace(plain, **own.args))
-    same = [name for name, value in own.args.items() if getattr(plain, name) == value]
+    below = {} if task == SMALL else table()[SMALL][algorithm].args  # what the preset replaces
+    same = [name for name, value in own.args.items() if below.get(name, getattr(plain, name)) == value]
     assert not same, f"{same} are the baseline's own"
 
 
@@ -43,7 +46,7 @@ def test_it_holds_for_its_task_algorithm_and_model() -> None:
     assert own.model == "tiny-vl"
     assert own.args
     assert tuned("grpo", spec.id, "tiny-vl") == own
-    assert own.args.items() > table()[SMALL]["grpo"].args.items()
+    assert table()[SMALL]["grpo"].args | own.args == own.args
     assert tuned("grpo", spec.id, "tiny-vl:4m") == Tuned("tiny-vl:4m", table()[SMALL]["grpo"].args)
     assert tuned("grpo", spec.id, None, own=False) == Tuned(PLAIN, table()[SMALL]["grpo"].args)
     assert tuned("rloo", spec.id, None) == Tuned(PLAIN, table()[SMALL]["rloo"].args)
@@ -88,11 +91,25 @@ def test_defaults_are_those_of_the_papers() -> None:
     assert (args.std, args.negative_advantage_weight, args.aggregation) == (True, 1.0, "seq_mean")
     assert (rloo.Args().kl_reward, rloo.Args().minibatches) == (0.05, 1)
     assert (ppo.Args().epochs, ppo.Args().kl_reward, ppo.Args().whiten_floor) == (1, 1e-3, 0.0)
+    assert (ppo.Args().gamma, ppo.Args().lam, ppo.Args().limit_ends) == (1.0, 0.95, True)
+    assert (ppo.Args().critic, ppo.Args().critic_steps, ppo.Args().value_coef, ppo.Args().value_clip) == (
+        "joint",
+        0,
+        1,
+        0.2,
+    )
     assert (archer.Args().tries, archer.Args().gamma, archer.Args().tau) == (1, 0.95, 0.1)
+    assert (archer.Args().encoder, archer.Args().adam_eps) == ("own", 1e-8)
     assert (refuel.Args().eta, refuel.Args().scale) == (1_000.0, "none")
     modules = (grpo, rloo, ppo, archer, refuel, bc, filtered_bc, mc, ilql)
-    assert [each.Args().lr for each in modules] == [1e-6, 1e-6, 1e-5, 1e-5, 3e-7, 1e-4, 1e-4, 1e-5, 1e-5]
-    assert (bc.Args().optimiser, bc.Args().observation_weight, bc.Args().interject) == ("adamw", 0.0, 0.0)
+    assert [each.Args().lr for each in modules] == [1e-6, 1e-6, 1e-5, 1e-5, 3e-7, 1e-4, 1e-5, 1e-5, 1e-5]
+    imitation = {"lr": 1e-4, "final_lr": 1.0, "weight_decay": 1e-3, "optimiser": "adamw"}
+    imitation |= {"interject": 0.0, "observation_weight": 0.0}
+    assert {name: getattr(bc.Args(), name) for name in imitation} == imitation
+    for module in modules:
+        if module is not bc:
+            stage = module.recipe(module.Args()).stages[0]
+            assert (stage.optimiser.kind, stage.optimiser.lr, stage.planner) == ("adamw", 1e-4, None)
     assert (filtered_bc.Args().share, filtered_bc.Args().within) == (0.3, "all")
 
 
@@ -111,7 +128,8 @@ def test_a_run_says_what_it_takes(tmp_path, capsys, untuned: bool) -> None:
     args = vars(grpo.Args()) if untuned else table()["ClickTarget-v0"]["grpo"].args
     assert kept["arguments"]["adam_eps"] == args["adam_eps"]
     printed = capsys.readouterr().out
-    assert "presets: --model tiny-vl --lr 0.0003 --clip-high 0.28" in printed
+    assert "presets: --model tiny-vl --warmup-lr 0.002 --warmup-final-lr 0.02" in printed
+    assert "--lr 0.0003 --clip-high 0.28" in printed
     assert ("--steps 50" in printed) is not untuned
 
 

@@ -54,7 +54,7 @@ def test_a_run_without_wrong_moves_says_nothing_of_them(tmp_path, capfd, none):
 
 @pytest.mark.parametrize(("limit", "said"), [(2, True), (3, False)])
 def test_a_stage_says_once_that_it_imitates_answers_which_would_be_cut(tmp_path, capfd, limit, said):
-    recipe = mc.recipe(mc.Args(**{**FEW, "warmup": 2}, autocast=False))
+    recipe = mc.recipe(mc.Args(**{**FEW, "warmup": 2}, interject=0.1, autocast=False))
     loop.run(replace(recipe, max_tokens=limit), chain.chain_policy(), task=chain.SPEC.id, folder=tmp_path / "run")
     lines = [line for line in capfd.readouterr().err.splitlines() if "answers are cut" in line]
     words = "an imitated answer has 3 tokens, but answers are cut at 2; use --max-tokens"

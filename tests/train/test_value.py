@@ -12,6 +12,7 @@ from lmgym.rollout.context import Full, MarkovState
 from lmgym.train import source
 from lmgym.train.collate import collate
 from lmgym.train.interfaces import Optimiser
+from lmgym.train.parts.credit import valued_tokens
 from lmgym.train.parts.tasks import Uniform
 from lmgym.train.parts.value import ValueCritic, ValueSpec, value_figures
 from lmgym.train.schedule import StageProgress, Until
@@ -80,13 +81,15 @@ def test_values_are_of_the_words_before_a_token_and_a_cut_is_worth_what_comes_ne
         assert not valued.boot[~batch.cut].any()
 
 
-def test_an_episode_that_ended_is_worth_nothing_more_and_a_cut_that_shows_nothing_its_last_state(services):
-    critic = random_head(ValueCritic(services, ValueSpec()))
+@pytest.mark.parametrize("level", ["token", "turn"])
+def test_an_episode_that_ended_is_worth_nothing_more_and_a_cut_that_shows_nothing_its_last_state(services, level):
+    critic = random_head(ValueCritic(services, ValueSpec(level=level)))
     ended = [replace(e, truncated=False, terminated=True) for e in episodes_of(services)]
     assert not critic.value(collate(ended, ends=True)).boot.any()
     batch = collate([replace(e, final=None, final_ids=()) for e in episodes_of(services) if e.truncated], ends=True)
     valued = critic.value(batch)
-    last = batch.lengths - 1
+    columns = torch.arange(batch.mask.shape[1])
+    last = torch.where(valued_tokens(batch, level), columns, 0).amax(1)  # of a turn the state before its first token
     assert torch.equal(valued.boot, valued.value[torch.arange(len(batch)), last])
 
 

@@ -131,12 +131,14 @@ class ValueCritic(Critic):
     def _boots(self, batch: Batch, values: Tensor) -> Tensor:
         """Return the value (B,) of the state at truncation, from the values after each token (B, T); 0 for other rows.
 
-        If the row does not contain the final observation, the state before the last token is used.
+        If the row does not contain the final observation, it is that of the last state that has a value.
         """
         rows = torch.arange(len(batch), device=values.device)
         last = batch.lengths - 1
         has_final = batch.turn[rows, last] < 0
-        return torch.where(batch.cut, values[rows, last - (~has_final).long()], 0.0)
+        columns = torch.arange(batch.mask.shape[1], device=values.device)
+        valued = torch.where(valued_tokens(batch, self.spec.level), columns, 1).amax(1)  # the last of a row
+        return torch.where(batch.cut, values[rows, torch.where(has_final, last, valued - 1)], 0.0)
 
     def _with_values(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
         """Return values (B, T) with gradient, for an updater; log-probs and entropies are zeros."""
