@@ -25,6 +25,8 @@ RL = ("--warmup", "0", "--steps", "1000000")  # `--tokens` ends a run
 RATES = ("--lr", "3e-4", "--final-norm-lr", "0.045")  # what the trials of the curves chose for GRPO
 SMALL_STEPS = ("--instances", "4")  # of groups of 8, where a prompt has thousands of tokens
 SMALL_START = ("--episodes", "16")  # a step, for the same reason
+PICTURES_START = ("--instances", "24", "--interject", "0", "--observation-weight", "0")
+EPS = ("--adam-eps", "1e-5")  # with 1e-8 `tiny-vl` unlearns the format of answers
 SOON = (*RL, "--critic-steps", "1")  # of about seven steps, the critic's default of 5 would be most
 # bc with the optimiser and the loss of filtered BC, so that only the data differs
 PLAIN = (

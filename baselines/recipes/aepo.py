@@ -11,8 +11,8 @@ are tries and the rest forks. A fork has ARPO's probability times 1 - c / c_max 
 token with A > 0 and a ratio r above 1 + e keeps the gradient of (1 + e) A r / sg(r). Advantages are scaled by 1 + a z,
 where z is the z-score of the token's entropy in the batch, clipped to [-1, 1].
 
-Deviations: the form of the penalty, of z and the value of a are ours, as the release has no code for them; a group has
-`roots` tries or more.
+Deviations: no dual clip, which `arpo` has; the form of the penalty, of z and the value of a are ours, as the release
+has no code for them; a group has `roots` tries or more.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
 
 Lu et al. 2025, ARPO: End-to-end policy optimization for GUI agents with experience replay. If the returns of a group
 deviate by less than 0.05 around a mean below 0.2, its first episode is replaced by the newest stored success of the
-same instance; the store keeps eight of each. Old log-probs are computed by the trainer for all, so that the ratio of a
-replayed episode begins at 1. An answer that is no action costs 0.5.
+same instance; the store keeps eight of each. The trainer recomputes all old log-probs, so the ratio of a replayed
+episode begins at 1. An answer that is no action costs 0.5.
 
 Deviations: the paper picks 128 solvable tasks by an evaluation before training; here an instance that was never won in
 its first `attempts` episodes is left out while training. Instances stand for the paper's tasks. The divergence of a
@@ -20,7 +20,6 @@ from functools import partial
 
 from lmgym.baselines import grpo
 from lmgym.baselines.curves.directions import SMALL_STEPS, Direction, Recording, arm
-from lmgym.train.parts.filters import drop_lone_episodes
 from lmgym.train.parts.stores import Successes
 from lmgym.train.parts.tasks import Band, Uniform
 from lmgym.train.ranges import Count, NonNegative, PositiveInt
@@ -61,4 +60,4 @@ def recipe(args: Args) -> Recipe:
     uniform = Uniform(args.instances, tries=args.group, budget=args.budget, first=args.tasks)
     tasks = Band(uniform, low=1e-9, attempts=args.attempts)
     store = partial(Successes, args.capacity) if args.capacity else None
-    return replace(plain, tasks=tasks, store=store, filter=[drop_lone_episodes])
+    return replace(plain, tasks=tasks, store=store)

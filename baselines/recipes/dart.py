@@ -11,9 +11,10 @@ turns with the highest entropy are trained; and each token weighs
 
 where mu is the sampler and pi_old the trainer at the same weights.
 
-Deviations: play and training alternate; the rule for n is ours, as the release has none; groups won above `won` are
-dropped; a group loses its first failure, not its oldest; all screens stay in view, not five.
-Parts reused: GRPO; `Successes`; importance weights; filters.
+Deviations: successes of groups above `won` are not stored; the share of turns is taken before groups are dropped or
+replaced, and stored successes are trained in full; play and training alternate; the rule for n is ours, as the release
+has none; groups won above `won` are dropped; a group loses its first failure, not its oldest; all screens stay in view,
+not five. Parts reused: GRPO; `Successes`; importance weights; filters.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from functools import partial
 
 from lmgym.baselines import grpo
 from lmgym.baselines.curves.directions import Direction, Recording, arm
-from lmgym.train.parts.filters import drop_lone_episodes, drop_outside, keep_uncertain
+from lmgym.train.parts.filters import drop_outside, keep_uncertain
 from lmgym.train.parts.importance import Choice
 from lmgym.train.parts.stores import Successes
 from lmgym.train.parts.tasks import Bank, Uniform
@@ -69,6 +70,6 @@ def recipe(args: Args) -> Recipe:
     return replace(
         plain,
         tasks=Bank(uniform, fewest=args.fewest, margin=args.margin),
-        filter=[kept, partial(keep_uncertain, share=args.uncertain), drop_lone_episodes],
+        filter=[kept, partial(keep_uncertain, share=args.uncertain), *plain.filter],
         store=partial(Successes, drop=True),
     )

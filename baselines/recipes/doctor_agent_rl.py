@@ -1,4 +1,4 @@
-"""DoctorAgent-RL: question a patient within a number of turns that differs from episode to episode.
+"""DoctorAgent-RL: question a patient within a number of turns that differs from instance to instance.
 
     lmgym train doctor_agent_rl doctor
 

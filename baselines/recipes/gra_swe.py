@@ -1,4 +1,4 @@
-"""G-RA on SWERepair: what the steps of a repair earn counts once it is submitted.
+"""G-RA on SWERepair: rewards of the steps of a repair count only if it is submitted.
 
     lmgym train gra_swe swe_repair --option rewards=dense
 

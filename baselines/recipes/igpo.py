@@ -10,9 +10,10 @@ Wang et al. 2025, Information gain-based policy optimization. With a the answer'
 
 all turn rewards of a group are normalised together, and a turn's advantage is their discounted sum from there on.
 
-Deviations: a turn that writes the answer, or a part of it, gains nothing, since its own words make the answer likelier.
-The authors' code takes the mean at equal token positions and no deviation; here the paper's form. The last reward is
-the task's score, not F1. Parts reused: GRPO's surrogate; credit of turns; the likelihood service.
+Deviations: no divergence unless `kl` is set (the paper: 0.001); a turn that writes the answer, or a part of it, gains
+nothing, since its own words make the answer likelier. The authors' code takes the mean at equal token positions and no
+deviation; here the paper's form. The last reward is the task's score, not F1. Parts reused: GRPO's surrogate; credit of
+turns; the likelihood service.
 """
 
 from __future__ import annotations

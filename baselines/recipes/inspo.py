@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from lmgym.baselines import grpo
 from lmgym.baselines.curves.directions import Direction, arm
 from lmgym.errors import RecipeError
-from lmgym.train.parts.tasks import Population, Uniform
+from lmgym.train.parts.tasks import Population
 from lmgym.train.ranges import Count, Fraction, Positive
 from lmgym.train.recipe import Recipe
 
@@ -48,7 +48,7 @@ class Args(grpo.Weighted):
     """Options of INSPO, and those of GRPO."""
 
     instructions: str = "|".join(SEEDS)  # first instructions, with bars between them
-    temperature: Positive = 0.1  # tau, in units of return
+    tau: Positive = 0.1  # temperature of the choice, in units of return
     rate: Fraction = 0.2  # eta
     every: Count = 10  # steps between new instructions; 0: none
     reflector: str | None = None  # model that writes new instructions; None: the policy that is trained
@@ -59,7 +59,7 @@ def recipe(args: Args) -> Recipe:
     instructions = list(dict.fromkeys(each.strip() for each in args.instructions.split("|") if each.strip()))
     if not instructions:
         raise RecipeError(f"instructions are texts with bars between them; got {args.instructions!r}")
-    uniform = Uniform(args.instances, tries=args.group, budget=args.budget)
-    population = Population(uniform, instructions, args.temperature, args.rate, args.every, args.reflector)
+    plain = grpo.recipe(args)
+    population = Population(plain.tasks, instructions, args.tau, args.rate, args.every, args.reflector)
     judges = () if args.reflector is None else (args.reflector,)
-    return replace(grpo.recipe(args), tasks=population, judges=judges)
+    return replace(plain, tasks=population, judges=judges)

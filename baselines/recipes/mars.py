@@ -10,9 +10,8 @@ of a game is an episode of its own. With R_h the sum of the seat's rewards from 
 
 since roles differ in what they earn on average: the first player of Kuhn poker loses. An invalid action costs 0.05.
 
-The role of a seat is to move first or second, as either seat may begin. Means are over turns, so that long answers do
-not weigh more. Deviations: one game a run; evaluations play the task's opponent; imitation comes before self-play.
-`baseline="pooled"` is the ablation: one mean for both roles. Parts reused: the surrogate; credit of turns; seats.
+The role of a seat is to move first or second; means are over turns. Deviations: temperature 1 and the whole transcript
+(the paper: 0.6, the present state); one game a run. `baseline="pooled"`, one mean for both roles, is the ablation.
 """
 
 from __future__ import annotations
@@ -57,6 +56,7 @@ class Args(grpo.Grouped):
     baseline: Literal["role", "pooled"] = "role"
     kl: NonNegative = 0.2  # weight of the divergence from the start policy of RL (--lora: from the base)
     clip_high: NonNegative = 0.2  # upper clip range of the ratio
+    drop_flat: bool = False
     invalid_cost: NonNegative = 0.05  # penalty in the reward of an invalid action
 
 
@@ -76,4 +76,5 @@ def credit(batch: Batch, *, baseline: Literal["role", "pooled"]) -> Tensor:
 def recipe(args: Args) -> Recipe:
     """Return imitation and self-play, between two evaluations against the task's opponent."""
     plain = grpo.grouped(args, whitened(partial(credit, baseline=args.baseline)))
-    return replace(plain, reward=[*plain.reward, by_role], filter=[], seats={args.seat: Seat()})
+    filters = plain.filter if args.drop_flat else []
+    return replace(plain, reward=[*plain.reward, by_role], filter=filters, seats={args.seat: Seat()})

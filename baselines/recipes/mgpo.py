@@ -4,8 +4,8 @@
 
 Huang et al. 2025, High-Resolution Visual Reasoning via Multi-Turn Grounding-Based Reinforcement Learning. The prompt of
 the first turn asks for coordinates and nothing else, that of the second shows the box, cut from the full picture, and
-asks for the answer; a model that never crops by itself so learns to. Both turns are trained with the advantage of the
-episode, A = (R - mean R) / std R in its group with R in {0, 1}; there is no reward for the box.
+asks for the answer; so a model that never crops by itself learns to crop. Both turns are trained with the advantage of
+the episode, A = (R - mean R) / std R in its group with R in {0, 1}; there is no reward for the box.
 
 The template is the task's, in which a box that cannot be read shows the full picture again. Deviation: imitation before
 RL, as an untrained policy knows no form of a box. `boxes="fixed"` is the ablation: only the answers are trained.
@@ -18,20 +18,19 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from lmgym.baselines import bc, grpo
-from lmgym.baselines.curves.directions import Direction, arm
+from lmgym.baselines.curves.directions import EPS, PICTURES_START, Direction, arm
 from lmgym.train.interfaces import FilterResult
 from lmgym.train.ranges import Count, PositiveInt, Rate
 from lmgym.train.recipe import Recipe
 from lmgym.types import Trajectory
 
-EPS = ("--adam-eps", "1e-5")  # with 1e-8 the format of answers is unlearned
 EXPERIMENT = Direction(
     name="mgpo",
     claim="the reward of the answer alone trains the box as well",
     task="lmgym/VisualSearchMGPO-v0",
     arms=(arm("mgpo", "mgpo", *EPS), arm("boxes not trained", "mgpo", *EPS, "--boxes", "fixed")),
     model="tiny-vl",
-    start=("--instances", "24", "--interject", "0", "--observation-weight", "0"),
+    start=PICTURES_START,
     warmup=16,
     tokens=60_000,
 )

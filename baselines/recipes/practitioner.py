@@ -47,7 +47,7 @@ class Args(bc.Learning):
     algorithm: Literal["ppo", "rloo", "grpo"] = "ppo"
     steps: Count | None = 60
     instances: PositiveInt = 16  # per step
-    group: PositiveInt = 8  # attempts per instance; PPO plays as many instances as there are attempts, once each
+    group: PositiveInt = 8  # attempts per instance; PPO plays `instances` x `group` instances, once each
     budget: int | None = None  # maximum number of turns in training; None: the task's own
     temperature: Positive = 0.7  # of training and evaluation
     kl: NonNegative = 0.01  # weight of the divergence from the start policy
@@ -56,9 +56,12 @@ class Args(bc.Learning):
 
 def recipe(args: Args) -> Recipe:
     """Return imitation and the chosen algorithm, with the same evaluation before and after."""
+    kl_in_reward = {"kl_reward": args.kl, "kl": 0.0}
+    critic = {"critic": "head", "critic_steps": 5, "critic_lr": 1e-3, "value_clip": 0.0, "whiten_floor": 0.1}
+    ppo_own = {"instances": args.instances * args.group, "gamma": 1.0, "lam": 1.0, "limit_ends": True}
     own: dict[str, dict[str, Any]] = {
-        "ppo": {"instances": args.instances * args.group, "gamma": 1.0, "lam": 1.0, "kl_reward": args.kl, "kl": 0.0},
-        "rloo": {"kl_reward": args.kl, "kl": 0.0},
+        "ppo": {**ppo_own, **critic, **kl_in_reward},
+        "rloo": {"minibatches": 1, **kl_in_reward},
         "grpo": {},
     }
     module: Any = {"ppo": ppo, "rloo": rloo, "grpo": grpo}[args.algorithm]

@@ -11,8 +11,8 @@ the policy goes on from its key-value cache. Nothing rewards programs that run, 
 tokens of results are in no loss, that of the cold start included.
 
 Deviations: the cold start imitates the task's demonstrator, where the paper rewrites solutions in words; on any task, R
-is that of a success. The paper prints no learning rates of the critic: gamma, lambda and the rates are those of `ppo`.
-An episode that is cut earns -1 as well.
+is that of a success. The paper prints no learning rates of the critic: gamma, lambda and the rates are those of `ppo`
+for small models. An episode that is cut earns -1 and the critic's value of its end.
 """
 
 from __future__ import annotations
@@ -50,8 +50,9 @@ class Args(ppo.Shared):
 
 def signed_outcome(trajectory: Trajectory) -> Trajectory:
     """Return the trajectory whose last turn alone is rewarded: 1 for a success, else -1."""
-    outcome = 1.0 if trajectory.success else -1.0
-    rewards = [0.0] * len(trajectory.turns[1:]) + [outcome] * len(trajectory.turns[:1])  # none if no prompt fitted
+    if not trajectory.turns:  # the first prompt did not fit into the context
+        return trajectory
+    rewards = [0.0] * (len(trajectory.turns) - 1) + [1.0 if trajectory.success else -1.0]
     return with_rewards(trajectory, rewards, name="answer")
 
 

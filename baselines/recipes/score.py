@@ -67,7 +67,9 @@ def recipe(args: Args) -> Recipe:
     assert isinstance(second, Rl)
     hold = Term(loss=partial(kl_to_start, kind=args.kl_kind), name="first_kl", coef=constant(args.first_kl))
     hold = replace(hold, counted=first_attempt, reference=True)
-    learned = replace(plain, reward=[each(partial(improved, first=0.0, alpha=0.0))], loss=[*plain.loss, hold])
+    improvement = each(partial(improved, first=0.0, alpha=0.0))
+    learned = replace(plain, reward=[improvement, *plain.reward], loss=[*plain.loss, hold])
     first = replace(second, name="first", until=Until(steps=args.first_steps), parts=learned)
     bonus = each(partial(improved, first=1.0, alpha=args.alpha))
-    return replace(plain, stages=[*begun, first, second, after], reward=[bonus], reward_terms=frozenset({"attempt"}))
+    stages = [*begun, first, second, after]
+    return replace(plain, stages=stages, reward=[bonus, *plain.reward], reward_terms=frozenset({"attempt"}))

@@ -31,7 +31,7 @@ from lmgym.train.ranges import Fraction
 from lmgym.train.recipe import Recipe
 from lmgym.types import Trajectory
 
-LEAST = 4  # episodes that are trained on at least, cut or not
+LEAST = 4  # uncut episodes of a step, without which cut ones are trained as well
 EXPERIMENT = Direction(
     name="simpletir",
     claim="leaving episodes with void turns out of training steadies it",

@@ -7,7 +7,8 @@ Qin et al. 2025, SPEAR. At step k of T, with u = (1 - cos(pi k / T)) / 2, the lo
     L(fresh) + u L(store),   both PPO's clipped surrogate,
 
 and an episode's reward gets (1 - u) min(1, 0.1 x valid actions). The store keeps episodes with a positive advantage for
-`age` steps; drawn, their advantage is the return minus the median of group means, unless that is below 0.
+`age` steps; drawn, their advantage is the return, with the bonus of the step that played them, minus the median of
+group means, unless that is below 0.
 Of the tokens whose log-prob and advantage vary together by `covariance_low` to `covariance_high`, 2 % of all lose their
 gradient. The rest is the paper's Dr. BoT: no deviation, a constant divisor, dual clip 10, the 75 % most varied groups.
 
@@ -26,7 +27,7 @@ from lmgym.baselines.curves.directions import Direction, arm
 from lmgym.train.interfaces import Filter, Term
 from lmgym.train.math import Aggregation
 from lmgym.train.parts.credit import covariance_clipped, own_returns
-from lmgym.train.parts.filters import drop_lone_episodes, keep_varied, mask_void
+from lmgym.train.parts.filters import keep_varied, mask_void
 from lmgym.train.parts.rewards import action_bonus
 from lmgym.train.parts.stores import SelfImitation
 from lmgym.train.ranges import AboveOne, Count, Fraction, NonNegative, PositiveInt
@@ -36,7 +37,7 @@ from lmgym.train.schedule import cosine
 SHORT = ("--no-void", "--ramp", "10")  # schedules that end within the experiment's steps
 EXPERIMENT = Direction(
     name="spear",
-    claim="imitating one's own successes, ever more, beats the same algorithm without it",
+    claim="imitating one's own better episodes, ever more, beats the same algorithm without it",
     task="alfworld",
     arms=(arm("spear", "spear", *SHORT), arm("no imitation", "spear", *SHORT, "--imitated", "0")),
     warmup=150,
@@ -59,6 +60,7 @@ class Args(grpo.Grouped):
     covariance_high: float = 40.0
     dual: AboveOne | None = 10.0
     aggregation: Aggregation = "const_norm"
+    drop_flat: bool = False  # the most varied groups are kept
 
 
 def recipe(args: Args) -> Recipe:
@@ -66,13 +68,10 @@ def recipe(args: Args) -> Recipe:
     clip = partial(covariance_clipped, share=args.covariance_share, low=args.covariance_low, high=args.covariance_high)
     plain = grpo.grouped(args, clip(partial(grpo.credit, std=False)))
     own = replace(plain.loss[0], name="imitation", source="store", coef=cosine(0.0, 1.0, steps=args.ramp))
-    filters: list[Filter] = [
-        partial(keep_varied, share=args.varied),
-        drop_lone_episodes,
-        *([mask_void] if args.void else []),
-    ]
+    varied = partial(keep_varied, share=args.varied)
+    filters: list[Filter] = [varied, *plain.filter, *([mask_void] if args.void else [])]
     bonus = partial(action_bonus, amount=args.bonus, weight=cosine(1.0, 0.0, steps=args.ramp))
     plain = replace(plain, reward=[bonus, *plain.reward], filter=filters)
     loss: list[Term] = [*plain.loss, own]
-    store = partial(SelfImitation, age=args.age, count=args.imitated)
+    store = partial(SelfImitation, age=args.age, count=args.imitated, void=not args.void)
     return replace(plain, loss=loss, store=store, store_credit=clip(own_returns)) if args.imitated else plain

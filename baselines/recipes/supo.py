@@ -8,11 +8,13 @@ likelihood of an episode is a sum over its segments s, each with its own context
 
     grad J = E[ A_i sum_s sum_(t in s) grad log pi(a_t | context_s, a_<t) ]
 
-where A_i is normalised over the episodes of the group, never over segments. Episodes that run out of summaries or turns
-are not trained, and stay in the statistics of their group.
+where A_i is normalised over the episodes of the group, never over segments. After `most` summaries the prompt grows
+past `limit`; episodes that are cut by the context or the turn limit are not trained, and stay in the statistics of
+their group.
 
-Deviations: training and evaluation allow the same number of summaries; imitation ends where the first summary would
-begin, as demonstrators write none. `summaries="fixed"` is the ablation: summaries are sampled and not trained.
+Deviations: the loss is GRPO's, a clipped mean over the tokens of an episode; training and evaluation allow the same
+number of summaries; imitation ends where the first summary would begin, as demonstrators write none.
+`summaries="fixed"` is the ablation: summaries are sampled and not trained.
 """
 
 from __future__ import annotations

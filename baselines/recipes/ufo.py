@@ -1,6 +1,6 @@
 """UFO: turn problems of one answer into problems of several tries, with nothing but "try again" in between.
 
-    lmgym train ufo try_again
+    lmgym train ufo try_again --option penalty=0.5
 
 Liu et al. 2025, A Simple "Try Again" Can Elicit Multi-Turn LLM Reasoning. A problem that is solved at try k (from 0)
 among T earns 0.5^k, and an episode with E distinct answers in T' tries pays 0.5 (1 - E / T') for repetition. PPO with
@@ -28,7 +28,7 @@ EXPERIMENT = Direction(
     name="ufo",
     claim="training on several tries solves more problems within five than training on one",
     task="try_again",
-    options=("level=1", "family=remainder"),
+    options=("level=1", "family=remainder", "penalty=0.5"),
     arms=(arm("five tries", "ufo", *SOON), arm("one try", "ufo", *SOON, "--budget", "1")),
     start=("--interject", "0.5"),  # so that second tries are imitated as well
     warmup=40,
@@ -46,6 +46,7 @@ class Args(ppo.Shared):
     varied: Fraction = 0.25  # share of groups that are trained on
     gamma: Fraction = 1.0
     lam: Fraction = 1.0
+    limit_ends: bool = True  # without discount, values bootstrapped at a cut have no fixed point
     clip_high: NonNegative = 0.28  # upper clip range of the ratio
 
 

@@ -1,4 +1,4 @@
-"""UI-S1: practise on an expert's screens as if online; where the policy errs, the expert's action goes on.
+"""UI-S1: practise on an expert's screens as if online: the expert's action is played whatever the policy answers.
 
     lmgym train ui_s1 webforms --model tiny
 
@@ -53,6 +53,7 @@ class Args(grpo.Grouped):
     gamma: Fraction = 0.5  # discount of a turn
     least: NonNegative = 0.3  # deviation of the returns of a group
     kl: NonNegative = 1e-4  # weight of the divergence from the start policy
+    drop_flat: bool = False  # groups are dropped by `least`
 
 
 @within_groups
@@ -66,10 +67,11 @@ def credit(batch: Batch) -> Tensor:
 
 def recipe(args: Args) -> Recipe:
     """Return imitation and UI-S1, with the same evaluation before and after."""
+    plain = grpo.grouped(args, credit)
     return replace(
-        grpo.grouped(args, credit),
+        plain,
         planner=Patch(args.patches),
-        reward=[each(partial(to_go_by_expert, gamma=args.gamma))],
-        filter=[partial(drop_even, least=args.least)],
+        reward=[each(partial(to_go_by_expert, gamma=args.gamma)), *plain.reward],
+        filter=[partial(drop_even, least=args.least), *plain.filter],
         requires=frozenset({"expert"}),
     )

@@ -8,9 +8,10 @@ before the policy moves, and after. The lambda of the policy's advantages grows 
     lambda_policy(l) = max(0, 1 - 1 / (alpha l)),    lambda_critic = 1,    ratios within 1 - 0.2 and 1 + 0.28.
 
 An invalid action costs `invalid_cost`, a turn `cost`. Between rounds it plays and imitates its successes so far.
-Deviations: alpha is VAPO's, as the report prints none; below 20 tokens its lambda is 0, so short answers need more. The
-critic is pre-trained for some steps, not until its explained variance levels off. Failures, which the report gives to
-continual pre-training, are imitated only if nothing succeeded. Play and training alternate; no agents are merged.
+Deviations: alpha is VAPO's, as the report prints none; below 20 tokens its lambda is 0, so tasks with short episodes
+need a larger alpha. The critic is pre-trained for some steps, not until its explained variance levels off. Failures,
+which the report gives to continual pre-training, are imitated only if nothing succeeded. Play and training alternate;
+no agents are merged.
 """
 
 from __future__ import annotations

@@ -8,10 +8,11 @@ maximises
 
     0.6 accuracy + 0.4 f,        f = 1 + 0.2 (D - 1) if the format holds, else 0,
 
-with D the number of crops at least 10 pixels apart: the task's reward, which limits f by its option `most_format`.
+with D the number of crops at least 10 pixels apart: the task's reward, whose option `most_format` can limit f.
 
-Deviations: the searcher is the imitated policy, not a large model; the first path of a tree is the demonstrator's, so
-that each has a way to the answer. `wrong=0` is the ablation: traces are straight. Parts reused: GRPO; imitation.
+Deviations: no divergence unless `kl` is set; the searcher is the imitated policy, not a large model; the first path of
+a tree is the demonstrator's, so that each has a way to the answer. `wrong=0` is the ablation: traces are straight.
+Parts reused: GRPO; imitation.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lmgym.baselines import bc, grpo
-from lmgym.baselines.curves.directions import Direction, arm
+from lmgym.baselines.curves.directions import EPS, PICTURES_START, Direction, arm
 from lmgym.train.interfaces import Optimiser
 from lmgym.train.parts.search import SearchTraces, successful_traces
 from lmgym.train.parts.tasks import Uniform
@@ -29,14 +30,13 @@ from lmgym.train.recipe import Recipe
 from lmgym.train.schedule import Until
 from lmgym.train.stages import Generate
 
-EPS = ("--adam-eps", "1e-5")  # with 1e-8 the format of answers is unlearned
 EXPERIMENT = Direction(
     name="vigorl",
     claim="traces of a tree search with their wrong branches teach more than straight ones",
     task="lmgym/VisualSearchViGoRL-v0",
     arms=(arm("wrong branches", "vigorl", *EPS), arm("straight", "vigorl", *EPS, "--wrong", "0")),
     model="tiny-vl",
-    start=("--instances", "24", "--interject", "0", "--observation-weight", "0"),
+    start=PICTURES_START,
     warmup=32,
     tokens=150_000,
 )

@@ -6,12 +6,12 @@ Wei et al. 2025, WebAgent-R1: Training Web Agents via End-to-End Multi-Turn Rein
 each task is played n times in parallel browsers; at every turn all pages but the newest are replaced by a constant, and
 each answer is scored under the context it was sampled with. The loss of M-GRPO is
 
-    -1/n sum_i 1/H_i sum_h 1/|a_ih| sum_t min(r A_i, clip(r, 1 - e, 1 + e) A_i) + beta KL(pi || pi_start)
+    -1/n sum_i 1/H_i sum_h 1/|a_ih| sum_t min(r A_i, clip(r, 1 - 0.2, 1 + 0.28) A_i) + beta KL(pi || pi_start)
 
 over H_i turns of |a_ih| tokens, where A_i is the outcome, normalised within the group.
 
-Deviations: play and updates alternate; thoughts are trained like all tokens. The released trainer hides observations
-from attention while it scores; here they are seen, as they were by the sampler.
+Deviations: a dual clip of 3; play and updates alternate; thoughts are trained like all tokens. The released trainer
+hides observations from attention while it scores; here they are seen, as they were by the sampler.
 """
 
 from __future__ import annotations

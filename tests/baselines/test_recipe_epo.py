@@ -64,6 +64,9 @@ def test_a_turn_without_a_history_is_free_and_the_history_is_restored():
 def test_the_weight_falls_in_two_phases():
     weights = [epo.weight(StageProgress(0, share)) for share in (0.0, 0.25, 0.4999, 0.5, 1.0)]
     assert weights == pytest.approx([1.0, 11 / 12, 5 / 6, 0.8 * 2.718281828**-1.5, 0.8 * 2.718281828**-3], abs=1e-3)
+    assert [epo.weight(StageProgress(step, 0.0), ramp=12) for step in (0, 3, 6, 12, 40)] == pytest.approx(
+        [weights[0], weights[1], weights[3], weights[4], weights[4]]
+    )
     bonus, last = epo.recipe(epo.Args(first_turn=1)).loss[-2:]
     assert bonus.coef(StageProgress(0, 0.0)) == last.coef(StageProgress(0, 0.0)) == 0.001
     assert torch.equal(last.tokens(BATCH), BATCH.mask & (TURNS >= 1))

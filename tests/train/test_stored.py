@@ -122,6 +122,15 @@ def test_a_group_has_failed_by_both_thresholds(returns, failed):
     assert any(">" in each.id for each in store.draw(None, seed=(0,))) is failed
 
 
+def test_episodes_with_an_invalid_action_stay_out_of_the_store_that_wants_none():
+    first, second = tries(1, "a", 1.0, 0.0)
+    slip = replace(first, turns=(*first.turns[:-1], replace(first.turns[-1], info={"valid": False})))
+    for void, kept in ((True, ["a-0"]), (False, [])):
+        store = SelfImitation(void=void)
+        store.put([slip, second])
+        assert [each.id for _, each in store.kept] == kept
+
+
 def test_episodes_better_than_their_group_are_imitated_until_they_are_old():
     store = SelfImitation(age=2, count=8, window=3)
     store.put([*tries(1, "a", 1.0, 0.0, 0.5), *tries(2, "b", 2.0, 2.0)])  # means 0.5 and 2

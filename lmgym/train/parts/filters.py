@@ -106,12 +106,14 @@ def mask_stumbles(trajectories: Sequence[Trajectory]) -> FilterResult:
 
 
 def mask_void(trajectories: Sequence[Trajectory]) -> FilterResult:
-    """Exclude episodes with an invalid action from training; they still count in the statistics of their group.
-
-    A void turn (SimpleTIR) is here a turn that the environment took for no action.
-    """
-    void = (t for t in trajectories if not all(turn.info.get("valid", True) for turn in t.turns))
+    """Exclude episodes with a void turn from training; they still count in the statistics of their group."""
+    void = (t for t in trajectories if is_void(t))
     return FilterResult(mask=frozenset((t.id, turn) for t in void for turn in range(len(t.turns))))
+
+
+def is_void(trajectory: Trajectory) -> bool:
+    """Return True for an episode with a void turn (SimpleTIR): here one that the environment took for no action."""
+    return not all(turn.info.get("valid", True) for turn in trajectory.turns)
 
 
 def drop_failures(trajectories: Sequence[Trajectory]) -> FilterResult:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from lmgym.rollout import episodes as recording
-from lmgym.train.parts.filters import groups
+from lmgym.train.parts.filters import groups, is_void
 from lmgym.train.services import Services
 from lmgym.types import Trajectory
 
@@ -144,9 +144,11 @@ class SelfImitation:
     median stay out. Those of the present step are drawn from the next one on.
     """
 
-    def __init__(self, capacity: int = 2048, *, age: int = 10, count: int = 32, window: int = 10_240) -> None:
-        """Keep at most `capacity` episodes and draw `count` of them a step."""
-        self.age, self.count = age, count
+    def __init__(
+        self, capacity: int = 2048, *, age: int = 10, count: int = 32, window: int = 10_240, void: bool = True
+    ) -> None:
+        """Keep at most `capacity` episodes, without `void` only those whose actions are all valid; draw `count`."""
+        self.age, self.count, self.void = age, count, void
         self.kept: deque[tuple[int, Trajectory]] = deque(maxlen=capacity)  # (step that played it, episode)
         self.means: deque[float] = deque(maxlen=window)
         self.step = 0
@@ -160,7 +162,8 @@ class SelfImitation:
         for members in groups(episodes).values():
             mean = fmean(episode.reward for episode in members)
             self.means.append(mean)
-            self.kept.extend((self.step, episode) for episode in members if episode.reward > mean)
+            better = [episode for episode in members if episode.reward > mean]
+            self.kept.extend((self.step, episode) for episode in better if self.void or not is_void(episode))
 
     def draw(self, services: Services, *, seed: Sequence[int]) -> list[Trajectory]:
         """Return at most `count` episodes of earlier steps, whose return is their advantage over the median."""
