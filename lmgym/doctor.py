@@ -28,7 +28,6 @@ USES = {  # what an extra is for, besides the tasks that name it
     "train": "training, local models",
     "smollm2": "the policy smollm2",
     "eval": "endpoints",
-    "anthropic": "anthropic: endpoints",
     "litellm": "litellm: endpoints",
     "board": "leaderboard commands",
     "serve": "lmgym serve",

@@ -45,8 +45,9 @@ def specs() -> MappingProxyType[str, TaskSpec]:
     for plugin in entry_points(group=PLUGINS):
         try:
             all_specs += list(_of_module(plugin.load()))
-        except (ImportError, AttributeError) as error:
-            warnings.warn(f"tasks of plug-in {plugin.name} ({plugin.value}) are left out: {error}", stacklevel=2)
+        except Exception as error:  # noqa: BLE001  (code of another package may raise anything)
+            reason = f"{type(error).__name__}: {error}"
+            warnings.warn(f"tasks of plug-in {plugin.name} ({plugin.value}) are left out: {reason}", stacklevel=2)
     by_id: dict[str, TaskSpec] = {}
     for spec in all_specs:
         if spec.id in by_id:

@@ -131,6 +131,14 @@ def test_a_broken_plug_in_takes_no_other_task_away(plugins, module, reason):
         assert {GUESS, "test/Race-v0"} <= set(specs())
 
 
+def test_a_plug_in_that_cannot_be_read_takes_no_other_task_away(plugins, tmp_path, monkeypatch):
+    (tmp_path / "broken_tasks.py").write_text("SPEC = (")
+    monkeypatch.syspath_prepend(tmp_path)
+    plugins("broken_tasks", __name__)
+    with pytest.warns(UserWarning, match="left out: SyntaxError"):
+        assert {GUESS, "test/Race-v0"} <= set(specs())
+
+
 def test_two_tasks_of_one_id_are_refused(plugins):
     plugins(__name__, __name__)
     with pytest.raises(InstanceError, match="two tasks have the id test/Race-v0"):
