@@ -12,5 +12,5 @@ SPEC = TaskSpec(
     references={"null": 0.0, "oracle": 1.0},
     source="our own",
     public={"highest": range(1, 10_001)},
-    overlap="there are only a hundred numbers: the splits differ in their order",
+    overlap="both splits draw from the same range of numbers",
 )
