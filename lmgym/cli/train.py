@@ -175,9 +175,17 @@ def _print_preset(console: Console, preset: Tuned, run: str) -> None:
     console.print(run, soft_wrap=True)
     if preset.args:
         values = {"model": preset.model, **preset.args}
-        words = [f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in values.items()]
+        words = (_option(name, value) for name, value in values.items())
         line = f"presets: {' '.join(words)} (baselines/tuned.toml; --as-published leaves them out)"
         console.print(line, soft_wrap=True)
+
+
+def _option(name: str, value: Any) -> str:
+    """Return an option as the command line takes it."""
+    flag = name.replace("_", "-")
+    if isinstance(value, bool):
+        return f"--{flag}" if value else f"--no-{flag}"
+    return f"--{flag} {shlex.quote(str(value))}"
 
 
 def settings(words: Sequence[str]) -> RunSettings:
