@@ -22,7 +22,7 @@ from typing import Literal
 
 from lmgym.baselines import bc
 from lmgym.errors import RecipeError
-from lmgym.train.interfaces import Credit, Critic, Optimiser, Reward, Term
+from lmgym.train.interfaces import Credit, Critic, Loss, Optimiser, Reward, Term
 from lmgym.train.math import Aggregation, Penalty
 from lmgym.train.parts.credit import Decay, Level, gae, valued_tokens, whitened
 from lmgym.train.parts.importance import Choice, importance
@@ -111,12 +111,12 @@ def credit(args: Shared, lam: Decay | None = None) -> Credit:
 def terms(args: Shared) -> list[Term]:
     """Return the surrogate and, if their weights are not 0, entropy and divergence."""
     term = partial(Term, aggregation=args.aggregation, longest=args.longest)
-    ranges = {"low": args.clip, "high": args.clip_high, "dual": args.dual}
     if args.ratio == "turn":
-        turns = partial(valued_tokens, level="turn")  # a turn counts once, not each of its tokens
-        loss = [term(loss=partial(unit_surrogate, unit="turn", **ranges), counted=turns)]
+        clip: Loss = partial(unit_surrogate, unit="turn", low=args.clip, high=args.clip_high, dual=args.dual)
+        loss = [term(loss=clip, counted=partial(valued_tokens, level="turn"))]  # a turn counts once, not each token
     else:
-        loss = [term(loss=partial(surrogate, **ranges))]
+        clip = partial(surrogate, low=args.clip, high=args.clip_high, dual=args.dual)
+        loss = [term(loss=clip)]
     if args.entropy:
         loss.append(term(loss=entropy_bonus, name="entropy_bonus", coef=constant(args.entropy)))
     if args.kl:

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from lmgym.baselines import grpo
 from lmgym.baselines.curves.directions import Direction, arm
 from lmgym.errors import RecipeError
-from lmgym.train.parts.tasks import Population
+from lmgym.train.parts.tasks import Population, Uniform
 from lmgym.train.ranges import Count, Fraction, Positive
 from lmgym.train.recipe import Recipe
 
@@ -59,7 +59,7 @@ def recipe(args: Args) -> Recipe:
     instructions = list(dict.fromkeys(each.strip() for each in args.instructions.split("|") if each.strip()))
     if not instructions:
         raise RecipeError(f"instructions are texts with bars between them; got {args.instructions!r}")
-    plain = grpo.recipe(args)
-    population = Population(plain.tasks, instructions, args.tau, args.rate, args.every, args.reflector)
+    uniform = Uniform(args.instances, tries=args.group, budget=args.budget)
+    population = Population(uniform, instructions, args.tau, args.rate, args.every, args.reflector)
     judges = () if args.reflector is None else (args.reflector,)
-    return replace(plain, tasks=population, judges=judges)
+    return replace(grpo.recipe(args), tasks=population, judges=judges)
