@@ -135,6 +135,8 @@ def test_a_forged_proposal_is_refused(
 
 def test_the_workflow_installs_what_the_entries_need_to_be_replayed() -> None:
     (install,) = (step["run"] for step in JOB["steps"] if step["name"] == "Install the base")
-    installed = set(re.search(r"\[([\w,]+)\]", install).group(1).split(","))  # type: ignore[union-attr]
+    (extras,) = re.findall(r"'\.\[([\w,]+)\]'", install)
     tasks = {f"lmgym/{folder.name}" for folder in (ROOT / "leaderboards/entries").iterdir()} - {DESKTOP}
-    assert {task: set(specs()[task].extras) - installed for task in tasks} == {task: set() for task in tasks}
+    assert {task: set(specs()[task].extras) - set(extras.split(",")) for task in tasks} == {
+        task: set() for task in tasks
+    }
