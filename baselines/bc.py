@@ -108,7 +108,7 @@ class Begun:
 
 @dataclass(frozen=True, kw_only=True)
 class Published(Begun):
-    """The same with the imitation of LMRL-Gym, by which its baselines begin; for models that are pretrained."""
+    """The same, with the imitation of LMRL-Gym, for pretrained models."""
 
     warmup_lr: Rate = Args.lr
     warmup_final_lr: Rate = Args.final_lr

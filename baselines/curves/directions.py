@@ -27,7 +27,7 @@ SMALL_STEPS = ("--instances", "4")  # of groups of 8, where a prompt has thousan
 SMALL_START = ("--episodes", "16")  # a step, for the same reason
 PICTURES_START = ("--instances", "24", "--interject", "0", "--observation-weight", "0")
 EPS = ("--adam-eps", "1e-5")  # with 1e-8 `tiny-vl` unlearns the format of answers
-SOON = (*RL, "--critic-steps", "1")  # of about seven steps, the critic's default of 5 would be most
+SOON = (*RL, "--critic-steps", "1")  # of about seven steps, the 5 of small models would be most
 # bc with the optimiser and the loss of filtered BC, so that only the data differs
 PLAIN = (
     *("--lr", "0.001", "--final-lr", "1", "--optimiser", "adamw", "--weight-decay", "0"),
