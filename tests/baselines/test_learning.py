@@ -1,10 +1,11 @@
-"""Each baseline learns chain(3, 5) on a toy policy, and does not when its loss is turned around."""
+"""Each baseline learns chain(3, 5) on a toy policy, and not with its loss turned around or its baseline removed."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import pytest
+import torch
 
 from lmgym.baselines import bc, filtered_bc, grpo, ppo, rloo
 from lmgym.train import loop
@@ -108,21 +109,44 @@ def test_every_variant_learns(tmp_path, module, changes):
     assert after > before + 0.2
 
 
-@each
-def raised(trajectory):
-    """Pay 4 for every episode, however it is played."""
-    first, *others = trajectory.turns
-    return replace(trajectory, turns=(replace(first, reward=first.reward + 4.0), *others))
+def costing(amount):
+    """Return a reward that takes `amount` from the last turn of every episode, however it is played."""
+
+    @each
+    def lowered(trajectory):
+        *others, last = trajectory.turns
+        return replace(trajectory, turns=(*others, replace(last, reward=last.reward - amount)))
+
+    return lowered
 
 
 @within_groups
-def without_baseline(batch):
+def returns_alone(batch):
     return batch.returns()[batch.episode][:, None].float() * batch.mask
 
 
+ENDED = {"gamma": 1.0, "limit_ends": True, "whiten": False, "value_bias": -3.5}
+
+
 @pytest.mark.slow
-def test_rloo_does_not_learn_without_its_baseline(tmp_path):
-    before, after = successes(rloo, BASELINES[rloo], tmp_path / "with", reward=[raised])
+@pytest.mark.parametrize(
+    ("module", "changes", "values"),
+    [
+        pytest.param(grpo, {"negative_advantage_weight": 1.0, "lr": 3e-3}, False, id="grpo"),
+        pytest.param(rloo, {}, False, id="rloo"),
+        pytest.param(ppo, ENDED, True, id="ppo"),
+    ],
+)
+def test_a_baseline_does_not_learn_without_its_baseline(tmp_path, module, changes, values):
+    args = replace(BASELINES[module], **changes)
+    usual = module.recipe(args)
+    reward = [costing(4.0), *usual.reward]
+
+    def without_values(batch):
+        return usual.credit(replace(batch, value=torch.zeros_like(batch.value)))
+
+    _, after = successes(module, args, tmp_path / "with", reward=reward)
     assert after > 0.75
-    before, after = successes(rloo, BASELINES[rloo], tmp_path / "without", reward=[raised], credit=without_baseline)
-    assert after < before + 0.15
+    removed = without_values if values else returns_alone
+    _, after = successes(module, args, tmp_path / "without", reward=reward, credit=removed)
+    assert after < 0.15

@@ -1,11 +1,13 @@
-"""The off-policy baselines learn chain(3, 5) on a toy policy, and do not when their loss is turned around."""
+"""The off-policy baselines learn chain(3, 5) on a toy policy, and not with their loss turned around."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import pytest
 
 from lmgym.baselines import archer, ilql, mc, refuel
-from tests.baselines.test_learning import small, successes, turned
+from tests.baselines.test_learning import costing, small, successes, turned
 
 PAIRED = small(refuel, steps=16, pairs=64, lr=1e-2, epochs=2, minibatches=4, evaluate=100, autocast=False)
 RECORDED = {"beta": 16.0, "demonstrated": 0, "sampled": 256, "lr": 3e-3, "evaluate": 100, "autocast": False}
@@ -58,3 +60,16 @@ def test_a_baseline_does_not_learn_the_other_way(tmp_path, monkeypatch, module, 
     monkeypatch.setattr(holder, loss, turned(getattr(holder, loss)))
     before, after = successes(module, args, tmp_path / "run")
     assert after < before - 0.05
+
+
+@pytest.mark.slow
+def test_archer_does_not_learn_without_its_baseline(tmp_path):
+    args = replace(TWINS, fit=25, gamma=1.0, truncated_is_done=True, tries=1)  # its baseline is then V, as in the paper
+    _, after = successes(archer, args, tmp_path / "with", reward=[costing(2.0)])
+    assert after > 0.75
+
+    def quality_alone(batch):
+        return batch.quality * batch.mask
+
+    _, after = successes(archer, args, tmp_path / "without", reward=[costing(2.0)], credit=quality_alone)
+    assert after < 0.5
