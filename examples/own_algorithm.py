@@ -28,7 +28,7 @@ def rank_credit(batch: Batch) -> Tensor:
 
 def main(steps: str = "20", warmup: str = "10", folder: str = "runs/own-algorithm") -> None:
     """Train the embedded model and print the success before and after."""
-    args = grpo.Args(warmup=int(warmup), steps=int(steps), instances=8, group=4, evaluate=32, lr=3e-4)
+    args = grpo.Weighted(warmup=int(warmup), steps=int(steps), instances=8, group=4, evaluate=32)
     recipe = replace(grpo.recipe(args), credit=rank_credit)
     result = lmgym.train.run(recipe, task="guess_number", model="tiny:1m", out=folder, quiet=True)
     for stage, report in result.reports.items():

@@ -26,7 +26,7 @@ def turn_cost(trajectory: Trajectory) -> Trajectory:
 
 def main(steps: str = "20", warmup: str = "10", folder: str = "runs/own-reward") -> None:
     """Train the embedded model and print the paired gain in success."""
-    args = grpo.Args(warmup=int(warmup), steps=int(steps), instances=8, group=4, evaluate=32, lr=3e-4)
+    args = grpo.Weighted(warmup=int(warmup), steps=int(steps), instances=8, group=4, evaluate=32)
     recipe = grpo.recipe(args)
     recipe = replace(recipe, reward=[*recipe.reward, each(turn_cost)])
     result = lmgym.train.run(recipe, task="guess_number", model="tiny:1m", out=folder, quiet=True)
