@@ -246,6 +246,32 @@ def test_states_are_read_where_observations_end_and_all_along_utterances(service
     assert not any(getattr(seen, name).requires_grad for name in ("slow_before", "slow_now", "slow_after", "reward"))
 
 
+def test_goals_are_those_of_the_target_networks(services, episodes):
+    critic = archer.TwinCritic(services, replace(QUICK, encoder="own", tau=0.25))
+    before = {name: weight.clone() for name, weight in critic.net.online.named_parameters()}
+    with torch.no_grad():
+        for weight in critic.net.slow.parameters():
+            weight.add_(0.1 * torch.randn(weight.shape, generator=torch.Generator().manual_seed(0)))
+    apart = {name: weight.clone() for name, weight in critic.net.slow.named_parameters()}
+    episode = max(episodes, key=lambda each: len(each.turns))
+    found = [critic.transition(episode, number, now=(7, 1)) for number in (0, 1)]
+    seen = critic.states(found)
+    row = torch.tensor([found[0].after])
+    with torch.no_grad():
+        expected = critic.net.slow.trunk(row, torch.ones_like(row, dtype=torch.bool))[0, -1]
+        assert (seen.slow_after[0] - expected).abs().max() < 1e-4
+        quality = critic.net.online.quality(seen.before, seen.utterance)
+        value = critic.net.online.value(seen.before)
+        q = quality - seen.reward - 0.95 * critic.net.slow.value(seen.slow_after)
+        v = value - critic.net.slow.quality(seen.slow_before, seen.slow_now)
+    losses = critic._step(torch.arange(2), found, None)[:2]
+    assert losses == pytest.approx([each.square().sum(0).mean().item() for each in (q, v)], rel=1e-4)
+    for name, weight in critic.net.online.named_parameters():
+        followed = apart[name].lerp(weight, 0.25)
+        assert (critic.net.slow.get_parameter(name) - followed).abs().max() < 1e-6
+    assert any(not torch.equal(weight, before[name]) for name, weight in critic.net.online.named_parameters())
+
+
 def test_the_others_q_stands_for_the_value_of_their_observation():
     found = archer.leave_one_out(
         [

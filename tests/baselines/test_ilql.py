@@ -274,6 +274,19 @@ def test_the_rate_falls_over_the_stage(services, module, critic):
     assert any(isinstance(part, nn.LayerNorm) for part in made.net.online.q.modules())
 
 
+@pytest.mark.parametrize("tau", [0.5, 0.9])
+def test_the_critic_fits_v_to_an_expectile_of_its_targets(services, tau):
+    made = ilql.Implicit(services, small(ilql, tau=tau))
+    with torch.no_grad():
+        for weight in made.net.slow.q.parameters():
+            weight.add_(torch.randn(weight.shape, generator=torch.Generator().manual_seed(0)))
+    chain = made.chain(collate(episodes_of(services), ends=True))
+    place = chain.place[: len(chain.ids)]
+    least = torch.minimum(*(head(chain.slow)[place, chain.ids] for head in made.net.slow.q))
+    expected = ilql.expectile(least - made.net.online.v(chain.states)[place, 0], tau)
+    assert torch.equal(made.losses(chain)[1]["v_loss"], expected)
+
+
 def test_what_the_environment_says_between_costs_no_discount(services):
     cut = next(e for e in episodes_of(services) if e.truncated)
     won = replace(cut, terminated=True, truncated=False, turns=(*cut.turns[:-1], replace(cut.turns[-1], reward=1.0)))
