@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import random
 from dataclasses import replace
 from itertools import product
 
 import pytest
 
-from lmgym.baselines.curves import comparison, night
+from lmgym.baselines.curves import comparison, night, players
 from lmgym.baselines.curves.night import GUESS, LEARNERS, TASKS
 from lmgym.baselines.curves.players import NAMES, OBJECTS, guess_that_fits, mixed_question
 from lmgym.cli.curves import experiments
@@ -39,6 +40,13 @@ def test_learners_start_with_the_imitated_policy_and_the_same_optimiser(task, le
     assert (arguments["tokens"], arguments["context"]) == (task.tokens[learner], start["context"])
 
 
+@pytest.fixture
+def seeded(monkeypatch):
+    """Let the imitated players draw the same in any order of the tests."""
+    monkeypatch.setattr(players, "CHANCE", random.Random(0))
+
+
+@pytest.mark.usefixtures("seeded")
 def test_the_imitated_player_of_guess_number_guesses_what_fits():
     task = "I think of a whole number from 1 to 16. Answer with one number; I say higher, lower or correct."
     texts = [task, "12", "lower", "5", "higher", "9", "lower"]
@@ -47,6 +55,7 @@ def test_the_imitated_player_of_guess_number_guesses_what_fits():
     assert {guess_that_fits(messages[:1]) for _ in range(500)} == {str(number) for number in range(1, 17)}
 
 
+@pytest.mark.usefixtures("seeded")
 def test_the_imitated_player_of_twenty_questions_names_or_bisects_all_game_long():
     env, names, wins = build("twenty_questions", only=OBJECTS, max_turns=8), set(NAMES), {True: [], False: []}
     for word in OBJECTS * 6:
