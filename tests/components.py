@@ -33,8 +33,7 @@ NOT_INSTALLABLE = (  # phrases in the reasons of skips that stay skips
     "TERMINAL_DATA",
     "LMGYM_REMOTE_URL",  # a remote server; tests/serve starts its own
     "has no instances",  # official splits without their files
-    "leave to make namespaces",  # a property of the machine, not a package
-    "may not make namespaces",
+    "may not make namespaces",  # a property of the machine, not a package
     "no Docker daemon",  # not every machine lets one start
     "no GPU",
 )

@@ -26,6 +26,7 @@ from lmgym.rollout.env_handle import EnvHandle, Setting
 from lmgym.rollout.episode_state import SeatConfig
 from lmgym.types import FIRST_SEAT, Job, Trajectory
 from tests.board.forge import signature, wavering
+from tests.components import bubblewrap
 from tests.rollout.conftest import plugin
 from tests.rollout.fakes import Bytes
 
@@ -138,8 +139,8 @@ def test_a_task_with_sandboxes_of_its_own_is_replayed_outside_of_one() -> None:
     assert not replace(spec, sandboxed=True).isolated
 
 
-@pytest.mark.skipif(not workers.can_isolate(), reason="needs bubblewrap, and leave to make namespaces")
 def test_a_sandbox_has_no_network_and_nothing_to_write_to() -> None:
+    bubblewrap()
     script = "import os, socket\nprint(os.listdir('/sys/class/net') if os.path.isdir('/sys/class/net') else [])\n"
     script += "for place in ('/root/x', '/var/tmp/x', '/home/x', '/proc/sys/kernel/core_pattern'):\n"
     script += "  try: open(place, 'r+' if os.path.exists(place) else 'w')\n  except OSError as e: print(e.errno)\n"
@@ -148,8 +149,8 @@ def test_a_sandbox_has_no_network_and_nothing_to_write_to() -> None:
     assert done.stdout.splitlines()[1:] == ["30", "30", "30", "30", "no network"]  # 30: read-only file system
 
 
-@pytest.mark.skipif(not workers.can_isolate(), reason="needs bubblewrap, and leave to make namespaces")
 def test_actions_that_are_code_are_replayed_in_a_sandbox(honest: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bubblewrap()
     rules = protocol("wordle")
     monkeypatch.setattr(validate, "protocol", lambda task: replace(rules, spec=replace(rules.spec, runs_code=True)))
     verdict = board.verify(honest, workers=1)
