@@ -35,6 +35,7 @@ NOT_INSTALLABLE = (  # phrases in the reasons of skips that stay skips
     "has no instances",  # official splits without their files
     "may not make namespaces",  # a property of the machine, not a package
     "no Docker daemon",  # not every machine lets one start
+    "no archive of PyPI",  # libraries of SWERepair, which are fetched, not installed
     "no GPU",
 )
 
