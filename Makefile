@@ -32,6 +32,14 @@ FORCE:
 	$(BIN)/pip install -q -c constraints.txt -e '.[train,textworld,alfworld,webshop]'
 	@touch $@
 
+# what the spec of a task names; its namespace is left out of the file's name
+TASK_EXTRAS = $(addprefix .venv/.task-,$(notdir $(TASK)))
+
+.venv/.task-%: .venv/.train
+	@extras=$$($(BIN)/python -c "from lmgym.env.registry import find; print('train', *find('$*').extras, sep=',')") && \
+	  $(BIN)/pip install -q -c constraints.txt -e ".[$$extras]"
+	@touch $@
+
 .venv/.eval: .venv/.train
 	$(BIN)/pip install -q -c constraints.txt -e '.[eval]'
 	@touch $@
@@ -41,17 +49,17 @@ FORCE:
 	$(BIN)/pip install -q -c constraints.txt -e '.[dev]'
 	@touch $@
 
-baseline: .venv/.train ## train a reference baseline: TASK=alfworld ALGO=grpo ARGS='--seed 1' BUDGET=15 (minutes; BUDGET= for no limit)
+baseline: .venv/.train $(TASK_EXTRAS) ## train a reference baseline: TASK=alfworld ALGO=grpo ARGS='--seed 1' BUDGET=15 (minutes; BUDGET= for no limit)
 	$(BIN)/lmgym train $(ALGO) $(TASK) $(if $(MODEL),--model '$(MODEL)') $(if $(BUDGET),--minutes $(BUDGET)) $(ARGS)
 
-eval: .venv/.eval ## evaluate a policy: TASK=alfworld MODEL=oracle ARGS='--episodes 64'
+eval: .venv/.eval $(TASK_EXTRAS) ## evaluate a policy: TASK=alfworld MODEL=oracle ARGS='--episodes 64'
 	$(BIN)/lmgym eval $(TASK) --model '$(or $(MODEL),tiny)' $(ARGS)
 
 .venv/.serve: .venv/.train
 	$(BIN)/pip install -q -c constraints.txt -e '.[serve]'
 	@touch $@
 
-serve: .venv/.serve ## serve environments: TASK=wordle ARGS='--port 8700'
+serve: .venv/.serve $(TASK_EXTRAS) ## serve environments: TASK=wordle ARGS='--port 8700'
 	$(BIN)/lmgym serve $(TASK) $(ARGS)
 
 board: .venv/.dev ## build the leaderboard site under build/board
@@ -60,7 +68,7 @@ board: .venv/.dev ## build the leaderboard site under build/board
 docs: .venv/.dev ## build the documentation site under build/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet --config-file docs/site/mkdocs.yml
 
-play: .venv/.train ## play a task by hand: TASK=wordle
+play: .venv/.train $(TASK_EXTRAS) ## play a task by hand: TASK=wordle
 	$(BIN)/lmgym play $(TASK) $(ARGS)
 
 list: .venv/.train ## list the tasks

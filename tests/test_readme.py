@@ -1,8 +1,10 @@
-"""The links and make targets that the README names exist."""
+"""The links and make targets that the README names exist, and make installs what a task needs."""
 
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -22,3 +24,19 @@ def test_every_make_target_of_the_readme_exists() -> None:
     named = set(re.findall(r"\bmake ([a-z-]+)\b", (ROOT / "README.md").read_text()))
     assert named
     assert named <= targets
+
+
+def test_make_installs_the_extras_of_a_task_once(tmp_path: Path) -> None:
+    """With commands that write down how they are called, and Python."""
+    binaries, calls = tmp_path / "bin", tmp_path / "calls"
+    (tmp_path / ".venv").mkdir()
+    binaries.mkdir()
+    note = f'echo "$(basename $0) $*" >> {calls}'
+    for name, line in (("pip", note), ("lmgym", note), ("python", f'exec {sys.executable} "$@"')):
+        (binaries / name).write_text(f"#!/bin/sh\n{line}\n")
+        (binaries / name).chmod(0o755)
+    for _ in range(2):
+        command = ["make", "-f", ROOT / "Makefile", "-o", ".venv/.train", f"BIN={binaries}"]
+        subprocess.run([*command, "baseline", "TASK=lmgym/BabyAI-v0"], cwd=tmp_path, check=True, capture_output=True)
+    play = "lmgym train grpo lmgym/BabyAI-v0"
+    assert calls.read_text().splitlines() == ["pip install -q -c constraints.txt -e .[train,babyai]", play, play]
