@@ -140,3 +140,11 @@ def test_the_workflow_installs_what_the_entries_need_to_be_replayed() -> None:
     assert {task: set(specs()[task].extras) - set(extras.split(",")) for task in tasks} == {
         task: set() for task in tasks
     }
+
+
+def test_ci_runs_its_script_on_a_clean_checkout_and_may_only_read() -> None:
+    workflow = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())
+    assert workflow["permissions"] == {"contents": "read"}
+    steps = workflow["jobs"]["check"]["steps"]
+    assert re.fullmatch(r"actions/checkout@[0-9a-f]{40}", steps[0]["uses"])
+    assert steps[-1]["run"] == ".ci/run"
