@@ -20,23 +20,17 @@ FOLDERS = {
     "baselines": "lmgym/baselines",
     "leaderboards": "lmgym/leaderboards",
 }
-KEPT = ("archive", "curves", "entries", "verdicts", "history.jsonl")  # of leaderboards/: data of the repository
-SHIPPED = {
-    ".py",
-    ".md",
-    ".json",
-    ".jsonl",
-    ".txt",
-    ".typed",
-    ".html",
-    ".css",
-    ".js",
-    ".svg",
-    ".toml",
-    ".sh",
-    ".csv",
-    ".env",
-}
+UNSHIPPED = (  # a picture of a README, and the board's data, which belong to the repository
+    "baselines/curves.png",
+    *(f"leaderboards/{name}" for name in ("archive/", "curves/", "entries/", "verdicts/", "history.jsonl")),
+)
+
+
+def files_of_the_tree() -> list[str]:
+    """Return the files that git tracks or would add."""
+    command = ["git", "ls-files", "-co", "--exclude-standard"]
+    names = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    return [name for name in names if (ROOT / name).is_file()]
 
 
 @pytest.fixture(scope="module")
@@ -44,9 +38,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     source = folder / "source"  # a copy, so that two builds never share a build/ folder
     source.mkdir()
-    tracked = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True)
-    for name in tracked.stdout.splitlines():
-        if (ROOT / name).is_file() and not name.startswith("tests/"):
+    for name in files_of_the_tree():
+        if not name.startswith("tests/"):
             (source / name).parent.mkdir(parents=True, exist_ok=True)
             (source / name).write_bytes((ROOT / name).read_bytes())
     command = [
@@ -67,14 +60,12 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_wheel_holds_every_file_of_the_tree(wheel: Path) -> None:
     packed = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info" not in name}
+    shipped = [name for name in files_of_the_tree() if not name.startswith(UNSHIPPED)]
     wanted = {
-        f"{package}/{path.relative_to(ROOT / folder).as_posix()}"
+        f"{package}/{name.removeprefix(f'{folder}/')}"
         for folder, package in FOLDERS.items()
-        for path in (ROOT / folder).rglob("*")
-        if path.is_file()
-        and (path.suffix in SHIPPED or path.name == "Dockerfile")
-        and "__pycache__" not in path.parts
-        and not (folder == "leaderboards" and path.relative_to(ROOT / folder).parts[0] in KEPT)
+        for name in shipped
+        if name.startswith(f"{folder}/")
     }
     assert packed == wanted
 
