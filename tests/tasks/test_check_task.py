@@ -4,77 +4,49 @@ import pytest
 
 from lmgym.env.registry import specs
 from lmgym.env.testing import check_task
-from tests.components import chromium, desktop, stockfish
+from tests.components import bubblewrap, chromium, desktop, stockfish
 
-FAMILIES = (
-    "babyai",
-    "chess",
-    "click_target",
-    "doctor",
-    "connect_four",
-    "frozen_lake",
-    "guess_number",
-    "kuhn_poker",
-    "leduc_poker",
-    "maze",
-    "negotiate",
-    "retail_desk",
-    "mini_hanabi",
-    "sokoban",
-    "text_craft",
-    "text_nav",
-    "try_again",
-    "tic_tac_toe",
-    "visual_search",
-    "wordle",
-)
-IN_CHROMIUM = ("lmgym/Phone-v0", "lmgym/WebForms-v0", "lmgym/WebFormsArena-v0", "lmgym/WebShopBrowser-v0")
-SLOW = (
+SAMPLES = {  # of families with an id for every page or game
+    "miniwob": (),  # tests/tasks/test_miniwob_pages.py
+    "text_arena": ("lmgym/TextArena-v0", "lmgym/TextArena-Nim-v0", "lmgym/TextArena-Sokoban-v0"),
+}
+ELSEWHERE = ("lmgym/TryAgainReasoningGym-v0",)  # tests/tasks/test_try_again.py allows its packages' warnings
+COMPONENTS = {
+    "lmgym/Chess-v0": stockfish,
+    "lmgym/Desktop-v0": desktop,
+    **dict.fromkeys(("lmgym/PythonMath-v0", "lmgym/SWERepair-v0", "lmgym/Terminal-v0"), bubblewrap),
+    **dict.fromkeys(("lmgym/GUIRecorded-v0", "lmgym/Phone-v0", "lmgym/WebShopBrowser-v0"), chromium),
+    **dict.fromkeys(("lmgym/WebForms-v0", "lmgym/WebFormsArena-v0"), chromium),
+}
+SLOW = (  # ids, and families
+    *COMPONENTS,
     "lmgym/BabyAI-v0",
-    "lmgym/Chess-v0",
     "lmgym/ChessGreedy-v0",
     "lmgym/ClickTargetDesktop-v0",
     "lmgym/VisualSearchLarge-v0",
+    "text_arena",
+    "textworld",
 )
-WITHOUT_FILES = (
-    "lmgym/ScreenSpot-v0",
-    "lmgym/TextCraftOfficial-v0",
-    "lmgym/TextNavOfficial-v0",
-    "lmgym/TryAgainReasoningGym-v0",
-)
-IDS = [spec.id for spec in specs().values() if spec.name in FAMILIES and spec.id not in WITHOUT_FILES]
+SPECS = [
+    spec
+    for spec in specs().values()
+    if spec.package.startswith("lmgym.tasks.")
+    and spec.id in SAMPLES.get(spec.name, (spec.id,))
+    and spec.id not in ELSEWHERE
+]
 
 
 @pytest.mark.parametrize(
     "task",
     [
-        *("lmgym/WebShop-v0", "lmgym/WebShopHuman-v0"),
-        *(pytest.param(task, marks=[pytest.mark.slow] if task in SLOW else []) for task in IDS),
+        pytest.param(
+            spec.id,
+            marks=[pytest.mark.slow, pytest.mark.timeout(1800)] if {spec.id, spec.name} & {*SLOW} else [],
+        )
+        for spec in SPECS
     ],
 )
 def test_a_task_keeps_what_every_task_promises(task):
-    if task == "lmgym/Chess-v0":
-        stockfish()
+    if task in COMPONENTS:
+        COMPONENTS[task]()
     check_task(task)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize("task", IN_CHROMIUM)
-def test_a_task_in_chromium_keeps_what_every_task_promises(task):
-    chromium()
-    check_task(task)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize("task", ["lmgym/TextArena-v0", "lmgym/TextArena-Nim-v0", "lmgym/TextArena-Sokoban-v0"])
-def test_a_game_of_textarena_keeps_what_every_task_promises(task):
-    check_task(task)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-def test_a_task_on_the_desktop_keeps_what_every_task_promises():
-    desktop()
-    check_task("lmgym/Desktop-v0")

@@ -13,7 +13,6 @@ from lmgym.env.golden import given as actions
 from lmgym.env.golden import malformed, play
 from lmgym.env.hostile import HOSTILE
 from lmgym.env.registry import build
-from lmgym.env.testing import check_task
 from lmgym.errors import BackendError, InstanceError
 from lmgym.tasks.python_math import PROTOCOLS as NAMES
 from lmgym.tasks.python_math.interpreter import START
@@ -366,12 +365,6 @@ def test_the_demonstrator_copies_what_python_prints():
     with opened(tool="off") as env:
         trace = play(env, lambda task: task.demonstrator(), index=3)
         assert trace.infos[-1]["score"] == 0.0  # nothing to copy
-
-
-@pytest.mark.slow
-def test_the_task_keeps_what_every_task_promises():
-    bubblewrap()
-    check_task("lmgym/PythonMath-v0")
 
 
 def files(tmp_path, rows, name="test.jsonl"):
