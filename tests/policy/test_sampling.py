@@ -65,6 +65,8 @@ def test_temperature_zero_takes_the_likeliest_and_extreme_noise_no_token_of_prob
 def test_senseless_settings_are_refused(wrong):
     with pytest.raises(PolicyError, match="sampling needs"):
         Sampling(**wrong)
+    with pytest.raises(PolicyError, match="an empty stop string ends every answer at once"):
+        Sampling(stop=("x", ""))
 
 
 def test_noise_is_that_of_splitmix64_uniform_and_of_streams_that_differ():

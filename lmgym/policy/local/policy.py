@@ -147,7 +147,7 @@ class LocalPolicy:
 
     def stopped(self, answer: Sequence[int]) -> bool:
         """Return True if a stop string occurs in the last tokens of an answer."""
-        longest = max(map(len, self.sampling.stop), default=0)
+        longest = max((len(stop.encode()) for stop in self.sampling.stop), default=0)  # a token is a byte or more
         tail = self.template.vocabulary.text(answer[-longest - 4 :])
         return any(stop in tail for stop in self.sampling.stop)
 

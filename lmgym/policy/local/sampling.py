@@ -29,6 +29,8 @@ class Sampling:
             raise PolicyError(
                 f"sampling needs temperature >= 0, 0 < top_p <= 1, top_k >= 0 and max_tokens >= 1; got {self}"
             )
+        if "" in self.stop:
+            raise PolicyError(f"an empty stop string ends every answer at once; leave it out of stop={self.stop}")
 
 
 def draw(logits: Tensor, noise: Tensor, sampling: Sampling) -> tuple[Tensor, Tensor, Tensor]:

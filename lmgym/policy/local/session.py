@@ -62,7 +62,7 @@ class BatchRow:
     fresh: bool
     limit: int  # tokens of the answer
     stream: int  # of its noise
-    version: int
+    version: int = 0  # of the weights with which it began
     slot: int = -1
     cached: int = 0  # how many of `ids` the slot holds
     pictures: tuple[Picture, ...] = ()  # located in `ids`, which name them by picture ids
@@ -150,7 +150,6 @@ class LocalSession:
             fresh=fresh,
             limit=policy.sampling.max_tokens if max_tokens is None else max_tokens,
             stream=stream(policy.sampling.seed, noise),
-            version=policy.version,
             pictures=pictures,
         )
 
@@ -167,6 +166,7 @@ class LocalSession:
             claim = self._slots.claim(key, row.ids, {**self._rows, **self._waiting})
             if claim is None:
                 break
+            row.version = self._version
             row.slot, row.cached = claim
             self._rows[key] = self._waiting.pop(key)
         finished = list(self._overflown.items())
