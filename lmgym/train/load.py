@@ -75,6 +75,7 @@ def load_run(folder: Path, **options: Any) -> LocalPolicy:
     policy = load.load_local(model, **{**options, "seed": seed}, dtype=arguments.get("dtype") if guided else None)
     if rank is not None:
         adapt(policy.model, rank=rank, seed=seed)
+    policy.hold_in_fp32()
     policy.model.load_state_dict(saved["model"])
     policy.name = f"run:{folder}"
     if guided and saved["learner"]["critic"] is not None:

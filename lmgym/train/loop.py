@@ -101,6 +101,7 @@ class Training:
         saved: dict[str, Any] | None,
     ) -> None:
         self.recipe, self.policy, self.pool, self.folder, self.config = recipe, policy, pool, folder, config
+        policy.hold_in_fp32()
         stop = recipe.stop or policy.sampling.stop
         limit = recipe.max_tokens or policy.sampling.max_tokens
         policy.sampling = replace(

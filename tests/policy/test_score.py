@@ -1,7 +1,9 @@
 import pytest
 import torch
+from peft import IA3Config
 from torch.nn.functional import pad
 
+from lmgym.errors import PolicyError
 from lmgym.policy.local import score as scoring
 from lmgym.policy.local.forward import is_supported
 from lmgym.policy.local.score import positions_of, score, states
@@ -126,3 +128,14 @@ def test_a_policy_scores_at_its_sampling_temperature():
 
 def test_every_kind_takes_the_intended_path():
     assert {name for name in KINDS if is_supported(model(name))} == {"qwen2", "qwen3", "llama"}
+
+
+def test_other_layers_than_linear_ones_take_the_path_of_the_library():
+    adapted = model("qwen3")
+    adapted.add_adapter(IA3Config(target_modules=["k_proj"], feedforward_modules=[]))
+    assert not is_supported(adapted)
+    quantised = policy("qwen3")
+    quantised.model.config.quantization_config = {"quant_method": "fp8"}
+    assert not is_supported(quantised.model)
+    with pytest.raises(PolicyError, match="has quantised weights, which cannot be trained: train adapters"):
+        quantised.hold_in_fp32()

@@ -1,13 +1,18 @@
+import copy
+
 import pytest
 import torch
+from transformers import MistralConfig, MistralForCausalLM
 
 from lmgym.policy.base import Conversation
 from lmgym.policy.load import load_local
+from lmgym.policy.local.audit import Auditor
+from lmgym.policy.local.decoder import Chunk
 from lmgym.policy.local.policy import LocalPolicy
 from lmgym.policy.local.sampling import Sampling
 from lmgym.types import Message
 
-from .models import NAMES, model, policy, tokenizer
+from .models import NAMES, SMALL, model, policy, tokenizer
 from .talk import OBSERVATIONS, finish, opened, plain_words, rows_of, talk
 
 
@@ -187,6 +192,30 @@ def test_prefixes_are_written_on_without_an_environment():
 @pytest.mark.parametrize("kind", ["cpu", "cuda"])
 def test_prompts_wait_for_each_other_on_a_gpu_and_the_answers_stay(monkeypatch, kind):
     actor = policy("qwen3", sampling=Sampling(seed=3))
+def test_a_queued_answer_has_the_version_of_the_weights_that_begin_it():
+    actor = policy("tiny", sampling=Sampling(max_tokens=2))
+    session = actor.session()
+    session.put(0, Conversation(messages=tuple(opened())))
+    actor.update()
+    assert finish(session)[0].version == 1
+
+
+def test_far_positions_are_as_exact_in_half_precision():
+    config = MistralConfig(**SMALL, vocab_size=len(tokenizer("tiny")), sliding_window=None)
+    torch.manual_seed(0)
+    net = MistralForCausalLM(config).eval()
+    actor = LocalPolicy(net, tokenizer("tiny"), name="mistral", dtype=torch.bfloat16)
+    half = copy.deepcopy(net)
+    for weight in half.parameters():  # as the library loads a model in 16 bits
+        weight.data = weight.data.to(torch.bfloat16)
+    ids = torch.randint(5, 300, (1, 1500), generator=torch.Generator().manual_seed(0))
+    _, logits = actor.decoder().feed([Chunk(0, 0, ids[0].tolist())])
+    with torch.no_grad():
+        expected = half(ids, logits_to_keep=1).logits[0].float()
+    assert (logits - expected).abs().max() < 0.02 * expected.abs().max()
+    assert actor.model.model.rotary_emb.inv_freq.dtype == torch.float32
+
+
     end = torch.tensor([actor.template.end])
     actor.adjust = lambda _, logits: logits.index_copy(1, end, logits.logsumexp(-1, keepdim=True) - 1.5)  # often ends
     expected = [[answer.ids for answer in row] for row in talk(actor, actor.session(), rows=8, turns=6)]

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,11 +16,14 @@ import torch
 
 from lmgym.baselines import bc, grpo
 from lmgym.errors import RecipeError
+from lmgym.policy.load import load_local
+from lmgym.policy.local.policy import LocalPolicy
 from lmgym.rollout.engine import Engine
 from lmgym.rollout.episodes import read
-from lmgym.train import checkpoint, source
+from lmgym.train import checkpoint, loop, source
 from lmgym.train.log import read_metrics
 from lmgym.train.schedule import constant
+from tests.train.interrupted import Interrupted, dying
 from tests.train.victim import ARGS, toy_policy, train
 
 ROOT = Path(__file__).parents[2]
@@ -136,6 +140,37 @@ def test_there_must_be_something_to_resume_or_to_read_and_a_folder_to_write(tmp_
     for name, words in (("none", "no episodes"), ("missing", "cannot read")):
         with pytest.raises(RecipeError, match=words):
             source.recorded(tmp_path / f"{name}.jsonl", toy_policy(), step=0, count=1, seed=0)
+
+
+def bc_run(base: Path, folder: Path, *, resume: bool = False) -> LocalPolicy:
+    """Imitate for three steps at a rate of 1e-6, from the policy in `base`; return it trained."""
+    args = bc.Args(steps=3, episodes=4, evaluate=1, lr=1e-6, optimiser="adamw", weight_decay=0.0)
+    made = load_local(f"hf:{base}", device="cpu")
+    settings = {"folder": folder, "task": "guess_number", "options": {"highest": 8, "max_turns": 4}}
+    loop.run(bc.recipe(args), made, resume=resume, save_seconds=0.0, quiet=True, **settings)
+    return made
+
+
+def flat(model: torch.nn.Module) -> torch.Tensor:
+    return torch.cat([weight.detach().float().flatten() for weight in model.parameters()])
+
+
+def test_small_steps_move_every_weight_of_a_policy_in_16_bits_which_also_resumes(tmp_path):
+    base = toy_policy()
+    base.model.to(torch.bfloat16)
+    base.save(tmp_path / "base")
+    made = bc_run(tmp_path / "base", tmp_path / "run")
+    moved = flat(made.model) != flat(base.model)
+    assert moved.float().mean() > 0.99  # in bfloat16 the steps would round away
+    assert (made.model.dtype, made.dtype) == (torch.float32, torch.bfloat16)
+    with dying(lambda run: run.cursor.step == 2, written=True), pytest.raises(Interrupted):
+        bc_run(tmp_path / "base", tmp_path / "again")
+    shutil.copytree(tmp_path / "again", tmp_path / "half")
+    assert torch.equal(flat(bc_run(tmp_path / "base", tmp_path / "again", resume=True).model), flat(made.model))
+    state = checkpoint.load(tmp_path / "half" / "checkpoints")  # as of a run that was trained in 16 bits
+    state["model"] = {name: weight.to(torch.bfloat16) for name, weight in state["model"].items()}
+    checkpoint.save(tmp_path / "half" / "checkpoints", state, number=9)
+    assert bc_run(tmp_path / "base", tmp_path / "half", resume=True).model.dtype == torch.float32
 
 
 def test_a_run_killed_before_its_first_checkpoint_begins_anew(whole, tmp_path):

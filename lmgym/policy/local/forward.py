@@ -6,9 +6,9 @@ its key-value cache, the learner to the row itself. Query, key and value weights
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import torch
@@ -138,19 +138,40 @@ def is_supported(model: nn.Module) -> bool:
     rope = getattr(config, "rope_parameters", None) or {}
     return (
         config.model_type in ARCHITECTURES
+        and not is_quantised(model)
         and config.hidden_act == "silu"
         and rope.get("rope_type", "default") in ("default", "linear", "llama3", "yarn")
         and set(getattr(config, "layer_types", None) or ["full_attention"]) == {"full_attention"}
+        and all(isinstance(part, nn.Linear) or hasattr(part, "lora_A") for part in _projections(model))
     )
 
 
+def is_quantised(model: nn.Module) -> bool:
+    """Return True if a model's weights mean something by their scales only (FP8, GPTQ, AWQ ...)."""
+    config: Any = model.config
+    return getattr(config, "quantization_config", None) is not None
+
+
+def _projections(model: nn.Module) -> Iterator[nn.Module]:
+    """Yield the layers whose matrices `network` reads; adapters other than LoRA compute more than these."""
+    inner: Any = model.model
+    for layer in inner.layers:
+        attention, mlp = layer.self_attn, layer.mlp
+        yield from (attention.q_proj, attention.k_proj, attention.v_proj, attention.o_proj)
+        yield from (mlp.gate_proj, mlp.up_proj, mlp.down_proj)
+
+
 def network(model: nn.Module, dtype: torch.dtype | None = None) -> Network:
-    """Return the fused weights of a supported `model`, cast to `dtype`; differentiable if grad is enabled."""
+    """Return the fused weights of a supported `model`; differentiable if grad is enabled.
+
+    They are cast to `dtype`, by default the widest of the model's: adapters in fp32 may have a base in 16 bits.
+    """
     config: Any = model.config
     inner: Any = model.model
+    common = dtype or reduce(torch.promote_types, {weight.dtype for weight in model.parameters()})
 
     def cast(weight: Any) -> Any:
-        return weight if dtype is None or weight is None else weight.to(dtype)
+        return None if weight is None else weight.to(common)
 
     return Network(
         blocks=[_block(layer, config, cast) for layer in inner.layers],

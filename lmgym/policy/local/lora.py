@@ -89,5 +89,5 @@ def weight_of(linear: Any) -> Tensor:
     if not hasattr(linear, "lora_A") or linear.disable_adapters or linear.merged:
         return weight
     for name in linear.active_adapters:
-        weight = weight + linear.get_delta_weight(name).to(weight.dtype)
+        weight = weight + linear.get_delta_weight(name)  # in fp32 where the adapter is: 16 bits round it away
     return weight

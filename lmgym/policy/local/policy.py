@@ -20,7 +20,7 @@ from transformers.utils import logging
 from lmgym.errors import PolicyError
 from lmgym.policy.base import Conversation, extends, tools_by_turn
 from lmgym.policy.local.decoder import Decoder, FusedDecoder, PairedDecoder
-from lmgym.policy.local.forward import Network, head_of, is_supported, network
+from lmgym.policy.local.forward import Network, head_of, is_quantised, is_supported, network
 from lmgym.policy.local.kv_cache import KVCache
 from lmgym.policy.local.lora import adapted, save_adapter
 from lmgym.policy.local.model_decoder import ModelDecoder
@@ -38,8 +38,9 @@ if TYPE_CHECKING:
 class LocalPolicy:
     """A local language model that samples in batches and scores with gradients.
 
-    A learner changes the model's own parameters and then calls `update`. `dtype` is the precision of sampling (bfloat16
-    is two to three times faster); scoring uses the parameters as they are.
+    A learner calls `hold_in_fp32`, changes the model's own parameters and then calls `update`. `dtype` is the precision
+    of sampling, by default the parameters' own (bfloat16 is two to three times faster); scoring uses the parameters as
+    they are.
     """
 
     wants: frozenset[str] = frozenset()
@@ -238,6 +239,18 @@ class LocalPolicy:
         """Return the last hidden states (B, T, H)."""
         return states(self.model, ids, attention, media=media)
 
+    def hold_in_fp32(self) -> None:
+        """Hold the weights that are trained in fp32: 16 bits round small steps away. Sampling keeps its precision.
+
+        Raise PolicyError for quantised weights.
+        """
+        if is_quantised(self.model) and not adapted(self.model):
+            raise PolicyError(f"{self.name} has quantised weights, which cannot be trained: train adapters with --lora")
+        for weight in self.model.parameters():
+            if weight.requires_grad and weight.dtype.itemsize < torch.float32.itemsize:
+                weight.data = weight.data.float()
+        self._decoder = None
+
     def update(self) -> None:
         """Report changed parameters: increase the version, and let sessions compute their caches again."""
         self.version += 1
@@ -312,9 +325,18 @@ def _decoder_of(model: PreTrainedModel, dtype: torch.dtype, vision: Vision | Non
     with torch.no_grad():
         if is_supported(model):
             return partial(FusedDecoder, network(model, dtype))
-        same = dtype == next(model.parameters()).dtype
-        cast = model if same else deepcopy(model).to(dtype)  # type: ignore[arg-type]
-        return partial(ModelDecoder, cast, vision=vision)
+        same = dtype == next(model.parameters()).dtype or is_quantised(model)
+        return partial(ModelDecoder, model if same else _cast(model, dtype), vision=vision)
+
+
+def _cast(model: PreTrainedModel, dtype: torch.dtype) -> PreTrainedModel:
+    """Return a copy of a model with its weights in `dtype`."""
+    cast = deepcopy(model).to(dtype)  # type: ignore[arg-type]
+    saved = model.state_dict().keys()
+    for name, buffer in model.named_buffers():
+        if name not in saved:  # rotary frequencies: in 16 bits, far positions turn by wrong angles
+            cast.get_buffer(name).data = buffer.clone()
+    return cast
 
 
 def _finished(session: LocalSession, count: int) -> list[Completion]:

@@ -156,9 +156,10 @@ def _recomputing(model: nn.Module) -> Iterator[None]:
 
 def _score_states(hidden: Tensor, head: Tensor, targets: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
     """Return log-probs and entropies of `targets` (n,) after states (n, H), a piece of the logits at a time."""
+    head = head.to(torch.promote_types(head.dtype, torch.float32))  # half-precision logits are off by a per cent
 
     def piece(part: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-        with torch.autocast(part.device.type, enabled=False):  # half-precision logits are off by a per cent
+        with torch.autocast(part.device.type, enabled=False):
             logits = F.linear(part.to(head.dtype), head).float()
         return _score_logits(logits, target, temperature)
 
