@@ -132,13 +132,16 @@ class RecordedPolicy:
             return Completion(text="", finish="context")
         text = turn.words if turn.words is not None else turn.action or ""
         pictures: tuple[Picture, ...] = ()
+        thinking = ""
         if self.auditor is not None:
             _check_answer(self.auditor, turn, text, conversation, limit=self.limit)
             if turn.action is not None and (meant := action_of(text, self.answers)) != turn.action:
                 raise SubmissionError(f"the action of {text[:40]!r} is {meant[:40]!r}, not {turn.action[:40]!r}")
+            thinking, _ = self.auditor.text(turn.prompt, turn.ids)
             pictures = self.auditor.policy.pictures(conversation, turn.prompt, fresh=turn.fresh)
         return Completion(
             text=text,
+            thinking=thinking,
             prompt_ids=turn.prompt,
             ids=turn.ids,
             logprobs=turn.logprobs,
@@ -159,7 +162,8 @@ def _check_answer(
         raise SubmissionError(f"{text[:40]!r} has the token id {highest}; this policy has {auditor.vocabulary:,} ids")
     if (list(turn.prompt), turn.fresh) != auditor.policy.prompt(conversation):
         raise SubmissionError(f"the ids before {text[:40]!r} are not the conversation as this policy renders it")
-    if (spelt := auditor.text(turn.ids)) != text:
+    _, spelt = auditor.text(turn.prompt, turn.ids)
+    if spelt != text:
         raise SubmissionError(f"the ids of {text[:40]!r} spell {spelt[:40]!r}")
     count, room = len(turn.ids), auditor.policy.context - _tokens_before(turn.prompt, turn.fresh, conversation)
     endings = {"stop": (count, count), "length": (None, limit), "context": (None, room)}

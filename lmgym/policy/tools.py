@@ -11,12 +11,12 @@ from lmgym.policy.base import functions
 OPEN, CLOSE = "<think>", "</think>"
 
 
-def split_thinking(text: str) -> tuple[str, str]:
+def split_thinking(text: str, *, opened: bool = False) -> tuple[str, str]:
     """Split an answer into its thinking, a leading `<think>` block, and its words.
 
-    The template may have opened the block. One that is not closed was cut off: all of it is thinking.
+    With `opened`, the prompt ended in `<think>`. A block that is not closed was cut off: all of it is thinking.
     """
-    opened = text.lstrip().startswith(OPEN)
+    opened = opened or text.lstrip().startswith(OPEN)
     before, closing, after = text.partition(CLOSE)
     if not closing:
         return (text.lstrip().removeprefix(OPEN).strip(), "") if opened else ("", text)

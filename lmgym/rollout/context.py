@@ -162,10 +162,21 @@ class Summarise(Context):
     def request(self, history: History, messages: Sequence[Message], count: Count) -> str | None:
         """Return the request for a summary if `messages` exceed the limit."""
         turns = history.turns
-        if not turns or turns[-1].kind == "summary" or count(messages) <= self.limit:
+        if not turns or turns[-1].kind == "summary":
+            return None
+        if any(turn.completion.ids and turn.completion.thinking for turn in turns):
+            messages = self.messages(replace(history, replies=[_with_thinking(turn) for turn in turns]))
+        if count(messages) <= self.limit:
             return None
         made = sum(turn.kind == "summary" for turn in turns)
         return None if self.most is not None and made >= self.most else self.words
+
+
+def _with_thinking(turn: Turn) -> Message:
+    """Return the reply of a turn with its thinking, if its ids have it: the policy's template may keep it."""
+    completion = turn.completion
+    thinking = f"<think>\n{completion.thinking}\n</think>\n\n" if completion.ids and completion.thinking else ""
+    return Message(role="assistant", text=thinking + completion.text)
 
 
 def with_request(messages: Sequence[Message], words: str) -> list[Message]:

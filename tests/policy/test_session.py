@@ -79,6 +79,25 @@ def test_a_stop_string_ends_the_answer_and_its_words():
     assert actor.tokenizer.decode(answer.ids) == "go to cabinet"
 
 
+@pytest.mark.parametrize(("said", "thinking", "words"), [("hm", "hm", ""), ("hm</think>\n\ngo", "hm", "go")])
+def test_thinking_that_the_template_opened_is_no_action_cut_off_or_not(said, thinking, words):
+    made = copy.deepcopy(tokenizer("qwen3"))
+    made.chat_template = made.chat_template.replace("assistant\n{% endif %}", "assistant\n<think>\n{% endif %}")
+    actor = LocalPolicy(model("qwen3"), made, name="thinker")
+    script = actor.template.vocabulary.rendered(said, "")
+    tokens = iter(script)
+    actor.adjust = lambda _, logits: logits.index_fill(1, torch.tensor([next(tokens)]), 80.0)
+    answer = actor.act([Conversation(messages=tuple(opened()), max_tokens=len(script))])[0]
+    assert (answer.thinking, answer.text, answer.finish) == (thinking, words, "length")
+    auditor = Auditor(actor, temperature=1.0, top_p=1.0, top_k=0)
+    assert auditor.text(answer.prompt_ids, answer.ids) == (thinking, words)
+
+
+def test_a_stop_string_of_many_bytes_is_found():
+    actor = policy("tiny", sampling=Sampling(stop=("\u4f60\u597d\u4e16\u754c\u4f60\u597d",)))
+    assert actor.stopped(actor.template.vocabulary.words("go \u4f60\u597d\u4e16\u754c\u4f60\u597d"))
+
+
 @pytest.mark.parametrize(("name", "sharing"), [("tiny", 1), ("tiny", 2), ("gemma2", 2)])
 def test_rows_draw_the_same_tokens_alone_and_in_any_batch(name, sharing):
     """`sharing` rows have the same prompt."""
@@ -173,25 +192,6 @@ def test_a_full_context_ends_an_answer_and_refuses_a_prompt_of_any_length():
     assert answered.ids
 
 
-def test_half_precision_samples_what_its_own_weights_say():
-    actor = load_local("tiny", sampling=Sampling(max_tokens=16), dtype="bfloat16", device="cpu")
-    answer = actor.act([Conversation(messages=tuple(opened()))])[0]
-    ids = torch.tensor([[*answer.prompt_ids, *answer.ids]])
-    logprobs = actor.score(ids, torch.ones_like(ids))[0][0, -len(answer.ids) :]
-    assert (logprobs - torch.tensor(answer.logprobs)).abs().mean() < 0.02  # bfloat16
-    assert (actor.dtype, actor.model.dtype) == (torch.bfloat16, torch.float32)
-
-
-def test_prefixes_are_written_on_without_an_environment():
-    actor = policy("tiny", sampling=Sampling(max_tokens=4))
-    prefix = actor.prompt(Conversation(messages=tuple(opened())))[0]
-    answers = actor.sample([prefix, prefix, prefix[:-5]])
-    assert len({answer.ids for answer in answers}) == len(answers) == 3
-
-
-@pytest.mark.parametrize("kind", ["cpu", "cuda"])
-def test_prompts_wait_for_each_other_on_a_gpu_and_the_answers_stay(monkeypatch, kind):
-    actor = policy("qwen3", sampling=Sampling(seed=3))
 def test_a_queued_answer_has_the_version_of_the_weights_that_begin_it():
     actor = policy("tiny", sampling=Sampling(max_tokens=2))
     session = actor.session()
@@ -216,6 +216,25 @@ def test_far_positions_are_as_exact_in_half_precision():
     assert actor.model.model.rotary_emb.inv_freq.dtype == torch.float32
 
 
+def test_half_precision_samples_what_its_own_weights_say():
+    actor = load_local("tiny", sampling=Sampling(max_tokens=16), dtype="bfloat16", device="cpu")
+    answer = actor.act([Conversation(messages=tuple(opened()))])[0]
+    ids = torch.tensor([[*answer.prompt_ids, *answer.ids]])
+    logprobs = actor.score(ids, torch.ones_like(ids))[0][0, -len(answer.ids) :]
+    assert (logprobs - torch.tensor(answer.logprobs)).abs().mean() < 0.02  # bfloat16
+    assert (actor.dtype, actor.model.dtype) == (torch.bfloat16, torch.float32)
+
+
+def test_prefixes_are_written_on_without_an_environment():
+    actor = policy("tiny", sampling=Sampling(max_tokens=4))
+    prefix = actor.prompt(Conversation(messages=tuple(opened())))[0]
+    answers = actor.sample([prefix, prefix, prefix[:-5]])
+    assert len({answer.ids for answer in answers}) == len(answers) == 3
+
+
+@pytest.mark.parametrize("kind", ["cpu", "cuda"])
+def test_prompts_wait_for_each_other_on_a_gpu_and_the_answers_stay(monkeypatch, kind):
+    actor = policy("qwen3", sampling=Sampling(seed=3))
     end = torch.tensor([actor.template.end])
     actor.adjust = lambda _, logits: logits.index_copy(1, end, logits.logsumexp(-1, keepdim=True) - 1.5)  # often ends
     expected = [[answer.ids for answer in row] for row in talk(actor, actor.session(), rows=8, turns=6)]

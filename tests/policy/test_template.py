@@ -1,4 +1,5 @@
 import copy
+from dataclasses import replace
 
 import pytest
 
@@ -6,6 +7,7 @@ from lmgym.errors import PolicyError
 from lmgym.policy.base import Conversation
 from lmgym.policy.local import rendering
 from lmgym.policy.local.template import ChatTemplate
+from lmgym.policy.tools import split_thinking
 from lmgym.types import Completion, Message, Trajectory, Turn
 
 from .models import KINDS, NAMES, policy, tokenizer
@@ -100,15 +102,54 @@ def test_a_turn_of_tiny_costs_two_tokens_and_what_cannot_be_rendered_is_said():
         ChatTemplate(tokenizer("gemma2")).extend(Conversation(messages=(Message(role="assistant", text="go"),)))
 
 
+def thinking(template: ChatTemplate, text: str) -> Completion:
+    """A completion as a session makes it: its text is without its thinking."""
+    thought, words = split_thinking(text)
+    return replace(answered(template, text), thinking=thought, text=words)
+
+
 def test_a_template_that_strips_thinking_makes_the_turn_fresh():
     template = ChatTemplate(tokenizer("qwen3"))
-    thought = answered(template, "<think>\nhm\n</think>\n\ngo")
-    ids, fresh = template.extend(conversation("look", thought.text, "mug", spoken=(thought,)))
+    thought = thinking(template, "<think>\nhm\n</think>\n\ngo")
+    ids, fresh = template.extend(conversation("look", "go", "mug", spoken=(thought,)))
     assert fresh
+    cut = thinking(template, "<think>\nhm")
+    assert template.extend(conversation("look", "", "mug", spoken=(cut,)))[1]
     assert "hm" not in tokenizer("qwen3").decode(ids)
     assert ids == template.extend(conversation("look", "go", "mug"))[0]
     plain = answered(template, "go")
     assert not template.extend(conversation("look", plain.text, "mug", spoken=(plain,)))[1]
+
+
+@pytest.mark.parametrize("text", ["<think>\nhm\n</think>\n\ngo", "<think>hm"])
+def test_a_template_that_keeps_thinking_goes_on_after_it(text):
+    template = ChatTemplate(tokenizer("tiny"))
+    thought, plain = thinking(template, text), answered(template, "go")
+    delta, fresh = template.extend(conversation("look", thought.text, "mug", spoken=(thought,)))
+    assert not fresh
+    assert delta == template.extend(conversation("look", "go", "mug", spoken=(plain,)))[0]
+    later = (thought, replace(plain, prompt_ids=tuple(delta)))
+    assert not template.extend(conversation("look", thought.text, "mug", "go", "mug", spoken=later))[1]
+
+
+def test_a_new_question_strips_the_thinking_of_all_earlier_answers():
+    made = copy.deepcopy(tokenizer("qwen3"))
+    made.chat_template = (
+        "{% set goes_on = messages[-1].content == 'result' %}{% for m in messages %}<|im_start|>{{ m.role }}\n"
+        "{{ m.content if goes_on else m.content.split('</think>')[-1] }}<|im_end|>\n{% endfor %}<|im_start|>assistant\n"
+    )
+    template = ChatTemplate(made)
+    thought, plain = thinking(template, "<think>\nhm\n</think>\n\ngo"), answered(template, "go")
+    for last, fresh in (("result", False), ("mug", True)):
+        talk = conversation("result", "go", "result", "go", last, spoken=(thought, plain))
+        assert template.extend(talk)[1] == fresh
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_prompt_that_ends_in_think_opens_the_thinking_of_its_answer(name, template):
+    prompt = template.extend(conversation("look <think>"))[0]
+    assert not template.opens_thinking(prompt)
+    assert template.opens_thinking([*prompt, *template.vocabulary.rendered("<think>\n", "")])
 
 
 def test_guarded_tools_are_rendered():

@@ -90,6 +90,17 @@ def test_a_summary_stands_for_what_was_before_it():
     assert Summarise(0, most=1).request(made, context.messages(made), len) is None
 
 
+def test_thinking_counts_if_the_ids_of_the_segment_have_it():
+    made = history(1)
+    for ids, request in (((1,), "sum up"), ((), None)):  # an endpoint is not sent its thinking again
+        spoken = Completion(text="a0", thinking="hm", ids=ids)
+        made.turns, made.replies = [], []
+        made.append(Turn(observation=user("o0"), completion=spoken, action="a0"))
+        context = Summarise(6, words="sum up")
+        assert context.request(made, context.messages(made), lambda m: sum(len(x.text) for x in m)) == request
+    assert texts(Full(), made) == ["o0", "a0", "o1"]
+
+
 def play(context, answer=None, **engine):
     policy = Bytes(answer) if answer else Bytes()
     jobs = [Job(task=DICE, index=i, id=f"job{i}", prompt="Roll.") for i in range(6)]

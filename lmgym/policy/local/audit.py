@@ -58,9 +58,9 @@ class Auditor:
         """Number of ids."""
         return int(self.policy.model.get_input_embeddings().weight.shape[0])
 
-    def text(self, answer: Sequence[int]) -> str:
-        """Return the text of an answer without its thinking."""
-        return split_thinking(self.policy.text(answer))[1]
+    def text(self, prompt: Sequence[int], answer: Sequence[int]) -> tuple[str, str]:
+        """Return the thinking and the words of an answer to a prompt."""
+        return split_thinking(self.policy.text(answer), opened=self.policy.template.opens_thinking(prompt))
 
     def end(self, answer: Sequence[int]) -> int | None:
         """Return the number of tokens after which the policy ends this answer; None if it would continue."""

@@ -75,10 +75,9 @@ class BatchRow:
         """Ids sampled so far."""
         return self.ids[len(self.ids) - len(self.logprobs) :]
 
-    def completion(self, text: str, finish: Finish) -> Completion:
+    def completion(self, thinking: str, words: str, finish: Finish) -> Completion:
         """Return the finished answer."""
         begin = len(self.ids) - len(self.logprobs) - len(self.prompt)
-        thinking, words = split_thinking(text)
         return Completion(
             text=words,
             thinking=thinking,
@@ -166,8 +165,8 @@ class LocalSession:
             claim = self._slots.claim(key, row.ids, {**self._rows, **self._waiting})
             if claim is None:
                 break
-            row.version = self._version
             row.slot, row.cached = claim
+            row.version = self._version
             self._rows[key] = self._waiting.pop(key)
         finished = list(self._overflown.items())
         self._overflown = {}
@@ -238,7 +237,9 @@ class LocalSession:
             finish = self._finish(row)
             if finish is not None:
                 self._withdraw(row.key)
-                finished.append((row.key, row.completion(policy.text(row.answer), finish)))
+                opened = policy.template.opens_thinking(row.prompt)
+                thinking, words = split_thinking(policy.text(row.answer), opened=opened)
+                finished.append((row.key, row.completion(thinking, words, finish)))
         return finished
 
     def _picture_chunk(self, row: BatchRow) -> Chunk:

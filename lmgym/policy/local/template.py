@@ -19,13 +19,14 @@ from lmgym.policy.base import Conversation, with_tools_in_prompt
 from lmgym.policy.local.rendering import BoundedTemplate
 from lmgym.policy.local.vocabulary import MARKS, Vocabulary
 from lmgym.policy.models.vision import Gallery
-from lmgym.policy.tools import wrapped
-from lmgym.types import Message, Picture
+from lmgym.policy.tools import CLOSE, OPEN, split_thinking, wrapped
+from lmgym.types import Completion, Message, Picture
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 PROBE = ("first-probe", "second-probe", "third-probe")
+TAIL = 16  # tokens at the end of a prompt that hold `<think>` and a line end, spelt letter by letter
 CACHED = 512  # renderings kept, one or two for each conversation in flight
 TEXT_ONLY = "this policy reads text only, but the conversation has images; use a policy with vision, such as tiny-vl"
 
@@ -104,6 +105,10 @@ class ChatTemplate:
         """Return the ids of an answer that was not sampled, including its end of turn."""
         return self.vocabulary.words(text) + ([] if self.end is None else [self.end])
 
+    def opens_thinking(self, prompt: Sequence[int]) -> bool:
+        """Return True if a prompt ends in `<think>`: the template begins the answer's thinking."""
+        return self.vocabulary.text(prompt[-TAIL:], special=True).rstrip().endswith(OPEN)
+
     def count(self, messages: Sequence[Message]) -> int:
         """Return the number of tokens in a full rendering of `messages`."""
         return len(self.extend(Conversation(messages=tuple(messages)))[0])
@@ -123,8 +128,14 @@ class ChatTemplate:
         last = _last_spoken(conversation)
         if last is None:
             return None
-        messages = tuple(map(_stripped, conversation.messages))  # many templates trim answers; that is no edit
-        if self._is_local and key.tools is None and last > 0 and messages[last - 1].role == "user":
+        sampled = [*conversation.messages]
+        local = self._is_local and key.tools is None and last > 0 and sampled[last - 1].role == "user"
+        answers = [i for i in range(last + 1) if sampled[i].role == "assistant"]
+        spoken = conversation.spoken[-1:] if local else conversation.spoken
+        for i, completion in zip(answers[-len(spoken) :], spoken, strict=True):
+            sampled[i] = self._with_thinking(sampled[i], completion)
+        messages = tuple(map(_stripped, sampled))  # many templates trim answers; that is no edit
+        if local:
             messages, last = messages[last - 1 :], 1
         added = self._added(messages, last, key)
         ids = conversation.spoken[-1].ids
@@ -132,6 +143,14 @@ class ChatTemplate:
             return added
         space, stop, rest = added.partition(self.vocabulary.name(ids[-1]))  # the policy sampled its end of turn itself
         return rest if stop and not space.strip() else added
+
+    def _with_thinking(self, message: Message, completion: Completion) -> Message:
+        """Return an answer with its thinking, which messages leave out, for the template to keep or to strip."""
+        ids = completion.ids
+        text = self.vocabulary.text(ids[:-1] if ids[-1] in self.stops else ids)
+        if split_thinking(text, opened=self.opens_thinking(completion.prompt_ids))[1] == text:
+            return message
+        return replace(message, text=text if CLOSE in text else text + CLOSE)
 
     def _added(self, messages: tuple[Message, ...], last: int, key: RenderKey) -> str | None:
         """Return what is written after the words of message `last`; None if the rendering before it has changed."""

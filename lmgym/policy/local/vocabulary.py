@@ -70,9 +70,9 @@ class Vocabulary:
             return self.words(text[:cut]) + self.words(text[cut:])
         return ids
 
-    def text(self, ids: Sequence[int]) -> str:
-        """Decode `ids` without special tokens."""
-        return str(self._backend.decode(list(ids), skip_special_tokens=True))
+    def text(self, ids: Sequence[int], *, special: bool = False) -> str:
+        """Decode `ids`, by default without special tokens."""
+        return str(self._backend.decode(list(ids), skip_special_tokens=not special))
 
     def name(self, token: int) -> str:
         """Return the name of a token."""
