@@ -253,7 +253,8 @@ class EngineRun:
                 answers = self.pool.collect(0.0 if sampling else POLL)
             if not answers:
                 return
-            for answer in answers:
+            # environments may be lost with answers that came before: faults void these
+            for answer in sorted(answers, key=lambda answer: not isinstance(answer, Fault)):
                 if isinstance(answer, Fault):
                     self._void(answer)
                 else:

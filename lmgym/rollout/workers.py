@@ -212,8 +212,9 @@ class ProcessHost:
     def _started(self) -> Connection:
         context = multiprocessing.get_context("spawn")
         self._pipe, there = context.Pipe()
-        self._process = context.Process(target=_serve, args=(there,), name="lmgym-player", daemon=True)
-        self._process.start()
+        process = context.Process(target=_serve, args=(there,), name="lmgym-player", daemon=True)
+        process.start()
+        self._process = process
         there.close()
         if not self._pipe.poll(STARTUP):
             raise TimeoutError(f"it did not start within {STARTUP:g} seconds")
