@@ -103,6 +103,14 @@ class Session(Protocol):
 
 
 @runtime_checkable
+class AnswersLater(Protocol):
+    """A session computed elsewhere, whose `step` waits for an answer."""
+
+    def poll(self) -> list[tuple[Hashable, Completion]]:
+        """Return the answers that arrived, without waiting."""
+
+
+@runtime_checkable
 class Policy(Protocol):
     """A player that answers conversations in batches."""
 

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from lmgym.env.registry import find
 from lmgym.errors import BackendError, RecipeError
-from lmgym.policy.base import Conversation, Policy, Session, TakesPictures
+from lmgym.policy.base import AnswersLater, Conversation, Policy, Session, TakesPictures
 from lmgym.rollout.context import Context, Full, History
 from lmgym.rollout.env_handle import HintNames, Setting, StepResult
 from lmgym.rollout.env_pool import EnvPool, Kind
@@ -356,9 +356,10 @@ class EngineRun:
             session.put(key, conversation)
         self.puts.clear()
         completions: list[tuple[Hashable, Completion]] = []
-        for session in self.sessions.values():
-            if len(session):
-                completions += session.step()
+        busy = [session for session in self.sessions.values() if len(session)]
+        computing = not all(isinstance(session, AnswersLater) for session in busy)
+        for session in busy:
+            completions += session.poll() if computing and isinstance(session, AnswersLater) else session.step()
             while lockstep and len(session):
                 completions += session.step()
         answers = [(self.waiting.pop(key), completion) for key, completion in completions if key in self.waiting]

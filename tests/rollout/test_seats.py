@@ -10,7 +10,7 @@ from lmgym.rollout.planner import Planner, Stop
 from lmgym.rollout.replay import replay
 from lmgym.types import Job
 
-from .fakes import Bytes, assert_rescored, assert_trained_once
+from .fakes import Bytes, Session, assert_rescored, assert_trained_once
 
 RACE = "test/Race-v0"
 TRIO = "test/Trio-v0"
@@ -44,6 +44,32 @@ def test_each_seat_has_a_trajectory_and_earns_what_falls_to_it_until_its_next_tu
     assert [turn.observation.text for turn in black.turns] == ["sum 1", "sum 4"]
     assert_rescored([agent, black])
     assert_trained_once([agent, black])
+
+
+def test_a_seat_computed_elsewhere_is_not_waited_for_while_another_samples():
+    class Far(Session):
+        def step(self):
+            waits.append(len(near.sessions[0]))
+            return super().step()
+
+        def poll(self):
+            return super().step() if polls.append(1) or len(polls) % 3 == 0 else []
+
+    class Near(Bytes):
+        def session(self):
+            self.sessions = [*getattr(self, "sessions", []), super().session()]
+            return self.sessions[-1]
+
+    class Remote(Bytes):
+        def session(self):
+            return Far(self)
+
+    waits, polls, near = [], [], Near(lambda _: "1", pace=1)
+    far = SeatConfig(policy=Remote(lambda _: "2"))
+    jobs = [Job(task=RACE, index=0) for _ in range(6)]
+    assert len(list(Engine(seats={"black": far}).run(near, jobs))) == 12
+    assert polls
+    assert set(waits) <= {0}
 
 
 def test_a_model_in_the_other_seat_gives_the_agent_what_the_script_would():

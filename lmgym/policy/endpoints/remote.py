@@ -244,7 +244,7 @@ class RemoteSession:
         """
         finished = []
         with suppress(Empty):
-            key, future = self._done.get(timeout=POLL)
+            key, future = self._done.get(timeout=wait)
             while True:
                 if self._futures.get(key) is future:  # not dropped meanwhile
                     del self._futures[key]
@@ -252,6 +252,13 @@ class RemoteSession:
                         finished.append((key, future.result()))
                     except PolicyError as error:
                         self._policy.halt(str(error))
+        return self._arrived(POLL)
+
+    def poll(self) -> list[tuple[Hashable, Completion]]:
+        """Return the answers that arrived, as `step` does, without waiting."""
+        return self._arrived(0.0)
+
+    def _arrived(self, wait: float) -> list[tuple[Hashable, Completion]]:
                         raise
                 key, future = self._done.get_nowait()
         return finished
