@@ -11,7 +11,7 @@ from urllib.parse import parse_qs
 from lmgym.errors import MissingExtra, PolicyError
 from lmgym.policy import scripted
 from lmgym.policy.base import Policy
-from lmgym.policy.endpoints.calls import CallLedger, Provider, RequestOptions
+from lmgym.policy.endpoints.calls import CallLedger, PictureSource, Provider, RequestOptions
 from lmgym.policy.endpoints.secrets import Secrets, without_secrets
 from lmgym.policy.select import selection_of
 
@@ -29,6 +29,7 @@ KINDS = (
 )
 LOCAL = ("tiny", "tiny-vl", "smollm2", "hf")  # kinds with weights: they also score and learn
 REMOTE = ("http", "https", "anthropic", "litellm", "cmd")  # kinds that are computed outside this process
+UNSENT = {"top_p": 1.0, "top_k": 0, "stop": ()}  # settings of sampling and the values at which they are off
 TRUST = "?trust_remote_code=1"  # suffix of hf: names whose own Python code may run
 
 
@@ -70,7 +71,7 @@ def load_policy(
     if kind == "python":
         return scripted.python(rest)
     if kind in REMOTE:
-        return load_remote(name)
+        return load_remote(name, request=None if sampling is None else _request(name, sampling))
     if kind.partition("?")[0] in LOCAL:
         return load_local(
             name, sampling=sampling, device=device, dtype=dtype, context=context, seed=seed, options=options
@@ -91,7 +92,7 @@ def load_remote(
 ) -> RemotePolicy:
     """Load a policy behind an endpoint or in another program.
 
-    `pictures` maps digests to PNGs, normally the engine's own mapping; for the rest see RemotePolicy.
+    `pictures` maps digests to PNGs until an engine gives its own mapping; for the rest see RemotePolicy.
     """
     request = request or RequestOptions()
     secrets = secrets or Secrets.of_environment(key=request.key_variable)
@@ -105,22 +106,41 @@ def load_remote(
     except ModuleNotFoundError as error:
         raise MissingExtra(f"{kind}: needs {error.name}: pip install 'lmgym[eval]'") from error
     retries = retries or RetryLimits()
-    pictures = {} if pictures is None else pictures
+    source = PictureSource({} if pictures is None else pictures)
     provider: Provider
     if kind == "cmd":
         from lmgym.policy.endpoints.command import Command
 
-        provider = Command(rest, options=request, pictures=pictures)
+        provider = Command(rest, options=request, pictures=source)
     elif kind == "litellm":
         from lmgym.policy.endpoints.litellm import LiteLlm
 
-        provider = LiteLlm(rest, options=request, pictures=pictures, timeout=retries.timeout)
+        provider = LiteLlm(rest, options=request, pictures=source, timeout=retries.timeout)
     elif kind == "anthropic":
-        provider = http.anthropic_endpoint(rest, options=request, pictures=pictures, timeout=retries.timeout)
+        provider = http.anthropic_endpoint(rest, options=request, pictures=source, timeout=retries.timeout)
     else:
         address = without_secrets(name, secrets)
-        provider = http.chat_endpoint(address, options=request, pictures=pictures, timeout=retries.timeout)
-    return RemotePolicy(provider, ledger=ledger, retries=retries, concurrency=concurrency, secrets=secrets, costs=costs)
+        provider = http.chat_endpoint(address, options=request, pictures=source, timeout=retries.timeout)
+    return RemotePolicy(
+        provider,
+        ledger=ledger,
+        retries=retries,
+        concurrency=concurrency,
+        secrets=secrets,
+        costs=costs,
+        pictures=source,
+    )
+
+
+def _request(name: str, sampling: Sampling) -> RequestOptions:
+    """Return the options of requests for `sampling`; raise PolicyError for what an endpoint is not sent."""
+    unsent = [f"{key}={value}" for key, off in UNSENT.items() if (value := getattr(sampling, key)) != off]
+    if unsent:
+        raise PolicyError(
+            f"{name.partition(':')[0]}: endpoints and programs are sent temperature and max_tokens only; "
+            f"leave out {', '.join(unsent)}, or call load_remote with RequestOptions(extra=...)"
+        )
+    return RequestOptions(temperature=sampling.temperature, max_tokens=sampling.max_tokens)
 
 
 def load_local(
@@ -138,6 +158,10 @@ def load_local(
         raise PolicyError(f"{selection.kind}:N:MODEL has no weights of its own to train or score; name MODEL alone")
     if (kind := name.partition(":")[0].partition("?")[0]) not in LOCAL:
         raise PolicyError(f"{kind!r} has no weights at hand; choose one of {WITH_WEIGHTS}")
+    if kind == "hf" and not name.startswith("hf:"):
+        raise PolicyError(f"{name!r} names no model; write hf:FOLDER or hf:NAME, such as hf:runs/x/policy")
+    if kind == "smollm2" and name != kind:
+        raise PolicyError(f"{name!r}: smollm2 has one size and no options; write smollm2")
     try:
         import torch
 

@@ -284,7 +284,7 @@ def test_replies_on_their_way_are_kept_when_a_run_ends_early(tmp_path):
 def test_pictures_reach_an_endpoint_as_data_and_the_folder_as_files(tmp_path):
     with serving(lambda body: {"content": "next"}) as server:
         record = Record(tmp_path, {}, resume=False)
-        policy = load_remote(server.model, pictures=record.pictures)
+        policy = load_remote(server.model)  # the engine gives it the pictures
         jobs = runner.episodes("test/Pictures-v0", split="test", size=10, count=1, options={})
         engine = Engine(pictures=record.pictures)
         runner.evaluate(policy, jobs, engine=engine, keep=lambda trajectory: record.keep([trajectory]))

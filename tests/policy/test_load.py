@@ -2,6 +2,7 @@ import json
 import re
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 import torch
@@ -79,6 +80,10 @@ def test_every_kind_is_a_policy_with_a_session(name):
         ("cmd:'", "cannot be split into words"),
         ("http://localhost:8000/v1", "names no model: append it to the address"),
         ("hf:", "a folder or a name"),
+        ("hf", "'hf' names no model; write hf:FOLDER or hf:NAME"),
+        ("hf?seed=1", "'hf?seed=1' names no model"),
+        ("smollm2:", "smollm2 has one size and no options; write smollm2"),
+        ("smollm2?seed=3", "smollm2 has one size and no options"),
         ("python:nowhere:f", "cannot be imported"),
         ("python:os:sep", "is not a function but str"),
     ],
@@ -87,11 +92,19 @@ def test_a_wrong_name_is_refused_with_what_to_do(name, message):
     assert_refused(name, re.escape(message))
 
 
-def assert_refused(name: str, pattern: str, **settings: str) -> None:
+def assert_refused(name: str, pattern: str, **settings: object) -> None:
     """Loading a policy fails with a message of one line."""
     with pytest.raises(PolicyError, match=pattern) as caught:
         load_policy(name, **settings)
     assert "\n" not in str(caught.value)
+
+
+def test_an_endpoint_is_sent_its_sampling_or_refuses_it():
+    with closing(load_policy("http://localhost/v1#m", sampling=Sampling(temperature=0.3, max_tokens=7))) as made:
+        body = made.provider.dialect.body(CONVERSATION)
+    assert (body["temperature"], body["max_tokens"]) == (0.3, 7)
+    sampling = Sampling(top_p=0.9, stop=("x",))
+    assert_refused("http://localhost/v1#m", r"leave out top_p=0.9, stop=\('x',\)", sampling=sampling)
 
 
 @pytest.mark.parametrize("name", ["random", "http://localhost/v1#m", "smolm2", "run:folder", ""])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -68,6 +68,22 @@ class RequestOptions:
     def body(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Return the request `fields` merged with the extra members, without members that are None."""
         return {name: value for name, value in {**fields, **self.extra}.items() if value is not None}
+
+
+@dataclass
+class PictureSource(Mapping[str, bytes]):
+    """The pictures of a policy, PNGs by digest; its requests find those that it was told to use last."""
+
+    current: Mapping[str, bytes]
+
+    def __getitem__(self, digest: str) -> bytes:
+        return self.current[digest]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.current)
+
+    def __len__(self) -> int:
+        return len(self.current)
 
 
 @dataclass(frozen=True, kw_only=True)

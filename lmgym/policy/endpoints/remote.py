@@ -21,6 +21,7 @@ from lmgym.policy.endpoints.calls import (
     CallLedger,
     Halted,
     ParsedReply,
+    PictureSource,
     Provider,
     RawReply,
     RequestRejected,
@@ -53,9 +54,14 @@ class RemotePolicy:
         concurrency: int,
         secrets: Secrets,
         costs: Callable[[Mapping[str, Any]], float | None],
+        pictures: PictureSource,
     ) -> None:
-        """`concurrency` limits the calls in flight; `costs` maps a call's usage to its cost, None if unknown."""
+        """`concurrency` limits the calls in flight; `costs` maps a call's usage to its cost, None if unknown.
+
+        `pictures` are those of the provider's dialect.
+        """
         self.name = provider.name
+        self.pictures = pictures
         self.provider = provider
         self.ledger = CallLedger() if ledger is None else ledger
         self.retries = retries
@@ -77,6 +83,10 @@ class RemotePolicy:
     def count(self, messages: Sequence[Message]) -> int:
         """Estimate the tokens of messages from their length."""
         return sum(len(message.text) // CHARACTERS_PER_TOKEN + CHARACTERS_PER_TOKEN for message in messages)
+
+    def use_pictures(self, pictures: Mapping[str, bytes]) -> None:
+        """Look up pictures in `pictures`, a mapping of digests to PNGs, from now on; an engine calls this itself."""
+        self.pictures.current = pictures
 
     def session(self) -> RemoteSession:
         """Return a session that asks for all conversations at once."""
@@ -242,6 +252,13 @@ class RemoteSession:
 
         Raise PolicyError if no more can arrive, after replies in flight have been recorded.
         """
+        return self._arrived(POLL)
+
+    def poll(self) -> list[tuple[Hashable, Completion]]:
+        """Return the answers that arrived, as `step` does, without waiting."""
+        return self._arrived(0.0)
+
+    def _arrived(self, wait: float) -> list[tuple[Hashable, Completion]]:
         finished = []
         with suppress(Empty):
             key, future = self._done.get(timeout=wait)
@@ -252,13 +269,6 @@ class RemoteSession:
                         finished.append((key, future.result()))
                     except PolicyError as error:
                         self._policy.halt(str(error))
-        return self._arrived(POLL)
-
-    def poll(self) -> list[tuple[Hashable, Completion]]:
-        """Return the answers that arrived, as `step` does, without waiting."""
-        return self._arrived(0.0)
-
-    def _arrived(self, wait: float) -> list[tuple[Hashable, Completion]]:
                         raise
                 key, future = self._done.get_nowait()
         return finished
