@@ -331,7 +331,7 @@ def _decoder_of(model: PreTrainedModel, dtype: torch.dtype, vision: Vision | Non
 
 def _cast(model: PreTrainedModel, dtype: torch.dtype) -> PreTrainedModel:
     """Return a copy of a model with its weights in `dtype`."""
-    cast = deepcopy(model).to(dtype)  # type: ignore[arg-type]
+    cast: PreTrainedModel = deepcopy(model).to(dtype)  # type: ignore[arg-type]
     saved = model.state_dict().keys()
     for name, buffer in model.named_buffers():
         if name not in saved:  # rotary frequencies: in 16 bits, far positions turn by wrong angles
