@@ -46,8 +46,7 @@ def evaluate(config: EvalConfig) -> None:
 
     budget = config.budget()
     local: dict[str, Policy] = {}
-    for task in config.tasks:
-        plan = EvalPlan.of(config, task)
+    for plan in [EvalPlan.of(config, task) for task in config.tasks]:
         if config.dry_run and not config.pilot:
             estimate, player = plan.dry_run()
             Console().print(_estimate_table(plan, estimate, f"as the {player} plays, in tokens of 4 characters"))
@@ -79,11 +78,15 @@ def _play(plan: EvalPlan, budget: Budget, local: dict[str, Policy]) -> None:
             console.print(_pass_k(report, config.k))
     if config.pilot and report.played:
         console.print(_estimate_table(plan, plan.estimate(report.outcomes), "from its first episodes"))
+    out = folder if len(config.tasks) == 1 else config.out  # that of the command
+    resume = "--resume" if out is None else f"--resume --out {out}"
     if report.stopped:
-        text = f"stopped early: {visible(report.stopped)}. Continue with the same command and --resume --out {folder}"
-        console.print(Text(text))
+        console.print(
+            Text(f"stopped early: {visible(report.stopped)}. Continue with the same command and {resume}"),
+            soft_wrap=True,
+        )
     elif config.pilot:
-        console.print(Text(f"play the rest with the same command without --pilot, with --resume --out {folder}"))
+        console.print(Text(f"play the rest with the same command without --pilot, with {resume}"), soft_wrap=True)
     console.print(Text(f"wrote {folder}; see lmgym replay {folder}/episodes.jsonl"), soft_wrap=True)
     if evaluation.error is not None:
         raise evaluation.error

@@ -55,14 +55,14 @@ class Budget:
                 return f"a reply does not report its {name}, which --budget-{name} needs: leave the option out"
         pending = self.flying + 1 if self._most_tokens else 0
         if self.tokens is not None and self.spent_tokens + pending * self._most_tokens > self.tokens:
-            return f"the budget of {self.tokens} tokens is used up: {self.spent_tokens} so far"
+            return f"the budget of {self.tokens} tokens is used up: {self.spent_tokens} so far; raise --budget-tokens"
         pending = self.flying + 1 if self._most_cost else 0
         if self.cost is not None and self.spent_cost + pending * self._most_cost > self.cost:
-            return f"the budget of ${self.cost:g} is used up: ${self.spent_cost:.4f} so far"
+            return f"the budget of ${self.cost:g} is used up: ${self.spent_cost:.4f} so far; raise --budget-cost"
         return ""
 
     def full(self, started: int) -> str:
         """Return the message of the limit that forbids another episode after `started`; empty if none does."""
         if self.episodes is not None and started >= self.episodes:
-            return f"the budget of {self.episodes} episodes is used up"
+            return f"the budget of {self.episodes} episodes is used up; raise --budget-episodes"
         return self.reached()

@@ -108,7 +108,14 @@ class EvalPlan:
         """
         config, name = self.config, find(self.settings.task).name
         if config.out is not None:
-            return config.out if len(config.tasks) == 1 else config.out / name
+            if len(config.tasks) == 1:
+                return config.out
+            folders = {find(task).id: config.out / _task_folder(config, task) for task in config.tasks}
+            if config.resume and not any((folder / FACTS).exists() for folder in folders.values()):
+                raise RecipeError(
+                    f"nothing to resume: {config.out} has no run of these tasks; leave --resume out to start there"
+                )
+            return folders[self.settings.task]
         base = f"{name}-{_slug(config.model)}"
         numbered = [RUNS / base, *(RUNS / f"{base}-{number}" for number in range(2, len(list(RUNS.glob("*"))) + 3))]
         taken = [folder for folder in numbered if (folder / FACTS).exists()]
@@ -219,6 +226,13 @@ class EvalPlan:
         if config.tools == "template" and (model := model_of(config.model)) in local:
             check_template(local[model])
         return policies
+
+
+def _task_folder(config: EvalConfig, task: str) -> str:
+    """Return the name of a task's folder within `--out`: the task's own, or its id if several tasks share the name."""
+    names = [find(each).name for each in config.tasks]
+    spec = find(task)
+    return spec.name if names.count(spec.name) == 1 else spec.id.replace("/", "-")
 
 
 def _jobs(config: EvalConfig, task: str) -> list[Job]:

@@ -154,9 +154,34 @@ def test_several_tasks_share_a_budget(lmgym):
     code, printed = lmgym("guess_number", "wordle", *words, "--budget-episodes", "8")
     assert code == 0
     assert [len(outcomes(f"x/{task}")) for task in ("guess_number", "wordle")] == [5, 3]
-    assert "the budget of 8 episodes is used up" in printed
+    assert "the budget of 8 episodes is used up; raise --budget-episodes. Continue with" in printed
+    assert "with the same command and --resume --out x\n" in printed  # x, not x/wordle, holds the runs of the command
+    assert lmgym("guess_number", "wordle", *words, "--resume")[0] == 0
+    assert [len(outcomes(f"x/{task}")) for task in ("guess_number", "wordle")] == [5, 5]
     code, printed = lmgym("wordle", "lmgym/Wordle-v0", "--model", "oracle")
     assert (code, "named twice" in printed) == (2, True)
+
+
+def test_a_pilot_of_several_tasks_names_the_folder_of_the_command(lmgym):
+    words = ["guess_number", "wordle", "--model", "demonstrator", "--episodes", "5", "--pilot"]
+    _, printed = lmgym(*words, "--out", "x")
+    assert printed.count("without --pilot, with --resume --out x\n") == 2
+    _, printed = lmgym(*words)
+    assert printed.count("without --pilot, with --resume\n") == 2
+
+
+def test_several_tasks_are_not_resumed_where_none_began(lmgym):
+    words = ["guess_number", "wordle", "--model", "demonstrator", "--episodes", "2"]
+    code, printed = lmgym(*words, "--out", "x", "--resume")
+    assert (code, "nothing to resume: x has no run of these tasks" in printed) == (2, True)
+    assert not Path("x").exists()
+
+
+def test_two_ids_of_a_task_folder_have_folders_of_their_own(lmgym):
+    words = ["sokoban", "lmgym/SokobanLarge-v0", "guess_number", "--model", "null", "--episodes", "1"]
+    assert lmgym(*words, "--option", "max_turns=2", "--out", "x")[0] == 0
+    found = sorted(path.name for path in Path("x").iterdir())
+    assert found == ["guess_number", "lmgym-Sokoban-v0", "lmgym-SokobanLarge-v0"]
 
 
 def test_tools_are_offered_in_the_chosen_mode(lmgym):
