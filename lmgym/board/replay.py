@@ -39,7 +39,7 @@ def replay(env: EnvHandle, episode: RecordedEpisode, *, exact: bool) -> dict[str
         result = env.step(turn.action)
         ledger.begin_turn(number, turn.seat)
         ledger.add(result, number)
-        invalid += not result.info.get("valid", True)
+        invalid += turn.seat == FIRST_SEAT and not result.info.get("valid", True)
     if not (result.terminated or result.truncated):
         if episode.stop != "context":
             raise SubmissionError(

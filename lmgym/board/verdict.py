@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from lmgym.evaluation.stats import Interval, bootstrap, mean_figure, unit
+from lmgym.evaluation.stats import Interval, bootstrap, by_instance, mean_figure, unit
 
 Level = Literal["exact", "outcome", "none"]
 Mark = Literal["reported", "verified", "reproduced"]
@@ -102,7 +102,7 @@ def figures(outcomes: Outcomes) -> dict[str, Any]:
     invalid = [count for count in outcomes.invalid if count is not None]
     return {
         **shares(outcomes),
-        "turns": figure(bootstrap(turns, bounds=(0.0, float(turns.max(initial=1.0))))),
+        "turns": figure(bootstrap(by_instance(turns, index)[0], bounds=(0.0, float(turns.max(initial=1.0))))),
         "invalid": round(sum(invalid) / max(1, sum(outcomes.turns)), 6) if len(invalid) == len(index) else None,
         "tokens": round(sum(outcomes.tokens) / len(index), 3) if any(outcomes.tokens) else None,
         "outcomes": outcomes,

@@ -18,6 +18,7 @@ from lmgym.board.entry import PolicyRecord, RecordedEpisode, canonical, episodes
 from lmgym.board.replay import replay
 from lmgym.board.submit import build
 from lmgym.board.submit import record_episode as record
+from lmgym.board.verdict import Figure, figures, outcomes
 from lmgym.errors import BackendError, SubmissionError
 from lmgym.evaluation.protocol import Protocol, promise, protocol
 from lmgym.policy.load import load_policy
@@ -88,6 +89,24 @@ def test_a_changed_turn_of_another_seat_is_refused(change: Callable[..., object]
     forged = edited(three_seats(), change)
     with pytest.raises(SubmissionError, match=message):
         replay(stage(TRIO, "agent", "red", "black"), forged, exact=True)
+
+
+def test_an_invalid_action_of_another_seat_is_not_the_agents() -> None:
+    black = SeatConfig(policy=Bytes(lambda talk: "1" if talk.messages[-1].text == "1 or 2" else "x"))
+    job = Job(task="test/Race-v0", split="train", index=0)
+    seats = {each.seat: each for each in Engine(seats={"black": black}).run(say("1"), [job])}
+    assert sum(not turn.info["valid"] for turn in seats["black"].turns) == 2
+    outcome = replay(stage(job.task, "agent", "black"), record(seats), exact=True)
+    assert (outcome["turns"], outcome["invalid"]) == (3, 0)
+
+
+def test_tries_of_an_instance_are_one_sample_of_turns() -> None:
+    def turns(tries: int) -> Figure:
+        rest = {"score": 0.0, "success": False, "invalid": 0, "tokens": 0}
+        rows = [{"index": i, "attempt": j, "turns": 2 + i, **rest} for i in range(5) for j in range(tries)]
+        return figures(outcomes(rows))["turns"]  # type: ignore[no-any-return]
+
+    assert turns(8) == turns(1)
 
 
 def dice(budget: int | None = None) -> Trajectory:
