@@ -42,6 +42,7 @@ Link = Annotated[
 Share = Annotated[float, Meta(ge=0, le=1)]
 TokenId = Annotated[int, Meta(ge=0, lt=1 << 24)]  # 60 times the largest vocabulary
 TokenCount = Annotated[int, Meta(ge=0, le=1 << 40)]
+AnswerLimit = Annotated[int, Meta(ge=1, le=1 << 40)]  # tokens
 FigureName = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]{0,47}" + END)]
 Finish = Literal["stop", "length", "context", "filter"]
 PolicyKind = Literal["model", "script", "oracle", "random", "null", "human"]
@@ -137,7 +138,8 @@ class EntrySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     temperature: Annotated[float, Meta(ge=0, le=2)] = 1.0  # any text is plausible at a higher one
     top_p: Annotated[float, Meta(gt=0, le=1)] = 1.0
     top_k: Annotated[int, Meta(ge=0, lt=1 << 24)] = 0
-    max_tokens: Annotated[int, Meta(ge=1, le=1 << 40)] | None = None  # per answer
+    max_tokens: AnswerLimit | None = None  # per answer
+    seat_max_tokens: dict[SeatName, AnswerLimit] = {}  # of seats whose limit is not the agent's
     context: Line = "full"
     tools: ToolMode = "none"
     prompt: str | None = None  # system prompt

@@ -180,11 +180,12 @@ def _check_turn(turn: RecordedTurn, where: str, entry: Entry) -> None:
         raise SubmissionError(f"{where} is of seat {turn.seat[:40]!r}, which is not a seat of this entry")
     if turn.action is None and not str(entry.settings.get("context", "")).startswith("summarise"):
         raise SubmissionError(f"{where} is a summary, but this entry's context rule asks for none")
+    settings = settings_of(entry)
     if turn.action is not None and turn.words is not None:
-        answers = settings_of(entry).answers if turn.seat == FIRST_SEAT else "plain"
+        answers = settings.answers if turn.seat == FIRST_SEAT else "plain"
         if turn.action == turn.words or action_of(turn.words, answers) != turn.action:
             raise SubmissionError(f"{where} has words that are not an answer with its action: {turn.words[:40]!r}")
-    limit = entry.settings.get("max_tokens")
+    limit = settings.seat_max_tokens.get(turn.seat, settings.max_tokens)
     if limit is not None and len(turn.ids) > limit:
         raise SubmissionError(f"{where} has {len(turn.ids)} tokens; this entry's limit is {limit}")
     for name in ("logprobs", "entropy"):

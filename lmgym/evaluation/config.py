@@ -40,7 +40,7 @@ class EvalConfig:
     k: Annotated[int | None, Opt("--k", help="Show pass@k and pass^k; at most the number of tries.")] = None
     temperature: Annotated[float, Opt(help="Sampling temperature.")] = 1.0
     max_tokens: Annotated[
-        int | None, Opt(min=1, help="Token limit per answer; default 2048 remote, else the task's.")
+        int | None, Opt(min=1, help="Token limit per answer, in all seats; default 2048 remote, else the task's.")
     ] = None
     context: Annotated[str, Opt(help=f"History shown to the model: {RULES}.")] = "full"
     tools: Annotated[str, Opt(help="Tool calling: auto, native, template, text or none.")] = "auto"
@@ -68,7 +68,9 @@ class EvalConfig:
     budget_cost: Annotated[float | None, Opt(help="Maximum cost in US dollars.")] = None
     budget_seconds: Annotated[float | None, Opt(help="Maximum seconds of this session.")] = None
     prices: Annotated[Path | None, Opt(help="JSON price table, looked up before the built-in one.")] = None
-    key_env: Annotated[str | None, Opt(help="Environment variable with the API key; LMGYM_API_KEY by default.")] = None
+    key_env: Annotated[
+        str | None, Opt(help="Environment variable with the API key of --model; LMGYM_API_KEY by default.")
+    ] = None
     concurrency: Annotated[int | None, Opt(min=1, help="Maximum concurrent episodes and calls.")] = None
     timeout: Annotated[float, Opt(min=0.001, help="Seconds allowed per call.")] = 300.0
     retries: Annotated[int, Opt(min=1, help="Attempts per call; HTTP 429 does not count.")] = 8

@@ -68,9 +68,9 @@ class EvalPlan:
                 f"neither pass@{config.k} nor pass^{config.k} can be estimated without bias from {tries} tries of an "
                 f"instance: evaluate with --tries {max(config.k, 1)}"
             )
-        least, answers = find(jobs[0].task).answer_tokens, _answers(config, jobs[0].task)
-        if answers == "action" or talks(config.model):
-            least = max(least, TALKING_TOKENS)
+        answers = _answers(config, jobs[0].task)
+        talking = answers == "action" or talks(config.model)
+        max_tokens = config.max_tokens or _max_tokens(config.model, jobs[0].task, talking=talking)
         settings = Settings(
             task=jobs[0].task,
             split=jobs[0].split,
@@ -79,7 +79,8 @@ class EvalPlan:
             tries=tries,
             seed=config.seed,
             temperature=config.temperature,
-            max_tokens=config.max_tokens or default_max_tokens(config.model, least=least),
+            max_tokens=max_tokens,
+            seat_max_tokens=_seat_max_tokens(config, jobs[0].task, max_tokens),
             context=config.context,
             tools=_tool_mode(config, jobs[0].task),
             prompt=_prompt(config, jobs[0].task),
@@ -279,6 +280,21 @@ def _seats(config: EvalConfig, task: str) -> dict[str, str]:
         if not spec.remote:
             raise RecipeError(f"{spec.id} has no seat {unknown[0]!r}: {listed}")
     return {seat: model for seat, model in config.seats.items() if model != SCRIPTED}
+
+
+def _max_tokens(model: str, task: str, *, talking: bool) -> int:
+    """Return the limit of tokens in an answer of a model, unless one is set."""
+    needed = find(task).answer_tokens
+    return default_max_tokens(model, least=max(needed, TALKING_TOKENS) if talking else needed)
+
+
+def _seat_max_tokens(config: EvalConfig, task: str, limit: int) -> dict[str, int]:
+    """Return the default limits of the models in other seats that differ from `limit`, the agent's."""
+    if config.max_tokens:
+        return {}
+    models = {seat: model for seat, model in _seats(config, task).items() if kind_of(model) != "scripted"}
+    limits = {seat: _max_tokens(model, task, talking=talks(model)) for seat, model in models.items()}
+    return {seat: own for seat, own in limits.items() if own != limit}
 
 
 def _tool_mode(config: EvalConfig, task: str) -> ToolMode:

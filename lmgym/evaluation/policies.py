@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -96,8 +96,9 @@ def build_policies(
     *,
     key: str | None = None,
 ) -> Policies:
-    """Build the policies of all seats; `local` keeps local ones for the next task, `key` names the API key's variable.
+    """Build the policies of all seats; `local` keeps local ones for the next task.
 
+    `key` names the variable of the agent's API key; other seats, maybe at other hosts, have those of their addresses.
     Everything that the policies depend on is in `settings`, so that a later run can build the same ones.
     """
     from lmgym.policy.endpoints.calls import RequestOptions
@@ -105,28 +106,30 @@ def build_policies(
     max_tokens = settings.max_tokens or default_max_tokens(model)
     remote: list[RemotePolicy] = []
 
-    def build(name: str, answers: AnswerFormat = "plain") -> Policy:
+    def build(name: str, limit: int, answers: AnswerFormat = "plain", *, key: str | None = None) -> Policy:
         if (selection := selection_of(name)) is not None:
-            action = partial(action_of, answers=answers)
-            return selection.select(build(selection.model), temperature=settings.temperature, action=action)
+            tried, action = build(selection.model, limit, key=key), partial(action_of, answers=answers)
+            return selection.select(tried, temperature=settings.temperature, action=action)
         if kind_of(name) == "remote":
             request = RequestOptions(
-                temperature=settings.temperature, max_tokens=max_tokens, extra=settings.request, key_variable=key
+                temperature=settings.temperature, max_tokens=limit, extra=settings.request, key_variable=key
             )
             remote.append(connect(name, request))
             return remote[-1]
         if name not in local:
             temperature = 1.0 if settings.temperature is None else settings.temperature
-            local[name] = load(name, temperature, settings.seed, max_tokens=max_tokens)
+            local[name] = load(name, temperature, settings.seed, max_tokens=limit)
         return local[name]
 
     try:
-        agent = build(model, settings.answers)
-        tools = "native" if kind_of(model) == "scripted" else settings.tools
-        seats = {FIRST_SEAT: SeatConfig(policy=agent, answers=settings.answers, tools=tools)}
+        agent = build(model, max_tokens, settings.answers, key=key)
+        seats = {FIRST_SEAT: SeatConfig(policy=agent, answers=settings.answers)}
+        if kind_of(model) != "scripted":  # a player or an object plays as it is
+            seats[FIRST_SEAT] = replace(seats[FIRST_SEAT], tools=settings.tools, max_tokens=max_tokens)
         others = "text" if settings.tools == "text" else "native"
         for seat, name in settings.seats.items():
-            seats[seat] = SeatConfig(policy=build(name), trained=False, tools=others)
+            limit = settings.seat_max_tokens.get(seat, max_tokens)
+            seats[seat] = SeatConfig(policy=build(name, limit), trained=False, tools=others, max_tokens=limit)
         return Policies(agent=agent, seats=seats, remote=remote)
     except BaseException:
         for policy in remote:

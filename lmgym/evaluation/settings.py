@@ -35,11 +35,12 @@ class Settings:
     prompt: str | None = None  # system prompt of the agent
     answers: AnswerFormat = "plain"  # the part of the agent's answers that is the action
     seats: Mapping[str, str] = field(default_factory=dict)  # user simulator or opponent, by seat
+    seat_max_tokens: Mapping[str, int] = field(default_factory=dict)  # in an answer, where not the agent's
     request: Mapping[str, Any] = field(default_factory=dict)  # extra fields of an endpoint's request
 
     def identity(self) -> str:
         """Return the digest of all fields, 32 hexadecimal digits."""
-        fields = asdict(self)
+        fields = self._fields()
         if self.answers == "plain":
             del fields["answers"]  # identities from before the field still hold
         text = json.dumps(fields, sort_keys=True, ensure_ascii=True, default=plain)
@@ -47,7 +48,14 @@ class Settings:
 
     def state_dict(self) -> dict[str, Any]:
         """Return plain values, instances as ranges."""
-        return {**asdict(self), "instances": ranges(self.instances)}
+        return {**self._fields(), "instances": ranges(self.instances)}
+
+    def _fields(self) -> dict[str, Any]:
+        """Return all fields; without `seat_max_tokens` if it is empty, as runs from before the field recorded it."""
+        fields = asdict(self)
+        if not self.seat_max_tokens:
+            del fields["seat_max_tokens"]
+        return fields
 
     def recorded(self) -> dict[str, Any]:
         """Return the state as it is read back from JSON."""

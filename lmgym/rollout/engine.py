@@ -207,6 +207,7 @@ class EngineRun:
                 history=History(EMPTY, None if text is None else Message(role="system", text=text)),
                 answers=config.answers,
                 tool_mode=config.tools,
+                max_tokens=config.max_tokens,
             )
         episode = EpisodeState(
             job=job,

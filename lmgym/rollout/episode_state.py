@@ -39,6 +39,7 @@ class SeatConfig:
     trained: bool = True  # False: its trajectories carry the tag "trained": False
     answers: AnswerFormat = "plain"  # the part of its answers that is the action
     tools: str = "native"  # "text": tools in the system prompt; "none": left out; else: in the policy's own way
+    max_tokens: int | None = None  # of an answer, in place of the engine's
 
 
 @dataclass(slots=True)
@@ -51,6 +52,7 @@ class SeatState:
     history: History
     answers: AnswerFormat = "plain"
     tool_mode: str = "native"
+    max_tokens: int | None = None  # of an answer; None: the engine's
     rendered: tuple[Message, ...] = ()  # messages that the last turn answered
     completions: list[Completion] = field(default_factory=list)  # of the current segment
     income: float = 0.0  # earned before the seat's first turn
@@ -184,7 +186,7 @@ class EpisodeState:
             hints=self.latest.hints,
             tools=seat.tools,
             parallel_calls=self.parallel_calls,
-            max_tokens=max_tokens,
+            max_tokens=max_tokens if seat.max_tokens is None else seat.max_tokens,
         )
         return conversation if seat.tool_mode == "native" else offered(conversation, seat.tool_mode)
 

@@ -14,11 +14,14 @@ from lmgym.cli import main
 from lmgym.cli.watch import Watcher, clock
 from lmgym.evaluation import report as reports
 from lmgym.evaluation.budget import Budget
+from lmgym.evaluation.config import EvalConfig
+from lmgym.evaluation.plan import EvalPlan
 from lmgym.evaluation.play import EvalProgress
 from lmgym.evaluation.record import FACTS
 from lmgym.evaluation.settings import Settings
 from lmgym.rollout import episodes
 from lmgym.rollout.context import Full, MarkovState, Stub, Summarise, Window
+from lmgym.train.load import load_policy
 
 from .server import bisect, peek, serving
 
@@ -184,6 +187,17 @@ def test_two_ids_of_a_task_folder_have_folders_of_their_own(lmgym):
     assert found == ["guess_number", "lmgym-Sokoban-v0", "lmgym-SokobanLarge-v0"]
 
 
+def test_a_local_model_has_the_answer_limit_of_each_task(lmgym):
+    config = EvalConfig(tasks=["lmgym/SWERepair-v0", "guess_number"], model="tiny", out=Path("x"))
+    plans = [EvalPlan.of(config, task) for task in config.tasks]
+    loaded, limits = {}, []
+    for plan in plans:
+        with plan.open(Budget(), load_policy, loaded) as evaluation:
+            limits.append(evaluation.engine.seats["agent"].max_tokens)
+    assert limits == [plan.settings.max_tokens for plan in plans] == [1024, 32]
+    assert list(loaded) == ["tiny"]  # its weights are loaded once
+
+
 def test_tools_are_offered_in_the_chosen_mode(lmgym):
     with serving(peek) as server:
         assert lmgym("test/Jars-v0", "--model", server.model, "--episodes", "10", "--out", "native")[0] == 0
@@ -231,6 +245,18 @@ def test_a_model_in_another_seat_is_recorded_and_not_paid_twice(lmgym):
     assert len(outcomes("x")) == 10
     facts = json.loads(Path("x", FACTS).read_text())
     assert facts["settings"]["seats"] == {"black": server.model}
+
+
+def test_a_model_in_another_seat_has_the_answer_limit_of_its_own_kind(lmgym):
+    with serving(lambda body: {"content": "2"}) as server:
+        words = ["test/Duel-v0", "--model", "random", "--seat", f"black={server.model}", "--episodes", "1"]
+        assert lmgym(*words, "--out", "own")[0] == 0
+        assert lmgym(*words, "--max-tokens", "32", "--out", "set")[0] == 0
+        assert lmgym(*words[:3], "--seat", "black=random", "--episodes", "1", "--out", "scripted")[0] == 0
+    assert [body["max_tokens"] for body in server.bodies] == [2048] * 2 + [32] * 2
+    settings = [json.loads(Path(folder, FACTS).read_text())["settings"] for folder in ("own", "set", "scripted")]
+    assert [each["max_tokens"] for each in settings] == [32, 32, 32]
+    assert [each.get("seat_max_tokens") for each in settings] == [{"black": 2048}, None, None]
 
 
 def test_a_seat_that_the_task_lacks_is_refused(lmgym):
@@ -339,6 +365,7 @@ def test_an_identity_covers_every_setting():
         {"tools": "text"},
         {"prompt": "Be brief."},
         {"seats": {"user": "http://host/v1#m"}},
+        {"seat_max_tokens": {"user": 2048}},
         {"request": {"top_p": 0.5}},
     ]
     identities = [replace(base, **change).identity() for change in changes]

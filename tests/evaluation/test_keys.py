@@ -249,6 +249,14 @@ def test_a_variable_that_is_named_as_the_keys_is_struck_whatever_it_is_called(tm
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and other.encode() in path.read_bytes()]
 
 
+def test_the_key_of_the_agent_is_not_sent_to_another_seats_endpoint(run, monkeypatch):
+    monkeypatch.setenv("LLMPASS", "planted-under-another-name")
+    with serving(lambda body: {"content": "1"}) as agent, serving(lambda body: {"content": "1"}) as user:
+        run(agent.model, "--seat", f"black={user.model}", "--key-env", "LLMPASS", task="test/Duel-v0")
+    sent = [{headers["authorization"] for headers in server.headers} for server in (agent, user)]
+    assert sent == [{"Bearer planted-under-another-name"}, {f"Bearer {KEY}"}]
+
+
 @pytest.mark.parametrize("spelling", SPELLINGS)
 def test_a_key_is_struck_however_it_is_spelt(spelling):
     left = Secrets([KEY]).struck(f"before {SPELLINGS[spelling]} after")
