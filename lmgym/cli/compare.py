@@ -46,7 +46,7 @@ def compare(
 
 def power(
     runs: Annotated[list[Path] | None, typer.Argument(help="A pilot run, or two on the same instances.")] = None,
-    difference: Annotated[float, typer.Option(help="Difference in success to detect.")] = 0.05,
+    difference: Annotated[float, typer.Option(help="Difference in success to detect; may be negative.")] = 0.05,
     success: Annotated[float, typer.Option(min=0, max=1, help="Success of the weaker policy, without a pilot.")] = 0.5,
     icc: Annotated[float, typer.Option(min=0, max=1, help="Share of variance between instances.")] = 0.5,
     correlation: Annotated[

@@ -23,7 +23,7 @@ LARGEST = 10_000_000  # instances
 class Spread:
     """Variance components of success, for two policies on the same instances."""
 
-    success: float  # of the first policy
+    success: float  # of the first policy, to which a difference is added
     icc: float  # intraclass correlation: share of the variance between instances, 0 to 1
     correlation: float  # between the two policies' success rates on an instance, -1 to 1
     source: str = ""  # origin of the figures, for display
@@ -53,6 +53,11 @@ def instances_for(spread: Spread, difference: float, tries: int, *, power: float
         raise InstanceError(
             f"difference must be within (0, 1] and power within (0.05, 1); got {difference} and {power}"
         )
+    if not -1e-9 <= spread.success + difference <= 1 + 1e-9:
+        raise InstanceError(
+            f"a success of {spread.success:g} cannot differ by {difference:g}: their sum must be within [0, 1]; "
+            "choose a smaller difference, or one of the other sign"
+        )
     variance = spread.variance(difference, tries)
     low, high = 1, 2
     while power_of(variance, difference, high) < power:
@@ -68,20 +73,21 @@ def instances_for(spread: Spread, difference: float, tries: int, *, power: float
 def spread_of(reports: Sequence[Report], *, icc: float, correlation: float) -> Spread:
     """Estimate the spread from one pilot run, or two on the same instances; `icc` and `correlation` are fallbacks.
 
-    The icc needs several tries per instance, the correlation two pilots.
+    Success is that of the weaker run. The icc needs several tries per instance, the correlation two pilots.
     """
-    first = reports[0]
-    means, tries = _solved(first)
-    if not len(means):
-        raise InstanceError(f"the run on {first.task} {first.split} has no result to plan with")
+    for report in reports:
+        if not report.played:
+            raise InstanceError(f"the run on {report.task} {report.split} has no result to plan with")
+    solved = [_solved(report)[0] for report in reports]
+    weaker = min(solved, key=lambda means: float(means.mean()))
     shares = [share for share in map(_icc, reports) if share is not None]
     if shares:
         icc = float(np.mean(shares))
     estimated = ["success"] + ["icc"] * bool(shares)
     if len(reports) > 1 and (shared := _correlation(reports[0], reports[1], icc)) is not None:
         correlation, estimated = shared, [*estimated, "correlation"]
-    source = f"{', '.join(estimated)} of the pilot, {len(means)} instances"
-    return Spread(success=float(means.mean()), icc=icc, correlation=correlation, source=source)
+    source = f"{', '.join(estimated)} of the pilot, {len(weaker)} instances"
+    return Spread(success=float(weaker.mean()), icc=icc, correlation=correlation, source=source)
 
 
 def _solved(report: Report) -> tuple[Array, Array]:

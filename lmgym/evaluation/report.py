@@ -275,7 +275,9 @@ def _pairs(counts: Mapping[str, Any]) -> list[list[str]]:
 
 def figure(value: float | None) -> str:
     """Format a number; "-" if it is unknown."""
-    return "-" if value is None else f"{value:.3f}" if abs(value) < 100 else f"{value:,.0f}"
+    if value is None or math.isnan(value):
+        return "-"
+    return f"{value:.3f}" if abs(value) < 100 else f"{value:,.0f}"
 
 
 def span(interval: Mapping[str, Any]) -> str:

@@ -155,12 +155,20 @@ def paired_interval(differences: Sequence[float] | Array) -> Interval:
 
 
 def resolution(differences: Array) -> float:
-    """Return the smallest true mean difference that a sample like this detects with power 0.8, two-sided at 5 %."""
+    """Return the smallest true mean difference that a sample like this detects with power 0.8, two-sided at 5 %.
+
+    It is nan for a single instance, whose variance is unknown.
+    """
+    count = len(differences)
+    if count < 2:
+        return math.nan
     if _discrete(differences):
         error = _smoothed(differences)[1]
+    elif np.ptp(differences) < 1e-12:
+        interval = constant(float(differences[0]), count, bounds=(-1.0, 1.0))
+        error = (interval.high - interval.low) / (2 * t_quantile(count - 1))
     else:
-        interval = student(differences, bounds=(-1.0, 1.0))
-        error = (interval.high - interval.low) / (2 * t_quantile(max(1, len(differences) - 1)))
+        error = float(differences.std(ddof=1)) / math.sqrt(count)
     return (Z95 + Z80) * error
 
 

@@ -50,6 +50,12 @@ def test_two_pilots_estimate_the_correlation():
     assert spread_of(other, icc=0.5, correlation=0.9).correlation == pytest.approx(0.0, abs=0.15)
 
 
+def test_success_is_that_of_the_weaker_pilot():
+    strong, weak = report([[1], [1], [0], [1]]), report([[1], [0], [0], [0]])
+    for pair in ([strong, weak], [weak, strong]):
+        assert spread_of(pair, icc=0.5, correlation=0.5).success == 0.25
+
+
 def test_a_pilot_of_single_tries_estimates_success_only():
     spread = spread_of([report([[1], [0], [1]])], icc=0.7, correlation=0.2)
     assert (spread.icc, spread.correlation) == (0.7, 0.2)
@@ -60,3 +66,10 @@ def test_a_pilot_of_single_tries_estimates_success_only():
 def test_a_difference_out_of_reach_is_refused(difference):
     with pytest.raises(InstanceError):
         instances_for(FIRST, difference, 1)
+
+
+def test_a_difference_beyond_certain_success_is_refused():
+    certain = Spread(success=1.0, icc=0.5, correlation=0.5)
+    with pytest.raises(InstanceError, match="a success of 1 cannot differ by 0.05: .* one of the other sign"):
+        instances_for(certain, 0.05, 1)
+    assert instances_for(certain, -0.05, 1) > 20

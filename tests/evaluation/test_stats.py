@@ -106,6 +106,13 @@ def test_a_ratio_weights_instances_by_their_size():
     assert interval.high == pytest.approx(min(1.0, 0.3 + half))
 
 
+def test_the_detectable_difference_of_few_instances_is_not_that_of_a_cut_interval():
+    # 0.9 and 0.1: standard deviation 0.8 / sqrt 2, standard error 0.4; the t interval would reach beyond [-1, 1]
+    assert resolution(np.array([0.9, 0.1])) == pytest.approx((1.959964 + 0.841621) * 0.4)
+    assert math.isnan(resolution(np.array([0.5])))
+    assert resolution(np.full(50, 0.5)) > 0  # no variance is no certainty
+
+
 def test_a_paired_difference_is_sharper_than_two_intervals():
     before = [float(n % 2) for n in range(100)]
     after = [1.0 if n % 10 == 0 else value for n, value in enumerate(before)]
