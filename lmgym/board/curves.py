@@ -58,17 +58,22 @@ class BaselineCurve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def read_curve(path: Path) -> BaselineCurve:
     """Read a curve's file. Raises SubmissionError where its points are not a curve."""
     curve = entries.as_record(parsing.parse(parsing.read_small(path), path.name), BaselineCurve, path.name)
+    check_curve(curve, path.name)
+    return curve
+
+
+def check_curve(curve: BaselineCurve, where: str) -> None:
+    """Raise SubmissionError, which names the file `where`, unless the points are a curve."""
     check_line(curve.name, "name")
     if not 1 <= len(curve.points) <= POINTS or len(curve.played) > POINTS:
-        raise SubmissionError(f"{path.name} has {len(curve.points)} points; a curve has 1 to {POINTS}")
+        raise SubmissionError(f"{where} has {len(curve.points)} points; a curve has 1 to {POINTS}")
     steps = [point.step for point in curve.points]
     if steps != sorted(set(steps)) or steps[0] < 0:
-        raise SubmissionError(f"{path.name}: the steps of a curve must increase from 0")
+        raise SubmissionError(f"{where}: the steps of a curve must increase from 0")
     if any(not 0 <= value <= 1 or step < 0 for step, value in curve.played):
-        raise SubmissionError(f"{path.name}: `played` must hold pairs of a step and a success rate in [0, 1]")
+        raise SubmissionError(f"{where}: `played` must hold pairs of a step and a success rate in [0, 1]")
     if any(not 0 <= point.low <= point.mean <= point.high <= 1 for point in curve.points):
-        raise SubmissionError(f"{path.name}: a point must satisfy 0 <= low <= mean <= high <= 1")
-    return curve
+        raise SubmissionError(f"{where}: a point must satisfy 0 <= low <= mean <= high <= 1")
 
 
 def from_metrics(lines: Iterable[str], *, name: str, command: str) -> BaselineCurve:

@@ -11,12 +11,13 @@ from typing import Any
 from lmgym.board.entry import EntrySettings, PolicyKind
 from lmgym.errors import SubmissionError
 from lmgym.evaluation.record import EPISODES, FACTS, read_facts
+from lmgym.policy.load import LOCAL, REMOTE
 from lmgym.policy.select import model_of, selection_of
 from lmgym.rollout import episodes
 from lmgym.types import FIRST_SEAT, Trajectory
 
 SCRIPTED: Mapping[str, PolicyKind] = {"oracle": "oracle", "random": "random", "null": "null", "human": "human"}
-MODELS = ("tiny", "tiny-vl", "hf", "http", "https", "anthropic", "litellm", "run")
+MODELS = {*LOCAL, *REMOTE, "run"} - {"cmd"}
 
 
 @dataclass(frozen=True)

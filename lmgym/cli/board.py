@@ -173,9 +173,9 @@ def curve(
     place = store.root / "curves" / folder_name(task) / f"{name}.json"
     if place.exists():
         raise SubmissionError(f"{place} exists; choose another --name")
+    curves.check_curve(learning, place.name)
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_bytes(canonical(learning) + b"\n")
-    curves.read_curve(place)
     show(f"wrote {place}")
 
 

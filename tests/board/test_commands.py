@@ -140,6 +140,7 @@ def test_an_error_is_one_line(lmgym: Commands, words: tuple[str, ...], line: str
     ("policy", "name", "kind"),
     [
         ("tiny?seed=3", "tiny?seed=3", "model"),
+        ("smollm2", "smollm2", "model"),
         ("hf:Qwen/Qwen3-0.6B", "hf: Qwen/Qwen3-0.6B", "model"),
         ("hf:/home/someone/models/mine", "hf: mine", "model"),
         ("hf:runs/grpo-alfworld-tiny-0/policy", "hf: grpo-alfworld-tiny-0", "model"),
@@ -179,6 +180,9 @@ def test_a_curve_names_the_command_that_made_it(lmgym: Commands) -> None:
     )
     assert [point["step"] for point in curve["points"]] == [3, 10]
     assert "choose another --name" in lmgym.refused("board", "curve", "run", "--name", "grpo-2")
+    Path("run/metrics.jsonl").write_text(json.dumps({**points[0], "evaluated_low": 0.6}) + "\n")
+    assert "low <= mean <= high" in lmgym.refused("board", "curve", "run", "--name", "wrong")
+    assert not Path("leaderboards/curves/Wordle-v0/wrong.json").exists()
 
 
 def test_entries_of_this_repository_name_no_path() -> None:
