@@ -47,7 +47,7 @@ def evaluate(config: EvalConfig) -> None:
     budget = config.budget()
     local: dict[str, Policy] = {}
     for plan in [EvalPlan.of(config, task) for task in config.tasks]:
-        if config.dry_run and not config.pilot:
+        if config.dry_run:
             estimate, player = plan.dry_run()
             Console().print(_estimate_table(plan, estimate, f"as the {player} plays, in tokens of 4 characters"))
         else:
@@ -107,7 +107,12 @@ def _pass_k(report: Report, k: int) -> str:
 
 def _estimate_table(plan: EvalPlan, estimate: Estimate, basis: str) -> Table:
     title = Text(f"{plan.settings.task} {plan.settings.split}, {plan.config.model}")
-    table = Table("", "expected", "at most", title=title, title_justify="left", caption=f"expected {basis}")
+    caption = f"expected {basis}"
+    if plan.settings.context.startswith("summarise"):
+        caption += "; calls for summaries come on top"
+    if plan.settings.seats:
+        caption += "; other seats come on top"
+    table = Table("", "expected", "at most", title=title, title_justify="left", caption=caption)
     tokens_in, tokens_out = (
         "unknown" if tokens is None else f"{tokens:,.0f}" for tokens in (estimate.tokens_in, estimate.tokens_out)
     )

@@ -14,8 +14,9 @@ class Budget:
     """Limits of a run, and how much of them is spent.
 
     Episodes, tokens and cost count over all sessions of a run, seconds since the command started. Each call in flight
-    counts as much as the most expensive one so far, so that only the first calls of a run can exceed a limit. A call of
-    unknown size ends a run that has a limit on that figure.
+    counts as much as the most expensive one so far, so that a limit is exceeded only by the first calls of a run, of
+    which no size is known, and by calls that cost more than all before them. A call of unknown size ends a run that has
+    a limit on that figure.
     """
 
     episodes: int | None = None

@@ -62,7 +62,7 @@ class EvalConfig:
     out: Annotated[Path | None, Opt(help="Folder of the run; default runs/eval/TASK-MODEL.")] = None
     resume: Annotated[bool, Opt("--resume", help="Continue the run; no reply is paid for twice.")] = False
     dry_run: Annotated[bool, Opt("--dry-run", help="Estimate the run without calling the model.")] = False
-    pilot: Annotated[bool, Opt("--pilot", help="Play 3 episodes, keep them, and estimate the rest.")] = False
+    pilot: Annotated[bool, Opt("--pilot", help="Play 3 episodes, keep them, and estimate the whole run.")] = False
     budget_episodes: Annotated[int | None, Opt(help="Maximum episodes over all sessions of the run.")] = None
     budget_tokens: Annotated[int | None, Opt(help="Maximum tokens, prompts and answers together.")] = None
     budget_cost: Annotated[float | None, Opt(help="Maximum cost in US dollars.")] = None
@@ -88,10 +88,16 @@ class EvalConfig:
             raise RecipeError(f"unknown --answers {self.answers!r}; choose from {', '.join(forms)}")
         if len(set(map(id_of, self.tasks))) < len(self.tasks):
             raise RecipeError(f"a task is named twice: {' '.join(self.tasks)}")
+        if self.dry_run and self.pilot:
+            raise RecipeError("--dry-run calls no model and --pilot plays 3 episodes with it: choose one of them")
         context_rule(self.context)
         texts = [f"{name}={value}" for values in (self.options, self.request) for name, value in values.items()]
         texts += [self.split, self.context, self.system or "", str(self.out or "")]
         check_keys(self.models, texts, key=self.key_env)
+        limits = {"--budget-tokens": self.budget_tokens, "--budget-cost": self.budget_cost}
+        for option, limit in limits.items():
+            if limit is not None and all(kind_of(model) != "remote" for model in self.models):
+                raise RecipeError(f"{option} is for endpoints; {' and '.join(self.models)} makes no calls")
 
     @property
     def models(self) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +32,7 @@ class Estimate:
 def estimate(pilot: Sequence[Outcome], episodes: int, *, max_turns: int, max_tokens: int, tries: int = 1) -> Estimate:
     """Estimate a run of `episodes` from its first ones; `max_tokens` limits one answer.
 
+    Other seats are left out, and calls for summaries, whose tokens count.
     `tries` is the number of answers sampled at a turn, at most; their calls are counted as if a vote never ended early.
     """
 
@@ -62,7 +64,7 @@ class Weighed(Scripted):
         for conversation in conversations:
             text = self.answer(conversation)
             usage: dict[str, Any] = {
-                "in": self.tries * self.count(conversation.messages),
+                "in": self.tries * (self.count(conversation.messages) + len(json.dumps(conversation.tools)) // TOKEN),
                 "out": self.tries * (len(text) // TOKEN + 1),
             }
             cost = self.costs(usage)

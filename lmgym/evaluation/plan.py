@@ -40,7 +40,8 @@ from lmgym.policy.load import load_remote
 from lmgym.policy.select import model_of, selection_of, tries_of
 from lmgym.rollout.answers import AnswerFormat, system_prompt
 from lmgym.rollout.engine import Engine
-from lmgym.types import Job
+from lmgym.rollout.episode_state import SeatConfig
+from lmgym.types import FIRST_SEAT, Job
 
 if TYPE_CHECKING:
     from lmgym.policy.endpoints.calls import RequestOptions
@@ -176,7 +177,9 @@ class EvalPlan:
             weighed = Weighed(
                 player.name, player.answer, player.wants, costs=self.config.costs(model), tries=tries_of(model)
             )
-            engine = Engine(context=context_rule(self.config.context))
+            engine = Engine(
+                context=context_rule(self.config.context), seats={FIRST_SEAT: SeatConfig(tools=self.settings.tools)}
+            )
             try:
                 report = runner.evaluate(weighed, list(self.jobs[:PILOT]), engine=engine)
             except InstanceError:

@@ -81,6 +81,22 @@ def test_a_dry_run_calls_and_writes_nothing(lmgym, tmp_path):
     assert "500" in printed  # calls at most: 50 episodes of 10 turns
 
 
+def test_a_dry_run_counts_the_tools_that_are_offered():
+    def tokens(tools: str) -> float:
+        config = EvalConfig(tasks=["test/Jars-v0"], model="http://localhost:1/v1#x", tools=tools)
+        return EvalPlan.of(config, "test/Jars-v0").dry_run()[0].tokens_in
+
+    assert tokens("none") < tokens("native")
+    assert tokens("none") < tokens("text")
+
+
+def test_an_estimate_says_what_it_leaves_out(lmgym):
+    words = ("test/Duel-v0", "--model", "http://localhost:1/v1#x", "--dry-run")
+    _, printed = lmgym(*words, "--context", "summarise:500", "--seat", "black=random")
+    assert "calls for summaries come on top; other seats come on top" in " ".join(printed.split())
+    assert "on top" not in lmgym(*words)[1]
+
+
 def test_a_pilot_is_part_of_the_run_that_follows(lmgym):
     prices = {"models": {}}
     with serving() as server:
@@ -131,6 +147,20 @@ def test_a_cost_budget_is_not_exceeded(lmgym):
         assert 35 <= server.requests <= 40
         account = json.loads(Path("x/calls.json").read_text())
     assert account["cost"] == pytest.approx(server.requests * 0.01)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--budget-tokens", "9"), "--budget-tokens is for endpoints; random makes no calls"),
+        (("--budget-cost", "9"), "--budget-cost is for endpoints; random makes no calls"),
+        (("--dry-run", "--pilot"), "--dry-run calls no model and --pilot plays 3 episodes with it: choose one"),
+    ],
+)
+def test_options_without_effect_are_refused(lmgym, words, message):
+    code, printed = lmgym("guess_number", "--model", "random", *words)
+    assert (code, message in printed) == (2, True), printed
+    assert not Path("runs").exists()
 
 
 PLAYER = """
