@@ -15,7 +15,8 @@ from lmgym.board.store import BoardStore
 from lmgym.cli.options import between, literal, read_args, task_options
 from lmgym.cli.tasks import END, SCORES, SCORES_END, START, built_in, markdown_table
 from lmgym.cli.train import closing_table
-from lmgym.env.registry import find
+from lmgym.env.env import Reply
+from lmgym.env.registry import find, load
 from lmgym.errors import RecipeError
 from lmgym.evaluation.runner import Report
 from lmgym.train.state import RunResult
@@ -69,6 +70,20 @@ def test_evaluated_episodes_are_shown_and_replayed(capsys: pytest.CaptureFixture
 def test_play_shows_the_oracle_winning(capsys: pytest.CaptureFixture[str]) -> None:
     assert command("play", "wordle", "--player", "oracle", "--index", "3") == 0
     assert "success True" in capsys.readouterr().out
+
+
+def test_play_shows_escapes_of_the_terminal_as_text(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env_type = load(find("guess_number"))
+    monkeypatch.setattr(env_type, "begin", lambda self, index: Reply("\x1b[2Jone\ntwo", done=False))
+    monkeypatch.setattr(env_type, "act", lambda self, action: Reply("\x1b]0;x\x07", done=True, score=0.0))
+    monkeypatch.setattr("builtins.input", lambda *_: "1")
+    assert command("play", "guess_number", "--terminal") == 0
+    printed = capsys.readouterr().out
+    assert "\\x1b[2Jone\ntwo\n" in printed
+    assert "\\x1b]0;x\\x07" in printed
+    assert "\x1b[2J" not in printed
 
 
 def test_arguments_become_fields_of_their_types_or_are_refused() -> None:

@@ -59,18 +59,20 @@ def play(
 
 
 def _episode(env: Any, console: Console, player: str, seed: int, options: dict[str, Any]) -> None:
+    from lmgym.evaluation.pages import visible_lines  # observations may hold escapes of the terminal
+
     observation, info = env.reset(seed=seed, options=options)
-    console.print(f"[dim]{info['instance']}[/]")
+    console.print(Text(visible_lines(str(info["instance"])), style="dim"))
     adviser = None if player == "human" else getattr(env.unwrapped, player)()
     total, ended = 0.0, False
     while not ended:
-        console.print(observation["text"], markup=False)
+        console.print(Text(visible_lines(observation["text"])))
         action = console.input("[bold]> [/]") if adviser is None else next(adviser)
         if adviser is not None:
-            console.print(f"> {action}", style="bold", markup=False)
+            console.print(Text(f"> {visible_lines(action)}", style="bold"))
         observation, reward, terminated, truncated, info = env.step(action)
         total += float(reward)
         ended = terminated or truncated
-    console.print(observation["text"], markup=False)
+    console.print(Text(visible_lines(observation["text"])))
     ending = "ended" if terminated else "cut"
     console.print(f"[dim]{ending}: return {total:g}, score {info['score']:g}, success {info['success']}[/]")

@@ -15,7 +15,12 @@ from lmgym.errors import RecipeError
 
 def record(
     task: Annotated[str, typer.Argument(help="Task id or folder.")],
-    model: Annotated[str, typer.Option(help="Policy, as in `lmgym eval`.")] = "demonstrator",
+    model: Annotated[
+        str,
+        typer.Option(
+            help="Policy, as in `lmgym eval`; a model gets no instructions, and its whole answer is the action."
+        ),
+    ] = "demonstrator",
     out: Annotated[Path, typer.Option(help="Output file, .jsonl or .parquet.")] = Path("data/episodes.parquet"),
     split: Annotated[str, typer.Option(help="Split to play.")] = "train",
     episodes: Annotated[int, typer.Option(help="Number of instances; the whole split if it has fewer.")] = 1000,
@@ -37,6 +42,7 @@ def record(
             f"--episodes and --tries must be at least 1, --stumble in [0, 1]; got {episodes}, {tries}, {stumble}"
         )
     from lmgym.evaluation import runner
+    from lmgym.evaluation.policies import default_max_tokens
     from lmgym.rollout import dataset
     from lmgym.rollout.engine import Engine
     from lmgym.rollout.lmrl_score import normalised
@@ -52,7 +58,7 @@ def record(
     out.parent.mkdir(parents=True, exist_ok=True)
     size = runner.size_of(spec.id, split, options)
     jobs = runner.episodes(spec.id, split=split, size=size, count=episodes, tries=tries, seed=seed, options=options)
-    policy = load_policy(model, temperature, seed)
+    policy = load_policy(model, temperature, seed, max_tokens=default_max_tokens(model, least=spec.answer_tokens))
     planner: Planner = Stumble(stumble) if stumble else Planner()
     if wander is not None:
         planner = Wander(*_turns(wander), share=wander_share)

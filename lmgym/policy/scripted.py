@@ -74,7 +74,9 @@ def human() -> Scripted:
     """Return the policy that asks the person at the terminal."""
 
     def answer(conversation: Conversation) -> str:
-        return input(f"\n{conversation.messages[-1].text}\n> ")
+        observation = conversation.messages[-1].text  # may hold escapes of the terminal
+        shown = "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in observation)
+        return input(f"\n{shown}\n> ")
 
     return Scripted("human", answer)
 

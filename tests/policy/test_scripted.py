@@ -52,9 +52,11 @@ def test_random_says_something_where_nothing_is_known_and_a_function_gets_the_me
 
 
 def test_a_person_reads_the_last_observation(monkeypatch, capsys):
-    monkeypatch.setattr("sys.stdin", io.StringIO("go north\n"))
+    monkeypatch.setattr("sys.stdin", io.StringIO("go north\nlook\n"))
     assert load_policy("human").act([CONVERSATION])[0].text == "go north"
     assert "a mug 12" in capsys.readouterr().out
+    load_policy("human").act([Conversation(messages=(Message(role="user", text="a\n\x1b[2Jb"),))])
+    assert "a\n\\x1b[2Jb" in capsys.readouterr().out
 
 
 def test_null_gives_empty_answers_and_counts_words():
