@@ -28,6 +28,7 @@ from lmgym.evaluation.policies import (
     kind_of,
     run_folder,
     talks,
+    weights_state,
 )
 from lmgym.evaluation.protocol import protocol
 from lmgym.evaluation.record import CALLS, FACTS, Record, read_facts
@@ -100,6 +101,7 @@ class EvalPlan:
             "identity": self.settings.identity(),
             "standard": self.config.standard,
             "price": None if price is None else vars(price),
+            "weights": {model: weights_state(model) for model in self.config.models},
         }
 
     def folder(self) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from lmgym.errors import PolicyError
 from lmgym.evaluation.settings import Settings
 from lmgym.policy.base import Policy
-from lmgym.policy.load import LOCAL, REMOTE
+from lmgym.policy.load import LOCAL, REMOTE, TRUST
 from lmgym.policy.select import model_of, selection_of
 from lmgym.rollout.answers import AnswerFormat, action_of
 from lmgym.rollout.episode_state import SeatConfig
@@ -60,6 +61,23 @@ def run_folder(model: str) -> Path | None:
     if model.startswith("run:"):
         raise PolicyError(f"{folder} is not a run: it has no run.json; see lmgym train")
     return None
+
+
+def weights_state(model: str) -> str | None:
+    """Return a digest of names, sizes and times of the files that a local model is loaded from; None if it has none.
+
+    It changes while a training run goes on, and costs no reading of weights.
+    """
+    model = model_of(model)
+    if (run := run_folder(model)) is not None:
+        folder = run / "policy" if (run / "policy").is_dir() else run / "checkpoints"
+    elif model.startswith("hf:"):
+        folder = Path(model.removeprefix("hf:").removesuffix(TRUST))
+    else:
+        return None
+    files = [(path, path.stat()) for path in sorted(folder.rglob("*")) if path.is_file()]
+    lines = [f"{path.relative_to(folder)} {stat.st_size} {stat.st_mtime_ns}\n" for path, stat in files]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()[:16] if lines else None
 
 
 def talks(model: str) -> bool:

@@ -1,6 +1,6 @@
 """The folder of an evaluation: settings, episodes, calls and report.
 
-run.json        settings with their identity, policy, versions
+run.json        settings with their identity, policy, state of local weights, versions
 episodes.jsonl  one trajectory a line, as lmgym/rollout/episodes.py writes them
 pictures/       PNGs by digest, if observations have any
 calls.sqlite    every exchange and reply, if a policy makes calls
@@ -127,10 +127,17 @@ class Record:
         if not path.exists():
             raise RecipeError(f"nothing to resume: {self.folder} has no {FACTS}; leave --resume out to start there")
         recorded = read_facts(self.folder)
+        weights = current.pop("weights", {})
         for name in current:
             if recorded.get(name) != current[name]:
                 difference = _difference(name, recorded.get(name), current[name])
                 raise RecipeError(f"{self.folder} was started with {difference}")
+        for model, state in recorded.get("weights", {}).items():  # earlier versions recorded none
+            if weights.get(model) != state:
+                raise RecipeError(
+                    f"{self.folder} was started with other weights of {model}: "
+                    "restore them, or start a new run with --out"
+                )
 
 
 def read_facts(folder: Path) -> dict[str, Any]:

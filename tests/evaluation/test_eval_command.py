@@ -379,6 +379,22 @@ def test_a_training_run_is_evaluated_by_its_folder(lmgym, ended):
     assert lmgym(*words, "--model", "run:nowhere")[0] == 2
 
 
+def test_a_run_is_not_resumed_with_other_weights(lmgym):
+    from lmgym.policy.load import load_local
+
+    load_local("tiny:1m", seed=1).save("model")
+    words = ("guess_number", "--model", "hf:model", "--episodes", "2", "--option", "max_turns=1", "--out", "x")
+    assert lmgym(*words, "--budget-episodes", "1")[0] == 0
+    assert lmgym(*words, "--resume", "--budget-episodes", "1")[0] == 0
+    load_local("tiny:1m", seed=2).save("model")
+    code, printed = lmgym(*words, "--resume")
+    assert (code, "x was started with other weights of hf:model" in printed) == (2, True), printed
+    facts = json.loads(Path("x", FACTS).read_text())
+    del facts["weights"]
+    Path("x", FACTS).write_text(json.dumps(facts))  # of an earlier version
+    assert lmgym(*words, "--resume")[0] == 0
+
+
 def test_an_identity_covers_every_setting():
     base = Settings(task="lmgym/Wordle-v0", split="test", instances=(0, 1, 2, 5))
     assert base.state_dict()["instances"] == "0-2 5"
