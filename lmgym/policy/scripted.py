@@ -74,9 +74,10 @@ def human() -> Scripted:
     """Return the policy that asks the person at the terminal."""
 
     def answer(conversation: Conversation) -> str:
-        observation = conversation.messages[-1].text  # may hold escapes of the terminal
-        shown = "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in observation)
-        return input(f"\n{shown}\n> ")
+        observation = conversation.messages[-1].text
+        # escapes of the terminal are shown as text
+        visible = "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in observation)
+        return input(f"\n{visible}\n> ")
 
     return Scripted("human", answer)
 
