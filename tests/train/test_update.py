@@ -4,6 +4,7 @@ import copy
 import math
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -12,14 +13,17 @@ from transformers import GPT2Config, GPT2LMHeadModel
 from lmgym.baselines.grpo import surrogate
 from lmgym.errors import RecipeError
 from lmgym.policy.local.forward import final_norm_of
+from lmgym.train import update
 from lmgym.train.batch import Batch, masked, micro_batches
 from lmgym.train.interfaces import Optimiser, Term
 from lmgym.train.muon import Float32Muon
+from lmgym.train.parts import value
 from lmgym.train.parts.losses import kl_to_start, nll, unit_surrogate
 from lmgym.train.schedule import StageProgress, constant
 from lmgym.train.update import Updater, fitting_tokens, logprobs_of, minibatches, optimisers, token_bytes
 from tests.policy import models
 from tests.train.batches import make_batch
+from tests.train.chain import chain_policy, services_of
 from tests.train.toys import VOCABULARY, Bigram, gradient, scorer, toy_model
 
 HERE = StageProgress(0, 0.0)
@@ -332,3 +336,15 @@ def test_a_pass_on_a_gpu_takes_fewer_tokens_of_a_larger_model():
     assert token_bytes(large) == 3 * token_bytes(model)
     gpt2 = GPT2LMHeadModel(GPT2Config(n_embd=8, n_layer=1, n_head=1, vocab_size=9))
     assert token_bytes(gpt2) == 2 * (18 * 8 + 4 * 32)  # it names no intermediate size
+
+
+@pytest.mark.parametrize("place", ["head", "small", "network", "joint"])
+def test_a_pass_of_ppos_critic_on_a_gpu_takes_as_many_tokens_as_one_of_the_policy(place, tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(total_memory=1 << 26))
+    for module in (update, value):
+        monkeypatch.setattr(module, "fitting_tokens", lambda model, _: fitting_tokens(model, torch.device("cuda")))
+    with services_of(chain_policy(), tmp_path) as services:
+        expected = (1 << 24) // token_bytes(services.policy.model)
+        assert value.ValueCritic(services, value.ValueSpec(place=place)).updater.micro_tokens == expected
+        own = Optimiser(micro_tokens=77)
+        assert value.ValueCritic(services, value.ValueSpec(place=place, optimiser=own)).updater.micro_tokens == 77

@@ -22,7 +22,7 @@ from lmgym.train.parts.credit import Level, gae, valued_tokens
 from lmgym.train.parts.losses import value_loss
 from lmgym.train.schedule import StageProgress, constant
 from lmgym.train.services import Services
-from lmgym.train.update import Updater
+from lmgym.train.update import Updater, fitting_tokens
 
 Placement = Literal["head", "small", "network", "joint"]
 NOT_OF_UPDATERS = ("entropy", "trained_tokens", "optimiser_steps", "lr")
@@ -50,8 +50,9 @@ class ValueCritic(Critic):
         self.spec, self.services, self.policy = spec, services, services.policy
         base: Base = "small" if spec.place == "small" else "own" if spec.place == "network" else "policy"
         self.apart = spec.place in ("small", "network")  # the trunk is its own and is trained
-        checkpointing, optimiser = spec.optimiser.checkpointing, replace(spec.optimiser, checkpointing=False)
-        self.trunk = Trunk(self.policy, base, seed=services.pool.seed, checkpointing=checkpointing)
+        self.trunk = Trunk(self.policy, base, seed=services.pool.seed, checkpointing=spec.optimiser.checkpointing)
+        micro_tokens = spec.optimiser.micro_tokens or fitting_tokens(self.policy.model, self.policy.device)
+        optimiser = replace(spec.optimiser, checkpointing=False, micro_tokens=micro_tokens)
         width = self.trunk.width
         self.head = mlp([width, width, 1], seed=(services.pool.seed, 1), bias=spec.bias).to(self.policy.device)
         self.weights = nn.ModuleDict({"trunk": self.trunk, "value_head": self.head})
