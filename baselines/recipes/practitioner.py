@@ -1,6 +1,6 @@
 """Practitioner's guide: PPO, RLOO or GRPO under one set of options, for sweeps over tasks, rewards and imitation.
 
-    lmgym train practitioner textworld --algorithm rloo --option rewards=dense --option rooms=4 --option quest=8
+    lmgym train practitioner textworld --estimator rloo --option rewards=dense --option rooms=4 --option quest=8
 
 Wang and Ammanabrolu 2025, A Practitioner's Guide to Multi-turn Agentic Reinforcement Learning. Nothing is new in the
 update: token-level GAE with gamma = lambda = 1 and a KL to the start policy in the reward for PPO, leave-one-out and
@@ -29,7 +29,7 @@ EXPERIMENT = Direction(
     arms=(
         arm("ppo, dense", "practitioner", *FEW, options=DENSE),
         arm("ppo, sparse", "practitioner", *FEW, options=SPARSE),
-        *(arm(f"{name}, dense", "practitioner", *FEW, "--algorithm", name, options=DENSE) for name in ("rloo", "grpo")),
+        *(arm(f"{name}, dense", "practitioner", *FEW, "--estimator", name, options=DENSE) for name in ("rloo", "grpo")),
         arm("ppo, dense, half imitation", "practitioner", *FEW, "--warmup", "6", options=DENSE),
         arm("ppo, dense, larger world", "practitioner", *FEW, options=LARGE),
     ),
@@ -44,7 +44,7 @@ EXPERIMENT = Direction(
 class Args(bc.Learning):
     """Options of the guide, the same for the three algorithms."""
 
-    algorithm: Literal["ppo", "rloo", "grpo"] = "ppo"
+    estimator: Literal["ppo", "rloo", "grpo"] = "ppo"  # the algorithm that updates the policy
     steps: Count | None = 60
     instances: PositiveInt = 16  # per step
     group: PositiveInt = 8  # attempts per instance; PPO plays `instances` x `group` instances, once each
@@ -64,7 +64,7 @@ def recipe(args: Args) -> Recipe:
         "rloo": {"minibatches": 1, **kl_in_reward},
         "grpo": {},
     }
-    module: Any = {"ppo": ppo, "rloo": rloo, "grpo": grpo}[args.algorithm]
+    module: Any = {"ppo": ppo, "rloo": rloo, "grpo": grpo}[args.estimator]
     common = {one.name: getattr(args, one.name) for one in fields(module.Args) if hasattr(args, one.name)}
-    plain: Recipe = module.recipe(module.Args(**{**common, **own[args.algorithm]}))
+    plain: Recipe = module.recipe(module.Args(**{**common, **own[args.estimator]}))
     return replace(plain, temperature=args.temperature)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from dataclasses import fields
 from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
@@ -18,6 +19,10 @@ from lmgym.errors import MissingExtra, RecipeError
 
 PLUGINS = "lmgym.recipes"  # entry-point group; a value names a module with Args and recipe
 FOLDERS = ("lmgym.baselines", "lmgym.baselines.recipes")
+SETTINGS = frozenset({  # recorded in run.json beside the algorithm's own options
+    *("task", "options", "policy", "seed", "algorithm", "dtype", "threads", "lora", "max_tokens", "tokens", "context"),
+    *("concurrency", "evaluate_split", "train_instances", "lockstep"),
+})  # fmt: skip
 
 
 def algorithms() -> dict[str, str]:
@@ -58,6 +63,8 @@ def load(name: str) -> Any:
         raise MissingExtra(f"training needs {error.name}: pip install 'lmgym[train]'") from error
     if missing := [part for part in ("Args", "recipe") if not hasattr(module, part)]:
         raise RecipeError(f"{name} is not a recipe: it has no {missing[0]}")
+    if taken := sorted(SETTINGS & {option.name for option in fields(module.Args)}):
+        raise RecipeError(f"{name} has an option {taken[0]!r}, which is a setting of every run: rename it")
     return module
 
 

@@ -43,7 +43,7 @@ CASES = {
     "ui_tars_2": Case(args={**PPO, "instances": 64, "critic_steps": 5, "rounds": 1, "alpha": 1.0}),
     "dart": Case(args={**GROUPS, "tasks": 1000}),
     "arpo_gui": Case(args={**GROUPS, "tasks": 100, "invalid_cost": 0.0}),
-    "practitioner": Case(args={**GROUPS, "algorithm": "rloo"}),
+    "practitioner": Case(args={**GROUPS, "estimator": "rloo"}),
     "ui_s1": Case(),
     "score": Case(args={**ONE_STEP, "first_steps": 10}, task=TWICE),
     "doctor_agent_rl": Case(args={**ONE_STEP, "drop_flat": False}, task=SLOT),

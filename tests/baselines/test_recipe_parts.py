@@ -174,7 +174,7 @@ def test_spear_clips_fresh_and_stored_episodes_by_covariance():
 
 def test_the_practitioners_ppo_discounts_nothing():
     """Without a critic's values the advantage is the return, whitened: the same on all tokens of an episode."""
-    advantage = practitioner.recipe(practitioner.Args(algorithm="ppo")).credit(BATCH)
+    advantage = practitioner.recipe(practitioner.Args(estimator="ppo")).credit(BATCH)
     for row in range(4):
         own = advantage[row][BATCH.mask[row]]
         assert own.tolist() == pytest.approx([float(own[0])] * 3, abs=1e-6)

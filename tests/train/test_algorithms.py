@@ -80,6 +80,18 @@ def test_a_file_by_its_path_is_run_and_an_option_without_a_named_algorithm_refus
         lmgym.train.run(module.recipe(module.Args()), task="guess_number", out=tmp_path / "run", episodes=2)
 
 
+def test_an_option_with_the_name_of_a_setting_of_every_run_is_refused(tmp_path):
+    where = {"task": "guess_number", "model": "tiny:1m", "out": tmp_path / "run", "quiet": True}
+    (tmp_path / "own.py").write_text(RECIPE)
+    lmgym.train.run(str(tmp_path / "own.py"), **where)
+    recorded = json.loads((tmp_path / "run" / "run.json").read_text())["arguments"]
+    assert set(recorded) - {"episodes"} == algorithms.SETTINGS
+    for setting in ("algorithm", "seed", "tokens"):
+        (tmp_path / "own.py").write_text(RECIPE.replace("episodes: int", f"{setting}: int = 1\n    episodes: int"))
+        with pytest.raises(RecipeError, match=f"an option {setting!r}, which is a setting of every run: rename it"):
+            lmgym.train.run(str(tmp_path / "own.py"), **{**where, "out": tmp_path / setting})
+
+
 def test_a_run_shows_the_policy_the_history_that_it_is_given(tmp_path):
     steps = {"warmup": 0, "steps": 1, "instances": 2, "group": 2, "budget": 3, "evaluate": 1, "keep_episodes": [0]}
     where = {"task": "guess_number", "model": "tiny:1m", "out": tmp_path / "run", "quiet": True}
