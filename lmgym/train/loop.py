@@ -159,6 +159,7 @@ class Training:
             self.learner = Learner(own, self.services)
             if self.pending is not None:
                 self.learner.load_state_dict(self.pending)
+                self.pending = None  # the next stage with its own parts begins anew
         stage.begin(self.learner)
         self.learner.resume_stage()
         if not stage.skipped:

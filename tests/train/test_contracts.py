@@ -66,7 +66,7 @@ def returns(batch):
 
 
 def recipe() -> Recipe:
-    """Two RL stages, the second with parts of its own; all of them with state."""
+    """Three RL stages, the second and third with parts of their own; all of them with state."""
     whole = grpo.recipe(replace(ARGS, warmup=1, steps=2))
     before, rl = whole.stages[0], whole.stages[2]
     tasks = Ramp(Band(Uniform(3, tries=4, first=6), low=0.05, high=0.9, attempts=4), ((0, 2), (1, 4)))
@@ -80,7 +80,8 @@ def recipe() -> Recipe:
         store=SelfImitation,
         store_credit=returns,
     )
-    stages = [before, rl, Rl(name="second", until=Until(steps=3), parts=second, optimiser=rl.optimiser)]
+    own = Rl(name="second", until=Until(steps=3), parts=second, optimiser=rl.optimiser)
+    stages = [before, rl, own, replace(own, name="third", until=Until(steps=1))]
     return replace(whole, tasks=tasks, loss=losses, stages=stages)
 
 
@@ -89,7 +90,7 @@ def test_a_resumed_run_ends_with_the_same_bits(tmp_path):
     train(tmp_path / "whole", recipe=one)
     rows = figures(tmp_path / "whole")
     assert any(row.get("stored_episodes") for row in rows)
-    assert {row["stage"] for row in rows} == {"sft", "rl", "second"}
+    assert {row["stage"] for row in rows} == {"sft", "rl", "second", "third"}
     assert one.tasks.tasks.results == {}  # the recipe keeps no state of the run
     assert all(not term.loss.means for term in one.loss if isinstance(term.loss, StatefulLoss))
     for resume, place in ((False, (1, 1)), (True, (2, 2))):  # in the midst of either stage
