@@ -12,8 +12,10 @@ from lmgym.types import Trajectory
 
 
 def of_play(trajectories: Sequence[Trajectory]) -> dict[str, float]:
-    """Return means over the episodes of a step, of each seat that is trained."""
+    """Return means over the episodes of a step, of each seat that is trained; without any, counts alone."""
     trajectories = [trajectory for trajectory in trajectories if is_trained(trajectory)]
+    if not trajectories:
+        return {"episodes": 0, "sampled_tokens": 0, "played_turns": 0}
     count = len(trajectories)
     turns = [turn for trajectory in trajectories for turn in trajectory.turns]
     own = [turn for trajectory in trajectories for turn in trajectory.turns[trajectory.forked_at :]]
@@ -42,11 +44,13 @@ def of_play(trajectories: Sequence[Trajectory]) -> dict[str, float]:
 def of_demonstrations(trajectories: Sequence[Trajectory]) -> dict[str, float]:
     """Return means over demonstrations; their success is logged as `demonstrated_success`."""
     played = of_play(trajectories)
-    kept = {name: played[name] for name in ("episodes", "turns", "truncated", "invalid", "played_turns")}
+    names = ("episodes", "turns", "truncated", "invalid", "played_turns")
+    kept = {name: value for name, value in played.items() if name in names}
     turns = [turn for trajectory in trajectories for turn in trajectory.turns]
     kept["stumbles"] = sum(bool(turn.info.get("stumble")) for turn in turns) / max(1, len(turns))
     kept["longest_answer"] = float(max((len(turn.completion.ids) for turn in turns), default=0))
-    return {**kept, "demonstrated_success": played["success"], "demonstrated_tokens": played["sampled_tokens"]}
+    success = {"demonstrated_success": played["success"]} if "success" in played else {}
+    return {**kept, **success, "demonstrated_tokens": played["sampled_tokens"]}
 
 
 def over_draws(drawn: Sequence[Mapping[str, float]]) -> dict[str, float]:

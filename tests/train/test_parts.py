@@ -124,6 +124,9 @@ def test_figures_of_play_are_means_over_episodes_and_turns():
     shown = of_demonstrations(found)
     assert shown["demonstrated_success"] == 0.25
     assert "success" not in shown
+    untrained = [replace(each, tags={"trained": False}) for each in found]
+    assert of_play(untrained) == {"episodes": 0, "sampled_tokens": 0, "played_turns": 0}
+    assert "demonstrated_success" not in of_demonstrations(untrained)
 
 
 def test_the_log_goes_on_where_the_checkpoint_was_and_a_file_is_replaced_whole_or_not_at_all(tmp_path):
