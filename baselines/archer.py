@@ -85,7 +85,7 @@ class Hierarchical(bc.Learning):
     importance_least: float | None = None
     importance_most: float | None = None
     rescore: bool | None = None  # recompute old log-probs with the trainer; None: unless both are fp32
-    summed_batches: PositiveInt | None = None  # release: batches per step of critic and actor, gradients summed
+    summed_batches: PositiveInt | None = None  # release: 32 summed batches (of critic_batch 8) a step, the actor's too
     truncated_is_done: bool = False  # release: truncated episodes have no successor state
     untrained_stop: bool = False  # release: the stop token of an utterance is not trained
     cut_at_newline: bool = False  # release: utterances end at the first newline
@@ -94,7 +94,11 @@ class Hierarchical(bc.Learning):
 
 @dataclass(frozen=True, kw_only=True)
 class Args(bc.Published, Hierarchical):
-    """Options of ArCHer, by default those of its paper; the encoder is a copy of the policy."""
+    """Options of ArCHer, by default those of its paper but for the encoder, a copy of the policy, and some sizes.
+
+    An iteration has 64 rollouts in place of 128, 64 critic steps of 64 turns in place of 20 to 50 of 256, and one actor
+    update in place of 3. The critic is fitted alone for 10 iterations in place of 20.
+    """
 
     encoder: Base = "own"
     critic_lr: Rate = 1e-5

@@ -40,7 +40,7 @@ class Args:
     interject: Fraction = 0.0  # share of turns with a wrong action; these are not imitated
     observation_weight: NonNegative = 0.0  # loss weight of tokens outside the answers
     lr: Rate = 1e-4
-    final_lr: Rate = 1.0  # final learning rate as a share of `lr`
+    final_lr: Rate = 1.0  # learning rate at the end of `steps` or `seconds`, not `--tokens`, as a share of `lr`
     weight_decay: Rate = 1e-3
     minibatches: PositiveInt = 4  # optimiser steps per step
     optimiser: Literal["adamw", "muon"] = "adamw"
@@ -123,7 +123,7 @@ class Learning(Begun):
     """Options of baselines that train the policy after imitation."""
 
     lr: Rate = 1e-3
-    final_lr: Rate = 1.0  # final learning rate as a share of `lr`
+    final_lr: Rate = 1.0  # learning rate at the end of `steps` or `seconds`, not `--tokens`, as a share of `lr`
     final_norm_lr: Rate | None = None  # of the final norm's gain, which scales all logits; None: `lr`
     adam_eps: Positive = 1e-8  # 1e-5 keeps AdamW from full steps where gradients are almost 0
     epochs: PositiveInt = 1  # passes over the batch

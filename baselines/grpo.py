@@ -68,7 +68,7 @@ class Weighted(Grouped):
     std: bool = True  # divide advantages by the group's standard deviation
     negative_advantage_weight: NonNegative = 1.0  # factor of advantages below zero; 1: the paper, 0: as in RAFT
     state_advantage_weight: NonNegative = 0.0  # weight of the advantage within the same state (GiGPO)
-    invalid_penalty: NonNegative = 0.0  # subtracted from the advantage of an invalid action, which is then capped at 0
+    invalid_penalty: NonNegative = 0.0  # an invalid action's advantage is capped at 0, then lowered by this
 
 
 @dataclass(frozen=True, kw_only=True)

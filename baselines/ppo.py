@@ -67,8 +67,8 @@ class Shared(bc.Learning):
     minibatches: PositiveInt = 4  # optimiser steps per epoch
     critic: Placement = "head"  # on the policy's states; small, network: its own trunk; joint: in the policy's loss
     critic_steps: Count = 5  # warm-up steps that train the critic alone
-    critic_lr: Rate = 1e-3
-    critic_epochs: PositiveInt = 4
+    critic_lr: Rate = 1e-3  # with critic joint of its warm-up alone: in RL the head learns at `lr`
+    critic_epochs: PositiveInt = 4  # passes over the batch; with critic joint of its warm-up alone
     critic_lam: Fraction | None = None  # lambda of its targets; None: `lam`
     value_bias: float = 0.0  # initial value, about the mean return
     value_clip: NonNegative = 0.0  # value clipping: how far a value may move from the old one; 0: off

@@ -65,7 +65,7 @@ class RunConfig:
     lockstep: bool = False  # same bits also for environments in threads or processes
     quiet: bool = False  # no progress
     evaluate_every: int = 0  # tokens of actions between evaluations like the last stage's; 0: none
-    tokens: int | None = None  # of actions, after which no more episodes are played to learn from
+    tokens: int | None = None  # of actions, after which no more episodes are played to learn from; schedules ignore it
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -40,6 +40,7 @@ class ValueSpec:
     clip: float | None = None  # of the value loss; None: no clip
     bias: float = 0.0  # initial value, about the mean return
     coef: float = 0.5  # of the value loss, for place joint
+    # of place joint where the critic trains alone; in RL the policy's optimiser trains it
     optimiser: Optimiser = field(default_factory=lambda: Optimiser(lr=1e-3, epochs=4, minibatches=4))
 
 
