@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from lmgym.errors import RecipeError
 from lmgym.train.interfaces import Optimiser, Term
 from lmgym.train.parts.filters import mask_stumbles
 from lmgym.train.parts.losses import nll
@@ -169,6 +170,11 @@ def optimiser(args: Learning) -> Optimiser:
 
 def recipe(args: Args) -> Recipe:
     """Return imitation and an evaluation."""
+    if args.recorded is not None and args.instances is not None:
+        raise RecipeError(
+            f"instances={args.instances} limits what the demonstrator plays, and {args.recorded} is imitated in its "
+            "place: leave out instances or recorded"
+        )
     seats = {name.strip(): Seat(imitated=True) for name in args.seats.split(",") if name.strip()}
     others: Others = "seats" if seats else "scripted"
     return Recipe(stages=[sft(args), Evaluate(name="after BC", episodes=args.evaluate, others=others)], seats=seats)

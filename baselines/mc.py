@@ -171,10 +171,15 @@ def offline(args: Offline) -> list[Stage]:
 
 
 def checked(args: Offline) -> None:
-    """Raise RecipeError if there is nothing to learn from."""
+    """Raise RecipeError if there is nothing to learn from, or if a data set leaves an option without effect."""
     if args.recorded is None and not args.demonstrated and not args.sampled:
         raise RecipeError(
             "no episodes to learn from: set demonstrated or sampled above 0, or name a data set by recorded"
+        )
+    if args.recorded is not None and args.warmup_instances is not None:
+        raise RecipeError(
+            f"warmup_instances={args.warmup_instances} limits what the demonstrator plays, and {args.recorded} is "
+            "imitated in its place: leave out warmup_instances or recorded"
         )
 
 

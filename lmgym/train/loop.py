@@ -60,7 +60,8 @@ def run(
     `train_instances` limits the training split to its first instances. RunConfig describes the other options.
     """
     task_options = dict(options or {})
-    check(recipe, task, task_options, folder, sees=policy.gallery is not None, context=policy.context)
+    sees, read = policy.gallery is not None, policy.context
+    check(recipe, task, task_options, folder, sees=sees, context=read, train_instances=train_instances)
     instances = runner.size_of(task, "train", task_options)
     size = instances if train_instances is None else min(instances, train_instances)
     pool = InstancePool(task=runner.id_of(task), size=size, options=task_options, seed=seed)

@@ -24,10 +24,12 @@ def check(
     *,
     sees: bool = False,
     context: int | None = None,
+    train_instances: int | None = None,
 ) -> None:
     """Raise RecipeError if the task, a file or the policy lacks what `recipe` needs.
 
-    `sees`: the policy takes pictures; `context`: the tokens that it reads at most.
+    `sees`: the policy takes pictures; `context`: the tokens that it reads at most; `train_instances`: the limit of the
+    instances that are played.
     """
     name = runner.id_of(task)
     if not sees and runner.pictured(task, options):
@@ -50,6 +52,11 @@ def check(
             path = next((path for path in (folder / need.data, need.data) if path.exists()), None)
             if path is None:
                 raise RecipeError(f"data set {need.data} does not exist")
+            if train_instances is not None:
+                raise RecipeError(
+                    f"train_instances={train_instances} limits the instances that are played, and {need.data} is read "
+                    "whole: leave train_instances out, or give a data set of these instances alone"
+                )
             source.selected(path, need.select)
         if need.demonstrator and not runner.demonstrates(task):
             raise RecipeError(f"{name} has neither demonstrator nor oracle to imitate: {_without(recipe, needs)}")

@@ -100,6 +100,27 @@ def test_a_data_set_of_which_the_filter_keeps_nothing_is_refused_before_the_warm
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("bc --instances 3", "instances=3 limits what the demonstrator plays"),
+        ("mc --warmup-instances 3", "warmup_instances=3 limits what the demonstrator plays"),
+        ("ilql --warmup-instances 3", "warmup_instances=3 limits what the demonstrator plays"),
+    ],
+)
+def test_a_limit_of_demonstrated_instances_is_refused_where_a_data_set_is_imitated(said, words, recorded, tmp_path):
+    name, *options = said.split()
+    with pytest.raises(RecipeError, match=words):
+        checked(name, [*options, "--recorded", recorded], tmp_path)
+
+
+def test_a_limit_of_training_instances_is_refused_where_a_data_set_is_read(recorded, tmp_path):
+    args = filtered_bc.Args(warmup=0, steps=1, evaluate=2, recorded=recorded)
+    with pytest.raises(RecipeError, match="train_instances=3 limits the instances that are played"):
+        train(tmp_path / "run", args=args, recipe=filtered_bc.recipe(args), train_instances=3)
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_recording_that_could_not_be_written_is_not_played(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(Engine, "run", lambda *_: pytest.fail("played"))
     assert command("record", "guess_number", "--out", str(tmp_path / "new" / "x.csv")) == 2
