@@ -182,6 +182,16 @@ def test_a_joint_critic_has_the_gradient_and_the_figures_of_one_apart(services, 
     assert found["value_loss"] == pytest.approx(apart["value_loss"], rel=1e-5)
 
 
+@pytest.mark.parametrize("place", ["head", "small", "network", "joint"])
+def test_values_are_computed_in_float32_where_the_update_is_in_bfloat16(services, place):
+    batch = collate(episodes_of(services), ends=True)
+    critic = random_head(ValueCritic(services, ValueSpec(place=place, optimiser=replace(QUICK, autocast=True))))
+    kinds = set()
+    critic.head.register_forward_hook(lambda module, args, values: kinds.add(values.dtype))
+    critic.learn(critic.value(batch), HERE, seed=(0,))
+    assert kinds == {torch.float32}
+
+
 def test_explained_variance_has_the_values_worked_by_hand():
     target = torch.tensor([0.0, 2.0])  # variance 2; errors 0 and 1: variance 1/2
     assert value_figures(torch.tensor([0.0, 1.0]), target)["explained_variance"] == pytest.approx(0.75)

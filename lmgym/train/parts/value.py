@@ -144,11 +144,12 @@ class ValueCritic(Critic):
 
     def _with_values(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
         """Return values (B, T) with gradient, for an updater; log-probs and entropies are zeros."""
-        if self.apart:
-            value = _before(self.head(self._hidden(batch))[..., 0])
-        else:
-            assert self._states is not None, "learn before value"
-            value = self.head(self._states[batch.ids])[..., 0]
+        with torch.autocast(self.policy.device.type, enabled=False):  # as `value` computes them
+            if self.apart:
+                value = _before(self.head(self._hidden(batch))[..., 0])
+            else:
+                assert self._states is not None, "learn before value"
+                value = self.head(self._states[batch.ids])[..., 0]
         return torch.zeros_like(value), torch.zeros_like(value), value
 
     def _along(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
