@@ -120,6 +120,7 @@ class Training:
         self.learner = self.recipe_learner = Learner(recipe, self.services)
         self.pending: dict[str, Any] | None = None  # state of the learner of a stage with its own parts
         self.cursor = RunCursor()
+        self.begun = 0.0  # when the stage began, put off by interruptions and evaluations
         self.reports: dict[str, Report] = {}
         self.seconds: dict[str, dict[str, float]] = {}
         if saved is not None:
@@ -136,7 +137,8 @@ class Training:
         """Run a stage from the current step and save."""
         self.begun = time.perf_counter() - self.cursor.seconds
         stage.run(self)
-        self.seconds.setdefault(stage.name, {})["total"] = time.perf_counter() - self.begun
+        parts = self.seconds.setdefault(stage.name, {})
+        parts["total"] = time.perf_counter() - self.begun + parts.get("evaluate", 0.0)
         self.cursor = replace(self.cursor, stage=self.cursor.stage + 1, step=0, seconds=0.0)
         self.learner.end()
         self.learner = self.recipe_learner
@@ -196,7 +198,11 @@ class Training:
                 self._warn_of_cuts(stage, int(figures["longest_answer"]))
             every, interim = config.evaluate_every, self.recipe.stages[-1].interim(stage)
             if every and interim and before // every < self.cursor.learned // every:
+                evaluating = time.perf_counter()
                 self._evaluate(interim)
+                taken = time.perf_counter() - evaluating
+                parts["evaluate"] = parts.get("evaluate", 0.0) + taken
+                self.begun += taken  # a time limit is of the stage alone
             if time.perf_counter() - self.saved_at >= config.save_seconds:
                 self.cursor = replace(self.cursor, seconds=time.perf_counter() - self.begun)
                 self.save()

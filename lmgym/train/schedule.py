@@ -42,7 +42,7 @@ class Until:
     """Limits of a stage, which ends at the first one reached."""
 
     steps: Count | None = None
-    seconds: NonNegative | None = None  # in the stage, including those before an interruption
+    seconds: NonNegative | None = None  # in the stage, without interruptions and evaluations on the way
 
     def __post_init__(self) -> None:
         if self.steps is None and self.seconds is None:

@@ -47,7 +47,7 @@ class RunCursor:
 
     stage: int = 0
     step: int = 0  # of the stage
-    seconds: float = 0.0  # in the stage, without interruptions
+    seconds: float = 0.0  # in the stage, without interruptions and evaluations
     run_step: int = 0  # of all stages
     tokens: int = 0  # of actions played, demonstrated or sampled at stored turns so far
     turns: int = 0  # played or demonstrated so far

@@ -260,6 +260,21 @@ def test_a_run_ends_when_its_tokens_are_spent_and_evaluates_on_the_way(tmp_path)
     assert len([row for row in rows if "evaluated_success" in row]) > len(result.reports)
 
 
+def test_evaluations_on_the_way_take_no_time_from_the_limit_of_their_stage(tmp_path, monkeypatch):
+    ahead, clock, evaluate = [0.0], time.perf_counter, loop.Training._evaluate
+
+    def slow(self, *args):
+        ahead[0] += 1000.0
+        return evaluate(self, *args)
+
+    monkeypatch.setattr(loop.time, "perf_counter", lambda: clock() + ahead[0])
+    monkeypatch.setattr(loop.Training, "_evaluate", slow)
+    result = train(tmp_path / "run", args=replace(QUICK, warmup=0, steps=3, seconds=900.0), evaluate_every=1)
+    stages = [row["stage"] for row in read_metrics(tmp_path / "run")]
+    assert stages == ["before RL", *["rl", "after RL"] * 3, "after RL"]
+    assert result.seconds["rl"]["total"] > result.seconds["rl"]["evaluate"] > 3000.0
+
+
 @pytest.mark.parametrize(("given", "engine"), [(None, (64, True)), (3, (3, False))])
 def test_a_given_number_of_episodes_at_once_stands_in_for_the_limit_of_a_task(tmp_path, monkeypatch, given, engine):
     seen, play = [], Engine.run
