@@ -16,6 +16,7 @@ import lmgym
 from lmgym.errors import RecipeError
 from lmgym.train import checkpoint
 from lmgym.train.log import METRICS, replace_file
+from lmgym.train.ranks import ranks
 
 FACTS = "run.json"
 CHECKPOINTS = "checkpoints"
@@ -25,7 +26,8 @@ PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "gymnasium")
 def claim(folder: Path, arguments: Mapping[str, Any], *, resume: bool) -> dict[str, Any] | None:
     """Start a run in `folder`, or resume the run there and return its last checkpoint, if any.
 
-    Raise RecipeError if the folder has another run, if there is none to resume, or if an argument differs.
+    Raise RecipeError if the folder has another run, if there is none to resume, or if an argument or the number of
+    processes differs.
     """
     path = folder / FACTS
     given = json.loads(json.dumps(dict(arguments), default=str))
@@ -38,13 +40,18 @@ def claim(folder: Path, arguments: Mapping[str, Any], *, resume: bool) -> dict[s
         return None
     if not path.exists():
         raise RecipeError(f"nothing to resume: {folder} has no {FACTS}; leave --resume out to begin there")
-    old = read(folder)["arguments"]
+    facts, processes = read(folder), ranks().size
+    old = facts["arguments"]
     for name in dict.fromkeys([*old, *given]):
         if old.get(name) != given.get(name):
             raise RecipeError(
                 f"{folder} was begun with {name}={old.get(name)!r}, not {given.get(name)!r}: "
                 "resume with the same arguments, or begin anew with --out"
             )
+    if (before := facts.get("processes", processes)) != processes:
+        raise RecipeError(
+            f"{folder} was begun with {before} processes, not {processes}: resume with as many, or begin anew by --out"
+        )
     return checkpoint.load(folder / CHECKPOINTS)
 
 
@@ -65,6 +72,7 @@ def surroundings() -> dict[str, Any]:
         "python": platform.python_version(),
         "machine": platform.machine(),
         "threads": torch.get_num_threads(),  # a resumed run is bit-identical with the same number
+        "processes": ranks().size,
         "packages": {name: _version(name) for name in PACKAGES},
     }
 

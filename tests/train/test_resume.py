@@ -111,6 +111,17 @@ def test_a_run_is_neither_begun_again_nor_resumed_with_another_argument(whole):
     assert (whole / "metrics.jsonl").read_bytes() == before
 
 
+def test_a_run_is_not_resumed_with_another_number_of_processes(whole, tmp_path):
+    facts = json.loads((whole / "run.json").read_text())
+    assert facts.pop("processes") == 1
+    shutil.copytree(whole, tmp_path / "run")
+    (tmp_path / "run" / "run.json").write_text(json.dumps({**facts, "processes": 2}))
+    with pytest.raises(RecipeError, match="was begun with 2 processes, not 1"):
+        train(tmp_path / "run", resume=True)
+    (tmp_path / "run" / "run.json").write_text(json.dumps(facts))  # of a run that did not record it
+    train(tmp_path / "run", resume=True)
+
+
 def test_episodes_are_kept_on_request_and_imitated_in_laps_and_a_log_shorter_than_its_checkpoint_is_reported(tmp_path):
     run = {"folder": tmp_path / "run", "args": QUICK, "keep_episodes": [0, 2]}
     train(**run)
