@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from lmgym.errors import RecipeError
 from lmgym.evaluation import runner
 from lmgym.evaluation.runner import Report
 from lmgym.policy.local.policy import LocalPolicy
@@ -60,6 +61,11 @@ def run(
     `train_instances` limits the training split to its first instances. RunConfig describes the other options.
     """
     task_options = dict(options or {})
+    if policy.sampling.top_p < 1 or policy.sampling.top_k > 0:
+        raise RecipeError(
+            f"training scores tokens by the whole distribution, and this policy samples with "
+            f"top_p={policy.sampling.top_p:g} and top_k={policy.sampling.top_k}: set top_p to 1 and top_k to 0"
+        )
     sees, read = policy.gallery is not None, policy.context
     check(recipe, task, task_options, folder, sees=sees, context=read, train_instances=train_instances)
     instances = runner.size_of(task, "train", task_options)

@@ -12,7 +12,7 @@ from lmgym.cli.options import read_args
 from lmgym.errors import LmgymError, RecipeError
 from lmgym.rollout import dataset
 from lmgym.rollout.engine import Engine
-from lmgym.train import source
+from lmgym.train import loop, source
 from lmgym.train.parts.filters import drop_flat_groups
 from lmgym.train.parts.tasks import Uniform
 from lmgym.train.preflight import check
@@ -118,6 +118,21 @@ def test_a_limit_of_training_instances_is_refused_where_a_data_set_is_read(recor
     args = filtered_bc.Args(warmup=0, steps=1, evaluate=2, recorded=recorded)
     with pytest.raises(RecipeError, match="train_instances=3 limits the instances that are played"):
         train(tmp_path / "run", args=args, recipe=filtered_bc.recipe(args), train_instances=3)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("truncation", [{"top_p": 0.9}, {"top_k": 5}])
+def test_a_policy_that_leaves_out_unlikely_tokens_is_refused(truncation, tmp_path):
+    policy = chain_policy()
+    policy.sampling = replace(policy.sampling, **truncation)
+    with pytest.raises(RecipeError, match="set top_p to 1 and top_k to 0"):
+        loop.run(
+            filtered_bc.recipe(filtered_bc.Args(warmup=0, steps=1)),
+            policy,
+            task=SPEC.id,
+            folder=tmp_path / "run",
+            quiet=True,
+        )
     assert not (tmp_path / "run").exists()
 
 
