@@ -94,10 +94,9 @@ class Hierarchical(bc.Learning):
 
 @dataclass(frozen=True, kw_only=True)
 class Args(bc.Published, Hierarchical):
-    """Options of ArCHer, by default those of its paper but for the encoder, a copy of the policy, and some sizes.
+    """Options of ArCHer, by default those of its paper; the encoder is a copy of the policy.
 
-    An iteration has 64 rollouts in place of 128, 64 critic steps of 64 turns in place of 20 to 50 of 256, and one actor
-    update in place of 3. The critic is fitted alone for 10 iterations in place of 20.
+    Smaller (paper): 64 rollouts (128), 64 critic steps of 64 turns (20-50 of 256), 1 actor update (3), `fit` 10 (20).
     """
 
     encoder: Base = "own"

@@ -73,9 +73,7 @@ def train(
     history: Annotated[
         str | None, typer.Option("--context", help=f"History shown to the policy: {RULES}. [default: the recipe's]")
     ] = None,
-    tokens: Annotated[
-        int | None, typer.Option(min=1, help="Stop playing after this many action tokens; schedules do not follow it.")
-    ] = None,
+    tokens: Annotated[int | None, typer.Option(min=1, help="Limit of action tokens; schedules ignore it.")] = None,
     train_instances: Annotated[int | None, typer.Option(min=1, help="Train on this many instances.")] = None,
     minutes: Annotated[float | None, typer.Option(help="Time limit of the run; none with --steps.")] = None,
     evaluate_every: Annotated[int, typer.Option(min=0, help="Action tokens between evaluations; 0: none.")] = 0,
