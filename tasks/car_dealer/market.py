@@ -16,7 +16,7 @@ FEATURES = ("heated seats", "a sunroof", "a rear camera", "leather seats", "four
 BUDGETS = (10_000, 30_000, 50_000, 70_000, 90_000)
 CARS = 5  # in the yard
 AMOUNT = re.compile(
-    r"(?<![\d,.])(\d{1,3}(?:,\d{3})+|\d{1,7})(?![\d,]*\d)(?:\.\d{1,2})?\s?(k\b|thousand\b|grand\b)?", re.IGNORECASE
+    r"(?<![\d,.])(\d{1,3}(?:,\d{3})+|\d{1,7})(?![\d,]*\d)(\.\d{1,3})?\s?(k\b|thousand\b|grand\b)?", re.IGNORECASE
 )
 YEARS = range(1950, 2051)  # numbers without a comma that are no price
 LOWEST = 1_000  # dollars that are read as a price
@@ -113,10 +113,12 @@ def market(chance: np.random.Generator) -> tuple[Buyer, list[Car]]:
 
 
 def price_of(text: str) -> int | None:
-    """Return the last amount of dollars in a text, from 1,000 on: $42,000, 42000, 42k or 42 thousand."""
+    """Return the last amount of dollars in a text, from 1,000 on: $42,000, 42000, 42.5k or 42 thousand."""
     amounts = []
-    for digits, thousands in AMOUNT.findall(text):
-        amount = int(digits.replace(",", "")) * (1_000 if thousands else 1)
+    for digits, fraction, thousands in AMOUNT.findall(text):
+        amount = int(digits.replace(",", ""))
+        if thousands:
+            amount = amount * 1_000 + round(1_000 * float(fraction or 0))
         year = not thousands and "," not in digits and amount in YEARS
         if amount >= LOWEST and not year:
             amounts.append(amount)

@@ -33,6 +33,8 @@ def selling(kind="impatient", budget=50_000, **options):
         ("42000 dollars", 42_000),
         ("I ask 42k.", 42_000),
         ("42 thousand", 42_000),
+        ("$61.5k", 61_500),
+        ("1.25 thousand, or 61.525k.", 61_525),
         ("The list price is $45,000, but you get it for $42,500.00.", 42_500),
         ("It is of 2019 and has 4 doors", None),
         ("", None),
