@@ -14,7 +14,9 @@ OPTIONS = 5  # of each issue, named 1 to 5
 Deal = tuple[int, int, int]  # an option of each issue, from 1
 RANGE = range(1, OPTIONS + 1)
 DEALS: tuple[Deal, ...] = tuple(itertools.product(RANGE, RANGE, RANGE))
-OFFER = re.compile(r"offer:\s*price\s*=?\s*([1-5])\s*,\s*delivery\s*=?\s*([1-5])\s*,\s*warranty\s*=?\s*([1-5])", re.I)
+OFFER = re.compile(
+    r"offer:\s*price\s*=?\s*([1-5])\s*,\s*delivery\s*=?\s*([1-5])\s*,\s*warranty\s*=?\s*([1-5])(?!\d)", re.I
+)
 FIRST, LAST = 0.95, 0.35  # share of the way from limit to maximum that the scripted partner asks at first and at last
 
 

@@ -56,6 +56,7 @@ def test_a_limit_in_ones_own_words_costs_half_and_one_in_the_offer_does_not():
     "action",
     [
         *("", "x" * 1_000_000, "OFFER: price=6, delivery=1, warranty=1", "offer", "ACCEPT it", "OFFER: " * 9),
+        "OFFER: price=1, delivery=1, warranty=12",
         "\n".join(offer_text(deal) for deal in DEALS[:2]),
     ],
 )
