@@ -8,7 +8,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from lmgym.env.games.guessing import REFUSAL, GuessingEnv
+from lmgym.env.games.guessing import OPEN_OPENERS, REFUSAL, GuessingEnv
 from lmgym.env.games.questions import Table, plain
 from lmgym.tasks.guess_my_city import SPEC
 from lmgym.tasks.guess_my_city.cities import CONTINENTS, City, countries, our_cities, read_cities, table_of
@@ -46,8 +46,10 @@ class GuessMyCity(GuessingEnv):
         return f"Is it {member}?"
 
     def open_answer(self, question: str) -> str | None:
-        """Return the scripted oracle's answer to an open question; None if it is about no topic that it knows."""
+        """Return the scripted oracle's answer to an open question; None to another, or about a topic that it lacks."""
         text = plain(question)
+        if text.partition(" ")[0] not in OPEN_OPENERS:
+            return None
         topic = next((name for name, pattern in ABOUT.items() if pattern.search(text)), None)
         return None if topic is None else _told_of(topic, self.cities[self.hidden])
 

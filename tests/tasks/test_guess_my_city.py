@@ -37,6 +37,7 @@ def told(city, question, **options):
         ("What is the population?", "About 2 million people live there.", -1.0, False, True),
         ("Which language do they speak?", "People speak French.", -1.0, False, True),
         ("What do you dream of?", "No.", -1.0, False, False),
+        ("Does anybody dream of such a language?", "No.", -1.0, False, False),
         ("Is it in Europe? Is it a capital?", "No.", -1.0, False, False),
         ("", "No.", -1.0, False, False),
         ("What is it known for" + "?" * 1_000_000, "No.", -1.0, False, False),
