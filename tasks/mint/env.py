@@ -119,6 +119,11 @@ class Mint(TextEnv):
             answer = parse_tag(action, "answer")
             yield f"<solution>{action if answer is None else answer}</solution>"
 
+    def reseed(self, seed: int) -> None:
+        """Seed the chance of the rest of the episode, which the task inside shares."""
+        super().reseed(seed)
+        self.inner.np_random = self.np_random
+
     def close(self) -> None:
         """Remove the sandbox and close the task inside."""
         self._close_sandbox()
@@ -143,13 +148,13 @@ class Mint(TextEnv):
     def _proposed(self, solution: str) -> Reply:
         self.proposed += 1
         reply = self.inner.act(f"<answer>{solution}</answer>" if self.answers_only else solution)
-        score = cast(float, reply.score) if reply.done else 0.0
+        score = cast(float, reply.score) if reply.done else self.score_if_cut()
         if reply.done and self.inner.solved(score):
-            return self._end(reply.text, score)
+            return self._end(reply.text, score, valid=reply.valid)
         words = "Your answer is wrong." if self.answers_only else reply.text
         if self.proposed >= self.proposals or (reply.done and not self.answers_only):
-            return self._end(words, score)
-        return self._after(words, "wrong")
+            return self._end(words, score, valid=reply.valid)
+        return self._after(words, "wrong", valid=reply.valid)
 
     def _played(self, work: str) -> Reply:
         texts = []

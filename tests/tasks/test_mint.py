@@ -40,6 +40,29 @@ def test_the_second_wrong_proposal_ends_the_episode(k, proposals):
     assert (len(trace.rewards), trace.terminated, trace.infos[-1]["score"]) == (proposals, True, 0.0)
 
 
+def test_an_unfinished_task_inside_scores_alike_without_proposals_and_without_turns(monkeypatch):
+    for actions in (["<solution>move up</solution>"] * 2, [""] * 5):
+        env = opened(task="Maze-v0", feedback=False)
+        monkeypatch.setattr(env.unwrapped.inner, "score_if_cut", lambda: 0.5)
+        trace = play(env, given(actions), index=0)
+        assert (trace.terminated, trace.infos[-1]["score"]) == (True, 0.5)
+
+
+def test_a_proposal_is_as_valid_as_it_is_inside():
+    env = opened(task="Maze-v0", feedback=False)
+    proposals = ("<solution>nonsense</solution>", "<solution>move up</solution>")
+    assert [env.step(proposal)[4]["valid"] for proposal in proposals] == [False, True]
+
+
+def test_a_new_seed_reaches_the_chance_of_the_task_inside():
+    lakes = []
+    for seed in (1, 2):
+        env = opened(task="FrozenLake-v0", feedback=False)
+        env.unwrapped.reseed(seed)
+        lakes.append(env.unwrapped.inner.np_random.random())
+    assert lakes[0] != lakes[1]
+
+
 @pytest.mark.parametrize("k", [1, 3, 5])
 def test_the_episode_ends_after_k_turns_whatever_was_written(k):
     trace = play(opened(k=k), given(["", "x" * 1_000_000, "<solution>", "Expert feedback: 1", "<execute>"]), index=0)
