@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from importlib.resources import files
 from string import Template
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 from lmgym.env.env import Reply, TextEnv
 from lmgym.tasks.car_dealer import SPEC
 from lmgym.tasks.car_dealer.buyer import DECISION, ScriptedBuyer, without_protocol
-from lmgym.tasks.car_dealer.market import TYPES, Car, market
+from lmgym.tasks.car_dealer.market import TYPES, Car, amounts_of, market
 from lmgym.types import FIRST_SEAT
 
 PROMPT = Template(files(__package__).joinpath("prompt.md").read_text(encoding="utf-8").strip())
@@ -99,12 +100,15 @@ class CarDealer(TextEnv):
         manner = self.seller if self.seller != "mixed" else SELLERS[int(self.np_random.integers(len(SELLERS)))]
         any_car = self.cars[int(self.np_random.integers(len(self.cars)))] if manner == "hasty" else None
         while True:
-            if any_car is None and "budget is" not in self.buyer_words:
+            if any_car is not None:
+                car, start = any_car, any_car.msrp
+            elif (budget := self._budget()) is not None:
+                car = max(self.cars, key=partial(self._fit, budget=budget))
+                start = min(car.msrp, budget)
+            else:
                 yield "What features and which brand do you want, and what is your budget?"
                 continue
-            car = any_car or max(self.cars, key=self._fit)
             hurried = "little time" in self.buyer_words
-            start = car.msrp if any_car else min(car.msrp, self._budget())
             step = {"careful": 0.05 if hurried else 0.03, "fixed": 0.0, "hasty": 0.15}[manner]
             first = 0.96 if manner == "careful" and hurried else 1.0
             price = self.lowest_offer - step * start if self.lowest_offer else start * first
@@ -156,15 +160,16 @@ class CarDealer(TextEnv):
 
     # Players ---------------------------------------------------------------------------------------------------
 
-    def _budget(self) -> int:
-        return int(self.buyer_words.split("budget is $")[1].split(".")[0].replace(",", ""))
+    def _budget(self) -> int | None:
+        """Return the first amount after "budget is" in the buyer's words."""
+        return next(iter(amounts_of(self.buyer_words.partition("budget is")[2])), None)
 
-    def _fit(self, car: Car) -> float:
+    def _fit(self, car: Car, budget: int) -> float:
         """Return what a car may bring, by what the buyer has said."""
         words = self.buyer_words.lower()
         features = sum(each in words for each in car.features)
         fit = 0.15 * features + 0.2 * (car.body.lower() in words) + 0.05 * (car.brand.lower() in words)
-        return min(car.msrp, self._budget()) / self._budget() + fit
+        return min(car.msrp, budget) / budget + fit
 
 
 def _offer(car: Car, price: int) -> str:

@@ -112,8 +112,8 @@ def market(chance: np.random.Generator) -> tuple[Buyer, list[Car]]:
     return buyer, [yard[int(i)] for i in chance.permutation(CARS)]
 
 
-def price_of(text: str) -> int | None:
-    """Return the last amount of dollars in a text, from 1,000 on: $42,000, 42000, 42.5k or 42 thousand."""
+def amounts_of(text: str) -> list[int]:
+    """Return the amounts of dollars in a text, from 1,000 on: $42,000, 42000, 42.5k or 42 thousand."""
     amounts = []
     for digits, fraction, thousands in AMOUNT.findall(text):
         amount = int(digits.replace(",", ""))
@@ -122,7 +122,12 @@ def price_of(text: str) -> int | None:
         year = not thousands and "," not in digits and amount in YEARS
         if amount >= LOWEST and not year:
             amounts.append(amount)
-    return amounts[-1] if amounts else None
+    return amounts
+
+
+def price_of(text: str) -> int | None:
+    """Return the last amount of dollars in a text."""
+    return next(reversed(amounts_of(text)), None)
 
 
 def car_of(text: str, cars: Sequence[Car]) -> Car | None:

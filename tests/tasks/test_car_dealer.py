@@ -124,6 +124,24 @@ def test_the_demonstrator_sells_by_what_it_was_told():
     assert play(env, given(["What do you want?"] * 10), index=0).infos[-1]["score"] == 0.0
 
 
+@pytest.mark.parametrize(
+    ("words", "budget"),
+    [
+        ("My budget is about 30k. I do not pay $40,000.", 30_000),
+        ("The budget is $61.5k, no more.", 61_500),
+        ("My budget is my secret.", None),
+        ("I have no budget.", None),
+    ],
+)
+def test_the_demonstrator_understands_the_budget_of_a_model(words, budget):
+    env = build("car_dealer", split="test", others="caller")
+    env.reset(seed=0, options={"index": 0})
+    env.step(words)
+    offer = next(env.unwrapped.demonstrator())
+    assert (price_of(offer) is None) == (budget is None)
+    assert budget is None or price_of(offer) <= budget
+
+
 @pytest.mark.parametrize(("seller", "sold", "returns"), [("fixed", (0.3, 0.7), 0.6), ("hasty", (0.9, 1.0), 0.75)])
 def test_sellers_of_other_manners_earn_less(seller, sold, returns):
     env = build("car_dealer", split="test", seller=seller)
