@@ -30,6 +30,10 @@ class AdvisedALFWorld(ALFWorld):
         """Open household `index` for the adviser."""
         return self._to_adviser(super().begin(index).text)
 
+    def load(self, instance: Mapping[str, Any]) -> Reply:
+        """Open the contents of a `game.tw-pddl` file for the adviser."""
+        return self._to_adviser(super().load(instance).text)
+
     def act(self, action: str) -> Reply:
         """Hand a strategy to the agent, or play the agent's command."""
         if self._advising:

@@ -207,3 +207,11 @@ def test_a_game_file_can_be_brought_along() -> None:
     assert "put a hot mug in cabinet." in observation["text"]
     with pytest.raises(InstanceError, match="grammar, pddl_problem"):
         env.reset(options={"instance": {"pddl_domain": ""}})
+
+
+def test_an_adviser_speaks_first_in_a_game_that_was_brought_along() -> None:
+    env = build("ALFWorldAdvised-v0", others="caller")
+    _, info = env.reset(options={"instance": write(KITCHEN)})
+    assert info["seat"] == "adviser"
+    assert env.step("take mug")[0]["text"].endswith("\nStrategy: take mug")
+    assert env.reset(options={"instance": write(KITCHEN)})[1]["seat"] == "adviser"
