@@ -20,7 +20,7 @@ PROMPT = Template(files(__package__).joinpath("prompt.md").read_text(encoding="u
 BUYER_PROMPT = Template(files(__package__).joinpath("buyer.md").read_text(encoding="utf-8").strip())
 STREAM = {"train": 0, "test": 1}
 BUYER = "buyer"
-TEXTS = 50  # of a dialogue, those of both sides
+TEXTS = 50  # of a dialogue, those of both sides; one more must be the buyer's decision
 LONGEST = 2_000  # characters of a text that are heard
 REWARDS = ("fancy", "revenue")
 SELLERS = ("careful", "fixed", "hasty")  # manners of the demonstrator
@@ -144,7 +144,7 @@ class CarDealer(TextEnv):
         if ending is not None and ending[1].lower() == "accept":  # the price is what the buyer wrote, else the offer
             price = int((ending[3] or "").replace(",", "") or 0) or self.offer or 0
         self.sold, self.share = price, price / car.msrp
-        reward = self._reward(car, price)
+        reward = 0.0 if ending is None else self._reward(car, price)
         best = max(self.buyer.limit(each) for each in self.cars)
         score = max(0.0, min(1.0, price / best))
         end = f"Buyer: {words}\n" + (f"Sold for ${price:,}." if price else "No sale.")

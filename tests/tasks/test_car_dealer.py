@@ -115,6 +115,7 @@ def test_a_model_as_buyer_decides_by_the_line_and_must_decide_after_50_texts():
     *_, terminated, _, info = env.step("I still cannot decide")
     assert terminated
     assert info["score"] == 0.0
+    assert "seat_rewards" not in info  # as in the release, where a refusal earns -(budget - list price) / list price
 
 
 def test_the_demonstrator_sells_by_what_it_was_told():
