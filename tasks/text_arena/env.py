@@ -16,7 +16,7 @@ if find_spec("textarena") is None:  # only the games' own processes import it
     raise ModuleNotFoundError("No module named 'textarena'", name="textarena")
 
 OPPONENT = "opponent"
-LONGEST = 10_000  # characters of an action
+LONGEST = 10_000  # characters of an action that are read, from the end
 LISTED, TRIES = 4, 60  # admissible actions that are looked for, and the candidates that are tried
 TRIES_OF_OPPONENT = 300
 GIVE_UP = "[pass]"  # of an opponent that finds no move
@@ -56,7 +56,7 @@ class TextArena(TextEnv):
 
     def act(self, action: str) -> Reply:
         """Play an action, which is put into brackets if it has none, as textarena does."""
-        text = action[:LONGEST].strip()
+        text = action[-LONGEST:].strip()
         return self._reply(self.process.call("act", action=text if "[" in text or "]" in text else f"[{text}]"))
 
     def admissible(self) -> list[str] | None:

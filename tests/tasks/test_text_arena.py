@@ -43,6 +43,12 @@ def test_a_second_invalid_action_in_a_row_loses():
     env.close()
 
 
+def test_the_end_of_a_long_answer_is_read():
+    env, *_ = opened("TicTacToe")
+    assert env.step("Let me think. " * 1_000 + "[4]")[4]["valid"]
+    env.close()
+
+
 def test_a_killed_process_is_an_error_and_the_next_reset_works():
     env, first, _ = opened("Nim")
     env.unwrapped.process._process.kill()
