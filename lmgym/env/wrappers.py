@@ -21,19 +21,22 @@ class TimeLimit(gymnasium.Wrapper[Observation, str, Observation, str], RecordCon
     """Truncates an episode after `max_turns` actions of the agent and scores every truncated episode.
 
     Turns of other seats do not count, and those that answer the agent's last turn are still played: the episode is cut
-    at the same place whoever plays these seats. Gymnasium's own `TimeLimit` truncates without a score; around it, this
-    wrapper adds `score` and `success`.
+    at the same place whoever plays these seats. In `gym.make`, `max_episode_steps` sets the limit as `max_turns` does;
+    of both the smaller counts. Gymnasium's own `TimeLimit` truncates without a score; around it, this wrapper adds
+    `score` and `success`.
     """
 
     def __init__(self, env: TextGym, *, max_turns: int | None = None) -> None:
         RecordConstructorArgs.__init__(self, max_turns=max_turns)
         task = cast(TextEnv, env.unwrapped)
-        limit = next(limit for limit in (max_turns, task.max_turns, task.task.max_turns) if limit is not None)
+        limit = task.max_turns if max_turns is None else max_turns
+        if isinstance(env, gymnasium.wrappers.TimeLimit) and env.spec is not None:
+            steps, env = env.spec.max_episode_steps, env.env  # this wrapper replaces Gymnasium's
+            if steps is not None and steps != task.task.max_turns:
+                limit = task.max_turns = steps if limit is None else min(steps, limit)
+        limit = task.task.max_turns if limit is None else limit
         if limit < 1:
             raise InstanceError(f"max_turns must be at least 1; got {limit}")
-        if isinstance(env, gymnasium.wrappers.TimeLimit):
-            registered = env.spec is not None and env.spec.max_episode_steps == task.task.max_turns
-            env = env.env if registered else env  # this wrapper replaces the registered limit
         gymnasium.Wrapper.__init__(self, env)
         self.max_turns = limit
         self.turns = 0

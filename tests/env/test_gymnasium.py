@@ -94,6 +94,12 @@ def test_gymnasiums_own_limit_scores_the_cut_episode():
             assert (terminated, truncated, info["score"], info["success"]) == (False, True, 0.0, False)
 
 
+def test_the_rules_name_the_limit_whichever_option_sets_it():
+    for limit in ("max_episode_steps", "max_turns"):
+        with gymnasium.make("lmgym/TwentyQuestions-v0", **{limit: 7}) as env:
+            assert "You have 7 questions" in env.reset(seed=0)[0]["text"]
+
+
 @pytest.mark.parametrize("limit", ["max_episode_steps", "max_turns"])
 def test_an_episode_that_terminates_at_its_limit_is_not_truncated(limit):
     with gymnasium.make(GUESS, **{limit: 1}) as env:
@@ -109,11 +115,17 @@ def test_tools_see_the_turn_limit_against_which_other_seats_do_not_count():
         assert type(env).__name__ == "TimeLimit"
         assert env.env is env.unwrapped  # no other wrapper
         assert env.spec.max_episode_steps == again.spec.max_episode_steps == limit
-    with gymnasium.make(GUESS, max_turns=limit + 1) as env:
-        assert env.spec.max_episode_steps == env.max_turns == limit + 1
-        env.reset(seed=0)
-        for turn in range(limit + 1):
-            assert env.step("no number")[3] == (turn == limit)
+    more = limit + 1
+    for options in (
+        {"max_turns": more},
+        {"max_episode_steps": more},
+        {"max_turns": more + 1, "max_episode_steps": more},
+    ):
+        with gymnasium.make(GUESS, **options) as env, gymnasium.make(env.spec) as again:
+            assert env.spec.max_episode_steps == env.max_turns == again.max_turns == more
+            env.reset(seed=0)
+            for turn in range(more):
+                assert env.step("no number")[3] == (turn == limit)
     with gymnasium.make(GUESS, others="caller") as env:
         assert env.spec.max_episode_steps is None
 
