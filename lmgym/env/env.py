@@ -198,13 +198,11 @@ class TextEnv(gymnasium.Env[Observation, str]):
     ) -> tuple[Observation, dict[str, Any]]:
         """Open an episode: `options={"index": i}`, `{"instance": {...}}`, or an index drawn from the seed."""
         self._seed(seed)
-        options = options or {}
-        if unknown := [name for name in options if name not in ("index", "instance")]:
-            raise InstanceError(f"reset takes the options 'index' and 'instance'; got {', '.join(map(repr, unknown))}")
-        if (instance := options.get("instance")) is not None:
+        choice = self._checked_options(options)
+        if (instance := choice.get("instance")) is not None:
             self.instance_name, reply = "authored", self.load(instance)
         else:
-            index = self._checked_index(options.get("index"))
+            index = self._checked_index(choice.get("index"))
             self.instance_name, reply = f"{self.split}/{index}", self.begin(index)
         self._over = False
         info: dict[str, Any] = {"instance": self.instance_name, "valid": True, "reward_terms": {}}
@@ -223,7 +221,7 @@ class TextEnv(gymnasium.Env[Observation, str]):
         if self._over:
             raise self._reset_needed()
         actor = self._seat
-        reply = self.act(clean(action))
+        reply = self.act(self._checked_action(action))
         valid = reply.valid
         if isinstance(reply.reward, Mapping):
             terms = dict(reply.reward)
@@ -282,6 +280,22 @@ class TextEnv(gymnasium.Env[Observation, str]):
         if part is None:
             raise InstanceError(f"{self.task.id}: call reset() first")
         return part
+
+    def _checked_options(self, options: Any) -> Mapping[str, Any]:
+        """Return the options of `reset`, of which an instance is a mapping."""
+        choice = {} if options is None else options
+        if not isinstance(choice, Mapping):
+            raise InstanceError(f"{self.task.id}: options are a mapping such as {{'index': 0}}; got {options!r}")
+        if unknown := [name for name in choice if name not in ("index", "instance")]:
+            raise InstanceError(f"reset takes the options 'index' and 'instance'; got {', '.join(map(repr, unknown))}")
+        if not isinstance(instance := choice.get("instance"), Mapping | None):
+            raise InstanceError(f"an instance of {self.task.id} is a mapping of names to values; got {instance!r}")
+        return choice
+
+    def _checked_action(self, action: Any) -> str:
+        if not isinstance(action, str):
+            raise InstanceError(f"{self.task.id}: an action is a str; got {action!r}")
+        return clean(action)
 
     def _checked_index(self, index: Any) -> int:
         size = self.size()

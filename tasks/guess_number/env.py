@@ -12,10 +12,12 @@ import numpy as np
 
 from lmgym.env.actions import parse_number
 from lmgym.env.env import Reply, TextEnv
+from lmgym.errors import InstanceError
 from lmgym.tasks.guess_number import SPEC
 
 PROMPT = Template(files(__package__).joinpath("prompt.md").read_text())
 STREAM = {"train": 0, "test": 1}
+MOST = 10**15  # a guess is read as a float, which holds these numbers exactly
 
 
 @lru_cache(maxsize=1024)  # the tries of a group open the same instance
@@ -31,6 +33,8 @@ class GuessNumber(TextEnv):
 
     def __init__(self, *, highest: int = 100, **common: Any) -> None:
         super().__init__(**common)
+        if not 1 <= highest <= MOST:
+            raise InstanceError(f"{self.task.id}: highest is 1 to {MOST:,}; got {highest}")
         self.highest = highest
         self.prompt = PROMPT.substitute(highest=highest).strip()
 

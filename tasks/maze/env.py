@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
+from numbers import Integral
 from typing import Any
 
 from lmgym.env.actions import parse_command
@@ -47,7 +48,8 @@ class Maze(TextEnv):
     def load(self, instance: Mapping[str, Any]) -> Reply:
         """Start from `instance["start"]`, a free cell (row, column)."""
         cell = instance.get("start")
-        if not isinstance(cell, list | tuple) or tuple(cell) not in FREE - {GOAL}:
+        numbers = isinstance(cell, list | tuple) and all(isinstance(each, Integral) for each in cell)
+        if not numbers or bool in map(type, cell) or tuple(cell) not in FREE - {GOAL}:
             raise InstanceError(
                 f"an instance of {self.task.id} is {{'start': [row, column]}} of a free cell; got {cell!r}"
             )

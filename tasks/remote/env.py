@@ -81,9 +81,7 @@ class RemoteEnv(TextEnv):
     ) -> tuple[Observation, dict[str, Any]]:
         """Start an episode. After a lost connection, a reset with a seed opens a new session."""
         self._seed(seed)
-        choice = options or {}
-        if unknown := [name for name in choice if name not in ("index", "instance")]:
-            raise InstanceError(f"reset takes the options 'index' and 'instance'; got {', '.join(map(repr, unknown))}")
+        choice = self._checked_options(options)
         if not self._session.alive and seed is not None:
             self._session = self._connect()
         instance, index = choice.get("instance"), choice.get("index")
@@ -102,7 +100,7 @@ class RemoteEnv(TextEnv):
         if self._over:
             raise self._reset_needed()
         reseed, self._reseed = self._reseed, None
-        played = self._session.ask(wire.Step(self._session.name, clean(action), reseed), wire.StepAnswer)
+        played = self._session.ask(wire.Step(self._session.name, self._checked_action(action), reseed), wire.StepAnswer)
         observation, info = self._observed(played)
         self._over = played.terminated or played.truncated
         if self._over:

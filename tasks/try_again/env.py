@@ -67,7 +67,13 @@ class TryAgain(TextEnv):
 
     def load(self, instance: Mapping[str, Any]) -> Reply:
         """Open an authored problem, {"question": ..., "answer": ...}."""
-        question, self.truth = str(instance["question"]), str(instance["answer"])
+        question, answer = (str(instance.get(name, "")) for name in ("question", "answer"))
+        if not question.strip() or not answer.strip():
+            raise InstanceError(
+                f'a problem has a question and an answer that are not empty, {{"question": ..., "answer": ...}}; got '
+                f"{str(dict(instance))[:200]}"
+            )
+        self.truth = answer
         return self._shown(question)
 
     def act(self, action: str) -> Reply:

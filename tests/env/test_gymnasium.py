@@ -41,6 +41,14 @@ def test_a_step_after_the_end_needs_a_reset(env):
     env.step("1")
 
 
+@pytest.mark.parametrize("action", [None, 3, b"3", ["3"]])
+def test_an_action_that_is_no_string_is_refused(env, action):
+    env.reset(seed=0)
+    with pytest.raises(InstanceError, match="an action is a str; got"):
+        env.step(action)
+    env.step("3")
+
+
 def test_a_vector_is_told_to_reset_as_well():
     envs = gymnasium.make_vec(GUESS, num_envs=2, vectorization_mode="sync")
     with pytest.raises(gymnasium.error.ResetNeeded):

@@ -53,6 +53,8 @@ def test_a_folders_name_means_its_first_id():
         (lambda: build(GUESS).reset(options={"index": "3"}), "got index '3'"),
         (lambda: build(GUESS).reset(options={"index": True}), "got index True"),
         (lambda: build(GUESS).reset(options={"index": 1.0}), "got index 1.0"),
+        (lambda: build(GUESS).reset(options=["index"]), "options are a mapping such as {'index': 0}; got ['index']"),
+        (lambda: build(GUESS).reset(options={"instance": "7"}), "is a mapping of names to values; got '7'"),
         (lambda: build(GUESS).reset(options={"idx": 1}), "takes the options 'index' and 'instance'; got 'idx'"),
         (lambda: build(GUESS).reset(options={"instance": {"number": 3}}), "takes no authored instances"),
         (lambda: build(GUESS).step("1"), "no episode is open; call reset"),

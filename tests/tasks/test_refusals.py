@@ -34,6 +34,7 @@ OPTIONS: dict[str, list[tuple[dict[str, Any], str]]] = {
     "connect_four": [({"opponent": "minimax"}, "unknown opponent 'minimax' .* choose random, mcts:N")],
     "doctor": [({"budget": 1}, "choose 0, 2, 3, 4, 5, 6, 7, 8, 9, 10")],
     "frozen_lake": [({"protocol": "gem"}, "unknown protocol 'gem'"), ({"side": 20}, "3 to 8 tiles")],
+    "guess_number": [({"highest": highest}, f"highest is 1 to .*; got {highest}") for highest in (0, -5, 10**30)],
     "kuhn_poker": [
         ({"opponent": "minimax"}, "unknown opponent 'minimax' for lmgym/KuhnPoker-v0; choose cfr, random"),
         ({"seat": "third"}, "unknown seat 'third'"),
@@ -97,11 +98,16 @@ WORDS: tuple[dict[str, Any], ...] = ({}, {"word": "zzzzz"}, {"word": 3}, {"words
 INSTANCES: dict[str, list[tuple[dict[str, Any], str]]] = {
     "ChessEndgames-v0": [({"fen": fen}, "fen|FEN|endgame") for fen in FENS],
     "ChessGreedy-v0": [({"fen": fen}, "fen|FEN|White") for fen in FENS],
-    "maze": [({"start": start}, r"\[row, column\]") for start in ([0, 0], [8, 6], "5, 6", None)],
+    "maze": [
+        ({"start": start}, r"\[row, column\]")
+        for start in ([0, 0], [8, 6], "5, 6", None, [[1], [2]], [1.0, 1.0], [True, True])
+    ],
     "textworld": [({"seed": -1}, r"\{'seed': n\} with 0 <= n")],
+    "try_again": [({**instance}, '"question": ..., "answer": ...') for instance in ({}, {"question": "1 + 1 = ?"})],
     "twenty_questions": [({"word": "zebra"}, "one of its list")],
     "wordle": [
-        ({**instance}, "one of its list") for instance in ({}, {"word": "zzzzz"}, {"word": 3}, {"words": "crane"})
+        ({**instance}, "one of its list")
+        for instance in ({}, {"word": "zzzzz"}, {"word": 3}, {"word": ["crane"]}, {"words": "crane"})
     ],
 }
 
