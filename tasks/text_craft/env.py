@@ -24,7 +24,7 @@ from lmgym.tasks.text_craft.recipes import CraftingRecipe, RecipeBook
 PROMPT = files(__package__).joinpath("prompt.md").read_text(encoding="utf-8").strip()
 GET = re.compile(r"get (\d{1,4}) (.+)")
 CRAFT = re.compile(r"craft (?:\d{1,4} )?(.+?) using (.+)")
-AMOUNT = re.compile(r"(\d{1,4}) (.+)")
+AMOUNT = re.compile(r"(?!0+ )(\d{1,4}) (.+)")  # above 0
 LONGEST = 1000  # characters of a command
 
 

@@ -59,7 +59,7 @@ def test_moves_are_read_in_many_spellings_and_written_in_one():
     for text in ("dxe6", "dxe6+", "d5e6", "d5xe6"):
         assert read_move(position, text).uci == "d5e6"
     assert read_move(position, "Nd3").uci == "e5d3"
-    for text in ("", "e5", "Ke9", "Nb5b5", "d7d8q", "--", "O-O-O-O", "♞f3", "e" * 100_000):
+    for text in ("", "e5", "Ke9", "Nb5b5", "d7d8q", "--", "Kg1", "Kc1", "Ke1g1", "O-O-O-O", "♞f3", "e" * 100_000):
         assert read_move(position, text) is None
     promoting = ChessPosition.from_fen("8/P6k/8/8/8/8/8/K7 w - - 0 1")
     assert read_move(promoting, "a8") is None

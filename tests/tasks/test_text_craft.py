@@ -53,6 +53,7 @@ def test_an_item_is_crafted_from_its_parts():
         ("craft 8 stick using 4 cedar planks", "Could not find a valid recipe for stick"),  # two applications
         ("craft 4 sword using 2 cedar planks", "Could not find a valid recipe for sword"),
         ("craft 4 stick using cedar planks", "Wrong item format: cedar planks"),
+        ("craft 4 stick using 2 cedar planks, 0 cedar log", "Wrong item format: 0 cedar log"),
         ("craft stick", "Could not execute craft stick"),
         ("", "Could not execute "),
     ],

@@ -72,6 +72,7 @@ def read_move(position: ChessPosition, text: str) -> Move | None:
         and (file is None or NAMES[move.start][0] == file)
         and (rank is None or NAMES[move.start][1] == rank)
         and move.promotion == wanted
+        and not (piece == "K" and abs(move.target - move.start) == 2)  # castling has signs of its own
     ]
     return matching[0] if len(matching) == 1 else None
 
