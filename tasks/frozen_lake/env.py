@@ -47,7 +47,7 @@ class FrozenLake(TextEnv):
         self.lake = lake(self.split, index, self.side)
         self.cell = self.lake.start
         self.turns = RagenTurns({name.lower(): name for name in ACTIONS})
-        self.left = self.task.max_turns  # steps
+        self.left = self.max_turns or self.task.max_turns  # steps
         board = self.lake.draw(self.cell, "P")
         state = self.turns.describe(board) if self.protocol == "ragen" else board
         self.first: float | None = None  # reward of the first of two ways

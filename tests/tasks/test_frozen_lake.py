@@ -62,6 +62,18 @@ def test_the_references_are_the_exact_means_over_the_test_split(task, turns, ste
     assert np.mean(chance) == pytest.approx(references["random"], abs=5e-4)
 
 
+def test_the_oracle_plans_for_the_turns_that_it_has():
+    first = {}
+    for limit in (5, 30):  # on this map the best first step depends on it
+        env, _ = opened(index=4, max_turns=limit)
+        made = env.unwrapped.lake
+        plan = best_play(made, slippery=True, turns=limit, steps=limit, per_turn=1)
+        (action,) = plan.sequences[plan.answer[limit, limit, made.start[0] * made.side + made.start[1]]]
+        first[limit] = next(env.unwrapped.oracle())
+        assert first[limit] == ACTIONS[action]
+    assert first[5] != first[30]
+
+
 def test_the_tries_of_a_group_slip_alike():
     def walk(seed):
         env, _ = opened(seed=seed)
