@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import builtins
 import importlib
 import keyword
 import re
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from string import Template
 
@@ -85,6 +87,7 @@ lmgym.tasks =
     $name = $package
 ```
 """
+TAKEN = {"Iterator", "PROMPT", "Reply", "SPEC", "Template", "TextEnv", *dir(builtins), *keyword.kwlist}  # in env.py
 FILES = {"__init__.py": SPEC_PY, "env.py": ENV_PY, "prompt.md": PROMPT_MD, "README.md": README_MD}
 
 
@@ -97,10 +100,16 @@ def scaffold(name: str, folder: Path) -> Path:
     module, title = "_".join(words).lower(), "".join(word[0].upper() + word[1:] for word in words)
     if not (title.isidentifier() and title.isascii()) or keyword.iskeyword(module):
         raise InstanceError(f"{name!r} cannot name a task; use letters, digits and _, as in 'my_task' or 'MyTask'")
+    if title in TAKEN:
+        raise InstanceError(
+            f"{name!r} cannot name a task: its class {title} would hide Python's or lmgym's; add a word"
+        )
     target = folder.resolve() / module
     if target.exists():
         raise InstanceError(f"{target} exists; choose another name or remove it")
     root, package = _package(target)
+    if package == module and find_spec(package) is not None:
+        raise InstanceError(f"{name!r} cannot name a task: there is a package {module!r} already; add a word")
     namespace = "lmgym" if package.startswith(f"{TASKS}.") else package.partition(".")[0]
     values = {"name": module, "title": title, "package": package, "id": f"{namespace}/{title}-v0"}
     target.mkdir(parents=True)

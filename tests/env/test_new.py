@@ -37,7 +37,9 @@ def test_a_task_of_lmgym_itself_stands_in_its_name_space():
     assert new._package(folder.resolve() / "x") == (folder.resolve().parent, "lmgym.tasks.x")
 
 
-@pytest.mark.parametrize("name", ["", "2048", "a-b", "a b", "../x", "été", "class", "_"])
+@pytest.mark.parametrize(
+    "name", ["", "2048", "a-b", "a b", "../x", "été", "class", "_", "none", "reply", "text_env", "warning", "json"]
+)
 def test_what_cannot_name_a_task_is_refused(tmp_path, name):
     with pytest.raises(InstanceError, match="cannot name a task"):
         scaffold(name, tmp_path)
