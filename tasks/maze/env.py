@@ -47,7 +47,7 @@ class Maze(TextEnv):
 
     def load(self, instance: Mapping[str, Any]) -> Reply:
         """Start from `instance["start"]`, a free cell (row, column)."""
-        cell = instance.get("start")
+        cell: Any = instance.get("start")
         numbers = isinstance(cell, list | tuple) and all(isinstance(each, Integral) for each in cell)
         if not numbers or bool in map(type, cell) or tuple(cell) not in FREE - {GOAL}:
             raise InstanceError(
