@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol
 
 from lmgym.errors import BackendError
 from lmgym.rollout.env_handle import EnvHost, StepResult
-from lmgym.rollout.workers import Fault, Inline, Outbox, ProcessHost, Threaded
+from lmgym.rollout.workers import Bug, Fault, Inline, Outbox, ProcessHost, Threaded
 
 Kind = Literal["inline", "thread", "process", "shared"]  # shared: one thread, which a slow call leaves
 Worker = Inline | Threaded
@@ -44,7 +44,7 @@ class EnvPool:
         self.processes = processes or os.cpu_count() or 1
         self.spare = spare
         self.busy: set[int] = set()  # slots whose answer is due
-        self._answers: SimpleQueue[tuple[int, StepResult] | Fault | BaseException] = SimpleQueue()
+        self._answers: SimpleQueue[tuple[int, StepResult] | Fault | Bug] = SimpleQueue()
         self._outbox: Outbox = outbox or self._answers
         self._shared: Threaded | None = None
         self._inline = Inline(self._outbox)
@@ -100,8 +100,8 @@ class EnvPool:
                 answer = self._answers.get(timeout=wait) if wait and not answers else self._answers.get_nowait()
             except Empty:
                 return answers or [*self.overdue()]
-            if isinstance(answer, BaseException):
-                raise answer
+            if isinstance(answer, Bug):
+                raise answer.error
             if isinstance(answer, Fault):
                 self._retire_all(answer)
             else:

@@ -35,10 +35,18 @@ class Fault:
     error: BackendError
 
 
+@dataclass(frozen=True)
+class Bug:
+    """An error other than a fault that a slot's environment raised: a bug, or bad input."""
+
+    slot: int
+    error: BaseException
+
+
 class Outbox(Protocol):
     """Queue for the answers of workers, which put them from their own threads."""
 
-    def put(self, answer: tuple[int, StepResult] | Fault | BaseException, /) -> None:
+    def put(self, answer: tuple[int, StepResult] | Fault | Bug, /) -> None:
         """Add an answer."""
 
 
@@ -132,16 +140,15 @@ class Threaded:
         self._thread.join(timeout=SHUTDOWN if self._running is None else 0.1)
 
     def _run(self) -> None:
-        try:
-            while (call := self._inbox.get()) is not None:
-                self._running = call[0], call[1], time.monotonic()
+        while (call := self._inbox.get()) is not None:
+            self._running = call[0], call[1], time.monotonic()
+            try:
                 _answer(self._host, call, self.slots, self._outbox)
-                with self._lock:
-                    self._running = None
-        except BaseException as error:  # noqa: BLE001  (the engine's thread raises it)
-            self._outbox.put(error)
-        finally:
-            self._host.close()
+            except BaseException as error:  # noqa: BLE001  (the engine's thread raises it)
+                self._outbox.put(Bug(call[0], error))
+            with self._lock:
+                self._running = None
+        self._host.close()
 
 
 def _answer(host: EnvHost | ProcessHost, call: Call, slots: set[int], outbox: Outbox) -> None:
@@ -177,14 +184,12 @@ class ProcessHost:
             pipe.send((slot, method, arguments))
             if not pipe.poll(limit := call_timeout(method, self._timeout)):
                 raise TimeoutError(f"{method} took longer than {limit:g} seconds")
-            answer = pipe.recv()
+            raised, answer = pipe.recv()
         except (EOFError, OSError) as error:  # a TimeoutError is an OSError
             self._discard()
             raise Lost(f"an environment's process was lost: {error or 'it died'}") from error
-        if isinstance(answer, LmgymError):
+        if raised:
             raise answer
-        if isinstance(answer, str):
-            raise RuntimeError(f"an environment's process raised:\n{answer}")
         result: StepResult | None = answer
         return result
 
@@ -240,11 +245,10 @@ def _serve(pipe: Connection) -> None:
     with contextlib.suppress(EOFError, ConnectionError):  # the engine's process is gone
         while (call := pipe.recv()) is not None:
             try:
-                answer: StepResult | LmgymError | None = host.call(*call)
+                answer = False, host.call(*call)
             except LmgymError as error:
-                answer = error
+                answer = True, error
             except BaseException:  # noqa: BLE001  (the engine's process raises it)
-                pipe.send(traceback.format_exc())
-                break
+                answer = True, RuntimeError(f"an environment's process raised:\n{traceback.format_exc()}")
             pipe.send(answer)
     host.close()

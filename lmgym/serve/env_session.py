@@ -58,7 +58,7 @@ class EnvSession:
             self.env = registry.build(config.spec, split=config.split, **config.options)
             self.task = self.env.unwrapped
         except BaseException as error:  # noqa: BLE001  (the answer to `open` reports it)
-            self.error = _reported(error)
+            self.error = reported(error)
 
     def answer(self, call: wire.EnvCall) -> wire.Answer | LmgymError:
         """Make a call. Errors are returned, since the pool gives up an environment that raises one."""
@@ -75,7 +75,7 @@ class EnvSession:
                 case wire.Ask():
                     return self.ask(call)
         except BaseException as error:  # noqa: BLE001  (returned to the client's session)
-            return _reported(error)
+            return reported(error)
 
     def describe(self) -> wire.OpenAnswer:
         """Describe the environment; the server adds the session's name."""
@@ -161,7 +161,7 @@ class EnvSession:
         return answer
 
 
-def _reported(error: BaseException) -> LmgymError:
+def reported(error: BaseException) -> LmgymError:
     """Return an error that passes between processes."""
     if isinstance(error, LmgymError):
         return error

@@ -17,9 +17,10 @@ from msgspec import structs
 from lmgym.backends import wire
 from lmgym.errors import BackendError, InstanceError, LmgymError, MissingExtra
 from lmgym.rollout.env_pool import EnvPool
-from lmgym.rollout.workers import Fault
+from lmgym.rollout.workers import Bug, Fault
 from lmgym.serve.catalogue import Catalogue, Refusal, tellable
 from lmgym.serve.clients import Client, Limits
+from lmgym.serve.env_session import reported
 
 LOG = logging.getLogger("lmgym.serve")
 SLOW = 0.05  # seconds after which an environment that blocks the shared thread gets a thread of its own
@@ -64,7 +65,7 @@ class Sessions:
         self.by_name: dict[str, SessionRecord] = {}
         self._by_slot: dict[int, SessionRecord] = {}
         self._due: dict[int, asyncio.Future[Any]] = {}  # answers that the pool owes, by slot
-        self._answers: deque[tuple[int, Any] | Fault | BaseException] = deque()  # not yet delivered
+        self._answers: deque[tuple[int, Any] | Fault | Bug] = deque()  # not yet delivered
         self._woken = False  # True while the loop is about to deliver them
         self._loop: asyncio.AbstractEventLoop | None = None
         self._opening = 0
@@ -97,7 +98,7 @@ class Sessions:
             await asyncio.gather(*work)
         return answers
 
-    def put(self, answer: tuple[int, Any] | Fault | BaseException) -> None:
+    def put(self, answer: tuple[int, Any] | Fault | Bug) -> None:
         """Take an answer of the pool, in a worker's thread; waking the loop costs more than many calls do."""
         self._answers.append(answer)
         if self._loop is not None and not self._woken:
@@ -227,16 +228,20 @@ class Sessions:
         while self._answers:
             self._deliver(self._answers.popleft())
 
-    def _deliver(self, answer: tuple[int, Any] | Fault | BaseException) -> None:
-        """Hand the pool's answer to the call that waits for it; a fault ends the sessions that it hits."""
-        if isinstance(answer, BaseException):
-            LOG.error("a worker broke: %r", answer, exc_info=answer)
-            return
-        slots, result = (answer.slots, answer.error) if isinstance(answer, Fault) else ((answer[0],), answer[1])
+    def _deliver(self, answer: tuple[int, Any] | Fault | Bug) -> None:
+        """Hand the pool's answer to the call that waits for it; a fault or bug ends the sessions that it hits."""
+        slots: tuple[int, ...]
+        match answer:
+            case Fault(slots, result):
+                pass
+            case Bug(slot, error):
+                slots, result = (slot,), reported(error)
+            case slot, result:
+                slots = (slot,)
         for slot in slots:
             if (future := self._due.pop(slot, None)) is not None and not future.done():
                 future.set_result(result)
-            if isinstance(answer, Fault) and (session := self._by_slot.get(slot)) is not None:
+            if isinstance(answer, Fault | Bug) and (session := self._by_slot.get(slot)) is not None:
                 self._end(session)
 
     def _refusal(self, task: str, error: LmgymError) -> Refusal:

@@ -93,6 +93,9 @@ SHELF = {
 }
 
 
+PLACES = ["test/Moody-v0", "test/Thread-v0", "test/Process-v0"]  # where the environments of a server run
+
+
 @pytest.fixture(scope="module")
 def moods():
     Moody.gate.clear()
@@ -345,7 +348,7 @@ def test_each_secret_is_told_where_it_is_revealed():
         assert asking.code({"op": "ask", "session": session, "what": "admissible"}) == "withheld"
 
 
-@pytest.mark.parametrize("task", ["test/Moody-v0", "test/Thread-v0"])
+@pytest.mark.parametrize("task", PLACES)
 @pytest.mark.parametrize(("action", "code"), [("break", "backend"), ("fail", "internal"), ("extra", "task")])
 def test_what_breaks_ends_its_session_and_tells_no_path(moods, task, action, code):
     session, other = moods.open(task), moods.open(task)
@@ -393,6 +396,27 @@ def test_mistakes_of_a_policy_or_a_caller_leave_the_session_open(games):
     closed, after = games.call({"op": "close", "session": session}, step(session, "crane"))
     assert closed == {"closed": True}
     assert after["error"]["code"] == "session"
+
+
+@pytest.mark.parametrize("task", PLACES)
+def test_a_mistake_of_a_client_disturbs_no_other(moods, task):
+    session, other = moods.open(task), moods.open(task, token=OTHER)
+    moods.call(reset(other), token=OTHER)
+    assert moods.code(step(session, "x")) == "instance"  # no episode yet
+    assert moods.code(reset(session, index=10**30)) == "instance"
+    assert moods.call(reset(session), step(session, "x"))[1]["text"] == "did x"
+    assert moods.call(step(other, "y"), token=OTHER)[0]["text"] == "did y"
+
+
+@pytest.mark.parametrize("task", ["test/Moody-v0", "test/Thread-v0"])
+def test_a_bug_of_the_server_ends_its_session_alone(moods, task, monkeypatch):
+    session, other = moods.open(task), moods.open(task)
+    moods.call(reset(session), reset(other))
+    with monkeypatch.context() as patch:
+        patch.setattr(EnvSession, "answer", lambda env_session, call: 1 / 0)
+        assert moods.code(step(session, "x")) == "internal"
+    assert moods.code(step(session, "x")) == "session"
+    assert moods.call(step(other, "x"))[0]["text"] == "did x"
 
 
 WRONG = [
