@@ -18,7 +18,7 @@ from lmgym.errors import InstanceError
 from lmgym.evaluation import report
 from lmgym.evaluation.record import EPISODES
 from lmgym.rollout.episodes import parse
-from lmgym.rollout.picture_folder import PICTURES
+from lmgym.rollout.picture_folder import folders_beside
 from lmgym.types import Trajectory
 
 # cannot occur in a string, where quotes are escaped
@@ -76,10 +76,10 @@ class RunFile:
 
     def picture(self, digest: str) -> bytes | None:
         """Return the PNG with a digest, None if the run has none."""
-        path = self.path.parent / PICTURES / f"{digest}.png"
         if not DIGEST.fullmatch(digest):
             return None
-        content = path.read_bytes() if path.is_file() else self._pictures.get(digest, b"")
+        folders: list[Mapping[str, bytes]] = [*folders_beside(self.path), self._pictures]
+        content = next((folder[digest] for folder in folders if digest in folder), b"")
         return content if content.startswith(b"\x89PNG\r\n\x1a\n") else None
 
     def absent(self) -> str:

@@ -92,7 +92,11 @@ def test_a_folder_of_runs_is_several_runs(tmp_path):
 def test_steps_that_training_kept_are_runs(tmp_path):
     for step in ("000003", "000001"):
         episodes.write(tmp_path / "episodes" / f"{step}.jsonl", [episode(0)])
-    assert [run.name for run in open_runs([tmp_path])] == ["000001.jsonl", "000003.jsonl"]
+    (tmp_path / "pictures").mkdir()
+    (tmp_path / "pictures" / f"{PICTURE}.png").write_bytes(PNG)
+    runs = open_runs([tmp_path])
+    assert [run.name for run in runs] == ["000001.jsonl", "000003.jsonl"]
+    assert [run.picture(PICTURE) for run in runs] == [PNG, PNG]
 
 
 def test_words_are_found_and_what_was_planned_and_has_no_episode_is_said(tmp_path):
