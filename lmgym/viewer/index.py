@@ -7,6 +7,7 @@ parsed whole.
 from __future__ import annotations
 
 import json
+import math
 import mmap
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -125,7 +126,7 @@ def _quick(line: bytes) -> dict[str, Any] | None:
         before = json.loads(line[:head] + b'"end": 0}')
         after = json.loads(b"{" + line[tail + 3 :])
         return _facts(before, after, line.count(TURN))
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
 
 
@@ -133,7 +134,7 @@ def _whole(line: bytes, path: Path) -> dict[str, Any]:
     try:
         record = json.loads(line)
         return _facts(record, record, len(record["turns"]))
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise InstanceError(f"{path} has a line that is not a recorded episode: {line[:80]!r} ({error!r})") from error
 
 
@@ -189,6 +190,6 @@ def listing(runs: Sequence[RunFile], rows: Sequence[EpisodeRow]) -> dict[str, An
     """Return the episode list of the page as columns."""
     names = ("run", "id", "task", "split", "index", "attempt", "seat", "turns", "score", "success", "truncated", "stop")
     columns = {name: [getattr(row, name) for row in rows] for name in names}
-    columns["score"] = [None if score is None or score != score else score for score in columns["score"]]
+    columns["score"] = [score if score is not None and math.isfinite(score) else None for score in columns["score"]]
     absent = [text for run in runs if (text := run.absent())]
     return {"runs": [run.name for run in runs], "absent": absent, "count": len(rows), "columns": columns}

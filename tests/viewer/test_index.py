@@ -80,6 +80,14 @@ def test_what_is_no_episode_is_refused_in_words(tmp_path, line):
         RunFile(tmp_path)
 
 
+def test_infinity_is_no_score_and_as_a_number_of_an_episode_refused(tmp_path):
+    endless = episode(0, info={"score": float("inf"), "success": False})
+    run = run_of(tmp_path, endless)
+    assert json.loads(json.dumps(listing([run], run.rows), allow_nan=False))["columns"]["score"] == [None]
+    with pytest.raises(InstanceError, match="has a line that is not a recorded episode"):
+        run_of(tmp_path, replace(endless, attempt=float("inf")))
+
+
 def test_a_folder_of_runs_is_several_runs(tmp_path):
     for name in ("b", "a"):
         plain_run(tmp_path / name)
