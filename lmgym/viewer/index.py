@@ -156,6 +156,8 @@ def _facts(before: Mapping[str, Any], after: Mapping[str, Any], turns: int) -> d
 def open_runs(paths: Sequence[Path]) -> list[RunFile]:
     """Open files of episodes, folders of a run, folders of several runs, and steps kept by training."""
     files = [file for path in paths for file in _files(path)]
+    if others := [file for file in files if file.is_file() and file.suffix != ".jsonl"]:
+        raise InstanceError(f"cannot view {others[0]}: view reads .jsonl; record with --out FILE.jsonl")
     return [RunFile(file, number) for number, file in enumerate(files)]
 
 

@@ -88,6 +88,13 @@ def test_infinity_is_no_score_and_as_a_number_of_an_episode_refused(tmp_path):
         run_of(tmp_path, replace(endless, attempt=float("inf")))
 
 
+@pytest.mark.parametrize("name", ["a.parquet", "a.jsonl.gz"])
+def test_other_formats_are_refused_with_a_remedy(tmp_path, name):
+    (tmp_path / name).write_bytes(b"PAR1")
+    with pytest.raises(InstanceError, match=r"view reads \.jsonl; record with --out FILE\.jsonl"):
+        open_runs([tmp_path / name])
+
+
 def test_a_folder_of_runs_is_several_runs(tmp_path):
     for name in ("b", "a"):
         plain_run(tmp_path / name)
