@@ -54,6 +54,16 @@ def test_rewards_and_texts_are_the_tasks():
     task.close()
 
 
+@pytest.mark.parametrize(("name", "answers"), [("TwentyQuestions", ("Yes.", "No.")), ("GuessMyCity", None)])
+def test_an_oracles_legal_actions_are_answers_not_questions(name, answers):
+    env = SeatsEnv(f"lmgym/{name}-v0")
+    env.reset(seed=0)
+    env.step(env.last()[4]["action_mask"][0])
+    assert env.agent_selection == "oracle"
+    assert env.last()[4].get("action_mask") == answers
+    env.close()
+
+
 def test_a_task_of_one_seat_is_refused():
     with pytest.raises(InstanceError, match="one seat"):
         SeatsEnv("lmgym/Wordle-v0")

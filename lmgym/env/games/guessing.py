@@ -101,8 +101,10 @@ class GuessingEnv(TextEnv):
                     continue
             yield self.guess(left[0])
 
-    def admissible(self) -> list[str]:
-        """Return the plainest question about each predicate, and a guess of each member."""
+    def admissible(self) -> list[str] | None:
+        """Return the plainest question about each predicate, and a guess of each member; the oracle's, yes and no."""
+        if self.seat != FIRST_SEAT:
+            return None if self.OPEN else [YES, NO]
         questions = [predicate.phrasings[0] for predicate in self.table.predicates]
         return questions + [self.guess(member) for member in self.table.members]
 
