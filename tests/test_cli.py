@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from lmgym.board import references
 from lmgym.board.store import BoardStore
 from lmgym.cli.options import between, literal, read_args, task_options
 from lmgym.cli.tasks import END, SCORES, SCORES_END, START, built_in, markdown_table
-from lmgym.cli.train import closing_table
+from lmgym.cli.train import closing_table, evaluation
 from lmgym.env.env import Reply
 from lmgym.env.registry import find, load
 from lmgym.errors import RecipeError
@@ -151,6 +152,14 @@ def closing(*scores: float) -> str:
         for score, (name, made) in zip(scores, reports.items(), strict=True)
     }
     return closing_text(reports)
+
+
+def test_the_next_command_is_quoted_for_a_shell() -> None:
+    shown = evaluation("babyai", ["levels=['GoTo', 'Open']", "rows=3"], "hf:my runs/policy", seen="window:2")
+    assert shlex.split(shown)[3:] == [
+        *("--option", "levels=['GoTo', 'Open']", "--option", "rows=3"),
+        *("--context", "window:2", "--model", "hf:my runs/policy"),
+    ]
 
 
 def test_the_closing_table_has_the_gain_at_temperature_0() -> None:

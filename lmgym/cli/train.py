@@ -158,10 +158,18 @@ def _print_result(
     console.print(f"files: {result.folder}/ (metrics.jsonl, curve.png, tensorboard/, checkpoints/, policy/)")
     if guided:
         console.print("policy/ is imitation alone; the values that guide it are in checkpoints/", soft_wrap=True)
-    level = "".join(f" --option {pair}" for pair in words)
-    level += f" --context {seen}" if seen not in (None, "full") else ""
     model = f"run:{result.folder}" if guided else f"hf:{result.policy}"
-    console.print(f"next:  lmgym eval {task}{level} --model {model}", soft_wrap=True)
+    console.print(f"next:  {evaluation(task, words, model, seen=seen)}", soft_wrap=True, markup=False)
+
+
+def evaluation(task: str, options: Sequence[str], model: str, *, seen: str | None) -> str:
+    """Return the shell command that evaluates a model; `seen` is its `--context`, None for the default."""
+    words = ["lmgym", "eval", task]
+    for pair in options:
+        words += ["--option", pair]
+    if seen not in (None, "full"):
+        words += ["--context", seen]
+    return shlex.join([*words, "--model", model])
 
 
 def _preset(algorithm: str, task: str, model: str | None, *, untuned: bool, as_published: bool) -> Tuned:
