@@ -32,12 +32,13 @@ class TrainCommand(typer.core.TyperCommand):
 
     def parse_args(self, context: Any, args: list[str]) -> list[str]:
         """Print the algorithm's options after `lmgym train ALGORITHM --help`."""
-        words = [word for word in args if not word.startswith("-")]
-        if "--help" in args and words:
-            table = Table("option", "default", "", title=f"Options of {words[0]}", title_justify="left", box=None)
-            for field in dataclasses.fields(algorithms.load(words[0]).Args):
-                name = f"--{field.name.replace('_', '-')}"
-                table.add_row(name, str(field.default), field.metadata.get("help", ""))
+        names = algorithms.algorithms()
+        name = next((word for word in args if word in names or Path(word).suffix == ".py"), None)
+        if "--help" in args and name is not None:
+            table = Table("option", "default", "", title=f"Options of {name}", title_justify="left", box=None)
+            for field in dataclasses.fields(algorithms.load(name).Args):
+                option = f"--{field.name.replace('_', '-')}"
+                table.add_row(option, str(field.default), field.metadata.get("help", ""))
             Console().print(super().get_help(context), table)
             context.exit()
         return super().parse_args(context, args)

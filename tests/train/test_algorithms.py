@@ -104,7 +104,12 @@ def test_a_run_shows_the_policy_the_history_that_it_is_given(tmp_path):
 
 @pytest.mark.parametrize(
     ("words", "line"),
-    [(["--list"], "ppo +PPO: "), (["ppo", "--help"], r"--whiten-floor +0\.0")],
+    [
+        (["--list"], "ppo +PPO: "),
+        (["ppo", "--help"], r"--whiten-floor +0\.0"),
+        (["--model", "tiny", "ppo", "--help"], r"--whiten-floor +0\.0"),
+        (["--model", "tiny", "--help"], "--model"),
+    ],
 )
 def test_the_command_tells_algorithms_and_their_options(capsys, words, line):
     assert command("train", *words) == 0
